@@ -1,0 +1,249 @@
+/* Writing goes: temporary file in the same folder, write, fsync, rename, fsync of the folder. A
+ * reader therefore sees the old bytes or the new ones, also after a power cut. */
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    READ_SIZE_FIRST = 65536, /* where the size is not known beforehand, as with a pipe */
+    TEMPORARY_TRIES_MAX = 1000
+};
+
+static const char *hint_for(int error)
+{
+    switch (error) {
+    case ENOSPC: return "the disk is full: free some space or choose another folder";
+    case EDQUOT: return "your quota is used up: free some space or choose another folder";
+    case EFBIG: return "the file is larger than this system or your limits (ulimit -f) allow";
+    case EACCES:
+    case EPERM: return "check the permissions of the file and of its folder";
+    case EROFS: return "the file system is read-only: choose another folder";
+    case EMFILE: return "too many open files: raise the limit (ulimit -n)";
+    default: return NULL;
+    }
+}
+
+static at_err cannot(const char *what, const char *path, int error, at_fail *fail)
+{
+    assert(error != 0);
+    return at_fail_set(fail, AT_ERR_IO, hint_for(error), "%s: cannot %s: %s", path, what,
+                       strerror(error));
+}
+
+static at_err no_memory(const char *path, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory to hold it", path);
+}
+
+/* read() that goes on after a signal. */
+static ssize_t read_some(int fd, unsigned char *bytes, size_t size)
+{
+    ssize_t got;
+    do got = read(fd, bytes, size);
+    while (got < 0 && errno == EINTR);
+    return got;
+}
+
+/* Room for at least one more byte and the final zero, never for more than size_max + 2. */
+static bool grow(unsigned char **bytes, size_t *room, size_t size_max)
+{
+    size_t wanted = *room ? *room * 2 : READ_SIZE_FIRST;
+    if (wanted > size_max + 2) wanted = size_max + 2;
+    assert(wanted > *room);
+    unsigned char *more = realloc(*bytes, wanted);
+    if (!more) return false;
+    *bytes = more;
+    *room = wanted;
+    return true;
+}
+
+/* Everything that is left in fd. The size a file claims only sets the first guess: it may grow,
+ * shrink, or be a pipe. */
+static at_err read_all(int fd, const char *path, size_t size_max, unsigned char **bytes,
+                       size_t *size, at_fail *fail)
+{
+    struct stat info;
+    size_t      room = 0;
+    if (fstat(fd, &info)) return cannot("read", path, errno, fail);
+    if (S_ISREG(info.st_mode) && info.st_size > 0 && (uintmax_t)info.st_size <= size_max) {
+        room = (size_t)info.st_size + 2; /* one to see the end, one for the zero */
+        *bytes = malloc(room);
+        if (!*bytes) return no_memory(path, fail);
+    }
+    for (;;) {
+        if (*size + 1 >= room && !grow(bytes, &room, size_max)) return no_memory(path, fail);
+        ssize_t got = read_some(fd, *bytes + *size, room - *size - 1);
+        if (got < 0) return cannot("read", path, errno, fail);
+        if (got == 0) break;
+        *size += (size_t)got;
+        if (*size > size_max)
+            return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: larger than the %zu bytes allowed",
+                               path, size_max);
+    }
+    (*bytes)[*size] = '\0';
+    return AT_OK;
+}
+
+at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
+                    at_fail *fail)
+{
+    assert(path);
+    if (size_max > SIZE_MAX / 4) size_max = SIZE_MAX / 4; /* so that sizes can be doubled */
+    *bytes = NULL;
+    *size = 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
+                           "%s: no such file", path);
+    if (fd < 0) return cannot("open", path, errno, fail);
+    at_err err = read_all(fd, path, size_max, bytes, size, fail);
+    close(fd);
+    if (err) {
+        free(*bytes);
+        *bytes = NULL;
+        *size = 0;
+    }
+    return err;
+}
+
+/* "a/b" gives "a/", "b" gives "": what a neighbour's name has to begin with. */
+static size_t folder_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Opens a new file in path's folder and names it in *temporary (freed by the caller). Not
+ * mkstemp: that would make the final file private to its owner, whatever the umask says. */
+static int open_temporary(const char *path, char **temporary)
+{
+    int folder = (int)folder_size(path);
+    for (int i = 0; i < TEMPORARY_TRIES_MAX; i++) {
+        if (asprintf(temporary, "%.*s.anytime-%ld-%d.tmp", folder, path, (long)getpid(), i) < 0) {
+            *temporary = NULL;
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) return fd;
+        int error = errno;
+        free(*temporary);
+        *temporary = NULL;
+        errno = error;
+        if (error != EEXIST) return -1;
+    }
+    return -1;
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(fd, bytes, size);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return errno;
+        assert((size_t)done <= size);
+        bytes += done;
+        size -= (size_t)done;
+    }
+    return 0;
+}
+
+/* Makes the rename itself durable. Some file systems cannot sync a folder: that is no failure. */
+static int sync_folder(const char *path)
+{
+    size_t size = folder_size(path);
+    char  *folder = size ? strndup(path, size) : strdup(".");
+    if (!folder) return ENOMEM;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    if (fd < 0) return 0; /* a folder may be writable and not readable */
+    int error = fsync(fd) ? errno : 0;
+    close(fd);
+    return error == EINVAL || error == ENOSYS ? 0 : error;
+}
+
+/* Fills, syncs and closes fd, then gives it its final name. Returns an errno. */
+static int write_and_rename(int fd, const char *temporary, const char *path, const void *bytes,
+                            size_t size)
+{
+    int error = write_all(fd, bytes, size);
+    if (!error && fsync(fd)) error = errno;
+    if (close(fd) && !error) error = errno;
+    if (!error && rename(temporary, path)) error = errno;
+    return error;
+}
+
+at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail)
+{
+    assert(path);
+    assert(bytes || size == 0);
+    char *temporary = NULL;
+    int   fd = open_temporary(path, &temporary);
+    if (fd < 0) return cannot("write", path, errno, fail);
+    int error = write_and_rename(fd, temporary, path, bytes, size);
+    if (error)
+        unlink(temporary);
+    else
+        error = sync_folder(path);
+    free(temporary);
+    return error ? cannot("write", path, error, fail) : AT_OK;
+}
+
+/* One folder; one that is there already is as good. Returns an errno. */
+static int make_one_folder(const char *path)
+{
+    if (mkdir(path, 0777) == 0) return 0;
+    int         error = errno;
+    struct stat info;
+    if (stat(path, &info)) return error;
+    return S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+}
+
+at_err at_file_make_folder(const char *path, at_fail *fail)
+{
+    assert(path);
+    if (!*path) return cannot("make folder", "(empty path)", ENOENT, fail);
+    char *above = strdup(path);
+    if (!above) return no_memory(path, fail);
+    int error = 0;
+    for (char *slash = strchr(above + 1, '/'); slash && !error; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        error = make_one_folder(above);
+        *slash = '/';
+    }
+    free(above);
+    if (!error) error = make_one_folder(path);
+    return error ? cannot("make folder", path, error, fail) : AT_OK;
+}
+
+at_err at_file_close(FILE *file, const char *path, at_fail *fail)
+{
+    assert(file);
+    assert(path);
+    bool failed_before = ferror(file);
+    errno = 0;
+    if (fclose(file)) return cannot("write", path, errno ? errno : EIO, fail);
+    if (failed_before) /* its errno is long gone */
+        return at_fail_set(fail, AT_ERR_IO, "the disk may be full",
+                           "%s: cannot write: an earlier write failed", path);
+    return AT_OK;
+}
+
+void at_file_sha256(const void *bytes, size_t size, char hex[65])
+{
+    assert(bytes || size == 0);
+    unsigned char digest[EVP_MAX_MD_SIZE];
+    unsigned int  digest_size = 0;
+    int done = EVP_Digest(bytes ? bytes : "", size, digest, &digest_size, EVP_sha256(), NULL);
+    assert(done == 1);
+    assert(digest_size == 32);
+    for (size_t i = 0; i < digest_size; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
