@@ -1,0 +1,74 @@
+# The words people type. CMake does the work (see CMakePresets.json); this file only calls it.
+#
+#   make DEPS=skip ...    does not look for missing Debian packages
+#   make JOBS=1 ...       compiles with one job (default: one per core)
+#   make test T=unit.step runs only the tests whose names match the regular expression
+
+DEPS ?= install
+JOBS ?= $(shell nproc)
+T    ?= .
+
+# Debian's Python packages belong to Debian's Python; another one may come first on PATH.
+PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+
+.DEFAULT_GOAL := all
+.PHONY: all deps demo test bench lint asan tsan debug format clean help
+
+all: build/Makefile ## configure and build; the program is build/anytime
+	@cmake --build --preset default -j $(JOBS)
+
+deps: ## install the Debian packages of tools/packages.txt that are missing
+ifneq ($(DEPS),skip)
+	@tools/deps.sh tools/packages.txt
+endif
+
+demo: deps ## train with fmb and amb on ten unequal workers and compare them
+	@$(MAKE) --no-print-directory all
+	@tools/demo.sh
+
+test: deps ## build and run every test
+	@$(MAKE) --no-print-directory all
+	@ctest --preset default -R '$(T)'
+	@echo "make test: every test passed."
+
+bench: deps ## measure speed, also against PyTorch (installs python3-torch)
+ifneq ($(DEPS),skip)
+	@tools/deps.sh tools/packages-bench.txt
+endif
+	@$(MAKE) --no-print-directory all
+	@bench/run
+
+lint: deps ## check layers, banned calls, sizes, headers, links and format
+	@$(PYTHON) tools/lint
+
+asan: deps ## unit and e2e tests with address and undefined-behaviour sanitizers
+tsan: deps ## unit and e2e tests with the thread sanitizer
+asan tsan:
+	@$(MAKE) --no-print-directory build-$@/Makefile
+	@cmake --build --preset $@ -j $(JOBS)
+	@ctest --preset $@ -R '$(T)'
+	@echo "make $@: every test passed."
+
+debug: build-debug/Makefile ## build without optimisation into build-debug/
+	@cmake --build --preset debug -j $(JOBS)
+
+format: ## bring every C file into the form of .clang-format
+	@find src include tests bench examples -name '*.[ch]' -exec clang-format -i {} +
+
+clean: ## remove everything that was built; runs/ stays
+	@rm -rf build build-asan build-tsan build-debug
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | \
+	  while IFS="$$(printf '\t')" read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+
+# CMake repeats its own configuration when a CMakeLists.txt changes, but not when a preset does.
+build/Makefile: CMakePresets.json
+	@$(call configure,default)
+build-%/Makefile: CMakePresets.json
+	@$(call configure,$*)
+
+define configure
+command -v cmake >/dev/null || { echo "cmake is missing: run 'make deps' first" >&2; exit 1; }; \
+cmake --preset $(1) && touch $@
+endef

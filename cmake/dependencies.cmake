@@ -1,0 +1,33 @@
+# Finds every library, says what was found, and names the Debian package when something is missing.
+
+function(anytime_need name package header library_names)
+  find_path(${name}_INCLUDE NAMES ${header} ${ARGN})
+  find_library(${name}_LIBRARY NAMES ${library_names} ${ARGN})
+  if(NOT ${name}_INCLUDE OR NOT ${name}_LIBRARY)
+    message(FATAL_ERROR "${name} not found. Install it with: apt-get install ${package} (or run 'make deps').")
+  endif()
+  message(STATUS "✓ ${name}: ${${name}_LIBRARY}")
+  add_library(dep_${name} INTERFACE)
+  target_include_directories(dep_${name} SYSTEM INTERFACE ${${name}_INCLUDE})
+  target_link_libraries(dep_${name} INTERFACE ${${name}_LIBRARY})
+endfunction()
+
+anytime_need(zlib zlib1g-dev zlib.h z)
+anytime_need(jansson libjansson-dev jansson.h jansson)
+anytime_need(crypto libssl-dev openssl/sha.h crypto)
+anytime_need(cmocka libcmocka-dev cmocka.h cmocka)
+
+# All OpenBLAS variants share one SONAME, and the default one starts threads before main().
+# The serial variant is therefore linked by its full path and found again through the rpath.
+set(OPENBLAS_FOLDER /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial)
+find_path(openblas_INCLUDE NAMES cblas.h
+  PATHS /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
+find_library(openblas_LIBRARY NAMES openblas PATHS ${OPENBLAS_FOLDER} NO_DEFAULT_PATH)
+if(NOT openblas_INCLUDE OR NOT openblas_LIBRARY)
+  message(FATAL_ERROR "serial OpenBLAS not found. Install it with: apt-get install libopenblas-serial-dev (or run 'make deps').")
+endif()
+message(STATUS "✓ openblas (serial): ${openblas_LIBRARY}")
+add_library(dep_openblas INTERFACE)
+target_include_directories(dep_openblas SYSTEM INTERFACE ${openblas_INCLUDE})
+target_link_libraries(dep_openblas INTERFACE ${openblas_LIBRARY})
+target_link_options(dep_openblas INTERFACE "LINKER:-rpath,${OPENBLAS_FOLDER}" "LINKER:--disable-new-dtags")

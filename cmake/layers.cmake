@@ -1,0 +1,45 @@
+# One static library a layer. A layer links only what DESIGN's table lets it include, so a
+# forbidden call fails at link time as well as in tools/lint.
+
+add_library(flags INTERFACE)
+target_include_directories(flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
+target_compile_definitions(flags INTERFACE _GNU_SOURCE ANYTIME_VERSION="${PROJECT_VERSION}")
+# No -ffast-math: it breaks NaN checks and bit-for-bit comparison. No contraction either: the
+# same source must give the same bits whether or not the compiler saw a chance for an FMA.
+target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wstrict-prototypes -Wmissing-prototypes -Wvla
+  $<$<BOOL:${ANYTIME_WERROR}>:-Werror>)
+if(ANYTIME_SANITIZE)
+  target_compile_options(flags INTERFACE -fsanitize=${ANYTIME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(flags INTERFACE -fsanitize=${ANYTIME_SANITIZE})
+endif()
+
+function(anytime_layer name)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
+  if(NOT sources)
+    add_library(at_${name} INTERFACE)
+    target_link_libraries(at_${name} INTERFACE flags ${ARGN})
+  else()
+    add_library(at_${name} STATIC ${sources})
+    target_link_libraries(at_${name} PUBLIC flags ${ARGN})
+  endif()
+endfunction()
+
+anytime_layer(base dep_crypto dep_jansson m)
+anytime_layer(step at_base)
+anytime_layer(pace at_base)
+anytime_layer(learn at_base dep_openblas)
+anytime_layer(data at_base dep_zlib)
+anytime_layer(record at_base at_step)
+anytime_layer(report at_base at_record)
+anytime_layer(world at_base at_step at_pace at_learn at_data at_record)
+
+file(GLOB main_source CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
+file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
+list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c)
+if(main_source)
+  add_library(at_cli STATIC ${cli_sources})
+  target_link_libraries(at_cli PUBLIC at_world at_report)
+  add_executable(anytime ${main_source})
+  target_link_libraries(anytime PRIVATE at_cli)
+endif()

@@ -1,0 +1,39 @@
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 64 }; /* a cache line, and the widest vector register */
+
+_Bool at_size_product(size_t a, size_t b, size_t *product)
+{
+    return !__builtin_mul_overflow(a, b, product);
+}
+
+_Bool at_arena_init(at_arena *arena, size_t size)
+{
+    assert(arena);
+    if (size > (size_t)-1 - ALIGN) return 0;
+    size_t rounded = (size + ALIGN - 1) / ALIGN * ALIGN;
+    *arena = (at_arena){.base = aligned_alloc(ALIGN, rounded), .size = rounded};
+    if (!arena->base) return 0;
+    memset(arena->base, 0, rounded);
+    return 1;
+}
+
+void at_arena_deinit(at_arena *arena)
+{
+    free(arena->base);
+    *arena = (at_arena){0};
+}
+
+void *at_arena_get(at_arena *arena, size_t count, size_t size_each)
+{
+    size_t size;
+    if (!at_size_product(count, size_each, &size)) return NULL;
+    size_t start = (arena->used + ALIGN - 1) / ALIGN * ALIGN;
+    if (start > arena->size || size > arena->size - start) return NULL;
+    arena->used = start + size;
+    return arena->base + start;
+}

@@ -1,0 +1,46 @@
+#include "base/err.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *at_err_text(at_err err)
+{
+    switch (err) {
+#define X(id, code, text) \
+    case AT_ERR_##id: return text;
+        AT_ERR_MAP(X)
+#undef X
+    }
+    return "unknown error";
+}
+
+at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *format, ...)
+{
+    assert(err != AT_OK);
+    if (!fail) return err;
+    fail->err = err;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(fail->text, sizeof fail->text, format, args);
+    va_end(args);
+    snprintf(fail->hint, sizeof fail->hint, "%s", hint ? hint : "");
+    return err;
+}
+
+at_err at_fail_wrap(at_fail *fail, const char *format, ...)
+{
+    assert(fail);
+    assert(fail->err != AT_OK);
+    char    context[sizeof fail->text];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(context, sizeof context, format, args);
+    va_end(args);
+    char joined[2 * sizeof fail->text + 2];
+    snprintf(joined, sizeof joined, "%s: %s", context, fail->text);
+    memcpy(fail->text, joined, sizeof fail->text - 1);
+    fail->text[sizeof fail->text - 1] = '\0';
+    return fail->err;
+}

@@ -1,0 +1,29 @@
+/* file.h - whole files in, whole files out. Nothing is ever left half-written. */
+#ifndef AT_BASE_FILE_H
+#define AT_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+/* Reads a whole file of at most size_max bytes into new memory (*bytes, to be freed by the
+ * caller; one extra zero byte follows). AT_ERR_MISSING when there is no such file. */
+at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
+                    at_fail *fail);
+
+/* Writes bytes to path through a temporary file beside it: write, fsync, rename. On failure the
+ * old file, if any, is untouched and no temporary file stays. */
+at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail);
+
+/* Makes the folder and the ones above it. AT_ERR_IO when that cannot be done. */
+at_err at_file_make_folder(const char *path, at_fail *fail);
+
+/* Closes the file; AT_ERR_IO when any earlier write or the close failed (full disk). */
+at_err at_file_close(FILE *file, const char *path, at_fail *fail);
+
+/* SHA-256 of bytes as 64 hexadecimal digits and a zero byte. */
+void at_file_sha256(const void *bytes, size_t size, char hex[65]);
+
+#endif

@@ -1,0 +1,46 @@
+/* rng.h - named random streams.
+ *
+ * A stream is derived from (seed, node, purpose, round), so that adding a draw in one place
+ * never moves the draws of another, and every strategy meets the same slowness for the same
+ * seed in every world. There is no global generator and no seed from the clock.
+ *
+ *     at_rng r = at_rng_stream(seed, worker, AT_STREAM_PACE, round);
+ *     double sleep_s = at_rng_normal(&r);
+ */
+#ifndef AT_BASE_RNG_H
+#define AT_BASE_RNG_H
+
+#include <stdint.h>
+
+typedef enum at_stream {
+    AT_STREAM_INIT,      /* initial parameters */
+    AT_STREAM_SHUFFLE,   /* order of the samples */
+    AT_STREAM_PACE,      /* induced slowness of computing */
+    AT_STREAM_NETWORK,   /* induced slowness of messages */
+    AT_STREAM_SYNTHETIC, /* made-up data sets */
+    AT_STREAM_TEST       /* tests and benchmarks */
+} at_stream;
+
+typedef struct at_rng {
+    uint64_t state;
+} at_rng;
+
+/* The stream that belongs to these four numbers; streams of different numbers are unrelated. */
+at_rng at_rng_stream(uint64_t seed, uint64_t node, at_stream purpose, uint64_t round);
+
+/* The next 64 random bits. */
+uint64_t at_rng_next(at_rng *rng);
+
+/* Uniform in [0, 1), 53 bits. */
+double at_rng_uniform(at_rng *rng);
+
+/* Uniform in 0 .. bound-1 without bias; bound > 0. */
+uint64_t at_rng_below(at_rng *rng, uint64_t bound);
+
+/* Standard normal. Always consumes exactly two draws. */
+double at_rng_normal(at_rng *rng);
+
+/* Mixes one 64-bit number into another; the building block of streams and permutations. */
+uint64_t at_rng_mix(uint64_t value);
+
+#endif

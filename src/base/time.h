@@ -1,0 +1,23 @@
+/* time.h - the unit of time: nanoseconds in a signed 64-bit number.
+ *
+ * Inside a step of a state machine the time is event->now; only base/clock.c reads a clock.
+ */
+#ifndef AT_BASE_TIME_H
+#define AT_BASE_TIME_H
+
+#include <stdint.h>
+
+typedef int64_t at_ns;
+
+#define AT_US(n)  ((at_ns)(1000.0 * (n)))
+#define AT_MS(n)  ((at_ns)(1000000.0 * (n)))
+#define AT_SEC(n) ((at_ns)(1000000000.0 * (n)))
+#define AT_NEVER  INT64_MAX
+
+/* Seconds as people read them. */
+static inline double at_seconds(at_ns ns)
+{
+    return (double)ns / 1e9;
+}
+
+#endif

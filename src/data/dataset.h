@@ -1,0 +1,48 @@
+/* dataset.h - samples in memory, and where they come from.
+ *
+ *     at_dataset *set;
+ *     at_dataset_open("fashion-mnist", AT_SPLIT_TRAIN, &set, fail);
+ *     at_dataset_rows(set, x, labels, indices, count);
+ *     at_dataset_free(set);
+ *
+ * Features stay in the form in which they were stored (bytes for images) and become floats row by
+ * row as they are drawn: a quarter of the memory traffic, and one contiguous micro-batch for the
+ * kernels. All memory is one read-only mapping made before workers are forked, so they share it.
+ */
+#ifndef AT_DATA_DATASET_H
+#define AT_DATA_DATASET_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct at_dataset at_dataset;
+
+typedef enum at_split { AT_SPLIT_TRAIN, AT_SPLIT_TEST } at_split;
+
+/* Opens a named set, a folder that holds the four IDX files (raw or .gz, the usual names), or
+ * synthetic:SAMPLES,FEATURES,CLASSES (seeded Gaussian clusters, the same on every machine; the test
+ * split has a fifth as many, at least one a class). For a pair of files of one split use
+ * IMAGES_PATH,LABELS_PATH. Errors name the file, the position and a hint: AT_ERR_MISSING,
+ * AT_ERR_FORMAT, AT_ERR_IO. */
+at_err at_dataset_open(const char *name, at_split split, at_dataset **set, at_fail *fail);
+void   at_dataset_free(at_dataset *set); /* accepts NULL */
+
+uint64_t at_dataset_count(const at_dataset *set);
+uint32_t at_dataset_features(const at_dataset *set);
+uint32_t at_dataset_classes(const at_dataset *set);
+/* Image form for people ("28x28 bytes", "40 floats"); borrowed until the set is freed. */
+const char *at_dataset_form(const at_dataset *set);
+
+/* x (count, features) <- the rows `indices` scaled to [0, 1] for bytes; labels (count). */
+void at_dataset_rows(const at_dataset *set, float *x, uint32_t *labels, const uint64_t *indices,
+                     uint32_t count);
+
+/* Asks the caches for rows that will be drawn soon; never wrong, only sometimes useful. */
+void at_dataset_prefetch(const at_dataset *set, const uint64_t *indices, uint32_t count);
+
+/* Label of one sample, for shards by class and statistics. */
+uint32_t at_dataset_label(const at_dataset *set, uint64_t index);
+
+#endif

@@ -1,0 +1,36 @@
+/* sampler.h - which sample comes at which position: index = f(seed, worker, position).
+ *
+ * A worker walks its own permutation of the set (or of its shard), a new one each pass. The
+ * permutation is computed, not stored (a Feistel network on the smallest even power of two, walked
+ * until it lands inside the set), so any position can be asked for at any time: a replacement
+ * worker or a resumed run simply goes on at its position.
+ */
+#ifndef AT_DATA_SAMPLER_H
+#define AT_DATA_SAMPLER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+typedef struct at_sampler {
+    uint64_t seed, worker; /* worker 0 is the common walk of --deal global */
+    uint64_t first, count; /* the shard: samples first .. first+count-1 */
+    bool     in_order;     /* no permutation: positions map to consecutive samples (own models) */
+    uint32_t half_bits;    /* of the Feistel network */
+} at_sampler;
+
+/* The sampler of `worker` (1 .. workers). With shard, worker w of n gets the w-th of n nearly equal
+ * contiguous parts; without, the whole set. worker 0 means the walk shared by all. samples >= 1,
+ * and with shard samples >= workers (AT_ERR_USAGE otherwise). */
+at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
+                       uint64_t samples, bool shard, at_fail *fail);
+
+/* The sample at a position; positions may grow without end. */
+uint64_t at_sampler_index(const at_sampler *sampler, uint64_t position);
+
+/* The samples at positions position .. position+count-1. */
+void at_sampler_indices(const at_sampler *sampler, uint64_t position, uint64_t *indices,
+                        uint32_t count);
+
+#endif

@@ -1,0 +1,48 @@
+/* optim.h - optimisers: from a mean gradient to new parameters.
+ *
+ * An optimiser is a row of a table: a name, the number of state vectors it keeps, and an update
+ * that works on any slice of the flat vector (so the hub can sum and update block by block while
+ * the block is in the cache). Constants are TensorFlow's: momentum 0.9; RMSProp decay 0.9, momentum
+ * 0, epsilon 1e-10; Adam 0.9, 0.999, 1e-8; AdaGrad accumulator starts at 0.1. Weight decay is L2 and
+ * applied once, here, to the mean gradient: g += decay * w.
+ */
+#ifndef AT_LEARN_OPTIM_H
+#define AT_LEARN_OPTIM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What one update needs beyond the slice itself. */
+typedef struct at_update {
+    float    lr;
+    float    weight_decay;
+    float    scale;  /* the gradient handed in is a SUM; scale = 1 / samples makes it the mean */
+    uint64_t step;   /* 1 for the first update; Adam's bias correction counts it */
+} at_update;
+
+typedef struct at_optim {
+    const char *name;
+    const char *summary;
+    uint32_t    states;        /* state vectors of the size of the parameters: 0, 1 or 2 */
+    float       state_start;   /* their initial value */
+    double      lr_default;
+    /* w (n) <- update of w by the gradient sum g (n); s0, s1 (n) are NULL when unused. */
+    void (*update)(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how);
+} at_optim;
+
+extern const at_optim *const at_optims[]; /* ends with NULL */
+
+/* By name, or NULL. */
+const at_optim *at_optim_find(const char *name);
+
+/* dst (n) = ((src[0] + src[1]) + src[2]) + ..., in this order; count >= 1. Weighted: each source is
+ * multiplied by weights[i] first unless weights is NULL. */
+void at_sum(float *dst, const float *const *src, const float *weights, size_t count, size_t n);
+
+/* The whole update of one step: sums the gradients src[0..count) in order, block by block, and
+ * updates w and the states in place. Elementwise, so the block size does not change any bit. */
+void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1,
+                    const float *const *src, const float *weights, size_t count, size_t n,
+                    const at_update *how);
+
+#endif

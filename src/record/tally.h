@@ -1,0 +1,60 @@
+/* tally.h - the running totals behind result.json. */
+#ifndef AT_RECORD_TALLY_H
+#define AT_RECORD_TALLY_H
+
+#include "record/record.h"
+
+/* A log-scaled histogram of durations: fixed memory, about 1 % resolution from 1 ns to 300 years. */
+typedef struct at_histogram at_histogram;
+
+/* Mean, percentiles and largest of what was seen; all 0 when nothing was. */
+typedef struct at_spread {
+    uint64_t count;
+    double   mean, p50, p95, max;
+} at_spread;
+
+typedef struct at_worker_tally {
+    int64_t     pid;
+    uint32_t    incarnations;
+    uint64_t    rounds;
+    uint64_t    samples;         /* reported */
+    uint64_t    samples_used, samples_dropped;
+    at_ns       compute_ns, sleep_ns, idle_ns, send_ns;
+    at_ns       useful_ns;       /* compute time of rounds that were used */
+    const char *state;           /* "working", "finished", "lost", "evicted"; static text */
+} at_worker_tally;
+
+typedef struct at_tally {
+    const at_run_info *info;
+    at_worker_tally   *worker;   /* plan->workers */
+    at_histogram      *steps;    /* step durations */
+    uint64_t           step_count, samples_used, samples_dropped;
+    uint64_t           dropped_why[AT_DROP_COUNT];
+    at_ns              began_at, applied_at;    /* since START: first order, last APPLY */
+    double             overshoot_sum, overshoot_max; /* seconds, |end - T|, rounds not ended by cap
+                                                        or oversleep */
+    uint64_t           overshoot_count;
+    double             staleness_sum;
+    uint64_t           staleness_max, staleness_count; /* of used gradients */
+    double             loss_recent;  /* mean training loss of the last steps, forgetting slowly */
+    double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
+    uint64_t           test_count, test_step;
+    uint32_t           evaluations, respawns, evictions;
+    at_end             end;
+} at_tally;
+
+/* A tally that fills itself as a sink of the recorder; it lives until at_tally_free, which MUST come
+ * after the recorder is closed. NULL when there is no memory. */
+at_tally *at_tally_new(const at_run_info *info, at_sink *sink);
+void      at_tally_free(at_tally *tally); /* accepts NULL */
+
+/* Step durations so far. */
+at_spread at_tally_steps(const at_tally *tally);
+
+/* Seconds from the first order to the last APPLY. */
+double at_tally_seconds(const at_tally *tally);
+
+/* Time spent on samples that were used / (workers x seconds), 0 .. 1. */
+double at_tally_useful(const at_tally *tally);
+
+#endif

@@ -1,0 +1,199 @@
+/* event.h - what goes into the state machines, and what comes out.
+ *
+ *            event (with now)                        actions
+ *   world ───────────────────────► hub_step / worker_step ──────────► world
+ *   (clock, messages, floats)        no I/O, no clock, no malloc       does them
+ *
+ * Whatever a rule decides on arrives as a field of an event, so a run can be replayed from its
+ * events. State machines hold handles and counts; the floats stay in the world. Deadlines are
+ * local to a node; no absolute time crosses from one node to another.
+ */
+#ifndef AT_STEP_EVENT_H
+#define AT_STEP_EVENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/time.h"
+
+/* A node: 0 is the hub, 1 .. workers are workers. */
+typedef uint32_t at_node;
+
+enum { AT_WORKERS_MAX = 4096 };
+
+/* Hub to worker: compute one round, or leave. */
+typedef struct at_order {
+    uint64_t round;       /* how many rounds this worker was given before, over all incarnations */
+    uint64_t version;     /* parameters to start from; a newer version may be taken instead */
+    uint64_t position;    /* first sample in the common walk, or AT_POSITION_OWN */
+    at_ns    time_limit;  /* length of the round, AT_NEVER when only samples_max limits it */
+    uint32_t samples_max; /* >= 1 */
+    bool     again;       /* start the next round by yourself, without another order */
+    bool     leave;       /* stop working and end; all other fields are void */
+} at_order;
+
+#define AT_POSITION_OWN UINT64_MAX
+
+/* How one computation ended. Times are durations measured by the worker. */
+typedef struct at_work {
+    uint64_t round;
+    uint64_t version;      /* of the parameters the first micro-batch used */
+    uint32_t samples;      /* drawn, and summed into the gradient */
+    bool     abandoned;    /* the gradient is void, the samples were drawn all the same */
+    bool     capped;       /* ended because samples_max was reached */
+    double   loss_sum;
+    at_ns    compute_ns;   /* without the induced sleep */
+    at_ns    sleep_ns;     /* induced */
+    at_ns    overshoot_ns; /* end minus deadline, 0 without a time limit */
+    at_ns    idle_ns;      /* between the previous round's send and this round's start */
+    at_ns    install_ns;   /* copying parameters in, part of idle_ns */
+    at_ns    send_ns;      /* handing over the previous round's gradient */
+} at_work;
+
+/* Worker to hub: a gradient, the SUM over work.samples samples. */
+typedef struct at_report {
+    at_work  work;
+    uint32_t incarnation; /* which process of this worker; the hub ignores the dead ones' */
+    uint32_t slot;        /* where the gradient lies, a handle for the world */
+    uint64_t sequence;    /* 1, 2, .. within the incarnation */
+} at_report;
+
+/* One gradient of a step, as APPLY names it. */
+typedef struct at_piece {
+    at_node  worker;
+    uint32_t slot;
+    uint32_t samples;
+    uint32_t incarnation;
+    uint64_t sequence;
+    uint64_t version;
+    double   weight; /* 1 except under stale rule `scale`; never part of the divisor */
+} at_piece;
+
+typedef enum at_metric { AT_METRIC_ACCURACY, AT_METRIC_LOSS, AT_METRIC_COUNT } at_metric;
+
+typedef enum at_timer {
+    AT_TIMER_LEASE,  /* somebody's lease may have passed */
+    AT_TIMER_NOTICE, /* the step is open for unusually long */
+    AT_TIMER_PERIOD, /* gather rule `every` */
+    AT_TIMER_COUNT
+} at_timer;
+
+typedef enum at_event_kind {
+    AT_EV_START,     /* both: the run begins */
+    AT_EV_JOINED,    /* hub: a worker is ready for orders */
+    AT_EV_LOST,      /* hub: a worker is gone */
+    AT_EV_MESSAGE,   /* hub: a report; worker: an order */
+    AT_EV_NEWER,     /* worker: the hub has published a newer version */
+    AT_EV_COMPUTED,  /* worker: the computation ended */
+    AT_EV_SENT,      /* worker: the report was handed over */
+    AT_EV_APPLIED,   /* hub: the update was made */
+    AT_EV_EVALUATED, /* hub: a snapshot was evaluated */
+    AT_EV_TIMER,     /* hub: a timer asked for has come */
+    AT_EV_STOP       /* hub: the user wants to end */
+} at_event_kind;
+
+typedef struct at_event {
+    at_event_kind kind;
+    at_node       worker; /* JOINED, LOST, MESSAGE at the hub */
+    at_ns         now;
+    union {
+        struct { uint32_t incarnation; } joined;
+        struct {
+            uint64_t drawn;   /* samples this worker counted in its own slot, all incarnations */
+            bool     returns; /* a replacement will join */
+        } lost;
+        at_report report;                                  /* MESSAGE at the hub */
+        at_order  order;                                   /* MESSAGE at a worker */
+        struct { uint64_t version; } newer;
+        at_work work;                                      /* COMPUTED */
+        struct { double gradient_norm2; } applied;         /* squared norm of the mean gradient */
+        struct {
+            uint64_t step;
+            at_ns    at;    /* when the snapshot was taken */
+            double   value[AT_METRIC_COUNT];
+        } evaluated;
+        at_timer timer;
+    } as;
+} at_event;
+
+typedef enum at_action_kind {
+    AT_ACT_SEND,     /* hub: an order to one worker; worker: the report to the hub */
+    AT_ACT_INSTALL,  /* worker: copy the newest parameters in */
+    AT_ACT_COMPUTE,  /* worker: one round */
+    AT_ACT_ABANDON,  /* worker: end the computation at the next micro-batch, void */
+    AT_ACT_TIMER,    /* hub: wake me at `at` (AT_NEVER: not any more) */
+    AT_ACT_ADD,      /* hub: fold this gradient into the open step now */
+    AT_ACT_APPLY,    /* hub: update the parameters and publish them */
+    AT_ACT_DROP,     /* hub: these samples were drawn but will not be used */
+    AT_ACT_EVALUATE, /* hub: take a snapshot and score it beside the training */
+    AT_ACT_EVICT,    /* hub: end this worker; LOST follows */
+    AT_ACT_NOTICE,   /* hub: tell people whom we wait for */
+    AT_ACT_FINISH    /* both: nothing more will come */
+} at_action_kind;
+
+/* Why samples were dropped, and why a run ended; names are part of result.json. */
+#define AT_DROP_MAP(X) \
+    X(STALE, "stale") X(ABANDONED, "abandoned") X(LOST, "lost") X(STOPPED, "stopped")
+typedef enum at_drop {
+#define X(id, text) AT_DROP_##id,
+    AT_DROP_MAP(X)
+#undef X
+    AT_DROP_COUNT
+} at_drop;
+extern const char *const at_drop_name[AT_DROP_COUNT];
+
+#define AT_END_MAP(X)                                                                      \
+    X(RUNNING, "running") X(STEPS, "steps") X(SAMPLES, "samples") X(EPOCHS, "epochs")      \
+    X(SECONDS, "seconds") X(TARGET, "target") X(SIGNAL, "signal") X(WORKERS, "no workers") \
+    X(DIVERGED, "diverged")
+typedef enum at_end {
+#define X(id, text) AT_END_##id,
+    AT_END_MAP(X)
+#undef X
+    AT_END_COUNT
+} at_end;
+extern const char *const at_end_name[AT_END_COUNT];
+
+typedef struct at_action {
+    at_action_kind kind;
+    at_node        worker; /* SEND, DROP, EVICT, NOTICE */
+    union {
+        at_order  order;
+        at_report report;
+        struct {
+            at_order order;
+            at_ns    deadline; /* AT_NEVER: none */
+        } compute;
+        struct { at_timer timer; at_ns at; } timer;
+        at_piece add;
+        struct {
+            uint64_t        step;        /* 1 for the first update; also the new version */
+            uint64_t        samples;     /* the divisor */
+            uint64_t        samples_used; /* before this step: what schedules count */
+            const at_piece *pieces;      /* valid until the next hub step */
+            uint32_t        count;
+            bool            folded;      /* the pieces were ADDed before; nothing is left to sum */
+            double          loss_sum;
+            at_ns           wait_ns;     /* from the first order or close to this close */
+        } apply;
+        struct { uint64_t sequence, samples, version; at_drop why; } drop;
+        struct { uint64_t step; } evaluate;
+        struct { at_ns waited; uint64_t step; } notice;
+        struct { at_end why; } finish;
+    } as;
+} at_action;
+
+/* The actions of one step, in order. The world owns the memory and empties it before each step. */
+typedef struct at_out {
+    at_action *actions;
+    size_t     count, size;
+} at_out;
+
+/* An upper bound for what one step of a machine among `workers` workers can emit. */
+size_t at_out_size(uint32_t workers);
+
+/* The next action, zeroed but for its kind. */
+at_action *at_out_push(at_out *out, at_action_kind kind);
+
+#endif

@@ -1,0 +1,97 @@
+/* plan.h - everything that is decided before the first step: six rules and their numbers.
+ *
+ * Every published method is an answer to six questions; an answer is a rule, a strategy is a named
+ * row of rules (strategy.c). A plan is a strategy with its overrides and numbers filled in, checked
+ * for sense. It never changes during a run.
+ */
+#ifndef AT_STEP_PLAN_H
+#define AT_STEP_PLAN_H
+
+#include "base/err.h"
+#include "step/event.h"
+#include "step/rules.h"
+
+enum { AT_TARGETS_MAX = 4 };
+
+typedef struct at_target {
+    at_metric metric;
+    double    value; /* reached when accuracy >= value, or loss <= value */
+} at_target;
+
+/* A run ends when any of these is reached (targets: when all are); 0 = no such limit. */
+typedef struct at_limits {
+    uint64_t  steps;
+    uint64_t  samples;
+    at_ns     time;
+    bool      epochs; /* `samples` was given as epochs: only the name of the reason differs */
+    at_target target[AT_TARGETS_MAX];
+    uint32_t  targets;
+} at_limits;
+
+typedef struct at_plan {
+    const struct at_strategy  *strategy;
+    const at_work_rule    *work;
+    const at_gather_rule  *gather;
+    const at_release_rule *release;
+    const at_newer_rule   *newer;
+    const at_stale_rule   *stale;
+    const at_size_rule    *size;
+    /* The numbers that rules carry; void where the rule has none. */
+    uint32_t k;          /* gather first:K, any:K */
+    at_ns    period;     /* gather every:Tp */
+    uint32_t staleness;  /* release bound:S */
+
+    uint32_t workers;     /* >= 1 */
+    uint32_t batch;       /* per worker and round, see `--batch` */
+    uint32_t micro_batch; /* 1 .. batch */
+    uint32_t cap;         /* most samples of a timed round */
+    at_ns    time_limit;  /* of timed work; AT_NEVER while size rule `auto` has not found it */
+    bool     cut_after;   /* the published rule: start another micro-batch whenever elapsed < T */
+    bool     deal_global; /* positions come from the step's common batch */
+    at_ns    lease;       /* 0: learnt from past rounds */
+    uint64_t eval_steps;  /* evaluate every so many steps; 0: by eval_samples */
+    uint64_t eval_samples;/* evaluate every so many used samples; 0 and eval_steps 0: at the end only */
+    at_limits limits;
+} at_plan;
+
+/* What a user said, before it is checked. Texts may be NULL or empty: not given. */
+typedef struct at_plan_options {
+    const char *strategy;
+    const char *work, *gather, *release, *newer, *stale, *size; /* overrides, "first:9" */
+    const char *time_limit;                                     /* "auto" or a duration */
+    const char *period;
+    const char *cut;                                            /* "nearest" or "after" */
+    int64_t     k, staleness;                                   /* -1: not given */
+    uint32_t    workers, batch, micro_batch, cap;               /* micro_batch, cap 0: default */
+    bool        deal_global;
+    at_ns       lease;
+    uint64_t    eval_steps, eval_samples;
+    at_limits   limits;
+} at_plan_options;
+
+/* One row of the strategy table. */
+typedef struct at_strategy {
+    const char *name;
+    const char *summary;
+    const char *work, *gather, *release, *newer, *stale, *size;
+    const char *known_as;
+} at_strategy;
+
+extern const at_strategy at_strategies[];
+extern const size_t      at_strategies_count;
+
+/* Fills *plan. AT_ERR_USAGE with a sentence that says why for unknown names (and the nearest known
+ * one), contradictions and combinations that make no sense. */
+at_err at_plan_resolve(const at_plan_options *options, at_plan *plan, at_fail *fail);
+
+/* Writes the rule of one family as text ("timed:0.05", "first:9") for result.json. */
+enum at_family { AT_WORK, AT_GATHER, AT_RELEASE, AT_NEWER, AT_STALE, AT_SIZE, AT_FAMILY_COUNT };
+extern const char *const at_family_name[AT_FAMILY_COUNT];
+const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
+                              size_t size);
+
+/* Does this strategy use the option of that name (time-limit, k, period, staleness, ..)? Options
+ * that no rule uses are accepted and named on stderr by the command line. */
+bool at_plan_uses(const at_plan *plan, const char *option);
+
+#endif
