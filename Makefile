@@ -59,8 +59,8 @@ clean: ## remove everything that was built; runs/ stays
 	@rm -rf build build-asan build-tsan build-debug
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1\t\2/p' Makefile | \
-	  while IFS="$$(printf '\t')" read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | \
+	  while read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
 
 # CMake repeats its own configuration when a CMakeLists.txt changes, but not when a preset does.
 build/Makefile: CMakePresets.json

@@ -1,10 +1,15 @@
 # Finds every library, says what was found, and names the Debian package when something is missing.
 
+function(anytime_missing what package)
+  message(FATAL_ERROR
+    "${what} not found. Install it with: apt-get install ${package} (or run 'make deps').")
+endfunction()
+
 function(anytime_need name package header library_names)
   find_path(${name}_INCLUDE NAMES ${header} ${ARGN})
   find_library(${name}_LIBRARY NAMES ${library_names} ${ARGN})
   if(NOT ${name}_INCLUDE OR NOT ${name}_LIBRARY)
-    message(FATAL_ERROR "${name} not found. Install it with: apt-get install ${package} (or run 'make deps').")
+    anytime_missing(${name} ${package})
   endif()
   message(STATUS "✓ ${name}: ${${name}_LIBRARY}")
   add_library(dep_${name} INTERFACE)
@@ -24,10 +29,11 @@ find_path(openblas_INCLUDE NAMES cblas.h
   PATHS /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)
 find_library(openblas_LIBRARY NAMES openblas PATHS ${OPENBLAS_FOLDER} NO_DEFAULT_PATH)
 if(NOT openblas_INCLUDE OR NOT openblas_LIBRARY)
-  message(FATAL_ERROR "serial OpenBLAS not found. Install it with: apt-get install libopenblas-serial-dev (or run 'make deps').")
+  anytime_missing("serial OpenBLAS" libopenblas-serial-dev)
 endif()
 message(STATUS "✓ openblas (serial): ${openblas_LIBRARY}")
 add_library(dep_openblas INTERFACE)
 target_include_directories(dep_openblas SYSTEM INTERFACE ${openblas_INCLUDE})
 target_link_libraries(dep_openblas INTERFACE ${openblas_LIBRARY})
-target_link_options(dep_openblas INTERFACE "LINKER:-rpath,${OPENBLAS_FOLDER}" "LINKER:--disable-new-dtags")
+target_link_options(dep_openblas INTERFACE
+  "LINKER:-rpath,${OPENBLAS_FOLDER}" "LINKER:--disable-new-dtags")

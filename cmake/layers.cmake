@@ -7,10 +7,12 @@ target_compile_definitions(flags INTERFACE _GNU_SOURCE ANYTIME_VERSION="${PROJEC
 # No -ffast-math: it breaks NaN checks and bit-for-bit comparison. No contraction either: the
 # same source must give the same bits whether or not the compiler saw a chance for an FMA.
 target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
-  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum -Wstrict-prototypes -Wmissing-prototypes -Wvla
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum
+  -Wstrict-prototypes -Wmissing-prototypes -Wvla
   $<$<BOOL:${ANYTIME_WERROR}>:-Werror>)
 if(ANYTIME_SANITIZE)
-  target_compile_options(flags INTERFACE -fsanitize=${ANYTIME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(flags INTERFACE
+    -fsanitize=${ANYTIME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(flags INTERFACE -fsanitize=${ANYTIME_SANITIZE})
 endif()
 

@@ -1,0 +1,95 @@
+"""Who may include whom: the table of layers, own header first, system headers with one home."""
+import fnmatch
+import re
+
+# A layer includes itself and the layers named here. Nobody includes cli.
+MAY_INCLUDE = {
+    "base": (),
+    "step": ("base",),
+    "pace": ("base",),
+    "learn": ("base",),
+    "data": ("base",),
+    "record": ("base", "step"),
+    "world": ("base", "step", "pace", "learn", "data", "record"),
+    "report": ("base", "record"),
+    "serve": ("base", "record", "report"),
+    "cli": ("base", "step", "pace", "learn", "data", "record", "world", "report", "serve"),
+}
+
+# Libraries that stay behind one interface: header pattern, the only files that may include it.
+HOMES = (
+    ("mpi.h", "src/world/mpi.c"),
+    ("*dnnl*.h", "src/learn/engine_*.c"),
+    ("cblas.h", "src/learn/engine_*.c"),
+)
+
+# step/ is pure: what it decides depends on its arguments alone.
+IMPURE = ("stdio.h", "unistd.h", "time.h", "sys/*", "pthread.h", "threads.h", "errno.h", "fcntl.h",
+          "signal.h", "poll.h")
+
+INCLUDE = re.compile(r'^[ ]*#[ ]*include[ ]*(?:"([^"\n]*)"|<([^>\n]*)>)', re.MULTILINE)
+
+
+def check(tree):
+    layers_there = {file.path.split("/")[1] for file in tree.c_files("src")}
+    for layer in sorted(layers_there - set(MAY_INCLUDE)):
+        path = next(file.path for file in tree.c_files("src") if file.below("src/" + layer))
+        yield tree_finding(tree, path, f"src/{layer}/ is not in the table of layers of tools/lint")
+    for file in tree.c_files("src", "include", "tests", "bench", "examples"):
+        layer = layer_of(file)
+        for match in INCLUDE.finditer(file.source):
+            ours, system = match.groups()
+            text = check_ours(file, layer, ours) if ours else check_system(file, layer, system)
+            if text:
+                yield file.finding(match.start(), text)
+        yield from check_own_first(tree, file)
+
+
+def tree_finding(tree, path, text):
+    return next(file for file in tree.files if file.path == path).finding(0, text)
+
+
+def layer_of(file):
+    """The layer a file belongs to; a unit test belongs to the one it is named after."""
+    if file.below("src"):
+        return file.path.split("/")[1]
+    if file.below("tests/unit"):
+        return re.split(r"[_.]", file.name)[0]
+    return None
+
+
+def check_ours(file, layer, header):
+    target = header.split("/")[0]
+    if file.below("include"):
+        return f'the public header stands alone, so it cannot include "{header}"'
+    if header == "anytime.h" or target not in MAY_INCLUDE:
+        bare = file.below("src") and header != "anytime.h"
+        return f'"{header}": paths start at src/, as in "base/err.h"' if bare else None
+    if file.below("examples"):
+        return f'examples use only "anytime.h", not "{header}"'
+    if layer not in MAY_INCLUDE or target == layer or target in MAY_INCLUDE[layer]:
+        return None
+    if target == "cli":
+        return f'nobody includes cli, but here is "{header}"'
+    allowed = " ".join(MAY_INCLUDE[layer]) or "nothing else"
+    return f'{layer} may include {allowed}, not "{header}"'
+
+
+def check_system(file, layer, header):
+    for pattern, home in HOMES:
+        if fnmatch.fnmatch(header, pattern) and not fnmatch.fnmatch(file.path, home):
+            return f"<{header}> belongs in {home} alone"
+    impure = layer == "step" and file.below("src")
+    if impure and any(fnmatch.fnmatch(header, pattern) for pattern in IMPURE):
+        return f"step is pure (no input, output, clock or thread), so it cannot need <{header}>"
+    return None
+
+
+def check_own_first(tree, file):
+    """The own header comes first, which proves that it stands alone."""
+    own = re.sub(r"\.c$", ".h", file.path)
+    first = INCLUDE.search(file.source)
+    if own == file.path or not first or not file.below("src"):
+        return
+    if any(other.path == own for other in tree.files) and first.group(1) != own[len("src/"):]:
+        yield file.finding(first.start(), f'the own header "{own[len("src/"):]}" comes first')

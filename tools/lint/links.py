@@ -1,0 +1,74 @@
+"""Dead links and file names in Markdown: relative files, anchors, and paths in backticks."""
+import posixpath
+import re
+
+from tree import Finding, blank
+
+FENCE = re.compile(r"^([ ]*)(```|~~~).*?^[ ]*\2[ ]*$", re.MULTILINE | re.DOTALL)
+SPAN = re.compile(r"`[^`\n]+`")
+LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*<?(\S+?)>?\s*$",
+                  re.MULTILINE)
+HEADING = re.compile(r"^#{1,6}[ ]+(.*?)[ ]*#*$", re.MULTILINE)
+NAMED_ANCHOR = re.compile(r"<\w+[^>]*\b(?:id|name)=[\"']([^\"']+)")
+OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//")
+
+# Only paths that start in one of our folders are taken for promises.
+OUR_PATH = re.compile(r"^(?:src|include|tests|tools|cmake|docs|bench|examples|\.ci)/[\w./-]*$")
+PLACEHOLDER = re.compile(r"(^|/)[A-Z][A-Z_]*(\.(?!md$)\w+)?(/|$)")  # src/LAYER/NAME.c
+
+
+def check(tree):
+    there = {file.path for file in tree.files}
+    for path in list(there):
+        while path:
+            path = posixpath.dirname(path)
+            there.add(path)
+    for file in tree.files:
+        if file.suffix == ".md":
+            prose = FENCE.sub(lambda m: blank(m.group()), file.text)
+            yield from check_links(tree, there, file, prose)
+            yield from check_names(tree, there, file, prose)
+
+
+def exists(tree, there, path):
+    return path in there or (tree.root / path).exists()
+
+
+def check_links(tree, there, file, prose):
+    for match in LINK.finditer(SPAN.sub(lambda m: blank(m.group()), prose)):
+        target = match.group(1) or match.group(2)
+        if OUTSIDE.match(target):
+            continue
+        path, _, anchor = target.partition("#")
+        full = file.path
+        if path:
+            full = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), path))
+        if not exists(tree, there, full):
+            yield file.finding(match.start(), f"dead link: there is no {full}")
+        elif anchor and full.endswith(".md") and anchor not in anchors_of(tree, full):
+            yield file.finding(match.start(), f"dead link: {full} has no heading #{anchor}")
+
+
+def check_names(tree, there, file, prose):
+    for match in SPAN.finditer(prose):
+        name = match.group()[1:-1].split()[0:1]
+        path = re.sub(r":\d+$", "", name[0]) if name else ""
+        if not OUR_PATH.match(path) or PLACEHOLDER.search(path):
+            continue
+        if not exists(tree, there, path.rstrip("/.")):
+            yield file.finding(match.start(), f"`{path}` is named here but does not exist")
+
+
+def anchors_of(tree, path):
+    """The anchors that a forge makes of the headings of a page."""
+    text = next((file.text for file in tree.files if file.path == path), "")
+    text = FENCE.sub(lambda m: blank(m.group()), text)
+    anchors = set(NAMED_ANCHOR.findall(text))
+    for match in HEADING.finditer(text):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match.group(1)).lower()
+        slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        number = 0
+        while slug + (f"-{number}" if number else "") in anchors:
+            number += 1
+        anchors.add(slug + (f"-{number}" if number else ""))
+    return anchors
