@@ -29,9 +29,17 @@ typedef enum at_split { AT_SPLIT_TRAIN, AT_SPLIT_TEST } at_split;
 at_err at_dataset_open(const char *name, at_split split, at_dataset **set, at_fail *fail);
 void   at_dataset_free(at_dataset *set); /* accepts NULL */
 
+/* Makes a test set that was opened on its own fit its train set: the features must be equal, the
+ * test set takes over the train set's number of classes, and no test label may lie beyond it
+ * (AT_ERR_FORMAT otherwise). The two splits of a named set, a folder or a synthetic set agree from
+ * the start. */
+at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail);
+
 uint64_t at_dataset_count(const at_dataset *set);
 uint32_t at_dataset_features(const at_dataset *set);
 uint32_t at_dataset_classes(const at_dataset *set);
+/* Name of the format it was read from ("idx", "synthetic"). */
+const char *at_dataset_format(const at_dataset *set);
 /* Image form for people ("28x28 bytes", "40 floats"); borrowed until the set is freed. */
 const char *at_dataset_form(const at_dataset *set);
 

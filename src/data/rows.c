@@ -15,9 +15,8 @@ void at_rows_widen_portable(float *restrict x, const unsigned char *restrict byt
 
 #ifdef __x86_64__
 
-__attribute__((target("avx2"))) void at_rows_widen_avx2(float *restrict x,
-                                                        const unsigned char *restrict bytes,
-                                                        size_t count)
+__attribute__((target("avx2"))) void
+at_rows_widen_avx2(float *restrict x, const unsigned char *restrict bytes, size_t count)
 {
     const __m256 scale = _mm256_set1_ps(SCALE);
     size_t       i = 0;

@@ -16,7 +16,9 @@
 typedef struct at_sampler {
     uint64_t seed, worker; /* worker 0 is the common walk of --deal global */
     uint64_t first, count; /* the shard: samples first .. first+count-1 */
-    bool     in_order;     /* no permutation: positions map to consecutive samples (own models) */
+    bool     in_order;     /* no permutation: positions map to consecutive samples (own models);
+                            * set it after init */
+    uint64_t start;        /* where the walk in order begins: workers start evenly spread */
     uint32_t half_bits;    /* of the Feistel network */
 } at_sampler;
 
@@ -32,5 +34,10 @@ uint64_t at_sampler_index(const at_sampler *sampler, uint64_t position);
 /* The samples at positions position .. position+count-1. */
 void at_sampler_indices(const at_sampler *sampler, uint64_t position, uint64_t *indices,
                         uint32_t count);
+
+/* How many samples from that position on are consecutive: the samples index .. index+run-1 with
+ * index = at_sampler_index(position) may be taken as one range. In order 1 .. count, otherwise 1.
+ */
+uint64_t at_sampler_run(const at_sampler *sampler, uint64_t position);
 
 #endif

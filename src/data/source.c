@@ -1,5 +1,7 @@
 #include "data/source.h"
 
+#include "data/sniff.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -8,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
-
-#define FETCH_AGAIN "get the file again, or delete it and run `anytime data get NAME`"
 
 enum {
     BUFFER_SIZE = 1 << 17,
@@ -26,7 +26,7 @@ struct at_source {
     bool          gzip;
     bool          ended; /* the last gzip member ended, its checksum was right, no byte follows */
     z_stream      stream;
-    unsigned char buffer[BUFFER_SIZE]; /* gzip: compressed bytes; raw: only the first two */
+    unsigned char buffer[BUFFER_SIZE]; /* gzip: compressed bytes; raw: the first ones */
 };
 
 static at_err no_memory(const char *path, at_fail *fail)
@@ -57,6 +57,15 @@ static bool named_gz(const char *path)
     return length >= 3 && strcmp(path + length - 3, ".gz") == 0;
 }
 
+static at_err not_gzip(const at_source *source, at_fail *fail)
+{
+    size_t     size = source->stream.avail_in;
+    at_sniffed sniffed = at_sniff(source->buffer, size < AT_SNIFF_SIZE ? size : AT_SNIFF_SIZE);
+    return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
+                       "%s: is named .gz but is not gzip, at byte 0 it is %s", source->path,
+                       sniffed.what);
+}
+
 /* Reads the first bytes and decides whether they are gzip. */
 static at_err detect(at_source *source, at_fail *fail)
 {
@@ -64,9 +73,9 @@ static at_err detect(at_source *source, at_fail *fail)
     z_stream *z = &source->stream;
     source->gzip = z->avail_in >= 2 && source->buffer[0] == 0x1f && source->buffer[1] == 0x8b;
     if (z->avail_in == 0)
-        return at_fail_set(fail, AT_ERR_FORMAT, FETCH_AGAIN, "%s: the file is empty (0 bytes)",
-                           source->path);
-    if (!source->gzip) return AT_OK;
+        return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
+                           "%s: the file is empty (0 bytes)", source->path);
+    if (!source->gzip) return named_gz(source->path) ? not_gzip(source, fail) : AT_OK;
     return inflateInit2(z, GZIP_WINDOW_BITS) == Z_OK ? AT_OK : no_memory(source->path, fail);
 }
 
@@ -97,7 +106,8 @@ static at_err open_regular(const char *path, FILE **file, uint64_t *size, at_fai
     int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return at_fail_set(fail, AT_ERR_MISSING, "check the name; `anytime data list` shows known sets",
+        return at_fail_set(fail, AT_ERR_MISSING,
+                           "check the name; `anytime data list` shows known sets",
                            "%s: there is no such file", path);
     if (fd < 0)
         return at_fail_set(fail, AT_ERR_IO, "check the permissions", "%s: cannot be opened: %s",
@@ -142,7 +152,7 @@ void at_source_close(at_source *source)
 static at_err damaged(const at_source *source, at_fail *fail)
 {
     const char *why = source->stream.msg ? source->stream.msg : "wrong data";
-    return at_fail_set(fail, AT_ERR_FORMAT, FETCH_AGAIN,
+    return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                        "%s: damaged gzip stream after %llu raw bytes (%s)", source->path,
                        (unsigned long long)source->position, why);
 }
@@ -157,7 +167,7 @@ static at_err next_member(at_source *source, at_fail *fail)
         return AT_OK;
     }
     if (*z->next_in != 0x1f)
-        return at_fail_set(fail, AT_ERR_FORMAT, FETCH_AGAIN,
+        return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                            "%s: other bytes follow the gzip stream, after %llu raw bytes",
                            source->path, (unsigned long long)source->position);
     return inflateReset(z) == Z_OK ? AT_OK : damaged(source, fail);
@@ -170,7 +180,7 @@ static at_err inflate_some(at_source *source, at_fail *fail)
     AT_TRY(refill(source, fail));
     z_stream *z = &source->stream;
     if (z->avail_in == 0)
-        return at_fail_set(fail, AT_ERR_FORMAT, FETCH_AGAIN,
+        return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                            "%s: the gzip stream is cut off after %llu raw bytes", source->path,
                            (unsigned long long)source->position);
     uInt before = z->avail_out;
@@ -227,7 +237,7 @@ at_err at_source_end(at_source *source, at_fail *fail)
     uint64_t      position = source->position;
     AT_TRY(at_source_read(source, &extra, 1, &got, fail));
     if (got == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, FETCH_AGAIN,
+    return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                        "%s: more bytes follow after byte %llu, where the header says it ends",
                        source->path, (unsigned long long)position);
 }

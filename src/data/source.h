@@ -18,6 +18,9 @@
 
 typedef struct at_source at_source;
 
+/* The hint for files that are damaged beyond what we can explain. */
+#define AT_SOURCE_GET_AGAIN "get the file again, or delete it and run `anytime data get NAME`"
+
 /* Opens a regular file for reading. AT_ERR_MISSING, AT_ERR_IO (no permission, a folder, ...),
  * AT_ERR_FORMAT (named .gz but not gzip). */
 at_err at_source_open(const char *path, at_source **source, at_fail *fail);

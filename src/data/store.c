@@ -1,10 +1,10 @@
 #include "data/store.h"
 
+#include "base/arena.h"
+
 #include <assert.h>
 #include <stdbool.h>
 #include <sys/mman.h>
-
-#include "base/arena.h"
 
 enum { LINE_SIZE = 64 };
 

@@ -16,12 +16,12 @@ typedef enum at_element { AT_ELEMENT_BYTE, AT_ELEMENT_FLOAT } at_element;
 struct at_dataset {
     uint64_t       count;
     uint32_t       features, classes;
-    size_t         row_size;    /* bytes of one row */
-    at_element     element;     /* what a row is made of */
-    unsigned char *rows;        /* (count, features) of element */
-    uint32_t      *labels;      /* (count) */
-    at_rows_widen *widen;       /* bytes to floats */
-    void          *map;         /* rows and labels */
+    size_t         row_size; /* bytes of one row */
+    at_element     element;  /* what a row is made of */
+    unsigned char *rows;     /* (count, features) of element */
+    uint32_t      *labels;   /* (count) */
+    at_rows_widen *widen;    /* bytes to floats */
+    void          *map;      /* rows and labels */
     size_t         map_size;
     char           form[64];    /* for people: "28x28 bytes" */
     const char    *format_name; /* of the reader */

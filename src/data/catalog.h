@@ -1,0 +1,64 @@
+/* catalog.h - the data sets that are known by name.
+ *
+ * A row says everything about a set: what it is, under which licence, how it is got, and what its
+ * files must look like, by size and SHA-256 of their raw bytes (packagers compress anew, so a
+ * hash of a .gz would prove nothing). A new set is one row.
+ */
+#ifndef AT_DATA_CATALOG_H
+#define AT_DATA_CATALOG_H
+
+#include <limits.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum { AT_CATALOG_FILES_MAX = 4 };
+
+typedef struct at_catalog_file {
+    const char *name; /* without .gz */
+    uint64_t    size; /* raw */
+    const char *sha256;
+} at_catalog_file;
+
+/* How a set is got. Exactly one of apt and npm is not NULL. */
+typedef struct at_recipe {
+    const char *apt;            /* Debian package */
+    const char *apt_folder;     /* where it puts the files */
+    const char *npm;            /* package@version */
+    const char *tarball;        /* the file that `npm pack` leaves */
+    const char *tarball_sha256; /* of it */
+    const char *tarball_folder; /* the folder inside that holds the files */
+} at_recipe;
+
+typedef struct at_catalog_row {
+    const char     *name;
+    const char     *summary;
+    const char     *licence;
+    uint32_t        classes;
+    at_recipe       recipe;
+    at_catalog_file files[AT_CATALOG_FILES_MAX]; /* the unused ones have no name */
+} at_catalog_row;
+
+/* All rows, for `data list`; *count of them. */
+const at_catalog_row *at_catalog_rows(size_t *count);
+
+/* The row of that name, or NULL. */
+const at_catalog_row *at_catalog_find(const char *name);
+
+/* The known name that looks most like `name`, or NULL when none is near. */
+const char *at_catalog_nearest(const char *name);
+
+/* The folder in which fetched sets are kept: $XDG_CACHE_HOME/anytime, or ~/.cache/anytime.
+ * AT_ERR_MISSING when neither variable is set. */
+at_err at_catalog_cache(char path[PATH_MAX], at_fail *fail);
+
+/* The folder that holds the set's files, from its package or from the cache. AT_ERR_MISSING with
+ * the command that would get it when neither is there. */
+at_err at_catalog_locate(const at_catalog_row *row, char path[PATH_MAX], at_fail *fail);
+
+/* The path of one of the set's files in that folder, raw or .gz; AT_ERR_MISSING. */
+at_err at_catalog_file_path(const at_catalog_file *file, const char *folder, char path[PATH_MAX],
+                            at_fail *fail);
+
+#endif

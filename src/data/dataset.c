@@ -1,0 +1,196 @@
+#include "data/dataset.h"
+
+#include "data/catalog.h"
+#include "data/format.h"
+#include "data/sniff.h"
+#include "data/source.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+enum {
+    LINE_SIZE = 64,
+    PREFETCH_ROWS_MAX = 16, /* more would push out what the current rows need */
+    ROWS_AHEAD = 2,         /* inside one call, so that a row is there when it is needed */
+};
+
+const at_format *const at_formats[] = {
+    &at_format_synthetic,
+    &at_format_idx,
+    NULL,
+};
+
+static const at_format *find_format(const char *name)
+{
+    for (size_t i = 0; at_formats[i]; i++)
+        if (at_formats[i]->claims(name)) return at_formats[i];
+    return NULL;
+}
+
+static at_err unknown_file(const char *path, at_fail *fail)
+{
+    unsigned char bytes[AT_SNIFF_SIZE];
+    size_t        got = 0;
+    at_source    *source;
+    AT_TRY(at_source_open(path, &source, fail));
+    at_err err = at_source_read(source, bytes, sizeof bytes, &got, fail);
+    at_source_close(source);
+    if (err) return err;
+    at_sniffed sniffed = at_sniff(bytes, got);
+    return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
+                       "%s: is no data set that can be read, at byte 0 it is %s", path,
+                       sniffed.what);
+}
+
+/* No format claims the name: explain why not. */
+static at_err unknown(const char *name, at_fail *fail)
+{
+    struct stat status;
+    char        hint[160] = "`anytime data list` shows the known sets";
+    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
+        return at_fail_set(fail, AT_ERR_MISSING,
+                           "four IDX files are expected there (train-images-idx3-ubyte, ...)",
+                           "%s: the folder holds no data set that can be read", name);
+    if (stat(name, &status) == 0) return unknown_file(name, fail);
+    const char *nearest = at_catalog_nearest(name);
+    if (nearest) snprintf(hint, sizeof hint, "did you mean %s?", nearest);
+    return at_fail_set(fail, AT_ERR_MISSING, hint,
+                       "%s: there is no data set, file or folder of that name", name);
+}
+
+/* A named set has as many classes as its row says, in both splits. */
+static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char *folder,
+                          at_fail *fail)
+{
+    assert(row->classes > 0);
+    if (set->classes > row->classes)
+        return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
+                           "%s: %s has labels 0 to %u, but one here is %u", folder, row->name,
+                           row->classes - 1, set->classes - 1);
+    set->classes = row->classes;
+    return AT_OK;
+}
+
+static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
+{
+    const at_catalog_row *row = at_catalog_find(name);
+    char                  folder[PATH_MAX];
+    if (row) {
+        AT_TRY(at_catalog_locate(row, folder, fail));
+        name = folder;
+    }
+    const at_format *format = find_format(name);
+    if (!format) return unknown(name, fail);
+    AT_TRY(format->load(set, name, split, fail));
+    set->format_name = format->name;
+    if (row) AT_TRY(fix_classes(set, row, folder, fail));
+    return at_store_seal(set, fail);
+}
+
+at_err at_dataset_open(const char *name, at_split split, at_dataset **out, at_fail *fail)
+{
+    assert(name && out);
+    *out = NULL;
+    at_dataset *set = calloc(1, sizeof *set);
+    if (!set) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
+    at_err err = load(set, name, split, fail);
+    if (err) {
+        at_dataset_free(set);
+        return err;
+    }
+    *out = set;
+    return AT_OK;
+}
+
+void at_dataset_free(at_dataset *set)
+{
+    if (!set) return;
+    if (set->map) munmap(set->map, set->map_size);
+    free(set);
+}
+
+at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail)
+{
+    if (test->features != train->features)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use two files of the same set",
+                           "a train sample has %u features (%s), but a test sample has %u (%s)",
+                           train->features, train->form, test->features, test->form);
+    uint32_t label_max = at_store_label_max(test);
+    if (label_max >= train->classes)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use two files of the same set",
+                           "the test set has a label %u, but the train set's labels end at %u",
+                           label_max, train->classes - 1);
+    test->classes = train->classes;
+    return AT_OK;
+}
+
+uint64_t at_dataset_count(const at_dataset *set)
+{
+    return set->count;
+}
+
+uint32_t at_dataset_features(const at_dataset *set)
+{
+    return set->features;
+}
+
+uint32_t at_dataset_classes(const at_dataset *set)
+{
+    return set->classes;
+}
+
+const char *at_dataset_form(const at_dataset *set)
+{
+    return set->form;
+}
+
+const char *at_dataset_format(const at_dataset *set)
+{
+    return set->format_name;
+}
+
+uint32_t at_dataset_label(const at_dataset *set, uint64_t index)
+{
+    assert(index < set->count);
+    return set->labels[index];
+}
+
+static void prefetch_row(const at_dataset *set, uint64_t index)
+{
+    assert(index < set->count);
+    const unsigned char *row = set->rows + index * set->row_size;
+    for (size_t at = 0; at < set->row_size; at += LINE_SIZE) __builtin_prefetch(row + at);
+    __builtin_prefetch(row + set->row_size - 1);
+    __builtin_prefetch(&set->labels[index]);
+}
+
+void at_dataset_prefetch(const at_dataset *set, const uint64_t *indices, uint32_t count)
+{
+    if (count > PREFETCH_ROWS_MAX) count = PREFETCH_ROWS_MAX;
+    for (uint32_t i = 0; i < count; i++) prefetch_row(set, indices[i]);
+}
+
+static void copy_row(const at_dataset *set, float *x, uint64_t index)
+{
+    assert(index < set->count);
+    const unsigned char *row = set->rows + index * set->row_size;
+    switch (set->element) {
+    case AT_ELEMENT_BYTE: set->widen(x, row, set->features); return;
+    case AT_ELEMENT_FLOAT: memcpy(x, row, set->row_size); return;
+    }
+    assert(!"unreachable");
+}
+
+void at_dataset_rows(const at_dataset *set, float *x, uint32_t *labels, const uint64_t *indices,
+                     uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (i + ROWS_AHEAD < count) prefetch_row(set, indices[i + ROWS_AHEAD]);
+        copy_row(set, x + (size_t)i * set->features, indices[i]);
+        labels[i] = set->labels[indices[i]];
+    }
+}
