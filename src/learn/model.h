@@ -21,6 +21,7 @@
 #include "base/err.h"
 
 typedef struct at_model at_model;
+struct at_net; /* what a family builds; see learn/net.h */
 
 typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_REF } at_engine;
 
@@ -62,6 +63,11 @@ void at_model_init(const at_model *model, float *params, uint64_t seed);
 double at_model_gradient(at_model *model, float *gradient, const float *params, const float *x,
                          const uint32_t *labels, uint32_t count);
 
+/* The same, but WRITES the sum instead of adding it: bit for bit what zeroing the gradient first
+ * would give, without the pass that zeroes it. For the first micro-batch of a round. */
+double at_model_gradient_set(at_model *model, float *gradient, const float *params, const float *x,
+                             const uint32_t *labels, uint32_t count);
+
 /* Adds the score of `count` samples (1 .. rows_max) to *score. */
 void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
                     const uint32_t *labels, uint32_t count);
@@ -82,6 +88,8 @@ typedef struct at_model_family {
     const char *name;    /* "softmax" or "mlp" */
     const char *usage;   /* "mlp:H1,H2,.." */
     const char *summary;
+    /* Appends the layers to an empty net. `args` is what follows the colon, NULL without one. */
+    at_err (*build)(struct at_net *net, const char *args, at_fail *fail);
 } at_model_family;
 extern const at_model_family at_model_families[];
 extern const size_t          at_model_families_count;

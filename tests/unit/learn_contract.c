@@ -1,0 +1,101 @@
+/* What workers and hub rely on: sums over calls are sums of vectors, bit for bit. */
+#include "learn_fixture.h"
+
+typedef struct job {
+    const char *name;
+    at_shape    shape;
+    uint32_t    rows;
+} job;
+
+static const job jobs[] = {
+    {"softmax", {784, 10}, 32},     {"softmax", {13, 3}, 9},        {"softmax", {50, 100}, 20},
+    {"mlp:300,100", {784, 10}, 32}, {"mlp:37,41", {29, 33}, 400},   {"mlp:64", {20, 5}, 1000},
+    {"mlp:300", {784, 40}, 64},     {"mlp:33,7,35", {30, 12}, 131},
+};
+enum { JOBS = sizeof jobs / sizeof *jobs };
+
+/* Call sizes to try: all small ones, then strides that hit odd and even numbers, then rows. */
+static uint32_t next_count(uint32_t count, uint32_t rows)
+{
+    if (count == rows) return 0;
+    uint32_t next = count < 34 ? count + 1 : count + count / 5;
+    return next < rows ? next : rows;
+}
+
+/* Three calls into one vector against three vectors summed in the same order. */
+static void check_sum_of_calls(fixture *f, uint32_t count, float *one, float *two)
+{
+    size_t size = f->params * sizeof(float);
+    memset(one, 0, size);
+    memset(two, 0, size);
+    for (uint32_t call = 0; call < 3; call++) {
+        double loss_one = at_model_gradient(f->model, one, f->w, f->x, f->labels, count);
+        memset(f->g, 0, size);
+        double loss_two = at_model_gradient(f->model, f->g, f->w, f->x, f->labels, count);
+        assert_true(loss_one == loss_two);
+        for (size_t i = 0; i < f->params; i++) two[i] += f->g[i];
+        for (size_t i = 0; i < f->params; i++) f->w[i] *= 0.75f; /* so that calls differ */
+    }
+    assert_memory_equal(one, two, size);
+}
+
+static void n_calls_into_one_vector_equal_n_vectors_summed_in_order(void **state)
+{
+    (void)state;
+    for (size_t j = 0; j < JOBS; j++)
+        for (int engine = AT_ENGINE_FAST; engine <= AT_ENGINE_REF; engine++) {
+            if (engine == AT_ENGINE_REF && jobs[j].shape.features > 500) continue; /* slow */
+            fixture f = fixture_new(jobs[j].name, jobs[j].shape, (at_engine)engine, jobs[j].rows);
+            float  *one = floats(f.params), *two = floats(f.params);
+            for (uint32_t n = 1; n; n = next_count(n, f.rows)) check_sum_of_calls(&f, n, one, two);
+            free(one);
+            free(two);
+            fixture_free(&f);
+        }
+}
+
+static void gradient_set_equals_zeroing_and_adding(void **state)
+{
+    (void)state;
+    for (size_t j = 0; j < JOBS; j++) {
+        fixture f = fixture_new(jobs[j].name, jobs[j].shape, AT_ENGINE_FAST, jobs[j].rows);
+        size_t  size = f.params * sizeof(float);
+        float  *set = floats(f.params);
+        memset(f.x, 0, (size_t)f.rows * f.shape.features / 3 * sizeof(float)); /* make zero sums */
+        for (uint32_t n = 1; n; n = next_count(n, f.rows)) {
+            memset(set, 0x7f, size); /* what was there before must not matter */
+            memset(f.g, 0, size);
+            double loss_set = at_model_gradient_set(f.model, set, f.w, f.x, f.labels, n);
+            double loss_add = at_model_gradient(f.model, f.g, f.w, f.x, f.labels, n);
+            assert_true(loss_set == loss_add);
+            assert_memory_equal(set, f.g, size);
+        }
+        free(set);
+        fixture_free(&f);
+    }
+}
+
+static void the_same_call_gives_the_same_bits(void **state)
+{
+    (void)state;
+    for (size_t j = 0; j < JOBS; j++) {
+        fixture a = fixture_new(jobs[j].name, jobs[j].shape, AT_ENGINE_FAST, jobs[j].rows);
+        fixture b = fixture_new(jobs[j].name, jobs[j].shape, AT_ENGINE_FAST, jobs[j].rows);
+        double  loss_a = at_model_gradient(a.model, a.g, a.w, a.x, a.labels, a.rows);
+        double  loss_b = at_model_gradient(b.model, b.g, b.w, b.x, b.labels, b.rows);
+        assert_true(loss_a == loss_b);
+        assert_memory_equal(a.g, b.g, a.params * sizeof(float));
+        fixture_free(&a);
+        fixture_free(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(n_calls_into_one_vector_equal_n_vectors_summed_in_order),
+        cmocka_unit_test(gradient_set_equals_zeroing_and_adding),
+        cmocka_unit_test(the_same_call_gives_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
