@@ -34,6 +34,7 @@ typedef struct at_order {
 } at_order;
 
 #define AT_POSITION_OWN UINT64_MAX
+#define AT_VERSION_NONE UINT64_MAX
 
 /* How one computation ended. Times are durations measured by the worker. */
 typedef struct at_work {

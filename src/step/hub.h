@@ -37,11 +37,13 @@ typedef struct at_member {
     uint64_t        rounds_ended; /* reports that arrived */
     uint64_t        begun_on;     /* version of the last order, AT_VERSION_NONE before the first */
     uint32_t        pieces_held;  /* gradients of it in the open step */
+    at_piece        piece;        /* the held one, under a release rule that holds */
+    double          piece_loss;
     at_ns           since;        /* of the last order, or of the last report when self-starting */
     uint64_t        used, dropped;/* the hub's side of the ledger, in samples */
 } at_member;
 
-#define AT_VERSION_NONE UINT64_MAX
+
 
 typedef struct at_target_hit {
     bool     hit;
@@ -53,21 +55,24 @@ typedef struct at_hub {
     const at_plan *plan;
     at_member     *member;  /* plan->workers of them; member[i] has id i+1 */
     at_share      *share;
-    at_piece      *piece;   /* gradients of the open step */
-    uint32_t       pieces, pieces_max;
+    at_piece      *piece;   /* gradients of the open step, or of the one being applied */
+    uint32_t       pieces;  /* in the open step */
+    uint32_t       pieces_max;
     void          *size_state;
 
     uint64_t version; /* = closed steps */
     uint64_t samples_used, samples_dropped, samples_open;
     double   loss_open;
     uint64_t trace;   /* hash over APPLY and DROP so far */
+    uint64_t dealt;   /* position in the common walk of --deal global */
+    bool     assembled; /* everybody who will come has come; nobody starts before */
     bool     applying, evaluating, finished;
     at_end   end;     /* AT_END_RUNNING until the run winds down */
 
     at_ns    began_at;      /* first order; AT_NEVER before */
     at_ns    applied_at;    /* last APPLY */
     at_ns    opened_at;     /* the open step's start */
-    at_ns    notice_at;
+    at_ns    notice_wait;   /* next notice when the step is open for so long */
     at_ns    lease_at;      /* earliest end of a lease, as last asked of the world */
     at_ns    round_ns_peak; /* longest round lately, slowly forgotten; 0 before the first */
     uint64_t eval_samples_next;
@@ -80,7 +85,7 @@ size_t at_hub_size(const at_plan *plan);
 /* Builds a hub in the caller's zeroed memory, which MUST outlive it and be 64-byte aligned. */
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size);
 
-/* One event in, actions out. */
+/* One event in, actions out. After an APPLY the world MUST deliver APPLIED before anything else. */
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out);
 
 /* How many reports can arrive before the hub has anything to do: the world may let it sleep so

@@ -62,7 +62,8 @@ typedef struct at_plan_options {
     const char *period;
     const char *cut;                                            /* "nearest" or "after" */
     int64_t     k, staleness;                                   /* -1: not given */
-    uint32_t    workers, batch, micro_batch, cap;               /* micro_batch, cap 0: default */
+    uint32_t    workers;
+    uint32_t    batch, micro_batch, cap;                        /* 0: default */
     bool        deal_global;
     at_ns       lease;
     uint64_t    eval_steps, eval_samples;

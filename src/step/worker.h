@@ -26,7 +26,6 @@ typedef struct at_worker {
     uint32_t        incarnation;
     uint32_t        slots;    /* gradient slots it may write in turn */
     at_order        order;    /* the newest one */
-    uint64_t        version;  /* of the installed parameters */
     uint64_t        sequence; /* of the last report */
     bool            leaving;  /* told to leave while busy */
 } at_worker;

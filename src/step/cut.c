@@ -1,0 +1,45 @@
+#include "step/cut.h"
+
+#include <assert.h>
+
+void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t micro_batch,
+                  bool after)
+{
+    assert(order->samples_max >= 1);
+    assert(micro_batch >= 1);
+    double learnt = cut->sample_ns;
+    *cut = (at_cut){.samples_max = order->samples_max,
+                    .micro_batch = micro_batch,
+                    .after = after,
+                    .deadline = deadline,
+                    .sample_ns = learnt};
+}
+
+/* Stopping now misses the deadline by (deadline - now), going on by (now + next - deadline). */
+static bool time_for(const at_cut *cut, uint32_t samples, at_ns now)
+{
+    if (cut->deadline == AT_NEVER) return true;
+    if (cut->after) return now < cut->deadline;
+    double next_ns = cut->sample_ns * samples;
+    return 2.0 * (double)(cut->deadline - now) > next_ns;
+}
+
+uint32_t at_cut_next(const at_cut *cut, at_ns now)
+{
+    assert(cut->done <= cut->samples_max);
+    uint32_t left = cut->samples_max - cut->done;
+    uint32_t samples = left < cut->micro_batch ? left : cut->micro_batch;
+    bool     first = cut->done == 0;
+    return first || (samples > 0 && time_for(cut, samples, now)) ? samples : 0;
+}
+
+void at_cut_done(at_cut *cut, uint32_t samples, at_ns took)
+{
+    assert(samples >= 1);
+    assert(samples <= cut->samples_max - cut->done);
+    double sample_ns = (double)took / samples;
+    /* An average over about eight micro-batches follows a changing speed and ignores one hiccup. */
+    cut->sample_ns = cut->sample_ns > 0 ? cut->sample_ns + (sample_ns - cut->sample_ns) / 8
+                                        : sample_ns;
+    cut->done += samples;
+}

@@ -1,0 +1,67 @@
+/* When does the hub close a step? */
+#include <assert.h>
+
+#include "step/hub.h"
+#include "step/rules.h"
+
+/* Reports that are still to come in this step: of the members at work on the newest version under
+ * a barrier, of everybody at work otherwise. */
+static uint32_t reports_coming(const at_hub *hub)
+{
+    bool     barrier = hub->plan->release->holds;
+    uint32_t coming = 0;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        const at_member *member = &hub->member[i];
+        bool working = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_EVICTED;
+        coming += working && (!barrier || member->begun_on == hub->version);
+    }
+    return coming;
+}
+
+static uint32_t workers_in_step(const at_hub *hub)
+{
+    uint32_t distinct = 0;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) distinct += hub->member[i].pieces_held > 0;
+    return distinct;
+}
+
+/* Everybody who began this step reports or is lost. A step in which nobody is left waits for the
+ * next one to join. */
+static uint32_t missing_all(const at_hub *hub, at_ns now)
+{
+    (void)now;
+    uint32_t coming = reports_coming(hub);
+    return coming > 0 || hub->pieces > 0 ? coming : 1;
+}
+
+/* Chen et al. 2016: the first K distinct workers make the step, the others' work is void. With fewer
+ * than K left alive, those that are left must do. */
+static uint32_t missing_first(const at_hub *hub, at_ns now)
+{
+    uint32_t have = workers_in_step(hub);
+    if (have >= hub->plan->k) return 0;
+    uint32_t wanted = hub->plan->k - have, coming = missing_all(hub, now);
+    return wanted < coming ? wanted : coming;
+}
+
+/* Any K reports, a fast worker may count twice (K-batch in Dutta et al. 2018). */
+static uint32_t missing_any(const at_hub *hub, at_ns now)
+{
+    (void)now;
+    return hub->pieces >= hub->plan->k ? 0 : hub->plan->k - hub->pieces;
+}
+
+/* A period has passed and at least one report has come. */
+static uint32_t missing_every(const at_hub *hub, at_ns now)
+{
+    bool over = now - hub->opened_at >= hub->plan->period;
+    return hub->pieces > 0 && over ? 0 : 1;
+}
+
+const at_gather_rule at_gather_rules[] = {
+    {"all", "every worker that began the step", NULL, missing_all, false, false},
+    {"first", "the first K distinct workers", "K", missing_first, true, false},
+    {"any", "any K reports", "K", missing_any, true, false},
+    {"every", "a period, and at least one report", "duration", missing_every, false, true},
+    {0},
+};

@@ -1,0 +1,478 @@
+#include "step/hub.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "step/watch.h"
+
+/* ---- building ---------------------------------------------------------------------------- */
+
+static size_t pieces_max(const at_plan *plan)
+{
+    size_t reports = plan->gather->counts_k ? plan->k : plan->workers;
+    if (plan->gather->counts_time) reports = 16 * (size_t)plan->workers; /* then it closes early */
+    return reports > plan->workers ? reports : plan->workers;
+}
+
+static size_t size_state(const at_plan *plan)
+{
+    return plan->size->state_size ? plan->size->state_size(plan) : 0;
+}
+
+size_t at_hub_size(const at_plan *plan)
+{
+    size_t each = sizeof(at_member) + sizeof(at_share);
+    return sizeof(at_hub) + plan->workers * each + pieces_max(plan) * sizeof(at_piece) +
+           size_state(plan) + 8 * 64; /* five parts, each rounded up to a cache line */
+}
+
+at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
+{
+    assert(plan->workers >= 1);
+    assert(plan->workers <= AT_WORKERS_MAX);
+    at_arena arena = {.base = memory, .size = size};
+    at_hub  *hub = at_arena_get(&arena, 1, sizeof *hub);
+    assert(hub);
+    *hub = (at_hub){.plan = plan,
+                    .pieces_max = (uint32_t)pieces_max(plan),
+                    .began_at = AT_NEVER,
+                    .lease_at = AT_NEVER};
+    hub->member = at_arena_get(&arena, plan->workers, sizeof *hub->member);
+    hub->share = at_arena_get(&arena, plan->workers, sizeof *hub->share);
+    hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
+    hub->size_state = at_arena_get(&arena, 1, size_state(plan));
+    assert(hub->member && hub->share && hub->piece && hub->size_state);
+    for (uint32_t i = 0; i < plan->workers; i++)
+        hub->member[i] = (at_member){.id = i + 1, .expected = true, .begun_on = AT_VERSION_NONE};
+    return hub;
+}
+
+static at_member *member_of(at_hub *hub, at_node worker)
+{
+    assert(worker >= 1);
+    assert(worker <= hub->plan->workers);
+    return &hub->member[worker - 1];
+}
+
+static bool is_there(const at_member *member)
+{
+    return member->state != AT_MEMBER_AWAY;
+}
+
+/* ---- the ledger --------------------------------------------------------------------------- */
+
+static void trace(at_hub *hub, uint64_t kind, const at_piece *piece)
+{
+    const uint64_t words[] = {kind, hub->version, piece->worker, piece->sequence, piece->samples,
+                              piece->version};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hub->trace = at_rng_mix(hub->trace + 0x9e3779b97f4a7c15u + words[i]);
+}
+
+static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t samples,
+                 at_drop why, at_out *out)
+{
+    if (samples == 0) return;
+    member->dropped += samples;
+    hub->samples_dropped += samples;
+    trace(hub, 2 + (uint64_t)why, piece);
+    at_action *action = at_out_push(out, AT_ACT_DROP);
+    action->worker = member->id;
+    action->as.drop.sequence = piece->sequence;
+    action->as.drop.samples = samples;
+    action->as.drop.version = piece->version;
+    action->as.drop.why = why;
+}
+
+static uint64_t samples_held(const at_member *member)
+{
+    return member->pieces_held > 0 && member->piece.samples > 0 ? member->piece.samples : 0;
+}
+
+/* ---- giving work -------------------------------------------------------------------------- */
+
+static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
+{
+    member->state = AT_MEMBER_LEAVING;
+    member->since = now;
+    at_action *send = at_out_push(out, AT_ACT_SEND);
+    send->worker = member->id;
+    send->as.order.leave = true;
+    at_watch_member(hub, now, out);
+}
+
+static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
+{
+    const at_plan *plan = hub->plan;
+    at_action     *send = at_out_push(out, AT_ACT_SEND);
+    at_order      *order = &send->as.order;
+    send->worker = member->id;
+    *order = (at_order){.round = member->rounds_begun,
+                        .version = hub->version,
+                        .position = AT_POSITION_OWN,
+                        .again = plan->release->self_starting};
+    plan->work->amount(plan, &hub->share[member->id - 1], order);
+    if (plan->deal_global) {
+        order->position = hub->dealt;
+        hub->dealt += order->samples_max;
+    }
+    member->rounds_begun++;
+    member->begun_on = hub->version;
+    member->state = AT_MEMBER_WORKING;
+    member->since = now;
+    if (hub->began_at == AT_NEVER) hub->began_at = now;
+    at_watch_member(hub, now, out);
+}
+
+/* Everybody who may start, starts; in worker order, so that a common walk is dealt in order. */
+static void release_ready(at_hub *hub, at_ns now, at_out *out)
+{
+    if (!hub->assembled || hub->applying || hub->end != AT_END_RUNNING) return;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        at_member *member = &hub->member[i];
+        if (member->state == AT_MEMBER_IDLE && hub->plan->release->may_start(hub, member))
+            send_order(hub, member, now, out);
+    }
+}
+
+/* ---- ending ------------------------------------------------------------------------------- */
+
+static void finish_if_alone(at_hub *hub, at_out *out)
+{
+    assert(hub->end != AT_END_RUNNING);
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (is_there(&hub->member[i])) return;
+    if (hub->finished) return;
+    hub->finished = true;
+    at_out_push(out, AT_ACT_FINISH)->as.finish.why = hub->end;
+}
+
+/* From here on nothing is applied any more: everybody is told to leave, and what they still have
+ * in hand is booked as dropped when they are gone. */
+static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
+{
+    if (hub->end != AT_END_RUNNING) return;
+    hub->end = why;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        at_member *member = &hub->member[i];
+        drop(hub, member, &member->piece, samples_held(member), AT_DROP_STOPPED, out);
+        member->pieces_held = 0;
+        if (member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING)
+            send_leave(hub, member, now, out);
+    }
+    hub->pieces = 0;
+    finish_if_alone(hub, out);
+}
+
+static at_end limit_reached(const at_hub *hub, at_ns now)
+{
+    const at_limits *limits = &hub->plan->limits;
+    if (limits->steps > 0 && hub->version >= limits->steps) return AT_END_STEPS;
+    if (limits->samples > 0 && hub->samples_used >= limits->samples)
+        return limits->epochs ? AT_END_EPOCHS : AT_END_SAMPLES;
+    if (limits->time > 0 && now - hub->began_at >= limits->time) return AT_END_SECONDS;
+    return AT_END_RUNNING;
+}
+
+/* ---- steps -------------------------------------------------------------------------------- */
+
+/* Held gradients wait with their members; a step names them in worker order. */
+static void collect_held(at_hub *hub)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->member[i].piece;
+    assert(count == hub->pieces);
+}
+
+static void book_used(at_hub *hub)
+{
+    for (uint32_t i = 0; i < hub->pieces; i++) {
+        const at_piece *piece = &hub->piece[i];
+        at_member      *member = member_of(hub, piece->worker);
+        assert(piece->version <= hub->version); /* nobody works on a version we have not made */
+        trace(hub, 1, piece);
+        member->used += piece->samples;
+        member->pieces_held = 0;
+    }
+}
+
+static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
+{
+    if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
+    bool full = hub->pieces == hub->pieces_max;
+    if (!full && hub->plan->gather->missing(hub, now) > 0) return;
+    bool holds = hub->plan->release->holds;
+    if (holds) collect_held(hub);
+    book_used(hub);
+    at_action *apply = at_out_push(out, AT_ACT_APPLY);
+    apply->as.apply.step = hub->version + 1;
+    apply->as.apply.samples = hub->samples_open;
+    apply->as.apply.samples_used = hub->samples_used;
+    apply->as.apply.pieces = hub->piece;
+    apply->as.apply.count = hub->pieces;
+    apply->as.apply.folded = !holds;
+    apply->as.apply.loss_sum = hub->loss_open;
+    apply->as.apply.wait_ns = now - hub->opened_at;
+    hub->samples_used += hub->samples_open;
+    hub->applying = true;
+    hub->applied_at = now;
+}
+
+static bool evaluation_due(at_hub *hub)
+{
+    const at_plan *plan = hub->plan;
+    if (plan->eval_steps > 0) return hub->version % plan->eval_steps == 0;
+    if (plan->eval_samples == 0 || hub->samples_used < hub->eval_samples_next) return false;
+    hub->eval_samples_next = (hub->samples_used / plan->eval_samples + 1) * plan->eval_samples;
+    return true;
+}
+
+static void evaluate_if_due(at_hub *hub, at_out *out)
+{
+    bool due = evaluation_due(hub);
+    if (!due || hub->evaluating) return; /* the last one still runs: this one is skipped */
+    hub->evaluating = true;
+    at_out_push(out, AT_ACT_EVALUATE)->as.evaluate.step = hub->version;
+}
+
+static void ask_period(const at_hub *hub, at_out *out)
+{
+    if (!hub->plan->gather->counts_time) return;
+    at_action *timer = at_out_push(out, AT_ACT_TIMER);
+    timer->as.timer.timer = AT_TIMER_PERIOD;
+    timer->as.timer.at = hub->opened_at + hub->plan->period;
+}
+
+static void on_applied(at_hub *hub, at_ns now, at_out *out)
+{
+    assert(hub->applying);
+    bool finite = isfinite(hub->loss_open);
+    hub->applying = false;
+    hub->version++;
+    hub->pieces = 0;
+    hub->samples_open = 0;
+    hub->loss_open = 0;
+    at_watch_open(hub, now);
+    at_end end = finite ? limit_reached(hub, now) : AT_END_DIVERGED;
+    if (end != AT_END_RUNNING) {
+        wind_down(hub, end, now, out);
+        return;
+    }
+    evaluate_if_due(hub, out);
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, hub->version);
+    ask_period(hub, out);
+    release_ready(hub, now, out);
+}
+
+/* ---- reports ------------------------------------------------------------------------------ */
+
+static void hold(at_hub *hub, at_member *member, const at_piece *piece, double loss_sum,
+                 at_out *out)
+{
+    assert(hub->pieces < hub->pieces_max);
+    if (hub->plan->release->holds) {
+        assert(member->pieces_held == 0); /* under a barrier one gradient a worker and step */
+        member->piece = *piece;
+    } else {
+        hub->piece[hub->pieces] = *piece;
+        at_out_push(out, AT_ACT_ADD)->as.add = *piece;
+    }
+    member->pieces_held++;
+    hub->pieces++;
+    hub->samples_open += piece->samples;
+    hub->loss_open += loss_sum;
+}
+
+static void take_report(at_hub *hub, at_member *member, const at_report *report, at_out *out)
+{
+    const at_work *work = &report->work;
+    at_piece       piece = {.worker = member->id,
+                            .slot = report->slot,
+                            .samples = work->samples,
+                            .incarnation = report->incarnation,
+                            .sequence = report->sequence,
+                            .version = work->version};
+    if (hub->end != AT_END_RUNNING) {
+        drop(hub, member, &piece, work->samples, AT_DROP_STOPPED, out);
+    } else if (work->abandoned) {
+        drop(hub, member, &piece, work->samples, AT_DROP_ABANDONED, out);
+    } else {
+        assert(work->samples >= 1);
+        assert(work->version <= hub->version);
+        piece.weight = hub->plan->stale->weight(hub->version - work->version);
+        if (piece.weight < 0) drop(hub, member, &piece, work->samples, AT_DROP_STALE, out);
+        else hold(hub, member, &piece, work->loss_sum, out);
+    }
+}
+
+static void on_report(at_hub *hub, const at_event *event, at_out *out)
+{
+    at_member       *member = member_of(hub, event->worker);
+    const at_report *report = &event->as.report;
+    bool fresh = report->incarnation == member->incarnation && report->sequence > member->sequence;
+    bool owed = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
+    if (!fresh || !owed) return; /* a dead or evicted one's word; LOST books its samples */
+    member->sequence = report->sequence;
+    member->rounds_ended++;
+    at_watch_round(hub, event->now - member->since);
+    member->since = event->now;
+    if (hub->plan->size->observe)
+        hub->plan->size->observe(hub->size_state, hub->plan, member->id, &report->work);
+    if (member->state == AT_MEMBER_WORKING && !hub->plan->release->self_starting)
+        member->state = AT_MEMBER_IDLE;
+    if (hub->plan->release->self_starting) member->rounds_begun++;
+    take_report(hub, member, report, out);
+    close_if_ready(hub, event->now, out);
+    release_ready(hub, event->now, out);
+}
+
+/* ---- coming and going ---------------------------------------------------------------------- */
+
+static bool step_is_under_way(const at_hub *hub)
+{
+    if (hub->pieces > 0) return true;
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (hub->member[i].state == AT_MEMBER_WORKING) return true;
+    return false;
+}
+
+static uint64_t slowest_round(const at_hub *hub, uint64_t otherwise)
+{
+    uint64_t slowest = UINT64_MAX;
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (is_there(&hub->member[i]) && hub->member[i].rounds_ended < slowest)
+            slowest = hub->member[i].rounds_ended;
+    return slowest == UINT64_MAX ? otherwise : slowest;
+}
+
+static void assemble(at_hub *hub)
+{
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (!is_there(&hub->member[i]) && hub->member[i].expected) return;
+    hub->assembled = true;
+}
+
+/* A newcomer takes part from the next step on: the one under way does not get longer for it. When
+ * nobody is at work it starts at once. */
+static void on_joined(at_hub *hub, const at_event *event, at_out *out)
+{
+    at_member *member = member_of(hub, event->worker);
+    assert(!is_there(member));
+    assert(event->as.joined.incarnation > member->incarnation);
+    bool waits = hub->assembled && step_is_under_way(hub);
+    member->rounds_ended = slowest_round(hub, member->rounds_ended);
+    member->state = AT_MEMBER_IDLE;
+    member->expected = false;
+    member->incarnation = event->as.joined.incarnation;
+    member->sequence = 0;
+    member->begun_on = waits ? hub->version : AT_VERSION_NONE;
+    if (hub->end != AT_END_RUNNING) {
+        send_leave(hub, member, event->now, out);
+        return;
+    }
+    assemble(hub);
+    release_ready(hub, event->now, out);
+}
+
+static bool anybody_left(const at_hub *hub)
+{
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (is_there(&hub->member[i]) || hub->member[i].expected) return true;
+    return false;
+}
+
+/* What it drew and nobody has booked yet is gone with it; a gradient it had handed over stays. */
+static void on_lost(at_hub *hub, const at_event *event, at_out *out)
+{
+    at_member *member = member_of(hub, event->worker);
+    assert(is_there(member));
+    uint64_t held = hub->plan->release->holds ? samples_held(member) : 0;
+    for (uint32_t i = 0; !hub->plan->release->holds && i < hub->pieces; i++)
+        if (hub->piece[i].worker == member->id) held += hub->piece[i].samples;
+    uint64_t booked = member->used + member->dropped + held;
+    assert(event->as.lost.drawn >= booked);
+    at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
+    at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
+    drop(hub, member, &none, event->as.lost.drawn - booked, why, out);
+    member->state = AT_MEMBER_AWAY;
+    member->expected = event->as.lost.returns;
+    if (hub->end != AT_END_RUNNING) {
+        finish_if_alone(hub, out);
+        return;
+    }
+    if (!anybody_left(hub)) {
+        wind_down(hub, AT_END_WORKERS, event->now, out);
+        return;
+    }
+    assemble(hub);
+    close_if_ready(hub, event->now, out);
+    release_ready(hub, event->now, out);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------ */
+
+static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
+{
+    hub->evaluating = false;
+    const at_limits *limits = &hub->plan->limits;
+    bool             all = limits->targets > 0;
+    for (uint32_t i = 0; i < limits->targets; i++) {
+        const at_target *target = &limits->target[i];
+        double           value = event->as.evaluated.value[target->metric];
+        bool higher = target->metric == AT_METRIC_ACCURACY;
+        bool reached = higher ? value >= target->value : value <= target->value;
+        if (reached && !hub->target[i].hit)
+            hub->target[i] = (at_target_hit){true, event->as.evaluated.step,
+                                             event->as.evaluated.at};
+        all = all && hub->target[i].hit;
+    }
+    if (all) wind_down(hub, AT_END_TARGET, event->now, out);
+}
+
+static void on_timer(at_hub *hub, const at_event *event, at_out *out)
+{
+    switch (event->as.timer) {
+    case AT_TIMER_LEASE: at_watch_lease(hub, event->now, out); break;
+    case AT_TIMER_NOTICE: at_watch_notice(hub, event->now, out); break;
+    case AT_TIMER_PERIOD: close_if_ready(hub, event->now, out); break;
+    case AT_TIMER_COUNT: assert(!"not a timer"); break;
+    }
+}
+
+static void on_start(at_hub *hub, at_ns now, at_out *out)
+{
+    assert(hub->version == 0);
+    at_watch_open(hub, now);
+    hub->eval_samples_next = hub->plan->eval_samples;
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, 0);
+    ask_period(hub, out);
+}
+
+void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
+{
+    assert(!hub->finished || event->kind == AT_EV_EVALUATED);
+    assert(!hub->applying || event->kind == AT_EV_APPLIED);
+    switch (event->kind) {
+    case AT_EV_START: on_start(hub, event->now, out); break;
+    case AT_EV_JOINED: on_joined(hub, event, out); break;
+    case AT_EV_LOST: on_lost(hub, event, out); break;
+    case AT_EV_MESSAGE: on_report(hub, event, out); break;
+    case AT_EV_APPLIED: on_applied(hub, event->now, out); break;
+    case AT_EV_EVALUATED: on_evaluated(hub, event, out); break;
+    case AT_EV_TIMER: on_timer(hub, event, out); break;
+    case AT_EV_STOP: wind_down(hub, AT_END_SIGNAL, event->now, out); break;
+    case AT_EV_NEWER:
+    case AT_EV_COMPUTED:
+    case AT_EV_SENT: assert(!"an event of a worker"); break;
+    }
+}
+
+uint32_t at_hub_patience(const at_hub *hub, at_ns now)
+{
+    if (hub->end != AT_END_RUNNING || !hub->assembled) return 1;
+    uint32_t missing = hub->plan->gather->missing(hub, now);
+    return missing > 0 ? missing : 1;
+}

@@ -1,0 +1,325 @@
+/* From what the user said to a plan that makes sense, or a sentence that says why it does not. */
+#include "step/plan.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/text.h"
+
+enum { BATCH_DEFAULT = 64, MICRO_DEFAULT = 32, CAP_FACTOR = 4, STALENESS_DEFAULT = 3, NAMES_MAX = 32 };
+
+const char *const at_family_name[AT_FAMILY_COUNT] = {"work",  "gather", "release",
+                                                     "newer", "stale",  "size"};
+
+static bool given(const char *text)
+{
+    return text && *text;
+}
+
+/* ---- finding rows by name ------------------------------------------------------------------ */
+
+/* All rule tables start with the columns name, summary, number and end with a row of zeros. */
+typedef struct family_table {
+    const void *rows;
+    size_t      row_size;
+} family_table;
+
+static family_table table_of(enum at_family family)
+{
+    switch (family) {
+    case AT_WORK: return (family_table){at_work_rules, sizeof *at_work_rules};
+    case AT_GATHER: return (family_table){at_gather_rules, sizeof *at_gather_rules};
+    case AT_RELEASE: return (family_table){at_release_rules, sizeof *at_release_rules};
+    case AT_NEWER: return (family_table){at_newer_rules, sizeof *at_newer_rules};
+    case AT_STALE: return (family_table){at_stale_rules, sizeof *at_stale_rules};
+    case AT_SIZE: return (family_table){at_size_rules, sizeof *at_size_rules};
+    case AT_FAMILY_COUNT: break;
+    }
+    assert(!"not a family");
+    return (family_table){0};
+}
+
+typedef struct rule_head {
+    const char *name, *summary, *number;
+} rule_head;
+
+static const rule_head *row_at(family_table table, size_t index)
+{
+    return (const rule_head *)(const void *)((const char *)table.rows + index * table.row_size);
+}
+
+static at_err unknown(const char *what, const char *name, const char *const *names, size_t count,
+                      at_fail *fail)
+{
+    char        hint[200];
+    at_text     text = at_text_in(hint, sizeof hint);
+    const char *nearest = at_text_nearest(name, names, count);
+    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
+    at_text_add(&text, "known:");
+    for (size_t i = 0; i < count; i++) at_text_add(&text, " %s", names[i]);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown %s '%s'", what, name);
+}
+
+/* Splits "first:9" and finds the row; *number points behind the colon, or is NULL. */
+static at_err find_rule(enum at_family family, const char *text, const void **row,
+                        const char **number, at_fail *fail)
+{
+    const char  *colon = strchr(text, ':');
+    size_t       length = colon ? (size_t)(colon - text) : strlen(text);
+    family_table table = table_of(family);
+    const char  *names[NAMES_MAX];
+    size_t       count = 0;
+    for (; row_at(table, count)->name; count++) {
+        const rule_head *head = row_at(table, count);
+        assert(count < NAMES_MAX);
+        names[count] = head->name;
+        if (strlen(head->name) != length || strncmp(head->name, text, length) != 0) continue;
+        if (colon && !head->number)
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s %s takes no number",
+                               at_family_name[family], head->name);
+        *row = head;
+        *number = colon ? colon + 1 : NULL;
+        return AT_OK;
+    }
+    return unknown(at_family_name[family], text, names, count, fail);
+}
+
+static at_err find_strategy(const char *name, const at_strategy **strategy, at_fail *fail)
+{
+    const char *names[NAMES_MAX];
+    assert(at_strategies_count <= NAMES_MAX);
+    for (size_t i = 0; i < at_strategies_count; i++) {
+        names[i] = at_strategies[i].name;
+        if (strcmp(names[i], name) != 0) continue;
+        *strategy = &at_strategies[i];
+        return AT_OK;
+    }
+    return unknown("strategy", name, names, at_strategies_count, fail);
+}
+
+/* ---- numbers ------------------------------------------------------------------------------- */
+
+/* A number may come with the rule (first:9) or by its own option (--k 9), but not as two values. */
+static at_err whole_number(const char *rule, const char *text, const char *option, int64_t separate,
+                           int64_t otherwise, uint32_t *value, at_fail *fail)
+{
+    int64_t inside = -1;
+    if (text && !at_text_whole(text, &inside))
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%s is not a whole number", rule, text);
+    if (inside >= 0 && separate >= 0 && inside != separate)
+        return at_fail_set(fail, AT_ERR_USAGE, "give the number once",
+                           "%s:%s and --%s %lld contradict each other", rule, text, option,
+                           (long long)separate);
+    int64_t result = inside >= 0 ? inside : separate >= 0 ? separate : otherwise;
+    if (result < 0 || result > 1000000000)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is out of range", option);
+    *value = (uint32_t)result;
+    return AT_OK;
+}
+
+static at_err duration(const char *rule, const char *text, const char *option, const char *separate,
+                       at_ns *value, at_fail *fail)
+{
+    at_ns inside = -1, outside = -1;
+    if (text && !at_text_duration(text, &inside))
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 50ms or 5.5s",
+                           "%s:%s is not a duration", rule, text);
+    if (given(separate) && !at_text_duration(separate, &outside))
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 50ms or 5.5s",
+                           "--%s %s is not a duration", option, separate);
+    if (inside >= 0 && outside >= 0 && inside != outside)
+        return at_fail_set(fail, AT_ERR_USAGE, "give the duration once",
+                           "%s:%s and --%s %s contradict each other", rule, text, option, separate);
+    *value = inside >= 0 ? inside : outside;
+    if (*value == 0) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s must be above 0", option);
+    return AT_OK;
+}
+
+/* ---- one function per family ---------------------------------------------------------------- */
+
+static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fail)
+{
+    if (plan->batch == 0) plan->batch = o->batch > 0 ? o->batch : BATCH_DEFAULT;
+    uint32_t micro_default = plan->batch < MICRO_DEFAULT ? plan->batch : MICRO_DEFAULT;
+    plan->micro_batch = o->micro_batch > 0 ? o->micro_batch : micro_default;
+    if (plan->micro_batch > plan->batch)
+        return at_fail_set(fail, AT_ERR_USAGE, "a micro-batch is a part of a batch",
+                           "--micro-batch %u is larger than --batch %u", plan->micro_batch,
+                           plan->batch);
+    uint32_t factor = plan->size->finds_time_limit ? CAP_FACTOR : 1;
+    uint64_t cap = o->cap > 0 ? o->cap : (uint64_t)plan->batch * factor;
+    if (cap > UINT32_MAX) cap = UINT32_MAX;
+    if (cap < plan->batch)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--cap %llu is below --batch %u",
+                           (unsigned long long)cap, plan->batch);
+    plan->cap = (uint32_t)cap;
+    return AT_OK;
+}
+
+static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *plan,
+                           at_fail *fail)
+{
+    const void *row;
+    const char *number;
+    AT_TRY(find_rule(AT_WORK, text, &row, &number, fail));
+    plan->work = row;
+    plan->time_limit = AT_NEVER;
+    if (!plan->work->timed) {
+        int64_t batch = o->batch > 0 ? (int64_t)o->batch : -1;
+        AT_TRY(whole_number("fixed", number, "batch", batch, BATCH_DEFAULT, &plan->batch, fail));
+        if (plan->batch == 0)
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "--batch must be at least 1");
+        return AT_OK;
+    }
+    bool automatic = !given(o->time_limit) || strcmp(o->time_limit, "auto") == 0;
+    at_ns limit = -1;
+    AT_TRY(duration("timed", number, "time-limit", automatic ? NULL : o->time_limit, &limit, fail));
+    if (limit > 0) plan->time_limit = limit;
+    return AT_OK;
+}
+
+static at_err resolve_gather(const at_plan_options *o, const char *text, at_plan *plan,
+                             at_fail *fail)
+{
+    const void *row;
+    const char *number;
+    AT_TRY(find_rule(AT_GATHER, text, &row, &number, fail));
+    plan->gather = row;
+    const char *name = plan->gather->name;
+    if (plan->gather->counts_k) {
+        int64_t fallback = plan->workers > 1 ? plan->workers - 1 : 1;
+        AT_TRY(whole_number(name, number, "k", o->k, fallback, &plan->k, fail));
+        bool distinct = strcmp(name, "first") == 0;
+        if (plan->k < 1 || (distinct && plan->k > plan->workers))
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%u cannot be with %u workers", name,
+                               plan->k, plan->workers);
+    }
+    if (plan->gather->counts_time) {
+        at_ns period = -1;
+        AT_TRY(duration(name, number, "period", o->period, &period, fail));
+        plan->period = period > 0 ? period : plan->time_limit;
+        if (plan->period == AT_NEVER)
+            return at_fail_set(fail, AT_ERR_USAGE, "give --period, for example --period 200ms",
+                               "gather %s needs a period", name);
+    }
+    return AT_OK;
+}
+
+static at_err resolve_release(const at_plan_options *o, const char *text, at_plan *plan,
+                              at_fail *fail)
+{
+    const void *row;
+    const char *number;
+    AT_TRY(find_rule(AT_RELEASE, text, &row, &number, fail));
+    plan->release = row;
+    if (!plan->release->number) return AT_OK;
+    return whole_number(plan->release->name, number, "staleness", o->staleness, STALENESS_DEFAULT,
+                        &plan->staleness, fail);
+}
+
+/* Timed work without a time limit finds it by itself. */
+static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_fail *fail)
+{
+    bool automatic = plan->work->timed && plan->time_limit == AT_NEVER;
+    if (automatic && !overridden) text = "auto";
+    const void *row;
+    const char *number;
+    AT_TRY(find_rule(AT_SIZE, text, &row, &number, fail));
+    plan->size = row;
+    if (plan->size->finds_time_limit && !plan->work->timed)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --work timed",
+                           "--size %s sets the time limit, and fixed work has none", text);
+    if (plan->size->finds_time_limit && plan->time_limit != AT_NEVER)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--size %s and a given time limit contradict each other", text);
+    if (automatic && !plan->size->finds_time_limit)
+        return at_fail_set(fail, AT_ERR_USAGE, "give --time-limit, or --size auto",
+                           "timed work with --size %s needs a time limit", text);
+    return AT_OK;
+}
+
+/* ---- sense ----------------------------------------------------------------------------------- */
+
+static at_err check_sense(const at_plan *plan, at_fail *fail)
+{
+    bool all = strcmp(plan->gather->name, "all") == 0;
+    if (all && !plan->release->holds)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier, or --gather any:K",
+                           "--gather all cannot be with --release %s: a worker that does not wait "
+                           "for the step is never one of all", plan->release->name);
+    if (plan->deal_global && (plan->work->timed || !plan->release->holds))
+        return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --strategy fmb",
+                           "--deal global needs fixed work and a barrier: otherwise nobody knows "
+                           "beforehand which samples a step will take");
+    return AT_OK;
+}
+
+at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
+{
+    *plan = (at_plan){.workers = o->workers,
+                      .deal_global = o->deal_global,
+                      .lease = o->lease,
+                      .eval_steps = o->eval_steps,
+                      .eval_samples = o->eval_samples,
+                      .limits = o->limits};
+    if (o->workers < 1 || o->workers > AT_WORKERS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--workers must be 1 .. %d", AT_WORKERS_MAX);
+    const at_strategy *s;
+    AT_TRY(find_strategy(given(o->strategy) ? o->strategy : "fmb", &s, fail));
+    plan->strategy = s;
+    const void *row;
+    const char *none;
+    AT_TRY(resolve_work(o, given(o->work) ? o->work : s->work, plan, fail));
+    AT_TRY(resolve_gather(o, given(o->gather) ? o->gather : s->gather, plan, fail));
+    AT_TRY(resolve_release(o, given(o->release) ? o->release : s->release, plan, fail));
+    AT_TRY(find_rule(AT_NEWER, given(o->newer) ? o->newer : s->newer, &row, &none, fail));
+    plan->newer = row;
+    AT_TRY(find_rule(AT_STALE, given(o->stale) ? o->stale : s->stale, &row, &none, fail));
+    plan->stale = row;
+    AT_TRY(resolve_size(given(o->size) ? o->size : s->size, given(o->size), plan, fail));
+    AT_TRY(resolve_sizes(o, plan, fail));
+    if (given(o->cut) && strcmp(o->cut, "nearest") != 0 && strcmp(o->cut, "after") != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "known: nearest after", "unknown --cut '%s'", o->cut);
+    plan->cut_after = given(o->cut) && strcmp(o->cut, "after") == 0;
+    return check_sense(plan, fail);
+}
+
+/* ---- showing --------------------------------------------------------------------------------- */
+
+const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer, size_t size)
+{
+    at_text text = at_text_in(buffer, size);
+    switch (family) {
+    case AT_WORK:
+        at_text_add(&text, "%s", plan->work->name);
+        if (!plan->work->timed) at_text_add(&text, ":%u", plan->batch);
+        else if (plan->time_limit != AT_NEVER)
+            at_text_add(&text, ":%.9g", at_seconds(plan->time_limit));
+        break;
+    case AT_GATHER:
+        at_text_add(&text, "%s", plan->gather->name);
+        if (plan->gather->counts_k) at_text_add(&text, ":%u", plan->k);
+        if (plan->gather->counts_time) at_text_add(&text, ":%.9g", at_seconds(plan->period));
+        break;
+    case AT_RELEASE:
+        at_text_add(&text, "%s", plan->release->name);
+        if (plan->release->number) at_text_add(&text, ":%u", plan->staleness);
+        break;
+    case AT_NEWER: at_text_add(&text, "%s", plan->newer->name); break;
+    case AT_STALE: at_text_add(&text, "%s", plan->stale->name); break;
+    case AT_SIZE: at_text_add(&text, "%s", plan->size->name); break;
+    case AT_FAMILY_COUNT: assert(!"not a family"); break;
+    }
+    return buffer;
+}
+
+bool at_plan_uses(const at_plan *plan, const char *option)
+{
+    if (strcmp(option, "time-limit") == 0 || strcmp(option, "cut") == 0 ||
+        strcmp(option, "cap") == 0)
+        return plan->work->timed;
+    if (strcmp(option, "k") == 0) return plan->gather->counts_k;
+    if (strcmp(option, "period") == 0) return plan->gather->counts_time;
+    if (strcmp(option, "staleness") == 0) return plan->release->number != NULL;
+    return true;
+}

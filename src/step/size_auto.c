@@ -1,0 +1,89 @@
+/* Size rule `auto`: the time limit T that gives a mean batch of plan->batch.
+ *
+ * A round j of the past had an induced sleep s_j and a time per sample c_j. Had it been given the
+ * time T, it would have done
+ *
+ *     b_j(T) = clamp((T - s_j) / c_j, one micro-batch, cap)        samples.
+ *
+ * The mean of b_j(T) over the remembered rounds grows with T, so bisection finds the T at which it
+ * equals the batch asked for. There is no feedback gain to tune and nothing that could swing: T
+ * moves only as far as the memory of past rounds does. The memory is short while little is known
+ * and T is looked up again often; later it spans many rounds, so single stragglers do not shake it.
+ */
+#include <assert.h>
+
+#include "step/plan.h"
+#include "step/rules.h"
+
+enum {
+    ROUNDS_MAX = 2048,   /* remembered; 200 rounds of 10 workers */
+    STEPS_EAGER = 20,    /* T is solved for after each of the first steps .. */
+    STEPS_BETWEEN = 25,  /* .. and after that every so often */
+    BISECTIONS = 50      /* down to rounding error */
+};
+
+typedef struct seen {
+    double sleep_ns;
+    double sample_ns;
+} seen;
+
+typedef struct memory {
+    uint32_t count, next;
+    seen     round[ROUNDS_MAX];
+} memory;
+
+size_t at_size_auto_state(const at_plan *plan)
+{
+    (void)plan;
+    return sizeof(memory);
+}
+
+void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work)
+{
+    (void)plan;
+    (void)worker;
+    memory *m = state;
+    if (work->samples == 0 || work->compute_ns <= 0) return;
+    m->round[m->next] = (seen){.sleep_ns = (double)work->sleep_ns,
+                               .sample_ns = (double)work->compute_ns / work->samples};
+    m->next = (m->next + 1) % ROUNDS_MAX;
+    if (m->count < ROUNDS_MAX) m->count++;
+}
+
+static double mean_batch(const memory *m, const at_plan *plan, double time_limit_ns)
+{
+    double sum = 0;
+    for (uint32_t j = 0; j < m->count; j++) {
+        double batch = (time_limit_ns - m->round[j].sleep_ns) / m->round[j].sample_ns;
+        if (batch < plan->micro_batch) batch = plan->micro_batch;
+        if (batch > plan->cap) batch = plan->cap;
+        sum += batch;
+    }
+    return sum / m->count;
+}
+
+static at_ns solve(const memory *m, const at_plan *plan)
+{
+    double low = 0, high = 1;
+    for (uint32_t j = 0; j < m->count; j++) { /* with this much time every round reaches its cap */
+        double enough = m->round[j].sleep_ns + m->round[j].sample_ns * plan->cap;
+        if (enough > high) high = enough;
+    }
+    for (int i = 0; i < BISECTIONS; i++) {
+        double middle = (low + high) / 2;
+        if (mean_batch(m, plan, middle) < plan->batch) low = middle;
+        else high = middle;
+    }
+    return (at_ns)high > 0 ? (at_ns)high : 1;
+}
+
+void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares, uint64_t steps)
+{
+    const memory *m = state;
+    assert(plan->cap >= plan->batch);
+    bool due = steps <= STEPS_EAGER || steps % STEPS_BETWEEN == 0;
+    if (!due) return;
+    at_ns time_limit = m->count > 0 ? solve(m, plan) : AT_NEVER;
+    for (uint32_t i = 0; i < plan->workers; i++)
+        shares[i] = (at_share){.samples = plan->batch, .time_limit = time_limit};
+}

@@ -1,0 +1,96 @@
+/* Nothing tells a frozen worker from a slow one but time. How much time is learnt: a lease is ten
+ * times the longest round lately, of any worker, and some seconds more for a machine that is busy
+ * with other things. The longest round is forgotten slowly, so that one pause early in a run does
+ * not make the hub patient for ever. */
+#include "step/watch.h"
+
+#include <assert.h>
+
+static const at_ns LEASE_FIRST = AT_SEC(60); /* before any round ended: engines load, caches fill */
+static const at_ns LEASE_BASE = AT_SEC(3);
+static const at_ns NOTICE_BASE = AT_SEC(2);
+
+enum {
+    LEASE_FACTOR = 10,
+    NOTICE_FACTOR = 3,
+    FORGET_SHIFT = 10 /* a round forgets 1/1024 of the peak */
+};
+
+at_ns at_hub_lease(const at_hub *hub)
+{
+    if (hub->plan->lease > 0) return hub->plan->lease;
+    if (hub->round_ns_peak == 0) return LEASE_FIRST;
+    return LEASE_BASE + LEASE_FACTOR * hub->round_ns_peak;
+}
+
+void at_watch_round(at_hub *hub, at_ns turn)
+{
+    assert(turn >= 0);
+    at_ns faded = hub->round_ns_peak - (hub->round_ns_peak >> FORGET_SHIFT);
+    hub->round_ns_peak = turn > faded ? turn : faded;
+    if (hub->round_ns_peak == 0) hub->round_ns_peak = 1;
+}
+
+static void ask(at_out *out, at_timer timer, at_ns at)
+{
+    at_action *action = at_out_push(out, AT_ACT_TIMER);
+    action->as.timer.timer = timer;
+    action->as.timer.at = at;
+}
+
+void at_watch_member(at_hub *hub, at_ns now, at_out *out)
+{
+    if (hub->lease_at != AT_NEVER) return; /* one is running; it looks at everybody when it ends */
+    hub->lease_at = now + at_hub_lease(hub);
+    ask(out, AT_TIMER_LEASE, hub->lease_at);
+    ask(out, AT_TIMER_NOTICE, now + hub->notice_wait);
+}
+
+void at_watch_open(at_hub *hub, at_ns now)
+{
+    hub->opened_at = now;
+    hub->notice_wait = NOTICE_BASE + NOTICE_FACTOR * hub->round_ns_peak;
+}
+
+static bool owes_something(const at_member *member)
+{
+    return member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
+}
+
+void at_watch_lease(at_hub *hub, at_ns now, at_out *out)
+{
+    at_ns lease = at_hub_lease(hub), next = AT_NEVER;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        at_member *member = &hub->member[i];
+        if (!owes_something(member)) continue;
+        if (now - member->since >= lease) {
+            member->state = AT_MEMBER_EVICTED;
+            at_out_push(out, AT_ACT_EVICT)->worker = member->id;
+        } else if (member->since + lease < next) {
+            next = member->since + lease;
+        }
+    }
+    hub->lease_at = next;
+    ask(out, AT_TIMER_LEASE, next);
+}
+
+static at_node first_missing(const at_hub *hub)
+{
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        if (owes_something(&hub->member[i])) return hub->member[i].id;
+    return 0;
+}
+
+void at_watch_notice(at_hub *hub, at_ns now, at_out *out)
+{
+    at_ns   open = now - hub->opened_at;
+    at_node missing = first_missing(hub);
+    if (open >= hub->notice_wait && missing > 0) {
+        at_action *notice = at_out_push(out, AT_ACT_NOTICE);
+        notice->worker = missing;
+        notice->as.notice.waited = open;
+        notice->as.notice.step = hub->version + 1;
+        hub->notice_wait *= 2; /* once more when it has become twice as long */
+    }
+    ask(out, AT_TIMER_NOTICE, hub->opened_at + hub->notice_wait);
+}
