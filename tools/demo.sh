@@ -13,4 +13,4 @@ build/anytime compare fmb amb \
     --target accuracy=0.80 --epochs 4 --seed 1 --run "$run" "$@"
 
 echo
-echo "The same again, with tables and plots: $run"
+echo "Tables, plots and records of this comparison: $run"

@@ -21,6 +21,7 @@ See [the guide](docs/guide.md#how-to-use-it), [below](#end), `src/base/sum.c:3` 
 
 ```
 [no](link.md) and `src/no/file.c` in a block
+anytime --exp-law pareto:1,2
 ```
 
 ## End
@@ -73,6 +74,7 @@ int at_sum_of(int a, int b)
     "src/base/clock.c": "int now(void)\n{\n    return clock_gettime(0, 0);\n}\n",
     "src/step/hub.c": '#include "base/sum.h"\n\n#include <string.h>\n',
     "src/record/console.c": '#include "step/hub.h"\n',
+    "src/pace/pace.c": 'const char *laws[][2] = {\n    {"pareto", "a heavy tail"},\n};\n',
     "src/world/local.c": "void child(void)\n{\n    _exit(0);\n}\n",
     "src/cli/main.c": '#include "world/node.h"\n\nint main(void)\n{\n    exit(puts("x"));\n}\n',
     "tests/unit/step_hub.c": '#include "step/hub.h"\n\n#include "base/sum.h"\n',
@@ -201,6 +203,10 @@ BAD = (
     ("a file that is not there", "docs/x.md", "run `src/base/y.c` now\n",
      1, "links", "src/base/y.c"),
     ("a script that is not there", "docs/x.md", "`tools/y.sh --all`\n", 1, "links", "tools/y.sh"),
+
+    ("a law that no page names", "src/pace/pace.c",
+     'const char *laws[][2] = {\n    {"pareto", "known"},\n    {"exp", "unknown"},\n};\n',
+     3, "names", "`exp`"),
 
     ("an open end", "src/base/x.c", "/* TODO: more */\n", 1, "words", "TODO(#12)"),
     ("an open end of another name", "docs/x.md", "a\nFIXME\n", 2, "words", "FIXME(#12)"),

@@ -1,4 +1,4 @@
-"""Checks what the compiler cannot: layers, banned calls, sizes, headers, links, words, format.
+"""Checks what the compiler cannot: layers, banned calls, sizes, headers, links, names, format.
 
     python3 tools/lint [--root DIR] [--list] [PATH...]
 
@@ -15,11 +15,12 @@ import format
 import headers
 import layers
 import links
+import names
 import shape
 import words
 from tree import Tree
 
-CHECKS = (layers, calls, shape, headers, links, words, format)
+CHECKS = (layers, calls, shape, headers, links, names, words, format)
 
 
 def main():

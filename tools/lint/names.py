@@ -1,0 +1,35 @@
+"""Every name that a user can type (verb, option, strategy, rule, law, model) is documented.
+
+The names are the rows {"name", ... of the tables below; documented means that README.md or a page
+of docs/ has the name in backticks or in a code block.
+"""
+import fnmatch
+import re
+
+from tree import Finding
+
+# Files with tables whose rows users choose by name.
+TABLES = ("src/step/work.c", "src/step/gather.c", "src/step/release.c", "src/step/newer.c",
+          "src/step/stale.c", "src/step/size.c", "src/step/strategy.c", "src/pace/pace.c",
+          "src/learn/families.c", "src/learn/schedule.c", "src/cli/options*.c", "src/cli/verbs.c")
+
+ROW = re.compile(r'^[ ]*\{[ ]*"([a-z][a-z0-9-]*)",', re.MULTILINE)
+CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
+
+
+def check(tree):
+    tables = [file for file in tree.c_files("src")
+              if any(fnmatch.fnmatch(file.path, table) for table in TABLES)]
+    if not tables:
+        return
+    pages = [file for file in tree.files if file.path == "README.md" or
+             (file.below("docs") and file.suffix == ".md")]
+    if not any(page.path == "README.md" for page in pages):
+        yield Finding("README.md", 1, "there is no README.md, so nothing is documented")
+        return
+    code = "\n".join(span for page in pages for span in CODE.findall(page.text))
+    for file in tables:
+        for match in ROW.finditer(file.source):
+            name = match.group(1)
+            if not re.search(rf"(?<![\w-])(?:--)?{re.escape(name)}(?![\w-])", code):
+                yield file.finding(match.start(1), f"`{name}` is in no code of README.md or docs/")
