@@ -1,0 +1,73 @@
+/* Irrelevant tasks that come and go, the disturbance test of DBS: in each epoch, with probability P,
+ * a worker is hit by a task that costs it U{5..10} s an epoch, spread evenly over its rounds, for
+ * U{4..20} epochs from then on. A task that hits a worker which is slow already replaces the old
+ * one; so the last 20 epochs tell its state, and no history has to be kept. */
+#include "pace/kind.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum { EPOCHS_MIN = 4, EPOCHS_MAX = 20, SECONDS_MIN = 5, SECONDS_MAX = 10 };
+
+typedef struct disturb {
+    double   probability;
+    uint64_t rounds_per_epoch;
+} disturb;
+
+typedef struct task {
+    uint64_t epochs; /* 0: there is none */
+    double   seconds;
+} task;
+
+static at_err create(const at_pace_options *options, char *arguments, void **self, at_fail *fail)
+{
+    assert(options->rounds_per_epoch >= 1);
+    disturb *d = *self = calloc(1, sizeof *d);
+    if (!d) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    d->rounds_per_epoch = options->rounds_per_epoch;
+    AT_TRY(at_pace_take_number(&arguments, "P", &d->probability, fail));
+    if (d->probability > 1)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "P is %g, and a probability is at most 1",
+                           d->probability);
+    return at_pace_take_end(arguments, fail);
+}
+
+/* The task that hits the worker in this epoch; streams are numbered by epoch here. */
+static task task_of_epoch(const disturb *d, const at_pace_moment *moment, uint64_t epoch)
+{
+    at_rng rng = at_rng_stream(moment->seed, moment->worker, AT_STREAM_PACE, epoch);
+    if (at_rng_uniform(&rng) >= d->probability) return (task){0};
+    double   seconds = SECONDS_MIN + (double)at_rng_below(&rng, SECONDS_MAX - SECONDS_MIN + 1);
+    uint64_t epochs = EPOCHS_MIN + at_rng_below(&rng, EPOCHS_MAX - EPOCHS_MIN + 1);
+    return (task){.epochs = epochs, .seconds = seconds};
+}
+
+static double draw_sleep(const void *self, const at_pace_moment *moment)
+{
+    const disturb *d = self;
+    uint64_t       epoch = moment->round / d->rounds_per_epoch;
+    for (uint64_t age = 0; age < EPOCHS_MAX && age <= epoch; age++) {
+        task latest = task_of_epoch(d, moment, epoch - age);
+        if (latest.epochs == 0) continue;
+        return latest.epochs > age ? latest.seconds / (double)d->rounds_per_epoch : 0;
+    }
+    return 0;
+}
+
+/* The latest task has age a with probability P (1-P)^a, and lasts longer than that with a
+ * probability that falls from 1 (a < 4) to 0 (a = 20). */
+static double mean(const void *self)
+{
+    const disturb *d = self;
+    double         slow = 0, latest = d->probability;
+    for (int age = 0; age < EPOCHS_MAX; age++) {
+        int    longer = EPOCHS_MAX - (age < EPOCHS_MIN ? EPOCHS_MIN - 1 : age);
+        double lasts = (double)longer / (EPOCHS_MAX - EPOCHS_MIN + 1);
+        slow += latest * lasts;
+        latest *= 1 - d->probability;
+    }
+    assert(slow >= 0 && slow <= 1 + 1e-9);
+    return slow * (SECONDS_MIN + SECONDS_MAX) / 2 / (double)d->rounds_per_epoch;
+}
+
+const at_pace_kind at_pace_disturb = {.create = create, .sleep = draw_sleep, .mean = mean};

@@ -1,0 +1,37 @@
+/* The shifted exponential of coded-computation papers: sleep = SHIFT + Exp(MEAN). */
+#include "pace/kind.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct shifted_exp {
+    double shift, mean;
+} shifted_exp;
+
+static at_err create(const at_pace_options *options, char *arguments, void **self, at_fail *fail)
+{
+    (void)options;
+    shifted_exp *e = *self = calloc(1, sizeof *e);
+    if (!e) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    AT_TRY(at_pace_take_seconds(&arguments, "SHIFT", &e->shift, fail));
+    AT_TRY(at_pace_take_seconds(&arguments, "MEAN", &e->mean, fail));
+    return at_pace_take_end(arguments, fail);
+}
+
+static double draw_sleep(const void *self, const at_pace_moment *moment)
+{
+    const shifted_exp *e = self;
+    at_rng             rng = at_pace_stream(moment);
+    double             tail = 1 - at_rng_uniform(&rng); /* in (0, 1], so the logarithm is finite */
+    assert(tail > 0);
+    return e->shift - e->mean * log(tail);
+}
+
+static double mean(const void *self)
+{
+    const shifted_exp *e = self;
+    return e->shift + e->mean;
+}
+
+const at_pace_kind at_pace_exp = {.create = create, .sleep = draw_sleep, .mean = mean};
