@@ -21,7 +21,7 @@ typedef struct at_worker_tally {
     uint64_t    samples_used, samples_dropped;
     at_ns       compute_ns, sleep_ns, idle_ns, send_ns;
     at_ns       useful_ns;       /* compute time of rounds that were used */
-    const char *state;           /* "working", "finished", "lost", "evicted"; static text */
+    const char *state;           /* "starting", "working", "finished", "lost", "evicted"; static */
 } at_worker_tally;
 
 typedef struct at_tally {
@@ -30,13 +30,15 @@ typedef struct at_tally {
     at_histogram      *steps;    /* step durations */
     uint64_t           step_count, samples_used, samples_dropped;
     uint64_t           dropped_why[AT_DROP_COUNT];
-    at_ns              began_at, applied_at;    /* since START: first order, last APPLY */
+    at_ns              began_at, applied_at;    /* since START: first order (AT_NEVER before),
+                                                   last APPLY */
     double             overshoot_sum, overshoot_max; /* seconds, |end - T|, rounds not ended by cap
                                                         or oversleep */
     uint64_t           overshoot_count;
     double             staleness_sum;
     uint64_t           staleness_max, staleness_count; /* of used gradients */
-    double             loss_recent;  /* mean training loss of the last steps, forgetting slowly */
+    double             loss_recent;  /* mean training loss of the last steps, a step's weight halves
+                                        in 50 steps; NAN before the first */
     double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
     uint64_t           test_count, test_step;
     uint32_t           evaluations, respawns, evictions;

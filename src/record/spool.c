@@ -1,0 +1,178 @@
+#include "record/spool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NUMBER_SIZE = 32 }; /* longest number in decimal, with room to spare */
+
+static const at_ns flush_every = 1000000000;
+
+static at_err cannot(const char *what, const char *path, int error, at_fail *fail)
+{
+    assert(error != 0);
+    bool is_full = error == ENOSPC || error == EDQUOT;
+    return at_fail_set(fail, AT_ERR_IO,
+                       is_full ? "the disk is full: free some space or choose another --run folder"
+                               : "check the run folder and its permissions",
+                       "%s: cannot %s: %s", path, what, strerror(error));
+}
+
+static void flush(at_spool *spool)
+{
+    const char *bytes = spool->buffer;
+    size_t      left = spool->used;
+    while (left > 0 && !spool->error) {
+        ssize_t done = write(spool->fd, bytes, left);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) {
+            spool->error = errno;
+            break;
+        }
+        assert((size_t)done <= left);
+        bytes += done;
+        left -= (size_t)done;
+    }
+    spool->used = 0;
+}
+
+/* Looks at what the file holds already: a resumed run goes on in the files of the first part. */
+static int look_back(at_spool *spool, bool lines)
+{
+    struct stat info;
+    if (fstat(spool->fd, &info)) return errno;
+    spool->fresh = info.st_size == 0;
+    char last = '\n';
+    if (!lines || !S_ISREG(info.st_mode) || spool->fresh) return 0;
+    if (pread(spool->fd, &last, 1, info.st_size - 1) != 1) return errno ? errno : EIO;
+    if (last != '\n') at_spool_byte(spool, '\n');
+    return 0;
+}
+
+at_err at_spool_open(const char *folder, const char *name, bool lines, at_spool **spool,
+                     at_fail *fail)
+{
+    assert(folder);
+    *spool = NULL;
+    at_spool *self = malloc(sizeof *self);
+    if (!self) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
+    self->fd = -1;
+    self->error = 0;
+    self->used = 0;
+    self->flushed_at = 0;
+    if (asprintf(&self->path, "%s/%s", folder, name) < 0) {
+        free(self);
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
+    }
+    self->fd = open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int error = self->fd < 0 ? errno : look_back(self, lines);
+    if (error) {
+        at_err err = cannot("open", self->path, error, fail);
+        at_spool_close(self, NULL);
+        return err;
+    }
+    *spool = self;
+    return AT_OK;
+}
+
+char *at_spool_room(at_spool *spool, size_t size)
+{
+    assert(size <= AT_SPOOL_SIZE);
+    if (spool->used + size > AT_SPOOL_SIZE) flush(spool);
+    return spool->buffer + spool->used;
+}
+
+void at_spool_byte(at_spool *spool, char byte)
+{
+    *at_spool_room(spool, 1) = byte;
+    spool->used++;
+}
+
+void at_spool_bytes(at_spool *spool, const void *bytes, size_t size)
+{
+    assert(bytes || size == 0);
+    const char *from = bytes;
+    while (size > 0) {
+        size_t part = size < AT_SPOOL_SIZE ? size : AT_SPOOL_SIZE;
+        memcpy(at_spool_room(spool, part), from, part);
+        spool->used += part;
+        from += part;
+        size -= part;
+    }
+}
+
+void at_spool_text(at_spool *spool, const char *text)
+{
+    at_spool_bytes(spool, text, strlen(text));
+}
+
+void at_spool_whole(at_spool *spool, uint64_t value)
+{
+    char  digits[NUMBER_SIZE];
+    char *first = digits + sizeof digits;
+    do *--first = (char)('0' + value % 10);
+    while (value /= 10);
+    at_spool_bytes(spool, first, (size_t)(digits + sizeof digits - first));
+}
+
+/* value / 10^decimals with all its decimals. */
+static void put_fixed(at_spool *spool, uint64_t value, int decimals)
+{
+    char  digits[NUMBER_SIZE];
+    char *first = digits + sizeof digits;
+    assert(decimals >= 1 && decimals < NUMBER_SIZE - 12);
+    for (int i = 0; i < decimals; i++, value /= 10) *--first = (char)('0' + value % 10);
+    *--first = '.';
+    at_spool_whole(spool, value);
+    at_spool_bytes(spool, first, (size_t)(digits + sizeof digits - first));
+}
+
+void at_spool_seconds(at_spool *spool, at_ns value)
+{
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    uint64_t micro = size / 1000 + (size % 1000 >= 500);
+    if (value < 0 && micro > 0) at_spool_byte(spool, '-');
+    put_fixed(spool, micro, 6);
+}
+
+/* Numbers of everyday size get six decimals, small ones as many as show seven digits; the few that
+ * are left (nan, 1e-12, 1e30) may cost a call of the library. */
+void at_spool_real(at_spool *spool, double value)
+{
+    double size = fabs(value), scale = 1e6;
+    int    decimals = 6;
+    if (!(size >= 1e-6 && size < 1e9)) {
+        char *text = at_spool_room(spool, NUMBER_SIZE);
+        spool->used += (size_t)snprintf(text, NUMBER_SIZE, "%.9g", value);
+        return;
+    }
+    for (; size * scale < 1e6; decimals++) scale *= 10;
+    if (value < 0) at_spool_byte(spool, '-');
+    put_fixed(spool, (uint64_t)llround(size * scale), decimals);
+}
+
+void at_spool_tick(at_spool *spool, at_ns at)
+{
+    if (at - spool->flushed_at < flush_every) return;
+    spool->flushed_at = at;
+    flush(spool);
+}
+
+at_err at_spool_close(at_spool *spool, at_fail *fail)
+{
+    if (!spool) return AT_OK;
+    if (spool->fd >= 0) {
+        flush(spool);
+        if (close(spool->fd) && !spool->error) spool->error = errno;
+    }
+    at_err err = spool->error ? cannot("write", spool->path, spool->error, fail) : AT_OK;
+    free(spool->path);
+    free(spool);
+    return err;
+}

@@ -1,0 +1,59 @@
+/* spool.h - a file that is only ever appended to, fast: text and numbers are formatted by hand into
+ * a large buffer, which goes out with write(2) when it is full or a second old.
+ *
+ *     at_spool_open ─► at_spool_text, _whole, .. (no failure to handle) ─► at_spool_close tells
+ *
+ * After a failed write everything further is discarded; the failure is kept for the close.
+ */
+#ifndef AT_RECORD_SPOOL_H
+#define AT_RECORD_SPOOL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/time.h"
+
+enum { AT_SPOOL_SIZE = 65536 };
+
+typedef struct at_spool {
+    int    fd;
+    int    error; /* errno of the first failed write, 0: none */
+    char  *path;
+    at_ns  flushed_at; /* time of the records, not of a clock */
+    size_t used;
+    bool   fresh; /* the file was empty when it was opened */
+    char   buffer[AT_SPOOL_SIZE];
+} at_spool;
+
+/* Opens FOLDER/NAME for appending and makes it when it is not there. When the file ends within a
+ * line (a run was killed), that line is ended first if `lines` is set. */
+at_err at_spool_open(const char *folder, const char *name, bool lines, at_spool **spool,
+                     at_fail *fail);
+
+/* Room for `size` more bytes (at most AT_SPOOL_SIZE), to be filled and added to `used`. */
+char *at_spool_room(at_spool *spool, size_t size);
+
+/* A text, a single byte, raw bytes. */
+void at_spool_text(at_spool *spool, const char *text);
+void at_spool_byte(at_spool *spool, char byte);
+void at_spool_bytes(at_spool *spool, const void *bytes, size_t size);
+
+/* A whole number in decimal. */
+void at_spool_whole(at_spool *spool, uint64_t value);
+
+/* A duration in seconds with six decimals; it may be negative. */
+void at_spool_seconds(at_spool *spool, at_ns value);
+
+/* A real number with at least seven significant digits: 0.4121387, 1e-09, nan. */
+void at_spool_real(at_spool *spool, double value);
+
+/* Writes out what is a second old at the time `at`. */
+void at_spool_tick(at_spool *spool, at_ns at);
+
+/* Writes out the rest, closes and releases; AT_ERR_IO when anything could not be written. Accepts
+ * NULL. */
+at_err at_spool_close(at_spool *spool, at_fail *fail);
+
+#endif
