@@ -202,11 +202,14 @@ BAD = (
     ("a dead anchor of its own", "docs/x.md", "# A\n\n[b](#b)\n", 3, "links", "no heading #b"),
     ("a file that is not there", "docs/x.md", "run `src/base/y.c` now\n",
      1, "links", "src/base/y.c"),
+    ("a page that is not there", "docs/x.md", "`docs/DATA.md`\n", 1, "links", "docs/DATA.md"),
     ("a script that is not there", "docs/x.md", "`tools/y.sh --all`\n", 1, "links", "tools/y.sh"),
 
     ("a law that no page names", "src/pace/pace.c",
      'const char *laws[][2] = {\n    {"pareto", "known"},\n    {"exp", "unknown"},\n};\n',
      3, "names", "`exp`"),
+    ("an optimiser that no page names", "src/learn/optim_x.c",
+     'const at_optim at_optim_x = {\n    .name = "x",\n};\n', 2, "names", "`x`"),
 
     ("an open end", "src/base/x.c", "/* TODO: more */\n", 1, "words", "TODO(#12)"),
     ("an open end of another name", "docs/x.md", "a\nFIXME\n", 2, "words", "FIXME(#12)"),
@@ -220,7 +223,8 @@ BAD = (
 # Looks like a fault and is none: path, content.
 FINE = (
     ("docs/x.md", "TODO(#12): later\n"),
-    ("docs/x.md", "`src/base/`, `tests/unit/LAYER_TOPIC.c` and [a](<guide.md>)\n"),
+    ("docs/x.md", "`src/base/`, `tests/unit/LAYER_TOPIC.c`, `src/learn/optim_NAME.c`,\n"
+     "`src/LAYER/x.c` and [a](<guide.md>)\n"),
     ("src/base/x.c", c_function("return clock->time(1) + at_sleep(2) + x.exit(3);")),
     ("src/base/x.c", "int f(void)\n{\n    if (f()) goto out;\nout:\n    return f();\n}\n"),
     ("src/base/x.c", "\n" + c_function(*67 * ["f();"])),

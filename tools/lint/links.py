@@ -14,7 +14,7 @@ OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//")
 
 # Only paths that start in one of our folders are taken for promises.
 OUR_PATH = re.compile(r"^(?:src|include|tests|tools|cmake|docs|bench|examples|\.ci)/[\w./-]*$")
-PLACEHOLDER = re.compile(r"(^|/)[A-Z][A-Z_]*(\.(?!md$)\w+)?(/|$)")  # src/LAYER/NAME.c
+PLACEHOLDER = re.compile(r"[/_][A-Z]{2,}[/_.](?!md$)")  # src/LAYER/NAME.c, tests/e2e/test_NAME.py
 
 
 def check(tree):

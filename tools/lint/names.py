@@ -1,7 +1,7 @@
 """Every name that a user can type (verb, option, strategy, rule, law, model) is documented.
 
-The names are the rows {"name", ... of the tables below; documented means that README.md or a page
-of docs/ has the name in backticks or in a code block.
+The names are the rows {"name", ... or .name = "name", of the files below; documented means that
+README.md or a page of docs/ has the name in backticks or in a code block.
 """
 import fnmatch
 import re
@@ -11,9 +11,10 @@ from tree import Finding
 # Files with tables whose rows users choose by name.
 TABLES = ("src/step/work.c", "src/step/gather.c", "src/step/release.c", "src/step/newer.c",
           "src/step/stale.c", "src/step/size.c", "src/step/strategy.c", "src/pace/pace.c",
-          "src/learn/families.c", "src/learn/schedule.c", "src/cli/options*.c", "src/cli/verbs.c")
+          "src/learn/families.c", "src/learn/schedule.c", "src/learn/optim_*.c",
+          "src/cli/options*.c", "src/cli/verbs.c")
 
-ROW = re.compile(r'^[ ]*\{[ ]*"([a-z][a-z0-9-]*)",', re.MULTILINE)
+ROW = re.compile(r'^[ ]*(?:\{[ ]*|\.name = )"([a-z][a-z0-9-]*)",', re.MULTILINE)
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 
