@@ -75,6 +75,16 @@ static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char
     return AT_OK;
 }
 
+bool at_dataset_has(const char *name, at_split split)
+{
+    const at_catalog_row *row = at_catalog_find(name);
+    char                  folder[PATH_MAX];
+    if (row && at_catalog_locate(row, folder, NULL)) return false;
+    if (row) name = folder;
+    const at_format *format = find_format(name);
+    return format && (!format->holds || format->holds(name, split));
+}
+
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
     const at_catalog_row *row = at_catalog_find(name);

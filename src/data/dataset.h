@@ -12,6 +12,7 @@
 #ifndef AT_DATA_DATASET_H
 #define AT_DATA_DATASET_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,10 @@ typedef enum at_split { AT_SPLIT_TRAIN, AT_SPLIT_TEST } at_split;
  * AT_ERR_FORMAT, AT_ERR_IO. */
 at_err at_dataset_open(const char *name, at_split split, at_dataset **set, at_fail *fail);
 void   at_dataset_free(at_dataset *set); /* accepts NULL */
+
+/* Whether a split of that name is there to be opened. A pair of files is only one split, the train
+ * set; it may be opened as either. */
+bool at_dataset_has(const char *name, at_split split);
 
 /* Makes a test set that was opened on its own fit its train set: the features must be equal, the
  * test set takes over the train set's number of classes, and no test label may lie beyond it

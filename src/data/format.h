@@ -12,6 +12,8 @@ typedef struct at_format {
     /* True when `name` (a path, a list of paths, a word with numbers) is for this format. May
      * look at names of files and at their first bytes; errors mean false. */
     bool (*claims)(const char *name);
+    /* Optional: whether the claimed name has that split; by default it has both. */
+    bool (*holds)(const char *name, at_split split);
     /* Reserves and fills *set, which is zeroed, and sets classes and form. Not sealed yet. On
      * failure the caller frees whatever was reserved. */
     at_err (*load)(at_dataset *set, const char *name, at_split split, at_fail *fail);

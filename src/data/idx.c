@@ -83,7 +83,7 @@ at_err at_idx_read_header(at_idx *idx, at_source *source, at_fail *fail)
     const char   *path = at_source_path(source);
     *idx = (at_idx){0};
     AT_TRY(read_magic(idx, source, fail));
-    AT_TRY(read_exactly(source, extents, 4 * (size_t)idx->dims, "the sizes in its header", fail));
+    AT_TRY(read_exactly(source, extents, 4 * (size_t)idx->dims, "the sizes of its header", fail));
     for (uint32_t d = 0; d < idx->dims; d++) idx->extent[d] = big_endian(extents + 4 * d);
     if (!multiply(idx))
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
@@ -99,12 +99,12 @@ at_err at_idx_read_header(at_idx *idx, at_source *source, at_fail *fail)
                        (unsigned long long)size_max);
 }
 
-/* The next labels of a file, at most CHUNK_SIZE of them. */
+/* The next elements of a file, at most CHUNK_SIZE of them. */
 static at_err read_chunk(at_source *source, unsigned char *chunk, size_t left, size_t *count,
                          at_fail *fail)
 {
     *count = left < CHUNK_SIZE ? left : CHUNK_SIZE;
-    return read_exactly(source, chunk, *count, "the labels", fail);
+    return read_exactly(source, chunk, *count, "elements", fail);
 }
 
 static at_err read_labels(uint32_t *labels, at_source *source, size_t count, at_fail *fail)
@@ -117,18 +117,17 @@ static at_err read_labels(uint32_t *labels, at_source *source, size_t count, at_
     return at_source_end(source, fail);
 }
 
-static at_err check_labels_header(const at_idx *idx, at_source *source, at_fail *fail)
+static at_err check_labels_header(const at_idx *idx, const char *path, at_fail *fail)
 {
     if (idx->dims == 1) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, "are images and labels swapped?",
-                       "%s: labels should have 1 dimension, but byte 3 says %u",
-                       at_source_path(source), idx->dims);
+                       "%s: labels should have 1 dimension, but byte 3 says %u", path, idx->dims);
 }
 
 static at_err check_pair(const at_idx *images, const at_idx *labels, at_source *images_source,
                          at_source *labels_source, at_fail *fail)
 {
-    AT_TRY(check_labels_header(labels, labels_source, fail));
+    AT_TRY(check_labels_header(labels, at_source_path(labels_source), fail));
     if (images->dims < 2)
         return at_fail_set(fail, AT_ERR_FORMAT, "are images and labels swapped?",
                            "%s: images should have 2 dimensions or more, but byte 3 says 1",
@@ -157,7 +156,7 @@ at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, a
     AT_TRY(at_idx_read_header(&label, labels, fail));
     AT_TRY(check_pair(&image, &label, images, labels, fail));
     AT_TRY(at_store_reserve(set, image.extent[0], image.features, AT_ELEMENT_BYTE, fail));
-    AT_TRY(read_exactly(images, set->rows, image.payload_size, "the images", fail));
+    AT_TRY(read_exactly(images, set->rows, image.payload_size, "elements", fail));
     AT_TRY(at_source_end(images, fail));
     AT_TRY(read_labels(set->labels, labels, label.payload_size, fail));
     set->classes = at_store_label_max(set) + 1;
@@ -167,30 +166,46 @@ at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, a
     return AT_OK;
 }
 
-static at_err count_labels(at_source *source, uint32_t *label_max, uint64_t histogram[256],
-                           at_fail *fail)
+static at_err scan(at_source *source, at_idx *idx, uint64_t histogram[256], at_fail *fail)
 {
     unsigned char chunk[CHUNK_SIZE];
-    at_idx        idx;
-    AT_TRY(at_idx_read_header(&idx, source, fail));
-    AT_TRY(check_labels_header(&idx, source, fail));
+    AT_TRY(at_idx_read_header(idx, source, fail));
     memset(histogram, 0, 256 * sizeof *histogram);
-    for (size_t done = 0, got; done < idx.payload_size; done += got) {
-        AT_TRY(read_chunk(source, chunk, idx.payload_size - done, &got, fail));
+    for (size_t done = 0, got; done < idx->payload_size; done += got) {
+        AT_TRY(read_chunk(source, chunk, idx->payload_size - done, &got, fail));
         for (size_t i = 0; i < got; i++) histogram[chunk[i]]++;
     }
-    *label_max = 255;
-    while (histogram[*label_max] == 0) --*label_max; /* there is at least one label */
     return at_source_end(source, fail);
 }
 
-at_err at_idx_read_labels(const char *path, uint32_t *label_max, uint64_t histogram[256],
-                          at_fail *fail)
+at_err at_idx_scan(const char *path, at_idx *idx, uint64_t histogram[256], at_fail *fail)
 {
-    uint64_t   own[256];
     at_source *source = NULL;
     AT_TRY(at_source_open(path, &source, fail));
-    at_err err = count_labels(source, label_max, histogram ? histogram : own, fail);
+    at_err err = scan(source, idx, histogram, fail);
     at_source_close(source);
     return err;
+}
+
+at_err at_idx_scan_classes(const char *path, uint32_t *classes, at_fail *fail)
+{
+    at_idx   idx;
+    uint64_t histogram[256];
+    AT_TRY(at_idx_scan(path, &idx, histogram, fail));
+    AT_TRY(check_labels_header(&idx, path, fail));
+    *classes = 256;
+    while (histogram[*classes - 1] == 0) --*classes;
+    assert(*classes >= 1); /* a file without any element is refused */
+    return AT_OK;
+}
+
+bool at_idx_is_file(const char *path)
+{
+    unsigned char bytes[3] = {0};
+    at_source    *source;
+    size_t        got;
+    if (at_source_open(path, &source, NULL)) return false;
+    at_err err = at_source_read(source, bytes, sizeof bytes, &got, NULL);
+    at_source_close(source);
+    return !err && got == sizeof bytes && memcmp(bytes, "\0\0\x08", 3) == 0;
 }

@@ -10,6 +10,8 @@
 #ifndef AT_DATA_IDX_H
 #define AT_DATA_IDX_H
 
+#include <stdbool.h>
+
 #include "data/source.h"
 #include "data/store.h"
 
@@ -29,9 +31,14 @@ at_err at_idx_read_header(at_idx *idx, at_source *source, at_fail *fail);
  * plus one. */
 at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, at_fail *fail);
 
-/* The largest label in a file of labels, and if histogram is not NULL the count of each. */
-at_err at_idx_read_labels(const char *path, uint32_t *label_max, uint64_t histogram[256],
-                          at_fail *fail);
+/* Reads a whole file and counts each value of its bytes. */
+at_err at_idx_scan(const char *path, at_idx *idx, uint64_t histogram[256], at_fail *fail);
+
+/* The number of classes in a file of labels: the largest label plus one. */
+at_err at_idx_scan_classes(const char *path, uint32_t *classes, at_fail *fail);
+
+/* True when the file begins like IDX, raw or gzipped. */
+bool at_idx_is_file(const char *path);
 
 /* "28x28": the extents of one sample, or "1" where a sample is a single byte. */
 void at_idx_shape(const at_idx *idx, char *text, size_t size);

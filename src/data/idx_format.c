@@ -81,24 +81,18 @@ static const char *find_comma(const char *name)
     return strchr(name, ',');
 }
 
-static bool begins_like_idx(const char *path)
+/* A pair of files is one split, and it counts as the train set. */
+static bool holds(const char *name, at_split split)
 {
-    unsigned char bytes[3] = {0};
-    at_source    *source;
-    size_t        got;
-    if (!is_file(path) || at_source_open(path, &source, NULL)) return false;
-    at_err err = at_source_read(source, bytes, sizeof bytes, &got, NULL);
-    at_source_close(source);
-    return !err && got == sizeof bytes && memcmp(bytes, "\0\0\x08", 3) == 0;
+    char path[PATH_MAX];
+    if (!is_folder(name)) return split == AT_SPLIT_TRAIN;
+    return find_file(name, stems_of[split].images, path);
 }
 
 static bool claims(const char *name)
 {
-    char path[PATH_MAX];
-    if (is_folder(name))
-        return find_file(name, stems_of[AT_SPLIT_TRAIN].images, path) ||
-               find_file(name, stems_of[AT_SPLIT_TEST].images, path);
-    return strchr(name, ',') || begins_like_idx(name);
+    if (is_folder(name)) return holds(name, AT_SPLIT_TRAIN) || holds(name, AT_SPLIT_TEST);
+    return strchr(name, ',') || (is_file(name) && at_idx_is_file(name));
 }
 
 static at_err load_pair(at_dataset *set, const char *images_path, const char *labels_path,
@@ -117,14 +111,14 @@ static at_err load_pair(at_dataset *set, const char *images_path, const char *la
 static at_err adopt_train_classes(at_dataset *set, const char *folder, at_fail *fail)
 {
     char     path[PATH_MAX];
-    uint32_t label_max;
+    uint32_t classes;
     if (!find_file(folder, stems_of[AT_SPLIT_TRAIN].labels, path)) return AT_OK;
-    AT_TRY(at_idx_read_labels(path, &label_max, NULL, fail));
-    if (label_max + 1 < set->classes)
+    AT_TRY(at_idx_scan_classes(path, &classes, fail));
+    if (classes < set->classes)
         return at_fail_set(fail, AT_ERR_FORMAT, "are these files of two different sets?",
                            "%s: the test set has a label %u, but the train set's labels end at %u",
-                           folder, set->classes - 1, label_max);
-    set->classes = label_max + 1;
+                           folder, set->classes - 1, classes - 1);
+    set->classes = classes;
     return AT_OK;
 }
 
@@ -158,5 +152,6 @@ const at_format at_format_idx = {
     .name = "idx",
     .summary = "IDX files of bytes (MNIST and its successors), raw or gzipped",
     .claims = claims,
+    .holds = holds,
     .load = load,
 };

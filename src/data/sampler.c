@@ -1,9 +1,11 @@
-/* A permutation that is computed, not stored. A Feistel network of six rounds permutes the numbers
- * of 2 * half_bits bits,
- *     (left, right) -> (right, left xor F(right, key)),
- * whatever F is. Where its result falls outside the set it is applied again until it falls inside
- * (cycle walking): the result is a permutation of the set, and since the network is less than
- * four times as large, few turns are needed. Each pass has keys of its own.
+/* A permutation that is computed, not stored. A position is written as left * columns + right with
+ * left < rows, right < columns, where rows * columns is the smallest such rectangle, nearly square,
+ * that covers the set. A generalised Feistel network permutes the rectangle,
+ *     left  <- (left  + F(right, key)) mod rows       in even rounds,
+ *     right <- (right + F(left,  key)) mod columns    in odd rounds,
+ * whatever F is (Black and Rogaway, Ciphers with arbitrary finite domains, 2002). Where the result
+ * falls outside the set the network is applied again until it falls inside (cycle walking), which
+ * is rare: fewer than `rows` cells of the rectangle lie outside. Each pass has keys of its own.
  */
 #include "data/sampler.h"
 
@@ -27,11 +29,19 @@ static uint64_t part_first(uint64_t samples, uint64_t part, uint64_t parts)
     return samples / parts * part + (part < rest ? part : rest);
 }
 
-static uint32_t half_bits_for(uint64_t count)
+/* The smallest root whose square is not below count. */
+static uint64_t root_above(uint64_t count)
 {
-    uint32_t half_bits = 1;
-    while (half_bits < 32 && (count - 1) >> (2 * half_bits)) half_bits++;
-    return half_bits;
+    uint64_t low = 1, high = (uint64_t)1 << 32;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        bool     enough = middle >> 32 || middle * middle >= count;
+        if (enough)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
 }
 
 at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
@@ -53,7 +63,8 @@ at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint
         else
             sampler->start = first;
     }
-    sampler->half_bits = half_bits_for(sampler->count);
+    sampler->rows = root_above(sampler->count);
+    sampler->columns = (sampler->count - 1) / sampler->rows + 1;
     assert(sampler->first + sampler->count <= samples);
     return AT_OK;
 }
@@ -66,30 +77,37 @@ static round_keys keys_of(const at_sampler *sampler, uint64_t pass)
     return keys;
 }
 
-/* F: the top half_bits bits of a hash of the right half and the key. */
-static inline uint64_t hash(uint64_t right, uint64_t key, uint32_t half_bits)
+/* F: a hash of one side and the key, reduced to 0 .. bound-1 by a multiplication. */
+static inline uint64_t hash(uint64_t side, uint64_t key, uint64_t bound)
 {
-    uint64_t h = (right ^ key) * 0x9e3779b97f4a7c15u;
-    h = (h ^ h >> 32) * 0xd6e8feb86659fd93u;
-    return h >> (64 - half_bits);
+    uint64_t product = (side ^ key) * 0x9e3779b97f4a7c15u;
+    uint64_t folded = (product ^ product >> 32) & UINT32_MAX;
+    return folded * bound >> 32;
 }
 
-static inline uint64_t network(uint64_t value, const round_keys *keys, uint32_t half_bits)
+static inline uint64_t add_modulo(uint64_t a, uint64_t b, uint64_t bound)
 {
-    uint64_t left = value >> half_bits, right = value & (((uint64_t)1 << half_bits) - 1);
-    for (int r = 0; r < ROUNDS; r++) {
-        uint64_t next = left ^ hash(right, keys->of[r], half_bits);
-        left = right;
-        right = next;
+    uint64_t sum = a + b;
+    return sum >= bound ? sum - bound : sum;
+}
+
+static inline uint64_t network(const at_sampler *sampler, const round_keys *keys, uint64_t left,
+                               uint64_t right)
+{
+    for (int r = 0; r < ROUNDS; r += 2) {
+        left = add_modulo(left, hash(right, keys->of[r], sampler->rows), sampler->rows);
+        right = add_modulo(right, hash(left, keys->of[r + 1], sampler->columns), sampler->columns);
     }
-    return left << half_bits | right;
+    return left * sampler->columns + right;
 }
 
-static inline uint64_t permute(const at_sampler *sampler, const round_keys *keys, uint64_t offset)
+/* The network's result for (left, right), walked on until it lies inside the set. */
+static inline uint64_t permute(const at_sampler *sampler, const round_keys *keys, uint64_t left,
+                               uint64_t right)
 {
-    assert(offset < sampler->count);
-    do offset = network(offset, keys, sampler->half_bits);
-    while (offset >= sampler->count);
+    uint64_t offset = network(sampler, keys, left, right);
+    while (offset >= sampler->count)
+        offset = network(sampler, keys, offset / sampler->columns, offset % sampler->columns);
     return offset;
 }
 
@@ -99,12 +117,21 @@ static uint64_t in_order_offset(const at_sampler *sampler, uint64_t position)
     return (sampler->start + position % sampler->count) % sampler->count;
 }
 
-uint64_t at_sampler_index(const at_sampler *sampler, uint64_t position)
+/* Steps left and right along with the position: a division an index would cost more than all the
+ * rest. */
+static void indices_permuted(const at_sampler *sampler, uint64_t position, uint64_t *indices,
+                             uint32_t count)
 {
-    assert(sampler->count > 0);
-    if (sampler->in_order) return sampler->first + in_order_offset(sampler, position);
-    round_keys keys = keys_of(sampler, position / sampler->count);
-    return sampler->first + permute(sampler, &keys, position % sampler->count);
+    const at_sampler own = *sampler; /* the compiler cannot know that indices is elsewhere */
+    uint64_t         pass = position / own.count, offset = position % own.count;
+    for (uint32_t done = 0; done < count; pass++, offset = 0) {
+        round_keys keys = keys_of(&own, pass);
+        uint64_t   left = offset / own.columns, right = offset % own.columns;
+        for (; done < count && offset < own.count; offset++) {
+            indices[done++] = own.first + permute(&own, &keys, left, right);
+            if (++right == own.columns) right = 0, left++;
+        }
+    }
 }
 
 static void indices_in_order(const at_sampler *sampler, uint64_t position, uint64_t *indices,
@@ -117,20 +144,23 @@ static void indices_in_order(const at_sampler *sampler, uint64_t position, uint6
     }
 }
 
+uint64_t at_sampler_index(const at_sampler *sampler, uint64_t position)
+{
+    assert(sampler->count > 0);
+    if (sampler->in_order) return sampler->first + in_order_offset(sampler, position);
+    uint64_t index;
+    indices_permuted(sampler, position, &index, 1);
+    return index;
+}
+
 void at_sampler_indices(const at_sampler *sampler, uint64_t position, uint64_t *indices,
                         uint32_t count)
 {
     assert(sampler->count > 0);
-    if (sampler->in_order) {
+    if (sampler->in_order)
         indices_in_order(sampler, position, indices, count);
-        return;
-    }
-    uint64_t pass = position / sampler->count, offset = position % sampler->count;
-    for (uint32_t done = 0; done < count; pass++, offset = 0) {
-        round_keys keys = keys_of(sampler, pass);
-        for (; done < count && offset < sampler->count; offset++)
-            indices[done++] = sampler->first + permute(sampler, &keys, offset);
-    }
+    else
+        indices_permuted(sampler, position, indices, count);
 }
 
 uint64_t at_sampler_run(const at_sampler *sampler, uint64_t position)

@@ -1,9 +1,9 @@
 /* sampler.h - which sample comes at which position: index = f(seed, worker, position).
  *
  * A worker walks its own permutation of the set (or of its shard), a new one each pass. The
- * permutation is computed, not stored (a Feistel network on the smallest even power of two, walked
- * until it lands inside the set), so any position can be asked for at any time: a replacement
- * worker or a resumed run simply goes on at its position.
+ * permutation is computed, not stored (a Feistel network on the smallest rectangle of numbers that
+ * covers the set, walked until it lands inside), so any position can be asked for at any time: a
+ * replacement worker or a resumed run simply goes on at its position.
  */
 #ifndef AT_DATA_SAMPLER_H
 #define AT_DATA_SAMPLER_H
@@ -14,12 +14,12 @@
 #include "base/err.h"
 
 typedef struct at_sampler {
-    uint64_t seed, worker; /* worker 0 is the common walk of --deal global */
-    uint64_t first, count; /* the shard: samples first .. first+count-1 */
-    bool     in_order;     /* no permutation: positions map to consecutive samples (own models);
-                            * set it after init */
-    uint64_t start;        /* where the walk in order begins: workers start evenly spread */
-    uint32_t half_bits;    /* of the Feistel network */
+    uint64_t seed, worker;  /* worker 0 is the common walk of --deal global */
+    uint64_t first, count;  /* the shard: samples first .. first+count-1 */
+    bool     in_order;      /* false after init; set it for own models: positions map to
+                             * consecutive samples, without a permutation */
+    uint64_t start;         /* where the walk in order begins: workers start evenly spread */
+    uint64_t rows, columns; /* of the rectangle that the network permutes */
 } at_sampler;
 
 /* The sampler of `worker` (1 .. workers). With shard, worker w of n gets the w-th of n nearly equal

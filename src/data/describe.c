@@ -1,0 +1,117 @@
+#include "data/describe.h"
+
+#include "base/text.h"
+#include "data/catalog.h"
+#include "data/format.h"
+#include "data/idx.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static at_err make_counts(at_description *description, at_split split, at_fail *fail)
+{
+    assert(description->classes > 0);
+    description->labels[split] = calloc(description->classes, sizeof **description->labels);
+    if (description->labels[split]) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory to count labels");
+}
+
+static at_err describe_split(at_description *description, const at_dataset *set, at_split split,
+                             at_fail *fail)
+{
+    description->format = at_dataset_format(set);
+    description->features = at_dataset_features(set);
+    description->classes = at_dataset_classes(set);
+    description->count[split] = at_dataset_count(set);
+    at_text form = at_text_in(description->form, sizeof description->form);
+    at_text_add(&form, "%s", at_dataset_form(set));
+    AT_TRY(make_counts(description, split, fail));
+    for (uint64_t i = 0; i < at_dataset_count(set); i++)
+        description->labels[split][at_dataset_label(set, i)]++;
+    return AT_OK;
+}
+
+static at_err open_split(at_description *description, const char *name, at_split split,
+                         at_fail *fail)
+{
+    at_dataset *set = NULL;
+    AT_TRY(at_dataset_open(name, split, &set, fail));
+    at_err err = describe_split(description, set, split, fail);
+    at_dataset_free(set);
+    return err;
+}
+
+/* A folder may hold one split only; when it holds none, opening one says why. */
+static at_err describe_set(at_description *description, const char *name, at_fail *fail)
+{
+    bool test = at_dataset_has(name, AT_SPLIT_TEST);
+    if (at_dataset_has(name, AT_SPLIT_TRAIN) || !test)
+        AT_TRY(open_split(description, name, AT_SPLIT_TRAIN, fail));
+    return test ? open_split(description, name, AT_SPLIT_TEST, fail) : AT_OK;
+}
+
+/* One IDX file: labels when it has one dimension, images otherwise. */
+static at_err describe_file(at_description *description, const char *path, at_fail *fail)
+{
+    at_idx   idx;
+    uint64_t values[256];
+    char     shape[48];
+    AT_TRY(at_idx_scan(path, &idx, values, fail));
+    description->format = at_format_idx.name;
+    description->features = idx.features;
+    description->count[AT_SPLIT_TRAIN] = idx.extent[0];
+    at_idx_shape(&idx, shape, sizeof shape);
+    at_text form = at_text_in(description->form, sizeof description->form);
+    if (idx.dims > 1) {
+        at_text_add(&form, "%s bytes", shape);
+        return AT_OK;
+    }
+    at_text_add(&form, "labels");
+    description->classes = 256;
+    while (values[description->classes - 1] == 0) description->classes--;
+    AT_TRY(make_counts(description, AT_SPLIT_TRAIN, fail));
+    memcpy(description->labels[AT_SPLIT_TRAIN], values, description->classes * sizeof *values);
+    return AT_OK;
+}
+
+static bool is_one_idx_file(const char *name)
+{
+    struct stat status;
+    return stat(name, &status) == 0 && S_ISREG(status.st_mode) && at_idx_is_file(name);
+}
+
+static void add_origin(at_description *description, const char *name)
+{
+    const at_catalog_row *row = at_catalog_find(name);
+    if (row) {
+        description->summary = row->summary;
+        description->licence = row->licence;
+        return;
+    }
+    for (size_t i = 0; at_formats[i]; i++)
+        if (strcmp(at_formats[i]->name, description->format) == 0)
+            description->summary = at_formats[i]->summary;
+}
+
+at_err at_describe(const char *name, at_description *description, at_fail *fail)
+{
+    assert(name && description);
+    *description = (at_description){0};
+    bool   file = !at_catalog_find(name) && is_one_idx_file(name);
+    at_err err =
+        file ? describe_file(description, name, fail) : describe_set(description, name, fail);
+    if (err) {
+        at_describe_deinit(description);
+        return err;
+    }
+    add_origin(description, name);
+    return AT_OK;
+}
+
+void at_describe_deinit(at_description *description)
+{
+    for (int split = 0; split < 2; split++) free(description->labels[split]);
+    *description = (at_description){0};
+}
