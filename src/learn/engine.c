@@ -9,7 +9,11 @@ enum { OUTPUTS_FEW_MAX = 32 };
 
 static bool has_avx2(void)
 {
+#if defined(__x86_64__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+    return false;
+#endif
 }
 
 const at_kernels *at_kernels_plain(at_engine engine)
@@ -23,5 +27,5 @@ const at_kernels *at_kernels_dense(at_engine engine, size_t I, size_t O)
     assert(I > 0);
     assert(O > 0);
     if (engine == AT_ENGINE_REF || O <= OUTPUTS_FEW_MAX) return at_kernels_plain(engine);
-    return &at_kernels_blas;
+    return has_avx2() ? &at_kernels_mixed : &at_kernels_blas;
 }

@@ -24,7 +24,7 @@ typedef struct at_kernels {
     void (*dense_forward)(float *y, const float *x, const float *w, const float *b, size_t B,
                           size_t I, size_t O);
 
-    /* dw (O,I) from transpose(dy (B,O)) * x (B,I). scratch has dense_scratch(B, I, O) floats. */
+    /* dw (O,I) from transpose(dy (B,O)) * x (B,I). scratch has dense_scratch floats. */
     void (*dense_weight)(float *dw, const float *dy, const float *x, size_t B, size_t I, size_t O,
                          at_write write, float *scratch);
 
@@ -34,7 +34,8 @@ typedef struct at_kernels {
     /* dx (B,I) = dy (B,O) * w (O,I) */
     void (*dense_input)(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O);
 
-    /* Floats that dense_weight needs as scratch; NULL means none. */
+    /* Floats of scratch (64-byte aligned) that dense_weight needs for up to B samples; NULL for
+     * none. */
     size_t (*dense_scratch)(size_t B, size_t I, size_t O);
 
     /* z (n) <- max(z, 0) */
@@ -51,6 +52,7 @@ extern const at_kernels at_kernels_ref;      /* engine_ref.c: plain loops in dou
 extern const at_kernels at_kernels_portable; /* engine_portable.c: C that compilers vectorise */
 extern const at_kernels at_kernels_avx2;     /* engine_avx2.c: by hand, for few outputs */
 extern const at_kernels at_kernels_blas;     /* engine_blas.c: products by OpenBLAS */
+extern const at_kernels at_kernels_mixed; /* engine_mixed.c: AVX2 for few samples, else OpenBLAS */
 
 /* The kernels for a dense layer of this shape on this processor. */
 const at_kernels *at_kernels_dense(at_engine engine, size_t I, size_t O);
