@@ -95,7 +95,7 @@ static double normal(at_rng *rng)
 {
     int64_t sum = sum_of_four(at_rng_next(rng));
     sum += sum_of_four(at_rng_next(rng));
-    return (double)(sum - 8 * 65535 / 2) * (1.0 / 53509.9180);
+    return (double)(sum - 8 * 65535 / 2) * (1.0 / 53509.9199);
 }
 
 static void fill_row(float *row, uint32_t features, at_rng *centre, at_rng *noise, double spread)
