@@ -62,12 +62,10 @@ static void show_place(books *self, at_node worker)
     shown->state = place->state;
 }
 
-/* |end - T| counts for rounds that the clock ended. A cap or an abandoned round ended otherwise; in
- * an overslept one all computing came after the deadline. */
+/* |end - T| counts for rounds that the clock ended: not the cap, a newer version or the sleep. */
 static void book_overshoot(at_tally *sum, const at_work *work)
 {
-    bool overslept = work->overshoot_ns >= work->compute_ns;
-    if (work->capped || work->abandoned || overslept) return;
+    if (work->capped || work->abandoned || work->overslept) return;
     double seconds = fabs(at_seconds(work->overshoot_ns));
     sum->overshoot_sum += seconds;
     sum->overshoot_count++;

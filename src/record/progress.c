@@ -1,0 +1,215 @@
+#include "record/progress.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PART_SIZE = 48 };
+
+static const at_ns mark_every = 2000000000;
+
+static double ratio(double part, double whole)
+{
+    return whole > 0 ? fmin(fmax(part / whole, 0), 1) : NAN;
+}
+
+/* All targets have to be met, so the farthest one counts. */
+static double targets_fraction(const at_progress *progress)
+{
+    const at_limits *limits = &progress->info->plan->limits;
+    double           least = 1;
+    for (uint32_t i = 0; i < limits->targets; i++) {
+        const at_target *target = &limits->target[i];
+        double           value = progress->tally->test[target->metric];
+        bool             is_loss = target->metric == AT_METRIC_LOSS;
+        if (isnan(value)) return NAN;
+        least = fmin(least, is_loss ? ratio(target->value, value) : ratio(value, target->value));
+    }
+    return least;
+}
+
+static double time_fraction(const at_progress *progress)
+{
+    at_ns began = progress->tally->began_at, limit = progress->info->plan->limits.time;
+    at_ns done = progress->going && began != AT_NEVER ? progress->tally->applied_at - began : 0;
+    return ratio((double)done, (double)limit);
+}
+
+/* Targets are met when they are met; they show the way only when nothing else does. */
+at_goal at_progress_goal(const at_progress *progress, double *fraction)
+{
+    const at_limits *limits = &progress->info->plan->limits;
+    double           steps = ratio((double)progress->step, (double)limits->steps);
+    double           samples = ratio((double)progress->samples, (double)limits->samples);
+    double           time = time_fraction(progress);
+    double           most = fmax(fmax(steps, samples), time); /* fmax ignores NAN */
+    *fraction = most;
+    if (steps == most) return AT_GOAL_STEPS;
+    if (samples == most) return AT_GOAL_SAMPLES;
+    if (time == most) return AT_GOAL_TIME;
+    if (limits->targets == 0) return AT_GOAL_NONE;
+    *fraction = targets_fraction(progress);
+    return AT_GOAL_TARGETS;
+}
+
+static void begin(at_progress *progress, const at_record *record)
+{
+    at_ns began = progress->tally->began_at;
+    progress->step = record->action->as.apply.step - 1;
+    progress->samples = record->action->as.apply.samples_used;
+    at_progress_goal(progress, &progress->began);
+    progress->mark[0].at = began == AT_NEVER ? record->at : began;
+    progress->mark[0].samples = progress->samples;
+    progress->mark[1] = progress->mark[0];
+    progress->going = true;
+}
+
+void at_progress_put(at_progress *progress, const at_record *record)
+{
+    if (record->kind != AT_REC_ACTION || record->action->kind != AT_ACT_APPLY) return;
+    assert(record->action->as.apply.step >= 1);
+    if (!progress->going) begin(progress, record);
+    progress->step = record->action->as.apply.step;
+    progress->samples += record->action->as.apply.samples;
+    if (record->at - progress->mark[1].at < mark_every) return;
+    progress->mark[0] = progress->mark[1];
+    progress->mark[1] = (at_progress_mark){.at = record->at, .samples = progress->samples};
+}
+
+double at_progress_speed(const at_progress *progress)
+{
+    if (!progress->going) return 0;
+    double seconds = at_seconds(progress->tally->applied_at - progress->mark[0].at);
+    assert(progress->samples >= progress->mark[0].samples);
+    return seconds > 0 ? (double)(progress->samples - progress->mark[0].samples) / seconds : 0;
+}
+
+/* 4201, 123k, 1.23M: never more than five characters. */
+static const char *show_count(char *buffer, size_t size, double value)
+{
+    if (value < 99999.5)
+        snprintf(buffer, size, "%.0f", value);
+    else if (value < 999500)
+        snprintf(buffer, size, "%.0fk", value / 1e3);
+    else
+        snprintf(buffer, size, value < 99.95e6 ? "%.2fM" : "%.0fM", value / 1e6);
+    return buffer;
+}
+
+/* 0.412, 2.30; very small and very large ones as powers of ten. */
+static const char *show_value(char *buffer, size_t size, double value)
+{
+    double amount = fabs(value);
+    bool   is_plain = amount == 0 || (amount >= 0.001 && amount < 10000) || isnan(value);
+    snprintf(buffer, size, is_plain ? "%.3f" : "%.2e", value);
+    return buffer;
+}
+
+/* Appends a part after two spaces, unless it would not fit; then nothing follows it either. */
+static void add_part(at_text *text, int *columns_left, const char *part)
+{
+    int width = (int)strlen(part) + (text->used > 0 ? 2 : 0);
+    if (width > *columns_left) *columns_left = 0;
+    if (*columns_left == 0) return;
+    at_text_add(text, text->used > 0 ? "  %s" : "%s", part);
+    *columns_left -= width;
+}
+
+static void show_step(const at_progress *progress, char *part, size_t size)
+{
+    uint64_t limit = progress->info->plan->limits.steps;
+    at_text  text = at_text_in(part, size);
+    at_text_add(&text, "step %llu", (unsigned long long)progress->step);
+    if (limit > 0) at_text_add(&text, "/%llu", (unsigned long long)limit);
+}
+
+/* The goal's own measure, where the step does not tell it. */
+static void show_goal(const at_progress *progress, at_goal goal, char *part, size_t size)
+{
+    const at_limits *limits = &progress->info->plan->limits;
+    double           epoch = (double)progress->info->samples_epoch;
+    char             done[16], whole[16];
+    *part = '\0';
+    if (goal == AT_GOAL_SAMPLES && limits->epochs && epoch > 0)
+        snprintf(part, size, "epoch %.2f/%g", (double)progress->samples / epoch,
+                 (double)limits->samples / epoch);
+    else if (goal == AT_GOAL_SAMPLES)
+        snprintf(part, size, "sample %s/%s",
+                 show_count(done, sizeof done, (double)progress->samples),
+                 show_count(whole, sizeof whole, (double)limits->samples));
+    else if (goal == AT_GOAL_TIME)
+        snprintf(part, size, "of %s", at_text_show_duration(whole, sizeof whole, limits->time));
+}
+
+/* A metric, with the target it has to reach. */
+static void show_metric(const at_progress *progress, at_metric metric, char *part, size_t size)
+{
+    static const char *const names[AT_METRIC_COUNT] = {"accuracy", "test loss"};
+    const at_limits         *limits = &progress->info->plan->limits;
+    char                     value[16];
+    at_text                  text = at_text_in(part, size);
+    if (isnan(progress->tally->test[metric])) return;
+    at_text_add(&text, "%s %s", names[metric],
+                show_value(value, sizeof value, progress->tally->test[metric]));
+    for (uint32_t i = 0; i < limits->targets; i++)
+        if (limits->target[i].metric == metric) at_text_add(&text, "/%g", limits->target[i].value);
+}
+
+static bool has_target(const at_progress *progress, at_metric metric)
+{
+    const at_limits *limits = &progress->info->plan->limits;
+    for (uint32_t i = 0; i < limits->targets; i++)
+        if (limits->target[i].metric == metric) return true;
+    return false;
+}
+
+/* If it goes on as it went since this part of the run began. */
+static void show_left(const at_progress *progress, double fraction, at_ns elapsed, char *part,
+                      size_t size)
+{
+    double gained = fraction - (isnan(progress->began) ? 0 : progress->began);
+    *part = '\0';
+    if (!(gained > 0)) return;
+    double left = (double)elapsed * (1 - fraction) / gained;
+    char   text[16];
+    if (left < 59.5e9)
+        snprintf(part, size, "left %.0fs", left / 1e9);
+    else if (left < 1e18)
+        snprintf(part, size, "left %s", at_text_show_duration(text, sizeof text, (at_ns)left));
+}
+
+void at_progress_show(const at_progress *progress, at_ns elapsed, int columns, at_text *text)
+{
+    char    part[PART_SIZE], number[16];
+    double  fraction, speed = at_progress_speed(progress);
+    at_goal goal = at_progress_goal(progress, &fraction);
+    assert(text->used == 0);
+
+    show_step(progress, part, sizeof part);
+    add_part(text, &columns, part);
+    show_goal(progress, goal, part, sizeof part);
+    if (*part) add_part(text, &columns, part);
+    if (!isnan(fraction)) {
+        snprintf(part, sizeof part, "%.0f%%", floor(100 * fraction + 1e-9));
+        add_part(text, &columns, part);
+    }
+    if (speed > 0) {
+        snprintf(part, sizeof part, "%s samples/s", show_count(number, sizeof number, speed));
+        add_part(text, &columns, part);
+    }
+    if (!isnan(progress->tally->loss_recent)) {
+        show_value(number, sizeof number, progress->tally->loss_recent);
+        snprintf(part, sizeof part, "loss %s", number);
+        add_part(text, &columns, part);
+    }
+    for (int i = 0; i < AT_METRIC_COUNT; i++) {
+        bool is_shown = i == AT_METRIC_ACCURACY || has_target(progress, (at_metric)i);
+        if (!is_shown || isnan(progress->tally->test[i])) continue;
+        show_metric(progress, (at_metric)i, part, sizeof part);
+        add_part(text, &columns, part);
+    }
+    if (goal == AT_GOAL_TARGETS || goal == AT_GOAL_NONE) return;
+    show_left(progress, fraction, elapsed, part, sizeof part);
+    if (*part) add_part(text, &columns, part);
+}

@@ -1,0 +1,231 @@
+#include "record/runinfo.h"
+
+#include <assert.h>
+#include <jansson.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Numbers of a plan, by name and place; one table for both directions. */
+typedef enum number_type { U32, U64, NS, FLAG } number_type;
+
+static const struct {
+    const char *name;
+    number_type type;
+    size_t      offset;
+} numbers[] = {
+    {"k", U32, offsetof(at_plan, k)},
+    {"period", NS, offsetof(at_plan, period)},
+    {"staleness", U32, offsetof(at_plan, staleness)},
+    {"workers", U32, offsetof(at_plan, workers)},
+    {"batch", U32, offsetof(at_plan, batch)},
+    {"micro_batch", U32, offsetof(at_plan, micro_batch)},
+    {"cap", U32, offsetof(at_plan, cap)},
+    {"time_limit", NS, offsetof(at_plan, time_limit)},
+    {"cut_after", FLAG, offsetof(at_plan, cut_after)},
+    {"deal_global", FLAG, offsetof(at_plan, deal_global)},
+    {"lease", NS, offsetof(at_plan, lease)},
+    {"eval_steps", U64, offsetof(at_plan, eval_steps)},
+    {"eval_samples", U64, offsetof(at_plan, eval_samples)},
+    {"limit_steps", U64, offsetof(at_plan, limits.steps)},
+    {"limit_samples", U64, offsetof(at_plan, limits.samples)},
+    {"limit_time", NS, offsetof(at_plan, limits.time)},
+    {"limit_epochs", FLAG, offsetof(at_plan, limits.epochs)},
+};
+
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
+/* The rule families: where a plan points to its rule, and the table it points into. Every row of
+ * every table begins with its name, and a row without one ends the table. */
+static const struct {
+    const char *name;
+    size_t      offset;
+    const void *rows;
+    size_t      row_size;
+} families[] = {
+    {"work", offsetof(at_plan, work), at_work_rules, sizeof(at_work_rule)},
+    {"gather", offsetof(at_plan, gather), at_gather_rules, sizeof(at_gather_rule)},
+    {"release", offsetof(at_plan, release), at_release_rules, sizeof(at_release_rule)},
+    {"newer", offsetof(at_plan, newer), at_newer_rules, sizeof(at_newer_rule)},
+    {"stale", offsetof(at_plan, stale), at_stale_rules, sizeof(at_stale_rule)},
+    {"size", offsetof(at_plan, size), at_size_rules, sizeof(at_size_rule)},
+};
+
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static const char *row_name(const void *row)
+{
+    const char *name;
+    memcpy(&name, row, sizeof name);
+    return name;
+}
+
+static json_t *number_json(const at_plan *plan, size_t index)
+{
+    const char *place = (const char *)plan + numbers[index].offset;
+    uint32_t    u32;
+    int64_t     wide;
+    bool        flag;
+    switch (numbers[index].type) {
+    case U32: memcpy(&u32, place, sizeof u32); return json_integer(u32);
+    case U64: /* the bits of a number past 2^63 come back as they were */
+    case NS: memcpy(&wide, place, sizeof wide); return json_integer(wide);
+    case FLAG: memcpy(&flag, place, sizeof flag); return json_boolean(flag);
+    }
+    assert(!"unreachable");
+    return NULL;
+}
+
+/* Text that need not be UTF-8, as a command line need not be: other bytes become '?'. */
+static json_t *text_json(const char *text)
+{
+    if (!text) return json_null();
+    json_t *value = json_string(text);
+    char   *plain = value ? NULL : strdup(text);
+    if (!plain) return value;
+    for (char *c = plain; *c; c++)
+        if ((unsigned char)*c >= 0x80) *c = '?';
+    value = json_string(plain);
+    free(plain);
+    return value;
+}
+
+static json_t *targets_json(const at_limits *limits)
+{
+    json_t *targets = json_array();
+    assert(limits->targets <= AT_TARGETS_MAX);
+    for (uint32_t i = 0; i < limits->targets; i++)
+        json_array_append_new(
+            targets, json_pack("[i, f]", (int)limits->target[i].metric, limits->target[i].value));
+    return targets;
+}
+
+static json_t *plan_json(const at_plan *plan)
+{
+    json_t *object = json_object();
+    if (plan->strategy) json_object_set_new(object, "strategy", text_json(plan->strategy->name));
+    for (size_t i = 0; i < FAMILIES; i++) {
+        const void *row;
+        memcpy(&row, (const char *)plan + families[i].offset, sizeof row);
+        json_object_set_new(object, families[i].name, row ? text_json(row_name(row)) : json_null());
+    }
+    for (size_t i = 0; i < NUMBERS; i++)
+        json_object_set_new(object, numbers[i].name, number_json(plan, i));
+    json_object_set_new(object, "targets", targets_json(&plan->limits));
+    return object;
+}
+
+char *at_run_info_text(const at_run_info *info)
+{
+    assert(info->plan);
+    json_t *object = json_object();
+    json_object_set_new(object, "anytime", json_string(ANYTIME_VERSION));
+    json_object_set_new(object, "world", text_json(info->world));
+    json_object_set_new(object, "command", text_json(info->command));
+    json_object_set_new(object, "model", text_json(info->model));
+    json_object_set_new(object, "data", text_json(info->data));
+    json_object_set_new(object, "parameters", json_integer((json_int_t)info->parameters));
+    json_object_set_new(object, "samples_epoch", json_integer((json_int_t)info->samples_epoch));
+    json_object_set_new(object, "seed", json_integer((json_int_t)info->seed));
+    json_object_set_new(object, "date", json_real(info->date));
+    json_object_set_new(object, "plan", plan_json(info->plan));
+    char *text = json_dumps(object, JSON_COMPACT); /* NULL for an object that could not be made */
+    json_decref(object);
+    return text;
+}
+
+static at_err bad(const char *what, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FORMAT, "was the log written by another version of anytime?",
+                       "the plan in the event log has no usable `%s`", what);
+}
+
+static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
+{
+    const json_t *value = json_object_get(object, numbers[index].name);
+    char         *place = (char *)plan + numbers[index].offset;
+    int64_t       wide = json_integer_value(value);
+    uint32_t      u32 = (uint32_t)wide;
+    bool          flag = json_is_true(value);
+    bool is_fine = numbers[index].type == FLAG ? json_is_boolean(value) : json_is_integer(value);
+    if (numbers[index].type == U32 && wide != (int64_t)u32) is_fine = false;
+    if (numbers[index].type == NS && wide < 0) is_fine = false;
+    if (!is_fine) return bad(numbers[index].name, fail);
+    switch (numbers[index].type) {
+    case U32: memcpy(place, &u32, sizeof u32); break;
+    case U64:
+    case NS: memcpy(place, &wide, sizeof wide); break;
+    case FLAG: memcpy(place, &flag, sizeof flag); break;
+    }
+    return AT_OK;
+}
+
+static at_err read_rule(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
+{
+    const char *name = json_string_value(json_object_get(object, families[index].name));
+    const char *row = families[index].rows;
+    if (!name) return bad(families[index].name, fail);
+    while (row_name(row) && strcmp(row_name(row), name)) row += families[index].row_size;
+    if (!row_name(row)) return bad(families[index].name, fail);
+    memcpy((char *)plan + families[index].offset, &row, sizeof row);
+    return AT_OK;
+}
+
+static at_err read_strategy(const json_t *object, at_plan *plan, at_fail *fail)
+{
+    const char *name = json_string_value(json_object_get(object, "strategy"));
+    for (size_t i = 0; name && i < at_strategies_count; i++)
+        if (!strcmp(at_strategies[i].name, name)) plan->strategy = &at_strategies[i];
+    return plan->strategy ? AT_OK : bad("strategy", fail);
+}
+
+static at_err read_targets(const json_t *object, at_limits *limits, at_fail *fail)
+{
+    const json_t *targets = json_object_get(object, "targets");
+    size_t        count = json_array_size(targets);
+    if (!json_is_array(targets) || count > AT_TARGETS_MAX) return bad("targets", fail);
+    for (size_t i = 0; i < count; i++) {
+        int    metric;
+        double value;
+        if (json_unpack(json_array_get(targets, i), "[i, F]", &metric, &value) || metric < 0 ||
+            metric >= AT_METRIC_COUNT)
+            return bad("targets", fail);
+        limits->target[i] = (at_target){.metric = (at_metric)metric, .value = value};
+    }
+    limits->targets = (uint32_t)count;
+    return AT_OK;
+}
+
+/* What the state machines take for granted. */
+static at_err check_plan(const at_plan *plan, at_fail *fail)
+{
+    if (plan->workers < 1 || plan->workers > AT_WORKERS_MAX) return bad("workers", fail);
+    if (plan->batch < 1) return bad("batch", fail);
+    if (plan->micro_batch < 1 || plan->micro_batch > plan->batch) return bad("micro_batch", fail);
+    if (plan->gather->counts_k && plan->k < 1) return bad("k", fail);
+    return AT_OK;
+}
+
+static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
+{
+    *plan = (at_plan){0};
+    if (!json_is_object(object)) return bad("plan", fail);
+    AT_TRY(read_strategy(object, plan, fail));
+    for (size_t i = 0; i < FAMILIES; i++) AT_TRY(read_rule(object, i, plan, fail));
+    for (size_t i = 0; i < NUMBERS; i++) AT_TRY(read_number(object, i, plan, fail));
+    AT_TRY(read_targets(object, &plan->limits, fail));
+    return check_plan(plan, fail);
+}
+
+at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
+{
+    assert(text);
+    json_error_t error;
+    json_t      *object = json_loads(text, 0, &error);
+    if (!object)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the head of the event log is not JSON: %s",
+                           error.text);
+    at_err err = read_plan(json_object_get(object, "plan"), plan, fail);
+    json_decref(object);
+    return err;
+}

@@ -1,0 +1,44 @@
+/* view.h - the live block of the console, as text.
+ *
+ *     amb · softmax · fashion-mnist · 4 workers          █ compute ▓ sleep ░ idle
+ *     ██████████░░░░░░░░░░░░░░░░░░░░  step 412/2000  21%  4201 samples/s  loss 0.412  left 12s
+ *     1 ████████▓░   2 ███████▓▓░   3 lost         4 █████████░
+ *
+ * No line is wider than the columns given, escape sequences aside. Every line ends by clearing what
+ * an older, longer one may have left.
+ */
+#ifndef AT_RECORD_VIEW_H
+#define AT_RECORD_VIEW_H
+
+#include "base/text.h"
+#include "record/progress.h"
+
+enum { AT_VIEW_WORKERS = 16 }; /* with a bar of their own; the others are summed up */
+
+/* How a worker spent a stretch of time. */
+typedef struct at_meter {
+    at_ns compute, sleep, idle;
+} at_meter;
+
+typedef struct at_view {
+    const at_progress *progress;
+    const at_meter    *meter; /* of each worker */
+    at_ns              elapsed;
+    int                columns; /* that may be used */
+    bool               colour;
+} at_view;
+
+/* Writes the block; returns how many lines it has. */
+int at_view_draw(const at_view *view, at_text *out);
+
+/* "amb · softmax · fashion-mnist · 10 workers". */
+void at_view_title(const at_run_info *info, at_text *out);
+
+/* Columns that a text takes on a terminal: its characters, escape sequences aside. */
+int at_view_columns(const char *text);
+
+/* Writes a sentence so that no line is wider than `columns`, breaking at spaces where it can; each
+ * line ends with `ending`. */
+void at_view_wrap(at_text *out, const char *sentence, int columns, const char *ending);
+
+#endif
