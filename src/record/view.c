@@ -25,9 +25,9 @@ static const struct {
     [ALARM] = {"", "\x1b[31m"},    [STRONG] = {"", "\x1b[1m"},
 };
 
-static void begin_shade(at_text *out, bool colour, shade shade)
+static void begin_shade(at_text *out, bool colour, shade kind)
 {
-    if (colour) at_text_add(out, "%s", shades[shade].escape);
+    if (colour) at_text_add(out, "%s", shades[kind].escape);
 }
 
 static void end_shade(at_text *out, bool colour)
@@ -35,17 +35,17 @@ static void end_shade(at_text *out, bool colour)
     if (colour) at_text_add(out, "\x1b[0m");
 }
 
-static void add_blocks(at_text *out, bool colour, shade shade, int count)
+static void add_blocks(at_text *out, bool colour, shade kind, int count)
 {
     if (count <= 0) return;
-    begin_shade(out, colour, shade);
-    for (int i = 0; i < count; i++) at_text_add(out, "%s", shades[shade].block);
+    begin_shade(out, colour, kind);
+    for (int i = 0; i < count; i++) at_text_add(out, "%s", shades[kind].block);
     end_shade(out, colour);
 }
 
-static void add_shaded(at_text *out, bool colour, shade shade, const char *text)
+static void add_shaded(at_text *out, bool colour, shade kind, const char *text)
 {
-    begin_shade(out, colour, shade);
+    begin_shade(out, colour, kind);
     at_text_add(out, "%s", text);
     end_shade(out, colour);
 }
