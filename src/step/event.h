@@ -43,6 +43,7 @@ typedef struct at_work {
     uint32_t samples;      /* drawn, and summed into the gradient */
     bool     abandoned;    /* the gradient is void, the samples were drawn all the same */
     bool     capped;       /* ended because samples_max was reached */
+    bool     overslept;    /* the induced sleep left no time: the one micro-batch was a courtesy */
     double   loss_sum;
     at_ns    compute_ns;   /* without the induced sleep */
     at_ns    sleep_ns;     /* induced */
@@ -108,7 +109,6 @@ typedef struct at_event {
         at_order  order;                                   /* MESSAGE at a worker */
         struct { uint64_t version; } newer;
         at_work work;                                      /* COMPUTED */
-        struct { double gradient_norm2; } applied;         /* squared norm of the mean gradient */
         struct {
             uint64_t step;
             at_ns    at;    /* when the snapshot was taken */

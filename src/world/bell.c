@@ -1,0 +1,82 @@
+#include "world/bell.h"
+
+#include <assert.h>
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "step/event.h"
+
+/* A loud ring counts for more than anybody can wait for, so no wish for several rings outweighs it,
+ * even when it comes between hearing and wishing. */
+enum { LOUD = 2 * AT_WORKERS_MAX };
+
+/* Not the private variants: the word is shared between processes. */
+static void futex_wake(_Atomic uint32_t *word, uint32_t mask)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT32_MAX, NULL, NULL, mask);
+}
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t mask, at_ns until)
+{
+    struct timespec  t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
+    struct timespec *limit = until == AT_NEVER ? NULL : &t;
+    syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, limit, NULL, mask);
+}
+
+uint32_t at_bell_heard(at_bell *bell)
+{
+    return atomic_load(&bell->rings);
+}
+
+static bool reached(uint32_t rings, uint32_t wanted) /* the counters may wrap around */
+{
+    return (int32_t)(rings - wanted) >= 0;
+}
+
+void at_bell_ring(at_bell *bell)
+{
+    uint32_t rings = atomic_fetch_add(&bell->rings, 1) + 1;
+    if (reached(rings, atomic_load(&bell->wake_at))) futex_wake(&bell->rings, UINT32_MAX);
+}
+
+void at_bell_ring_loud(at_bell *bell, uint32_t mask)
+{
+    atomic_fetch_add(&bell->rings, LOUD);
+    futex_wake(&bell->rings, mask);
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+}
+
+static bool spin(at_bell *bell, uint32_t wanted, at_ns until)
+{
+    do {
+        for (int i = 0; i < 32; i++) {
+            if (reached(atomic_load_explicit(&bell->rings, memory_order_acquire), wanted))
+                return true;
+            relax();
+        }
+    } while (at_clock_now() < until);
+    return false;
+}
+
+void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
+                  at_ns spin_ns)
+{
+    assert(rings >= 1);
+    assert(rings < LOUD);
+    uint32_t wanted = heard + rings;
+    /* Sequentially consistent on both sides: either the ringer sees our wish, or we see its ring. */
+    atomic_store(&bell->wake_at, wanted);
+    if (spin_ns > 0 && spin(bell, wanted, at_clock_now() + spin_ns)) return;
+    uint32_t now = atomic_load(&bell->rings);
+    if (reached(now, wanted)) return;
+    futex_wait(&bell->rings, now, mask, until);
+}

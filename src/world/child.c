@@ -1,0 +1,58 @@
+#include "world/child.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void *at_child_share(size_t size, at_fail *fail)
+{
+    assert(size > 0);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory != MAP_FAILED) return memory;
+    at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
+                "cannot share %zu MB with the workers: %s", size >> 20, strerror(errno));
+    return NULL;
+}
+
+static void become_child(pid_t parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    prctl(PR_SET_TIMERSLACK, 1L); /* padded compute sleeps by the microsecond */
+    if (getppid() != parent) _exit(AT_ERR_FAILED); /* it died before we asked to die with it */
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGCHLD, SIG_DFL);
+}
+
+at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail)
+{
+    pid_t parent = getpid();
+    fflush(NULL); /* or the child would write our buffered text once more */
+    *pid = fork();
+    if (*pid < 0)
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers, or raise ulimit -u",
+                           "cannot start another process: %s", strerror(errno));
+    if (*pid > 0) return AT_OK;
+    become_child(parent);
+    _exit(main(self));
+}
+
+void at_child_end(pid_t pid)
+{
+    assert(pid > 0);
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+}
+
+const char *at_child_status(int status, char *text, size_t size)
+{
+    if (WIFSIGNALED(status)) snprintf(text, size, "killed by signal %d", WTERMSIG(status));
+    else snprintf(text, size, "exited with %d", WEXITSTATUS(status));
+    return text;
+}

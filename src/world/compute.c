@@ -1,0 +1,74 @@
+#include "world/compute.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+
+/* Sleeps to the end, however often news wakes it, unless the news ends the computation. */
+static bool sleep_through(const at_ground *ground, at_ns until)
+{
+    while (at_clock_now() < until) {
+        ground->sleep(ground->self, until);
+        if (at_clock_now() < until && ground->interrupted(ground->self)) return false;
+    }
+    return true;
+}
+
+/* When `samples` samples of this round should be done at the earliest. Measured from the start of
+ * computing, so that what a sleep oversleeps is made up for in the next micro-batch. */
+static at_ns paced_end(const at_computer *c, at_ns computing_since, uint32_t samples, at_ns spent)
+{
+    double factor = at_pace_factor(c->pace, c->id);
+    double each = (double)c->sample_time * factor;
+    if (c->sample_time > 0) return computing_since + (at_ns)(each * samples);
+    return factor > 1 ? computing_since + (at_ns)((double)spent * factor) : 0;
+}
+
+/* One micro-batch of `samples`; false when it was interrupted. */
+static bool micro_batch(at_computer *c, const at_order *order, at_work *work, float *gradient,
+                        uint32_t samples, at_ns computing_since, at_ns *spent)
+{
+    uint64_t drawn = atomic_load_explicit(c->drawn, memory_order_relaxed);
+    atomic_store_explicit(c->drawn, drawn + samples, memory_order_release);
+    at_draw draw = {.position = drawn, .count = samples};
+    if (order->position != AT_POSITION_OWN) {
+        draw.position = order->position + work->samples;
+        draw.common = true;
+    }
+    uint64_t     version;
+    const float *params = c->ground.params(c->ground.self, &version);
+    at_ns        begin = at_clock_now();
+    bool         first = work->samples == 0;
+    if (first) work->version = version;
+    work->loss_sum += c->task->gradient(c->task->self, gradient, first, params, &draw);
+    work->samples += samples;
+    *spent += at_clock_now() - begin;
+    at_ns end = paced_end(c, computing_since, work->samples, *spent);
+    return end == 0 || sleep_through(&c->ground, end);
+}
+
+at_work at_compute_round(at_computer *c, const at_order *order, at_ns deadline, float *gradient)
+{
+    at_work work = {.round = order->round};
+    at_ns   begin = at_clock_now();
+    at_ns   nap = at_pace_sleep(c->pace, c->id, order->round);
+    assert(nap >= 0);
+    if (nap > 0) work.abandoned = !sleep_through(&c->ground, begin + nap);
+    at_ns computing_since = nap > 0 ? at_clock_now() : begin;
+    at_ns now = computing_since, spent = 0;
+    work.sleep_ns = computing_since - begin;
+
+    at_cut_begin(&c->cut, order, deadline, c->plan->micro_batch, c->plan->cut_after);
+    work.overslept = deadline != AT_NEVER && now >= deadline;
+    for (uint32_t samples; !work.abandoned && (samples = at_cut_next(&c->cut, now)) > 0;) {
+        work.abandoned = c->ground.interrupted(c->ground.self) ||
+                         !micro_batch(c, order, &work, gradient, samples, computing_since, &spent);
+        at_ns before = now;
+        now = at_clock_now();
+        if (!work.abandoned) at_cut_done(&c->cut, samples, now - before);
+    }
+    work.compute_ns = now - computing_since;
+    work.capped = work.samples == order->samples_max;
+    work.overshoot_ns = deadline == AT_NEVER ? 0 : now - deadline;
+    return work;
+}

@@ -1,0 +1,179 @@
+#include "world/host.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/clock.h"
+
+at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
+                    at_evaluator *evaluator, const at_link *link, at_fail *fail)
+{
+    *host = (at_host){.recorder = recorder,
+                      .updater = updater,
+                      .evaluator = evaluator,
+                      .link = *link};
+    size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers);
+    if (!at_arena_init(&host->arena, hub_size + actions * sizeof(at_action) + 128))
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
+    host->hub = at_hub_init(plan, at_arena_get(&host->arena, 1, hub_size), hub_size);
+    host->out.actions = at_arena_get(&host->arena, actions, sizeof(at_action));
+    host->out.size = actions;
+    assert(host->out.actions);
+    for (int i = 0; i < AT_TIMER_COUNT; i++) host->timer[i] = AT_NEVER;
+    return AT_OK;
+}
+
+void at_host_deinit(at_host *host)
+{
+    at_arena_deinit(&host->arena);
+    *host = (at_host){0};
+}
+
+static void record_event(at_host *host, const at_event *event, const at_about *about)
+{
+    at_record record = {.kind = AT_REC_EVENT,
+                        .at = event->now - host->started,
+                        .event = event,
+                        .version = host->hub->version};
+    if (about) {
+        record.pid = about->pid;
+        record.text = about->text;
+        record.count = about->count;
+        record.final = about->final;
+    }
+    at_recorder_put(host->recorder, &record);
+}
+
+static void record_action(at_host *host, at_ns now, const at_action *action, double lr)
+{
+    at_record record = {.kind = AT_REC_ACTION,
+                        .at = now - host->started,
+                        .action = action,
+                        .version = host->hub->version,
+                        .lr = lr};
+    at_recorder_put(host->recorder, &record);
+}
+
+void at_host_say(at_host *host, at_ns now, const char *text)
+{
+    at_record record = {.kind = AT_REC_SAY, .at = now - host->started, .text = text};
+    at_recorder_put(host->recorder, &record);
+}
+
+static double apply(at_host *host, const at_action *action)
+{
+    at_link *link = &host->link;
+    if (link->change) link->change(link->self);
+    double lr = at_updater_apply(host->updater, action, &link->gradients);
+    if (link->publish) link->publish(link->self, action->as.apply.step);
+    return lr;
+}
+
+/* Does one action; returns the learning rate of an APPLY, 0 otherwise. */
+static double perform(at_host *host, const at_action *action, at_ns now)
+{
+    at_link *link = &host->link;
+    switch (action->kind) {
+    case AT_ACT_SEND: link->send(link->self, action->worker, &action->as.order); break;
+    case AT_ACT_EVICT: link->evict(link->self, action->worker); break;
+    case AT_ACT_TIMER: host->timer[action->as.timer.timer] = action->as.timer.at; break;
+    case AT_ACT_ADD:
+        at_updater_add(host->updater, &action->as.add, &link->gradients);
+        break;
+    case AT_ACT_APPLY: return apply(host, action);
+    case AT_ACT_EVALUATE:
+        if (host->evaluator)
+            at_evaluator_begin(host->evaluator, host->updater->w, action->as.evaluate.step, now);
+        break;
+    case AT_ACT_FINISH: host->finished = true; break;
+    case AT_ACT_DROP:
+    case AT_ACT_NOTICE: break; /* facts for the record */
+    case AT_ACT_INSTALL:
+    case AT_ACT_COMPUTE:
+    case AT_ACT_ABANDON: assert(!"an action of a worker"); break;
+    }
+    return 0;
+}
+
+/* Feeds one event; true when an update was made, which the hub wants to hear about next. */
+static bool feed(at_host *host, const at_event *event, const at_about *about)
+{
+    bool applied = false;
+    record_event(host, event, about);
+    host->out.count = 0;
+    at_hub_step(host->hub, event, &host->out);
+    for (size_t i = 0; i < host->out.count; i++) {
+        const at_action *action = &host->out.actions[i];
+        double           lr = perform(host, action, event->now);
+        record_action(host, event->now, action, lr);
+        applied = applied || action->kind == AT_ACT_APPLY;
+    }
+    return applied;
+}
+
+void at_host_event(at_host *host, const at_event *event, const at_about *about)
+{
+    if (event->kind == AT_EV_START) host->started = event->now;
+    bool applied = feed(host, event, about);
+    if (applied) {
+        at_event done = {.kind = AT_EV_APPLIED, .now = event->now};
+        applied = feed(host, &done, NULL);
+        assert(!applied);
+    }
+    if (host->link.flush) host->link.flush(host->link.self);
+}
+
+static at_event evaluated(const at_host *host, const at_verdict *verdict, at_ns now)
+{
+    double   count = (double)verdict->score.count;
+    at_event event = {.kind = AT_EV_EVALUATED, .now = now};
+    assert(verdict->score.count > 0);
+    event.as.evaluated.step = verdict->step;
+    event.as.evaluated.at = verdict->at - host->started;
+    event.as.evaluated.value[AT_METRIC_LOSS] = verdict->score.loss_sum / count;
+    event.as.evaluated.value[AT_METRIC_ACCURACY] = (double)verdict->score.correct / count;
+    return event;
+}
+
+at_ns at_host_due(const at_host *host)
+{
+    at_ns due = AT_NEVER;
+    for (int i = 0; i < AT_TIMER_COUNT; i++)
+        if (host->timer[i] < due) due = host->timer[i];
+    return due;
+}
+
+void at_host_poll(at_host *host, at_ns now)
+{
+    at_verdict verdict;
+    if (at_evaluator_take(host->evaluator, &verdict)) {
+        at_event event = evaluated(host, &verdict, now);
+        at_host_event(host, &event, &(at_about){.count = verdict.score.count});
+    }
+    for (int i = 0; i < AT_TIMER_COUNT && !host->finished; i++) {
+        if (host->timer[i] > now) continue;
+        host->timer[i] = AT_NEVER;
+        at_event event = {.kind = AT_EV_TIMER, .now = now, .as.timer = (at_timer)i};
+        at_host_event(host, &event, NULL);
+    }
+}
+
+void at_host_final_score(at_host *host)
+{
+    at_verdict verdict;
+    if (!host->evaluator) return;
+    if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &verdict)) {
+        at_event event = evaluated(host, &verdict, at_clock_now());
+        at_host_event(host, &event, &(at_about){.count = verdict.score.count});
+    }
+    if (!at_evaluator_busy(host->evaluator)) {
+        at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
+        at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
+        if (at_evaluator_wait(host->evaluator, &verdict)) {
+            at_event event = evaluated(host, &verdict, at_clock_now());
+            at_host_event(host, &event, &(at_about){.count = verdict.score.count, .final = true});
+            return;
+        }
+    }
+    at_host_say(host, at_clock_now(), "the final evaluation made no progress and was given up");
+}

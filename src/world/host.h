@@ -1,0 +1,71 @@
+/* host.h - runs a hub: feeds it events, does its actions, records both.
+ *
+ * Worlds differ in how orders reach workers, how a worker is ended and where gradients lie; that is
+ * the at_link they give. Everything else that a hub asks for is done here, once for all worlds.
+ */
+#ifndef AT_WORLD_HOST_H
+#define AT_WORLD_HOST_H
+
+#include "base/arena.h"
+#include "record/record.h"
+#include "step/hub.h"
+#include "world/evaluator.h"
+#include "world/update.h"
+
+/* What a world does for its hub. */
+typedef struct at_link {
+    void *self;
+    /* Hands an order to a worker. May be delayed until the event is dealt with (see flush). */
+    void (*send)(void *self, at_node worker, const at_order *order);
+    /* All orders of one event were sent; optional. */
+    void (*flush)(void *self);
+    /* Ends a worker for good; a LOST event MUST follow. */
+    void (*evict)(void *self, at_node worker);
+    /* Brackets around a change of the parameters; `version` is the new one. Optional. */
+    void (*change)(void *self);
+    void (*publish)(void *self, uint64_t version);
+    at_gradients gradients;
+} at_link;
+
+/* What only the world knows about an event, for the record. */
+typedef struct at_about {
+    int64_t     pid;
+    const char *text;
+    uint64_t    count;
+    bool        final;
+} at_about;
+
+typedef struct at_host {
+    at_hub       *hub;
+    at_arena      arena;
+    at_out        out;
+    at_recorder  *recorder;
+    at_updater   *updater;
+    at_evaluator *evaluator; /* may be NULL */
+    at_link       link;
+    at_ns         timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
+    at_ns         started;
+    bool          finished;
+} at_host;
+
+/* Builds the hub. Plan, recorder, updater and evaluator are borrowed. */
+at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
+                    at_evaluator *evaluator, const at_link *link, at_fail *fail);
+void   at_host_deinit(at_host *host); /* accepts a zeroed one */
+
+/* One event and all that follows from it. `about` may be NULL. */
+void at_host_event(at_host *host, const at_event *event, const at_about *about);
+
+/* Delivers the evaluations and timers that have come by `now`. */
+void at_host_poll(at_host *host, at_ns now);
+
+/* When the next timer is due, AT_NEVER when none is. */
+at_ns at_host_due(const at_host *host);
+
+/* A sentence for people, through the record. */
+void at_host_say(at_host *host, at_ns now, const char *text);
+
+/* After FINISH: scores the final parameters, outside the time that counts. */
+void at_host_final_score(at_host *host);
+
+#endif

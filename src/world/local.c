@@ -1,0 +1,303 @@
+/* The local world, hub side: one process a worker, shared memory, one bell to wait at.
+ *
+ *     hub: hear ─► read reports ─► reap children ─► signals ─► evaluations, timers ─► sleep
+ *
+ * The hub sleeps until the number of reports it needs has come, a child has ended, a signal or a
+ * timer. It has no threads and loads no engine, so it can fork a replacement at any time.
+ */
+#include "world/local.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "world/child.h"
+#include "world/host.h"
+#include "world/signals.h"
+
+enum { DEATHS_MAX = 5 }; /* in a row without one report: then the worker is given up */
+static const at_ns SPIN = AT_US(50);
+
+typedef struct process {
+    pid_t                 pid; /* 0: none */
+    uint32_t              deaths;
+    bool                  evicted;
+    at_local_worker_start start;
+} process;
+
+typedef struct local {
+    const at_scene *scene;
+    at_local_map    map;
+    at_host         host;
+    at_updater      updater;
+    at_evaluator   *evaluator;
+    process        *process; /* plan->workers */
+    uint32_t        cast_mask; /* workers that have something new */
+    at_ns           spin_ns;
+    bool            stopping;
+} local;
+
+/* ---- link: what the host asks of us -------------------------------------------------------- */
+
+static void send_order(void *self, at_node worker, const at_order *order)
+{
+    local         *l = self;
+    at_local_slot *slot = &l->map.slot[worker - 1];
+    if (order->leave) {
+        atomic_store(&slot->leave, true);
+    } else {
+        atomic_fetch_add(&slot->order_lock, 1);
+        slot->order = *order;
+        atomic_fetch_add(&slot->order_lock, 1);
+    }
+    l->cast_mask |= at_bell_mask(worker);
+}
+
+static void flush(void *self)
+{
+    local *l = self;
+    if (l->cast_mask) at_bell_ring_loud(&l->map.head->cast_bell, l->cast_mask);
+    l->cast_mask = 0;
+}
+
+static void evict(void *self, at_node worker)
+{
+    local   *l = self;
+    process *p = &l->process[worker - 1];
+    if (p->pid == 0) return; /* it has just died by itself; LOST is on its way */
+    p->evicted = true;
+    kill(p->pid, SIGKILL); /* also ends a stopped process; the reaping follows as for any other */
+}
+
+static void change(void *self)
+{
+    local *l = self;
+    atomic_fetch_add(&l->map.head->params_lock, 1);
+}
+
+static void publish(void *self, uint64_t version)
+{
+    local *l = self;
+    atomic_store(&l->map.head->version, version);
+    atomic_fetch_add(&l->map.head->params_lock, 1);
+}
+
+static const float *gradient_at(void *self, at_node worker, uint32_t slot)
+{
+    local *l = self;
+    return at_local_gradient(&l->map, worker, slot);
+}
+
+/* ---- workers come and go ------------------------------------------------------------------- */
+
+static at_err start_worker(local *l, at_node id, at_fail *fail)
+{
+    process       *p = &l->process[id - 1];
+    at_local_slot *slot = &l->map.slot[id - 1];
+    assert(p->pid == 0);
+    /* Only `drawn` lives on: the replacement goes on where the lost one was in its walk. */
+    atomic_store(&slot->sent, 0);
+    atomic_store(&slot->taken, 0);
+    atomic_store(&slot->order_lock, 0);
+    p->evicted = false;
+    p->start = (at_local_worker_start){.scene = l->scene,
+                                       .map = &l->map,
+                                       .id = id,
+                                       .incarnation = p->start.incarnation + 1,
+                                       .spin_ns = l->spin_ns};
+    AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
+    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
+    event.as.joined.incarnation = p->start.incarnation;
+    at_host_event(&l->host, &event, &(at_about){.pid = p->pid});
+    return AT_OK;
+}
+
+static void read_reports(local *l, at_node id)
+{
+    at_local_slot *slot = &l->map.slot[id - 1];
+    uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
+    while (taken < atomic_load(&slot->sent)) {
+        at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
+        event.as.report = slot->report[taken % AT_LOCAL_GRADIENTS];
+        atomic_store(&slot->taken, ++taken);
+        if (l->scene->plan->release->self_starting) l->cast_mask |= at_bell_mask(id);
+        l->process[id - 1].deaths = 0;
+        if (!l->host.finished) at_host_event(&l->host, &event, NULL);
+    }
+}
+
+static void lost(local *l, at_node id, int status)
+{
+    process *p = &l->process[id - 1];
+    char     how[64];
+    bool     running = l->host.hub->end == AT_END_RUNNING;
+    bool     returns = running && l->scene->respawn && ++p->deaths < DEATHS_MAX;
+    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_clock_now()};
+    event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
+    event.as.lost.returns = returns;
+    const char *text = p->evicted ? "evicted, its lease had passed"
+                                  : at_child_status(status, how, sizeof how);
+    p->pid = 0;
+    at_host_event(&l->host, &event, &(at_about){.text = text});
+    if (running && l->scene->respawn && !returns) {
+        char say[96];
+        snprintf(say, sizeof say, "worker %u died %d times in a row and is given up", id,
+                 DEATHS_MAX);
+        at_host_say(&l->host, event.now, say);
+    }
+}
+
+/* A worker that was promised to come back and cannot: told to the hub as one that joined and left. */
+static void give_up(local *l, at_node id, const at_fail *fail)
+{
+    process *p = &l->process[id - 1];
+    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
+    event.as.joined.incarnation = p->start.incarnation;
+    at_host_event(&l->host, &event, NULL);
+    event = (at_event){.kind = AT_EV_LOST, .worker = id, .now = event.now};
+    event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
+    at_host_event(&l->host, &event, &(at_about){.text = fail->text});
+}
+
+static void reap(local *l)
+{
+    for (uint32_t i = 0; i < l->scene->plan->workers; i++) {
+        process *p = &l->process[i];
+        int      status;
+        if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid) continue;
+        read_reports(l, i + 1); /* what it had finished before it died still counts */
+        lost(l, i + 1, status);
+        at_fail fail = {0};
+        bool    comes_back = l->host.hub->member[i].expected;
+        if (comes_back && start_worker(l, i + 1, &fail)) give_up(l, i + 1, &fail);
+    }
+    if (at_evaluator_reap(l->evaluator))
+        at_host_say(&l->host, at_clock_now(), "the evaluator died and was started again");
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static void loop(local *l)
+{
+    at_bell *bell = &l->map.head->hub_bell;
+    while (!l->host.finished) {
+        uint32_t heard = at_bell_heard(bell);
+        for (uint32_t i = 1; i <= l->scene->plan->workers; i++) read_reports(l, i);
+        if (at_signals_child()) reap(l);
+        at_ns now = at_clock_now();
+        if (at_signals_stop() && !l->stopping && !l->host.finished) {
+            l->stopping = true;
+            at_event event = {.kind = AT_EV_STOP, .now = now};
+            at_host_event(&l->host, &event, NULL);
+        }
+        if (!l->host.finished) at_host_poll(&l->host, now);
+        flush(l);
+        if (l->host.finished) break;
+        uint32_t rings = at_hub_patience(l->host.hub, now);
+        at_bell_wait(bell, heard, rings, AT_BELL_ALL, at_host_due(&l->host), l->spin_ns);
+    }
+}
+
+/* ---- beginning and end ------------------------------------------------------------------------ */
+
+static at_err prepare(local *l, at_fail *fail)
+{
+    const at_scene *scene = l->scene;
+    const at_plan  *plan = scene->plan;
+    AT_TRY(at_local_map_open(&l->map, plan->workers, scene->task->params, fail));
+    scene->task->init(scene->task->self, l->map.params, scene->seed);
+    l->process = calloc(plan->workers, sizeof *l->process);
+    if (!l->process) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    /* Spinning pays only while every process has a core of its own. */
+    bool roomy = plan->workers + 1 <= scene->cores && scene->sample_time == 0;
+    l->spin_ns = roomy ? SPIN : 0;
+    at_link link = {.self = l,
+                    .send = send_order,
+                    .flush = flush,
+                    .evict = evict,
+                    .change = change,
+                    .publish = publish,
+                    .gradients = {l, gradient_at}};
+    AT_TRY(at_evaluator_open(scene->task, &l->map.head->hub_bell, &l->evaluator, fail));
+    AT_TRY(at_host_init(&l->host, plan, scene->recorder, &l->updater, l->evaluator, &link, fail));
+    return at_updater_init(&l->updater, scene->optim, scene->schedule, scene->weight_decay,
+                           l->map.params, scene->task->params, l->host.hub->pieces_max, fail);
+}
+
+static at_err start_all(local *l, at_fail *fail)
+{
+    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_host_event(&l->host, &start, NULL);
+    for (uint32_t i = 1; i <= l->scene->plan->workers; i++) AT_TRY(start_worker(l, i, fail));
+    return AT_OK;
+}
+
+static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
+{
+    const at_hub *hub = l->host.hub;
+    uint32_t      workers = l->scene->plan->workers;
+    size_t        size = l->scene->task->params * sizeof(float);
+    *outcome = (at_outcome){.params = malloc(size),
+                            .version = hub->version,
+                            .trace = hub->trace,
+                            .end = hub->end,
+                            .drawn = calloc(workers, sizeof(uint64_t))};
+    if (!outcome->params || !outcome->drawn)
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    memcpy(outcome->params, l->map.params, size);
+    memcpy(outcome->target, hub->target, sizeof outcome->target);
+    for (uint32_t i = 0; i < workers; i++) {
+        outcome->drawn[i] = atomic_load(&l->map.slot[i].drawn);
+        /* The two sides of the ledger, counted by different processes. */
+        assert(outcome->drawn[i] == hub->member[i].used + hub->member[i].dropped);
+    }
+    memcpy(outcome->engine, l->map.slot[0].engine, sizeof outcome->engine);
+    return AT_OK;
+}
+
+static void end_processes(local *l)
+{
+    for (uint32_t i = 0; l->process && i < l->scene->plan->workers; i++) {
+        if (l->process[i].pid > 0) {
+            at_child_end(l->process[i].pid);
+            l->process[i].pid = 0;
+        }
+    }
+    at_evaluator_close(l->evaluator);
+    l->evaluator = NULL;
+}
+
+at_err at_world_local(const at_scene *scene, at_outcome *outcome, at_fail *fail)
+{
+    local  l = {.scene = scene};
+    at_err err = prepare(&l, fail);
+    if (!err) {
+        at_signals_open(&l.map.head->hub_bell);
+        err = start_all(&l, fail);
+        if (!err) {
+            loop(&l);
+            at_host_final_score(&l.host);
+            err = hand_over(&l, outcome, fail);
+        }
+        end_processes(&l);
+        at_signals_close();
+    }
+    end_processes(&l);
+    at_updater_deinit(&l.updater);
+    at_host_deinit(&l.host);
+    free(l.process);
+    at_local_map_close(&l.map);
+    return err;
+}
+
+void at_outcome_deinit(at_outcome *outcome)
+{
+    free(outcome->params);
+    free(outcome->drawn);
+    *outcome = (at_outcome){0};
+}

@@ -1,0 +1,229 @@
+/* The worker process of the local world: it runs worker.c, computes, and waits at the cast bell. */
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "step/worker.h"
+#include "world/compute.h"
+#include "world/local.h"
+
+typedef struct worker {
+    const at_local_map *map;
+    at_local_slot      *slot;
+    at_worker           machine;
+    at_computer         computer;
+    float              *params;     /* installed copy */
+    uint64_t            version;    /* of the copy */
+    uint64_t            order_seen; /* order_lock value of the newest order we took */
+    bool                leave_seen;
+    bool                abandon;    /* the running computation is void */
+    bool                done;
+    bool                follows;    /* the last action led to an event: */
+    at_event            next;
+    at_ns               spin_ns;
+    at_ns               idle_since;
+    at_ns               send_ns, install_ns;
+} worker;
+
+static void deliver(worker *w, const at_event *event);
+
+/* ---- shared words ------------------------------------------------------------------------- */
+
+/* Copies the newest parameters. The hub writes them for microseconds at a time; if it does so while
+ * we read, we read again. */
+static void install(worker *w)
+{
+    const at_local_head *head = w->map->head;
+    at_ns                begin = at_clock_now();
+    for (;;) {
+        uint64_t before = atomic_load_explicit(&head->params_lock, memory_order_acquire);
+        if (before % 2 == 0) {
+            w->version = atomic_load_explicit(&head->version, memory_order_relaxed);
+            memcpy(w->params, w->map->params, w->map->params_count * sizeof(float));
+            atomic_thread_fence(memory_order_acquire);
+            if (atomic_load_explicit(&head->params_lock, memory_order_relaxed) == before) break;
+        }
+        sched_yield();
+    }
+    w->install_ns = at_clock_now() - begin;
+}
+
+static bool new_order(worker *w, at_order *order)
+{
+    for (;;) {
+        uint64_t before = atomic_load_explicit(&w->slot->order_lock, memory_order_acquire);
+        if (before == w->order_seen) return false;
+        if (before % 2 == 0) {
+            *order = w->slot->order;
+            atomic_thread_fence(memory_order_acquire);
+            if (atomic_load_explicit(&w->slot->order_lock, memory_order_relaxed) == before) {
+                w->order_seen = before;
+                return true;
+            }
+        }
+        sched_yield();
+    }
+}
+
+static bool news_of_orders(worker *w)
+{
+    at_event event = {.kind = AT_EV_MESSAGE, .now = at_clock_now()};
+    if (!w->leave_seen && atomic_load(&w->slot->leave)) {
+        w->leave_seen = true;
+        event.as.order.leave = true;
+        deliver(w, &event);
+        return true;
+    }
+    if (!new_order(w, &event.as.order)) return false;
+    deliver(w, &event);
+    return true;
+}
+
+/* ---- the ground under a computation ------------------------------------------------------- */
+
+static bool interrupted(void *self)
+{
+    worker *w = self;
+    if (atomic_load_explicit(&w->slot->leave, memory_order_relaxed)) news_of_orders(w);
+    uint64_t newest = atomic_load_explicit(&w->map->head->version, memory_order_relaxed);
+    if (newest != w->version && w->machine.plan->newer->choice != AT_NEWER_FINISH) {
+        at_event event = {.kind = AT_EV_NEWER, .now = at_clock_now(), .as.newer.version = newest};
+        deliver(w, &event);
+    }
+    return w->abandon;
+}
+
+static void sleep_on_ground(void *self, at_ns until)
+{
+    worker  *w = self;
+    uint32_t heard = at_bell_heard(&w->map->head->cast_bell);
+    if (atomic_load(&w->slot->leave)) return;
+    at_bell_wait(&w->map->head->cast_bell, heard, 1, at_bell_mask(w->machine.id), until, 0);
+}
+
+static const float *installed(void *self, uint64_t *version)
+{
+    worker *w = self;
+    *version = w->version;
+    return w->params;
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
+
+static void compute(worker *w, const at_action *action)
+{
+    at_ns begin = at_clock_now();
+    w->abandon = false;
+    float   *gradient = at_local_gradient(w->map, w->machine.id, at_worker_slot(&w->machine));
+    at_event event = {.kind = AT_EV_COMPUTED};
+    at_ns    idle = begin - w->idle_since, install_ns = w->install_ns;
+    event.as.work = at_compute_round(&w->computer, &action->as.compute.order,
+                                     action->as.compute.deadline, gradient);
+    event.as.work.idle_ns = idle;
+    event.as.work.install_ns = install_ns;
+    event.as.work.send_ns = w->send_ns;
+    event.now = at_clock_now();
+    w->next = event;
+    w->follows = true;
+}
+
+/* At most one report outstanding: the one before must have been read, which also means that its
+ * gradient slot is ours again. */
+static void await_taken(worker *w, uint64_t sent)
+{
+    at_bell *bell = &w->map->head->cast_bell;
+    for (;;) {
+        uint32_t heard = at_bell_heard(bell);
+        if (atomic_load(&w->slot->taken) >= sent || atomic_load(&w->slot->leave)) return;
+        at_bell_wait(bell, heard, 1, at_bell_mask(w->machine.id), AT_NEVER, w->spin_ns);
+    }
+}
+
+static void send_report(worker *w, const at_report *report)
+{
+    at_ns    begin = at_clock_now();
+    uint64_t sent = atomic_load_explicit(&w->slot->sent, memory_order_relaxed);
+    await_taken(w, sent);
+    w->slot->report[sent % AT_LOCAL_GRADIENTS] = *report;
+    atomic_store(&w->slot->sent, sent + 1);
+    at_bell_ring(&w->map->head->hub_bell);
+    w->idle_since = at_clock_now();
+    w->send_ns = w->idle_since - begin;
+    w->next = (at_event){.kind = AT_EV_SENT, .now = w->idle_since};
+    w->follows = true;
+}
+
+static void perform(worker *w, const at_action *action)
+{
+    switch (action->kind) {
+    case AT_ACT_INSTALL: install(w); break;
+    case AT_ACT_COMPUTE: compute(w, action); break;
+    case AT_ACT_ABANDON: w->abandon = true; break;
+    case AT_ACT_SEND: send_report(w, &action->as.report); break;
+    case AT_ACT_FINISH: w->done = true; break;
+    case AT_ACT_TIMER:
+    case AT_ACT_ADD:
+    case AT_ACT_APPLY:
+    case AT_ACT_DROP:
+    case AT_ACT_EVALUATE:
+    case AT_ACT_EVICT:
+    case AT_ACT_NOTICE: assert(!"an action of the hub"); break;
+    }
+}
+
+/* An event leads to actions, the last of which may lead to the next event, and so on until the
+ * worker waits. Also called from inside a computation, for news that may end it. */
+static void deliver(worker *w, const at_event *event)
+{
+    at_event now = *event;
+    do {
+        at_action actions[4];
+        at_out    out = {.actions = actions, .size = 4};
+        at_worker_step(&w->machine, &now, &out);
+        w->follows = false;
+        for (size_t i = 0; i < out.count; i++) perform(w, &actions[i]);
+        now = w->next;
+    } while (w->follows);
+}
+
+static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail *fail)
+{
+    const at_scene *scene = start->scene;
+    *w = (worker){.map = start->map,
+                  .slot = &start->map->slot[start->id - 1],
+                  .spin_ns = start->spin_ns,
+                  .version = AT_VERSION_NONE};
+    at_worker_init(&w->machine, scene->plan, start->id, start->incarnation, AT_LOCAL_GRADIENTS);
+    w->computer = (at_computer){.plan = scene->plan,
+                                .task = scene->task,
+                                .pace = scene->pace,
+                                .id = start->id,
+                                .sample_time = scene->sample_time,
+                                .ground = {w, interrupted, sleep_on_ground, installed},
+                                .drawn = &w->slot->drawn};
+    w->params = aligned_alloc(64, start->map->stride * sizeof(float));
+    if (!w->params) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    AT_TRY(scene->task->open(scene->task->self, start->id, fail));
+    snprintf(w->slot->engine, sizeof w->slot->engine, "%s",
+             scene->task->engine(scene->task->self));
+    return AT_OK;
+}
+
+int at_local_worker_main(void *self)
+{
+    worker  w;
+    at_fail fail = {0};
+    if (open_worker(&w, self, &fail)) return fail.err;
+    at_bell *bell = &w.map->head->cast_bell;
+    w.idle_since = at_clock_now();
+    while (!w.done) {
+        uint32_t heard = at_bell_heard(bell);
+        if (!news_of_orders(&w))
+            at_bell_wait(bell, heard, 1, at_bell_mask(w.machine.id), AT_NEVER, w.spin_ns);
+    }
+    free(w.params);
+    return 0;
+}

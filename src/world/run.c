@@ -1,0 +1,325 @@
+#include "world/run.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "record/tally.h"
+#include "world/child.h"
+#include "world/result.h"
+
+const char *const at_keep_name[AT_KEEP_COUNT] = {
+#define X(id, text) [AT_KEEP_##id] = text,
+    AT_KEEP_MAP(X)
+#undef X
+};
+
+/* Everything a run holds while it runs. */
+typedef struct run {
+    const at_run_options *options;
+    at_plan               plan;
+    at_run_info           info;
+    at_recorder           recorder;
+    at_tally             *tally;
+    at_pace              *pace;
+    const at_optim       *optim;
+    at_schedule           schedule;
+    at_outcome            outcome;
+    at_ns                 began;
+    uint32_t              cores;
+    bool                  oversubscribed;
+} run;
+
+static uint32_t cores_at_hand(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+typedef struct measurement {
+    const at_task *task;
+    uint32_t       micro_batch;
+    at_ns         *sample_time; /* shared */
+} measurement;
+
+enum { MEASURE_ROUNDS = 20 };
+
+static int measure_main(void *self)
+{
+    const measurement *m = self;
+    const at_task     *task = m->task;
+    at_fail            fail;
+    float             *params = calloc(task->params + 16, sizeof(float));
+    float             *gradient = aligned_alloc(64, (task->params * sizeof(float) + 127) / 64 * 64);
+    if (!params || !gradient || task->open(task->self, 1, &fail)) return AT_ERR_FAILED;
+    task->init(task->self, params, 1);
+    at_ns best = AT_NEVER;
+    for (uint64_t i = 0; i < MEASURE_ROUNDS; i++) {
+        at_draw draw = {.position = i * m->micro_batch, .count = m->micro_batch};
+        at_ns   begin = at_clock_now();
+        task->gradient(task->self, gradient, true, params, &draw);
+        at_ns took = at_clock_now() - begin;
+        if (took < best) best = took;
+    }
+    *m->sample_time = best / m->micro_batch > 0 ? best / m->micro_batch : 1;
+    return 0;
+}
+
+at_err at_run_measure(const at_task *task, uint32_t micro_batch, at_ns *sample_time, at_fail *fail)
+{
+    measurement m = {.task = task, .micro_batch = micro_batch};
+    m.sample_time = at_child_share(sizeof *m.sample_time, fail);
+    if (!m.sample_time) return fail->err;
+    pid_t  pid;
+    int    status = 0;
+    at_err err = at_child_fork(measure_main, &m, &pid, fail);
+    if (!err) {
+        while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+        *sample_time = *m.sample_time;
+        if (status != 0 || *sample_time <= 0)
+            err = at_fail_set(fail, AT_ERR_FAILED, "give --sample-time",
+                              "the time of one sample could not be measured");
+    }
+    munmap(m.sample_time, sizeof *m.sample_time);
+    return err;
+}
+
+/* ---- settings -------------------------------------------------------------------------------- */
+
+static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail)
+{
+    const char *names[32];
+    size_t      count = 0;
+    *optim = at_optim_find(name);
+    if (*optim) return AT_OK;
+    char    hint[200];
+    at_text text = at_text_in(hint, sizeof hint);
+    for (; at_optims[count]; count++) names[count] = at_optims[count]->name;
+    const char *nearest = at_text_nearest(name, names, count);
+    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
+    at_text_add(&text, "known:");
+    for (size_t i = 0; i < count; i++) at_text_add(&text, " %s", names[i]);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown optimiser '%s'", name);
+}
+
+static void set_limits(run *r)
+{
+    const at_run_options *o = r->options;
+    at_limits            *limits = &r->plan.limits;
+    uint64_t              epoch = o->task->samples;
+    if (o->epochs > 0) {
+        uint64_t samples = (uint64_t)ceil(o->epochs * (double)epoch);
+        if (limits->samples == 0 || samples < limits->samples) {
+            limits->samples = samples;
+            limits->epochs = true;
+        }
+    }
+    if (o->eval_every > 0) r->plan.eval_steps = (uint64_t)o->eval_every;
+    if (o->eval_every < 0) r->plan.eval_samples = epoch;
+}
+
+static at_err set_learning(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    const at_limits      *limits = &r->plan.limits;
+    AT_TRY(find_optim(o->optimizer ? o->optimizer : "sgd", &r->optim, fail));
+    double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
+    if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
+        end = (double)limits->steps * step;
+    double lr = o->lr > 0 ? o->lr : r->optim->lr_default;
+    return at_schedule_parse(o->lr_schedule ? o->lr_schedule : "const", lr,
+                             (double)o->task->samples, end, &r->schedule, fail);
+}
+
+/* A scale in percent is relative to a round's mean compute time, which is known when compute is
+ * padded and measured otherwise. */
+static at_err set_pace(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    const char           *scale = o->straggler_scale ? o->straggler_scale : "1";
+    at_ns                 sample_time = o->sample_time;
+    if (strchr(scale, '%') && sample_time == 0)
+        AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
+    uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
+    uint64_t rounds = o->task->samples / round;
+    at_pace_options pace = {.law = o->straggler ? o->straggler : "none",
+                            .scale = scale,
+                            .seed = o->seed,
+                            .workers = r->plan.workers,
+                            .round_ns_mean = sample_time * r->plan.batch,
+                            .rounds_per_epoch = rounds > 0 ? rounds : 1};
+    return at_pace_new(&pace, &r->pace, fail);
+}
+
+/* ---- sinks ----------------------------------------------------------------------------------- */
+
+static at_err add_file_sinks(run *r, at_fail *fail)
+{
+    at_keep keep = r->options->keep;
+    at_sink sink;
+    AT_TRY(at_sink_workers(&r->info, &sink, fail));
+    at_recorder_add(&r->recorder, sink);
+    if (keep == AT_KEEP_NONE) return AT_OK;
+    AT_TRY(at_sink_csv(&r->info, keep == AT_KEEP_FULL, &sink, fail));
+    at_recorder_add(&r->recorder, sink);
+    if (keep != AT_KEEP_FULL) return AT_OK;
+    AT_TRY(at_sink_eventlog(&r->info, &sink, fail));
+    at_recorder_add(&r->recorder, sink);
+    return AT_OK;
+}
+
+static at_err open_sinks(run *r, at_fail *fail)
+{
+    at_sink sink;
+    r->tally = at_tally_new(&r->info, &sink);
+    if (!r->tally) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    at_recorder_add(&r->recorder, sink);
+    if (r->options->folder) {
+        AT_TRY(at_file_make_folder(r->options->folder, fail));
+        AT_TRY(add_file_sinks(r, fail));
+    }
+    AT_TRY(at_sink_console(&r->info, &r->options->console, &sink, fail));
+    at_recorder_add(&r->recorder, sink);
+    return AT_OK;
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+static at_err prepare(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    r->plan = o->plan;
+    r->cores = cores_at_hand();
+    r->oversubscribed = !o->solo && o->sample_time == 0 && r->plan.workers > r->cores;
+    if (o->solo && (r->plan.workers != 1 || r->plan.release->self_starting))
+        return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
+                           "--workers 0 has one loop, which cannot run ahead of itself: "
+                           "--release %s makes no sense", r->plan.release->name);
+    set_limits(r);
+    AT_TRY(set_learning(r, fail));
+    AT_TRY(set_pace(r, fail));
+    r->info = (at_run_info){.folder = o->folder,
+                            .plan = &r->plan,
+                            .world = "local",
+                            .command = o->command ? o->command : "",
+                            .model = o->task->model,
+                            .data = o->task->data,
+                            .parameters = o->task->params,
+                            .samples_epoch = o->task->samples,
+                            .seed = o->seed,
+                            .date = at_clock_date()};
+    return open_sinks(r, fail);
+}
+
+static void warn(const run *r)
+{
+    if (!r->oversubscribed) return;
+    char text[200];
+    snprintf(text, sizeof text,
+             "%u workers share %u cores: they slow each other down (use --sample-time to make them "
+             "behave like machines of their own)", r->plan.workers, r->cores);
+    at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
+}
+
+static at_err run_world(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    at_scene scene = {.plan = &r->plan,
+                      .task = o->task,
+                      .pace = r->pace,
+                      .optim = r->optim,
+                      .schedule = &r->schedule,
+                      .recorder = &r->recorder,
+                      .weight_decay = o->weight_decay,
+                      .seed = o->seed,
+                      .sample_time = o->sample_time,
+                      .cores = r->cores,
+                      .respawn = o->respawn};
+    warn(r);
+    return o->solo ? at_world_solo(&scene, &r->outcome, fail)
+                   : at_world_local(&scene, &r->outcome, fail);
+}
+
+static at_err write_result(const run *r, const json_t *result, at_fail *fail)
+{
+    char path[4096];
+    if (!r->options->folder) return AT_OK;
+    snprintf(path, sizeof path, "%s/result.json", r->options->folder);
+    char *text = json_dumps(result, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    at_err err = at_file_write(path, text, strlen(text), fail);
+    free(text);
+    return err;
+}
+
+/* How the run ended, as an error where it is one. */
+static at_err verdict(const run *r, at_fail *fail)
+{
+    switch (r->outcome.end) {
+    case AT_END_SIGNAL:
+        return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal after step %llu",
+                           (unsigned long long)r->outcome.version);
+    case AT_END_WORKERS:
+        return at_fail_set(fail, AT_ERR_FAILED, "look at the lines above for how they ended",
+                           "no worker is left");
+    case AT_END_DIVERGED:
+        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --lr",
+                           "training diverged: the loss was not a number in step %llu",
+                           (unsigned long long)r->outcome.version);
+    case AT_END_RUNNING: assert(!"a world returns when its hub has finished"); break;
+    case AT_END_STEPS:
+    case AT_END_SAMPLES:
+    case AT_END_EPOCHS:
+    case AT_END_SECONDS:
+    case AT_END_TARGET:
+    case AT_END_COUNT: break;
+    }
+    return AT_OK;
+}
+
+static at_err finish(run *r, json_t **result, at_fail *fail)
+{
+    at_result_facts facts = {.options = r->options,
+                             .plan = &r->plan,
+                             .info = &r->info,
+                             .tally = r->tally,
+                             .outcome = &r->outcome,
+                             .wall_seconds = at_seconds(at_clock_now() - r->began),
+                             .cores = r->cores,
+                             .oversubscribed = r->oversubscribed};
+    assert(r->tally->samples_used + r->tally->samples_dropped > 0 || r->outcome.version == 0);
+    *result = at_result_json(&facts);
+    if (!*result) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    return write_result(r, *result, fail);
+}
+
+at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
+{
+    run     r = {.options = options, .began = at_clock_now()};
+    at_fail closing = {0};
+    *result = NULL;
+    at_err err = prepare(&r, fail);
+    if (!err) err = run_world(&r, fail);
+    at_err closed = at_recorder_close(&r.recorder, err ? &closing : fail);
+    if (!err) err = closed;
+    if (!err) err = finish(&r, result, fail);
+    if (!err) err = verdict(&r, fail);
+    at_tally_free(r.tally);
+    at_pace_free(r.pace);
+    at_outcome_deinit(&r.outcome);
+    return err;
+}

@@ -1,0 +1,55 @@
+/* run.h - one training run from settings to result.json.
+ *
+ *     plan, task ─► at_run ─► world ─► recorder ─► sinks; result
+ *
+ * The one entry for the command line and for the public library.
+ */
+#ifndef AT_WORLD_RUN_H
+#define AT_WORLD_RUN_H
+
+#include <jansson.h>
+
+#include "record/sinks.h"
+#include "world/world.h"
+
+/* How much is written into the run's folder. */
+#define AT_KEEP_MAP(X) X(FULL, "full") X(STEPS, "steps") X(NONE, "none")
+typedef enum at_keep {
+#define X(id, text) AT_KEEP_##id,
+    AT_KEEP_MAP(X)
+#undef X
+    AT_KEEP_COUNT
+} at_keep;
+extern const char *const at_keep_name[AT_KEEP_COUNT];
+
+typedef struct at_run_options {
+    at_plan            plan;       /* resolved; its workers are 1 when `solo` */
+    const at_task     *task;
+    bool               solo;       /* --workers 0 */
+    const char        *optimizer;  /* NULL: sgd */
+    double             lr;         /* 0: the optimiser's own default */
+    const char        *lr_schedule;/* NULL: const */
+    double             weight_decay;
+    const char        *straggler, *straggler_scale; /* NULL: none, 1 */
+    at_ns              sample_time; /* 0: not padded */
+    double             epochs;      /* 0: no such limit */
+    int64_t            eval_every;  /* steps; 0: at the end only; -1: once an epoch */
+    uint64_t           seed;
+    bool               respawn;
+    const char        *folder;      /* NULL: nothing is written */
+    at_keep            keep;
+    at_console_options console;
+    const char        *command;     /* as typed */
+    json_t            *options;     /* echo of every resolved option; borrowed, may be NULL */
+} at_run_options;
+
+/* Runs. *result (also after AT_ERR_STOPPED, and after AT_ERR_FAILED when training had begun) is what
+ * result.json holds, owned by the caller; NULL when the run never began. AT_ERR_STOPPED: ended by a
+ * signal. */
+at_err at_run(const at_run_options *options, json_t **result, at_fail *fail);
+
+/* Time one sample takes on this machine, measured in a child so that this process stays free of
+ * engines. */
+at_err at_run_measure(const at_task *task, uint32_t micro_batch, at_ns *sample_time, at_fail *fail);
+
+#endif

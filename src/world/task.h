@@ -1,0 +1,63 @@
+/* task.h - what is learnt: the only thing a world knows about models and data.
+ *
+ * Built-in nets on data sets are one task (task_net.c), a user's own callback is another
+ * (task_own.c). A task is made before workers are forked and shared by them read-only; `open` gives
+ * each process its private scratch memory and engine, so the hub itself never loads one.
+ */
+#ifndef AT_WORLD_TASK_H
+#define AT_WORLD_TASK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "learn/model.h"
+#include "step/event.h"
+
+/* Some samples of a worker's walk: positions position .. position+count-1. */
+typedef struct at_draw {
+    uint64_t position;
+    uint32_t count;
+    bool     common; /* of the walk that all workers share (--deal global) */
+} at_draw;
+
+typedef struct at_task {
+    void       *self;
+    const char *model, *data; /* names for people */
+    size_t      params;       /* floats in the flat vector */
+    uint64_t    samples;      /* training samples, one epoch */
+    uint64_t    test_samples; /* 0: nothing to evaluate on */
+    uint32_t    classes;      /* 0: metrics have no accuracy */
+
+    /* Writes the initial parameters. Called once, by the hub. */
+    void (*init)(void *self, float *params, uint64_t seed);
+    /* Makes this process ready to compute as `worker` (0: to evaluate). Called after the fork. */
+    at_err (*open)(void *self, at_node worker, at_fail *fail);
+    /* What computes, valid after open: "avx2". */
+    const char *(*engine)(void *self);
+    /* The SUM of gradients over the drawn samples, written to `gradient` when `first`, added to it
+     * otherwise. Returns the sum of losses. */
+    double (*gradient)(void *self, float *gradient, bool first, const float *params,
+                       const at_draw *draw);
+    /* Adds the score of test samples first .. first+count-1. */
+    void (*score)(void *self, at_score *score, const float *params, uint64_t first,
+                  uint64_t count);
+    /* Releases the task, in every process that has it. */
+    void (*free)(void *self);
+} at_task;
+
+/* What a net task is made of. */
+typedef struct at_task_net_options {
+    const char *model, *data, *test_data; /* test_data NULL: the data's own test split */
+    at_engine   engine;
+    uint64_t    seed;
+    uint32_t    workers;
+    uint32_t    micro_batch;
+    uint64_t    eval_size; /* 0: the whole test set */
+    bool        shard;
+} at_task_net_options;
+
+/* A built-in model on a data set. */
+at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);
+
+#endif

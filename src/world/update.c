@@ -1,0 +1,98 @@
+#include "world/update.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+static float *new_vector(size_t n, float value)
+{
+    size_t size;
+    if (!at_size_product(n, sizeof(float), &size) || size > SIZE_MAX - 64) return NULL;
+    float *vector = aligned_alloc(64, (size + 63) / 64 * 64 + 64);
+    for (size_t i = 0; vector && i < n; i++) vector[i] = value;
+    return vector;
+}
+
+at_err at_updater_init(at_updater *u, const at_optim *optim, const at_schedule *schedule,
+                       double weight_decay, float *w, size_t params, uint32_t pieces_max,
+                       at_fail *fail)
+{
+    *u = (at_updater){.optim = optim,
+                      .schedule = *schedule,
+                      .weight_decay = weight_decay,
+                      .params = params,
+                      .w = w,
+                      .sources_max = pieces_max};
+    bool enough = true;
+    for (uint32_t i = 0; i < optim->states; i++) {
+        u->state[i] = new_vector(params, optim->state_start);
+        enough = enough && u->state[i];
+    }
+    u->folded = new_vector(params, 0);
+    u->sources = calloc(pieces_max, sizeof *u->sources);
+    u->weights = calloc(pieces_max, sizeof *u->weights);
+    if (enough && u->folded && u->sources && u->weights) return AT_OK;
+    at_updater_deinit(u);
+    return at_fail_set(fail, AT_ERR_FAILED, "use a smaller model",
+                       "not enough memory for the optimiser's state of %zu parameters", params);
+}
+
+void at_updater_deinit(at_updater *u)
+{
+    free(u->state[0]);
+    free(u->state[1]);
+    free(u->folded);
+    free(u->sources);
+    free(u->weights);
+    *u = (at_updater){0};
+}
+
+void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
+{
+    const float *both[2] = {u->folded, gradients->at(gradients->self, piece->worker, piece->slot)};
+    const float  weights[2] = {1, (float)piece->weight};
+    if (u->folded_any) at_sum(u->folded, both, weights, 2, u->params);
+    else at_sum(u->folded, both + 1, weights + 1, 1, u->params);
+    u->folded_any = true;
+}
+
+/* Lists the gradients of a step; the weights only matter, and only cost, under `scale`. */
+static uint32_t list_sources(at_updater *u, const at_action *apply, const at_gradients *gradients,
+                             bool *weighted)
+{
+    if (apply->as.apply.folded) {
+        assert(u->folded_any);
+        u->sources[0] = u->folded;
+        u->folded_any = false;
+        *weighted = false;
+        return 1;
+    }
+    uint32_t count = apply->as.apply.count;
+    assert(count <= u->sources_max);
+    *weighted = false;
+    for (uint32_t i = 0; i < count; i++) {
+        const at_piece *piece = &apply->as.apply.pieces[i];
+        u->sources[i] = gradients->at(gradients->self, piece->worker, piece->slot);
+        u->weights[i] = (float)piece->weight;
+        *weighted = *weighted || u->weights[i] < 1;
+    }
+    return count;
+}
+
+double at_updater_apply(at_updater *u, const at_action *apply, const at_gradients *gradients)
+{
+    assert(apply->kind == AT_ACT_APPLY);
+    assert(apply->as.apply.samples > 0); /* an empty step is never applied */
+    bool      weighted;
+    uint32_t  count = list_sources(u, apply, gradients, &weighted);
+    double    lr = at_schedule_rate(&u->schedule, (double)apply->as.apply.samples_used);
+    at_update how = {.lr = (float)lr,
+                     .weight_decay = (float)u->weight_decay,
+                     .scale = 1.0f / (float)apply->as.apply.samples,
+                     .step = apply->as.apply.step};
+    at_optim_apply(u->optim, u->w, u->state[0], u->state[1], u->sources,
+                   weighted ? u->weights : NULL, count, u->params, &how);
+    return lr;
+}

@@ -1,0 +1,55 @@
+/* world.h - a world runs a plan: it has the clock, moves messages and does the float work.
+ *
+ *   local   one process a worker, shared memory, futex doorbells        local.c, local_worker.c
+ *   solo    --workers 0: the same machines in one loop of one process   solo.c
+ *
+ * A world needs an at_scene and leaves its story in the recorder. It returns when the hub has said
+ * FINISH and nothing of it is left behind.
+ */
+#ifndef AT_WORLD_WORLD_H
+#define AT_WORLD_WORLD_H
+
+#include "base/err.h"
+#include "learn/optim.h"
+#include "learn/schedule.h"
+#include "pace/pace.h"
+#include "record/record.h"
+#include "step/hub.h"
+#include "world/task.h"
+
+/* Everything a world needs; borrowed for the run. */
+typedef struct at_scene {
+    const at_plan     *plan;
+    const at_task     *task;
+    const at_pace     *pace;
+    const at_optim    *optim;
+    const at_schedule *schedule;
+    at_recorder       *recorder;
+    double             weight_decay;
+    uint64_t           seed;
+    at_ns              sample_time; /* padding of computation, 0: none */
+    uint32_t           cores;
+    bool               respawn;
+} at_scene;
+
+/* What a world hands back beside the record. */
+typedef struct at_outcome {
+    float        *params;  /* final parameters, to be freed by the caller */
+    uint64_t      version;
+    uint64_t      trace;   /* hash over what was applied and dropped */
+    at_end        end;
+    uint64_t     *drawn;   /* by each worker, counted by itself; to be freed */
+    at_target_hit target[AT_TARGETS_MAX];
+    char          engine[32]; /* what computed, as the workers told */
+} at_outcome;
+
+/* Releases what the outcome holds; accepts a zeroed one. */
+void at_outcome_deinit(at_outcome *outcome);
+
+/* Runs in real time with worker processes. */
+at_err at_world_local(const at_scene *scene, at_outcome *outcome, at_fail *fail);
+
+/* Runs in this process, one loop, no worker processes. plan->workers MUST be 1. */
+at_err at_world_solo(const at_scene *scene, at_outcome *outcome, at_fail *fail);
+
+#endif
