@@ -46,6 +46,7 @@ static at_err no_memory(const char *path, at_fail *fail)
 /* read() that goes on after a signal. */
 static ssize_t read_some(int fd, unsigned char *bytes, size_t size)
 {
+    assert(size > 0); /* or the end of the file could not be told */
     ssize_t got;
     do got = read(fd, bytes, size);
     while (got < 0 && errno == EINTR);
@@ -70,6 +71,7 @@ static bool grow(unsigned char **bytes, size_t *room, size_t size_max)
 static at_err read_all(int fd, const char *path, size_t size_max, unsigned char **bytes,
                        size_t *size, at_fail *fail)
 {
+    assert(!*bytes && *size == 0);
     struct stat info;
     size_t      room = 0;
     if (fstat(fd, &info)) return cannot("read", path, errno, fail);
@@ -174,6 +176,7 @@ static int sync_folder(const char *path)
 static int write_and_rename(int fd, const char *temporary, const char *path, const void *bytes,
                             size_t size)
 {
+    assert(temporary);
     int error = write_all(fd, bytes, size);
     if (!error && fsync(fd)) error = errno;
     if (close(fd) && !error) error = errno;

@@ -106,6 +106,7 @@ static void scan_suffix(const char **cursor, int *power)
 /* value * 10^power; false when that is not a whole number of 64 bits. */
 static bool shift_decimal(int64_t *value, int power)
 {
+    assert(*value >= 0);
     if (*value == 0) return true; /* whatever the power: and the loops below would be long */
     for (; power > 0; power--)
         if (__builtin_mul_overflow(*value, 10, value)) return false;
@@ -136,6 +137,7 @@ bool at_text_whole(const char *text, int64_t *value)
 /* A finite decimal number at the start of text; *rest is what follows it. */
 static bool scan_real(const char *text, double *value, const char **rest)
 {
+    assert(value && rest);
     const char *p = text;
     if (*p == '-' || *p == '+') p++;
     bool is_hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
@@ -270,6 +272,7 @@ static bool has_prefix(const char *text, const char *prefix, size_t prefix_size)
 static size_t unlikeness(const char *name, size_t name_size, const char *known)
 {
     size_t known_size = strlen(known);
+    assert(name_size <= NAME_SIZE_MAX);
     if (known_size > NAME_SIZE_MAX) return SIZE_MAX;
     size_t distance = edit_distance(name, name_size, known, known_size);
     if (distance > 1 && name_size >= 2 && has_prefix(known, name, name_size)) return 1;

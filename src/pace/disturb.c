@@ -1,4 +1,4 @@
-/* Irrelevant tasks that come and go, the disturbance test of DBS: in each epoch, with probability P,
+/* Tasks that come and go, the disturbance test of DBS: in each epoch, with probability P,
  * a worker is hit by a task that costs it U{5..10} s an epoch, spread evenly over its rounds, for
  * U{4..20} epochs from then on. A task that hits a worker which is slow already replaces the old
  * one; so the last 20 epochs tell its state, and no history has to be kept. */
@@ -45,7 +45,8 @@ static task task_of_epoch(const disturb *d, const at_pace_moment *moment, uint64
 static double draw_sleep(const void *self, const at_pace_moment *moment)
 {
     const disturb *d = self;
-    uint64_t       epoch = moment->round / d->rounds_per_epoch;
+    assert(d->rounds_per_epoch >= 1);
+    uint64_t epoch = moment->round / d->rounds_per_epoch;
     for (uint64_t age = 0; age < EPOCHS_MAX && age <= epoch; age++) {
         task latest = task_of_epoch(d, moment, epoch - age);
         if (latest.epochs == 0) continue;

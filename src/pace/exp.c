@@ -12,6 +12,7 @@ typedef struct shifted_exp {
 static at_err create(const at_pace_options *options, char *arguments, void **self, at_fail *fail)
 {
     (void)options;
+    assert(arguments);
     shifted_exp *e = *self = calloc(1, sizeof *e);
     if (!e) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     AT_TRY(at_pace_take_seconds(&arguments, "SHIFT", &e->shift, fail));
@@ -31,6 +32,7 @@ static double draw_sleep(const void *self, const at_pace_moment *moment)
 static double mean(const void *self)
 {
     const shifted_exp *e = self;
+    assert(e->shift >= 0 && e->mean >= 0);
     return e->shift + e->mean;
 }
 

@@ -64,6 +64,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
 
 static const component *draw_component(const mix *m, at_rng *rng)
 {
+    assert(m->count >= 1);
     double left = at_rng_uniform(rng) * m->weight_sum;
     for (size_t i = 0; i + 1 < m->count; i++) {
         if (left < m->parts[i].weight) return &m->parts[i];
@@ -93,6 +94,7 @@ static double upper_tail_integral(double z)
 /* E min(L, |X|) is the integral of P(|X| > t) from 0 to L, and |X| > t has two sides. */
 static double mean_of_component(const component *part, double limit)
 {
+    assert(limit >= 0);
     double m = part->mean, s = part->sd;
     if (s == 0) return fmin(m, limit);
     double right = upper_tail_integral(-m / s) - upper_tail_integral((limit - m) / s);

@@ -121,6 +121,7 @@ static at_err scale_to_share(at_pace *pace, const at_pace_options *options, doub
 
 static at_err parse_scale(at_pace *pace, const at_pace_options *options, at_fail *fail)
 {
+    assert(pace->law);
     const char *text = options->scale ? options->scale : "1";
     double      number;
     if (!at_text_real(text, &number) || number < 0)

@@ -12,6 +12,7 @@ typedef struct pareto {
 static at_err create(const at_pace_options *options, char *arguments, void **self, at_fail *fail)
 {
     (void)options;
+    assert(arguments);
     pareto *p = *self = calloc(1, sizeof *p);
     if (!p) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     AT_TRY(at_pace_take_seconds(&arguments, "MIN", &p->min, fail));
@@ -33,6 +34,7 @@ static double draw_sleep(const void *self, const at_pace_moment *moment)
 static double mean(const void *self)
 {
     const pareto *p = self;
+    assert(p->min > 0 && p->alpha > 0);
     return p->alpha > 1 ? p->min * p->alpha / (p->alpha - 1) : NAN;
 }
 

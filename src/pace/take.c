@@ -16,6 +16,7 @@ static at_err take_field(char **arguments, const char *what, const char **field,
 
 at_err at_pace_take_seconds(char **arguments, const char *what, double *seconds, at_fail *fail)
 {
+    assert(what && seconds);
     const char *field;
     at_ns       ns;
     AT_TRY(take_field(arguments, what, &field, fail));
@@ -29,6 +30,7 @@ at_err at_pace_take_seconds(char **arguments, const char *what, double *seconds,
 
 at_err at_pace_take_number(char **arguments, const char *what, double *number, at_fail *fail)
 {
+    assert(what && number);
     const char *field;
     AT_TRY(take_field(arguments, what, &field, fail));
     if (!at_text_real(field, number) || *number < 0)

@@ -56,6 +56,7 @@ static bool is_comment(const char *text)
 static at_err check_columns(size_t columns, size_t columns_before, uint32_t workers, size_t line,
                             at_fail *fail)
 {
+    assert(line >= 1);
     if (columns < workers)
         return at_fail_set(fail, AT_ERR_FORMAT, "give one sleep for every worker, or use fewer",
                            "line %zu: %zu sleeps for %u workers", line, columns, workers);
@@ -91,6 +92,7 @@ static at_err read_lines(char *text, trace *t, at_fail *fail)
 /* Room for every line the text could have. */
 static trace *new_trace(const char *text, uint32_t workers)
 {
+    assert(workers >= 1);
     size_t lines = 1, values, size;
     for (const char *c = text; (c = strchr(c, '\n')); c++) lines++;
     if (!at_size_product(lines, workers, &values)) return NULL;
@@ -134,6 +136,7 @@ static double look_up(const void *self, const at_pace_moment *moment)
 static double mean(const void *self)
 {
     const trace *t = self;
+    assert(t->mean >= 0);
     return t->mean;
 }
 
