@@ -31,9 +31,9 @@ typedef struct at_plot {
 bool at_plot_has_points(const at_plot *plot);
 
 /* Writes NAME.csv, NAME.gp, NAME.png and NAME.svg into the folder, which must exist. `name` is our
- * own and not the user's: letters, digits, '-', '_' and '.', a letter or digit first. Without a point to
- * draw AT_ERR_FORMAT and nothing is written; without gnuplot AT_ERR_MISSING, and the .csv and .gp
- * are there nevertheless. */
+ * own and not the user's: letters, digits, '-', '_' and '.', a letter or digit first. Without a
+ * point to draw it is AT_ERR_FORMAT and nothing is written; without gnuplot AT_ERR_MISSING, and the
+ * .csv and .gp are there nevertheless. */
 at_err at_plot_write(const at_plot *plot, const char *folder, const char *name, at_fail *fail);
 
 #endif
