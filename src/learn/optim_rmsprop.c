@@ -6,14 +6,14 @@
 #include <assert.h>
 #include <math.h>
 
-static const float DECAY = 0.9f, EPSILON = 1e-10f;
+static const float DECAY = 0.9f, REST = 0.1f, EPSILON = 1e-10f;
 
 AT_VECTORISED static void step(float *restrict w, float *restrict s, const float *restrict sum,
                                size_t n, float lr, float scale, float decay)
 {
     for (size_t i = 0; i < n; i++) {
         float g = at_optim_mean(w[i], sum[i], scale, decay);
-        s[i] = DECAY * s[i] + (1.0f - DECAY) * (g * g);
+        s[i] = DECAY * s[i] + REST * (g * g);
         w[i] -= lr * g / sqrtf(s[i] + EPSILON);
     }
 }

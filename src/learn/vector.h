@@ -2,12 +2,14 @@
  *
  * Two versions are compiled and the loader picks one. They give the same bits: without contraction
  * each element sees the same single multiplications and additions whatever the vector width.
+ * The thread sanitizer cannot start with a choice made by the loader, so it gets one version.
  * Only for loops whose elements are independent (a sum would be left scalar, not reordered).
  */
 #ifndef AT_LEARN_VECTOR_H
 #define AT_LEARN_VECTOR_H
 
-#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__)
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__)
 #define AT_VECTORISED __attribute__((optimize("O3"), target_clones("avx2", "default")))
 #else
 #define AT_VECTORISED

@@ -1,4 +1,5 @@
 /* What workers and hub rely on: sums over calls are sums of vectors, bit for bit. */
+#include "learn/kernels.h"
 #include "learn_fixture.h"
 
 typedef struct job {
@@ -75,6 +76,48 @@ static void gradient_set_equals_zeroing_and_adding(void **state)
     }
 }
 
+/* dw given and then added to, against dw given twice and summed here. */
+static void check_table(const at_kernels *k, size_t B, size_t I, size_t O)
+{
+    at_rng rng = at_rng_stream(2, 0, AT_STREAM_TEST, B);
+    size_t n = I * O;
+    float *x = floats(B * I), *dy = floats(B * O), *sum = floats(n), *one = floats(n);
+    float *scratch = floats((k->dense_scratch ? k->dense_scratch(B, I, O) : 0) + 1);
+    fill(x, B * I, 1, &rng);
+    fill(dy, B * O, 1, &rng);
+    fill(sum, n, 1, &rng); /* must not matter */
+    k->dense_weight(sum, dy, x, B, I, O, AT_WRITE_SET, scratch);
+    memcpy(one, sum, n * sizeof(float));
+    for (int call = 0; call < 2; call++) {
+        for (size_t i = 0; i < B * O; i++) dy[i] = -1.37f * dy[i];
+        float *more = floats(n);
+        k->dense_weight(sum, dy, x, B, I, O, AT_WRITE_ADD, scratch);
+        k->dense_weight(more, dy, x, B, I, O, AT_WRITE_ADD, scratch);
+        for (size_t i = 0; i < n; i++) one[i] += more[i];
+        free(more);
+        assert_memory_equal(sum, one, n * sizeof(float));
+    }
+    float *all[] = {x, dy, sum, one, scratch};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
+}
+
+static void every_table_adds_a_finished_sum_once(void **state)
+{
+    (void)state;
+    static const at_kernels *const tables[] = {&at_kernels_ref, &at_kernels_portable,
+                                               &at_kernels_blas};
+    const at_kernels              *wide = at_kernels_dense(AT_ENGINE_FAST, 100, 100);
+    for (size_t B = 1; B < 500; B += 1 + B / 9) {
+        for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
+            check_table(tables[t], B, 30, 33);
+        check_table(&at_kernels_blas, B, 130, 45);
+        check_table(at_kernels_plain(AT_ENGINE_FAST), B, 43, 12);
+        check_table(wide, B, 37, 40);
+    }
+    check_table(&at_kernels_blas, 128, 784, 300);
+    check_table(wide, 32, 784, 300);
+}
+
 static void the_same_call_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -95,6 +138,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(n_calls_into_one_vector_equal_n_vectors_summed_in_order),
         cmocka_unit_test(gradient_set_equals_zeroing_and_adding),
+        cmocka_unit_test(every_table_adds_a_finished_sum_once),
         cmocka_unit_test(the_same_call_gives_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
