@@ -56,12 +56,14 @@ enum { ROW_COUNT = sizeof rows / sizeof *rows };
 
 const at_catalog_row *at_catalog_rows(size_t *count)
 {
+    assert(count);
     *count = ROW_COUNT;
     return rows;
 }
 
 const at_catalog_row *at_catalog_find(const char *name)
 {
+    assert(name);
     for (size_t i = 0; i < ROW_COUNT; i++)
         if (strcmp(rows[i].name, name) == 0) return &rows[i];
     return NULL;
@@ -69,6 +71,7 @@ const at_catalog_row *at_catalog_find(const char *name)
 
 const char *at_catalog_nearest(const char *name)
 {
+    assert(name);
     const char *names[ROW_COUNT + 1];
     for (size_t i = 0; i < ROW_COUNT; i++) names[i] = rows[i].name;
     names[ROW_COUNT] = "synthetic";
@@ -77,6 +80,7 @@ const char *at_catalog_nearest(const char *name)
 
 at_err at_catalog_cache(char path[PATH_MAX], at_fail *fail)
 {
+    assert(path);
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     at_text     text = at_text_in(path, PATH_MAX);
     if (cache && *cache)
@@ -105,6 +109,7 @@ at_err at_catalog_file_path(const at_catalog_file *file, const char *folder, cha
 /* True when the folder has at least the first file; the reader complains about the others. */
 static bool holds(const char *folder, const at_catalog_row *row)
 {
+    assert(row->files[0].name);
     char path[PATH_MAX];
     return at_catalog_file_path(&row->files[0], folder, path, NULL) == AT_OK;
 }
@@ -112,6 +117,7 @@ static bool holds(const char *folder, const at_catalog_row *row)
 at_err at_catalog_locate(const at_catalog_row *row, char path[PATH_MAX], at_fail *fail)
 {
     assert(row);
+    assert(!row->recipe.apt != !row->recipe.npm);
     char cache[PATH_MAX], hint[160];
     if (row->recipe.apt) {
         at_text text = at_text_in(path, PATH_MAX);

@@ -32,6 +32,7 @@ sigset_t at_child_stop_signals(void)
 
 static void tail_add(last_words *tail, const char *bytes, size_t size)
 {
+    assert(tail->used <= TAIL_SIZE);
     if (size > TAIL_SIZE) bytes += size - TAIL_SIZE, size = TAIL_SIZE;
     size_t keep = TAIL_SIZE - size < tail->used ? TAIL_SIZE - size : tail->used;
     memmove(tail->bytes, tail->bytes + tail->used - keep, keep);
@@ -44,6 +45,7 @@ static void tail_add(last_words *tail, const char *bytes, size_t size)
 /* One line for a message: line ends become bars, other control characters go. */
 static void tail_flatten(last_words *tail)
 {
+    assert(tail->used <= TAIL_SIZE);
     while (tail->used > 0 && (unsigned char)tail->bytes[tail->used - 1] <= ' ') tail->used--;
     tail->bytes[tail->used] = '\0';
     for (char *c = tail->bytes; *c; c++)
@@ -53,6 +55,7 @@ static void tail_flatten(last_words *tail)
 /* The child's side of fork. A group of its own lets us stop its children along with it. */
 _Noreturn static void become(const char *const *arguments, const char *folder, int output)
 {
+    assert(arguments[0]);
     sigset_t stop = at_child_stop_signals();
     int      nothing = open("/dev/null", O_RDONLY);
     setpgid(0, 0);
@@ -107,6 +110,7 @@ static at_err judge(const char *program, int status, last_words *said, const cha
 
 static int reap(pid_t pid)
 {
+    assert(pid > 0);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
     return status;
@@ -115,6 +119,7 @@ static int reap(pid_t pid)
 /* The parent's side of fork. */
 static at_err attend(pid_t pid, const char *program, int output, const char *hint, at_fail *fail)
 {
+    assert(pid > 0 && program);
     last_words said = {.used = 0};
     sigset_t   stop = at_child_stop_signals();
     int        signals = signalfd(-1, &stop, SFD_CLOEXEC);

@@ -26,6 +26,7 @@ const at_format *const at_formats[] = {
 
 static const at_format *find_format(const char *name)
 {
+    assert(name);
     for (size_t i = 0; at_formats[i]; i++)
         if (at_formats[i]->claims(name)) return at_formats[i];
     return NULL;
@@ -77,6 +78,7 @@ static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char
 
 bool at_dataset_has(const char *name, at_split split)
 {
+    assert(name);
     const at_catalog_row *row = at_catalog_find(name);
     char                  folder[PATH_MAX];
     if (row && at_catalog_locate(row, folder, NULL)) return false;
@@ -125,6 +127,7 @@ void at_dataset_free(at_dataset *set)
 
 at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail)
 {
+    assert(train && test && train != test);
     if (test->features != train->features)
         return at_fail_set(fail, AT_ERR_FORMAT, "use two files of the same set",
                            "a train sample has %u features (%s), but a test sample has %u (%s)",
@@ -140,26 +143,31 @@ at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail
 
 uint64_t at_dataset_count(const at_dataset *set)
 {
+    assert(set);
     return set->count;
 }
 
 uint32_t at_dataset_features(const at_dataset *set)
 {
+    assert(set);
     return set->features;
 }
 
 uint32_t at_dataset_classes(const at_dataset *set)
 {
+    assert(set);
     return set->classes;
 }
 
 const char *at_dataset_form(const at_dataset *set)
 {
+    assert(set);
     return set->form;
 }
 
 const char *at_dataset_format(const at_dataset *set)
 {
+    assert(set->format_name);
     return set->format_name;
 }
 
@@ -180,6 +188,7 @@ static void prefetch_row(const at_dataset *set, uint64_t index)
 
 void at_dataset_prefetch(const at_dataset *set, const uint64_t *indices, uint32_t count)
 {
+    assert(count == 0 || indices);
     if (count > PREFETCH_ROWS_MAX) count = PREFETCH_ROWS_MAX;
     for (uint32_t i = 0; i < count; i++) prefetch_row(set, indices[i]);
 }
@@ -198,6 +207,7 @@ static void copy_row(const at_dataset *set, float *x, uint64_t index)
 void at_dataset_rows(const at_dataset *set, float *x, uint32_t *labels, const uint64_t *indices,
                      uint32_t count)
 {
+    assert(count == 0 || (x && labels && indices));
     for (uint32_t i = 0; i < count; i++) {
         if (i + ROWS_AHEAD < count) prefetch_row(set, indices[i + ROWS_AHEAD]);
         copy_row(set, x + (size_t)i * set->features, indices[i]);

@@ -40,8 +40,11 @@ bool at_dataset_has(const char *name, at_split split);
  * the start. */
 at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail);
 
+/* How many samples, at least 1. */
 uint64_t at_dataset_count(const at_dataset *set);
+/* How many floats a sample is, at least 1. */
 uint32_t at_dataset_features(const at_dataset *set);
+/* How many classes; every label is below it. */
 uint32_t at_dataset_classes(const at_dataset *set);
 /* Name of the format it was read from ("idx", "synthetic"). */
 const char *at_dataset_format(const at_dataset *set);

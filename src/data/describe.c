@@ -21,6 +21,7 @@ static at_err make_counts(at_description *description, at_split split, at_fail *
 static at_err describe_split(at_description *description, const at_dataset *set, at_split split,
                              at_fail *fail)
 {
+    assert(set);
     description->format = at_dataset_format(set);
     description->features = at_dataset_features(set);
     description->classes = at_dataset_classes(set);
@@ -55,6 +56,7 @@ static at_err describe_set(at_description *description, const char *name, at_fai
 /* One IDX file: labels when it has one dimension, images otherwise. */
 static at_err describe_file(at_description *description, const char *path, at_fail *fail)
 {
+    assert(!description->count[AT_SPLIT_TRAIN]);
     at_idx   idx;
     uint64_t values[256];
     char     shape[48];
@@ -84,6 +86,7 @@ static bool is_one_idx_file(const char *name)
 
 static void add_origin(at_description *description, const char *name)
 {
+    assert(description->format);
     const at_catalog_row *row = at_catalog_find(name);
     if (row) {
         description->summary = row->summary;
@@ -112,6 +115,7 @@ at_err at_describe(const char *name, at_description *description, at_fail *fail)
 
 void at_describe_deinit(at_description *description)
 {
+    assert(description);
     for (int split = 0; split < 2; split++) free(description->labels[split]);
     *description = (at_description){0};
 }

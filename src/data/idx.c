@@ -18,6 +18,7 @@ static uint32_t big_endian(const unsigned char *p)
 static at_err read_exactly(at_source *source, void *bytes, size_t size, const char *what,
                            at_fail *fail)
 {
+    assert(size > 0);
     uint64_t start = at_source_position(source);
     size_t   got;
     AT_TRY(at_source_read(source, bytes, size, &got, fail));
@@ -31,6 +32,7 @@ static at_err read_exactly(at_source *source, void *bytes, size_t size, const ch
 /* The file does not begin like IDX: say what it looks like instead. */
 static at_err not_idx(at_source *source, const unsigned char magic[4], at_fail *fail)
 {
+    assert(magic[0] || magic[1]);
     unsigned char bytes[AT_SNIFF_SIZE];
     size_t        got;
     memcpy(bytes, magic, 4);
@@ -43,6 +45,7 @@ static at_err not_idx(at_source *source, const unsigned char magic[4], at_fail *
 
 static at_err read_magic(at_idx *idx, at_source *source, at_fail *fail)
 {
+    assert(at_source_position(source) == 0);
     unsigned char magic[4] = {0};
     size_t        got;
     AT_TRY(at_source_read(source, magic, sizeof magic, &got, fail));
@@ -69,6 +72,7 @@ static at_err read_magic(at_idx *idx, at_source *source, at_fail *fail)
 /* payload_size and features from the extents; false on overflow or when any extent is zero. */
 static bool multiply(at_idx *idx)
 {
+    assert(idx->dims >= 1 && idx->dims <= AT_IDX_DIMS_MAX);
     size_t features = 1;
     for (uint32_t d = 1; d < idx->dims; d++)
         if (!at_size_product(features, idx->extent[d], &features)) return false;
@@ -79,6 +83,7 @@ static bool multiply(at_idx *idx)
 
 at_err at_idx_read_header(at_idx *idx, at_source *source, at_fail *fail)
 {
+    assert(idx && source);
     unsigned char extents[4 * AT_IDX_DIMS_MAX];
     const char   *path = at_source_path(source);
     *idx = (at_idx){0};
@@ -103,12 +108,14 @@ at_err at_idx_read_header(at_idx *idx, at_source *source, at_fail *fail)
 static at_err read_chunk(at_source *source, unsigned char *chunk, size_t left, size_t *count,
                          at_fail *fail)
 {
+    assert(left > 0);
     *count = left < CHUNK_SIZE ? left : CHUNK_SIZE;
     return read_exactly(source, chunk, *count, "elements", fail);
 }
 
 static at_err read_labels(uint32_t *labels, at_source *source, size_t count, at_fail *fail)
 {
+    assert(labels && count > 0);
     unsigned char chunk[CHUNK_SIZE];
     for (size_t done = 0, got; done < count; done += got) {
         AT_TRY(read_chunk(source, chunk, count - done, &got, fail));
@@ -119,6 +126,7 @@ static at_err read_labels(uint32_t *labels, at_source *source, size_t count, at_
 
 static at_err check_labels_header(const at_idx *idx, const char *path, at_fail *fail)
 {
+    assert(idx->dims >= 1);
     if (idx->dims == 1) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, "are images and labels swapped?",
                        "%s: labels should have 1 dimension, but byte 3 says %u", path, idx->dims);
@@ -150,12 +158,15 @@ void at_idx_shape(const at_idx *idx, char *text, size_t size)
 
 at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, at_fail *fail)
 {
+    assert(!set->map);
     at_idx image, label;
     char   shape[48];
     AT_TRY(at_idx_read_header(&image, images, fail));
     AT_TRY(at_idx_read_header(&label, labels, fail));
     AT_TRY(check_pair(&image, &label, images, labels, fail));
     AT_TRY(at_store_reserve(set, image.extent[0], image.features, AT_ELEMENT_BYTE, fail));
+    assert(image.payload_size == set->count * set->row_size);
+    assert(label.payload_size == set->count);
     AT_TRY(read_exactly(images, set->rows, image.payload_size, "elements", fail));
     AT_TRY(at_source_end(images, fail));
     AT_TRY(read_labels(set->labels, labels, label.payload_size, fail));
@@ -180,6 +191,7 @@ static at_err scan(at_source *source, at_idx *idx, uint64_t histogram[256], at_f
 
 at_err at_idx_scan(const char *path, at_idx *idx, uint64_t histogram[256], at_fail *fail)
 {
+    assert(path && idx && histogram);
     at_source *source = NULL;
     AT_TRY(at_source_open(path, &source, fail));
     at_err err = scan(source, idx, histogram, fail);

@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -36,6 +37,7 @@ static bool is_file(const char *path)
  * choice does not depend on the order in which the file system lists names. */
 static bool better(const char *name, const char *than)
 {
+    assert(name && than);
     size_t a = strlen(name), b = strlen(than);
     return *than == '\0' || a < b || (a == b && strcmp(name, than) < 0);
 }
@@ -50,7 +52,7 @@ static bool find_file(const char *folder, const char *const stem[2], char path[P
         const char *name = entry->d_name;
         bool        fits = strncmp(name, stem[0], strlen(stem[0])) == 0 ||
                     strncmp(name, stem[1], strlen(stem[1])) == 0;
-        if (fits && strlen(name) < sizeof best && better(name, best)) strcpy(best, name);
+        if (fits && better(name, best)) snprintf(best, sizeof best, "%s", name);
     }
     closedir(listing);
     at_text text = at_text_in(path, PATH_MAX);
@@ -61,6 +63,7 @@ static bool find_file(const char *folder, const char *const stem[2], char path[P
 static at_err need_file(const char *folder, const char *const stem[2], char path[PATH_MAX],
                         at_fail *fail)
 {
+    assert(stem[0] && stem[1]);
     if (find_file(folder, stem, path)) return AT_OK;
     return at_fail_set(fail, AT_ERR_MISSING,
                        "put the four IDX files there, or use a named set (`anytime data list`)",
@@ -98,6 +101,7 @@ static bool claims(const char *name)
 static at_err load_pair(at_dataset *set, const char *images_path, const char *labels_path,
                         at_fail *fail)
 {
+    assert(!set->map);
     at_source *images = NULL, *labels = NULL;
     at_err     err = at_source_open(images_path, &images, fail);
     if (!err) err = at_source_open(labels_path, &labels, fail);
@@ -110,6 +114,7 @@ static at_err load_pair(at_dataset *set, const char *images_path, const char *la
 /* A test set must agree with its train set on the classes, even if it lacks the last ones. */
 static at_err adopt_train_classes(at_dataset *set, const char *folder, at_fail *fail)
 {
+    assert(set->classes > 0);
     char     path[PATH_MAX];
     uint32_t classes;
     if (!find_file(folder, stems_of[AT_SPLIT_TRAIN].labels, path)) return AT_OK;
@@ -134,6 +139,7 @@ static at_err load_folder(at_dataset *set, const char *folder, at_split split, a
 
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
+    assert(name);
     if (is_folder(name)) return load_folder(set, name, split, fail);
     const char *comma = find_comma(name);
     if (!comma)
@@ -145,6 +151,7 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the path of the images is too long");
     memcpy(images, name, length);
     images[length] = '\0';
+    assert(comma[0] == ',');
     return load_pair(set, images, comma + 1, fail);
 }
 

@@ -10,6 +10,7 @@ static const float SCALE = 1.0f / 255.0f;
 
 void at_rows_widen_portable(float *restrict x, const unsigned char *restrict bytes, size_t count)
 {
+    assert(count == 0 || (x && bytes));
     for (size_t i = 0; i < count; i++) x[i] = (float)bytes[i] * SCALE;
 }
 

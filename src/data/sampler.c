@@ -32,6 +32,7 @@ static uint64_t part_first(uint64_t samples, uint64_t part, uint64_t parts)
 /* The smallest root whose square is not below count. */
 static uint64_t root_above(uint64_t count)
 {
+    assert(count > 0);
     uint64_t low = 1, high = (uint64_t)1 << 32;
     while (low < high) {
         uint64_t middle = (low + high) / 2;
@@ -41,6 +42,7 @@ static uint64_t root_above(uint64_t count)
         else
             low = middle + 1;
     }
+    assert(low >> 32 || low * low >= count);
     return low;
 }
 
@@ -66,6 +68,7 @@ at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint
     sampler->rows = root_above(sampler->count);
     sampler->columns = (sampler->count - 1) / sampler->rows + 1;
     assert(sampler->first + sampler->count <= samples);
+    assert(sampler->columns <= sampler->rows);
     return AT_OK;
 }
 
@@ -87,6 +90,7 @@ static inline uint64_t hash(uint64_t side, uint64_t key, uint64_t bound)
 
 static inline uint64_t add_modulo(uint64_t a, uint64_t b, uint64_t bound)
 {
+    assert(a < bound);
     uint64_t sum = a + b;
     return sum >= bound ? sum - bound : sum;
 }
@@ -114,6 +118,7 @@ static inline uint64_t permute(const at_sampler *sampler, const round_keys *keys
 /* Where in the shard a position lies when samples are taken in order. */
 static uint64_t in_order_offset(const at_sampler *sampler, uint64_t position)
 {
+    assert(sampler->start < sampler->count);
     return (sampler->start + position % sampler->count) % sampler->count;
 }
 
@@ -137,6 +142,7 @@ static void indices_permuted(const at_sampler *sampler, uint64_t position, uint6
 static void indices_in_order(const at_sampler *sampler, uint64_t position, uint64_t *indices,
                              uint32_t count)
 {
+    assert(indices || count == 0);
     uint64_t offset = in_order_offset(sampler, position);
     for (uint32_t i = 0; i < count; i++) {
         indices[i] = sampler->first + offset;

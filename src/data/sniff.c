@@ -36,6 +36,7 @@ static const mark marks[] = {
 
 static const mark *find(const unsigned char *bytes, size_t size)
 {
+    assert(bytes);
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
         if (size >= marks[i].size && memcmp(bytes, marks[i].bytes, marks[i].size) == 0)
             return &marks[i];
@@ -52,6 +53,7 @@ static bool is_text(const unsigned char *bytes, size_t size)
 /* "text", or the first four bytes in hexadecimal. */
 static void describe_unknown(at_text *what, const unsigned char *bytes, size_t size)
 {
+    assert(what->used == 0);
     if (is_text(bytes, size)) {
         at_text_add(what, "text");
         return;
@@ -73,5 +75,6 @@ at_sniffed at_sniff(const unsigned char *bytes, size_t size)
     } else {
         describe_unknown(&what, bytes, size);
     }
+    assert(result.what[0] && result.hint[0]);
     return result;
 }

@@ -12,6 +12,7 @@ typedef struct at_sniffed {
     const char *hint;     /* what to do about it; never NULL */
 } at_sniffed;
 
+/* Names the bytes with which a file begins; blanks before them do not matter. */
 at_sniffed at_sniff(const unsigned char *bytes, size_t size);
 
 #endif

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -36,6 +37,7 @@ static at_err no_memory(const char *path, at_fail *fail)
 
 static at_err cannot_read(const at_source *source, at_fail *fail)
 {
+    assert(ferror(source->file));
     return at_fail_set(fail, AT_ERR_IO, "check the disk and the permissions",
                        "%s: cannot be read after byte %llu: %s", source->path,
                        (unsigned long long)source->position, strerror(errno));
@@ -43,6 +45,7 @@ static at_err cannot_read(const at_source *source, at_fail *fail)
 
 static at_err refill(at_source *source, at_fail *fail)
 {
+    assert(source->file);
     z_stream *z = &source->stream;
     if (z->avail_in > 0) return AT_OK;
     errno = 0;
@@ -59,6 +62,7 @@ static bool named_gz(const char *path)
 
 static at_err not_gzip(const at_source *source, at_fail *fail)
 {
+    assert(!source->gzip);
     size_t     size = source->stream.avail_in;
     at_sniffed sniffed = at_sniff(source->buffer, size < AT_SNIFF_SIZE ? size : AT_SNIFF_SIZE);
     return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
@@ -69,6 +73,7 @@ static at_err not_gzip(const at_source *source, at_fail *fail)
 /* Reads the first bytes and decides whether they are gzip. */
 static at_err detect(at_source *source, at_fail *fail)
 {
+    assert(source->position == 0);
     AT_TRY(refill(source, fail));
     z_stream *z = &source->stream;
     source->gzip = z->avail_in >= 2 && source->buffer[0] == 0x1f && source->buffer[1] == 0x8b;
@@ -82,6 +87,7 @@ static at_err detect(at_source *source, at_fail *fail)
 at_err at_source_take(FILE *file, const char *path, uint64_t file_size, at_source **out,
                       at_fail *fail)
 {
+    assert(path && out);
     assert(file);
     at_source *source = calloc(1, sizeof *source);
     if (!source) {
@@ -126,6 +132,7 @@ static at_err open_regular(const char *path, FILE **file, uint64_t *size, at_fai
 
 at_err at_source_open(const char *path, at_source **out, at_fail *fail)
 {
+    assert(path && out);
     FILE    *file = NULL;
     uint64_t size = 0;
     char    *path_own = strdup(path);
@@ -151,6 +158,7 @@ void at_source_close(at_source *source)
 
 static at_err damaged(const at_source *source, at_fail *fail)
 {
+    assert(source->gzip);
     const char *why = source->stream.msg ? source->stream.msg : "wrong data";
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                        "%s: damaged gzip stream after %llu raw bytes (%s)", source->path,
@@ -160,6 +168,7 @@ static at_err damaged(const at_source *source, at_fail *fail)
 /* A member has ended: either the file has too, or another member follows (gzip allows that). */
 static at_err next_member(at_source *source, at_fail *fail)
 {
+    assert(source->gzip && !source->ended);
     AT_TRY(refill(source, fail));
     z_stream *z = &source->stream;
     if (z->avail_in == 0) {
@@ -185,6 +194,7 @@ static at_err inflate_some(at_source *source, at_fail *fail)
                            (unsigned long long)source->position);
     uInt before = z->avail_out;
     int  code = inflate(z, Z_NO_FLUSH);
+    assert(z->avail_out <= before);
     source->position += before - z->avail_out;
     if (code == Z_STREAM_END) return next_member(source, fail);
     if (code == Z_MEM_ERROR) return no_memory(source->path, fail);
@@ -194,6 +204,7 @@ static at_err inflate_some(at_source *source, at_fail *fail)
 static at_err read_gzip(at_source *source, unsigned char *bytes, size_t size, size_t *got,
                         at_fail *fail)
 {
+    assert(source->gzip);
     uint64_t const start = source->position;
     for (*got = 0; *got < size && !source->ended; *got = (size_t)(source->position - start)) {
         size_t left = size - *got;
@@ -201,6 +212,7 @@ static at_err read_gzip(at_source *source, unsigned char *bytes, size_t size, si
         source->stream.avail_out = left < BUFFER_SIZE ? (uInt)left : BUFFER_SIZE;
         AT_TRY(inflate_some(source, fail));
     }
+    assert(*got == size || source->ended);
     return AT_OK;
 }
 
@@ -208,8 +220,10 @@ static at_err read_gzip(at_source *source, unsigned char *bytes, size_t size, si
 static at_err read_raw(at_source *source, unsigned char *bytes, size_t size, size_t *got,
                        at_fail *fail)
 {
+    assert(!source->gzip);
     z_stream *z = &source->stream;
     size_t    buffered = size < z->avail_in ? size : z->avail_in;
+    assert(buffered <= size);
     memcpy(bytes, z->next_in, buffered);
     z->next_in += buffered;
     z->avail_in -= (uInt)buffered;
@@ -232,6 +246,7 @@ at_err at_source_read(at_source *source, void *bytes, size_t size, size_t *got, 
 
 at_err at_source_end(at_source *source, at_fail *fail)
 {
+    assert(source);
     unsigned char extra;
     size_t        got;
     uint64_t      position = source->position;
@@ -244,6 +259,7 @@ at_err at_source_end(at_source *source, at_fail *fail)
 
 uint64_t at_source_size_max(const at_source *source)
 {
+    assert(source);
     if (!source->gzip) return source->file_size;
     if (source->file_size > UINT64_MAX / DEFLATE_EXPANSION_MAX) return UINT64_MAX;
     return source->file_size * DEFLATE_EXPANSION_MAX;
@@ -251,15 +267,12 @@ uint64_t at_source_size_max(const at_source *source)
 
 uint64_t at_source_position(const at_source *source)
 {
+    assert(source);
     return source->position;
 }
 
 const char *at_source_path(const at_source *source)
 {
+    assert(source);
     return source->path;
-}
-
-bool at_source_is_gzip(const at_source *source)
-{
-    return source->gzip;
 }

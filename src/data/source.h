@@ -9,7 +9,6 @@
 #ifndef AT_DATA_SOURCE_H
 #define AT_DATA_SOURCE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,7 +46,7 @@ uint64_t at_source_size_max(const at_source *source);
 /* Raw bytes handed out so far. */
 uint64_t at_source_position(const at_source *source);
 
+/* The name used in messages; valid until the source is closed. */
 const char *at_source_path(const at_source *source);
-bool        at_source_is_gzip(const at_source *source);
 
 #endif

@@ -25,6 +25,7 @@ static bool sizes(const at_dataset *set, size_t *rows_size, size_t *labels_size)
     if (!at_size_product(set->count, set->row_size, &rows)) return false;
     if (!at_size_product(set->count, sizeof *set->labels, labels_size)) return false;
     if (rows > SIZE_MAX / 2 || *labels_size > SIZE_MAX / 2 - LINE_SIZE) return false;
+    assert(set->row_size > 0);
     *rows_size = (rows + LINE_SIZE - 1) / LINE_SIZE * LINE_SIZE;
     return true;
 }
@@ -57,6 +58,7 @@ at_err at_store_reserve(at_dataset *set, uint64_t count, uint32_t features, at_e
     set->map_size = rows_size + labels_size;
     set->rows = map;
     set->labels = (uint32_t *)(void *)(set->rows + rows_size);
+    assert((uintptr_t)set->labels % LINE_SIZE == 0);
     return AT_OK;
 }
 

@@ -42,6 +42,7 @@ static bool claims(const char *name)
 /* Copies the text up to the next comma into word and returns what follows, or NULL at the end. */
 static const char *next_word(const char *text, char word[32])
 {
+    assert(text);
     const char *comma = strchr(text, ',');
     size_t      length = comma ? (size_t)(comma - text) : strlen(text);
     if (length > 31) length = 31;
@@ -68,6 +69,7 @@ static bool parse(const char *name, shape *plan)
 
 static at_err check(const shape *plan, const char *name, at_fail *fail)
 {
+    assert(plan && name);
     if (plan->samples < 1 || plan->features < 1 || plan->classes < 1)
         return at_fail_set(fail, AT_ERR_USAGE, HINT, "%s: each number must be at least 1", name);
     if (plan->samples > SAMPLES_MAX || plan->features > FEATURES_MAX || plan->classes > CLASSES_MAX)
@@ -100,6 +102,7 @@ static double normal(at_rng *rng)
 
 static void fill_row(float *row, uint32_t features, at_rng *centre, at_rng *noise, double spread)
 {
+    assert(features > 0 && spread > 0.0);
     for (uint32_t f = 0; f < features; f++)
         row[f] = (float)(normal(centre) * spread + normal(noise));
 }
@@ -108,6 +111,8 @@ static void fill_row(float *row, uint32_t features, at_rng *centre, at_rng *nois
  * every shard of the set has nearly the same number of each. */
 static void fill(at_dataset *set, at_split split)
 {
+    assert(set->element == AT_ELEMENT_FLOAT);
+    assert(set->classes > 0);
     double spread = CENTRE_DISTANCE / sqrt(2.0 * set->features);
     float *rows = (float *)(void *)set->rows;
     for (uint64_t i = 0; i < set->count; i++) {
@@ -128,6 +133,7 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     AT_TRY(check(&plan, name, fail));
     int64_t count = plan.samples;
     if (split == AT_SPLIT_TEST) count = count / 5 > plan.classes ? count / 5 : plan.classes;
+    assert(count >= plan.classes);
     AT_TRY(at_store_reserve(set, (uint64_t)count, (uint32_t)plan.features, AT_ELEMENT_FLOAT, fail));
     set->classes = (uint32_t)plan.classes;
     fill(set, split);

@@ -2,6 +2,7 @@
 #include "data_files.h"
 
 #include "base/file.h"
+#include "data/child.h"
 #include "data/fetch.h"
 
 #include <signal.h>
@@ -40,7 +41,8 @@ static at_catalog_row row = {
 
 static void run(const char *command)
 {
-    assert_int_equal(system(command), 0);
+    const char *const words[] = {"sh", "-c", command, NULL};
+    assert_int_equal(at_child_run(words, home, NULL, &fail), AT_OK);
 }
 
 /* Makes `npm` a script of that text, found before any other. */
