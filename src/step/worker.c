@@ -35,6 +35,7 @@ static void begin_round(at_worker *worker, at_ns now, at_out *out)
     compute->as.compute.deadline = order->time_limit == AT_NEVER ? AT_NEVER
                                                                  : now + order->time_limit;
     worker->state = AT_WORKER_COMPUTING;
+    worker->ordered = false;
 }
 
 static void on_order(at_worker *worker, const at_event *event, at_out *out)
@@ -50,12 +51,17 @@ static void on_order(at_worker *worker, const at_event *event, at_out *out)
     uint64_t round = worker->order.again ? worker->order.round : order->round;
     worker->order = *order;
     worker->order.round = round;
+    if (order->version > worker->heard) worker->heard = order->version;
     if (worker->state == AT_WORKER_WAITING) begin_round(worker, event->now, out);
+    else worker->ordered = !order->again;
 }
 
-/* Only a computation can be overtaken by a newer version; otherwise the next round takes it. */
-static void on_newer(at_worker *worker, at_out *out)
+/* Only a computation can be overtaken by a newer version; otherwise the next round takes it. The
+ * news may be older than the order: then the computation has that version already. */
+static void on_newer(at_worker *worker, uint64_t version, at_out *out)
 {
+    if (version <= worker->heard) return;
+    worker->heard = version;
     if (worker->state != AT_WORKER_COMPUTING) return;
     switch (worker->plan->newer->choice) {
     case AT_NEWER_FINISH: break;
@@ -82,6 +88,8 @@ static void on_sent(at_worker *worker, const at_event *event, at_out *out)
     worker->state = AT_WORKER_WAITING;
     if (worker->leaving) {
         finish(worker, out);
+    } else if (worker->ordered) {
+        begin_round(worker, event->now, out);
     } else if (worker->order.again) {
         worker->order.round++;
         begin_round(worker, event->now, out);
@@ -94,7 +102,7 @@ void at_worker_step(at_worker *worker, const at_event *event, at_out *out)
     switch (event->kind) {
     case AT_EV_START: break;
     case AT_EV_MESSAGE: on_order(worker, event, out); break;
-    case AT_EV_NEWER: on_newer(worker, out); break;
+    case AT_EV_NEWER: on_newer(worker, event->as.newer.version, out); break;
     case AT_EV_COMPUTED: on_computed(worker, event, out); break;
     case AT_EV_SENT: on_sent(worker, event, out); break;
     case AT_EV_STOP: finish(worker, out); break;
