@@ -38,12 +38,15 @@ static void ask(at_out *out, at_timer timer, at_ns at)
     action->as.timer.at = at;
 }
 
+/* A timer that runs looks at everybody when it ends. It is put forward only when leases have become
+ * much shorter, as they do when the first round has ended. */
 void at_watch_member(at_hub *hub, at_ns now, at_out *out)
 {
-    if (hub->lease_at != AT_NEVER) return; /* one is running; it looks at everybody when it ends */
-    hub->lease_at = now + at_hub_lease(hub);
-    ask(out, AT_TIMER_LEASE, hub->lease_at);
-    ask(out, AT_TIMER_NOTICE, now + hub->notice_wait);
+    at_ns due = now + at_hub_lease(hub);
+    if (hub->lease_at <= due + LEASE_BASE) return;
+    if (hub->lease_at == AT_NEVER) ask(out, AT_TIMER_NOTICE, now + hub->notice_wait);
+    hub->lease_at = due;
+    ask(out, AT_TIMER_LEASE, due);
 }
 
 void at_watch_open(at_hub *hub, at_ns now)
@@ -85,12 +88,13 @@ void at_watch_notice(at_hub *hub, at_ns now, at_out *out)
 {
     at_ns   open = now - hub->opened_at;
     at_node missing = first_missing(hub);
-    if (open >= hub->notice_wait && missing > 0) {
+    bool    late = open >= hub->notice_wait;
+    if (late && missing > 0) {
         at_action *notice = at_out_push(out, AT_ACT_NOTICE);
         notice->worker = missing;
         notice->as.notice.waited = open;
         notice->as.notice.step = hub->version + 1;
-        hub->notice_wait *= 2; /* once more when it has become twice as long */
     }
+    if (late) hub->notice_wait = 2 * open; /* once more when it has become twice as long */
     ask(out, AT_TIMER_NOTICE, hub->opened_at + hub->notice_wait);
 }
