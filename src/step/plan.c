@@ -6,7 +6,14 @@
 
 #include "base/text.h"
 
-enum { BATCH_DEFAULT = 64, MICRO_DEFAULT = 32, CAP_FACTOR = 4, STALENESS_DEFAULT = 3, NAMES_MAX = 32 };
+enum {
+    BATCH_DEFAULT = 64,
+    MICRO_DEFAULT = 32,
+    CAP_FACTOR = 4,
+    STALENESS_DEFAULT = 3,
+    K_MAX = 16 * AT_WORKERS_MAX, /* the hub reserves memory for K gradients' names */
+    NAMES_MAX = 32
+};
 
 const char *const at_family_name[AT_FAMILY_COUNT] = {"work",  "gather", "release",
                                                      "newer", "stale",  "size"};
@@ -81,7 +88,10 @@ static at_err find_rule(enum at_family family, const char *text, const void **ro
         *number = colon ? colon + 1 : NULL;
         return AT_OK;
     }
-    return unknown(at_family_name[family], text, names, count, fail);
+    char    name[64];
+    at_text only = at_text_in(name, sizeof name);
+    at_text_add(&only, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
+    return unknown(at_family_name[family], name, names, count, fail);
 }
 
 static at_err find_strategy(const char *name, const at_strategy **strategy, at_fail *fail)
@@ -104,7 +114,7 @@ static at_err whole_number(const char *rule, const char *text, const char *optio
                            int64_t otherwise, uint32_t *value, at_fail *fail)
 {
     int64_t inside = -1;
-    if (text && !at_text_whole(text, &inside))
+    if (text && (!at_text_whole(text, &inside) || inside < 0))
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%s is not a whole number", rule, text);
     if (inside >= 0 && separate >= 0 && inside != separate)
         return at_fail_set(fail, AT_ERR_USAGE, "give the number once",
@@ -189,8 +199,11 @@ static at_err resolve_gather(const at_plan_options *o, const char *text, at_plan
     if (plan->gather->counts_k) {
         int64_t fallback = plan->workers > 1 ? plan->workers - 1 : 1;
         AT_TRY(whole_number(name, number, "k", o->k, fallback, &plan->k, fail));
+        if (plan->k < 1 || plan->k > K_MAX)
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%u: K must be 1 .. %d", name, plan->k,
+                               K_MAX);
         bool distinct = strcmp(name, "first") == 0;
-        if (plan->k < 1 || (distinct && plan->k > plan->workers))
+        if (distinct && plan->k > plan->workers)
             return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%u cannot be with %u workers", name,
                                plan->k, plan->workers);
     }
@@ -247,6 +260,11 @@ static at_err check_sense(const at_plan *plan, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier, or --gather any:K",
                            "--gather all cannot be with --release %s: a worker that does not wait "
                            "for the step is never one of all", plan->release->name);
+    if (plan->release->holds && plan->gather->counts_k && plan->k > plan->workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --release free, or a smaller K",
+                           "--gather %s:%u cannot be with --release %s and %u workers: each worker "
+                           "reports once a step", plan->gather->name, plan->k,
+                           plan->release->name, plan->workers);
     if (plan->deal_global && (plan->work->timed || !plan->release->holds))
         return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --strategy fmb",
                            "--deal global needs fixed work and a barrier: otherwise nobody knows "
