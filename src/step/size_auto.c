@@ -3,7 +3,9 @@
  * A round j of the past had an induced sleep s_j and a time per sample c_j. Had it been given the
  * time T, it would have done
  *
- *     b_j(T) = clamp((T - s_j) / c_j, one micro-batch, cap)        samples.
+ *     b_j(T) = clamp((T - s_j) / c_j, one micro-batch, cap)        samples,
+ *
+ * and half a micro-batch more under `--cut after`, which always ends late.
  *
  * The mean of b_j(T) over the remembered rounds grows with T, so bisection finds the T at which it
  * equals the batch asked for. There is no feedback gain to tune and nothing that could swing: T
@@ -52,9 +54,9 @@ void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, cons
 
 static double mean_batch(const memory *m, const at_plan *plan, double time_limit_ns)
 {
-    double sum = 0;
+    double sum = 0, late = plan->cut_after ? 0.5 * plan->micro_batch : 0;
     for (uint32_t j = 0; j < m->count; j++) {
-        double batch = (time_limit_ns - m->round[j].sleep_ns) / m->round[j].sample_ns;
+        double batch = (time_limit_ns - m->round[j].sleep_ns) / m->round[j].sample_ns + late;
         if (batch < plan->micro_batch) batch = plan->micro_batch;
         if (batch > plan->cap) batch = plan->cap;
         sum += batch;
