@@ -84,7 +84,7 @@ typedef enum at_timer {
 typedef enum at_event_kind {
     AT_EV_START,     /* both: the run begins */
     AT_EV_JOINED,    /* hub: a worker is ready for orders */
-    AT_EV_LOST,      /* hub: a worker is gone */
+    AT_EV_LOST,      /* hub: a worker is gone, or one that was expected will not join */
     AT_EV_MESSAGE,   /* hub: a report; worker: an order */
     AT_EV_NEWER,     /* worker: the hub has published a newer version */
     AT_EV_COMPUTED,  /* worker: the computation ended */

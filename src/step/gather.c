@@ -4,17 +4,21 @@
 #include "step/hub.h"
 #include "step/rules.h"
 
-/* Reports that are still to come in this step: of the members at work on the newest version under
- * a barrier, of everybody at work otherwise. */
-static uint32_t reports_coming(const at_hub *hub)
+/* Will this member, which has no gradient in the open step, still come with one? Whoever is at work
+ * will: one that is overtaken by a newer version starts on it when it has reported. Whoever is idle
+ * will when its release rule lets it start; only a barrier may keep it out of this step. */
+static bool is_coming(const at_hub *hub, const at_member *member)
 {
-    bool     barrier = hub->plan->release->holds;
+    if (member->pieces_held > 0) return false;
+    if (member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_EVICTED) return true;
+    const at_release_rule *release = hub->plan->release;
+    return member->state == AT_MEMBER_IDLE && (!release->holds || release->may_start(hub, member));
+}
+
+static uint32_t workers_coming(const at_hub *hub)
+{
     uint32_t coming = 0;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
-        const at_member *member = &hub->member[i];
-        bool working = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_EVICTED;
-        coming += working && (!barrier || member->begun_on == hub->version);
-    }
+    for (uint32_t i = 0; i < hub->plan->workers; i++) coming += is_coming(hub, &hub->member[i]);
     return coming;
 }
 
@@ -30,7 +34,7 @@ static uint32_t workers_in_step(const at_hub *hub)
 static uint32_t missing_all(const at_hub *hub, at_ns now)
 {
     (void)now;
-    uint32_t coming = reports_coming(hub);
+    uint32_t coming = workers_coming(hub);
     return coming > 0 || hub->pieces > 0 ? coming : 1;
 }
 
@@ -44,10 +48,11 @@ static uint32_t missing_first(const at_hub *hub, at_ns now)
     return wanted < coming ? wanted : coming;
 }
 
-/* Any K reports, a fast worker may count twice (K-batch in Dutta et al. 2018). */
+/* Any K reports, a fast worker may count twice (K-batch in Dutta et al. 2018). Behind a barrier
+ * nobody can, so there it is the same as the first K. */
 static uint32_t missing_any(const at_hub *hub, at_ns now)
 {
-    (void)now;
+    if (hub->plan->release->holds) return missing_first(hub, now);
     return hub->pieces >= hub->plan->k ? 0 : hub->plan->k - hub->pieces;
 }
 

@@ -9,11 +9,13 @@
 
 /* ---- building ---------------------------------------------------------------------------- */
 
+/* Behind a barrier a step has one gradient of each worker. Without, it may have many of each: a
+ * step that gets full closes early. */
 static size_t pieces_max(const at_plan *plan)
 {
-    size_t reports = plan->gather->counts_k ? plan->k : plan->workers;
-    if (plan->gather->counts_time) reports = 16 * (size_t)plan->workers; /* then it closes early */
-    return reports > plan->workers ? reports : plan->workers;
+    size_t many = 16 * (size_t)plan->workers;
+    if (plan->release->holds) return plan->workers;
+    return plan->gather->counts_k && plan->k > many ? plan->k : many;
 }
 
 static size_t size_state(const at_plan *plan)
@@ -63,9 +65,9 @@ static bool is_there(const at_member *member)
 
 /* ---- the ledger --------------------------------------------------------------------------- */
 
-static void trace(at_hub *hub, uint64_t kind, const at_piece *piece)
+static void trace(at_hub *hub, uint64_t kind, const at_piece *piece, uint64_t samples)
 {
-    const uint64_t words[] = {kind, hub->version, piece->worker, piece->sequence, piece->samples,
+    const uint64_t words[] = {kind, hub->version, piece->worker, piece->sequence, samples,
                               piece->version};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hub->trace = at_rng_mix(hub->trace + 0x9e3779b97f4a7c15u + words[i]);
@@ -77,7 +79,7 @@ static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t
     if (samples == 0) return;
     member->dropped += samples;
     hub->samples_dropped += samples;
-    trace(hub, 2 + (uint64_t)why, piece);
+    trace(hub, 2 + (uint64_t)why, piece, samples);
     at_action *action = at_out_push(out, AT_ACT_DROP);
     action->worker = member->id;
     action->as.drop.sequence = piece->sequence;
@@ -86,9 +88,15 @@ static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t
     action->as.drop.why = why;
 }
 
-static uint64_t samples_held(const at_member *member)
+/* Samples of this member in the open step. */
+static uint64_t samples_held(const at_hub *hub, const at_member *member)
 {
-    return member->pieces_held > 0 && member->piece.samples > 0 ? member->piece.samples : 0;
+    if (member->pieces_held == 0) return 0;
+    if (hub->plan->release->holds) return member->piece.samples;
+    uint64_t samples = 0;
+    for (uint32_t i = 0; i < hub->pieces; i++)
+        if (hub->piece[i].worker == member->id) samples += hub->piece[i].samples;
+    return samples;
 }
 
 /* ---- giving work -------------------------------------------------------------------------- */
@@ -103,7 +111,7 @@ static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
     at_watch_member(hub, now, out);
 }
 
-static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
+static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
 {
     const at_plan *plan = hub->plan;
     at_action     *send = at_out_push(out, AT_ACT_SEND);
@@ -113,8 +121,33 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
                         .version = hub->version,
                         .position = AT_POSITION_OWN,
                         .again = plan->release->self_starting};
-    plan->work->amount(plan, &hub->share[member->id - 1], order);
-    if (plan->deal_global) {
+    member->told = hub->share[member->id - 1];
+    plan->work->amount(plan, &member->told, order);
+    return order;
+}
+
+static void ask_period(const at_hub *hub, at_out *out)
+{
+    if (!hub->plan->gather->counts_time) return;
+    at_action *timer = at_out_push(out, AT_ACT_TIMER);
+    timer->as.timer.timer = AT_TIMER_PERIOD;
+    timer->as.timer.at = hub->opened_at + hub->plan->period;
+}
+
+/* The first order opens the first step: how long workers took to join is no part of it. */
+static void begin(at_hub *hub, at_ns now, at_out *out)
+{
+    assert(hub->version == 0);
+    hub->began_at = now;
+    at_watch_open(hub, now);
+    ask_period(hub, out);
+}
+
+static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
+{
+    if (hub->began_at == AT_NEVER) begin(hub, now, out);
+    at_order *order = push_order(hub, member, out);
+    if (hub->plan->deal_global) {
         order->position = hub->dealt;
         hub->dealt += order->samples_max;
     }
@@ -122,7 +155,6 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     member->begun_on = hub->version;
     member->state = AT_MEMBER_WORKING;
     member->since = now;
-    if (hub->began_at == AT_NEVER) hub->began_at = now;
     at_watch_member(hub, now, out);
 }
 
@@ -134,6 +166,19 @@ static void release_ready(at_hub *hub, at_ns now, at_out *out)
         at_member *member = &hub->member[i];
         if (member->state == AT_MEMBER_IDLE && hub->plan->release->may_start(hub, member))
             send_order(hub, member, now, out);
+    }
+}
+
+/* Whoever starts by itself gets no orders any more; new amounts are told as they change. */
+static void tell_amounts(const at_hub *hub, at_out *out)
+{
+    if (!hub->plan->release->self_starting) return;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        at_member      *member = &hub->member[i];
+        const at_share *share = &hub->share[i];
+        bool same = member->told.samples == share->samples &&
+                    member->told.time_limit == share->time_limit;
+        if (member->state == AT_MEMBER_WORKING && !same) push_order(hub, member, out);
     }
 }
 
@@ -157,7 +202,10 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
     hub->end = why;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
         at_member *member = &hub->member[i];
-        drop(hub, member, &member->piece, samples_held(member), AT_DROP_STOPPED, out);
+        at_piece   held = {.worker = member->id, .sequence = member->sequence,
+                           .version = hub->version};
+        if (hub->plan->release->holds) held = member->piece;
+        drop(hub, member, &held, samples_held(hub, member), AT_DROP_STOPPED, out);
         member->pieces_held = 0;
         if (member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING)
             send_leave(hub, member, now, out);
@@ -193,7 +241,7 @@ static void book_used(at_hub *hub)
         const at_piece *piece = &hub->piece[i];
         at_member      *member = member_of(hub, piece->worker);
         assert(piece->version <= hub->version); /* nobody works on a version we have not made */
-        trace(hub, 1, piece);
+        trace(hub, 1, piece, piece->samples);
         member->used += piece->samples;
         member->pieces_held = 0;
     }
@@ -202,9 +250,8 @@ static void book_used(at_hub *hub)
 static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
 {
     if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
-    bool full = hub->pieces == hub->pieces_max;
+    bool holds = hub->plan->release->holds, full = !holds && hub->pieces == hub->pieces_max;
     if (!full && hub->plan->gather->missing(hub, now) > 0) return;
-    bool holds = hub->plan->release->holds;
     if (holds) collect_held(hub);
     book_used(hub);
     at_action *apply = at_out_push(out, AT_ACT_APPLY);
@@ -238,14 +285,6 @@ static void evaluate_if_due(at_hub *hub, at_out *out)
     at_out_push(out, AT_ACT_EVALUATE)->as.evaluate.step = hub->version;
 }
 
-static void ask_period(const at_hub *hub, at_out *out)
-{
-    if (!hub->plan->gather->counts_time) return;
-    at_action *timer = at_out_push(out, AT_ACT_TIMER);
-    timer->as.timer.timer = AT_TIMER_PERIOD;
-    timer->as.timer.at = hub->opened_at + hub->plan->period;
-}
-
 static void on_applied(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->applying);
@@ -264,6 +303,7 @@ static void on_applied(at_hub *hub, at_ns now, at_out *out)
     evaluate_if_due(hub, out);
     hub->plan->size->decide(hub->size_state, hub->plan, hub->share, hub->version);
     ask_period(hub, out);
+    tell_amounts(hub, out);
     release_ready(hub, now, out);
 }
 
@@ -298,6 +338,7 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     if (hub->end != AT_END_RUNNING) {
         drop(hub, member, &piece, work->samples, AT_DROP_STOPPED, out);
     } else if (work->abandoned) {
+        member->begun_on = AT_VERSION_NONE; /* it begins once more, be it on the same version */
         drop(hub, member, &piece, work->samples, AT_DROP_ABANDONED, out);
     } else {
         assert(work->samples >= 1);
@@ -342,9 +383,11 @@ static bool step_is_under_way(const at_hub *hub)
 static uint64_t slowest_round(const at_hub *hub, uint64_t otherwise)
 {
     uint64_t slowest = UINT64_MAX;
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
-        if (is_there(&hub->member[i]) && hub->member[i].rounds_ended < slowest)
-            slowest = hub->member[i].rounds_ended;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        const at_member *member = &hub->member[i];
+        bool live = member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING;
+        if (live && member->rounds_ended < slowest) slowest = member->rounds_ended;
+    }
     return slowest == UINT64_MAX ? otherwise : slowest;
 }
 
@@ -377,6 +420,13 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     release_ready(hub, event->now, out);
 }
 
+/* When nobody is left to make the open step, those who wait for the next one make this one. */
+static void admit_waiting(at_hub *hub)
+{
+    if (step_is_under_way(hub)) return;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
+}
+
 static bool anybody_left(const at_hub *hub)
 {
     for (uint32_t i = 0; i < hub->plan->workers; i++)
@@ -384,15 +434,13 @@ static bool anybody_left(const at_hub *hub)
     return false;
 }
 
-/* What it drew and nobody has booked yet is gone with it; a gradient it had handed over stays. */
+/* What it drew and nobody has booked yet is gone with it; a gradient it had handed over stays. A
+ * replacement that is gone before it joined is told in the same way. */
 static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 {
     at_member *member = member_of(hub, event->worker);
-    assert(is_there(member));
-    uint64_t held = hub->plan->release->holds ? samples_held(member) : 0;
-    for (uint32_t i = 0; !hub->plan->release->holds && i < hub->pieces; i++)
-        if (hub->piece[i].worker == member->id) held += hub->piece[i].samples;
-    uint64_t booked = member->used + member->dropped + held;
+    assert(is_there(member) || member->expected);
+    uint64_t booked = member->used + member->dropped + samples_held(hub, member);
     assert(event->as.lost.drawn >= booked);
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
@@ -409,6 +457,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     }
     assemble(hub);
     close_if_ready(hub, event->now, out);
+    admit_waiting(hub);
     release_ready(hub, event->now, out);
 }
 
@@ -442,13 +491,12 @@ static void on_timer(at_hub *hub, const at_event *event, at_out *out)
     }
 }
 
-static void on_start(at_hub *hub, at_ns now, at_out *out)
+static void on_start(at_hub *hub, at_ns now)
 {
     assert(hub->version == 0);
     at_watch_open(hub, now);
     hub->eval_samples_next = hub->plan->eval_samples;
     hub->plan->size->decide(hub->size_state, hub->plan, hub->share, 0);
-    ask_period(hub, out);
 }
 
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
@@ -456,7 +504,7 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     assert(!hub->finished || event->kind == AT_EV_EVALUATED);
     assert(!hub->applying || event->kind == AT_EV_APPLIED);
     switch (event->kind) {
-    case AT_EV_START: on_start(hub, event->now, out); break;
+    case AT_EV_START: on_start(hub, event->now); break;
     case AT_EV_JOINED: on_joined(hub, event, out); break;
     case AT_EV_LOST: on_lost(hub, event, out); break;
     case AT_EV_MESSAGE: on_report(hub, event, out); break;
@@ -470,9 +518,15 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     }
 }
 
+/* A gradient that is not held must be added before its slot is wanted again, and a worker that was
+ * overtaken waits for its next order. */
 uint32_t at_hub_patience(const at_hub *hub, at_ns now)
 {
-    if (hub->end != AT_END_RUNNING || !hub->assembled) return 1;
+    if (hub->end != AT_END_RUNNING || !hub->assembled || !hub->plan->release->holds) return 1;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        const at_member *member = &hub->member[i];
+        if (member->state == AT_MEMBER_WORKING && member->begun_on != hub->version) return 1;
+    }
     uint32_t missing = hub->plan->gather->missing(hub, now);
     return missing > 0 ? missing : 1;
 }

@@ -34,12 +34,12 @@ typedef struct at_member {
     uint32_t        incarnation;
     uint64_t        sequence;     /* of the last accepted report of this incarnation */
     uint64_t        rounds_begun; /* all incarnations */
-    uint64_t        rounds_ended; /* reports that arrived */
+    uint64_t        rounds_ended; /* reports that arrived; a newcomer starts at the slowest one's */
     uint64_t        begun_on;     /* version of the last order, AT_VERSION_NONE before the first */
     uint32_t        pieces_held;  /* gradients of it in the open step */
     at_piece        piece;        /* the held one, under a release rule that holds */
-    double          piece_loss;
     at_ns           since;        /* of the last order, or of the last report when self-starting */
+    at_share        told;         /* the amounts of its last order */
     uint64_t        used, dropped;/* the hub's side of the ledger, in samples */
 } at_member;
 

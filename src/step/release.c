@@ -4,10 +4,11 @@
 #include "step/hub.h"
 #include "step/rules.h"
 
-/* Only on a version it has not worked on. */
+/* Only on a version it has not worked on, and not while a gradient of it, of an older version, is
+ * in the open step: a step has one of each worker. */
 static bool may_start_barrier(const at_hub *hub, const at_member *member)
 {
-    return member->begun_on != hub->version;
+    return member->begun_on != hub->version && member->pieces_held == 0;
 }
 
 static bool may_start_free(const at_hub *hub, const at_member *member)
