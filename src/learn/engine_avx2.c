@@ -62,6 +62,8 @@ TILE void forward_tile(float *y, const float *start, const float *x, const float
 {
     __m256 acc[2][OUTPUTS], xs[2];
     size_t i = 0;
+    assert(R <= 2);
+    assert(C <= OUTPUTS);
     EACH(r, R) EACH(c, C) acc[r][c] = _mm256_setzero_ps();
     for (; i + LANES <= n; i += LANES) {
         EACH(r, R) xs[r] = _mm256_loadu_ps(x + r * I + i);
@@ -140,6 +142,8 @@ TILE void weight_tile(float *dw, const float *dy, const float *x, size_t stride,
                       size_t I, size_t O, at_write write, const size_t C, const size_t V)
 {
     __m256 acc[OUTPUTS][2], xs[2];
+    assert(C <= OUTPUTS);
+    assert(V <= 2);
     EACH(c, C) EACH(v, V) acc[c][v] = _mm256_setzero_ps();
     for (size_t r = 0; r < B; r++) {
         EACH(v, V) xs[v] = load_once(x + r * stride + v * LANES);
@@ -231,7 +235,7 @@ AVX2 void at_avx2_weight_wide(float *dw, const float *dy, const float *x, size_t
                               size_t O, at_write write, float *scratch)
 {
     assert(B > 0);
-    assert(scratch);
+    assert((uintptr_t)scratch % 32 == 0);
     size_t c = 0;
     pack(scratch, x, B, I);
     for (; c + OUTPUTS <= O; c += OUTPUTS)
@@ -256,6 +260,8 @@ TILE void input_tile(float *dx, const float *dy, const float *w, size_t I, size_
                      const size_t V)
 {
     __m256 acc[4][2], ws[2];
+    assert(R <= 4);
+    assert(V <= 2);
     EACH(r, R) EACH(v, V) acc[r][v] = _mm256_setzero_ps();
     for (size_t c = 0; c < O; c++) {
         EACH(v, V) ws[v] = load_once(w + c * I + v * LANES);

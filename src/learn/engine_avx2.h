@@ -28,6 +28,7 @@ TILE __m256i mask_first(size_t n)
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
 }
 
+/* The sum of all lanes, always in the same order. */
 TILE float sum_lanes(__m256 v)
 {
     __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

@@ -33,7 +33,7 @@ AVX2 void at_avx2_relu_backward(float *dy, const float *y, size_t n)
 }
 
 /* exp(v) for v <= 0. v = n ln 2 + r with |r| <= ln 2 / 2; the Taylor polynomial of degree 7 is then
- * off by less than r^8 / 8! = 5e-9, a tenth of the last bit. Below -87 the result stays at 1e-38. */
+ * off by less than r^8 / 8! = 5e-9, a tenth of the last bit. Below -87 the result is 1e-38. */
 TILE __m256 exp_negative(__m256 v)
 {
     v = _mm256_max_ps(_mm256_set1_ps(-87.0f), v); /* a NaN in v survives as second operand */
@@ -102,6 +102,8 @@ TILE float softmax_row(float *z, uint32_t label, size_t C, double *margin)
  * so nothing is masked but the second one's share of the sum. */
 TILE float softmax_row_short(float *z, uint32_t label, size_t C, double *margin, __m256i fresh)
 {
+    assert(C >= LANES);
+    assert(C <= 2 * LANES);
     __m256 a = _mm256_loadu_ps(z), b = _mm256_loadu_ps(z + C - LANES);
     float  largest = max_lanes(_mm256_max_ps(a, b));
     *margin += z[label] - largest;

@@ -40,6 +40,7 @@ AT_VECTORISED static void add(float *restrict to, const float *restrict from, si
 
 static size_t dense_scratch(size_t B, size_t I, size_t O)
 {
+    assert(B > 0);
     return B > PANEL_MAX ? I * O : 0;
 }
 

@@ -16,6 +16,7 @@ enum { WEIGHTS_FEW_MAX = 1 << 18 };
 static void dense_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                           size_t I, size_t O)
 {
+    assert(B > 0);
     const at_kernels *k = B <= SAMPLES_FEW_MAX ? &at_kernels_avx2 : &at_kernels_blas;
     k->dense_forward(y, x, w, b, B, I, O);
 }

@@ -35,6 +35,7 @@ static void init(const at_layer *layer, float *to, at_rng *rng)
     assert(layer->start == AT_START_GLOROT);
     double limit = sqrt(6.0 / ((double)layer->in + layer->out));
     size_t n = weights(layer);
+    assert(n + layer->out == layer->params);
     for (size_t i = 0; i < n; i++) to[i] = (float)(limit * (2.0 * at_rng_uniform(rng) - 1.0));
 }
 

@@ -158,6 +158,7 @@ uint64_t at_model_mults(const at_model *model)
 const char *at_model_engine(const at_model *model)
 {
     const at_layer *most = &model->net.layer[0];
+    assert(model->net.count > 0);
     for (size_t i = 1; i < model->net.count; i++)
         if (layer_mults(&model->net.layer[i]) > layer_mults(most)) most = &model->net.layer[i];
     return most->kernels->name;
@@ -194,6 +195,8 @@ static float *forward(at_model *model, const float *params, const float *x, uint
 static void backward(at_model *model, float *gradient, at_write write, float *dy,
                      const float *params, const float *x, uint32_t count)
 {
+    assert(gradient);
+    assert(gradient != params);
     for (size_t i = model->net.count, turn = 0; i-- > 0;) {
         const at_layer *layer = &model->net.layer[i];
         at_pass         pass = {.count = count,
@@ -252,7 +255,8 @@ void at_model_score(at_model *model, at_score *score, const float *params, const
 {
     const at_kernels *k = at_kernels_plain(model->net.engine);
     uint32_t          classes = model->net.classes;
-    float            *logits = forward(model, params, x, count);
+    assert(score->correct <= score->count);
+    float *logits = forward(model, params, x, count);
     for (uint32_t n = 0; n < count; n++) {
         size_t rank = label_rank(logits + (size_t)n * classes, labels[n], classes);
         score->correct += rank == 0;
@@ -264,6 +268,7 @@ void at_model_score(at_model *model, at_score *score, const float *params, const
 
 size_t at_model_layers(const at_model *model, at_layer_info *rows, size_t max)
 {
+    if (max) assert(rows);
     for (size_t i = 0; i < model->net.count && i < max; i++) {
         const at_layer *layer = &model->net.layer[i];
         rows[i] = (at_layer_info){.in = layer->in,

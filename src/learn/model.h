@@ -33,8 +33,8 @@ typedef struct at_shape {
 /* Sums over some samples; dividing is the caller's business. */
 typedef struct at_score {
     double   loss_sum;
-    uint64_t correct;       /* the largest logit is the label's */
-    uint64_t correct_top5;  /* the label is among the five largest (all, with five classes or fewer) */
+    uint64_t correct;      /* the largest logit is the label's */
+    uint64_t correct_top5; /* the label is among the five largest */
     uint64_t count;
 } at_score;
 
@@ -85,8 +85,8 @@ size_t at_model_layers(const at_model *model, at_layer_info *rows, size_t max);
 
 /* The families that at_model_new knows, for `anytime models list` and for suggestions. */
 typedef struct at_model_family {
-    const char *name;    /* "softmax" or "mlp" */
-    const char *usage;   /* "mlp:H1,H2,.." */
+    const char *name;  /* "softmax" or "mlp" */
+    const char *usage; /* "mlp:H1,H2,.." */
     const char *summary;
     /* Appends the layers to an empty net. `args` is what follows the colon, NULL without one. */
     at_err (*build)(struct at_net *net, const char *args, at_fail *fail);

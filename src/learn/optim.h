@@ -3,8 +3,8 @@
  * An optimiser is a row of a table: a name, the number of state vectors it keeps, and an update
  * that works on any slice of the flat vector (so the hub can sum and update block by block while
  * the block is in the cache). Constants are TensorFlow's: momentum 0.9; RMSProp decay 0.9, momentum
- * 0, epsilon 1e-10; Adam 0.9, 0.999, 1e-8; AdaGrad accumulator starts at 0.1. Weight decay is L2 and
- * applied once, here, to the mean gradient: g += decay * w.
+ * 0, epsilon 1e-10, mean square from 1 on; Adam 0.9, 0.999, 1e-8; AdaGrad accumulator from 0.1 on.
+ * Weight decay is L2 and applied once, here, to the mean gradient: g += decay * w.
  */
 #ifndef AT_LEARN_OPTIM_H
 #define AT_LEARN_OPTIM_H
@@ -16,15 +16,15 @@
 typedef struct at_update {
     float    lr;
     float    weight_decay;
-    float    scale;  /* the gradient handed in is a SUM; scale = 1 / samples makes it the mean */
-    uint64_t step;   /* 1 for the first update; Adam's bias correction counts it */
+    float    scale; /* the gradient handed in is a SUM; scale = 1 / samples makes it the mean */
+    uint64_t step;  /* 1 for the first update; Adam's bias correction counts it */
 } at_update;
 
 typedef struct at_optim {
     const char *name;
     const char *summary;
-    uint32_t    states;        /* state vectors of the size of the parameters: 0, 1 or 2 */
-    float       state_start;   /* their initial value */
+    uint32_t    states;      /* state vectors of the size of the parameters: 0, 1 or 2 */
+    float       state_start; /* their initial value */
     double      lr_default;
     /* w (n) <- update of w by the gradient sum g (n); s0, s1 (n) are NULL when unused. */
     void (*update)(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how);
@@ -41,8 +41,7 @@ void at_sum(float *dst, const float *const *src, const float *weights, size_t co
 
 /* The whole update of one step: sums the gradients src[0..count) in order, block by block, and
  * updates w and the states in place. Elementwise, so the block size does not change any bit. */
-void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1,
-                    const float *const *src, const float *weights, size_t count, size_t n,
-                    const at_update *how);
+void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1, const float *const *src,
+                    const float *weights, size_t count, size_t n, const at_update *how);
 
 #endif

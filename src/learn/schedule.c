@@ -71,6 +71,7 @@ static bool parse_linear(at_schedule *s, const char *args)
 
 static double rate_linear(const at_schedule *s, double used)
 {
+    assert(s->number_count == 1);
     double part = progress(s, used);
     return s->lr * (1.0 - part) + s->number[0] * part;
 }
@@ -94,6 +95,7 @@ static bool parse_exp(at_schedule *s, const char *args)
 
 static double rate_exp(const at_schedule *s, double used)
 {
+    assert(s->number_count == 2);
     return s->lr * pow(s->number[1], floor(used / s->number[0]));
 }
 
@@ -111,9 +113,9 @@ static bool parse_epochs(at_schedule *s, const char *args)
 
 static double rate_epochs(const at_schedule *s, double used)
 {
+    assert(s->number_count > 1);
     uint32_t count = s->number_count - 1;
     double   epoch = used / s->samples_epoch, factor = s->number[count], passed = 0;
-    assert(count > 0);
     if (count == 1)
         passed = floor(epoch / s->number[0]);
     else

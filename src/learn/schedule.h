@@ -17,11 +17,11 @@ typedef struct at_schedule_kind at_schedule_kind;
 
 typedef struct at_schedule {
     const at_schedule_kind *kind;
-    double                  lr;             /* of the first step */
+    double                  lr; /* of the first step */
     double                  number[AT_SCHEDULE_EPOCHS_MAX + 2];
     uint32_t                number_count;
-    double                  samples_epoch;  /* samples in one epoch */
-    double                  samples_end;    /* where linear and cosine end; 0 = unknown */
+    double                  samples_epoch; /* samples in one epoch */
+    double                  samples_end;   /* where linear and cosine end; 0 = unknown */
 } at_schedule;
 
 /* Parses text. AT_ERR_USAGE with a hint when it is not a schedule, or when it needs an end and

@@ -2,6 +2,7 @@
 #include "learn_fixture.h"
 
 #include <math.h>
+#include <stdio.h>
 
 static const at_shape mnist = {784, 10};
 
@@ -77,7 +78,7 @@ static void too_many_layers_are_refused(void **state)
 {
     (void)state;
     char text[2048] = "mlp:1";
-    for (int i = 0; i < 200; i++) strcat(text, ",1");
+    for (int i = 0; i < 200; i++) snprintf(text + strlen(text), 3, ",1");
     assert_int_equal(try_name(text, NULL), AT_ERR_USAGE);
 }
 
