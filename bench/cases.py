@@ -1,0 +1,219 @@
+"""The cases: what is run, side against side, and what the ratio must be.
+
+A new case is one row in CASES. `prepare(runner)` does what must be done once and gives a function
+measure(runner, repeat, repeats) -> {side: {metric: value}} that measures both sides once.
+"""
+import dataclasses
+import statistics
+import typing
+
+from runner import Broken
+from verdict import Claim
+
+MLP = "mlp:300,100"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    name: str
+    summary: str
+    sides: tuple[str, str]
+    prepare: typing.Callable
+    claims: tuple[Claim, ...]
+    repeats: int = 5
+    repeats_quick: int = 3
+
+
+def in_turn(first, second):
+    """Both sides, one right after the other, so that a slow spell of the machine hits both.
+
+    Which one goes first changes from repeat to repeat. A side is (name, function(runner, repeat)
+    -> metrics)."""
+    def measure(runner, repeat, _repeats):
+        order = (first, second) if repeat % 2 == 0 else (second, first)
+        return {name: side(runner, repeat) for name, side in order}
+    return lambda _runner: measure
+
+
+def per_second(result, count):
+    if not result.get("seconds"):
+        raise Broken("a run took no time at all")
+    return count / result["seconds"]
+
+
+# ---- Speed against PyTorch -----------------------------------------------------------------------
+
+def steps_of_anytime(model, batch, workers):
+    """Steps a second of ours; the batch is each worker's."""
+    def side(runner, repeat):
+        result = runner.anytime_learns(
+            "anytime", "--model", model, "--strategy", "fmb", "--workers", workers,
+            "--batch", batch, "--micro-batch", batch, "--lr", 0.1, "--eval-every", 0,
+            "--seconds", runner.seconds, "--seed", repeat + 1)
+        return {"steps_per_second": per_second(result, result["steps"])}
+    return "anytime", side
+
+
+def steps_of_torch(model, batch):
+    def side(runner, repeat):
+        return {"steps_per_second": runner.torch(
+            "PyTorch", "torch_plain.py", "--model", model, "--batch", batch, "--seed", repeat + 1)}
+    return "PyTorch", side
+
+
+def steps_of_ddp(model, batch, processes):
+    def side(runner, repeat):
+        return {"steps_per_second": runner.torch(
+            "DDP", "torch_ddp.py", "--model", model, "--batch", batch, "--processes", processes,
+            "--seed", repeat + 1)}
+    return "DDP", side
+
+
+def against_torch(name, model, batch, at_least):
+    """One of the cases without a hub against PyTorch's plain loop."""
+    return Case(name, f"{model}, batch {batch}, no hub, against PyTorch's plain loop",
+                ("anytime", "PyTorch"),
+                in_turn(steps_of_anytime(model, batch, 0),
+                        steps_of_torch(model.partition(":")[0], batch)),
+                (Claim("speed", "steps_per_second", "steps/s", at_least=at_least),))
+
+
+# ---- What the hub costs --------------------------------------------------------------------------
+
+def step_time(name, workers):
+    def side(runner, repeat):
+        result = runner.anytime_learns(
+            name, "--model", MLP, "--strategy", "fmb", "--workers", workers, "--batch", 256,
+            "--micro-batch", 64, "--lr", 0.1, "--eval-every", 0, "--seconds", runner.seconds,
+            "--seed", repeat + 1)
+        return {"step_us": 1e6 / per_second(result, result["steps"])}
+    return name, side
+
+
+# ---- What the deadline costs ---------------------------------------------------------------------
+# One worker, so that there is a core for it and one for the hub. T is what the fixed batch took in
+# the latest fmb run, so both do the same number of samples a round and the hub's share is the same.
+
+DEADLINE_BATCH, DEADLINE_MICRO_BATCH = 256, 32
+
+
+def deadline_run(runner, strategy, *arguments):
+    return runner.anytime(
+        strategy, "--model", MLP, "--strategy", strategy, "--workers", 1,
+        "--micro-batch", DEADLINE_MICRO_BATCH, "--lr", 0.05, "--eval-every", 0, *arguments)
+
+
+def fixed_run(runner, *arguments):
+    return deadline_run(runner, "fmb", "--batch", DEADLINE_BATCH, *arguments)
+
+
+def timed_run(runner, seconds, *arguments):
+    """The cap is far away, so that only the deadline ends a round."""
+    return deadline_run(runner, "amb", "--batch", 4 * DEADLINE_BATCH,
+                        "--time-limit", f"{seconds:.9f}s", *arguments)
+
+
+def round_seconds(result):
+    worker = result["worker"][0]
+    return worker["compute_seconds"] / worker["rounds"]
+
+
+def sample_seconds(result):
+    """Compute time of one sample."""
+    worker = result["worker"][0]
+    return worker["compute_seconds"] / worker["samples"]
+
+
+def prepare_cpu(runner):
+    """CPU time a sample. What starting, loading and the last evaluation take is measured with runs
+    of one step, the median of which is taken off; it is the same for both strategies."""
+    time_limit = round_seconds(fixed_run(runner, "--seconds", runner.seconds))
+    starts = [fixed_run(runner, "--steps", 1) for _ in range(5)]
+    start_cpu = statistics.median(result["cpu_seconds"] for result in starts)
+
+    def metrics(result):
+        cpu = result["cpu_seconds"] - start_cpu
+        drawn = result["samples"]["drawn"] - DEADLINE_BATCH  # the runs of one step drew so many
+        if cpu <= 0 or drawn <= 0:
+            raise Broken("a run was no longer than its start; nothing is left to compare")
+        return {"cpu_us_per_sample": 1e6 * cpu / drawn,
+                "batch_mean": result["samples"]["drawn"] / result["steps"]}
+
+    def amb(runner, repeat):
+        return metrics(timed_run(runner, time_limit, "--seconds", runner.seconds,
+                                 "--seed", repeat + 1))
+
+    def fmb(runner, repeat):
+        nonlocal time_limit
+        result = fixed_run(runner, "--seconds", runner.seconds, "--seed", repeat + 1)
+        time_limit = round_seconds(result)
+        return metrics(result)
+
+    return in_turn(("amb", amb), ("fmb", fmb))(runner)
+
+
+def prepare_cut(runner):
+    """|end - T| in micro-batches. The rule `nearest` is off by 0 when T is a multiple of a
+    micro-batch and by 0.5 half-way between two multiples, so one T would show whatever we like:
+    the repeats spread T evenly over one micro-batch, and the mean is what counts."""
+    micro = DEADLINE_MICRO_BATCH * sample_seconds(fixed_run(runner, "--seconds", runner.seconds))
+
+    def measure(runner, repeat, repeats):
+        time_limit = (8 + (repeat + 0.5) / repeats) * micro
+        result = timed_run(runner, time_limit, "--seconds", runner.seconds, "--seed", repeat + 1)
+        return {"|end - T|": {"us": 1e6 * result["overshoot_seconds"]["mean"]},
+                "micro-batch": {"us": 1e6 * DEADLINE_MICRO_BATCH * sample_seconds(result)}}
+    return measure
+
+
+# ---- What the deadline gains ---------------------------------------------------------------------
+
+def among_stragglers(strategy):
+    """Ten workers padded to machines of their own, mean sleep a fifth of the compute time.
+
+    The runs of a repeat share their seed, and with it who is slow in which round."""
+    def side(runner, repeat):
+        accuracy = 0.78 if runner.quick else 0.80
+        result = runner.anytime(
+            strategy, "--model", "softmax", "--strategy", strategy, "--workers", 10,
+            "--batch", 64, "--micro-batch", 4, "--sample-time", "200us", "--time-limit", "auto",
+            "--straggler", "niagara", "--straggler-scale", "20%", "--lr", 0.05,
+            "--target", f"accuracy={accuracy}", "--eval-every", 5, "--seconds", 90,
+            "--seed", repeat + 1)
+        reached = result["targets"][0].get("seconds")
+        if not reached:
+            raise Broken(f"{strategy} did not reach an accuracy of {accuracy}")
+        return {"samples_per_second": per_second(result, result["samples"]["used"]),
+                "target_seconds": reached,
+                "batch_mean": result["samples"]["used"] / result["steps"] / result["workers"]}
+    return strategy, side
+
+
+CASES = (
+    Case("ddp", "softmax, batch 60, 4 workers and a hub, against PyTorch DDP over gloo",
+         ("anytime", "DDP"), in_turn(steps_of_anytime("softmax", 60, 4),
+                                     steps_of_ddp("softmax", 60, 4)),
+         (Claim("speed", "steps_per_second", "steps/s", at_least=30, goal=40),)),
+    against_torch("softmax-10", "softmax", 10, at_least=20),
+    against_torch("softmax-60", "softmax", 60, at_least=6),
+    against_torch("softmax-256", "softmax", 256, at_least=2.5),
+    against_torch("mlp-64", MLP, 64, at_least=1.35),
+    Case("hub", f"{MLP}, batch 256: one worker and a hub against no hub at all",
+         ("hub", "no hub"), in_turn(step_time("hub", 1), step_time("no hub", 0)),
+         (Claim("time of a step", "step_us", "us", at_most=1.10, best="low"),)),
+    Case("cpu", f"{MLP}, no stragglers: CPU time of a sample under amb against fmb",
+         ("amb", "fmb"), prepare_cpu,
+         (Claim("CPU a sample", "cpu_us_per_sample", "us", at_most=1.01, upper_at_most=1.02,
+                best="low", judge="median"),),
+         repeats=15, repeats_quick=7),
+    Case("cut", f"{MLP}, one worker: how far from its time limit does amb end a round?",
+         ("|end - T|", "micro-batch"), prepare_cut,
+         (Claim("distance", "us", "us", at_most=0.3, best="low", judge="mean"),)),
+    Case("stragglers", "softmax, 10 padded workers, niagara at 20 %: amb against fmb, equal batch",
+         ("amb", "fmb"), in_turn(among_stragglers("amb"), among_stragglers("fmb")),
+         (Claim("samples", "samples_per_second", "samples/s", at_least=1.4, judge="median"),
+          Claim("sooner at target", "target_seconds", "s", at_least=1.4, best="low",
+                judge="median", invert=True),
+          Claim("same batch", "batch_mean", "samples", at_least=0.97, at_most=1.03,
+                judge="median"))),
+)

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Shows how the ratios of bench/results.jsonl went over time, one table a case.
+
+    bench/history.py [--only CASE] [--last N] [FILE]
+    bench/history.py --markdown     the newest result of each case, for bench/README.md
+"""
+import argparse
+import json
+import pathlib
+import sys
+
+from verdict import markdown, short
+
+
+def read(path):
+    """The result lines of a file, oldest first; a line that was cut off is named and left out."""
+    lines = []
+    for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            lines.append(json.loads(text))
+        except ValueError:
+            print(f"{path.name}:{number} is not JSON and left out", file=sys.stderr)
+    return sorted(lines, key=lambda line: line["date"])
+
+
+def describe(line, claim):
+    """One claim on one date: when, what, under which conditions."""
+    head = (f"  {line['date'][:16]}  {line.get('commit') or '-':9}"
+            f"  {'quick' if line['quick'] else 'full ':5}  busy {line['foreign_cpu']:4.0%}")
+    if "ratio" not in claim:
+        return f"{head}  {claim['verdict']}: {claim['why']}"
+    sides = "  ".join(f"{name} {short(side['value'])}" for name, side in claim["sides"].items())
+    return (f"{head}  {claim['ratio']:8.3f}x  {claim['ratio_low']:.3f}..{claim['ratio_high']:.3f}"
+            f"  {claim['verdict']:6}  {sides} {claim['unit']}")
+
+
+def show(lines, last):
+    """A table a claim, in the order in which cases first appear."""
+    claims = {}
+    for line in lines:
+        for claim in line["claims"]:
+            key = (line["case"], claim["claim"], claim["wish"], line["cpu"], line["cores"])
+            claims.setdefault(key, []).append(describe(line, claim))
+    for (case, claim, wish, cpu, cores), rows in claims.items():
+        print(f"{case}: {claim}, {wish} ({cpu}, {cores} cores)")
+        print("\n".join(rows[-last:]))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("file", nargs="?", type=pathlib.Path, metavar="FILE",
+                        default=pathlib.Path(__file__).resolve().parent / "results.jsonl")
+    parser.add_argument("--only", metavar="CASE", help="only this case")
+    parser.add_argument("--markdown", action="store_true",
+                        help="the newest result of each case as a Markdown table")
+    parser.add_argument("--last", type=int, default=20, metavar="N", help="the last N of each")
+    options = parser.parse_args()
+    if not options.file.is_file():
+        print(f"there is no {options.file}; run bench/run.py first", file=sys.stderr)
+        return 1
+    lines = [line for line in read(options.file) if options.only in (None, line["case"])]
+    if options.markdown:
+        print(markdown({line["case"]: line for line in lines}.values()))
+    else:
+        show(lines, max(options.last, 1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Measures what anytime claims about its speed, each claim as a ratio within one run.
+
+    bench/run.py                    all cases, roughly ten minutes
+    bench/run.py --quick            fewer and shorter runs, roughly four minutes
+    bench/run.py --only hub         one case (repeat the option for several)
+    bench/run.py --list             the cases and their claims
+
+Progress goes to stderr, the table to stdout, and one JSON line a case to bench/results.jsonl.
+Ends with 0 when every claim holds, with 1 when one does not or could not be measured.
+"""
+import argparse
+import datetime
+import json
+import pathlib
+import sys
+
+import machine
+import verdict
+from cases import CASES
+from runner import Broken, Runner
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     description=__doc__)
+    parser.add_argument("--list", action="store_true", help="show the cases and end")
+    parser.add_argument("--only", action="append", metavar="NAME", choices=[c.name for c in CASES],
+                        help="measure only this case")
+    parser.add_argument("--quick", action="store_true", help="3 repeats of shorter runs")
+    parser.add_argument("--repeats", type=int, metavar="N", help="repeats of each case")
+    parser.add_argument("--program", default=str(FOLDER.parent / "build" / "anytime"),
+                        help="the program to measure (default: build/anytime)")
+    parser.add_argument("--torch-python", default="/usr/bin/python3", metavar="PYTHON",
+                        help="the Python that has PyTorch (default: Debian's)")
+    parser.add_argument("--wait", type=float, default=30, metavar="SECONDS",
+                        help="wait at most so long for a quiet machine before each case")
+    parser.add_argument("--out", type=pathlib.Path, default=FOLDER / "results.jsonl",
+                        help="where results are appended (default: bench/results.jsonl)")
+    options = parser.parse_args()
+    if options.repeats is not None and options.repeats < 1:
+        parser.error("--repeats must be at least 1")
+    return options
+
+
+def list_cases():
+    for case in CASES:
+        print(f"{case.name:12} {case.summary}")
+        for claim in case.claims:
+            print(f"{'':12}   {claim.name}: {claim.wish()}")
+
+
+def measure(case, runner, options):
+    """All repeats of a case; the values of each side and metric, in the order of measurement."""
+    repeats = options.repeats or (case.repeats_quick if options.quick else case.repeats)
+    measure_pair = case.prepare(runner)
+    values = {side: {} for side in case.sides}
+    for repeat in range(repeats):
+        found = measure_pair(runner, repeat, repeats)
+        for side, metrics in found.items():
+            for metric, value in metrics.items():
+                values[side].setdefault(metric, []).append(value)
+        shown = case.claims[0]
+        say(f"  {repeat + 1}/{repeats}: " + ", ".join(
+            f"{side} {verdict.short(found[side][shown.metric])} {shown.unit}"
+            for side in case.sides))
+    return values
+
+
+def run_case(case, runner, options):
+    """Measures a case and judges its claims: what one line of results.jsonl says."""
+    say(f"{case.name}: {case.summary}")
+    busy = machine.wait_until_quiet(options.wait)
+    if busy > machine.BUSY_MAX:
+        say(f"  warning: the machine is {busy:.0%} busy with other work; ratios will be rough")
+    load, watch = machine.load_average(), machine.Watch()
+    runner.commands.clear()
+    line = {"case": case.name, "quick": options.quick, "load_average": load}
+    try:
+        values = measure(case, runner, options)
+        line["values"] = values
+        line["claims"] = [verdict.judge(claim, case.sides, values) for claim in case.claims]
+    except Broken as why:
+        say(f"  not measured: {why}")
+        line["claims"] = [verdict.unmeasured(claim, str(why)) for claim in case.claims]
+    line["foreign_cpu"] = round(watch.foreign_share(), 4)
+    line["commands"] = dict(runner.commands)
+    if line["foreign_cpu"] > machine.BUSY_MAX:
+        say(f"  warning: other work took {line['foreign_cpu']:.0%} of the machine meanwhile")
+    return line
+
+
+def main():
+    options = parse_options()
+    if options.list:
+        list_cases()
+        return 0
+    if not pathlib.Path(options.program).is_file():
+        say(f"bench: there is no {options.program}; build it first (make)")
+        return 1
+
+    runner = Runner(options.program, options.torch_python, quick=options.quick)
+    facts = machine.facts(FOLDER.parent)
+    say(f"{facts['cpu']}, {facts['cores']} cores, Linux {facts['kernel']}, "
+        f"load average {machine.load_average()}")
+    lines = []
+    for case in CASES:
+        if options.only and case.name not in options.only:
+            continue
+        line = {"date": datetime.datetime.now(datetime.timezone.utc).isoformat("T", "seconds"),
+                **facts, **run_case(case, runner, options), "versions": dict(runner.versions)}
+        with options.out.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(line) + "\n")
+        lines.append(line)
+    print(verdict.table(lines))
+    return 0 if all(c["verdict"] == "holds" for line in lines for c in line["claims"]) else 1
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
