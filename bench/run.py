@@ -109,6 +109,8 @@ def main():
     facts = machine.facts(FOLDER.parent)
     say(f"{facts['cpu']}, {facts['cores']} cores, Linux {facts['kernel']}, "
         f"load average {machine.load_average()}")
+    if machine.load_average() > 0.3 * facts["cores"]:
+        say("warning: the load average is high; ratios of a busy machine are rough")
     lines = []
     for case in CASES:
         if options.only and case.name not in options.only:
