@@ -41,12 +41,13 @@ at_ns at_histogram_quantile(const at_histogram *histogram, double fraction)
     assert(fraction >= 0 && fraction <= 1);
     if (histogram->count == 0) return 0;
     uint64_t rank = (uint64_t)ceil(fraction * (double)histogram->count);
+    if (rank >= histogram->count) return histogram->max;
     uint32_t index = 0;
     for (uint64_t seen = histogram->bucket[0]; seen < rank; seen += histogram->bucket[index]) {
         index++;
         assert(index < AT_HISTOGRAM_BUCKETS);
     }
-    at_ns value = value_of(index);
+    at_ns value = value_of(index); /* of a bucket that may reach past what was seen */
     if (value < histogram->min) return histogram->min;
     return value > histogram->max ? histogram->max : value;
 }

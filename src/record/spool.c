@@ -141,8 +141,8 @@ void at_spool_seconds(at_spool *spool, at_ns value)
     put_fixed(spool, micro, 6);
 }
 
-/* Numbers of everyday size get six decimals, small ones as many as show seven digits; the few that
- * are left (nan, 1e-12, 1e30) may cost a call of the library. */
+/* Numbers of everyday size get up to six decimals, small ones as many as show seven digits; the few
+ * that are left (nan, 1e-12, 1e30) may cost a call of the library. */
 void at_spool_real(at_spool *spool, double value)
 {
     double size = fabs(value), scale = 1e6;
@@ -153,8 +153,10 @@ void at_spool_real(at_spool *spool, double value)
         return;
     }
     for (; size * scale < 1e6; decimals++) scale *= 10;
+    uint64_t digits = (uint64_t)llround(size * scale);
+    for (; decimals > 1 && digits % 10 == 0; decimals--) digits /= 10;
     if (value < 0) at_spool_byte(spool, '-');
-    put_fixed(spool, (uint64_t)llround(size * scale), decimals);
+    put_fixed(spool, digits, decimals);
 }
 
 void at_spool_tick(at_spool *spool, at_ns at)

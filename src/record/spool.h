@@ -46,7 +46,7 @@ void at_spool_whole(at_spool *spool, uint64_t value);
 /* A duration in seconds with six decimals; it may be negative. */
 void at_spool_seconds(at_spool *spool, at_ns value);
 
-/* A real number with at least seven significant digits: 0.4121387, 1e-09, nan. */
+/* A real number to seven significant digits or more: 0.4121387, 0.05, 1e-09, nan. */
 void at_spool_real(at_spool *spool, double value);
 
 /* Writes out what is a second old at the time `at`. */
