@@ -7,19 +7,36 @@
  * pack its operands before it starts. */
 enum { OUTPUTS_FEW_MAX = 32 };
 
+#if defined(__x86_64__)
 static bool has_avx2(void)
 {
-#if defined(__x86_64__)
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-#else
-    return false;
-#endif
 }
+
+static const at_kernels *fast_plain(void)
+{
+    return has_avx2() ? &at_kernels_avx2 : &at_kernels_portable;
+}
+
+static const at_kernels *fast_wide(void)
+{
+    return has_avx2() ? &at_kernels_mixed : &at_kernels_blas;
+}
+#else
+static const at_kernels *fast_plain(void)
+{
+    return &at_kernels_portable;
+}
+
+static const at_kernels *fast_wide(void)
+{
+    return &at_kernels_blas;
+}
+#endif
 
 const at_kernels *at_kernels_plain(at_engine engine)
 {
-    if (engine == AT_ENGINE_REF) return &at_kernels_ref;
-    return has_avx2() ? &at_kernels_avx2 : &at_kernels_portable;
+    return engine == AT_ENGINE_REF ? &at_kernels_ref : fast_plain();
 }
 
 const at_kernels *at_kernels_dense(at_engine engine, size_t I, size_t O)
@@ -27,5 +44,5 @@ const at_kernels *at_kernels_dense(at_engine engine, size_t I, size_t O)
     assert(I > 0);
     assert(O > 0);
     if (engine == AT_ENGINE_REF || O <= OUTPUTS_FEW_MAX) return at_kernels_plain(engine);
-    return has_avx2() ? &at_kernels_mixed : &at_kernels_blas;
+    return fast_wide();
 }

@@ -8,9 +8,9 @@
  *     input     4 samples x 16 inputs, summed over the outputs
  * Eight to ten accumulators hide the latency of FMA (4 cycles, two a cycle) and leave registers for
  * the operands. */
-#if defined(__x86_64__)
-
 #include "learn/engine_avx2.h"
+
+#if defined(__x86_64__)
 
 #include <assert.h>
 

@@ -7,11 +7,14 @@
 #ifndef AT_LEARN_ENGINE_AVX2_H
 #define AT_LEARN_ENGINE_AVX2_H
 
-#include <immintrin.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "learn/kernels.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
 
 #define AVX2 __attribute__((target("avx2,fma")))
 #define TILE static inline __attribute__((always_inline, target("avx2,fma")))
@@ -45,5 +48,7 @@ void   at_avx2_weight_wide(float *dw, const float *dy, const float *x, size_t B,
 void   at_avx2_relu_forward(float *z, size_t n);
 void   at_avx2_relu_backward(float *dy, const float *y, size_t n);
 double at_avx2_softmax_loss(float *z, const uint32_t *labels, size_t B, size_t C);
+
+#endif
 
 #endif

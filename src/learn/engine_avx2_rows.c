@@ -1,7 +1,7 @@
 /* What works element by element or row by row, for AVX2: ReLU and the softmax cross-entropy. */
-#if defined(__x86_64__)
-
 #include "learn/engine_avx2.h"
+
+#if defined(__x86_64__)
 
 #include <assert.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* Wide dense layers where there is AVX2: by hand while the samples are few, because OpenBLAS packs
  * all of w for each call; by OpenBLAS when they are many, and for dx, where w is packed by need. */
-#if defined(__x86_64__)
-
 #include "learn/engine_avx2.h"
+
+#if defined(__x86_64__)
 
 #include <assert.h>
 
