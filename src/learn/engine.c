@@ -3,8 +3,9 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Up to this many outputs the hand-written kernels beat a general matrix product, which has to
- * pack its operands before it starts. */
+/* Up to this many outputs the hand-written kernels do all of a layer. Measured with 784 inputs on
+ * Zen 4: against OpenBLAS's AVX2 kernels they win at every size tried (1.1 to 4 times); against its
+ * AVX-512 kernels they win from 128 samples on, and are level to 20 % behind on small products. */
 enum { OUTPUTS_FEW_MAX = 32 };
 
 #if defined(__x86_64__)

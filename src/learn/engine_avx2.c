@@ -1,6 +1,6 @@
-/* Dense layers by hand for AVX2 and FMA. A general matrix product packs its operands before it
- * starts; with ten outputs, or a few dozen samples, that costs as much as it saves, so these
- * kernels read x and w where they are.
+/* Dense layers by hand for AVX2 and FMA, for few outputs or few samples. A general matrix product
+ * packs its operands before it starts, which pays when they are used often; these kernels read x
+ * and w where they are.
  *
  * All products work on small tiles of the result that stay in registers:
  *     forward   2 samples x 5 outputs, each a vector of 8 partial sums along the inputs

@@ -14,7 +14,8 @@
 
 #undef I /* cblas.h brings the imaginary unit of complex.h; here I is a size again */
 
-/* Samples that every OpenBLAS kernel takes in one panel; their panels start at 192. */
+/* Samples up to which we rely on OpenBLAS to keep the sum in one panel. It promises nothing of the
+ * kind; learn_contract.c checks it, and held for each OPENBLAS_CORETYPE that could run on Zen 4. */
 enum { PANEL_MAX = 128 };
 
 static void dense_forward(float *y, const float *x, const float *w, const float *b, size_t B,

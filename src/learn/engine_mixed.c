@@ -1,12 +1,14 @@
-/* Wide dense layers where there is AVX2: by hand while the samples are few, because OpenBLAS packs
- * all of w for each call; by OpenBLAS when they are many, and for dx, where w is packed by need. */
+/* Wide dense layers where there is AVX2: by hand while the samples are few, by OpenBLAS when they
+ * are many, and for dx, whichever was faster. Measured on Zen 4 with 32 samples, 784 inputs and 300
+ * outputs: forward 103 against 79 GF/s, weight 109 against 101; dx of 300 inputs and 100 outputs 79
+ * against 113. */
 #include "learn/engine_avx2.h"
 
 #if defined(__x86_64__)
 
 #include <assert.h>
 
-/* Samples up to which the hand-written kernels are faster, measured on Zen 4. */
+/* Samples up to which the hand-written kernels are used; at 128 the two are about level. */
 enum { SAMPLES_FEW_MAX = 128 };
 
 /* Weights up to which the hand-written gradient is: it walks dw in stripes, good while dw (1 MB)
