@@ -129,19 +129,6 @@ static void free_task(void *self)
     free(t);
 }
 
-static at_err check_test_set(const net_task *t, at_fail *fail)
-{
-    if (at_dataset_features(t->test) != t->shape.features)
-        return at_fail_set(fail, AT_ERR_FORMAT, "both must come from the same kind of samples",
-                           "the test set has %u numbers a sample, the training set %u",
-                           at_dataset_features(t->test), t->shape.features);
-    if (at_dataset_classes(t->test) > t->shape.classes)
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL,
-                           "the test set has %u classes, the training set %u",
-                           at_dataset_classes(t->test), t->shape.classes);
-    return AT_OK;
-}
-
 static at_err load(net_task *t, at_fail *fail)
 {
     const at_task_net_options *o = &t->options;
@@ -149,7 +136,7 @@ static at_err load(net_task *t, at_fail *fail)
     AT_TRY(at_dataset_open(o->data, AT_SPLIT_TRAIN, &t->train, fail));
     AT_TRY(at_dataset_open(test, AT_SPLIT_TEST, &t->test, fail));
     t->shape = (at_shape){at_dataset_features(t->train), at_dataset_classes(t->train)};
-    AT_TRY(check_test_set(t, fail));
+    AT_TRY(at_dataset_agree(t->train, t->test, fail));
     if (o->shard && at_dataset_count(t->train) < o->workers)
         return at_fail_set(fail, AT_ERR_USAGE, "use fewer workers", "--shard leaves workers empty");
     return at_model_new(o->model, t->shape, AT_ENGINE_FAST, 1, &t->plan_model, fail);

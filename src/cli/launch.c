@@ -1,0 +1,218 @@
+#include "cli/launch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
+
+/* ---- small choices ---------------------------------------------------------------------------- */
+
+static at_err choose(const char *option, const char *value, const char *const *names, int count,
+                     int *choice, at_fail *fail)
+{
+    char    hint[120];
+    at_text text = at_text_in(hint, sizeof hint);
+    at_text_add(&text, "known:");
+    for (*choice = 0; *choice < count; ++*choice) {
+        if (strcmp(value, names[*choice]) == 0) return AT_OK;
+        at_text_add(&text, " %s", names[*choice]);
+    }
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be '%s'", option, value);
+}
+
+static at_err set_target(char *entry, at_target *target, at_fail *fail)
+{
+    char *equals = strchr(entry, '=');
+    if (equals) *equals = '\0';
+    bool accuracy = strcmp(entry, "accuracy") == 0, loss = strcmp(entry, "loss") == 0;
+    if (!equals || (!accuracy && !loss))
+        return at_fail_set(fail, AT_ERR_USAGE, "write accuracy=0.9 or loss=0.2",
+                           "'%s' is not a target", entry);
+    target->metric = accuracy ? AT_METRIC_ACCURACY : AT_METRIC_LOSS;
+    bool number = at_text_real(equals + 1, &target->value);
+    if (!number || target->value <= 0 || (accuracy && target->value > 1))
+        return at_fail_set(fail, AT_ERR_USAGE, "accuracy is above 0 and at most 1, loss above 0",
+                           "a target of %s=%s cannot be", entry, equals + 1);
+    return AT_OK;
+}
+
+at_err at_launch_targets(const char *text, at_limits *limits, at_fail *fail)
+{
+    char copy[256], *rest = copy, *entry;
+    limits->targets = 0;
+    if (!text) return AT_OK;
+    if (strlen(text) >= sizeof copy)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--target is too long");
+    snprintf(copy, sizeof copy, "%s", text);
+    while ((entry = strsep(&rest, ","))) {
+        if (limits->targets == AT_TARGETS_MAX)
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d targets", AT_TARGETS_MAX);
+        AT_TRY(set_target(entry, &limits->target[limits->targets++], fail));
+    }
+    return AT_OK;
+}
+
+at_err at_launch_folder(const char *given, const char *name, char *path, size_t size, at_fail *fail)
+{
+    struct stat there;
+    char        stamp[32];
+    if (given) {
+        snprintf(path, size, "%s", given);
+        if (strlen(given) >= size)
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
+        if (lstat(path, &there) != 0) return AT_OK;
+        return at_fail_set(fail, AT_ERR_USAGE, "choose another name, or remove it first",
+                           "%s exists already", path);
+    }
+    at_clock_stamp(stamp, sizeof stamp);
+    for (int i = 1; i < 1000; i++) {
+        snprintf(path, size, i == 1 ? "runs/%s-%s" : "runs/%s-%s-%d", stamp, name, i);
+        if (lstat(path, &there) != 0) return AT_OK;
+    }
+    return at_fail_set(fail, AT_ERR_USAGE, "give one with --run", "no free folder name in runs/");
+}
+
+/* ---- plan, task, run --------------------------------------------------------------------------- */
+
+static uint32_t whole_or_zero(int64_t value)
+{
+    return value > 0 ? (uint32_t)value : 0;
+}
+
+static uint32_t workers_of(const at_settings *s)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (s->workers > 0) return (uint32_t)s->workers;
+    return s->workers == 0 || cores < 1 ? 1 : (uint32_t)cores;
+}
+
+static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
+{
+    static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local"};
+    int                      deal, world;
+    AT_TRY(choose("deal", s->deal, deals, 2, &deal, fail));
+    AT_TRY(choose("world", s->world, worlds, 1, &world, fail));
+    at_plan_options o = {.strategy = s->strategy,
+                         .work = s->work,
+                         .gather = s->gather,
+                         .release = s->release,
+                         .newer = s->newer,
+                         .stale = s->stale,
+                         .size = s->size,
+                         .time_limit = s->time_limit,
+                         .period = s->period,
+                         .cut = s->cut,
+                         .k = s->k,
+                         .staleness = s->staleness,
+                         .workers = workers_of(s),
+                         .batch = whole_or_zero(s->batch),
+                         .micro_batch = whole_or_zero(s->micro_batch),
+                         .cap = whole_or_zero(s->cap),
+                         .deal_global = deal == 1,
+                         .lease = s->lease};
+    o.limits.steps = s->steps > 0 ? (uint64_t)s->steps : 0;
+    o.limits.samples = s->samples > 0 ? (uint64_t)s->samples : 0;
+    o.limits.time = s->seconds;
+    AT_TRY(at_launch_targets(s->target, &o.limits, fail));
+    return at_plan_resolve(&o, plan, fail);
+}
+
+static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task, at_fail *fail)
+{
+    static const char *const engines[] = {"fast", "ref"};
+    int                      engine;
+    AT_TRY(choose("engine", s->engine, engines, 2, &engine, fail));
+    at_task_net_options o = {.model = s->model,
+                             .data = s->data,
+                             .test_data = s->test_data,
+                             .engine = engine == 0 ? AT_ENGINE_FAST : AT_ENGINE_REF,
+                             .seed = (uint64_t)s->seed,
+                             .workers = plan->workers,
+                             .micro_batch = plan->micro_batch,
+                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0,
+                             .shard = s->shard};
+    return at_task_net(&o, task, fail);
+}
+
+static at_err resolve_sample_time(const at_settings *s, const at_launch *launch, at_ns *sample_time,
+                                  at_fail *fail)
+{
+    *sample_time = 0;
+    if (!s->sample_time) return AT_OK;
+    if (strcmp(s->sample_time, "measure") == 0)
+        return at_run_measure(&launch->task, launch->run.plan.micro_batch, sample_time, fail);
+    if (at_text_duration(s->sample_time, sample_time) && *sample_time > 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "write it as 1ms, 50us, or measure",
+                       "--sample-time %s is not a duration above 0", s->sample_time);
+}
+
+static double epochs_of(const at_settings *s)
+{
+    if (s->epochs > 0) return s->epochs;
+    if (s->steps > 0 || s->samples > 0 || s->seconds > 0) return 0;
+    return s->target ? EPOCHS_TO_TARGET : EPOCHS_DEFAULT;
+}
+
+/* Options that the plan does not use are accepted and named. */
+static void name_unused(const at_parsed *parsed, const at_plan *plan)
+{
+    static const char *const some[] = {"time-limit", "cap", "cut", "k", "period", "staleness"};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
+        if (at_options_given(parsed, some[i]) && !at_plan_uses(plan, some[i]))
+            fprintf(stderr, "anytime: note: --%s is not used by %s\n", some[i],
+                    plan->strategy->name);
+}
+
+static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *command,
+                       at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    at_run_options    *run = &launch->run;
+    int                keep;
+    AT_TRY(choose("record", s->record, at_keep_name, AT_KEEP_COUNT, &keep, fail));
+    run->keep = (at_keep)keep;
+    run->task = &launch->task;
+    run->solo = s->workers == 0;
+    run->optimizer = s->optimizer;
+    run->lr = s->lr;
+    run->lr_schedule = s->lr_schedule;
+    run->weight_decay = s->weight_decay;
+    run->straggler = s->straggler;
+    run->straggler_scale = s->straggler_scale;
+    run->epochs = epochs_of(s);
+    run->eval_every = s->eval_every;
+    run->seed = (uint64_t)s->seed;
+    run->respawn = s->respawn;
+    run->console = at_console_detect(stderr, s->quiet);
+    run->command = command;
+    run->options = at_options_echo(parsed, AT_FOR_TRAIN);
+    return resolve_sample_time(s, launch, &run->sample_time, fail);
+}
+
+at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *command,
+                      at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    *launch = (at_launch){0};
+    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    name_unused(parsed, &launch->run.plan);
+    AT_TRY(load_task(s, &launch->run.plan, &launch->task, fail));
+    at_err err = fill_run(launch, parsed, command, fail);
+    if (err) at_launch_close(launch);
+    return err;
+}
+
+void at_launch_close(at_launch *launch)
+{
+    if (launch->task.free) launch->task.free(launch->task.self);
+    json_decref(launch->run.options);
+    *launch = (at_launch){0};
+}

@@ -1,0 +1,100 @@
+/* The program: finds the verb, reads its options, runs it, tells what went wrong. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+
+enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };
+
+static void print_overview(FILE *file)
+{
+    fprintf(file,
+            "anytime %s: trains models on many unequal workers and makes slow ones cost little\n\n"
+            "usage: anytime VERB [--name value ...]\n\n",
+            ANYTIME_VERSION);
+    for (const at_verb *verb = at_verbs; verb->name; verb++)
+        fprintf(file, "  %-9s %s\n", verb->name, verb->summary);
+    fprintf(file, "\n`anytime VERB --help` tells more. Start with: anytime train\n");
+}
+
+static void print_verb(FILE *file, const at_verb *verb)
+{
+    fprintf(file, "usage: anytime %s %s\n\n%s", verb->name, verb->usage, verb->about);
+    at_options_help(file, verb->options);
+}
+
+static at_err unknown_verb(const char *name, at_fail *fail)
+{
+    const char *names[NAMES_MAX];
+    size_t      count = 0;
+    for (const at_verb *verb = at_verbs; verb->name && count < NAMES_MAX; verb++)
+        names[count++] = verb->name;
+    char        hint[160];
+    at_text     text = at_text_in(hint, sizeof hint);
+    const char *nearest = at_text_nearest(name, names, count);
+    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
+    at_text_add(&text, "`anytime --help` lists all verbs");
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown verb '%s'", name);
+}
+
+/* The command as typed, for result.json; arguments with blanks or quotes are quoted. */
+static void join_command(char *buffer, size_t size, int argc, char **argv)
+{
+    at_text text = at_text_in(buffer, size);
+    at_text_add(&text, "anytime");
+    for (int i = 1; i < argc; i++) {
+        bool plain = *argv[i] && !strpbrk(argv[i], " \t\n\"'\\$;&|<>*?()`");
+        at_text_add(&text, plain ? " %s" : " '%s'", argv[i]);
+    }
+}
+
+static at_err run_verb(const at_verb *verb, int argc, char **argv, at_fail *fail)
+{
+    static char command[COMMAND_SIZE];
+    at_parsed   parsed;
+    join_command(command, sizeof command, argc, argv);
+    at_err err = at_options_init(&parsed, fail);
+    if (!err) err = at_options_parse(&parsed, verb->options, argc - 2, argv + 2, fail);
+    if (!err && parsed.settings.help) print_verb(stdout, verb);
+    else if (!err) err = verb->run(&parsed, command, fail);
+    at_options_deinit(&parsed);
+    return err;
+}
+
+static at_err dispatch(int argc, char **argv, at_fail *fail)
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+    if (!name) {
+        print_overview(stderr);
+        return AT_ERR_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
+        const at_verb *about = argc > 2 ? at_verb_find(argv[2]) : NULL;
+        if (about) print_verb(stdout, about);
+        else print_overview(stdout);
+        return AT_OK;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("anytime %s\n", ANYTIME_VERSION);
+        return AT_OK;
+    }
+    const at_verb *verb = at_verb_find(name);
+    return verb ? run_verb(verb, argc, argv, fail) : unknown_verb(name, fail);
+}
+
+int main(int argc, char **argv)
+{
+    at_fail fail = {0};
+    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, told below */
+    at_err err = dispatch(argc, argv, &fail);
+    if (fflush(stdout) != 0 && !err)
+        err = at_fail_set(&fail, AT_ERR_IO, NULL, "cannot write to standard output");
+    if (fail.err) {
+        fprintf(stderr, "anytime: %s\n", fail.text);
+        if (fail.hint[0]) fprintf(stderr, "  hint: %s\n", fail.hint);
+    }
+    return err;
+}

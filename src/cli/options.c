@@ -1,0 +1,105 @@
+#include "cli/options.h"
+
+/* The table. Order is the order in --help; `group` starts a new heading. */
+#define AT(field) offsetof(at_settings, field)
+#define TEXT(name, field, fallback, verbs, group, value, help) \
+    {name, AT_OPTION_TEXT, AT(field), fallback, 0, 0, verbs, group, value, help}
+#define WHOLE(name, field, fallback, min, max, verbs, group, value, help) \
+    {name, AT_OPTION_WHOLE, AT(field), fallback, min, max, verbs, group, value, help}
+#define REAL(name, field, fallback, min, max, verbs, group, value, help) \
+    {name, AT_OPTION_REAL, AT(field), fallback, min, max, verbs, group, value, help}
+#define TIME(name, field, fallback, verbs, group, value, help) \
+    {name, AT_OPTION_DURATION, AT(field), fallback, 0, 0, verbs, group, value, help}
+#define FLAG(name, field, fallback, verbs, group, help) \
+    {name, AT_OPTION_YES_NO, AT(field), fallback, 0, 0, verbs, group, NULL, help}
+
+enum { RUNS = AT_FOR_RUNS };
+
+const at_option at_options[] = {
+    TEXT("model", model, "softmax", RUNS, "What is learnt", "NAME",
+         "softmax, or mlp:H1,H2,.. (see `anytime models list`)"),
+    TEXT("data", data, "fashion-mnist", RUNS, NULL, "NAME|PATH",
+         "a known set, a folder of IDX files, IMAGES,LABELS, or synthetic:N,FEATURES,CLASSES"),
+    TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
+         "where the test samples come from, if not from --data"),
+
+    WHOLE("workers", workers, NULL, 0, 4096, RUNS, "Who works how", "N",
+          "worker processes; 0 trains in this process without a hub [as many as cores]"),
+    TEXT("strategy", strategy, "fmb", AT_FOR_TRAIN, NULL, "S",
+         "fmb (fixed minibatch) or amb (anytime minibatch); a row of six rules"),
+    TEXT("work", work, NULL, RUNS, NULL, "RULE", "override one rule: fixed[:N] timed[:T]"),
+    TEXT("gather", gather, NULL, RUNS, NULL, "RULE",
+         "override one rule: all first[:K] any[:K] every[:T]"),
+    TEXT("release", release, NULL, RUNS, NULL, "RULE",
+         "override one rule: barrier free bound[:S]"),
+    TEXT("newer", newer, NULL, RUNS, NULL, "RULE", "override one rule: finish abandon refresh"),
+    TEXT("stale", stale, NULL, RUNS, NULL, "RULE", "override one rule: use drop scale"),
+    TEXT("size", size, NULL, RUNS, NULL, "RULE", "override one rule: static auto"),
+    WHOLE("batch", batch, NULL, 1, 1e9, RUNS, NULL, "N",
+          "samples a worker and round: the size, or the mean with --time-limit auto, or the cap "
+          "with a given time limit [64]"),
+    WHOLE("micro-batch", micro_batch, NULL, 1, 1e6, RUNS, NULL, "M",
+          "samples computed at once; a round ends between two of them [min(32, batch)]"),
+    WHOLE("cap", cap, NULL, 1, 1e9, RUNS, NULL, "N",
+          "most samples of a timed round [4 x batch with auto, else batch]"),
+    TEXT("time-limit", time_limit, "auto", RUNS, NULL, "T|auto",
+         "length of a timed round; auto finds the one that gives --batch on average"),
+    TEXT("cut", cut, "nearest", RUNS, NULL, "nearest|after",
+         "end a timed round nearest to T, or after T as published"),
+    TEXT("period", period, NULL, RUNS, NULL, "T", "of --gather every [the time limit]"),
+    WHOLE("k", k, NULL, 1, 1e6, RUNS, NULL, "K", "of --gather first and any [workers - 1]"),
+    WHOLE("staleness", staleness, NULL, 0, 1e6, RUNS, NULL, "S", "of --release bound [3]"),
+    FLAG("shard", shard, "no", RUNS, NULL, "each worker draws only from its own part of the data"),
+    TEXT("deal", deal, "own", RUNS, NULL, "own|global",
+         "own: each worker walks its own permutation; global: a step's samples do not depend on "
+         "the number of workers"),
+    FLAG("respawn", respawn, "yes", RUNS, NULL, "replace workers that die"),
+    TIME("lease", lease, NULL, RUNS, NULL, "T",
+         "evict a worker that is silent for so long [learnt from past rounds]"),
+
+    TEXT("optimizer", optimizer, "sgd", RUNS, "How it learns", "NAME",
+         "sgd momentum rmsprop adam adagrad"),
+    REAL("lr", lr, NULL, 1e-12, 1e6, RUNS, NULL, "X", "learning rate [the optimizer's own]"),
+    TEXT("lr-schedule", lr_schedule, "const", RUNS, NULL, "S",
+         "const linear:END exp:EVERY,RATE epochs:A,B,..:FACTOR cosine, in samples really used"),
+    REAL("weight-decay", weight_decay, "0", 0, 1e3, RUNS, NULL, "X",
+         "L2, applied once, in the optimizer"),
+    TEXT("engine", engine, "fast", RUNS, NULL, "fast|ref", "ref: plain loops, the oracle"),
+
+    TEXT("straggler", straggler, "none", RUNS, "Induced slowness", "LAW",
+         "none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN pareto:MIN,ALPHA speed:F1,F2,.. "
+         "disturb:P trace:FILE"),
+    TEXT("straggler-scale", straggler_scale, "1", RUNS, NULL, "X|P%",
+         "a factor; or 20%: the mean sleep is a fifth of a round's compute time"),
+    TEXT("sample-time", sample_time, NULL, RUNS, NULL, "T|measure",
+         "pad computing to T a sample by sleeping, so that workers behave like machines of their "
+         "own; measure: what one sample takes here"),
+
+    WHOLE("steps", steps, NULL, 1, 1e15, RUNS, "When it ends", "N", "updates of the parameters"),
+    REAL("epochs", epochs, NULL, 1e-6, 1e9, RUNS, NULL, "X",
+         "passes over the data, in samples really used [10 when no limit is given]"),
+    WHOLE("samples", samples, NULL, 1, 1e18, RUNS, NULL, "N", "samples used"),
+    TIME("seconds", seconds, NULL, RUNS, NULL, "T", "time since the first computation"),
+    TEXT("target", target, NULL, RUNS, NULL, "accuracy=X,loss=Y", "stop when all are met"),
+    WHOLE("eval-every", eval_every, NULL, 0, 1e15, RUNS, NULL, "STEPS",
+          "evaluate the test set beside the training; 0: at the end only [once an epoch]"),
+    WHOLE("eval-size", eval_size, NULL, 1, 1e15, RUNS, NULL, "N",
+          "evaluate on the first N test samples only [all]"),
+
+    WHOLE("seed", seed, "1", 0, 9e18, RUNS, "The run", "N",
+          "of data order, initial parameters and slowness"),
+    WHOLE("repeats", repeats, "3", 1, 1000, AT_FOR_COMPARE, NULL, "R",
+          "runs of each entry, with seeds N, N+1, ..; intervals need 3"),
+    TEXT("run", run, NULL, AT_FOR_TRAIN, NULL, "DIR",
+         "folder to write to; must not exist [runs/DATE-NAME]"),
+    TEXT("out", out, NULL, AT_FOR_COMPARE, NULL, "DIR",
+         "folder to write to; must not exist [runs/DATE-compare]"),
+    TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
+         "everything; no line per round and no event log; result.json only"),
+    TEXT("world", world, "local", RUNS, NULL, "local", "processes on this machine"),
+    TEXT("config", config, NULL, AT_FOR_ALL, NULL, "FILE", "read options from `name = value` lines"),
+    FLAG("json", json, "no", AT_FOR_ALL, NULL, "print one JSON document to stdout, nothing else"),
+    FLAG("quiet", quiet, "no", AT_FOR_ALL, NULL, "only say what matters on stderr"),
+    FLAG("help", help, "no", AT_FOR_ALL, NULL, "this text"),
+    {0},
+};

@@ -1,0 +1,115 @@
+/* options.h - every option is one row of one table.
+ *
+ * The row feeds the parser, --help, the config file and the echo in result.json. Values may come
+ * from `--name value`, `--name=value`, a config file of `name = value` lines (--config FILE), or an
+ * entry of compare ('amb:lr=0.05'); a later value replaces an earlier one.
+ */
+#ifndef AT_CLI_OPTIONS_H
+#define AT_CLI_OPTIONS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/time.h"
+
+typedef struct at_settings {
+    /* what */
+    const char *model, *data, *test_data;
+    /* how */
+    const char *strategy, *work, *gather, *release, *newer, *stale, *size;
+    const char *time_limit, *period, *cut, *deal;
+    int64_t     workers; /* -1: as many as cores */
+    int64_t     batch, micro_batch, cap, k, staleness;
+    bool        shard, respawn;
+    at_ns       lease;
+    /* learning */
+    const char *optimizer, *lr_schedule, *engine;
+    double      lr, weight_decay;
+    /* slowness */
+    const char *straggler, *straggler_scale, *sample_time;
+    /* when to stop, when to look */
+    int64_t     steps, samples;
+    double      epochs;
+    at_ns       seconds;
+    const char *target;
+    int64_t     eval_every, eval_size;
+    /* the run */
+    int64_t     seed, repeats;
+    const char *run, *out, *record, *world, *config, *over;
+    bool        json, quiet, help, no_plots;
+} at_settings;
+
+/* Which verbs an option belongs to. */
+enum {
+    AT_FOR_TRAIN = 1,
+    AT_FOR_COMPARE = 2,
+    AT_FOR_DATA = 4,
+    AT_FOR_MODELS = 8,
+    AT_FOR_DOCTOR = 16,
+    AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE,
+    AT_FOR_ALL = 31
+};
+
+typedef enum at_option_type {
+    AT_OPTION_TEXT,
+    AT_OPTION_WHOLE,
+    AT_OPTION_REAL,
+    AT_OPTION_DURATION,
+    AT_OPTION_YES_NO
+} at_option_type;
+
+typedef struct at_option {
+    const char    *name;
+    at_option_type type;
+    size_t         offset;   /* of the field in at_settings */
+    const char    *fallback; /* NULL: not given */
+    double         min, max; /* of numbers */
+    unsigned       verbs;
+    const char    *group;    /* heading in --help; NULL: same as the row above */
+    const char    *value;    /* what stands for the value in --help; NULL: yes or no */
+    const char    *help;
+} at_option;
+
+enum { AT_OPTIONS_MAX = 64, AT_WORDS_MAX = 64 };
+
+/* Settings with where they came from. */
+typedef struct at_parsed {
+    at_settings settings;
+    bool        given[AT_OPTIONS_MAX]; /* by row: the user said it */
+    const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
+    uint32_t    words;
+    at_arena    texts;                 /* owns copied texts */
+} at_parsed;
+
+extern const at_option at_options[]; /* ends with a row of zeros */
+
+/* All defaults. AT_ERR_FAILED when there is no memory. */
+at_err at_options_init(at_parsed *parsed, at_fail *fail);
+/* Releases the texts; accepts a zeroed one. */
+void at_options_deinit(at_parsed *parsed);
+
+/* A copy that owns its own texts. */
+at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail);
+
+/* Reads the arguments behind the verb. An option that is unknown, not of this verb, or whose value
+ * does not fit is refused with the nearest known name. */
+at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, char **argv, at_fail *fail);
+
+/* Sets one option, as if it had been typed. */
+at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
+                      at_fail *fail);
+
+/* Did the user give this option? */
+bool at_options_given(const at_parsed *parsed, const char *name);
+
+/* Every option of these verbs with its value, enough to run it again. */
+json_t *at_options_echo(const at_parsed *parsed, unsigned verb);
+
+/* The part of --help about options of this verb. */
+void at_options_help(FILE *file, unsigned verb);
+
+#endif

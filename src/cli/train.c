@@ -1,0 +1,64 @@
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/launch.h"
+#include "cli/verbs.h"
+
+static double real_at(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static void print_summary(const json_t *result, const char *folder)
+{
+    const json_t *test = json_object_get(result, "test");
+    const json_t *samples = json_object_get(result, "samples");
+    printf("%s: %lld steps in %.2f s, %.0f samples/s, %.0f %% of the workers' time useful\n",
+           json_string_value(json_object_get(result, "strategy")),
+           (long long)json_integer_value(json_object_get(result, "steps")),
+           real_at(result, "seconds"), real_at(result, "samples_per_second"),
+           100 * real_at(result, "useful_fraction"));
+    printf("samples: %lld drawn = %lld used + %lld dropped\n",
+           (long long)json_integer_value(json_object_get(samples, "drawn")),
+           (long long)json_integer_value(json_object_get(samples, "used")),
+           (long long)json_integer_value(json_object_get(samples, "dropped")));
+    if (json_is_number(json_object_get(test, "loss")))
+        printf("test: loss %.4f, accuracy %.4f on %lld samples\n", real_at(test, "loss"),
+               real_at(test, "accuracy"),
+               (long long)json_integer_value(json_object_get(test, "count")));
+    printf("written to %s\n", folder);
+}
+
+static at_err print_json(const json_t *result, at_fail *fail)
+{
+    char *text = json_dumps(result, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    puts(text);
+    free(text);
+    return AT_OK;
+}
+
+at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    char               folder[4096];
+    at_launch          launch;
+    json_t            *result = NULL;
+    if (parsed->words > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
+                           "train takes no argument '%s'", parsed->word[0]);
+    AT_TRY(at_launch_folder(s->run, s->strategy, folder, sizeof folder, fail));
+    AT_TRY(at_launch_open(&launch, parsed, command, fail));
+    launch.run.folder = folder;
+    at_err err = at_run(&launch.run, &result, fail);
+    at_fail printing;
+    if (result && s->json) {
+        at_err printed = print_json(result, &printing);
+        if (!err) err = printed;
+    } else if (result) {
+        print_summary(result, folder);
+    }
+    json_decref(result);
+    at_launch_close(&launch);
+    return err;
+}

@@ -1,0 +1,32 @@
+/* verbs.h - what `anytime` can be asked to do. A new verb is one file and one row in verbs.c. */
+#ifndef AT_CLI_VERBS_H
+#define AT_CLI_VERBS_H
+
+#include "cli/options.h"
+
+typedef struct at_verb {
+    const char *name;
+    const char *usage;   /* what follows the name */
+    const char *summary; /* one line */
+    const char *about;   /* a paragraph for --help, with examples */
+    unsigned    options; /* AT_FOR_.. */
+    at_err (*run)(at_parsed *parsed, const char *command, at_fail *fail);
+} at_verb;
+
+extern const at_verb at_verbs[]; /* ends with a row of zeros */
+
+/* By name, or NULL. */
+const at_verb *at_verb_find(const char *name);
+
+/* `anytime train`: one training run. */
+at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime compare`: the same run under several strategies. */
+at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime data`: data sets. */
+at_err at_verb_data(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime models`: nets. */
+at_err at_verb_models(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime doctor`: what this machine has. */
+at_err at_verb_doctor(at_parsed *parsed, const char *command, at_fail *fail);
+
+#endif
