@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* The letter a record begins with: capitals went into the hub, small ones came out. These are the
  * file format; they never follow the order of an enum. */
@@ -124,7 +125,7 @@ static void read_pieces(at_codec *codec, uint32_t count)
     if (count > AT_CODEC_PIECES) codec->wire.bad = "a step of too many gradients";
     for (uint32_t i = 0; i < count && !at_wire_broken(&codec->wire); i++) {
         if (!grow_pieces(codec, i)) return;
-        codec->pieces[i] = (at_piece){0};
+        memset(&codec->pieces[i], 0, sizeof codec->pieces[i]);
         code_piece(codec, &codec->pieces[i]);
     }
 }
@@ -280,14 +281,16 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
     *record = (at_record){.kind = AT_REC_SAY};
     for (size_t i = 0; i < sizeof event_code; i++) {
         if (event_code[i] != letter) continue;
-        codec->event = (at_event){.kind = (at_event_kind)i};
+        memset(&codec->event, 0, sizeof codec->event);
+        codec->event.kind = (at_event_kind)i;
         record->kind = AT_REC_EVENT;
         record->event = &codec->event;
         return true;
     }
     for (size_t i = 0; i < sizeof action_code; i++) {
         if (action_code[i] != letter) continue;
-        codec->action = (at_action){.kind = (at_action_kind)i};
+        memset(&codec->action, 0, sizeof codec->action);
+        codec->action.kind = (at_action_kind)i;
         record->kind = AT_REC_ACTION;
         record->action = &codec->action;
         return true;

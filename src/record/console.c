@@ -22,6 +22,7 @@ static const at_ns redraw_every = 100000000, second = 1000000000;
 
 typedef struct loss {
     at_node  worker; /* 0: none waits to be told */
+    int64_t  pid;
     uint64_t dropped;
     bool     returns;
     char     how[128];
@@ -193,8 +194,7 @@ static void tell_loss(console *self)
     if (self->losses_untold > 0) at_text_add(&text, "%u more losses; ", self->losses_untold);
     self->losses_untold = 0;
     at_text_add(&text, "worker %u", lost.worker);
-    int64_t pid = self->tally->worker[lost.worker - 1].pid;
-    if (pid > 0) at_text_add(&text, " (pid %lld)", (long long)pid);
+    if (lost.pid > 0) at_text_add(&text, " (pid %lld)", (long long)lost.pid);
     at_text_add(&text, " %s -> ", lost.how);
     if (lost.dropped > 0)
         at_text_add(&text, "%llu samples dropped, ", (unsigned long long)lost.dropped);
@@ -202,13 +202,18 @@ static void tell_loss(console *self)
     tell(self, buffer);
 }
 
-/* How many samples a loss cost is told by the DROPs that follow it, so its sentence waits for the
- * next event. */
+/* How many samples a loss cost is told by the DROPs that follow it, so its sentence waits until
+ * the hub has done with it. */
 static void note_loss(console *self, const at_record *record)
 {
-    const at_event *event = record->event;
-    if (self->tally->worker[event->worker - 1].state == at_state_finished) return;
-    self->loss = (loss){.worker = event->worker, .returns = event->as.lost.returns};
+    const at_event        *event = record->event;
+    const at_worker_tally *worker = &self->tally->worker[event->worker - 1];
+    if (worker->state == at_state_finished) return;
+    self->loss = (loss){
+        .worker = event->worker,
+        .pid = worker->pid,
+        .returns = event->as.lost.returns,
+    };
     at_text how = at_text_in(self->loss.how, sizeof self->loss.how);
     at_text_add(&how, "%s", record->text && *record->text ? record->text : "is gone");
 }
@@ -261,7 +266,6 @@ static void turn_meters(console *self, at_ns at)
 static void put_event(console *self, const at_record *record)
 {
     const at_event *event = record->event;
-    if (self->loss.worker) tell_loss(self);
     if (event->kind == AT_EV_START) begin(self);
     if (event->kind == AT_EV_LOST) note_loss(self, record);
     if (event->kind == AT_EV_MESSAGE) note_report(self, event->worker, &event->as.report.work);
@@ -285,6 +289,7 @@ static void put(void *opaque, const at_record *record)
     }
     self->tally_sink.put(self->tally_sink.self, record);
     at_progress_put(&self->progress, record);
+    if (record->kind != AT_REC_ACTION && self->loss.worker) tell_loss(self);
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record->action);
     if (record->kind == AT_REC_SAY) tell(self, record->text);

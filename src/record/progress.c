@@ -85,10 +85,12 @@ double at_progress_speed(const at_progress *progress)
     return seconds > 0 ? (double)(progress->samples - progress->mark[0].samples) / seconds : 0;
 }
 
-/* 4201, 123k, 1.23M: never more than five characters. */
+/* 12.5, 4201, 123k, 1.23M. */
 static const char *show_count(char *buffer, size_t size, double value)
 {
-    if (value < 99999.5)
+    if (value < 99.95)
+        snprintf(buffer, size, "%.3g", value);
+    else if (value < 99999.5)
         snprintf(buffer, size, "%.0f", value);
     else if (value < 999500)
         snprintf(buffer, size, "%.0fk", value / 1e3);
