@@ -86,7 +86,7 @@ typedef enum at_event_kind {
     AT_EV_JOINED,    /* hub: a worker is ready for orders */
     AT_EV_LOST,      /* hub: a worker is gone, or one that was expected will not join */
     AT_EV_MESSAGE,   /* hub: a report; worker: an order */
-    AT_EV_NEWER,     /* worker: the hub has published a newer version */
+    AT_EV_NEWER,     /* worker: a newer version than the one it has installed is there */
     AT_EV_COMPUTED,  /* worker: the computation ended */
     AT_EV_SENT,      /* worker: the report was handed over */
     AT_EV_APPLIED,   /* hub: the update was made */

@@ -44,7 +44,7 @@ void at_watch_member(at_hub *hub, at_ns now, at_out *out)
 {
     at_ns due = now + at_hub_lease(hub);
     if (hub->lease_at <= due + LEASE_BASE) return;
-    if (hub->lease_at == AT_NEVER) ask(out, AT_TIMER_NOTICE, now + hub->notice_wait);
+    if (hub->lease_at == AT_NEVER) ask(out, AT_TIMER_NOTICE, hub->opened_at + hub->notice_wait);
     hub->lease_at = due;
     ask(out, AT_TIMER_LEASE, due);
 }

@@ -51,18 +51,14 @@ static void on_order(at_worker *worker, const at_event *event, at_out *out)
     uint64_t round = worker->order.again ? worker->order.round : order->round;
     worker->order = *order;
     worker->order.round = round;
-    if (order->version > worker->heard) worker->heard = order->version;
     if (worker->state == AT_WORKER_WAITING) begin_round(worker, event->now, out);
     else worker->ordered = !order->again;
 }
 
-/* Only a computation can be overtaken by a newer version; otherwise the next round takes it. The
- * news may be older than the order: then the computation has that version already. */
-static void on_newer(at_worker *worker, uint64_t version, at_out *out)
+/* Only a computation can be overtaken by a newer version; otherwise the next round takes it. */
+static void on_newer(at_worker *worker, at_out *out)
 {
-    if (version <= worker->heard) return;
-    worker->heard = version;
-    if (worker->state != AT_WORKER_COMPUTING) return;
+    if (worker->state != AT_WORKER_COMPUTING || worker->leaving) return;
     switch (worker->plan->newer->choice) {
     case AT_NEWER_FINISH: break;
     case AT_NEWER_ABANDON: at_out_push(out, AT_ACT_ABANDON); break;
@@ -102,7 +98,7 @@ void at_worker_step(at_worker *worker, const at_event *event, at_out *out)
     switch (event->kind) {
     case AT_EV_START: break;
     case AT_EV_MESSAGE: on_order(worker, event, out); break;
-    case AT_EV_NEWER: on_newer(worker, event->as.newer.version, out); break;
+    case AT_EV_NEWER: on_newer(worker, out); break;
     case AT_EV_COMPUTED: on_computed(worker, event, out); break;
     case AT_EV_SENT: on_sent(worker, event, out); break;
     case AT_EV_STOP: finish(worker, out); break;

@@ -27,7 +27,6 @@ typedef struct at_worker {
     uint32_t        slots;    /* gradient slots it may write in turn */
     at_order        order;    /* the newest one */
     uint64_t        sequence; /* of the last report */
-    uint64_t        heard;    /* newest version it was told of */
     bool            ordered;  /* the next order came before the report was handed over */
     bool            leaving;  /* told to leave while busy */
 } at_worker;
