@@ -1,5 +1,5 @@
-/* On a terminal a block of a few lines is drawn over itself, at most ten times a second; sentences go
- * above it and stay. Elsewhere (a file, a pipe) there is a line now and then. */
+/* On a terminal a block of a few lines is drawn over itself, at most ten times a second; sentences
+ * go above it and stay. Elsewhere (a file, a pipe) there is a line now and then. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

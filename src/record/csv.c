@@ -1,5 +1,5 @@
-/* The three tables of the published systems, so that their plot programs can read our runs. What each
- * column means is told in docs/files.md. */
+/* The three tables of the published systems, so that their plot programs can read our runs. What
+ * each column means is told in docs/files.md. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -90,8 +90,8 @@ static void put_step(csv *self, const at_record *record)
     self->opened_at = record->at;
 }
 
-/* An evaluation ends some steps after its snapshot was taken; it gets a line of its own that carries
- * the snapshot's time and step. */
+/* An evaluation ends some steps after its snapshot was taken; it gets a line of its own that
+ * carries the snapshot's time and step. */
 static void put_evaluation(csv *self, const at_record *record)
 {
     const at_event *event = record->event;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "record/codec.h"
+#include "record/plausible.h"
 #include "record/runinfo.h"
 #include "record/sinks.h"
 
@@ -106,6 +107,8 @@ struct at_eventlog {
     char     *path, *info;
     at_codec *codec;
     at_record record;
+    uint32_t  workers;
+    at_ns     at; /* of the last record */
     bool      truncated;
 };
 
@@ -143,6 +146,9 @@ static at_err read_head(at_eventlog *log, at_fail *fail)
     if (!log->info) return no_memory(log->path, fail);
     if (!at_wire_raw(wire, log->info, size))
         return no_log(log->path, "the event log ends within its head", fail);
+    log->workers = at_run_info_workers(log->info);
+    if (log->workers == 0)
+        return no_log(log->path, "the event log's head does not tell the workers", fail);
     return AT_OK;
 }
 
@@ -181,26 +187,32 @@ const char *at_eventlog_info(const at_eventlog *log)
     return log->info;
 }
 
+static at_err damaged(const at_eventlog *log, const char *what, uint64_t start, at_fail *fail)
+{
+    assert(what);
+    return at_fail_set(fail, AT_ERR_FORMAT, "the file is damaged; what stands before is good",
+                       "%s: %s in the record at byte %llu", log->path, what,
+                       (unsigned long long)start);
+}
+
 at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fail)
 {
     at_wire *wire = &log->codec->wire;
     uint64_t start = at_wire_offset(wire);
     *record = NULL;
     if (at_codec_read(log->codec, &log->record)) {
+        wire->bad = at_record_implausible(&log->record, log->at, log->workers);
+        if (wire->bad) return damaged(log, wire->bad, start, fail);
+        log->at = log->record.at;
         *record = &log->record;
         return AT_OK;
     }
     if (wire->error)
         return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot read: %s", log->path,
                            strerror(wire->error));
-    if (wire->ended) { /* also when the half record made no sense */
-        if (at_wire_offset(wire) > start) log->truncated = true;
-        return AT_OK;
-    }
-    assert(wire->bad);
-    return at_fail_set(fail, AT_ERR_FORMAT, "the file is damaged; what stands before is good",
-                       "%s: %s in the record at byte %llu", log->path, wire->bad,
-                       (unsigned long long)start);
+    if (!wire->ended) return damaged(log, wire->bad, start, fail);
+    if (at_wire_offset(wire) > start) log->truncated = true; /* whatever the half record said */
+    return AT_OK;
 }
 
 bool at_eventlog_truncated(const at_eventlog *log)

@@ -17,15 +17,16 @@ enum { AT_EVENTLOG_FORMAT = 1 };
 
 typedef struct at_eventlog at_eventlog;
 
-/* Opens a log for reading. AT_ERR_MISSING, AT_ERR_FORMAT when it is not one or of a format we do not
- * know. */
+/* Opens a log for reading. AT_ERR_MISSING when there is none, AT_ERR_FORMAT when it is not one or
+ * is of a format we do not know. */
 at_err at_eventlog_open(const char *path, at_eventlog **log, at_fail *fail);
 
 /* The run's info as JSON, borrowed until close; at_run_info_plan makes a plan of it. */
 const char *at_eventlog_info(const at_eventlog *log);
 
-/* The next record, borrowed until the next call; NULL at the end. Bytes that cannot be give
- * AT_ERR_FORMAT and tell where they are. */
+/* The next record, borrowed until the next call; NULL at the end. Bytes that cannot be, and records
+ * that no run could have made, give AT_ERR_FORMAT and tell where they are; so what comes out of
+ * here may be shown to any sink. */
 at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fail);
 
 /* The file ended within a record. */

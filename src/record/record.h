@@ -1,11 +1,11 @@
 /* record.h - one typed stream of facts, many sinks.
  *
  * A run is what went into the hub's state machine and what came out of it; so a record is one event
- * or one action, with the few facts that only the world knows beside it (a pid, how a process ended,
- * the learning rate). Every fact is recorded once; console, CSV files, event log, workers.json and
- * the tally behind result.json are renderings of the same stream.
+ * or one action, with the few facts that only the world knows beside it (a pid, how a process
+ * ended, the learning rate). Every fact is recorded once; console, CSV files, event log,
+ * workers.json and the tally behind result.json are renderings of the same stream.
  *
- *     at_recorder_put(&recorder, &record)  ─►  sink 1, sink 2, ..   (in order, no buffering between)
+ *     at_recorder_put(&recorder, &record)  ─►  sink 1, sink 2, ..   (in order, unbuffered)
  *     at_recorder_close(&recorder, fail)       flushes and closes all; tells the first failure
  */
 #ifndef AT_RECORD_RECORD_H

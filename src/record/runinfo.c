@@ -229,3 +229,13 @@ at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
     json_decref(object);
     return err;
 }
+
+uint32_t at_run_info_workers(const char *text)
+{
+    assert(text);
+    json_t *object = json_loads(text, 0, NULL);
+    json_t *workers = json_object_get(json_object_get(object, "plan"), "workers");
+    int64_t count = json_integer_value(workers); /* 0 for what is not a number */
+    json_decref(object);
+    return count >= 1 && count <= AT_WORKERS_MAX ? (uint32_t)count : 0;
+}

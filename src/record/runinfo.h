@@ -15,4 +15,7 @@ char *at_run_info_text(const at_run_info *info);
 /* The plan of such a text. AT_ERR_FORMAT when it is not one, or names a rule we do not know. */
 at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail);
 
+/* Only the number of workers, 1 .. AT_WORKERS_MAX; 0 when the text does not tell it. */
+uint32_t at_run_info_workers(const char *text);
+
 #endif

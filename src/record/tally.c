@@ -81,6 +81,13 @@ static bool is_accepted(books *self, at_node worker, const at_report *report)
            report->sequence > recall_of(self, worker)->sequence;
 }
 
+/* Sums of times that came from a file must not overflow, whatever the file says. */
+static void add_ns(at_ns *sum, at_ns value)
+{
+    assert(value >= 0);
+    if (__builtin_add_overflow(*sum, value, sum)) *sum = AT_NEVER;
+}
+
 static void book_report(books *self, at_node worker, const at_report *report)
 {
     at_worker_tally *sum = worker_of(self, worker);
@@ -95,10 +102,10 @@ static void book_report(books *self, at_node worker, const at_report *report)
     };
     sum->rounds++;
     sum->samples += work->samples;
-    sum->compute_ns += work->compute_ns;
-    sum->sleep_ns += work->sleep_ns;
-    sum->idle_ns += work->idle_ns;
-    sum->send_ns += work->send_ns;
+    add_ns(&sum->compute_ns, work->compute_ns);
+    add_ns(&sum->sleep_ns, work->sleep_ns);
+    add_ns(&sum->idle_ns, work->idle_ns);
+    add_ns(&sum->send_ns, work->send_ns);
     if (recent->timed) book_overshoot(&self->totals, work);
 }
 
@@ -120,7 +127,7 @@ static void book_piece(books *self, const at_piece *piece, uint64_t step, bool f
     assert(piece->version < step); /* nobody works on a version the hub has not made */
     uint64_t staleness = step - 1 - piece->version;
     sum->samples_used += piece->samples;
-    sum->useful_ns += folded ? recent->folded_ns : compute_of(self, piece);
+    add_ns(&sum->useful_ns, folded ? recent->folded_ns : compute_of(self, piece));
     recent->folded_ns = 0; /* one piece of a worker takes all that was folded */
     self->totals.staleness_sum += (double)staleness;
     self->totals.staleness_count++;
@@ -217,7 +224,8 @@ static void put_action(books *self, const at_record *record)
     switch (action->kind) {
     case AT_ACT_SEND: book_order(self, record); break;
     case AT_ACT_ADD:
-        recall_of(self, action->as.add.worker)->folded_ns += compute_of(self, &action->as.add);
+        add_ns(&recall_of(self, action->as.add.worker)->folded_ns,
+               compute_of(self, &action->as.add));
         break;
     case AT_ACT_APPLY: book_step(self, record); break;
     case AT_ACT_DROP: book_drop(self, action); break;

@@ -4,7 +4,7 @@
 
 #include "record/record.h"
 
-/* A log-scaled histogram of durations: fixed memory, about 1 % resolution from 1 ns to 300 years. */
+/* A log-scaled histogram of durations: fixed memory, 1 % resolution from 1 ns to 300 years. */
 typedef struct at_histogram at_histogram;
 
 /* Mean, percentiles and largest of what was seen; all 0 when nothing was. */
@@ -45,8 +45,8 @@ typedef struct at_tally {
     at_end             end;
 } at_tally;
 
-/* A tally that fills itself as a sink of the recorder; it lives until at_tally_free, which MUST come
- * after the recorder is closed. NULL when there is no memory. */
+/* A tally that fills itself as a sink of the recorder; it lives until at_tally_free, which MUST
+ * come after the recorder is closed. NULL when there is no memory. */
 at_tally *at_tally_new(const at_run_info *info, at_sink *sink);
 void      at_tally_free(at_tally *tally); /* accepts NULL */
 

@@ -1,9 +1,9 @@
 /* wire.h - numbers and texts as bytes, in both directions through the same call.
  *
- * Each at_wire_* function writes the value when the wire has a spool and otherwise reads into it, so
- * a format is described once and its writer and reader cannot drift apart. Bytes that are read are
- * hostile: nothing is trusted, and after the first that cannot be, all values read as 0 and `bad`
- * says why.
+ * Each at_wire_* function writes the value when the wire has a spool and otherwise reads into it,
+ * so a format is described once and its writer and reader cannot drift apart. Bytes that are read
+ * are hostile: nothing is trusted, and after the first that cannot be, all values read as 0 and
+ * `bad` says why.
  */
 #ifndef AT_RECORD_WIRE_H
 #define AT_RECORD_WIRE_H

@@ -1,5 +1,6 @@
-/* workers.json is for people and scripts that want to signal, watch or kill a worker, so it is always
- * whole (written beside, then renamed) but not synced: after a power cut its pids mean nothing. */
+/* workers.json is for people and scripts that want to signal, watch or kill a worker, so it is
+ * always whole (written beside, then renamed) but not synced: after a power cut its pids mean
+ * nothing. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,10 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "record/codec.h"
 #include "record/runinfo.h"
 #include "record/sinks.h"
+#include "record/tally.h"
 #include "record_script.h"
 
 enum { PIECES = 5 };
@@ -231,16 +233,33 @@ static void check_same(const full *expected, const at_record *got)
     assert_memory_equal(record->action, &action, sizeof action);
 }
 
-static void write_log(script *run, uint64_t seed, int count)
+/* A log of `steps` steps by two workers, with everything that can happen to them. */
+static void write_log(script *run, int steps)
 {
     at_sink sink;
-    at_rng  rng = at_rng_stream(seed, 0, AT_STREAM_TEST, 0);
     assert_int_equal(at_sink_eventlog(&run->info, &sink, NULL), AT_OK);
     at_recorder_add(&run->recorder, sink);
-    for (int i = 0; i < count; i++) {
-        full it;
-        make_full(&it, &rng);
-        at_recorder_put(&run->recorder, &it.record);
+    run->version = 0;
+    run->at = 0;
+    script_start(run);
+    for (int i = 0; i < steps; i++) {
+        at_work  work = {.round = (uint64_t)i, .version = run->version, .samples = 32};
+        at_piece piece = {.worker = 1, .samples = 32, .incarnation = 1, .version = run->version};
+        work.compute_ns = AT_MS(7);
+        work.loss_sum = 0.5;
+        piece.sequence = (uint64_t)i + 1;
+        script_join(run, 2, 4711, (uint32_t)i + 1);
+        if (i == 0) script_join(run, 1, 4710, 1);
+        script_order(run, 1, AT_MS(50));
+        run->at += AT_MS(50);
+        script_report(run, 1, 1, (uint64_t)i + 1, work);
+        script_action(run, (at_action){.kind = AT_ACT_ADD, .as.add = piece}, (at_record){0});
+        script_apply(run, &piece, 1, 0.5, 0.1);
+        script_lost(run, 2, "killed by signal 9", true);
+        script_drop(run, 2, 12, AT_DROP_LOST);
+        script_evaluated(run, run->version, AT_MS(3), 0.5, 0.25);
+        script_action(run, (at_action){.kind = AT_ACT_EVICT, .worker = 2}, (at_record){0});
+        script_say(run, "a sentence");
     }
     script_close(run);
 }
@@ -256,46 +275,60 @@ static void every_record_comes_back_as_it_was(void **state)
 {
     (void)state;
     enum { COUNT = 400 };
+    script run;
+    script_begin(&run, 2);
     for (uint64_t seed = 1; seed <= 50; seed++) {
-        script           run;
-        at_eventlog     *log;
-        const at_record *record;
-        at_rng           rng = at_rng_stream(seed, 0, AT_STREAM_TEST, 0);
-        script_begin(&run, 2);
-        write_log(&run, seed, COUNT);
-        assert_int_equal(at_eventlog_open(log_path(&run, "events.bin"), &log, NULL), AT_OK);
+        at_spool *spool;
+        at_record record;
+        full      it;
+        assert_int_equal(at_spool_open(run.folder, "random", false, &spool, NULL), AT_OK);
+        at_codec *codec = at_codec_new(spool, -1);
+        at_rng    rng = at_rng_stream(seed, 0, AT_STREAM_TEST, 0), again = rng;
         for (int i = 0; i < COUNT; i++) {
-            full it;
             make_full(&it, &rng);
-            assert_int_equal(at_eventlog_next(log, &record, NULL), AT_OK);
-            assert_non_null(record);
-            check_same(&it, record);
+            at_codec_write(codec, &it.record);
         }
-        assert_int_equal(at_eventlog_next(log, &record, NULL), AT_OK);
-        assert_null(record);
-        assert_false(at_eventlog_truncated(log));
-        at_eventlog_close(log);
-        script_end(&run);
+        at_codec_free(codec);
+        assert_int_equal(at_spool_close(spool, NULL), AT_OK);
+
+        int fd = open(log_path(&run, "random"), O_RDONLY);
+        codec = at_codec_new(NULL, fd);
+        for (int i = 0; i < COUNT; i++) {
+            make_full(&it, &again);
+            assert_true(at_codec_read(codec, &record));
+            check_same(&it, &record);
+        }
+        assert_false(at_codec_read(codec, &record));
+        assert_true(codec->wire.ended);
+        at_codec_free(codec);
+        close(fd);
+        unlink(log_path(&run, "random"));
     }
+    script_end(&run);
 }
 
-/* Reads what there is; returns the number of records, or -1 for bytes that cannot be. */
+/* Reads what there is and books it, as a report would; returns the number of records, or -1 for
+ * bytes that cannot be. */
 static int count_records(const char *path, bool *truncated, at_fail *fail)
 {
-    at_eventlog     *log;
-    const at_record *record;
-    int              count = 0;
+    const at_plan     plan = {.strategy = &script_strategy, .workers = 2};
+    const at_run_info info = {.plan = &plan};
+    at_eventlog      *log;
+    const at_record  *record;
+    at_sink           sink;
     *truncated = false;
     if (at_eventlog_open(path, &log, fail)) return -1;
-    do {
-        if (at_eventlog_next(log, &record, fail)) {
-            count = -2;
-            break;
-        }
-    } while (record && ++count);
+    at_tally *tally = at_tally_new(&info, &sink);
+    at_err    err;
+    int       count = 0;
+    while (!(err = at_eventlog_next(log, &record, fail)) && record) {
+        if (at_run_info_workers(at_eventlog_info(log)) <= 2) sink.put(sink.self, record);
+        count++;
+    }
     *truncated = at_eventlog_truncated(log);
     at_eventlog_close(log);
-    return count < 0 ? -1 : count;
+    at_tally_free(tally);
+    return err ? -1 : count;
 }
 
 static void replace_file(const char *path, const void *bytes, size_t size)
@@ -316,10 +349,10 @@ static unsigned char *read_bytes(const char *path, size_t *size)
 static void a_log_cut_anywhere_gives_the_records_before_the_cut(void **state)
 {
     (void)state;
-    enum { COUNT = 40 };
+    enum { STEPS = 3, COUNT = 2 + 10 * STEPS };
     script run;
     script_begin(&run, 2);
-    write_log(&run, 3, COUNT);
+    write_log(&run, STEPS);
     size_t         size;
     unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
     int            last = 0, whole = 0;
@@ -348,7 +381,7 @@ static void a_flipped_bit_never_does_harm(void **state)
     (void)state;
     script run;
     script_begin(&run, 2);
-    write_log(&run, 5, 30);
+    write_log(&run, 4);
     size_t         size;
     unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
     const char    *path = log_path(&run, "flipped.bin");
@@ -370,7 +403,7 @@ static void rubbish_is_refused_with_the_place_where_it_stands(void **state)
     script run;
     bool   truncated;
     script_begin(&run, 2);
-    write_log(&run, 1, 0);
+    write_log(&run, 0);
     size_t         size;
     at_fail        fail = {0};
     unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
@@ -405,18 +438,48 @@ static void rubbish_is_refused_with_the_place_where_it_stands(void **state)
     script_end(&run);
 }
 
+/* What a sink would assert must not come out of a file. */
+static void what_no_run_could_have_made_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        at_action   action;
+        const char *complaint;
+    } cases[] = {
+        {{.kind = AT_ACT_DROP, .worker = 3}, "a worker that is not there"},
+        {{.kind = AT_ACT_SEND, .worker = 0}, "a worker that is not there"},
+        {{.kind = AT_ACT_ADD, .as.add = {.worker = 9}}, "a worker that is not there"},
+        {{.kind = AT_ACT_APPLY}, "a step out of order"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        script  run;
+        bool    truncated;
+        at_fail fail = {0};
+        at_sink sink;
+        script_begin(&run, 2);
+        assert_int_equal(at_sink_eventlog(&run.info, &sink, NULL), AT_OK);
+        at_recorder_add(&run.recorder, sink);
+        script_action(&run, cases[i].action, (at_record){0});
+        script_close(&run);
+        assert_int_equal(count_records(log_path(&run, "events.bin"), &truncated, &fail), -1);
+        assert_int_equal(fail.err, AT_ERR_FORMAT);
+        assert_non_null(strstr(fail.text, cases[i].complaint));
+        script_end(&run);
+    }
+}
+
 static void a_resumed_run_writes_a_log_of_its_own(void **state)
 {
     (void)state;
     script run;
     bool   truncated;
     script_begin(&run, 2);
-    write_log(&run, 1, 10);
-    write_log(&run, 2, 20);
-    write_log(&run, 3, 30);
-    assert_int_equal(count_records(log_path(&run, "events.bin"), &truncated, NULL), 10);
-    assert_int_equal(count_records(log_path(&run, "events-2.bin"), &truncated, NULL), 20);
-    assert_int_equal(count_records(log_path(&run, "events-3.bin"), &truncated, NULL), 30);
+    write_log(&run, 1);
+    write_log(&run, 2);
+    write_log(&run, 3);
+    assert_int_equal(count_records(log_path(&run, "events.bin"), &truncated, NULL), 12);
+    assert_int_equal(count_records(log_path(&run, "events-2.bin"), &truncated, NULL), 22);
+    assert_int_equal(count_records(log_path(&run, "events-3.bin"), &truncated, NULL), 32);
     script_end(&run);
 }
 
@@ -500,7 +563,7 @@ static void the_head_gives_back_the_plan(void **state)
     run.info.plan = &plan;
     run.info.command = "anytime train --run \"\xff\"";
     run.info.seed = UINT64_MAX;
-    write_log(&run, 1, 3);
+    write_log(&run, 3);
     at_eventlog *log;
     assert_int_equal(at_eventlog_open(log_path(&run, "events.bin"), &log, &fail), AT_OK);
     const char *info = at_eventlog_info(log);
@@ -551,6 +614,7 @@ int main(void)
         cmocka_unit_test(a_log_cut_anywhere_gives_the_records_before_the_cut),
         cmocka_unit_test(a_flipped_bit_never_does_harm),
         cmocka_unit_test(rubbish_is_refused_with_the_place_where_it_stands),
+        cmocka_unit_test(what_no_run_could_have_made_is_refused),
         cmocka_unit_test(a_resumed_run_writes_a_log_of_its_own),
         cmocka_unit_test(a_full_disk_is_told_at_the_close),
         cmocka_unit_test(a_step_takes_few_bytes),

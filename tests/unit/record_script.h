@@ -1,4 +1,4 @@
-/* record_script.h - short ways to tell a recorder what happened in a run, for the tests of sinks. */
+/* record_script.h - short ways to tell a recorder what happened in a run, to test sinks. */
 #ifndef TESTS_RECORD_SCRIPT_H
 #define TESTS_RECORD_SCRIPT_H
 
@@ -75,7 +75,7 @@ static inline void script_put(script *run, at_record record)
     at_recorder_put(&run->recorder, &record);
 }
 
-/* Side facts (pid, text, ..) go into the record; the clock of the world is 7 s ahead of the run's. */
+/* Side facts (pid, text, ..) go into the record; the world's clock is 7 s ahead of the run's. */
 static inline void script_event(script *run, at_event event, at_record record)
 {
     event.now = run->at + AT_SEC(7);
