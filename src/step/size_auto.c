@@ -8,9 +8,12 @@
  * and half a micro-batch more under `--cut after`, which always ends late.
  *
  * The mean of b_j(T) over the remembered rounds grows with T, so bisection finds the T at which it
- * equals the batch asked for. There is no feedback gain to tune and nothing that could swing: T
- * moves only as far as the memory of past rounds does. The memory is short while little is known
- * and T is looked up again often; later it spans many rounds, so single stragglers do not shake it.
+ * equals the batch asked for. The memory is short while little is known and T is looked up again
+ * often; later it spans many rounds, so single stragglers do not shake it.
+ *
+ * Real rounds end between micro-batches, so the model is off by a little. What was done too little
+ * or too much so far is therefore paid back over the next STEPS_REPAY steps: the mean over a whole
+ * run comes out right, and T moves by a fraction of a micro-batch only.
  */
 #include <assert.h>
 
@@ -18,10 +21,12 @@
 #include "step/rules.h"
 
 enum {
-    ROUNDS_MAX = 2048,   /* remembered; 200 rounds of 10 workers */
-    STEPS_EAGER = 20,    /* T is solved for after each of the first steps .. */
-    STEPS_BETWEEN = 25,  /* .. and after that every so often */
-    BISECTIONS = 50      /* down to rounding error */
+    ROUNDS_MAX = 2048,  /* remembered; 200 rounds of 10 workers */
+    STEPS_EAGER = 20,   /* T is solved for after each of the first steps .. */
+    STEPS_BETWEEN = 25, /* .. and after that every so often */
+    STEPS_REPAY = 100,
+    REPAY_PART = 8, /* never ask for more than an eighth beside the batch */
+    BISECTIONS = 50 /* down to rounding error */
 };
 
 typedef struct seen {
@@ -31,6 +36,7 @@ typedef struct seen {
 
 typedef struct memory {
     uint32_t count, next;
+    double   owed; /* samples that all rounds so far fell short of plan->batch */
     seen     round[ROUNDS_MAX];
 } memory;
 
@@ -42,11 +48,12 @@ size_t at_size_auto_state(const at_plan *plan)
 
 void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work)
 {
-    (void)plan;
     (void)worker;
     memory *m = state;
-    if (work->samples == 0 || work->compute_ns <= 0) return;
-    m->round[m->next] = (seen){.sleep_ns = (double)work->sleep_ns,
+    if (work->samples == 0 || work->abandoned || work->compute_ns <= 0) return;
+    m->owed += (double)plan->batch - work->samples;
+    /* Installing parameters eats into the time limit just as a sleep does. */
+    m->round[m->next] = (seen){.sleep_ns = (double)(work->sleep_ns + work->install_ns),
                                .sample_ns = (double)work->compute_ns / work->samples};
     m->next = (m->next + 1) % ROUNDS_MAX;
     if (m->count < ROUNDS_MAX) m->count++;
@@ -64,17 +71,30 @@ static double mean_batch(const memory *m, const at_plan *plan, double time_limit
     return sum / m->count;
 }
 
+/* The mean batch to aim at: what was asked for, and part of what is owed. */
+static double mean_wanted(const memory *m, const at_plan *plan)
+{
+    double batch = plan->batch, most = batch / REPAY_PART;
+    double more = m->owed / STEPS_REPAY / plan->workers;
+    if (more > most) more = most;
+    if (more < -most) more = -most;
+    return batch + more < plan->cap ? batch + more : plan->cap;
+}
+
 static at_ns solve(const memory *m, const at_plan *plan)
 {
-    double low = 0, high = 1;
+    double low = 0, high = 1, wanted = mean_wanted(m, plan);
+    assert(m->count > 0);
     for (uint32_t j = 0; j < m->count; j++) { /* with this much time every round reaches its cap */
         double enough = m->round[j].sleep_ns + m->round[j].sample_ns * plan->cap;
         if (enough > high) high = enough;
     }
     for (int i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2;
-        if (mean_batch(m, plan, middle) < plan->batch) low = middle;
-        else high = middle;
+        if (mean_batch(m, plan, middle) < wanted)
+            low = middle;
+        else
+            high = middle;
     }
     return (at_ns)high > 0 ? (at_ns)high : 1;
 }

@@ -24,9 +24,16 @@ static at_ns paced_end(const at_computer *c, at_ns computing_since, uint32_t sam
     return factor > 1 ? computing_since + (at_ns)((double)spent * factor) : 0;
 }
 
+/* The clock of one round. */
+typedef struct round_clock {
+    at_ns since; /* start of computing */
+    at_ns now;   /* end of the last micro-batch */
+    at_ns spent; /* in gradients, without padding */
+} round_clock;
+
 /* One micro-batch of `samples`; false when it was interrupted. */
 static bool micro_batch(at_computer *c, const at_order *order, at_work *work, float *gradient,
-                        uint32_t samples, at_ns computing_since, at_ns *spent)
+                        uint32_t samples, round_clock *clock)
 {
     uint64_t drawn = atomic_load_explicit(c->drawn, memory_order_relaxed);
     atomic_store_explicit(c->drawn, drawn + samples, memory_order_release);
@@ -37,14 +44,18 @@ static bool micro_batch(at_computer *c, const at_order *order, at_work *work, fl
     }
     uint64_t     version;
     const float *params = c->ground.params(c->ground.self, &version);
-    at_ns        begin = at_clock_now();
     bool         first = work->samples == 0;
     if (first) work->version = version;
     work->loss_sum += c->task->gradient(c->task->self, gradient, first, params, &draw);
     work->samples += samples;
-    *spent += at_clock_now() - begin;
-    at_ns end = paced_end(c, computing_since, work->samples, *spent);
-    return end == 0 || sleep_through(&c->ground, end);
+    at_ns begin = clock->now;
+    clock->now = at_clock_now();
+    clock->spent += clock->now - begin;
+    at_ns end = paced_end(c, clock->since, work->samples, clock->spent);
+    bool  whole = end == 0 || sleep_through(&c->ground, end);
+    if (end != 0) clock->now = at_clock_now();
+    if (whole) at_cut_done(&c->cut, samples, clock->now - begin);
+    return whole;
 }
 
 at_work at_compute_round(at_computer *c, const at_order *order, at_ns deadline, float *gradient)
@@ -54,21 +65,17 @@ at_work at_compute_round(at_computer *c, const at_order *order, at_ns deadline, 
     at_ns   nap = at_pace_sleep(c->pace, c->id, order->round);
     assert(nap >= 0);
     if (nap > 0) work.abandoned = !sleep_through(&c->ground, begin + nap);
-    at_ns computing_since = nap > 0 ? at_clock_now() : begin;
-    at_ns now = computing_since, spent = 0;
-    work.sleep_ns = computing_since - begin;
+    at_ns       awake = nap > 0 ? at_clock_now() : begin;
+    round_clock clock = {.since = awake, .now = awake};
 
     at_cut_begin(&c->cut, order, deadline, c->plan->micro_batch, c->plan->cut_after);
-    work.overslept = deadline != AT_NEVER && now >= deadline;
-    for (uint32_t samples; !work.abandoned && (samples = at_cut_next(&c->cut, now)) > 0;) {
+    for (uint32_t samples; !work.abandoned && (samples = at_cut_next(&c->cut, clock.now)) > 0;)
         work.abandoned = c->ground.interrupted(c->ground.self) ||
-                         !micro_batch(c, order, &work, gradient, samples, computing_since, &spent);
-        at_ns before = now;
-        now = at_clock_now();
-        if (!work.abandoned) at_cut_done(&c->cut, samples, now - before);
-    }
-    work.compute_ns = now - computing_since;
+                         !micro_batch(c, order, &work, gradient, samples, &clock);
+    work.sleep_ns = awake - begin;
+    work.compute_ns = clock.now - awake;
     work.capped = work.samples == order->samples_max;
-    work.overshoot_ns = deadline == AT_NEVER ? 0 : now - deadline;
+    work.overslept = deadline != AT_NEVER && awake >= deadline;
+    work.overshoot_ns = deadline == AT_NEVER ? 0 : clock.now - deadline;
     return work;
 }

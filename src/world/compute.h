@@ -34,7 +34,7 @@ typedef struct at_computer {
     at_node           id;
     at_ns             sample_time; /* 0: not padded */
     at_ground         ground;
-    _Atomic uint64_t *drawn;       /* the worker's side of the ledger */
+    _Atomic uint64_t *drawn; /* the worker's side of the ledger */
     at_cut            cut;
 } at_computer;
 
