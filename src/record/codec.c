@@ -21,6 +21,7 @@ static const unsigned char say_code = '"';
 
 at_codec *at_codec_new(at_spool *spool, int fd)
 {
+    assert(spool || fd >= 0);
     at_codec *codec = calloc(1, sizeof *codec);
     if (!codec) return NULL;
     codec->hint = calloc(AT_WORKERS_MAX + 1, sizeof *codec->hint);
@@ -53,6 +54,7 @@ static at_codec_hint *code_worker(at_codec *codec, at_node *worker)
 
 static void code_work(at_codec *codec, at_work *work, at_codec_hint *hint)
 {
+    assert(hint);
     bool *flags[] = {&work->abandoned, &work->capped, &work->overslept};
     at_wire_near(&codec->wire, &work->round, &hint->round);
     at_wire_near(&codec->wire, &work->version, &hint->version);
@@ -69,6 +71,8 @@ static void code_work(at_codec *codec, at_work *work, at_codec_hint *hint)
 
 static void code_report(at_codec *codec, at_report *report, at_codec_hint *hint)
 {
+    assert(hint >= codec->hint);
+    assert(hint <= codec->hint + AT_WORKERS_MAX);
     at_wire_near32(&codec->wire, &report->incarnation, &hint->incarnation);
     at_wire_near32(&codec->wire, &report->slot, &hint->slot);
     at_wire_near(&codec->wire, &report->sequence, &hint->sequence);
@@ -77,6 +81,7 @@ static void code_report(at_codec *codec, at_report *report, at_codec_hint *hint)
 
 static void code_order(at_codec *codec, at_order *order, at_codec_hint *hint)
 {
+    assert(hint);
     bool *flags[] = {&order->again, &order->leave};
     at_wire_near(&codec->wire, &order->round, &hint->order_round);
     at_wire_near(&codec->wire, &order->version, &hint->order_version);
@@ -108,6 +113,7 @@ static void code_piece(at_codec *codec, at_piece *piece)
 /* Room for one more piece. It grows with the pieces really there, not with what the file claims. */
 static bool grow_pieces(at_codec *codec, size_t count)
 {
+    assert(count <= codec->pieces_size);
     if (count < codec->pieces_size) return true;
     size_t    size = codec->pieces_size ? 2 * codec->pieces_size : 64;
     at_piece *more = realloc(codec->pieces, size * sizeof *more);
@@ -122,6 +128,7 @@ static bool grow_pieces(at_codec *codec, size_t count)
 
 static void read_pieces(at_codec *codec, uint32_t count)
 {
+    assert(!codec->wire.spool);
     if (count > AT_CODEC_PIECES) codec->wire.bad = "a step of too many gradients";
     for (uint32_t i = 0; i < count && !at_wire_broken(&codec->wire); i++) {
         if (!grow_pieces(codec, i)) return;
@@ -265,6 +272,7 @@ static unsigned char letter_of(const at_record *record)
 
 void at_codec_write(at_codec *codec, const at_record *record)
 {
+    assert(record->kind <= AT_REC_SAY);
     assert(codec->wire.spool);
     unsigned char letter = letter_of(record);
     at_record     copy = *record; /* the coding functions take what they could also change */
@@ -278,6 +286,7 @@ void at_codec_write(at_codec *codec, const at_record *record)
 /* Sets the kinds that belong to a letter; false when there is none. */
 static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
 {
+    assert(!codec->wire.spool);
     *record = (at_record){.kind = AT_REC_SAY};
     for (size_t i = 0; i < sizeof event_code; i++) {
         if (event_code[i] != letter) continue;

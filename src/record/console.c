@@ -55,6 +55,7 @@ typedef struct console {
 
 static int window_width(FILE *file)
 {
+    assert(file);
     struct winsize size;
     int            fd = fileno(file);
     if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size)) return 0;
@@ -103,6 +104,8 @@ static void write_out(const console *self, const at_text *text)
 /* Cursor to the first line of the block. */
 static void rewind_block(console *self, at_text *out)
 {
+    assert(self->options.terminal);
+    assert(self->lines >= 0);
     if (!self->hidden) at_text_add(out, "\x1b[?25l");
     self->hidden = true;
     if (self->lines > 0) at_text_add(out, "\r\x1b[%dA", self->lines);
@@ -110,6 +113,7 @@ static void rewind_block(console *self, at_text *out)
 
 static void draw_block(console *self, at_text *out)
 {
+    assert(self->options.terminal);
     at_view view = {
         .progress = &self->progress,
         .meter = self->meter_shown,
@@ -123,6 +127,8 @@ static void draw_block(console *self, at_text *out)
 
 static void redraw(console *self)
 {
+    assert(self->began);
+    assert(!self->options.quiet);
     at_text out = at_text_in(self->frame, sizeof self->frame);
     rewind_block(self, &out);
     draw_block(self, &out);
@@ -133,6 +139,7 @@ static void redraw(console *self)
 /* A sentence that stays: above the block where there is one. */
 static void tell(console *self, const char *sentence)
 {
+    assert(sentence);
     at_text out = at_text_in(self->frame, sizeof self->frame);
     bool    has_block = self->lines > 0;
     if (has_block) rewind_block(self, &out);
@@ -146,6 +153,7 @@ static void tell(console *self, const char *sentence)
 
 static void print_status(console *self)
 {
+    assert(!self->options.terminal);
     char    buffer[SENTENCE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
     at_progress_show(&self->progress, self->now, SENTENCE_SIZE, &text);
@@ -183,6 +191,7 @@ static bool may_tell_loss(console *self)
 
 static void tell_loss(console *self)
 {
+    assert(self->loss.worker >= 1);
     char    buffer[SENTENCE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
     loss    lost = self->loss;
@@ -206,6 +215,8 @@ static void tell_loss(console *self)
  * the hub has done with it. */
 static void note_loss(console *self, const at_record *record)
 {
+    assert(record->event->kind == AT_EV_LOST);
+    assert(self->loss.worker == 0); /* the one before was told */
     const at_event        *event = record->event;
     const at_worker_tally *worker = &self->tally->worker[event->worker - 1];
     if (worker->state == at_state_finished) return;
@@ -220,6 +231,7 @@ static void note_loss(console *self, const at_record *record)
 
 static void tell_waiting(console *self, const at_action *action)
 {
+    assert(action->kind == AT_ACT_NOTICE);
     char    buffer[SENTENCE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
     at_text_add(&text, "waiting %.1f s", at_seconds(action->as.notice.waited));
@@ -230,6 +242,8 @@ static void tell_waiting(console *self, const at_action *action)
 
 static void tell_eviction(console *self, at_node worker)
 {
+    assert(worker >= 1);
+    assert(worker <= self->workers);
     char    buffer[SENTENCE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
     int64_t pid = self->tally->worker[worker - 1].pid;

@@ -51,6 +51,7 @@ static uint64_t count_updates(csv *self, at_node worker, uint64_t version)
 
 static void put_report(csv *self, const at_record *record)
 {
+    assert(record->event->kind == AT_EV_MESSAGE);
     at_spool      *spool = self->table[WORKER];
     const at_work *work = &record->event->as.report.work;
     if (!spool) return;
@@ -72,6 +73,7 @@ static void put_report(csv *self, const at_record *record)
 
 static void put_step(csv *self, const at_record *record)
 {
+    assert(record->action->kind == AT_ACT_APPLY);
     const at_action *action = record->action;
     uint64_t         step = action->as.apply.step, samples = action->as.apply.samples;
     at_spool        *master = self->table[MASTER], *collect = self->table[COLLECT];
@@ -94,6 +96,7 @@ static void put_step(csv *self, const at_record *record)
  * carries the snapshot's time and step. */
 static void put_evaluation(csv *self, const at_record *record)
 {
+    assert(record->event->kind == AT_EV_EVALUATED);
     const at_event *event = record->event;
     at_spool       *master = self->table[MASTER];
     put_seconds(master, record->at - (event->now - event->as.evaluated.at));
@@ -141,6 +144,7 @@ static at_err close_sink(void *opaque, at_fail *fail)
 
 static at_err open_tables(csv *self, const char *folder, bool rounds, at_fail *fail)
 {
+    assert(folder);
     for (int i = 0; i < TABLES; i++) {
         if (i == WORKER && !rounds) continue;
         AT_TRY(at_spool_open(folder, tables[i].name, true, &self->table[i], fail));

@@ -51,6 +51,8 @@ static void put_u32(at_spool *spool, uint32_t value)
 
 static at_err put_head(at_spool *spool, const at_run_info *info, at_fail *fail)
 {
+    assert(spool->fresh);
+    assert(spool->used == 0);
     char *text = at_run_info_text(info);
     if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "events.bin: not enough memory");
     size_t size = strlen(text);
@@ -132,6 +134,7 @@ static uint32_t get_u32(const unsigned char *bytes)
 
 static at_err read_head(at_eventlog *log, at_fail *fail)
 {
+    assert(!log->info);
     unsigned char head[HEAD_SIZE];
     at_wire      *wire = &log->codec->wire;
     if (!at_wire_raw(wire, head, sizeof head) || memcmp(head, magic, sizeof magic))
@@ -217,6 +220,7 @@ at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fai
 
 bool at_eventlog_truncated(const at_eventlog *log)
 {
+    assert(log);
     return log->truncated;
 }
 

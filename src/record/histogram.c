@@ -54,6 +54,7 @@ at_ns at_histogram_quantile(const at_histogram *histogram, double fraction)
 
 at_spread at_histogram_spread(const at_histogram *histogram)
 {
+    assert(histogram->count == 0 || histogram->max >= histogram->min);
     if (histogram->count == 0) return (at_spread){0};
     return (at_spread){
         .count = histogram->count,

@@ -6,7 +6,8 @@
 static const at_ns time_max = (at_ns)1 << 60;
 
 static const char wrong_worker[] = "a worker that is not there", wrong_time[] = "an absurd time",
-                  wrong_step[] = "a step out of order";
+                  wrong_step[] = "a step out of order",
+                  wrong_sequence[] = "a report without number";
 
 static bool is_worker(at_node worker, uint32_t workers)
 {
@@ -37,9 +38,12 @@ static const char *check_event(const at_event *event, uint32_t workers)
     if (!is_time(event->now)) return wrong_time;
     switch (event->kind) {
     case AT_EV_JOINED:
+        if (event->as.joined.incarnation < 1) return wrong_worker;
+        return is_worker(event->worker, workers) ? NULL : wrong_worker;
     case AT_EV_LOST: return is_worker(event->worker, workers) ? NULL : wrong_worker;
     case AT_EV_MESSAGE:
         if (!is_worker(event->worker, workers)) return wrong_worker;
+        if (event->as.report.sequence < 1) return wrong_sequence;
         return check_work(&event->as.report.work);
     case AT_EV_COMPUTED: return check_work(&event->as.work);
     case AT_EV_EVALUATED: return is_time(event->as.evaluated.at) ? NULL : wrong_time;

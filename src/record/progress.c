@@ -17,6 +17,7 @@ static double ratio(double part, double whole)
 /* All targets have to be met, so the farthest one counts. */
 static double targets_fraction(const at_progress *progress)
 {
+    assert(progress->info->plan->limits.targets <= AT_TARGETS_MAX);
     const at_limits *limits = &progress->info->plan->limits;
     double           least = 1;
     for (uint32_t i = 0; i < limits->targets; i++) {
@@ -39,6 +40,7 @@ static double time_fraction(const at_progress *progress)
 /* Targets are met when they are met; they show the way only when nothing else does. */
 at_goal at_progress_goal(const at_progress *progress, double *fraction)
 {
+    assert(fraction);
     const at_limits *limits = &progress->info->plan->limits;
     double           steps = ratio((double)progress->step, (double)limits->steps);
     double           samples = ratio((double)progress->samples, (double)limits->samples);
@@ -55,6 +57,7 @@ at_goal at_progress_goal(const at_progress *progress, double *fraction)
 
 static void begin(at_progress *progress, const at_record *record)
 {
+    assert(!progress->going);
     at_ns began = progress->tally->began_at;
     progress->step = record->action->as.apply.step - 1;
     progress->samples = record->action->as.apply.samples_used;
@@ -88,6 +91,7 @@ double at_progress_speed(const at_progress *progress)
 /* 12.5, 4201, 123k, 1.23M. */
 static const char *show_count(char *buffer, size_t size, double value)
 {
+    assert(value >= 0);
     if (value < 99.95)
         snprintf(buffer, size, "%.3g", value);
     else if (value < 99999.5)
@@ -111,6 +115,8 @@ static const char *show_value(char *buffer, size_t size, double value)
 /* Appends a part after two spaces, unless it would not fit; then nothing follows it either. */
 static void add_part(at_text *text, int *columns_left, const char *part)
 {
+    assert(*part);
+    assert(*columns_left >= 0);
     int width = (int)strlen(part) + (text->used > 0 ? 2 : 0);
     if (width > *columns_left) *columns_left = 0;
     if (*columns_left == 0) return;
@@ -147,11 +153,11 @@ static void show_goal(const at_progress *progress, at_goal goal, char *part, siz
 /* A metric, with the target it has to reach. */
 static void show_metric(const at_progress *progress, at_metric metric, char *part, size_t size)
 {
+    assert(!isnan(progress->tally->test[metric]));
     static const char *const names[AT_METRIC_COUNT] = {"accuracy", "test loss"};
     const at_limits         *limits = &progress->info->plan->limits;
     char                     value[16];
     at_text                  text = at_text_in(part, size);
-    if (isnan(progress->tally->test[metric])) return;
     at_text_add(&text, "%s %s", names[metric],
                 show_value(value, sizeof value, progress->tally->test[metric]));
     for (uint32_t i = 0; i < limits->targets; i++)
@@ -170,6 +176,7 @@ static bool has_target(const at_progress *progress, at_metric metric)
 static void show_left(const at_progress *progress, double fraction, at_ns elapsed, char *part,
                       size_t size)
 {
+    assert(elapsed >= 0);
     double gained = fraction - (isnan(progress->began) ? 0 : progress->began);
     *part = '\0';
     if (!(gained > 0)) return;

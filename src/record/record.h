@@ -18,15 +18,15 @@
 
 /* What a run is, told to every sink when it opens; borrowed for the life of the sinks. */
 typedef struct at_run_info {
-    const char    *folder;     /* of the run, NULL: writes no files */
+    const char    *folder; /* of the run, NULL: writes no files */
     const at_plan *plan;
-    const char    *world;      /* "local", "sim" */
-    const char    *command;    /* as typed */
+    const char    *world;   /* "local", "sim" */
+    const char    *command; /* as typed */
     const char    *model, *data;
     uint64_t       parameters;
     uint64_t       samples_epoch; /* training samples in the set */
     uint64_t       seed;
-    double         date;       /* seconds since 1970 at the start */
+    double         date; /* seconds since 1970 at the start */
 } at_run_info;
 
 typedef enum at_record_kind {

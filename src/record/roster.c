@@ -21,6 +21,7 @@ static at_place *find(at_place *place, uint32_t workers, at_node worker)
 
 static bool move(at_place *place, const char *state)
 {
+    assert(place->state);
     bool changed = place->state != state;
     place->state = state;
     return changed;
@@ -28,12 +29,14 @@ static bool move(at_place *place, const char *state)
 
 static bool lose(at_place *place)
 {
+    assert(place->state);
     bool expected = place->state == at_state_finished || place->state == at_state_evicted;
     return !expected && move(place, at_state_lost);
 }
 
 static bool finish_all(at_place *place, uint32_t workers)
 {
+    assert(workers >= 1);
     bool changed = false;
     for (uint32_t i = 0; i < workers; i++)
         if (place[i].state == at_state_working) changed = move(&place[i], at_state_finished);

@@ -62,6 +62,7 @@ static const char *row_name(const void *row)
 
 static json_t *number_json(const at_plan *plan, size_t index)
 {
+    assert(index < NUMBERS);
     const char *place = (const char *)plan + numbers[index].offset;
     uint32_t    u32;
     int64_t     wide;
@@ -142,6 +143,7 @@ static at_err bad(const char *what, at_fail *fail)
 
 static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
 {
+    assert(index < NUMBERS);
     const json_t *value = json_object_get(object, numbers[index].name);
     char         *place = (char *)plan + numbers[index].offset;
     int64_t       wide = json_integer_value(value);
@@ -162,6 +164,7 @@ static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_
 
 static at_err read_rule(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
 {
+    assert(index < FAMILIES);
     const char *name = json_string_value(json_object_get(object, families[index].name));
     const char *row = families[index].rows;
     if (!name) return bad(families[index].name, fail);
@@ -199,6 +202,7 @@ static at_err read_targets(const json_t *object, at_limits *limits, at_fail *fai
 /* What the state machines take for granted. */
 static at_err check_plan(const at_plan *plan, at_fail *fail)
 {
+    assert(plan->gather);
     if (plan->workers < 1 || plan->workers > AT_WORKERS_MAX) return bad("workers", fail);
     if (plan->batch < 1) return bad("batch", fail);
     if (plan->micro_batch < 1 || plan->micro_batch > plan->batch) return bad("micro_batch", fail);

@@ -19,11 +19,11 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail);
 
 /* How the console looks. */
 typedef struct at_console_options {
-    FILE *file;     /* stderr */
-    bool  terminal; /* redraw in place; otherwise plain lines now and then */
-    bool  colour;   /* NO_COLOR is unset and TERM is not dumb */
-    bool  quiet;    /* only sentences that matter: losses, waiting, warnings */
-    int   width;    /* columns */
+    FILE *file;           /* stderr */
+    bool  terminal;       /* redraw in place; otherwise plain lines now and then */
+    bool  colour;         /* NO_COLOR is unset and TERM is not dumb */
+    bool  quiet;          /* only sentences that matter: losses, waiting, warnings */
+    int   width;          /* columns */
     at_ns (*clock)(void); /* when to redraw and how long it still takes; NULL: by the records' own
                              time, which in a simulation may run a thousand times faster */
 } at_console_options;

@@ -26,6 +26,8 @@ static at_err cannot(const char *what, const char *path, int error, at_fail *fai
 
 static void flush(at_spool *spool)
 {
+    assert(spool->fd >= 0);
+    assert(spool->used <= AT_SPOOL_SIZE);
     const char *bytes = spool->buffer;
     size_t      left = spool->used;
     while (left > 0 && !spool->error) {
@@ -45,6 +47,7 @@ static void flush(at_spool *spool)
 /* Looks at what the file holds already: a resumed run goes on in the files of the first part. */
 static int look_back(at_spool *spool, bool lines)
 {
+    assert(spool->used == 0);
     struct stat info;
     if (fstat(spool->fd, &info)) return errno;
     spool->fresh = info.st_size == 0;
@@ -109,6 +112,7 @@ void at_spool_bytes(at_spool *spool, const void *bytes, size_t size)
 
 void at_spool_text(at_spool *spool, const char *text)
 {
+    assert(text);
     at_spool_bytes(spool, text, strlen(text));
 }
 
@@ -161,6 +165,7 @@ void at_spool_real(at_spool *spool, double value)
 
 void at_spool_tick(at_spool *spool, at_ns at)
 {
+    assert(spool->used <= AT_SPOOL_SIZE);
     if (at - spool->flushed_at < flush_every) return;
     spool->flushed_at = at;
     flush(spool);

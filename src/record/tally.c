@@ -56,6 +56,7 @@ static recall *recall_of(books *self, at_node worker)
 
 static void show_place(books *self, at_node worker)
 {
+    assert(worker >= 1);
     at_worker_tally *shown = worker_of(self, worker);
     const at_place  *place = &self->place[worker - 1];
     shown->pid = place->pid;
@@ -75,6 +76,7 @@ static void book_overshoot(at_tally *sum, const at_work *work)
 /* The hub accepts an update once, and none from a process that is gone: so do we. */
 static bool is_accepted(books *self, at_node worker, const at_report *report)
 {
+    assert(report->sequence >= 1);
     const at_place *place = &self->place[worker - 1];
     bool is_there = place->state == at_state_working || place->state == at_state_finished;
     return is_there && report->incarnation == place->incarnation &&
@@ -112,6 +114,7 @@ static void book_report(books *self, at_node worker, const at_report *report)
 /* Compute time of the report that a piece came from; 0 when it is too old to be remembered. */
 static at_ns compute_of(books *self, const at_piece *piece)
 {
+    assert(piece->worker >= 1);
     const recall *recent = recall_of(self, piece->worker);
     for (size_t i = 0; i < RING; i++)
         if (recent->ring[i].sequence == piece->sequence &&
@@ -136,6 +139,7 @@ static void book_piece(books *self, const at_piece *piece, uint64_t step, bool f
 
 static void book_loss(books *self, double loss)
 {
+    assert(self->loss_weight < 1);
     self->loss_sum = loss_memory * self->loss_sum + (1 - loss_memory) * loss;
     self->loss_weight = loss_memory * self->loss_weight + (1 - loss_memory);
     self->totals.loss_recent = self->loss_sum / self->loss_weight;
@@ -143,6 +147,8 @@ static void book_loss(books *self, double loss)
 
 static void book_step(books *self, const at_record *record)
 {
+    assert(record->action->as.apply.step >= 1);
+    assert(record->action->as.apply.pieces || record->action->as.apply.count == 0);
     at_tally *sum = &self->totals;
     at_ns     since = sum->step_count > 0 ? sum->applied_at : sum->began_at;
     uint64_t  step = record->action->as.apply.step, samples = record->action->as.apply.samples;
@@ -180,12 +186,14 @@ static void book_order(books *self, const at_record *record)
 
 static void book_finish(books *self, const at_action *action)
 {
+    assert(action->as.finish.why < AT_END_COUNT);
     self->totals.end = action->as.finish.why;
     for (at_node worker = 1; worker <= self->workers; worker++) show_place(self, worker);
 }
 
 static void book_join(books *self, const at_event *event)
 {
+    assert(event->as.joined.incarnation >= 1);
     worker_of(self, event->worker)->incarnations++;
     recall_of(self, event->worker)->sequence = 0;
     if (event->as.joined.incarnation > 1) self->totals.respawns++;
@@ -194,6 +202,7 @@ static void book_join(books *self, const at_event *event)
 
 static void book_evaluation(at_tally *sum, const at_record *record)
 {
+    assert(record->event->kind == AT_EV_EVALUATED);
     for (int i = 0; i < AT_METRIC_COUNT; i++) sum->test[i] = record->event->as.evaluated.value[i];
     sum->test_count = record->count;
     sum->test_step = record->event->as.evaluated.step;
@@ -298,6 +307,7 @@ void at_tally_free(at_tally *totals)
 
 at_spread at_tally_steps(const at_tally *tally)
 {
+    assert(tally->steps->count == tally->step_count);
     return at_histogram_spread(tally->steps);
 }
 
@@ -310,6 +320,7 @@ double at_tally_seconds(const at_tally *tally)
 
 double at_tally_useful(const at_tally *tally)
 {
+    assert(tally->info->plan->workers >= 1);
     uint32_t workers = tally->info->plan->workers;
     double   useful = 0, whole = at_tally_seconds(tally) * workers;
     for (uint32_t i = 0; i < workers; i++) useful += at_seconds(tally->worker[i].useful_ns);

@@ -37,6 +37,7 @@ static void end_shade(at_text *out, bool colour)
 
 static void add_blocks(at_text *out, bool colour, shade kind, int count)
 {
+    assert(kind < SHADES);
     if (count <= 0) return;
     begin_shade(out, colour, kind);
     for (int i = 0; i < count; i++) at_text_add(out, "%s", shades[kind].block);
@@ -58,6 +59,7 @@ static bool is_continuation(char byte)
 
 int at_view_columns(const char *text)
 {
+    assert(text);
     int columns = 0;
     for (const char *c = text; *c; c++) {
         if (*c == '\x1b') {
@@ -73,6 +75,7 @@ int at_view_columns(const char *text)
 /* Bytes at the start of text that take at most this many columns. */
 static size_t fit(const char *text, int columns)
 {
+    assert(text);
     const char *c = text;
     for (; *c; c++)
         if (!is_continuation(*c) && columns-- <= 0) break;
@@ -99,6 +102,7 @@ void at_view_wrap(at_text *out, const char *sentence, int columns, const char *e
 
 void at_view_title(const at_run_info *info, at_text *out)
 {
+    assert(info->plan->workers >= 1);
     uint32_t workers = info->plan->workers;
     if (info->plan->strategy) at_text_add(out, "%s · ", info->plan->strategy->name);
     if (info->model) at_text_add(out, "%s · ", info->model);
@@ -139,6 +143,7 @@ static void draw_progress(const at_view *view, at_text *out)
 
 static void draw_bar(const at_meter *meter, bool colour, int columns, at_text *out)
 {
+    assert(columns >= 1);
     double whole = (double)meter->compute + (double)meter->sleep + (double)meter->idle;
     if (whole <= 0) {
         at_text_add(out, "%*s", columns, "");
@@ -155,6 +160,8 @@ static void draw_bar(const at_meter *meter, bool colour, int columns, at_text *o
 
 static void draw_worker(const at_view *view, uint32_t index, int bar, at_text *out)
 {
+    assert(index < view->progress->info->plan->workers);
+    assert(bar >= 1);
     const char *state = view->progress->tally->worker[index].state;
     bool        is_gone = state == at_state_lost || state == at_state_evicted;
     if (!is_gone && state != at_state_starting) {
@@ -176,6 +183,7 @@ static int digits_of(uint32_t value)
 /* As many bars to a line as fit. Returns the number of lines. */
 static int draw_workers(const at_view *view, uint32_t count, at_text *out)
 {
+    assert(count <= AT_VIEW_WORKERS);
     int digits = digits_of(count), bar = view->columns - digits - 1;
     if (bar > BAR) bar = BAR;
     if (bar < 1) return 0;
@@ -196,6 +204,7 @@ static int draw_workers(const at_view *view, uint32_t count, at_text *out)
 /* What the workers without a bar do, in one line. */
 static void draw_rest(const at_view *view, uint32_t from, at_text *out)
 {
+    assert(from < view->progress->info->plan->workers);
     uint32_t workers = view->progress->info->plan->workers, gone = 0;
     double   compute = 0, sleep = 0, idle = 0;
     for (uint32_t i = from; i < workers; i++) {

@@ -7,6 +7,8 @@
 
 _Static_assert(sizeof(double) == 8, "reals travel as the 8 bytes of IEEE 754 binary64");
 
+enum { VARINT_SIZE = 10 }; /* 64 bits, seven a byte */
+
 uint64_t at_wire_offset(const at_wire *wire)
 {
     assert(wire->next <= wire->end);
@@ -34,6 +36,8 @@ static void refill(at_wire *wire)
 /* The next byte; 0 when there is none. */
 static unsigned char get_byte(at_wire *wire)
 {
+    assert(!wire->spool);
+    assert(wire->next <= wire->end);
     if (wire->next == wire->end && !at_wire_broken(wire)) refill(wire);
     return at_wire_broken(wire) ? 0 : wire->buffer[wire->next++];
 }
@@ -48,8 +52,13 @@ bool at_wire_raw(at_wire *wire, void *bytes, size_t size)
 
 static void put_varint(at_spool *spool, uint64_t value)
 {
-    for (; value >= 0x80; value >>= 7) at_spool_byte(spool, (char)(value | 0x80));
-    at_spool_byte(spool, (char)value);
+    assert(spool);
+    char  *room = at_spool_room(spool, VARINT_SIZE);
+    size_t size = 0;
+    for (; value >= 0x80; value >>= 7) room[size++] = (char)(value | 0x80);
+    room[size++] = (char)value;
+    assert(size <= VARINT_SIZE);
+    spool->used += size;
 }
 
 static uint64_t get_varint(at_wire *wire)
@@ -146,7 +155,9 @@ void at_wire_real(at_wire *wire, double *value)
     uint64_t bits = 0;
     memcpy(&bits, value, sizeof bits);
     if (wire->spool) {
-        for (int i = 0; i < 64; i += 8) at_spool_byte(wire->spool, (char)(bits >> i));
+        char *room = at_spool_room(wire->spool, sizeof bits);
+        for (int i = 0; i < 8; i++) room[i] = (char)(bits >> (8 * i));
+        wire->spool->used += sizeof bits;
         return;
     }
     bits = 0;
@@ -156,6 +167,7 @@ void at_wire_real(at_wire *wire, double *value)
 
 void at_wire_text(at_wire *wire, const char **text)
 {
+    assert(wire->spool || *text == NULL);
     uint32_t size = wire->spool && *text ? (uint32_t)strnlen(*text, AT_WIRE_TEXT - 1) : 0;
     at_wire_u32(wire, &size);
     if (wire->spool) {

@@ -33,6 +33,8 @@ typedef struct workersfile {
 
 static void add_worker(at_text *text, at_node id, const at_place *place)
 {
+    assert(id >= 1);
+    assert(place->state);
     at_text_add(text, "    {\"id\": %u, \"pid\": ", id);
     if (place->pid > 0)
         at_text_add(text, "%lld", (long long)place->pid);
@@ -59,6 +61,8 @@ static at_text compose(workersfile *self)
 /* Returns an errno. */
 static int replace(const workersfile *self, const char *bytes, size_t size)
 {
+    assert(bytes);
+    assert(size > 0);
     int fd = open(self->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return errno;
     int error = 0;
@@ -76,6 +80,7 @@ static int replace(const workersfile *self, const char *bytes, size_t size)
 
 static void rewrite(workersfile *self, at_ns at)
 {
+    assert(self->dirty);
     at_text text = compose(self);
     int     error = replace(self, text.bytes, text.used);
     if (!self->error) self->error = error;
@@ -115,6 +120,7 @@ static at_err close_sink(void *opaque, at_fail *fail)
 
 static bool reserve(workersfile *self, const char *folder)
 {
+    assert(self->workers >= 1);
     if (asprintf(&self->path, "%s/workers.json", folder) < 0) self->path = NULL;
     if (asprintf(&self->temporary, "%s/.workers.json.tmp", folder) < 0) self->temporary = NULL;
     self->text_size = HEAD_SIZE + (size_t)self->workers * LINE_SIZE;
