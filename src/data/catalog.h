@@ -35,6 +35,8 @@ typedef struct at_catalog_row {
     const char     *name;
     const char     *summary;
     const char     *licence;
+    const char     *form;       /* of one sample: "28x28 bytes" */
+    uint64_t        samples[2]; /* by at_split */
     uint32_t        classes;
     at_recipe       recipe;
     at_catalog_file files[AT_CATALOG_FILES_MAX]; /* the unused ones have no name */

@@ -1,0 +1,32 @@
+#include "cli/print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { DIGITS = 9 };
+
+at_err at_print_json(const json_t *document, at_fail *fail)
+{
+    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS));
+    if (!text)
+        return at_fail_set(fail, AT_ERR_FAILED, "is there a name in it that is not UTF-8?",
+                           "the result cannot be written as JSON");
+    puts(text); /* main looks at the stream once for all */
+    free(text);
+    return AT_OK;
+}
+
+at_err at_print_json_take(json_t *document, at_fail *fail)
+{
+    at_err err = at_print_json(document, fail);
+    json_decref(document);
+    return err;
+}
+
+at_err at_print_table_take(at_table *table, at_fail *fail)
+{
+    if (!table) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for a table");
+    at_err err = at_table_print(table, stdout, fail);
+    at_table_free(table);
+    return err;
+}
