@@ -6,14 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
 
-/* ---- small choices ---------------------------------------------------------------------------- */
+/* ---- small choices --------------------------------------------------------------------------- */
 
 static at_err choose(const char *option, const char *value, const char *const *names, int count,
                      int *choice, at_fail *fail)
@@ -26,6 +25,20 @@ static at_err choose(const char *option, const char *value, const char *const *n
         at_text_add(&text, " %s", names[*choice]);
     }
     return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be '%s'", option, value);
+}
+
+/* A duration in words must be one, also where the strategy does not use it. */
+static at_err check_duration(const char *option, const char *value, const char *other,
+                             at_fail *fail)
+{
+    at_ns duration;
+    if (!value || (other && strcmp(value, other) == 0)) return AT_OK;
+    if (at_text_duration(value, &duration) && duration > 0) return AT_OK;
+    char hint[80];
+    snprintf(hint, sizeof hint, "write it as 1ms or 50us%s%s", other ? ", or " : "",
+             other ? other : "");
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s %s is not a duration above 0", option,
+                       value);
 }
 
 static at_err set_target(char *entry, at_target *target, at_fail *fail)
@@ -80,7 +93,7 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
     return at_fail_set(fail, AT_ERR_USAGE, "give one with --run", "no free folder name in runs/");
 }
 
-/* ---- plan, task, run --------------------------------------------------------------------------- */
+/* ---- plan, task, run ------------------------------------------------------------------------- */
 
 static uint32_t whole_or_zero(int64_t value)
 {
@@ -89,15 +102,17 @@ static uint32_t whole_or_zero(int64_t value)
 
 static uint32_t workers_of(const at_settings *s)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (s->workers > 0) return (uint32_t)s->workers;
-    return s->workers == 0 || cores < 1 ? 1 : (uint32_t)cores;
+    return s->workers == 0 ? 1 : at_run_cores();
 }
 
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
     static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local"};
-    int                      deal, world;
+    int deal, world;
+    AT_TRY(check_duration("time-limit", s->time_limit, "auto", fail));
+    AT_TRY(check_duration("period", s->period, NULL, fail));
+    AT_TRY(check_duration("sample-time", s->sample_time, "measure", fail));
     AT_TRY(choose("deal", s->deal, deals, 2, &deal, fail));
     AT_TRY(choose("world", s->world, worlds, 1, &world, fail));
     at_plan_options o = {.strategy = s->strategy,
@@ -149,9 +164,9 @@ static at_err resolve_sample_time(const at_settings *s, const at_launch *launch,
     if (!s->sample_time) return AT_OK;
     if (strcmp(s->sample_time, "measure") == 0)
         return at_run_measure(&launch->task, launch->run.plan.micro_batch, sample_time, fail);
-    if (at_text_duration(s->sample_time, sample_time) && *sample_time > 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "write it as 1ms, 50us, or measure",
-                       "--sample-time %s is not a duration above 0", s->sample_time);
+    bool valid = at_text_duration(s->sample_time, sample_time);
+    assert(valid && *sample_time > 0); /* resolve_plan saw to it */
+    return AT_OK;
 }
 
 static double epochs_of(const at_settings *s)

@@ -40,15 +40,25 @@ static at_err unknown_verb(const char *name, at_fail *fail)
     return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown verb '%s'", name);
 }
 
-/* The command as typed, for result.json; arguments with blanks or quotes are quoted. */
+/* One word as a shell would have to read it. */
+static void add_quoted(at_text *text, const char *word)
+{
+    bool plain = *word && !strpbrk(word, " \t\n\"'\\$;&|<>*?()[]{}!#~`");
+    if (plain) {
+        at_text_add(text, " %s", word);
+        return;
+    }
+    at_text_add(text, " '");
+    for (; *word; word++) at_text_add(text, *word == '\'' ? "'\\%c'" : "%c", *word);
+    at_text_add(text, "'");
+}
+
+/* The command as typed, for result.json. */
 static void join_command(char *buffer, size_t size, int argc, char **argv)
 {
     at_text text = at_text_in(buffer, size);
     at_text_add(&text, "anytime");
-    for (int i = 1; i < argc; i++) {
-        bool plain = *argv[i] && !strpbrk(argv[i], " \t\n\"'\\$;&|<>*?()`");
-        at_text_add(&text, plain ? " %s" : " '%s'", argv[i]);
-    }
+    for (int i = 1; i < argc; i++) add_quoted(&text, argv[i]);
 }
 
 static at_err run_verb(const at_verb *verb, int argc, char **argv, at_fail *fail)
@@ -58,8 +68,10 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, at_fail *fail
     join_command(command, sizeof command, argc, argv);
     at_err err = at_options_init(&parsed, fail);
     if (!err) err = at_options_parse(&parsed, verb->options, argc - 2, argv + 2, fail);
-    if (!err && parsed.settings.help) print_verb(stdout, verb);
-    else if (!err) err = verb->run(&parsed, command, fail);
+    if (!err && parsed.settings.help)
+        print_verb(stdout, verb);
+    else if (!err)
+        err = verb->run(&parsed, command, fail);
     at_options_deinit(&parsed);
     return err;
 }
@@ -73,8 +85,10 @@ static at_err dispatch(int argc, char **argv, at_fail *fail)
     }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         const at_verb *about = argc > 2 ? at_verb_find(argv[2]) : NULL;
-        if (about) print_verb(stdout, about);
-        else print_overview(stdout);
+        if (about)
+            print_verb(stdout, about);
+        else
+            print_overview(stdout);
         return AT_OK;
     }
     if (strcmp(name, "--version") == 0) {
@@ -90,7 +104,8 @@ int main(int argc, char **argv)
     at_fail fail = {0};
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, told below */
     at_err err = dispatch(argc, argv, &fail);
-    if (fflush(stdout) != 0 && !err)
+    bool   unwritten = fflush(stdout) != 0 || ferror(stdout);
+    if (unwritten && !err)
         err = at_fail_set(&fail, AT_ERR_IO, NULL, "cannot write to standard output");
     if (fail.err) {
         fprintf(stderr, "anytime: %s\n", fail.text);

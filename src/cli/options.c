@@ -2,23 +2,33 @@
 
 /* The table. Order is the order in --help; `group` starts a new heading. */
 #define AT(field) offsetof(at_settings, field)
-#define TEXT(name, field, fallback, verbs, group, value, help) \
-    {name, AT_OPTION_TEXT, AT(field), fallback, 0, 0, verbs, group, value, help}
-#define WHOLE(name, field, fallback, min, max, verbs, group, value, help) \
-    {name, AT_OPTION_WHOLE, AT(field), fallback, min, max, verbs, group, value, help}
-#define REAL(name, field, fallback, min, max, verbs, group, value, help) \
-    {name, AT_OPTION_REAL, AT(field), fallback, min, max, verbs, group, value, help}
-#define TIME(name, field, fallback, verbs, group, value, help) \
-    {name, AT_OPTION_DURATION, AT(field), fallback, 0, 0, verbs, group, value, help}
-#define FLAG(name, field, fallback, verbs, group, help) \
-    {name, AT_OPTION_YES_NO, AT(field), fallback, 0, 0, verbs, group, NULL, help}
+#define TEXT(name, field, fallback, verbs, group, value, help)                     \
+    {                                                                              \
+        name, AT_OPTION_TEXT, AT(field), fallback, 0, 0, verbs, group, value, help \
+    }
+#define WHOLE(name, field, fallback, min, max, verbs, group, value, help)               \
+    {                                                                                   \
+        name, AT_OPTION_WHOLE, AT(field), fallback, min, max, verbs, group, value, help \
+    }
+#define REAL(name, field, fallback, min, max, verbs, group, value, help)               \
+    {                                                                                  \
+        name, AT_OPTION_REAL, AT(field), fallback, min, max, verbs, group, value, help \
+    }
+#define TIME(name, field, fallback, verbs, group, value, help)                         \
+    {                                                                                  \
+        name, AT_OPTION_DURATION, AT(field), fallback, 0, 0, verbs, group, value, help \
+    }
+#define FLAG(name, field, fallback, verbs, group, help)                             \
+    {                                                                               \
+        name, AT_OPTION_YES_NO, AT(field), fallback, 0, 0, verbs, group, NULL, help \
+    }
 
 enum { RUNS = AT_FOR_RUNS };
 
 const at_option at_options[] = {
     TEXT("model", model, "softmax", RUNS, "What is learnt", "NAME",
          "softmax, or mlp:H1,H2,.. (see `anytime models list`)"),
-    TEXT("data", data, "fashion-mnist", RUNS, NULL, "NAME|PATH",
+    TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS, NULL, "NAME|PATH",
          "a known set, a folder of IDX files, IMAGES,LABELS, or synthetic:N,FEATURES,CLASSES"),
     TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
@@ -30,8 +40,7 @@ const at_option at_options[] = {
     TEXT("work", work, NULL, RUNS, NULL, "RULE", "override one rule: fixed[:N] timed[:T]"),
     TEXT("gather", gather, NULL, RUNS, NULL, "RULE",
          "override one rule: all first[:K] any[:K] every[:T]"),
-    TEXT("release", release, NULL, RUNS, NULL, "RULE",
-         "override one rule: barrier free bound[:S]"),
+    TEXT("release", release, NULL, RUNS, NULL, "RULE", "override one rule: barrier free bound[:S]"),
     TEXT("newer", newer, NULL, RUNS, NULL, "RULE", "override one rule: finish abandon refresh"),
     TEXT("stale", stale, NULL, RUNS, NULL, "RULE", "override one rule: use drop scale"),
     TEXT("size", size, NULL, RUNS, NULL, "RULE", "override one rule: static auto"),
@@ -97,7 +106,8 @@ const at_option at_options[] = {
     TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
          "everything; no line per round and no event log; result.json only"),
     TEXT("world", world, "local", RUNS, NULL, "local", "processes on this machine"),
-    TEXT("config", config, NULL, AT_FOR_ALL, NULL, "FILE", "read options from `name = value` lines"),
+    TEXT("config", config, NULL, AT_FOR_ALL, NULL, "FILE",
+         "read options from `name = value` lines"),
     FLAG("json", json, "no", AT_FOR_ALL, NULL, "print one JSON document to stdout, nothing else"),
     FLAG("quiet", quiet, "no", AT_FOR_ALL, NULL, "only say what matters on stderr"),
     FLAG("help", help, "no", AT_FOR_ALL, NULL, "this text"),

@@ -69,8 +69,8 @@ typedef struct at_option {
     const char    *fallback; /* NULL: not given */
     double         min, max; /* of numbers */
     unsigned       verbs;
-    const char    *group;    /* heading in --help; NULL: same as the row above */
-    const char    *value;    /* what stands for the value in --help; NULL: yes or no */
+    const char    *group; /* heading in --help; NULL: same as the row above */
+    const char    *value; /* what stands for the value in --help; NULL: yes or no */
     const char    *help;
 } at_option;
 
@@ -82,7 +82,7 @@ typedef struct at_parsed {
     bool        given[AT_OPTIONS_MAX]; /* by row: the user said it */
     const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
     uint32_t    words;
-    at_arena    texts;                 /* owns copied texts */
+    at_arena    texts; /* owns copied texts */
 } at_parsed;
 
 extern const at_option at_options[]; /* ends with a row of zeros */

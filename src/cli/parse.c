@@ -10,7 +10,7 @@
 
 enum { TEXTS_SIZE = 1 << 18, CONFIG_SIZE_MAX = 1 << 16 };
 
-/* ---- rows and fields ------------------------------------------------------------------------ */
+/* ---- rows and fields ------------------------------------------------------------------------- */
 
 static void *field(at_settings *settings, const at_option *row)
 {
@@ -53,7 +53,7 @@ static at_err unknown_option(const char *name, unsigned verb, at_fail *fail)
     return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown option --%s", name);
 }
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static at_err out_of_range(const at_option *row, const char *value, at_fail *fail)
 {
@@ -63,8 +63,8 @@ static at_err out_of_range(const at_option *row, const char *value, at_fail *fai
 
 static at_err set_yes_no(bool *place, const at_option *row, const char *value, at_fail *fail)
 {
-    static const char *const yes[] = {"yes", "on", "true", "1"}, *const no[] = {"no", "off", "false",
-                                                                                "0"};
+    static const char *const yes[] = {"yes", "on", "true", "1"}, *const no[] = {"no", "off",
+                                                                                "false", "0"};
     for (int i = 0; i < 4; i++) {
         if (strcmp(value, yes[i]) == 0) return *place = true, AT_OK;
         if (strcmp(value, no[i]) == 0) return *place = false, AT_OK;
@@ -154,7 +154,9 @@ at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail)
     to->texts = texts;
     for (const at_option *row = at_options; row->name; row++) {
         const char **place = field(&to->settings, row);
-        if (row->type == AT_OPTION_TEXT && *place) *place = keep_text(to, *place);
+        if (row->type != AT_OPTION_TEXT || !*place) continue;
+        *place = keep_text(to, *place);
+        assert(*place); /* what fitted there fits here */
     }
     return AT_OK;
 }
@@ -192,8 +194,8 @@ static char *trim(char *text)
 
 static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, at_fail *fail)
 {
-    char *comment = strchr(line, '#');
-    if (comment) *comment = '\0';
+    for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
+        if (hash == line || strchr(" \t", hash[-1])) *hash = '\0'; /* but runs/a#1 is a name */
     line = trim(line);
     if (!*line) return AT_OK;
     char *equals = strchr(line, '=');
@@ -264,7 +266,8 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, char **argv,
     AT_TRY(set_flag(parsed, verb, name, value, &taken, fail));
     if (taken) return AT_OK;
     if (!find_row(name, verb)) return unknown_option(name, verb, fail);
-    if (!value && *i + 1 < argc) value = argv[++*i];
+    bool more = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0;
+    if (!value && more) value = argv[++*i];
     if (!value) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s needs a value", name);
     return at_options_set(parsed, verb, name, value, fail);
 }
@@ -272,18 +275,21 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, char **argv,
 at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, char **argv, at_fail *fail)
 {
     for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "-h") == 0) AT_TRY(at_options_set(parsed, verb, "help", "yes", fail));
+        if (strcmp(argv[i], "-h") == 0)
+            AT_TRY(at_options_set(parsed, verb, "help", "yes", fail));
         else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
             AT_TRY(parse_one(parsed, verb, argc, argv, &i, fail));
         else if (argv[i][0] == '-' && argv[i][1])
-            return at_fail_set(fail, AT_ERR_USAGE, "options start with two dashes; --help lists all",
+            return at_fail_set(fail, AT_ERR_USAGE,
+                               "options start with two dashes; --help lists all",
                                "unknown option %s", argv[i]);
-        else AT_TRY(add_word(parsed, argv[i], fail));
+        else
+            AT_TRY(add_word(parsed, argv[i], fail));
     }
     return AT_OK;
 }
 
-/* ---- showing ---------------------------------------------------------------------------------- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static json_t *value_json(const at_settings *settings, const at_option *row)
 {
@@ -357,7 +363,8 @@ void at_options_help(FILE *file, unsigned verb)
         at_text_add(&text, "--%s%s%s", row->name, row->value ? " " : "",
                     row->value ? row->value : "");
         at_text_add(&about, "%s", row->help);
-        if (row->fallback && row->value) at_text_add(&about, " [%s]", row->fallback);
+        if (row->fallback && row->value)
+            at_text_add(&about, " [%s]", row->fallback);
         else if (row->fallback && strcmp(row->fallback, "yes") == 0)
             at_text_add(&about, " [yes; --no-%s]", row->name);
         fprintf(file, "  %-*s", COLUMN - 3, name);

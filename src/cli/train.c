@@ -1,7 +1,7 @@
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/launch.h"
+#include "cli/print.h"
 #include "cli/verbs.h"
 
 static double real_at(const json_t *object, const char *key)
@@ -29,15 +29,6 @@ static void print_summary(const json_t *result, const char *folder)
     printf("written to %s\n", folder);
 }
 
-static at_err print_json(const json_t *result, at_fail *fail)
-{
-    char *text = json_dumps(result, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
-    puts(text);
-    free(text);
-    return AT_OK;
-}
-
 at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
@@ -50,10 +41,10 @@ at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
     AT_TRY(at_launch_folder(s->run, s->strategy, folder, sizeof folder, fail));
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     launch.run.folder = folder;
-    at_err err = at_run(&launch.run, &result, fail);
-    at_fail printing;
+    at_err  err = at_run(&launch.run, &result, fail);
+    at_fail ignored;
     if (result && s->json) {
-        at_err printed = print_json(result, &printing);
+        at_err printed = at_print_json(result, err ? &ignored : fail);
         if (!err) err = printed;
     } else if (result) {
         print_summary(result, folder);

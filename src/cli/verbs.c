@@ -6,26 +6,29 @@ const at_verb at_verbs[] = {
     {"train", "[options]", "one training run",
      "Trains a model with several workers on this machine and writes what happened into a folder.\n"
      "\n"
-     "  anytime train                                   softmax on Fashion-MNIST, one worker a core\n"
+     "  anytime train                                   softmax on Fashion-MNIST, one worker a "
+     "core\n"
      "  anytime train --strategy amb --straggler cedar  anytime minibatches, slow workers induced\n"
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
      AT_FOR_TRAIN, at_verb_train},
     {"compare", "S1 S2 ... [options]", "the same run under several strategies",
-     "Runs each strategy with the same seeds and the same slowness and shows means, 95 % intervals\n"
+     "Runs each strategy with the same seeds and the same slowness and shows means, 95 % "
+     "intervals\n"
      "and speed-ups against the first. An entry may carry its own options.\n"
      "\n"
      "  anytime compare fmb amb --workers 10 --sample-time 1ms --straggler niagara \\\n"
      "                          --straggler-scale 20% --target accuracy=0.8\n"
      "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n",
      AT_FOR_COMPARE, at_verb_compare},
-    {"data", "list | get NAME | info PATH", "data sets",
+    {"data", "list | get NAME | info NAME|PATH", "data sets",
      "  anytime data list          known sets, licences, whether they are here\n"
      "  anytime data get mnist     fetches and verifies a set into the cache\n"
      "  anytime data info PATH     what a set or file holds\n",
      AT_FOR_DATA, at_verb_data},
     {"models", "list | show NAME", "nets: layers, shapes, parameters, multiply-adds",
-     "  anytime models list\n"
-     "  anytime models show mlp:300,100\n",
+     "  anytime models list                          known nets\n"
+     "  anytime models show mlp:300,100              what one is made of\n"
+     "  anytime models show softmax --data PATH      the same for other data\n",
      AT_FOR_MODELS, at_verb_models},
     {"doctor", "", "what this machine has, and what that means",
      "Looks at processor, memory, libraries and data sets; fit to paste into a bug report.\n",

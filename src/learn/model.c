@@ -112,9 +112,12 @@ at_err at_model_new(const char *name, at_shape shape, at_engine engine, uint32_t
                     at_model **model, at_fail *fail)
 {
     assert(shape.features > 0);
-    assert(shape.classes > 1);
     assert(rows_max > 0);
     *model = NULL;
+    if (shape.classes < 2)
+        return at_fail_set(fail, AT_ERR_USAGE, "use data with at least two classes",
+                           "there is nothing to learn from %u class%s", shape.classes,
+                           shape.classes == 1 ? "" : "es");
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     m->rows_max = rows_max;

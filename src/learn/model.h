@@ -39,7 +39,8 @@ typedef struct at_score {
 } at_score;
 
 /* Names: "softmax" (one dense layer, zero start) and "mlp:H1,H2,.." (dense layers with ReLU
- * between them, Glorot-uniform start, zero bias). AT_ERR_USAGE with the nearest name otherwise. */
+ * between them, Glorot-uniform start, zero bias). AT_ERR_USAGE with the nearest name otherwise, and
+ * when there are fewer than two classes. */
 at_err at_model_new(const char *name, at_shape shape, at_engine engine, uint32_t rows_max,
                     at_model **model, at_fail *fail);
 void   at_model_free(at_model *model); /* accepts NULL */
