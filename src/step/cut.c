@@ -39,7 +39,7 @@ void at_cut_done(at_cut *cut, uint32_t samples, at_ns took)
     assert(samples <= cut->samples_max - cut->done);
     double sample_ns = (double)took / samples;
     /* An average over about eight micro-batches follows a changing speed and ignores one hiccup. */
-    cut->sample_ns = cut->sample_ns > 0 ? cut->sample_ns + (sample_ns - cut->sample_ns) / 8
-                                        : sample_ns;
+    cut->sample_ns =
+        cut->sample_ns > 0 ? cut->sample_ns + (sample_ns - cut->sample_ns) / 8 : sample_ns;
     cut->done += samples;
 }

@@ -13,10 +13,10 @@
 /* One round, seen as a sequence of micro-batches. */
 typedef struct at_cut {
     uint32_t samples_max, micro_batch;
-    uint32_t done;          /* samples so far */
-    bool     after;         /* the published rule */
-    at_ns    deadline;      /* AT_NEVER: none */
-    double   sample_ns;     /* prediction, learnt over the rounds; 0 = nothing known yet */
+    uint32_t done;      /* samples so far */
+    bool     after;     /* the published rule */
+    at_ns    deadline;  /* AT_NEVER: none */
+    double   sample_ns; /* prediction, learnt over the rounds; 0 = nothing known yet */
 } at_cut;
 
 /* Begins a round; what was learnt about speed is kept. */

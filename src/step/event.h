@@ -39,11 +39,11 @@ typedef struct at_order {
 /* How one computation ended. Times are durations measured by the worker. */
 typedef struct at_work {
     uint64_t round;
-    uint64_t version;      /* of the parameters the first micro-batch used */
-    uint32_t samples;      /* drawn, and summed into the gradient */
-    bool     abandoned;    /* the gradient is void, the samples were drawn all the same */
-    bool     capped;       /* ended because samples_max was reached */
-    bool     overslept;    /* the induced sleep left no time: the one micro-batch was a courtesy */
+    uint64_t version;   /* of the parameters the first micro-batch used */
+    uint32_t samples;   /* drawn, and summed into the gradient */
+    bool     abandoned; /* the gradient is void, the samples were drawn all the same */
+    bool     capped;    /* ended because samples_max was reached */
+    bool     overslept; /* the induced sleep left no time: the one micro-batch was a courtesy */
     double   loss_sum;
     at_ns    compute_ns;   /* without the induced sleep */
     at_ns    sleep_ns;     /* induced */
@@ -100,18 +100,22 @@ typedef struct at_event {
     at_node       worker; /* JOINED, LOST, MESSAGE at the hub */
     at_ns         now;
     union {
-        struct { uint32_t incarnation; } joined;
+        struct {
+            uint32_t incarnation;
+        } joined;
         struct {
             uint64_t drawn;   /* samples this worker counted in its own slot, all incarnations */
             bool     returns; /* a replacement will join */
         } lost;
-        at_report report;                                  /* MESSAGE at the hub */
-        at_order  order;                                   /* MESSAGE at a worker */
-        struct { uint64_t version; } newer;
-        at_work work;                                      /* COMPUTED */
+        at_report report; /* MESSAGE at the hub */
+        at_order  order;  /* MESSAGE at a worker */
+        struct {
+            uint64_t version;
+        } newer;
+        at_work work; /* COMPUTED */
         struct {
             uint64_t step;
-            at_ns    at;    /* when the snapshot was taken */
+            at_ns    at; /* when the snapshot was taken */
             double   value[AT_METRIC_COUNT];
         } evaluated;
         at_timer timer;
@@ -140,19 +144,19 @@ typedef enum at_drop {
 #define X(id, text) AT_DROP_##id,
     AT_DROP_MAP(X)
 #undef X
-    AT_DROP_COUNT
+        AT_DROP_COUNT
 } at_drop;
 extern const char *const at_drop_name[AT_DROP_COUNT];
 
-#define AT_END_MAP(X)                                                                      \
-    X(RUNNING, "running") X(STEPS, "steps") X(SAMPLES, "samples") X(EPOCHS, "epochs")      \
-    X(SECONDS, "seconds") X(TARGET, "target") X(SIGNAL, "signal") X(WORKERS, "no workers") \
-    X(DIVERGED, "diverged")
+#define AT_END_MAP(X)                                                                 \
+    X(RUNNING, "running")                                                             \
+    X(STEPS, "steps") X(SAMPLES, "samples") X(EPOCHS, "epochs") X(SECONDS, "seconds") \
+        X(TARGET, "target") X(SIGNAL, "signal") X(WORKERS, "no workers") X(DIVERGED, "diverged")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)
 #undef X
-    AT_END_COUNT
+        AT_END_COUNT
 } at_end;
 extern const char *const at_end_name[AT_END_COUNT];
 
@@ -166,22 +170,35 @@ typedef struct at_action {
             at_order order;
             at_ns    deadline; /* AT_NEVER: none */
         } compute;
-        struct { at_timer timer; at_ns at; } timer;
+        struct {
+            at_timer timer;
+            at_ns    at;
+        } timer;
         at_piece add;
         struct {
-            uint64_t        step;        /* 1 for the first update; also the new version */
-            uint64_t        samples;     /* the divisor */
+            uint64_t        step;         /* 1 for the first update; also the new version */
+            uint64_t        samples;      /* the divisor */
             uint64_t        samples_used; /* before this step: what schedules count */
-            const at_piece *pieces;      /* valid until the next hub step */
+            const at_piece *pieces;       /* valid until the next hub step */
             uint32_t        count;
-            bool            folded;      /* the pieces were ADDed before; nothing is left to sum */
+            bool            folded; /* the pieces were ADDed before; nothing is left to sum */
             double          loss_sum;
-            at_ns           wait_ns;     /* from the first order or close to this close */
+            at_ns           wait_ns; /* from the first order or close to this close */
         } apply;
-        struct { uint64_t sequence, samples, version; at_drop why; } drop;
-        struct { uint64_t step; } evaluate;
-        struct { at_ns waited; uint64_t step; } notice;
-        struct { at_end why; } finish;
+        struct {
+            uint64_t sequence, samples, version;
+            at_drop  why;
+        } drop;
+        struct {
+            uint64_t step;
+        } evaluate;
+        struct {
+            at_ns    waited;
+            uint64_t step;
+        } notice;
+        struct {
+            at_end why;
+        } finish;
     } as;
 } at_action;
 

@@ -67,8 +67,8 @@ static bool is_there(const at_member *member)
 
 static void trace(at_hub *hub, uint64_t kind, const at_piece *piece, uint64_t samples)
 {
-    const uint64_t words[] = {kind, hub->version, piece->worker, piece->sequence, samples,
-                              piece->version};
+    const uint64_t words[] = {kind,    hub->version,  piece->worker, piece->sequence,
+                              samples, piece->version};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         hub->trace = at_rng_mix(hub->trace + 0x9e3779b97f4a7c15u + words[i]);
 }
@@ -176,8 +176,8 @@ static void tell_amounts(const at_hub *hub, at_out *out)
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
         at_member      *member = &hub->member[i];
         const at_share *share = &hub->share[i];
-        bool same = member->told.samples == share->samples &&
-                    member->told.time_limit == share->time_limit;
+        bool            same =
+            member->told.samples == share->samples && member->told.time_limit == share->time_limit;
         if (member->state == AT_MEMBER_WORKING && !same) push_order(hub, member, out);
     }
 }
@@ -202,8 +202,8 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
     hub->end = why;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
         at_member *member = &hub->member[i];
-        at_piece   held = {.worker = member->id, .sequence = member->sequence,
-                           .version = hub->version};
+        at_piece   held = {
+              .worker = member->id, .sequence = member->sequence, .version = hub->version};
         if (hub->plan->release->holds) held = member->piece;
         drop(hub, member, &held, samples_held(hub, member), AT_DROP_STOPPED, out);
         member->pieces_held = 0;
@@ -344,8 +344,10 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
         assert(work->samples >= 1);
         assert(work->version <= hub->version);
         piece.weight = hub->plan->stale->weight(hub->version - work->version);
-        if (piece.weight < 0) drop(hub, member, &piece, work->samples, AT_DROP_STALE, out);
-        else hold(hub, member, &piece, work->loss_sum, out);
+        if (piece.weight < 0)
+            drop(hub, member, &piece, work->samples, AT_DROP_STALE, out);
+        else
+            hold(hub, member, &piece, work->loss_sum, out);
     }
 }
 
@@ -471,11 +473,11 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
     for (uint32_t i = 0; i < limits->targets; i++) {
         const at_target *target = &limits->target[i];
         double           value = event->as.evaluated.value[target->metric];
-        bool higher = target->metric == AT_METRIC_ACCURACY;
-        bool reached = higher ? value >= target->value : value <= target->value;
+        bool             higher = target->metric == AT_METRIC_ACCURACY;
+        bool             reached = higher ? value >= target->value : value <= target->value;
         if (reached && !hub->target[i].hit)
-            hub->target[i] = (at_target_hit){true, event->as.evaluated.step,
-                                             event->as.evaluated.at};
+            hub->target[i] =
+                (at_target_hit){true, event->as.evaluated.step, event->as.evaluated.at};
         all = all && hub->target[i].hit;
     }
     if (all) wind_down(hub, AT_END_TARGET, event->now, out);

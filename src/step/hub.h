@@ -29,7 +29,7 @@ typedef enum at_member_state {
 
 typedef struct at_member {
     at_member_state state;
-    bool            expected;     /* AWAY, but a replacement will join */
+    bool            expected; /* AWAY, but a replacement will join */
     at_node         id;
     uint32_t        incarnation;
     uint64_t        sequence;     /* of the last accepted report of this incarnation */
@@ -40,10 +40,8 @@ typedef struct at_member {
     at_piece        piece;        /* the held one, under a release rule that holds */
     at_ns           since;        /* of the last order, or of the last report when self-starting */
     at_share        told;         /* the amounts of its last order */
-    uint64_t        used, dropped;/* the hub's side of the ledger, in samples */
+    uint64_t        used, dropped; /* the hub's side of the ledger, in samples */
 } at_member;
-
-
 
 typedef struct at_target_hit {
     bool     hit;
@@ -53,29 +51,29 @@ typedef struct at_target_hit {
 
 typedef struct at_hub {
     const at_plan *plan;
-    at_member     *member;  /* plan->workers of them; member[i] has id i+1 */
+    at_member     *member; /* plan->workers of them; member[i] has id i+1 */
     at_share      *share;
-    at_piece      *piece;   /* gradients of the open step, or of the one being applied */
-    uint32_t       pieces;  /* in the open step */
+    at_piece      *piece;  /* gradients of the open step, or of the one being applied */
+    uint32_t       pieces; /* in the open step */
     uint32_t       pieces_max;
     void          *size_state;
 
     uint64_t version; /* = closed steps */
     uint64_t samples_used, samples_dropped, samples_open;
     double   loss_open;
-    uint64_t trace;   /* hash over APPLY and DROP so far */
-    uint64_t dealt;   /* position in the common walk of --deal global */
+    uint64_t trace;     /* hash over APPLY and DROP so far */
+    uint64_t dealt;     /* position in the common walk of --deal global */
     bool     assembled; /* everybody who will come has come; nobody starts before */
     bool     applying, evaluating, finished;
-    at_end   end;     /* AT_END_RUNNING until the run winds down */
+    at_end   end; /* AT_END_RUNNING until the run winds down */
 
-    at_ns    began_at;      /* first order; AT_NEVER before */
-    at_ns    applied_at;    /* last APPLY */
-    at_ns    opened_at;     /* the open step's start */
-    at_ns    notice_wait;   /* next notice when the step is open for so long */
-    at_ns    lease_at;      /* earliest end of a lease, as last asked of the world */
-    at_ns    round_ns_peak; /* longest round lately, slowly forgotten; 0 before the first */
-    uint64_t eval_samples_next;
+    at_ns         began_at;      /* first order; AT_NEVER before */
+    at_ns         applied_at;    /* last APPLY */
+    at_ns         opened_at;     /* the open step's start */
+    at_ns         notice_wait;   /* next notice when the step is open for so long */
+    at_ns         lease_at;      /* earliest end of a lease, as last asked of the world */
+    at_ns         round_ns_peak; /* longest round lately, slowly forgotten; 0 before the first */
+    uint64_t      eval_samples_next;
     at_target_hit target[AT_TARGETS_MAX];
 } at_hub;
 

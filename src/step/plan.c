@@ -166,8 +166,7 @@ static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fa
     return AT_OK;
 }
 
-static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *plan,
-                           at_fail *fail)
+static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *plan, at_fail *fail)
 {
     const void *row;
     const char *number;
@@ -181,7 +180,7 @@ static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *
             return at_fail_set(fail, AT_ERR_USAGE, NULL, "--batch must be at least 1");
         return AT_OK;
     }
-    bool automatic = !given(o->time_limit) || strcmp(o->time_limit, "auto") == 0;
+    bool  automatic = !given(o->time_limit) || strcmp(o->time_limit, "auto") == 0;
     at_ns limit = -1;
     AT_TRY(duration("timed", number, "time-limit", automatic ? NULL : o->time_limit, &limit, fail));
     if (limit > 0) plan->time_limit = limit;
@@ -259,12 +258,13 @@ static at_err check_sense(const at_plan *plan, at_fail *fail)
     if (all && !plan->release->holds)
         return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier, or --gather any:K",
                            "--gather all cannot be with --release %s: a worker that does not wait "
-                           "for the step is never one of all", plan->release->name);
+                           "for the step is never one of all",
+                           plan->release->name);
     if (plan->release->holds && plan->gather->counts_k && plan->k > plan->workers)
         return at_fail_set(fail, AT_ERR_USAGE, "use --release free, or a smaller K",
                            "--gather %s:%u cannot be with --release %s and %u workers: each worker "
-                           "reports once a step", plan->gather->name, plan->k,
-                           plan->release->name, plan->workers);
+                           "reports once a step",
+                           plan->gather->name, plan->k, plan->release->name, plan->workers);
     if (plan->deal_global && (plan->work->timed || !plan->release->holds))
         return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --strategy fmb",
                            "--deal global needs fixed work and a barrier: otherwise nobody knows "
@@ -297,7 +297,8 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
     AT_TRY(resolve_size(given(o->size) ? o->size : s->size, given(o->size), plan, fail));
     AT_TRY(resolve_sizes(o, plan, fail));
     if (given(o->cut) && strcmp(o->cut, "nearest") != 0 && strcmp(o->cut, "after") != 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "known: nearest after", "unknown --cut '%s'", o->cut);
+        return at_fail_set(fail, AT_ERR_USAGE, "known: nearest after", "unknown --cut '%s'",
+                           o->cut);
     plan->cut_after = given(o->cut) && strcmp(o->cut, "after") == 0;
     return check_sense(plan, fail);
 }
@@ -310,7 +311,8 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
     switch (family) {
     case AT_WORK:
         at_text_add(&text, "%s", plan->work->name);
-        if (!plan->work->timed) at_text_add(&text, ":%u", plan->batch);
+        if (!plan->work->timed)
+            at_text_add(&text, ":%u", plan->batch);
         else if (plan->time_limit != AT_NEVER)
             at_text_add(&text, ":%.9g", at_seconds(plan->time_limit));
         break;

@@ -29,17 +29,17 @@ typedef struct at_limits {
 } at_limits;
 
 typedef struct at_plan {
-    const struct at_strategy  *strategy;
-    const at_work_rule    *work;
-    const at_gather_rule  *gather;
-    const at_release_rule *release;
-    const at_newer_rule   *newer;
-    const at_stale_rule   *stale;
-    const at_size_rule    *size;
+    const struct at_strategy *strategy;
+    const at_work_rule       *work;
+    const at_gather_rule     *gather;
+    const at_release_rule    *release;
+    const at_newer_rule      *newer;
+    const at_stale_rule      *stale;
+    const at_size_rule       *size;
     /* The numbers that rules carry; void where the rule has none. */
-    uint32_t k;          /* gather first:K, any:K */
-    at_ns    period;     /* gather every:Tp */
-    uint32_t staleness;  /* release bound:S */
+    uint32_t k;         /* gather first:K, any:K */
+    at_ns    period;    /* gather every:Tp */
+    uint32_t staleness; /* release bound:S */
 
     uint32_t workers;     /* >= 1 */
     uint32_t batch;       /* per worker and round, see `--batch` */
@@ -50,7 +50,8 @@ typedef struct at_plan {
     bool     deal_global; /* positions come from the step's common batch */
     at_ns    lease;       /* 0: learnt from past rounds */
     uint64_t eval_steps;  /* evaluate every so many steps; 0: by eval_samples */
-    uint64_t eval_samples;/* evaluate every so many used samples; 0 and eval_steps 0: at the end only */
+    uint64_t
+        eval_samples; /* evaluate every so many used samples; 0 and eval_steps 0: at the end only */
     at_limits limits;
 } at_plan;
 
@@ -60,10 +61,10 @@ typedef struct at_plan_options {
     const char *work, *gather, *release, *newer, *stale, *size; /* overrides, "first:9" */
     const char *time_limit;                                     /* "auto" or a duration */
     const char *period;
-    const char *cut;                                            /* "nearest" or "after" */
-    int64_t     k, staleness;                                   /* -1: not given */
+    const char *cut;          /* "nearest" or "after" */
+    int64_t     k, staleness; /* -1: not given */
     uint32_t    workers;
-    uint32_t    batch, micro_batch, cap;                        /* 0: default */
+    uint32_t    batch, micro_batch, cap; /* 0: default */
     bool        deal_global;
     at_ns       lease;
     uint64_t    eval_steps, eval_samples;
@@ -88,8 +89,8 @@ at_err at_plan_resolve(const at_plan_options *options, at_plan *plan, at_fail *f
 /* Writes the rule of one family as text ("timed:0.05", "first:9") for result.json. */
 enum at_family { AT_WORK, AT_GATHER, AT_RELEASE, AT_NEWER, AT_STALE, AT_SIZE, AT_FAMILY_COUNT };
 extern const char *const at_family_name[AT_FAMILY_COUNT];
-const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
-                              size_t size);
+const char              *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
+                                           size_t size);
 
 /* Does this strategy use the option of that name (time-limit, k, period, staleness, ..)? Options
  * that no rule uses are accepted and named on stderr by the command line. */

@@ -25,7 +25,7 @@ static bool may_start_bound(const at_hub *hub, const at_member *member)
     uint64_t slowest = member->rounds_ended;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
         const at_member *other = &hub->member[i];
-        bool live = other->state == AT_MEMBER_IDLE || other->state == AT_MEMBER_WORKING;
+        bool             live = other->state == AT_MEMBER_IDLE || other->state == AT_MEMBER_WORKING;
         if (live && other->rounds_ended < slowest) slowest = other->rounds_ended;
     }
     return member->rounds_ended - slowest <= hub->plan->staleness;

@@ -52,7 +52,11 @@ typedef struct at_release_rule {
     bool self_starting; /* workers begin their next round without an order */
 } at_release_rule;
 
-typedef enum at_newer_choice { AT_NEWER_FINISH, AT_NEWER_ABANDON, AT_NEWER_REFRESH } at_newer_choice;
+typedef enum at_newer_choice {
+    AT_NEWER_FINISH,
+    AT_NEWER_ABANDON,
+    AT_NEWER_REFRESH
+} at_newer_choice;
 
 typedef struct at_newer_rule {
     const char     *name, *summary, *number;

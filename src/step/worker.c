@@ -8,10 +8,7 @@ void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t
     assert(id >= 1);
     assert(id <= plan->workers);
     assert(slots >= 1);
-    *worker = (at_worker){.plan = plan,
-                          .id = id,
-                          .incarnation = incarnation,
-                          .slots = slots};
+    *worker = (at_worker){.plan = plan, .id = id, .incarnation = incarnation, .slots = slots};
 }
 
 uint32_t at_worker_slot(const at_worker *worker)
@@ -32,8 +29,8 @@ static void begin_round(at_worker *worker, at_ns now, at_out *out)
     at_out_push(out, AT_ACT_INSTALL);
     at_action *compute = at_out_push(out, AT_ACT_COMPUTE);
     compute->as.compute.order = *order;
-    compute->as.compute.deadline = order->time_limit == AT_NEVER ? AT_NEVER
-                                                                 : now + order->time_limit;
+    compute->as.compute.deadline =
+        order->time_limit == AT_NEVER ? AT_NEVER : now + order->time_limit;
     worker->state = AT_WORKER_COMPUTING;
     worker->ordered = false;
 }
@@ -51,8 +48,10 @@ static void on_order(at_worker *worker, const at_event *event, at_out *out)
     uint64_t round = worker->order.again ? worker->order.round : order->round;
     worker->order = *order;
     worker->order.round = round;
-    if (worker->state == AT_WORKER_WAITING) begin_round(worker, event->now, out);
-    else worker->ordered = !order->again;
+    if (worker->state == AT_WORKER_WAITING)
+        begin_round(worker, event->now, out);
+    else
+        worker->ordered = !order->again;
 }
 
 /* Only a computation can be overtaken by a newer version; otherwise the next round takes it. */

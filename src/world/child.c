@@ -23,7 +23,7 @@ void *at_child_share(size_t size, at_fail *fail)
 static void become_child(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_TIMERSLACK, 1L); /* padded compute sleeps by the microsecond */
+    prctl(PR_SET_TIMERSLACK, 1L);                  /* padded compute sleeps by the microsecond */
     if (getppid() != parent) _exit(AT_ERR_FAILED); /* it died before we asked to die with it */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
@@ -52,7 +52,9 @@ void at_child_end(pid_t pid)
 
 const char *at_child_status(int status, char *text, size_t size)
 {
-    if (WIFSIGNALED(status)) snprintf(text, size, "killed by signal %d", WTERMSIG(status));
-    else snprintf(text, size, "exited with %d", WEXITSTATUS(status));
+    if (WIFSIGNALED(status))
+        snprintf(text, size, "killed by signal %d", WTERMSIG(status));
+    else
+        snprintf(text, size, "exited with %d", WEXITSTATUS(status));
     return text;
 }

@@ -15,9 +15,9 @@
 
 /* Shared with the process that scores. A request or answer is published by its counter. */
 typedef struct shared {
-    at_bell          bell;     /* rung for the evaluator */
+    at_bell          bell; /* rung for the evaluator */
     _Atomic uint64_t asked, answered;
-    _Atomic uint64_t beats;    /* grows while it makes progress */
+    _Atomic uint64_t beats; /* grows while it makes progress */
     at_score         score;
 } shared;
 
@@ -31,7 +31,7 @@ struct at_evaluator {
     uint64_t       step;
     at_ns          at;
     pid_t          pid;
-    uint32_t       deaths;   /* while busy with the same request */
+    uint32_t       deaths; /* while busy with the same request */
 };
 
 enum { CHUNK = 1024 }; /* test samples between two beats */

@@ -8,10 +8,8 @@
 at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
                     at_evaluator *evaluator, const at_link *link, at_fail *fail)
 {
-    *host = (at_host){.recorder = recorder,
-                      .updater = updater,
-                      .evaluator = evaluator,
-                      .link = *link};
+    *host =
+        (at_host){.recorder = recorder, .updater = updater, .evaluator = evaluator, .link = *link};
     size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers);
     if (!at_arena_init(&host->arena, hub_size + actions * sizeof(at_action) + 128))
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
@@ -77,9 +75,7 @@ static double perform(at_host *host, const at_action *action, at_ns now)
     case AT_ACT_SEND: link->send(link->self, action->worker, &action->as.order); break;
     case AT_ACT_EVICT: link->evict(link->self, action->worker); break;
     case AT_ACT_TIMER: host->timer[action->as.timer.timer] = action->as.timer.at; break;
-    case AT_ACT_ADD:
-        at_updater_add(host->updater, &action->as.add, &link->gradients);
-        break;
+    case AT_ACT_ADD: at_updater_add(host->updater, &action->as.add, &link->gradients); break;
     case AT_ACT_APPLY: return apply(host, action);
     case AT_ACT_EVALUATE:
         if (host->evaluator)

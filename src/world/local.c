@@ -36,7 +36,7 @@ typedef struct local {
     at_host         host;
     at_updater      updater;
     at_evaluator   *evaluator;
-    process        *process; /* plan->workers */
+    process        *process;   /* plan->workers */
     uint32_t        cast_mask; /* workers that have something new */
     at_ns           spin_ns;
     bool            stopping;
@@ -140,8 +140,8 @@ static void lost(local *l, at_node id, int status)
     at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_clock_now()};
     event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
     event.as.lost.returns = returns;
-    const char *text = p->evicted ? "evicted, its lease had passed"
-                                  : at_child_status(status, how, sizeof how);
+    const char *text =
+        p->evicted ? "evicted, its lease had passed" : at_child_status(status, how, sizeof how);
     p->pid = 0;
     at_host_event(&l->host, &event, &(at_about){.text = text});
     if (running && l->scene->respawn && !returns) {

@@ -33,8 +33,8 @@ typedef struct at_local_slot {
 } at_local_slot;
 
 typedef struct at_local_head {
-    _Alignas(64) at_bell hub_bell;   /* rung for the hub */
-    _Alignas(64) at_bell cast_bell;  /* rung for workers */
+    _Alignas(64) at_bell hub_bell;             /* rung for the hub */
+    _Alignas(64) at_bell cast_bell;            /* rung for workers */
     _Alignas(64) _Atomic uint64_t params_lock; /* by the hub: odd while it writes */
     _Atomic uint64_t version;
 } at_local_head;
@@ -42,9 +42,9 @@ typedef struct at_local_head {
 /* The mapping, seen from either side. */
 typedef struct at_local_map {
     at_local_head *head;
-    at_local_slot *slot;   /* slot[i] belongs to worker i+1 */
+    at_local_slot *slot; /* slot[i] belongs to worker i+1 */
     float         *params;
-    float         *gradient; /* AT_LOCAL_GRADIENTS a worker */
+    float         *gradient;             /* AT_LOCAL_GRADIENTS a worker */
     size_t         params_count, stride; /* floats; stride is rounded up to whole cache lines */
     size_t         size;
 } at_local_map;

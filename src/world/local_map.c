@@ -17,7 +17,8 @@ at_err at_local_map_open(at_local_map *map, uint32_t workers, size_t params, at_
     if (!at_size_product(stride, vectors, &floats) ||
         !at_size_product(floats, sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
-                           "%u workers with %zu parameters do not fit into memory", workers, params);
+                           "%u workers with %zu parameters do not fit into memory", workers,
+                           params);
     char *memory = at_child_share(head + bytes, fail);
     if (!memory) return fail->err;
     float *vector = (float *)(void *)(memory + head);

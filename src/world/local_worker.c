@@ -19,9 +19,9 @@ typedef struct worker {
     uint64_t            version;    /* of the copy */
     uint64_t            order_seen; /* order_lock value of the newest order we took */
     bool                leave_seen;
-    bool                abandon;    /* the running computation is void */
+    bool                abandon; /* the running computation is void */
     bool                done;
-    bool                follows;    /* the last action led to an event: */
+    bool                follows; /* the last action led to an event: */
     at_event            next;
     at_ns               spin_ns;
     at_ns               idle_since;
@@ -207,8 +207,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     w->params = aligned_alloc(64, start->map->stride * sizeof(float));
     if (!w->params) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     AT_TRY(scene->task->open(scene->task->self, start->id, fail));
-    snprintf(w->slot->engine, sizeof w->slot->engine, "%s",
-             scene->task->engine(scene->task->self));
+    snprintf(w->slot->engine, sizeof w->slot->engine, "%s", scene->task->engine(scene->task->self));
     return AT_OK;
 }
 

@@ -21,9 +21,9 @@ static json_t *rules(const at_plan *plan)
     json_t *object = json_object();
     char    text[64];
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
-        json_object_set_new(object, at_family_name[i],
-                            json_string(at_plan_rule_text(plan, (enum at_family)i, text,
-                                                          sizeof text)));
+        json_object_set_new(
+            object, at_family_name[i],
+            json_string(at_plan_rule_text(plan, (enum at_family)i, text, sizeof text)));
     return object;
 }
 
@@ -58,7 +58,7 @@ static json_t *targets(const at_result_facts *f)
     for (uint32_t i = 0; i < f->plan->limits.targets; i++) {
         const at_target     *target = &f->plan->limits.target[i];
         const at_target_hit *hit = &f->outcome->target[i];
-        double seconds = hit->hit ? at_seconds(hit->at - f->tally->began_at) : NAN;
+        double               seconds = hit->hit ? at_seconds(hit->at - f->tally->began_at) : NAN;
         json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o}", "metric",
                                                metric_name(target->metric), "value",
                                                number(target->value), "seconds", number(seconds),
@@ -72,14 +72,14 @@ static json_t *workers(const at_result_facts *f)
     json_t *array = json_array();
     for (uint32_t i = 0; i < f->plan->workers; i++) {
         const at_worker_tally *w = &f->tally->worker[i];
-        json_t *row = json_pack(
-            "{s:i, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "id", (int)i + 1,
-            "pid", (json_int_t)w->pid, "incarnations", (int)w->incarnations, "rounds",
-            whole(w->rounds), "samples", whole(w->samples), "drawn", whole(f->outcome->drawn[i]),
-            "used", whole(w->samples_used), "dropped", whole(w->samples_dropped), "compute_seconds",
-            number(at_seconds(w->compute_ns)), "sleep_seconds", number(at_seconds(w->sleep_ns)),
-            "idle_seconds", number(at_seconds(w->idle_ns)), "send_seconds",
-            number(at_seconds(w->send_ns)), "state", w->state);
+        json_t                *row = json_pack(
+                           "{s:i, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "id", (int)i + 1,
+                           "pid", (json_int_t)w->pid, "incarnations", (int)w->incarnations, "rounds",
+                           whole(w->rounds), "samples", whole(w->samples), "drawn", whole(f->outcome->drawn[i]),
+                           "used", whole(w->samples_used), "dropped", whole(w->samples_dropped), "compute_seconds",
+                           number(at_seconds(w->compute_ns)), "sleep_seconds", number(at_seconds(w->sleep_ns)),
+                           "idle_seconds", number(at_seconds(w->idle_ns)), "send_seconds",
+                           number(at_seconds(w->send_ns)), "state", w->state);
         json_array_append_new(array, row);
     }
     return array;
@@ -106,8 +106,9 @@ static void add_identity(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "rules", rules(f->plan));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));
     json_object_set_new(root, "options", o->options ? json_incref(o->options) : json_object());
-    json_object_set_new(root, "machine", json_pack("{s:i, s:b}", "cores", (int)f->cores,
-                                                   "oversubscribed", (int)f->oversubscribed));
+    json_object_set_new(
+        root, "machine",
+        json_pack("{s:i, s:b}", "cores", (int)f->cores, "oversubscribed", (int)f->oversubscribed));
     json_object_set_new(root, "model", json_string(f->info->model));
     json_object_set_new(root, "parameters", whole(f->info->parameters));
     json_object_set_new(root, "data", json_string(f->info->data));

@@ -40,7 +40,7 @@ typedef struct run {
     bool                  oversubscribed;
 } run;
 
-static uint32_t cores_at_hand(void)
+uint32_t at_run_cores(void)
 {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
@@ -154,8 +154,8 @@ static at_err set_pace(run *r, at_fail *fail)
     at_ns                 sample_time = o->sample_time;
     if (strchr(scale, '%') && sample_time == 0)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
-    uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
-    uint64_t rounds = o->task->samples / round;
+    uint64_t        round = (uint64_t)r->plan.workers * r->plan.batch;
+    uint64_t        rounds = o->task->samples / round;
     at_pace_options pace = {.law = o->straggler ? o->straggler : "none",
                             .scale = scale,
                             .seed = o->seed,
@@ -203,12 +203,13 @@ static at_err prepare(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     r->plan = o->plan;
-    r->cores = cores_at_hand();
+    r->cores = at_run_cores();
     r->oversubscribed = !o->solo && o->sample_time == 0 && r->plan.workers > r->cores;
     if (o->solo && (r->plan.workers != 1 || r->plan.release->self_starting))
         return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
                            "--workers 0 has one loop, which cannot run ahead of itself: "
-                           "--release %s makes no sense", r->plan.release->name);
+                           "--release %s makes no sense",
+                           r->plan.release->name);
     set_limits(r);
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_pace(r, fail));
@@ -231,24 +232,25 @@ static void warn(const run *r)
     char text[200];
     snprintf(text, sizeof text,
              "%u workers share %u cores: they slow each other down (use --sample-time to make them "
-             "behave like machines of their own)", r->plan.workers, r->cores);
+             "behave like machines of their own)",
+             r->plan.workers, r->cores);
     at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
 }
 
 static at_err run_world(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
-    at_scene scene = {.plan = &r->plan,
-                      .task = o->task,
-                      .pace = r->pace,
-                      .optim = r->optim,
-                      .schedule = &r->schedule,
-                      .recorder = &r->recorder,
-                      .weight_decay = o->weight_decay,
-                      .seed = o->seed,
-                      .sample_time = o->sample_time,
-                      .cores = r->cores,
-                      .respawn = o->respawn};
+    at_scene              scene = {.plan = &r->plan,
+                                   .task = o->task,
+                                   .pace = r->pace,
+                                   .optim = r->optim,
+                                   .schedule = &r->schedule,
+                                   .recorder = &r->recorder,
+                                   .weight_decay = o->weight_decay,
+                                   .seed = o->seed,
+                                   .sample_time = o->sample_time,
+                                   .cores = r->cores,
+                                   .respawn = o->respawn};
     warn(r);
     return o->solo ? at_world_solo(&scene, &r->outcome, fail)
                    : at_world_local(&scene, &r->outcome, fail);

@@ -18,29 +18,29 @@ typedef enum at_keep {
 #define X(id, text) AT_KEEP_##id,
     AT_KEEP_MAP(X)
 #undef X
-    AT_KEEP_COUNT
+        AT_KEEP_COUNT
 } at_keep;
 extern const char *const at_keep_name[AT_KEEP_COUNT];
 
 typedef struct at_run_options {
-    at_plan            plan;       /* resolved; its workers are 1 when `solo` */
+    at_plan            plan; /* resolved; its workers are 1 when `solo` */
     const at_task     *task;
-    bool               solo;       /* --workers 0 */
-    const char        *optimizer;  /* NULL: sgd */
-    double             lr;         /* 0: the optimiser's own default */
-    const char        *lr_schedule;/* NULL: const */
+    bool               solo;        /* --workers 0 */
+    const char        *optimizer;   /* NULL: sgd */
+    double             lr;          /* 0: the optimiser's own default */
+    const char        *lr_schedule; /* NULL: const */
     double             weight_decay;
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
-    at_ns              sample_time; /* 0: not padded */
-    double             epochs;      /* 0: no such limit */
-    int64_t            eval_every;  /* steps; 0: at the end only; -1: once an epoch */
+    at_ns              sample_time;                 /* 0: not padded */
+    double             epochs;                      /* 0: no such limit */
+    int64_t            eval_every; /* steps; 0: at the end only; -1: once an epoch */
     uint64_t           seed;
     bool               respawn;
-    const char        *folder;      /* NULL: nothing is written */
+    const char        *folder; /* NULL: nothing is written */
     at_keep            keep;
     at_console_options console;
-    const char        *command;     /* as typed */
-    json_t            *options;     /* echo of every resolved option; borrowed, may be NULL */
+    const char        *command; /* as typed */
+    json_t            *options; /* echo of every resolved option; borrowed, may be NULL */
 } at_run_options;
 
 /* Runs. *result (also after AT_ERR_STOPPED, and after AT_ERR_FAILED when training had begun) is what
@@ -51,5 +51,8 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail);
 /* Time one sample takes on this machine, measured in a child so that this process stays free of
  * engines. */
 at_err at_run_measure(const at_task *task, uint32_t micro_batch, at_ns *sample_time, at_fail *fail);
+
+/* Cores this process may use (its affinity), at least 1. */
+uint32_t at_run_cores(void);
 
 #endif

@@ -18,8 +18,10 @@ static struct {
 static void on_signal(int number)
 {
     int interrupted = errno;
-    if (number == SIGCHLD) atomic_store(&state.child, true);
-    else atomic_store(&state.stop, true);
+    if (number == SIGCHLD)
+        atomic_store(&state.child, true);
+    else
+        atomic_store(&state.stop, true);
     at_bell_ring_loud(state.bell, AT_BELL_ALL);
     errno = interrupted;
 }

@@ -139,12 +139,10 @@ static at_err prepare(solo *s, at_fail *fail)
     s->bell = at_child_share(sizeof *s->bell, fail);
     if (!s->bell) return fail->err;
     task->init(task->self, s->params, scene->seed);
-    AT_TRY(at_evaluator_open(task, s->bell, &s->evaluator, fail)); /* forks before we have engines */
+    AT_TRY(
+        at_evaluator_open(task, s->bell, &s->evaluator, fail)); /* forks before we have engines */
     AT_TRY(task->open(task->self, 1, fail));
-    at_link link = {.self = s,
-                    .send = send_order,
-                    .evict = evict,
-                    .gradients = {s, gradient_at}};
+    at_link link = {.self = s, .send = send_order, .evict = evict, .gradients = {s, gradient_at}};
     AT_TRY(at_host_init(&s->host, scene->plan, scene->recorder, &s->updater, s->evaluator, &link,
                         fail));
     at_worker_init(&s->machine, scene->plan, 1, 1, 1);

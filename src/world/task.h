@@ -40,8 +40,7 @@ typedef struct at_task {
     double (*gradient)(void *self, float *gradient, bool first, const float *params,
                        const at_draw *draw);
     /* Adds the score of test samples first .. first+count-1. */
-    void (*score)(void *self, at_score *score, const float *params, uint64_t first,
-                  uint64_t count);
+    void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
     /* Releases the task, in every process that has it. */
     void (*free)(void *self);
 } at_task;

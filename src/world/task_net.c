@@ -19,8 +19,8 @@ typedef struct net_task {
     at_model  *model;
     at_sampler own, common;
     at_arena   arena;
-    float     *x;        /* (rows, features) */
-    uint32_t  *labels;   /* (rows) */
+    float     *x;           /* (rows, features) */
+    uint32_t  *labels;      /* (rows) */
     uint64_t  *now, *ahead; /* (rows) indices of this micro-batch and of the one after */
     at_draw    ahead_draw;  /* what `ahead` was computed for; count 0: nothing */
 } net_task;
@@ -77,7 +77,7 @@ static const at_sampler *walk_of(const net_task *t, const at_draw *draw)
 static void indices_of(net_task *t, const at_draw *draw)
 {
     const at_draw *a = &t->ahead_draw;
-    bool expected = a->position == draw->position && a->count >= draw->count &&
+    bool           expected = a->position == draw->position && a->count >= draw->count &&
                     a->common == draw->common && a->count > 0;
     if (expected) {
         uint64_t *swap = t->now;
@@ -132,7 +132,7 @@ static void free_task(void *self)
 static at_err load(net_task *t, at_fail *fail)
 {
     const at_task_net_options *o = &t->options;
-    const char *test = o->test_data ? o->test_data : o->data;
+    const char                *test = o->test_data ? o->test_data : o->data;
     AT_TRY(at_dataset_open(o->data, AT_SPLIT_TRAIN, &t->train, fail));
     AT_TRY(at_dataset_open(test, AT_SPLIT_TEST, &t->test, fail));
     t->shape = (at_shape){at_dataset_features(t->train), at_dataset_classes(t->train)};

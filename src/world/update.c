@@ -53,8 +53,10 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
 {
     const float *both[2] = {u->folded, gradients->at(gradients->self, piece->worker, piece->slot)};
     const float  weights[2] = {1, (float)piece->weight};
-    if (u->folded_any) at_sum(u->folded, both, weights, 2, u->params);
-    else at_sum(u->folded, both + 1, weights + 1, 1, u->params);
+    if (u->folded_any)
+        at_sum(u->folded, both, weights, 2, u->params);
+    else
+        at_sum(u->folded, both + 1, weights + 1, 1, u->params);
     u->folded_any = true;
 }
 

@@ -18,11 +18,11 @@ typedef struct at_updater {
     at_schedule     schedule;
     double          weight_decay;
     size_t          params;
-    float          *w;            /* borrowed: the world says where parameters live */
+    float          *w; /* borrowed: the world says where parameters live */
     float          *state[2];
-    float          *folded;       /* sum of the gradients added so far in the open step */
+    float          *folded; /* sum of the gradients added so far in the open step */
     bool            folded_any;
-    const float   **sources;      /* scratch of one APPLY */
+    const float   **sources; /* scratch of one APPLY */
     float          *weights;
     uint32_t        sources_max;
 } at_updater;
@@ -37,7 +37,6 @@ void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradients *gradients);
 
 /* AT_ACT_APPLY: w <- optimiser(w, sum of weight_i G_i / samples). Returns the learning rate. */
-double at_updater_apply(at_updater *updater, const at_action *apply,
-                        const at_gradients *gradients);
+double at_updater_apply(at_updater *updater, const at_action *apply, const at_gradients *gradients);
 
 #endif

@@ -34,11 +34,11 @@ typedef struct at_scene {
 
 /* What a world hands back beside the record. */
 typedef struct at_outcome {
-    float        *params;  /* final parameters, to be freed by the caller */
+    float        *params; /* final parameters, to be freed by the caller */
     uint64_t      version;
-    uint64_t      trace;   /* hash over what was applied and dropped */
+    uint64_t      trace; /* hash over what was applied and dropped */
     at_end        end;
-    uint64_t     *drawn;   /* by each worker, counted by itself; to be freed */
+    uint64_t     *drawn; /* by each worker, counted by itself; to be freed */
     at_target_hit target[AT_TARGETS_MAX];
     char          engine[32]; /* what computed, as the workers told */
 } at_outcome;
