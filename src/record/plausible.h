@@ -9,7 +9,7 @@
 #include "record/record.h"
 
 /* NULL when it could, else what is wrong with it ("a worker that is not there"). `before` is the
- * time of the record before this one. */
+ * time of the event or action before this one; a sentence may have any time. */
 const char *at_record_implausible(const at_record *record, at_ns before, uint32_t workers);
 
 #endif

@@ -259,7 +259,8 @@ static void write_log(script *run, int steps)
         script_drop(run, 2, 12, AT_DROP_LOST);
         script_evaluated(run, run->version, AT_MS(3), 0.5, 0.25);
         script_action(run, (at_action){.kind = AT_ACT_EVICT, .worker = 2}, (at_record){0});
-        script_say(run, "a sentence");
+        at_record say = {.kind = AT_REC_SAY, .text = "a sentence without a time"};
+        at_recorder_put(&run->recorder, &say);
     }
     script_close(run);
 }
