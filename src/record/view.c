@@ -7,8 +7,9 @@
 #include "record/roster.h"
 
 enum {
-    BAR = 10, /* of a worker */
-    GAP = 3,  /* between two workers on a line */
+    BAR = 10,    /* of a worker */
+    GAP = 3,     /* between two workers on a line */
+    LEGEND = 27, /* columns, its gap included */
     PROGRESS_MIN = 10,
     PROGRESS_MAX = 30,
     LINE_SIZE = 1024
@@ -110,16 +111,25 @@ void at_view_title(const at_run_info *info, at_text *out)
     at_text_add(out, "%u worker%s", workers, workers == 1 ? "" : "s");
 }
 
+static void draw_legend(const at_view *view, at_text *out)
+{
+    static const char *const names[] = {[COMPUTE] = "compute", [SLEEP] = "sleep", [IDLE] = "idle"};
+    for (shade kind = COMPUTE; kind <= IDLE; kind++) {
+        at_text_add(out, "%*s", kind == COMPUTE ? GAP : 1, "");
+        add_blocks(out, view->colour, kind, 1);
+        at_text_add(out, " %s", names[kind]);
+    }
+}
+
 static void draw_title(const at_view *view, at_text *out)
 {
-    static const char legend[] = "█ compute ▓ sleep ░ idle";
-    char              buffer[LINE_SIZE];
-    at_text           title = at_text_in(buffer, sizeof buffer);
+    char    buffer[LINE_SIZE];
+    at_text title = at_text_in(buffer, sizeof buffer);
     at_view_title(view->progress->info, &title);
     buffer[fit(buffer, view->columns)] = '\0';
     add_shaded(out, view->colour, STRONG, buffer);
-    int room = view->columns - at_view_columns(buffer) - at_view_columns(legend);
-    if (room >= GAP) at_text_add(out, "%*s%s", GAP, "", legend);
+    int room = view->columns - at_view_columns(buffer);
+    if (room >= LEGEND) draw_legend(view, out);
     at_text_add(out, "%s", line_end);
 }
 
