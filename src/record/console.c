@@ -14,6 +14,7 @@
 enum {
     FRAME_SIZE = 32768,
     WIDTH_UNKNOWN = 80,
+    WIDTH_MAX = 10000,
     SENTENCE_SIZE = 1024,
     LOSSES_SHOWN = 5 /* a second: more would drown everything else */
 };
@@ -73,13 +74,14 @@ at_console_options at_console_detect(FILE *file, bool quiet)
     assert(file);
     const char *term = getenv("TERM"), *columns = getenv("COLUMNS");
     bool        is_able = term && *term && strcmp(term, "dumb") != 0;
-    int         width = columns ? atoi(columns) : 0;
+    int64_t     width = 0;
+    if (!columns || !at_text_whole(columns, &width) || width > WIDTH_MAX) width = 0;
     if (width <= 0) width = window_width(file);
     at_console_options options = {
         .file = file,
         .terminal = is_able && isatty(fileno(file)),
         .quiet = quiet,
-        .width = width > 0 ? width : WIDTH_UNKNOWN,
+        .width = width > 0 ? (int)width : WIDTH_UNKNOWN,
         .clock = at_clock_now,
     };
     options.colour = options.terminal && !is_set("NO_COLOR");

@@ -17,27 +17,27 @@ typedef struct at_worker_tally {
     int64_t     pid;
     uint32_t    incarnations;
     uint64_t    rounds;
-    uint64_t    samples;         /* reported */
+    uint64_t    samples; /* reported */
     uint64_t    samples_used, samples_dropped;
     at_ns       compute_ns, sleep_ns, idle_ns, send_ns;
-    at_ns       useful_ns;       /* compute time of rounds that were used */
-    const char *state;           /* "starting", "working", "finished", "lost", "evicted"; static */
+    at_ns       useful_ns; /* compute time of rounds that were used */
+    const char *state;     /* "starting", "working", "finished", "lost", "evicted"; static */
 } at_worker_tally;
 
 typedef struct at_tally {
     const at_run_info *info;
-    at_worker_tally   *worker;   /* plan->workers */
-    at_histogram      *steps;    /* step durations */
+    at_worker_tally   *worker; /* plan->workers */
+    at_histogram      *steps;  /* step durations */
     uint64_t           step_count, samples_used, samples_dropped;
     uint64_t           dropped_why[AT_DROP_COUNT];
-    at_ns              began_at, applied_at;    /* since START: first order (AT_NEVER before),
+    at_ns              began_at, applied_at;         /* since START: first order (AT_NEVER before),
                                                    last APPLY */
     double             overshoot_sum, overshoot_max; /* seconds, |end - T|, rounds not ended by cap
                                                         or oversleep */
     uint64_t           overshoot_count;
     double             staleness_sum;
     uint64_t           staleness_max, staleness_count; /* of used gradients */
-    double             loss_recent;  /* mean training loss of the last steps, a step's weight halves
+    double             loss_recent; /* mean training loss of the last steps, a step's weight halves
                                         in 50 steps; NAN before the first */
     double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
     uint64_t           test_count, test_step;

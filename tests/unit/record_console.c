@@ -264,9 +264,10 @@ static void show(terminal *it, const char *text)
 static const char *row_text(const terminal *it, int row)
 {
     static char text[COLUMNS * 5];
-    *text = '\0';
-    for (int i = 0; i < COLUMNS && it->cell[row][i][0]; i++) strcat(text, it->cell[row][i]);
-    for (size_t size = strlen(text); size > 0 && text[size - 1] == ' ';) text[--size] = '\0';
+    at_text     out = at_text_in(text, sizeof text);
+    for (int i = 0; i < COLUMNS && it->cell[row][i][0]; i++)
+        at_text_add(&out, "%s", it->cell[row][i]);
+    while (out.used > 0 && text[out.used - 1] == ' ') text[--out.used] = '\0';
     return text;
 }
 

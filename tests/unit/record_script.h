@@ -32,7 +32,7 @@ typedef struct script {
 static inline void script_begin(script *run, uint32_t workers)
 {
     *run = (script){.plan = {.strategy = &script_strategy, .workers = workers}};
-    strcpy(run->folder, "/tmp/anytime-record-XXXXXX");
+    snprintf(run->folder, sizeof run->folder, "/tmp/anytime-record-XXXXXX");
     assert_non_null(mkdtemp(run->folder));
     run->info = (at_run_info){
         .folder = run->folder,
