@@ -38,7 +38,8 @@ anytime_layer(world at_base at_step at_pace at_learn at_data at_record)
 
 file(GLOB main_source CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
 file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
-list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c)
+list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c
+  ${PROJECT_SOURCE_DIR}/src/cli/library.c)
 if(main_source)
   add_library(at_cli STATIC ${cli_sources})
   target_link_libraries(at_cli PUBLIC at_world at_report)
@@ -50,4 +51,20 @@ if(main_source)
     "ANYTIME_FLAGS=\"${build_flags}\";ANYTIME_SANITIZERS=\"${ANYTIME_SANITIZE}\"")
   add_executable(anytime ${main_source})
   target_link_libraries(anytime PRIVATE at_cli)
+
+  # The library: everything but main, and only the functions of anytime.h are seen from outside.
+  add_library(libanytime SHARED ${PROJECT_SOURCE_DIR}/src/cli/library.c)
+  target_link_libraries(libanytime PRIVATE at_cli)
+  target_link_options(libanytime PRIVATE
+    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libanytime.map")
+  set_target_properties(libanytime PROPERTIES OUTPUT_NAME anytime VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libanytime.map)
+  target_include_directories(libanytime PUBLIC ${PROJECT_SOURCE_DIR}/include)
+
+  file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+  foreach(source ${example_sources})
+    get_filename_component(name ${source} NAME_WE)
+    add_executable(example_${name} ${source})
+    target_link_libraries(example_${name} PRIVATE libanytime flags m)
+  endforeach()
 endif()

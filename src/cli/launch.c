@@ -212,17 +212,47 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     return resolve_sample_time(s, launch, &run->sample_time, fail);
 }
 
-at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *command,
-                      at_fail *fail)
+/* The task is made between the plan, which knows the micro-batch, and the run. */
+static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char *command,
+                          at_task_own_options *own, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
+    const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
-    name_unused(parsed, &launch->run.plan);
-    AT_TRY(load_task(s, &launch->run.plan, &launch->task, fail));
+    name_unused(parsed, plan);
+    if (own) {
+        own->seed = (uint64_t)s->seed;
+        own->workers = plan->workers;
+        own->shard = s->shard;
+        AT_TRY(at_task_own(own, &launch->task, fail));
+    } else {
+        AT_TRY(load_task(s, plan, &launch->task, fail));
+    }
     at_err err = fill_run(launch, parsed, command, fail);
     if (err) at_launch_close(launch);
     return err;
+}
+
+at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *command,
+                      at_fail *fail)
+{
+    return open_launch(launch, parsed, command, NULL, fail);
+}
+
+at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
+                     float *params, at_fail *fail)
+{
+    static const char *const built_in[] = {"model", "data", "test-data", "engine", "eval-size"};
+    for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
+        if (at_options_given(parsed, built_in[i]))
+            return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                               "--%s is about built-in models; this one is your own", built_in[i]);
+    at_task_own_options own = {.model = *model, .start = params};
+    AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
+    launch->run.params_final = params;
+    launch->run.folder = parsed->settings.run;
+    return AT_OK;
 }
 
 void at_launch_close(at_launch *launch)

@@ -14,6 +14,9 @@ typedef struct at_launch {
 /* Checks the settings of a train-like verb and loads the data. `parsed` MUST outlive the launch. */
 at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *command,
                       at_fail *fail);
+/* The same for a user's own model (anytime.h), which starts from and ends in `params`. */
+at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
+                     float *params, at_fail *fail);
 /* Releases it; accepts a zeroed one. */
 void at_launch_close(at_launch *launch);
 

@@ -67,7 +67,9 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, at_fail *fail
     at_parsed   parsed;
     join_command(command, sizeof command, argc, argv);
     at_err err = at_options_init(&parsed, fail);
-    if (!err) err = at_options_parse(&parsed, verb->options, argc - 2, argv + 2, fail);
+    if (!err)
+        err =
+            at_options_parse(&parsed, verb->options, argc - 2, (const char *const *)argv + 2, fail);
     if (!err && parsed.settings.help)
         print_verb(stdout, verb);
     else if (!err)

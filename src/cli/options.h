@@ -97,7 +97,8 @@ at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail);
 
 /* Reads the arguments behind the verb. An option that is unknown, not of this verb, or whose value
  * does not fit is refused with the nearest known name. */
-at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, char **argv, at_fail *fail);
+at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
+                        at_fail *fail);
 
 /* Sets one option, as if it had been typed. */
 at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,

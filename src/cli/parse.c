@@ -252,7 +252,7 @@ static at_err set_flag(at_parsed *parsed, unsigned verb, const char *name, const
     return AT_OK;
 }
 
-static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, char **argv, int *i,
+static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *const *argv, int *i,
                         at_fail *fail)
 {
     char        name[64];
@@ -272,7 +272,8 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, char **argv,
     return at_options_set(parsed, verb, name, value, fail);
 }
 
-at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, char **argv, at_fail *fail)
+at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
+                        at_fail *fail)
 {
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "-h") == 0)

@@ -304,6 +304,9 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
                              .cores = r->cores,
                              .oversubscribed = r->oversubscribed};
     assert(r->tally->samples_used + r->tally->samples_dropped > 0 || r->outcome.version == 0);
+    size_t params = r->options->task->params;
+    if (r->options->params_final)
+        memcpy(r->options->params_final, r->outcome.params, params * sizeof(float));
     *result = at_result_json(&facts);
     if (!*result) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     return write_result(r, *result, fail);

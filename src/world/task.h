@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "anytime.h"
 #include "base/err.h"
 #include "learn/model.h"
 #include "step/event.h"
@@ -55,6 +56,18 @@ typedef struct at_task_net_options {
     uint64_t    eval_size; /* 0: the whole test set */
     bool        shard;
 } at_task_net_options;
+
+/* What an own task is made of. */
+typedef struct at_task_own_options {
+    at_own_model model;
+    const float *start; /* initial parameters; borrowed for the life of the task */
+    uint64_t     seed;
+    uint32_t     workers;
+    bool         shard;
+} at_task_own_options;
+
+/* A user's callback, see anytime.h. */
+at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail);
 
 /* A built-in model on a data set. */
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);
