@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -154,6 +155,18 @@ const char *at_interval_show(char *buffer, size_t size, const at_interval *inter
         at_text_add(&text, "%.*f", decimals, interval->value);
     if (at_interval_known(interval))
         at_text_add(&text, " [%.*f, %.*f]", decimals, interval->low, decimals, interval->high);
+    return buffer;
+}
+
+const char *at_interval_show_half(char *buffer, size_t size, const at_interval *interval,
+                                  int digits)
+{
+    at_interval alone = {.value = interval->value, .low = NAN, .high = NAN};
+    at_interval_show(buffer, size, &alone, digits);
+    if (!at_interval_known(interval)) return buffer;
+    at_text text = {.bytes = buffer, .used = strlen(buffer), .size = size};
+    int     decimals = decimals_of(interval->value, digits);
+    at_text_add(&text, " ± %.*f", decimals, (interval->high - interval->low) / 2);
     return buffer;
 }
 

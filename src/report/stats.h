@@ -55,6 +55,10 @@ bool at_interval_known(const at_interval *interval);
  * `digits` (1 .. 15) counts significant digits. Returns buffer. */
 const char *at_interval_show(char *buffer, size_t size, const at_interval *interval, int digits);
 
+/* Writes "1.23 ± 0.13", half the interval's width behind the sign; otherwise as above. */
+const char *at_interval_show_half(char *buffer, size_t size, const at_interval *interval,
+                                  int digits);
+
 /* The mean of the values that are finite. */
 at_interval at_stats_mean(const double *values, size_t count);
 
