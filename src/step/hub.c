@@ -184,13 +184,14 @@ static void tell_amounts(const at_hub *hub, at_out *out)
 
 /* ---- ending ------------------------------------------------------------------------------- */
 
-static void finish_if_alone(at_hub *hub, at_out *out)
+static void finish_if_alone(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->end != AT_END_RUNNING);
     for (uint32_t i = 0; i < hub->plan->workers; i++)
         if (is_there(&hub->member[i])) return;
     if (hub->finished) return;
     hub->finished = true;
+    hub->ended_at = now;
     at_out_push(out, AT_ACT_FINISH)->as.finish.why = hub->end;
 }
 
@@ -211,7 +212,7 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
             send_leave(hub, member, now, out);
     }
     hub->pieces = 0;
-    finish_if_alone(hub, out);
+    finish_if_alone(hub, now, out);
 }
 
 static at_end limit_reached(const at_hub *hub, at_ns now)
@@ -360,8 +361,10 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     if (!fresh || !owed) return; /* a dead or evicted one's word; LOST books its samples */
     member->sequence = report->sequence;
     member->rounds_ended++;
-    at_watch_round(hub, event->now - member->since);
-    member->since = event->now;
+    if (member->state == AT_MEMBER_WORKING) { /* one told to leave has a single lease for it */
+        at_watch_round(hub, event->now - member->since);
+        member->since = event->now;
+    }
     if (hub->plan->size->observe)
         hub->plan->size->observe(hub->size_state, hub->plan, member->id, &report->work);
     if (member->state == AT_MEMBER_WORKING && !hub->plan->release->self_starting)
@@ -450,7 +453,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     member->state = AT_MEMBER_AWAY;
     member->expected = event->as.lost.returns;
     if (hub->end != AT_END_RUNNING) {
-        finish_if_alone(hub, out);
+        finish_if_alone(hub, event->now, out);
         return;
     }
     if (!anybody_left(hub)) {

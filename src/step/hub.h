@@ -69,6 +69,7 @@ typedef struct at_hub {
 
     at_ns         began_at;      /* first order; AT_NEVER before */
     at_ns         applied_at;    /* last APPLY */
+    at_ns         ended_at;      /* FINISH */
     at_ns         opened_at;     /* the open step's start */
     at_ns         notice_wait;   /* next notice when the step is open for so long */
     at_ns         lease_at;      /* earliest end of a lease, as last asked of the world */

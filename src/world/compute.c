@@ -37,7 +37,7 @@ static bool micro_batch(at_computer *c, const at_order *order, at_work *work, fl
 {
     uint64_t drawn = atomic_load_explicit(c->drawn, memory_order_relaxed);
     atomic_store_explicit(c->drawn, drawn + samples, memory_order_release);
-    at_draw draw = {.position = drawn, .count = samples};
+    at_draw draw = {.worker = c->id, .position = drawn, .count = samples};
     if (order->position != AT_POSITION_OWN) {
         draw.position = order->position + work->samples;
         draw.common = true;

@@ -58,6 +58,13 @@ void at_host_say(at_host *host, at_ns now, const char *text)
     at_recorder_put(host->recorder, &record);
 }
 
+static at_verdict score_at_once(at_host *host, uint64_t step, at_ns now)
+{
+    at_verdict verdict = {.step = step, .at = now};
+    host->link.score(host->link.self, &verdict.score);
+    return verdict;
+}
+
 static double apply(at_host *host, const at_action *action)
 {
     at_link *link = &host->link;
@@ -78,7 +85,10 @@ static double perform(at_host *host, const at_action *action, at_ns now)
     case AT_ACT_ADD: at_updater_add(host->updater, &action->as.add, &link->gradients); break;
     case AT_ACT_APPLY: return apply(host, action);
     case AT_ACT_EVALUATE:
-        if (host->evaluator)
+        if (host->link.score) {
+            host->verdict = score_at_once(host, action->as.evaluate.step, now);
+            host->scored = true;
+        } else if (host->evaluator)
             at_evaluator_begin(host->evaluator, host->updater->w, action->as.evaluate.step, now);
         break;
     case AT_ACT_FINISH: host->finished = true; break;
@@ -107,6 +117,8 @@ static bool feed(at_host *host, const at_event *event, const at_about *about)
     return applied;
 }
 
+static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bool final);
+
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
     if (event->kind == AT_EV_START) host->started = event->now;
@@ -117,9 +129,12 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
         assert(!applied);
     }
     if (host->link.flush) host->link.flush(host->link.self);
+    if (!host->scored) return;
+    host->scored = false;
+    tell_verdict(host, &host->verdict, event->now, false);
 }
 
-static at_event evaluated(const at_host *host, const at_verdict *verdict, at_ns now)
+static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bool final)
 {
     double   count = (double)verdict->score.count;
     at_event event = {.kind = AT_EV_EVALUATED, .now = now};
@@ -128,7 +143,7 @@ static at_event evaluated(const at_host *host, const at_verdict *verdict, at_ns 
     event.as.evaluated.at = verdict->at - host->started;
     event.as.evaluated.value[AT_METRIC_LOSS] = verdict->score.loss_sum / count;
     event.as.evaluated.value[AT_METRIC_ACCURACY] = (double)verdict->score.correct / count;
-    return event;
+    at_host_event(host, &event, &(at_about){.count = verdict->score.count, .final = final});
 }
 
 at_ns at_host_due(const at_host *host)
@@ -142,10 +157,7 @@ at_ns at_host_due(const at_host *host)
 void at_host_poll(at_host *host, at_ns now)
 {
     at_verdict verdict;
-    if (at_evaluator_take(host->evaluator, &verdict)) {
-        at_event event = evaluated(host, &verdict, now);
-        at_host_event(host, &event, &(at_about){.count = verdict.score.count});
-    }
+    if (at_evaluator_take(host->evaluator, &verdict)) tell_verdict(host, &verdict, now, false);
     for (int i = 0; i < AT_TIMER_COUNT && !host->finished; i++) {
         if (host->timer[i] > now) continue;
         host->timer[i] = AT_NEVER;
@@ -154,22 +166,26 @@ void at_host_poll(at_host *host, at_ns now)
     }
 }
 
-void at_host_final_score(at_host *host)
+static void final_score_beside(at_host *host, at_ns last_apply)
 {
     at_verdict verdict;
-    if (!host->evaluator) return;
-    if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &verdict)) {
-        at_event event = evaluated(host, &verdict, at_clock_now());
-        at_host_event(host, &event, &(at_about){.count = verdict.score.count});
-    }
+    if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &verdict))
+        tell_verdict(host, &verdict, at_clock_now(), false);
     if (!at_evaluator_busy(host->evaluator)) {
-        at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
         at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
         if (at_evaluator_wait(host->evaluator, &verdict)) {
-            at_event event = evaluated(host, &verdict, at_clock_now());
-            at_host_event(host, &event, &(at_about){.count = verdict.score.count, .final = true});
+            tell_verdict(host, &verdict, at_clock_now(), true);
             return;
         }
     }
     at_host_say(host, at_clock_now(), "the final evaluation made no progress and was given up");
+}
+
+void at_host_final_score(at_host *host)
+{
+    at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
+    if (host->evaluator) final_score_beside(host, last_apply);
+    if (!host->link.score) return;
+    at_verdict verdict = score_at_once(host, host->hub->version, last_apply);
+    tell_verdict(host, &verdict, host->hub->ended_at, true);
 }

@@ -24,6 +24,9 @@ typedef struct at_link {
     /* Brackets around a change of the parameters; `version` is the new one. Optional. */
     void (*change)(void *self);
     void (*publish)(void *self, uint64_t version);
+    /* Scores the parameters at once, for worlds in which evaluation takes no time; then there is
+     * no evaluator. Optional. */
+    void (*score)(void *self, at_score *score);
     at_gradients gradients;
 } at_link;
 
@@ -45,6 +48,8 @@ typedef struct at_host {
     at_link       link;
     at_ns         timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
     at_ns         started;
+    bool          scored; /* `verdict` waits to be told */
+    at_verdict    verdict;
     bool          finished;
 } at_host;
 

@@ -69,7 +69,7 @@ static int measure_main(void *self)
     task->init(task->self, params, 1);
     at_ns best = AT_NEVER;
     for (uint64_t i = 0; i < MEASURE_ROUNDS; i++) {
-        at_draw draw = {.position = i * m->micro_batch, .count = m->micro_batch};
+        at_draw draw = {.worker = 1, .position = i * m->micro_batch, .count = m->micro_batch};
         at_ns   begin = at_clock_now();
         task->gradient(task->self, gradient, true, params, &draw);
         at_ns took = at_clock_now() - begin;

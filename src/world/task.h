@@ -15,8 +15,12 @@
 #include "learn/model.h"
 #include "step/event.h"
 
+/* `open` as everybody at once: one process computes for all workers and evaluates. */
+#define AT_NODE_ALL UINT32_MAX
+
 /* Some samples of a worker's walk: positions position .. position+count-1. */
 typedef struct at_draw {
+    at_node  worker;
     uint64_t position;
     uint32_t count;
     bool     common; /* of the walk that all workers share (--deal global) */
@@ -29,10 +33,13 @@ typedef struct at_task {
     uint64_t    samples;      /* training samples, one epoch */
     uint64_t    test_samples; /* 0: nothing to evaluate on */
     uint32_t    classes;      /* 0: metrics have no accuracy */
+    uint64_t    mults;        /* multiply-adds of one sample, forward; 0: not known */
+    bool        timing_only;  /* `params` only says how large messages are: there are no floats */
 
     /* Writes the initial parameters. Called once, by the hub. */
     void (*init)(void *self, float *params, uint64_t seed);
-    /* Makes this process ready to compute as `worker` (0: to evaluate). Called after the fork. */
+    /* Makes this process ready to compute as `worker` (0: to evaluate; AT_NODE_ALL: as anybody).
+     * Called after the fork. */
     at_err (*open)(void *self, at_node worker, at_fail *fail);
     /* What computes, valid after open: "avx2". */
     const char *(*engine)(void *self);

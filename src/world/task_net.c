@@ -52,13 +52,15 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     net_task                  *t = self;
     const at_task_net_options *o = &t->options;
     assert(!t->model);
-    uint32_t rows = worker == 0 ? SCORE_ROWS : o->micro_batch;
+    bool     scores = worker == 0 || worker == AT_NODE_ALL;
+    uint32_t rows = scores && o->micro_batch < SCORE_ROWS ? SCORE_ROWS : o->micro_batch;
     AT_TRY(at_model_new(o->model, t->shape, o->engine, rows, &t->model, fail));
     AT_TRY(reserve(t, rows, fail));
     if (worker == 0) return AT_OK;
     uint64_t samples = at_dataset_count(t->train);
-    AT_TRY(at_sampler_init(&t->own, o->seed, worker, o->workers, samples, o->shard, fail));
-    return at_sampler_init(&t->common, o->seed, 0, o->workers, samples, false, fail);
+    AT_TRY(at_sampler_init(&t->common, o->seed, 0, o->workers, samples, false, fail));
+    at_node first = worker == AT_NODE_ALL ? 1 : worker;
+    return at_sampler_init(&t->own, o->seed, first, o->workers, samples, o->shard, fail);
 }
 
 static const char *engine(void *self)
@@ -67,9 +69,18 @@ static const char *engine(void *self)
     return at_model_engine(t->model ? t->model : t->plan_model);
 }
 
-static const at_sampler *walk_of(const net_task *t, const at_draw *draw)
+/* A process that computes for everybody changes the walk it holds with the worker. */
+static const at_sampler *walk_of(net_task *t, const at_draw *draw)
 {
-    return draw->common ? &t->common : &t->own;
+    const at_task_net_options *o = &t->options;
+    if (draw->common) return &t->common;
+    if (t->own.worker != draw->worker) {
+        uint64_t samples = at_dataset_count(t->train);
+        at_err   err =
+            at_sampler_init(&t->own, o->seed, draw->worker, o->workers, samples, o->shard, NULL);
+        assert(!err); /* the first one was fine, and the others differ only in the worker */
+    }
+    return &t->own;
 }
 
 /* The indices of this draw were worked out, and their rows asked for, while the one before was
@@ -78,7 +89,7 @@ static void indices_of(net_task *t, const at_draw *draw)
 {
     const at_draw *a = &t->ahead_draw;
     bool           expected = a->position == draw->position && a->count >= draw->count &&
-                    a->common == draw->common && a->count > 0;
+                    a->common == draw->common && a->worker == draw->worker && a->count > 0;
     if (expected) {
         uint64_t *swap = t->now;
         t->now = t->ahead;
@@ -86,7 +97,8 @@ static void indices_of(net_task *t, const at_draw *draw)
     } else {
         at_sampler_indices(walk_of(t, draw), draw->position, t->now, draw->count);
     }
-    t->ahead_draw = (at_draw){.position = draw->position + draw->count,
+    t->ahead_draw = (at_draw){.worker = draw->worker,
+                              .position = draw->position + draw->count,
                               .count = t->options.micro_batch,
                               .common = draw->common};
     at_sampler_indices(walk_of(t, draw), t->ahead_draw.position, t->ahead, t->ahead_draw.count);
@@ -162,6 +174,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .samples = at_dataset_count(t->train),
                       .test_samples = tests,
                       .classes = t->shape.classes,
+                      .mults = at_model_mults(t->plan_model),
                       .init = init,
                       .open = open_task,
                       .engine = engine,

@@ -30,7 +30,8 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
 {
     own_task *t = self;
     if (worker == 0) return AT_OK;
-    AT_TRY(walk(t, &t->own, worker, t->options.shard, fail));
+    at_node first = worker == AT_NODE_ALL ? 1 : worker;
+    AT_TRY(walk(t, &t->own, first, t->options.shard, fail));
     return walk(t, &t->common, 0, false, fail);
 }
 
@@ -46,6 +47,8 @@ static double gradient(void *self, float *g, bool first, const float *params, co
     const at_own_model *model = &t->options.model;
     const at_sampler   *sampler = draw->common ? &t->common : &t->own;
     double              loss = 0;
+    if (!draw->common && t->own.worker != draw->worker)
+        (void)walk(t, &t->own, draw->worker, t->options.shard, NULL);
     if (first) memset(g, 0, model->parameters * sizeof *g);
     for (uint32_t done = 0; done < draw->count;) {
         uint64_t position = draw->position + done, index = at_sampler_index(sampler, position);
