@@ -16,7 +16,7 @@
 #include "learn/schedule.h"
 #include "pace/pace.h"
 
-/* ---- before anything runs --------------------------------------------------------------------- */
+/* ---- before anything runs ------------------------------------------------------------------ */
 
 /* What a run would refuse only when it begins, perhaps an hour from now. */
 static at_err check_run(const at_run_options *run, at_fail *fail)
@@ -110,7 +110,7 @@ static void close_compare(at_compare *compare)
     free(compare->entry);
 }
 
-/* ---- running ---------------------------------------------------------------------------------- */
+/* ---- running ------------------------------------------------------------------------------- */
 
 /* "compare: run 3 of 6, amb, seed 2, about 40.1s left" */
 static void tell_progress(const at_compare *compare, const at_entry *entry, uint32_t run,
@@ -161,7 +161,7 @@ static at_err run_all(at_compare *compare, at_fail *fail)
     return AT_OK;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------------------------- */
 
 static at_err show(const at_compare *compare, at_fail *fail)
 {

@@ -54,7 +54,7 @@ typedef struct at_compare {
     uint32_t         entries, repeats;
 } at_compare;
 
-/* ---- entries (compare_entry.c) ---------------------------------------------------------------- */
+/* ---- entries (compare_entry.c) ------------------------------------------------------------- */
 
 /* Reads 'amb:time-limit=50ms,label=fast' over a copy of the common options. A part without '='
  * belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. */
@@ -65,7 +65,7 @@ void   at_entry_close(at_entry *entry); /* accepts a zeroed one */
  * entry's text with a number where even that is there twice. */
 at_err at_entry_label_all(at_entry *entries, uint32_t count, at_fail *fail);
 
-/* ---- numbers (compare_result.c) --------------------------------------------------------------- */
+/* ---- numbers (compare_result.c) ------------------------------------------------------------ */
 
 /* Takes in the result.json of a complete run, which lies in `folder` below the comparison's. */
 at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result,
@@ -88,7 +88,7 @@ json_t *at_compare_json(const at_compare *compare);
 /* Writes compare.json and compare.csv. */
 at_err at_compare_write(const at_compare *compare, at_fail *fail);
 
-/* ---- for people (compare_show.c, compare_plot.c) ---------------------------------------------- */
+/* ---- for people (compare_show.c, compare_plot.c) ------------------------------------------- */
 
 enum { AT_FINDING_SIZE = 400 };
 

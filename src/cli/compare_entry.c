@@ -30,7 +30,7 @@ static at_err set_label(at_entry *entry, const char *label, at_fail *fail)
     return AT_OK;
 }
 
-/* ---- own options ------------------------------------------------------------------------------ */
+/* ---- own options --------------------------------------------------------------------------- */
 
 /* Cuts the next "name=value" off; a comma ends it only when another "name=" follows. */
 static char *next_option(char **rest)
@@ -74,6 +74,8 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
     snprintf(copy, sizeof copy, "%s", entry->text);
     char *rest = strchr(copy, ':'), *option;
     if (rest) *rest++ = '\0';
+    if (!*copy)
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 'amb:lr=0.05'", "it has no strategy");
     AT_TRY(at_options_set(&entry->parsed, AT_FOR_TRAIN, "strategy", copy, fail));
     while ((option = next_option(&rest))) AT_TRY(set_own(entry, option, fail));
     return AT_OK;
@@ -103,7 +105,7 @@ void at_entry_close(at_entry *entry)
     *entry = (at_entry){0};
 }
 
-/* ---- labels ----------------------------------------------------------------------------------- */
+/* ---- labels -------------------------------------------------------------------------------- */
 
 static const char *strategy_of(const at_entry *entry)
 {

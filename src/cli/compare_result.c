@@ -22,7 +22,7 @@ static const struct {
 #undef X
 };
 
-/* ---- from a run ------------------------------------------------------------------------------- */
+/* ---- from a run ---------------------------------------------------------------------------- */
 
 static double number_of(const json_t *value)
 {
@@ -77,7 +77,7 @@ at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result
     return AT_OK;
 }
 
-/* ---- statistics ------------------------------------------------------------------------------- */
+/* ---- statistics ---------------------------------------------------------------------------- */
 
 at_interval at_compare_mean(const at_entry *entry, at_measure measure)
 {
@@ -103,7 +103,7 @@ uint32_t at_compare_reached(const at_entry *entry)
     return reached;
 }
 
-/* ---- compare.json ----------------------------------------------------------------------------- */
+/* ---- compare.json -------------------------------------------------------------------------- */
 
 static json_t *interval_json(at_interval interval)
 {
@@ -182,7 +182,7 @@ json_t *at_compare_json(const at_compare *compare)
     return root;
 }
 
-/* ---- files ------------------------------------------------------------------------------------ */
+/* ---- files --------------------------------------------------------------------------------- */
 
 static at_err no_memory(at_fail *fail)
 {

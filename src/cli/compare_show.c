@@ -8,7 +8,7 @@
 #include "cli/compare.h"
 #include "cli/print.h"
 
-/* ---- sentences -------------------------------------------------------------------------------- */
+/* ---- sentences ----------------------------------------------------------------------------- */
 
 static void add_targets(at_text *text, const at_limits *limits)
 {
@@ -68,7 +68,7 @@ const char *at_compare_finding(const at_compare *compare, const at_entry *entry,
     return buffer;
 }
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ----------------------------------------------------------------------------- */
 
 static void add_mean(at_table *table, const at_entry *entry, at_measure measure, int digits)
 {

@@ -12,7 +12,7 @@
 
 enum { LINE_SIZE = 1024 }; /* ours have six numbers */
 
-/* ---- thinning -------------------------------------------------------------------------------- */
+/* ---- thinning ----------------------------------------------------------------------------- */
 
 /* Each finished point is the mean of `lines_each` lines; the sums are those of the next one. */
 typedef struct thinner {
@@ -63,7 +63,7 @@ static void end_curve(thinner *t)
     end_point(t);
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 typedef struct reader {
     FILE       *file;
@@ -175,7 +175,7 @@ at_err at_curve_read(const char *path, const char *column, at_curve *curve, at_f
     return err;
 }
 
-/* ---- the mean of several ---------------------------------------------------------------------- */
+/* ---- the mean of several ------------------------------------------------------------------- */
 
 /* Linear between points; before the first and after the last one the value there. */
 static double value_at(const at_curve *curve, double x)

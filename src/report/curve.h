@@ -1,8 +1,8 @@
 /* curve.h - a column of a run's master_stats.csv against time, thinned for plotting.
  *
- * A curve never holds more than AT_CURVE_POINTS_MAX points: while it fits, every line of the file is
- * a point; past that, neighbours are averaged, so a long run costs no more memory than a short one
- * and its training loss comes out smooth.
+ * A curve never holds more than AT_CURVE_POINTS_MAX points: while it fits, every line of the file
+ * is a point; past that, neighbours are averaged, so a long run costs no more memory than a short
+ * one and its training loss comes out smooth.
  */
 #ifndef AT_REPORT_CURVE_H
 #define AT_REPORT_CURVE_H
@@ -19,13 +19,13 @@ typedef struct at_curve {
     double y[AT_CURVE_POINTS_MAX];
 } at_curve;
 
-/* Reads the columns `time` and `column`; lines where the column is empty or not finite are left out.
- * AT_ERR_MISSING when there is no such file, AT_ERR_FORMAT with the line when it is not such a
- * table. */
+/* Reads the columns `time` and `column`; lines where the column is empty or not finite are left
+ * out. AT_ERR_MISSING when there is no such file, AT_ERR_FORMAT with the line when it is not such
+ * a table. */
 at_err at_curve_read(const char *path, const char *column, at_curve *curve, at_fail *fail);
 
-/* The mean of several runs' curves, from where the last of them begins to where the last one ends. A
- * run that has ended keeps its last value: that is what its model is worth from then on. Empty
+/* The mean of several runs' curves, from where the last of them begins to where the last one ends.
+ * A run that has ended keeps its last value: that is what its model is worth from then on. Empty
  * curves do not count. */
 void at_curve_mean(const at_curve *curves, size_t count, at_curve *mean);
 

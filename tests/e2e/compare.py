@@ -1,0 +1,223 @@
+"""`anytime compare`: what it refuses, what it runs, and what it writes."""
+import csv
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+ANYTIME = os.environ["ANYTIME"]
+SMALL = ("--data synthetic:1500,12,3 --workers 2 --batch 16 --micro-batch 8 --steps 40 "
+         "--eval-every 10 --sample-time 20us").split()
+
+
+def start(*words):
+    return subprocess.Popen([ANYTIME, "compare", *words], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def compare(*words, expect=0):
+    process = start(*words)
+    out, said = process.communicate(timeout=120)
+    assert process.returncode == expect, (words, process.returncode, said)
+    return out, said
+
+
+def load(*path):
+    with open(os.path.join(*path), encoding="utf-8") as file:
+        return json.load(file)
+
+
+def rows_of(*path):
+    with open(os.path.join(*path), encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_wrong_entries_are_refused_before_anything_is_made():
+    wrong = [([], "strategies"), (["fmb", "nope"], "nope"), (["fmb", "amb:lrr=1"], "--lr"),
+             (["fmb", "amb:lr"], "no value"), (["fmb", "amb:seed=3"], "seed"),
+             (["fmb", "amb:optimizer=adm"], "adm"), (["fmb", "amb:straggler=exq:1,2"], "exq"),
+             (["fmb", "amb:lr-schedule=sine"], "sine"), (["fmb", "amb:label=../up"], "label"),
+             (["amb:label=a", "fmb:label=a"], "label"), (["fmb", ":lr=1"], "entry ':lr=1'")]
+    for entries, word in wrong:
+        _, said = compare(*entries, *SMALL, "--out", "refused", expect=2)
+        assert word in said, (word, said)
+        assert not entries or "entry '" in said or "two entries" in said, said
+        assert os.listdir(".") == [], (entries, os.listdir("."))
+
+
+def test_a_folder_that_exists_is_refused():
+    os.mkdir("there")
+    _, said = compare("fmb", "amb", *SMALL, "--out", "there", expect=2)
+    assert "exists" in said
+    assert os.listdir("there") == []
+
+
+def test_the_table_has_a_row_an_entry_and_a_sentence_on_the_difference():
+    out, said = compare("fmb", "amb", *SMALL, "--out", "out")
+    lines = out.splitlines()
+    for head in ("strategy", "step", "samples/s", "batch", "useful", "accuracy"):
+        assert head in lines[0], (head, lines[0])
+    assert "target" not in lines[0]
+    assert [line.split()[0] for line in lines[2:4]] == ["fmb", "amb"]
+    assert "±" in lines[2] and "[" in lines[3]
+    assert any(line.startswith("amb uses ") and "fmb" in line for line in lines), out
+    assert lines[-1] == "written to out"
+    told = [line for line in said.splitlines() if line.startswith("compare: run ")]
+    assert len(told) == 6, said
+    assert "run 3 of 6, fmb, seed 2" in told[2]
+
+
+def test_json_is_one_document_with_every_run():
+    out, said = compare("fmb", "amb:lr=0.05,label=slow", *SMALL, "--seed", "7", "--repeats", "2",
+                        "--json", "--quiet", "--out", "out")
+    document = json.loads(out)
+    assert said == ""
+    assert document == load("out", "compare.json")
+    assert document["complete"] and document["folder"] == "out" and document["targets"] == []
+    assert document["options"]["repeats"] == 2
+    first, second = document["entries"]
+    assert (first["label"], second["label"]) == ("fmb", "slow")
+    assert second["strategy"] == "amb" and second["options"] == {"lr": "0.05"}
+    assert first["speedup"] is None and first["finding"] is None
+    ratio = second["speedup"]["samples_per_second"]
+    assert ratio["value"] > 0 and ratio["count"] == 2
+    assert ratio["low"] is None and ratio["high"] is None  # too few for an interval
+    for entry, lr in ((first, None), (second, 0.05)):
+        assert [run["seed"] for run in entry["runs"]] == [7, 8]
+        for run in entry["runs"]:
+            assert run["folder"] == f"{entry['label']}-{run['seed']}"
+            result = load("out", run["folder"], "result.json")
+            assert result["seed"] == run["seed"] and result["strategy"] == entry["strategy"]
+            assert result["options"]["lr"] == lr
+            assert run["steps"] == result["steps"] == 40
+            assert run["test_accuracy"] == result["test"]["accuracy"]
+            assert run["target_seconds"] is None
+    mean = sum(run["mean_batch"] for run in second["runs"]) / 2
+    assert abs(second["summary"]["mean_batch"]["value"] - mean) < 1e-6 * mean
+
+
+def test_the_csv_has_a_line_a_run():
+    compare("fmb", "amb", *SMALL, "--repeats", "2", "--out", "out")
+    rows = rows_of("out", "compare.csv")
+    assert [(row["label"], row["seed"]) for row in rows] == [
+        ("fmb", "1"), ("fmb", "2"), ("amb", "1"), ("amb", "2")]
+    assert all(float(row["samples_per_second"]) > 0 for row in rows)
+    assert all(row["target_seconds"] == "" for row in rows)
+
+
+def test_entries_have_options_with_commas_and_labels_of_their_own():
+    compare("fmb", "fmb", "fmb:straggler=speed:1,2,lr=0.5", "amb", *SMALL, "--repeats", "1",
+            "--out", "out")
+    labels = [entry["label"] for entry in load("out", "compare.json")["entries"]]
+    assert labels == ["fmb", "fmb-2", "fmb-straggler-speed-1-2-lr-0.5", "amb"], labels
+    options = load("out", labels[2] + "-1", "result.json")["options"]
+    assert options["straggler"] == "speed:1,2" and options["lr"] == 0.5
+
+
+def test_all_entries_meet_the_same_seeds():
+    compare("fmb", "fmb:label=again", *SMALL, "--repeats", "2", "--straggler", "exp:0,200us",
+            "--out", "out")
+    runs = {name: load("out", name, "result.json")
+            for name in ("fmb-1", "again-1", "fmb-2", "again-2")}
+    for key in ("params_hash", "trace_hash"):
+        assert runs["fmb-1"][key] == runs["again-1"][key]
+        assert runs["fmb-2"][key] == runs["again-2"][key]
+    assert runs["fmb-1"]["params_hash"] != runs["fmb-2"]["params_hash"]
+
+
+def test_a_target_is_timed_and_counted():
+    out, _ = compare("fmb", "amb", *SMALL, "--steps", "400", "--target", "accuracy=0.5",
+                     "--out", "out")
+    assert out.count("3 of 3") == 2, out
+    assert "amb reaches accuracy 0.5 " in out and "than fmb" in out, out
+    for entry in load("out", "compare.json")["entries"]:
+        assert entry["summary"]["reached"] == 3
+        for run in entry["runs"]:
+            assert 0 < run["target_seconds"] and run["stopped"] == "target"
+
+
+def test_a_target_that_is_missed_is_said_so():
+    out, _ = compare("fmb", "amb", *SMALL, "--target", "loss=1e-9", "--repeats", "1", "--out", "o")
+    assert out.count("0 of 1") == 2, out
+    assert "never both reached loss 1e-09" in out, out
+    assert "intervals: they need 3 repeats" in out, out
+    assert load("o", "compare.json")["entries"][1]["speedup"]["target_seconds"]["count"] == 0
+
+
+def test_plots_are_drawn_with_their_data():
+    compare("fmb", "amb", *SMALL, "--repeats", "2", "--out", "out")
+    longest = max(load("out", run["folder"], "result.json")["wall_seconds"]
+                  for entry in load("out", "compare.json")["entries"] for run in entry["runs"])
+    for name in ("loss-vs-time", "test-loss-vs-time", "accuracy-vs-time"):
+        rows = rows_of("out", name + ".csv")
+        assert {row["name"] for row in rows} == {"fmb", "amb"}, rows[:3]
+        assert all(0 <= float(row["x"]) <= longest for row in rows), (name, rows[:3])
+        assert os.path.exists(f"out/{name}.gp")
+        if shutil.which("gnuplot"):
+            with open(f"out/{name}.png", "rb") as file:
+                assert file.read(4) == b"\x89PNG"
+            with open(f"out/{name}.svg", encoding="utf-8") as file:
+                assert "<svg" in file.read()
+
+
+def test_without_gnuplot_there_is_a_warning_and_no_failure():
+    before = os.environ["PATH"]
+    os.environ["PATH"] = os.getcwd()
+    try:
+        out, said = compare("fmb", *SMALL, "--repeats", "1", "--out", "out")
+    finally:
+        os.environ["PATH"] = before
+    assert "gnuplot" in said and "plots:" not in out
+    assert os.path.exists("out/accuracy-vs-time.csv") and os.path.exists("out/accuracy-vs-time.gp")
+
+
+def test_runs_without_tables_have_no_plots():
+    out, _ = compare("fmb", *SMALL, "--repeats", "1", "--record", "none", "--out", "out")
+    assert "plots:" not in out
+    assert sorted(os.listdir("out")) == ["compare.csv", "compare.json", "fmb-1"]
+
+
+def test_a_run_that_fails_ends_the_comparison_with_its_name():
+    entry = "fmb:label=wild,model=mlp:8,lr=1e6"
+    _, said = compare("fmb", entry, *SMALL, "--steps", "400", "--out", "out", expect=1)
+    assert "wild, seed 1" in said, said
+    document = load("out", "compare.json")
+    assert not document["complete"]
+    assert [len(entry["runs"]) for entry in document["entries"]] == [1, 0]
+
+
+def wait_until(found, process):
+    while not found():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+
+
+def test_ctrl_c_keeps_what_is_complete():
+    process = start("fmb", "amb:steps=1000000", *SMALL, "--out", "out")
+    wait_until(lambda: os.path.exists("out/amb-1/workers.json") and
+               load("out", "amb-1", "workers.json"), process)
+    process.send_signal(signal.SIGINT)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 75, (process.returncode, said)
+    assert "amb, seed 1" in said, said
+    assert out.splitlines()[2].startswith("fmb "), out
+    document = load("out", "compare.json")
+    assert not document["complete"]
+    assert [len(entry["runs"]) for entry in document["entries"]] == [1, 0]
+
+
+def main():
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    for name, test in tests:
+        with tempfile.TemporaryDirectory(prefix="anytime-compare-") as folder:
+            os.chdir(folder)
+            test()
+            os.chdir("/")
+        print("ok", name, flush=True)
+
+
+if __name__ == "__main__":
+    main()
