@@ -38,8 +38,8 @@ static uint32_t missing_all(const at_hub *hub, at_ns now)
     return coming > 0 || hub->pieces > 0 ? coming : 1;
 }
 
-/* Chen et al. 2016: the first K distinct workers make the step, the others' work is void. With fewer
- * than K left alive, those that are left must do. */
+/* Chen et al. 2016: the first K distinct workers make the step, the others' work is void. With
+ * fewer than K left alive, those that are left must do. */
 static uint32_t missing_first(const at_hub *hub, at_ns now)
 {
     uint32_t have = workers_in_step(hub);

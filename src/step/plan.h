@@ -86,11 +86,12 @@ extern const size_t      at_strategies_count;
  * one), contradictions and combinations that make no sense. */
 at_err at_plan_resolve(const at_plan_options *options, at_plan *plan, at_fail *fail);
 
-/* Writes the rule of one family as text ("timed:0.05", "first:9") for result.json. */
 enum at_family { AT_WORK, AT_GATHER, AT_RELEASE, AT_NEWER, AT_STALE, AT_SIZE, AT_FAMILY_COUNT };
 extern const char *const at_family_name[AT_FAMILY_COUNT];
-const char              *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
-                                           size_t size);
+
+/* Writes the rule of one family as text ("timed:0.05", "first:9") for result.json. */
+const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
+                              size_t size);
 
 /* Does this strategy use the option of that name (time-limit, k, period, staleness, ..)? Options
  * that no rule uses are accepted and named on stderr by the command line. */
