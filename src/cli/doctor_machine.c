@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/text.h"
 #include "cli/doctor.h"
 #include "world/run.h"
@@ -94,7 +95,7 @@ static double tightest_quota(void)
 
 static void probe_cores(at_finding *f)
 {
-    uint32_t cores = at_run_cores();
+    uint32_t cores = at_machine_cores();
     long     online = sysconf(_SC_NPROCESSORS_ONLN);
     double   quota = tightest_quota();
     at_finding_add(f, "%u at hand of %ld", cores, online);
@@ -121,26 +122,16 @@ static void probe_load(at_finding *f)
     }
     at_finding_add(f, "%.2f %.2f %.2f (processes that want to run; 1, 5 and 15 minutes)", load[0],
                    load[1], load[2]);
-    if (load[0] > 0.5 * at_run_cores())
+    if (load[0] > 0.5 * at_machine_cores())
         at_finding_judge(f, AT_VERDICT_NOTE, "other programs are busy: measured times will vary");
 }
 
 /* ---- memory and disk ------------------------------------------------------------------------- */
 
-/* A row of /proc/meminfo, in bytes; 0: unknown. */
-static double memory_row(const char *name)
-{
-    char   line[LINE_SIZE];
-    double kilobytes;
-    if (!read_line("/proc/meminfo", name, line)) return 0;
-    char *text = line + strspn(line, " ");
-    text[strcspn(text, " ")] = '\0';
-    return at_text_real(text, &kilobytes) ? kilobytes * 1024 : 0;
-}
-
 static void probe_memory(at_finding *f)
 {
-    double total = memory_row("MemTotal:"), available = memory_row("MemAvailable:");
+    at_memory memory = at_machine_memory();
+    double    total = (double)memory.total, available = (double)memory.available;
     at_finding_add(f, "%.1f GB, %.1f GB available", total / 1e9, available / 1e9);
     f->facts = json_pack("{s:I, s:I}", "total_bytes", (json_int_t)total, "available_bytes",
                          (json_int_t)available);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
@@ -103,7 +104,7 @@ static uint32_t whole_or_zero(int64_t value)
 static uint32_t workers_of(const at_settings *s)
 {
     if (s->workers > 0) return (uint32_t)s->workers;
-    return s->workers == 0 ? 1 : at_run_cores();
+    return s->workers == 0 ? 1 : at_machine_cores();
 }
 
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)

@@ -45,7 +45,6 @@ typedef struct console {
     bool     began;       /* START has come */
     at_ns    due;         /* when to draw or print next */
     int      lines;       /* of the block on the terminal */
-    bool     hidden;      /* the cursor */
     uint64_t step_shown;
 
     loss     loss;
@@ -108,8 +107,6 @@ static void rewind_block(console *self, at_text *out)
 {
     assert(self->options.terminal);
     assert(self->lines >= 0);
-    if (!self->hidden) at_text_add(out, "\x1b[?25l");
-    self->hidden = true;
     if (self->lines > 0) at_text_add(out, "\r\x1b[%dA", self->lines);
 }
 
@@ -324,9 +321,6 @@ static void end(console *self)
     if (is_live && self->options.terminal) redraw(self);
     if (is_live && !self->options.terminal && self->progress.step != self->step_shown)
         print_status(self);
-    if (!self->hidden) return;
-    fputs("\x1b[?25h", self->options.file);
-    fflush(self->options.file);
 }
 
 static void release(console *self)

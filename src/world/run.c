@@ -3,16 +3,15 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "record/tally.h"
 #include "world/child.h"
@@ -23,6 +22,8 @@ const char *const at_keep_name[AT_KEEP_COUNT] = {
     AT_KEEP_MAP(X)
 #undef X
 };
+
+enum { PROCESS_SIZE = 1 << 20 }; /* what a worker process needs by being one, about */
 
 /* Everything a run holds while it runs. */
 typedef struct run {
@@ -39,14 +40,6 @@ typedef struct run {
     uint32_t              cores;
     bool                  oversubscribed;
 } run;
-
-uint32_t at_run_cores(void)
-{
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (uint32_t)online : 1;
-}
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
@@ -199,11 +192,25 @@ static at_err open_sinks(run *r, at_fail *fail)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
+/* A run that would make the machine swap is refused: it would freeze everything else on it. */
+static at_err check_memory(const run *r, at_fail *fail)
+{
+    const at_task *task = r->options->task;
+    at_memory      memory = at_machine_memory();
+    double         vectors = 3.0 * (double)task->params * sizeof(float); /* 2 gradients, a copy */
+    double         needed = r->plan.workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
+    if (memory.available == 0 || needed < (double)memory.available) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use fewer workers, a smaller --micro-batch or a smaller model",
+                       "%u workers would need %.1f GB of memory, and %.1f GB are available",
+                       r->plan.workers, needed / 1e9, (double)memory.available / 1e9);
+}
+
 static at_err prepare(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     r->plan = o->plan;
-    r->cores = at_run_cores();
+    r->cores = at_machine_cores();
     r->oversubscribed = !o->solo && o->sample_time == 0 && r->plan.workers > r->cores;
     if (o->solo && (r->plan.workers != 1 || r->plan.release->self_starting))
         return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
@@ -211,6 +218,7 @@ static at_err prepare(run *r, at_fail *fail)
                            "--release %s makes no sense",
                            r->plan.release->name);
     set_limits(r);
+    AT_TRY(check_memory(r, fail));
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_pace(r, fail));
     r->info = (at_run_info){.folder = o->folder,

@@ -37,7 +37,7 @@ typedef struct at_run_options {
     uint64_t           seed;
     bool               respawn;
     float             *params_final; /* optional, task->params floats: where the parameters go */
-    const char        *folder; /* NULL: nothing is written */
+    const char        *folder;       /* NULL: nothing is written */
     at_keep            keep;
     at_console_options console;
     const char        *command; /* as typed */
@@ -52,8 +52,5 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail);
 /* Time one sample takes on this machine, measured in a child so that this process stays free of
  * engines. */
 at_err at_run_measure(const at_task *task, uint32_t micro_batch, at_ns *sample_time, at_fail *fail);
-
-/* Cores this process may use (its affinity), at least 1. */
-uint32_t at_run_cores(void);
 
 #endif

@@ -154,6 +154,13 @@ static at_err load(net_task *t, at_fail *fail)
     return at_model_new(o->model, t->shape, AT_ENGINE_FAST, 1, &t->plan_model, fail);
 }
 
+/* A micro-batch, and about as much again for what the layers make of it. */
+static size_t scratch_size(const net_task *t)
+{
+    size_t row = t->shape.features * sizeof(float), size;
+    return at_size_product(2 * row, t->options.micro_batch, &size) ? size : SIZE_MAX / 2;
+}
+
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail)
 {
     assert(options->micro_batch >= 1);
@@ -175,6 +182,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .test_samples = tests,
                       .classes = t->shape.classes,
                       .mults = at_model_mults(t->plan_model),
+                      .scratch_size = scratch_size(t),
                       .init = init,
                       .open = open_task,
                       .engine = engine,

@@ -1,0 +1,32 @@
+#include "base/machine.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <unistd.h>
+
+uint32_t at_machine_cores(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return (uint32_t)CPU_COUNT(&set);
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : 1;
+}
+
+at_memory at_machine_memory(void)
+{
+    at_memory memory = {0};
+    uint64_t  kilobytes;
+    char      line[256];
+    FILE     *file = fopen("/proc/meminfo", "re");
+    if (!file) return memory;
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "MemTotal: %" SCNu64, &kilobytes) == 1) memory.total = kilobytes << 10;
+        if (sscanf(line, "MemAvailable: %" SCNu64, &kilobytes) == 1)
+            memory.available = kilobytes << 10;
+    }
+    fclose(file);
+    assert(memory.available <= memory.total);
+    return memory;
+}

@@ -1,0 +1,16 @@
+/* machine.h - what this machine has: cores and memory. */
+#ifndef AT_BASE_MACHINE_H
+#define AT_BASE_MACHINE_H
+
+#include <stdint.h>
+
+/* Cores this process may run on; at least 1. */
+uint32_t at_machine_cores(void);
+
+/* Bytes of memory in all, and those that could be used now without swapping; 0: unknown. */
+typedef struct at_memory {
+    uint64_t total, available;
+} at_memory;
+at_memory at_machine_memory(void);
+
+#endif
