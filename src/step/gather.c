@@ -56,11 +56,13 @@ static uint32_t missing_any(const at_hub *hub, at_ns now)
     return hub->pieces >= hub->plan->k ? 0 : hub->plan->k - hub->pieces;
 }
 
-/* A period has passed and at least one report has come. */
+/* A period has passed and at least one report has come. While the period is not known yet, every
+ * worker reports once: that is how it gets known. */
 static uint32_t missing_every(const at_hub *hub, at_ns now)
 {
-    bool over = now - hub->opened_at >= hub->plan->period;
-    return hub->pieces > 0 && over ? 0 : 1;
+    at_ns period = at_hub_period(hub);
+    if (period == AT_NEVER) return missing_all(hub, now);
+    return hub->pieces > 0 && now - hub->opened_at >= period ? 0 : 1;
 }
 
 const at_gather_rule at_gather_rules[] = {

@@ -126,12 +126,19 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
     return order;
 }
 
+/* Only size rule `auto` leaves the period open, and it gives everybody the same time limit. */
+at_ns at_hub_period(const at_hub *hub)
+{
+    assert(hub->plan->gather->counts_time);
+    return hub->plan->period != AT_NEVER ? hub->plan->period : hub->share[0].time_limit;
+}
+
 static void ask_period(const at_hub *hub, at_out *out)
 {
-    if (!hub->plan->gather->counts_time) return;
+    if (!hub->plan->gather->counts_time || at_hub_period(hub) == AT_NEVER) return;
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
     timer->as.timer.timer = AT_TIMER_PERIOD;
-    timer->as.timer.at = hub->opened_at + hub->plan->period;
+    timer->as.timer.at = hub->opened_at + at_hub_period(hub);
 }
 
 /* The first order opens the first step: how long workers took to join is no part of it. */

@@ -91,6 +91,10 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out);
  * long. At least 1. */
 uint32_t at_hub_patience(const at_hub *hub, at_ns now);
 
+/* The present period of gather rule `every`: as given, or the time limit that was found so far;
+ * AT_NEVER while there is none. */
+at_ns at_hub_period(const at_hub *hub);
+
 /* The lease a working member has: longer than any honest round. */
 at_ns at_hub_lease(const at_hub *hub);
 

@@ -210,7 +210,7 @@ static at_err resolve_gather(const at_plan_options *o, const char *text, at_plan
         at_ns period = -1;
         AT_TRY(duration(name, number, "period", o->period, &period, fail));
         plan->period = period > 0 ? period : plan->time_limit;
-        if (plan->period == AT_NEVER)
+        if (plan->period == AT_NEVER && !plan->work->timed)
             return at_fail_set(fail, AT_ERR_USAGE, "give --period, for example --period 200ms",
                                "gather %s needs a period", name);
     }
@@ -319,7 +319,8 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
     case AT_GATHER:
         at_text_add(&text, "%s", plan->gather->name);
         if (plan->gather->counts_k) at_text_add(&text, ":%u", plan->k);
-        if (plan->gather->counts_time) at_text_add(&text, ":%.9g", at_seconds(plan->period));
+        if (plan->gather->counts_time && plan->period != AT_NEVER)
+            at_text_add(&text, ":%.9g", at_seconds(plan->period));
         break;
     case AT_RELEASE:
         at_text_add(&text, "%s", plan->release->name);

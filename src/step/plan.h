@@ -38,7 +38,7 @@ typedef struct at_plan {
     const at_size_rule       *size;
     /* The numbers that rules carry; void where the rule has none. */
     uint32_t k;         /* gather first:K, any:K */
-    at_ns    period;    /* gather every:Tp */
+    at_ns    period;    /* gather every:Tp; AT_NEVER: the time limit that size rule `auto` finds */
     uint32_t staleness; /* release bound:S */
 
     uint32_t workers;     /* >= 1 */

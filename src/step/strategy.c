@@ -6,6 +6,19 @@ const at_strategy at_strategies[] = {
      "barrier", "finish", "drop", "static", "synchronous SGD, SyncReplicas, DDP"},
     {"amb", "anytime minibatch: everybody computes for a time T, whatever that gives", "timed",
      "all", "barrier", "finish", "drop", "static", "Anytime Minibatch"},
+    {"backup", "the first K workers make the step, the others start over", "fixed", "first",
+     "barrier", "abandon", "drop", "static",
+     "K-sync; with --newer finish TensorFlow's backup workers"},
+    {"batch-sync", "the first K batches of anybody on the same version make the step", "fixed",
+     "any", "free", "abandon", "drop", "static", "K-batch-sync"},
+    {"async", "every report is a step, nobody waits", "fixed", "any:1", "free", "finish", "use",
+     "static", "asynchronous parameter server"},
+    {"async-fmb", "any K reports make a step, nobody waits", "fixed", "any", "free", "finish",
+     "use", "static", "Async-FMB, K-batch-async"},
+    {"async-timed", "timed rounds and timed steps, nobody waits", "timed", "every", "free",
+     "refresh", "use", "static", "Async-Timed, AMB-DG"},
+    {"ssp", "every report is a step, nobody runs more than S rounds ahead", "fixed", "any:1",
+     "bound", "finish", "use", "static", "stale synchronous parallel"},
 };
 
 const size_t at_strategies_count = sizeof at_strategies / sizeof *at_strategies;

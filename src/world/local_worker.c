@@ -32,12 +32,14 @@ static void deliver(worker *w, const at_event *event);
 
 /* ---- shared words ------------------------------------------------------------------------- */
 
-/* Copies the newest parameters. The hub writes them for microseconds at a time; if it does so while
- * we read, we read again. */
+/* Copies the newest parameters, unless they are the ones we have. The hub writes them for
+ * microseconds at a time; if it does so while we read, we read again. */
 static void install(worker *w)
 {
     const at_local_head *head = w->map->head;
-    at_ns                begin = at_clock_now();
+    w->install_ns = 0;
+    if (atomic_load_explicit(&head->version, memory_order_relaxed) == w->version) return;
+    at_ns begin = at_clock_now();
     for (;;) {
         uint64_t before = atomic_load_explicit(&head->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
