@@ -91,6 +91,7 @@ typedef struct stage {
     uint64_t nan_version; /* gradients of this version have no finite loss */
     bool     echo;        /* every report arrives twice */
     bool     patient;     /* the hub sleeps as long as it said it could */
+    bool     rumours;     /* workers are told of versions they have already */
     at_ns (*sleep)(const struct stage *s, at_node worker, uint64_t round);
     at_ns (*delay)(struct stage *s, at_ns mean); /* draws a message's delay; NULL: the mean */
     /* Sees every action (worker 0: the hub's) and every event before the machines do. */

@@ -1,4 +1,4 @@
-/* Stories of the release, newer and stale rules that no named strategy uses yet, composed by
+/* Stories of the release rules beside `barrier`, and of newer and stale rules, composed by
  * overrides. Workers need a millisecond a sample unless a story says otherwise. */
 #include "step_story.h"
 

@@ -38,6 +38,12 @@ static inline void stage_newer(stage *s, uint64_t version)
         stage_tell_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer);
 }
 
+/* Nobody is replaced any more when the run winds down. */
+static inline void stage_evict(stage *s, const actor *a, at_node id)
+{
+    if (a->alive) stage_gone(s, id, s->hub->end == AT_END_RUNNING ? a->back_after : AT_NEVER);
+}
+
 static inline void stage_do_hub(stage *s, const at_action *action)
 {
     at_event message = {.kind = AT_EV_MESSAGE};
@@ -50,10 +56,7 @@ static inline void stage_do_hub(stage *s, const at_action *action)
         break;
     case AT_ACT_TIMER: s->timer_at[action->as.timer.timer] = action->as.timer.at; break;
     case AT_ACT_EVALUATE: stage_evaluate(s, action->as.evaluate.step); break;
-    case AT_ACT_EVICT:
-        if (s->actor[action->worker].alive)
-            stage_gone(s, action->worker, s->actor[action->worker].back_after);
-        break;
+    case AT_ACT_EVICT: stage_evict(s, &s->actor[action->worker], action->worker); break;
     case AT_ACT_FINISH:
         s->finished = true;
         s->end = action->as.finish.why;
@@ -154,7 +157,7 @@ static inline void stage_play(stage *s, cue *c)
     actor *a = &s->actor[c->worker];
     bool   to_worker = c->kind == CUE_WORKER || c->kind == CUE_MICRO;
     if (to_worker && (!a->alive || c->life != a->life)) return;
-    bool old_news = c->kind == CUE_WORKER && c->event.kind == AT_EV_NEWER &&
+    bool old_news = !s->rumours && c->kind == CUE_WORKER && c->event.kind == AT_EV_NEWER &&
                     c->event.as.newer.version <= a->installed;
     if (old_news) return;
     if (to_worker && a->frozen_until > s->now) { /* it will find this when it wakes up */
