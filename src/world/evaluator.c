@@ -110,6 +110,8 @@ void at_evaluator_begin(at_evaluator *e, const float *params, uint64_t step, at_
     e->step = step;
     e->at = now;
     e->deaths = 0;
+    at_fail fail;
+    if (e->pid <= 0) at_child_fork(child_main, e, &e->pid, &fail); /* it may do better this time */
     atomic_fetch_add(&e->shared->asked, 1);
     at_bell_ring_loud(&e->shared->bell, AT_BELL_ALL);
 }

@@ -15,13 +15,20 @@ static struct {
     struct sigaction before[WATCHED];
 } state;
 
+static void on_stop(void)
+{
+    atomic_store(&state.stop, true);
+    signal(SIGINT, SIG_DFL); /* whichever of them comes second ends the program */
+    signal(SIGTERM, SIG_DFL);
+}
+
 static void on_signal(int number)
 {
     int interrupted = errno;
     if (number == SIGCHLD)
         atomic_store(&state.child, true);
     else
-        atomic_store(&state.stop, true);
+        on_stop();
     at_bell_ring_loud(state.bell, AT_BELL_ALL);
     errno = interrupted;
 }
@@ -34,7 +41,6 @@ void at_signals_open(at_bell *bell)
     atomic_store(&state.child, false);
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
-        if (watched[i] != SIGCHLD) action.sa_flags = (int)SA_RESETHAND;
         sigaction(watched[i], &action, &state.before[i]);
     }
 }

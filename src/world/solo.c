@@ -122,7 +122,8 @@ static void loop(solo *s)
         at_host_event(&s->host, &event, &(at_about){.text = "left"});
         s->host.timer[AT_TIMER_LEASE] = AT_NEVER; /* nobody here can freeze without freezing us */
         if (!s->host.finished) at_host_poll(&s->host, event.now);
-        if (at_signals_child()) at_evaluator_reap(s->evaluator);
+        if (at_signals_child() && at_evaluator_reap(s->evaluator))
+            at_host_say(&s->host, event.now, "the evaluator died and was started again");
     }
 }
 

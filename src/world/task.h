@@ -40,7 +40,7 @@ typedef struct at_task {
     /* Writes the initial parameters. Called once, by the hub. */
     void (*init)(void *self, float *params, uint64_t seed);
     /* Makes this process ready to compute as `worker` (0: to evaluate; AT_NODE_ALL: as anybody).
-     * Called after the fork. */
+     * Called after the fork, also in a child of a process that has opened it for itself. */
     at_err (*open)(void *self, at_node worker, at_fail *fail);
     /* What computes, valid after open: "avx2". */
     const char *(*engine)(void *self);

@@ -47,11 +47,19 @@ static at_err reserve(net_task *t, uint32_t rows, at_fail *fail)
     return AT_OK;
 }
 
+static void close_task(net_task *t)
+{
+    at_model_free(t->model);
+    at_arena_deinit(&t->arena);
+    t->model = NULL;
+    t->ahead_draw = (at_draw){0};
+}
+
 static at_err open_task(void *self, at_node worker, at_fail *fail)
 {
     net_task                  *t = self;
     const at_task_net_options *o = &t->options;
-    assert(!t->model);
+    close_task(t); /* what the process we were forked from had opened for itself */
     bool     scores = worker == 0 || worker == AT_NODE_ALL;
     uint32_t rows = scores && o->micro_batch < SCORE_ROWS ? SCORE_ROWS : o->micro_batch;
     AT_TRY(at_model_new(o->model, t->shape, o->engine, rows, &t->model, fail));
@@ -133,11 +141,10 @@ static void free_task(void *self)
 {
     net_task *t = self;
     if (!t) return;
-    at_model_free(t->model);
+    close_task(t);
     at_model_free(t->plan_model);
     at_dataset_free(t->train);
     at_dataset_free(t->test);
-    at_arena_deinit(&t->arena);
     free(t);
 }
 
