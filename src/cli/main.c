@@ -1,8 +1,10 @@
 /* The program: finds the verb, reads its options, runs it, tells what went wrong. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/verbs.h"
@@ -101,9 +103,20 @@ static at_err dispatch(int argc, char **argv, at_fail *fail)
     return verb ? run_verb(verb, argc, argv, fail) : unknown_verb(name, fail);
 }
 
+/* Whoever started us may have closed a standard stream. The next file we open would get its number,
+ * and then what we print; so nothing takes its place, which cannot be written to either. */
+static void hold_standard_streams(void)
+{
+    int fd;
+    do fd = open("/dev/null", O_RDONLY);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+}
+
 int main(int argc, char **argv)
 {
     at_fail fail = {0};
+    hold_standard_streams();
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, told below */
     at_err err = dispatch(argc, argv, &fail);
     bool   unwritten = fflush(stdout) != 0 || ferror(stdout);

@@ -50,6 +50,7 @@ static int look_back(at_spool *spool, bool lines)
     assert(spool->used == 0);
     struct stat info;
     if (fstat(spool->fd, &info)) return errno;
+    spool->size_before = info.st_size;
     spool->fresh = info.st_size == 0;
     char last = '\n';
     if (!lines || !S_ISREG(info.st_mode) || spool->fresh) return 0;
@@ -69,6 +70,7 @@ at_err at_spool_open(const char *folder, const char *name, bool lines, at_spool 
     self->error = 0;
     self->used = 0;
     self->flushed_at = 0;
+    self->fresh = false;
     if (asprintf(&self->path, "%s/%s", folder, name) < 0) {
         free(self);
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
@@ -171,12 +173,20 @@ void at_spool_tick(at_spool *spool, at_ns at)
     flush(spool);
 }
 
+static void take_back(const at_spool *spool)
+{
+    assert(spool->error);
+    int done = spool->fresh ? unlink(spool->path) : truncate(spool->path, spool->size_before);
+    (void)done; /* a second failure would tell nothing new */
+}
+
 at_err at_spool_close(at_spool *spool, at_fail *fail)
 {
     if (!spool) return AT_OK;
     if (spool->fd >= 0) {
         flush(spool);
         if (close(spool->fd) && !spool->error) spool->error = errno;
+        if (spool->error) take_back(spool);
     }
     at_err err = spool->error ? cannot("write", spool->path, spool->error, fail) : AT_OK;
     free(spool->path);

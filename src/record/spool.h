@@ -3,7 +3,8 @@
  *
  *     at_spool_open ─► at_spool_text, _whole, .. (no failure to handle) ─► at_spool_close tells
  *
- * After a failed write everything further is discarded; the failure is kept for the close.
+ * After a failed write everything further is discarded; the failure is kept for the close, which
+ * removes the file, or what was added to it: a table that is cut off could be taken for whole.
  */
 #ifndef AT_RECORD_SPOOL_H
 #define AT_RECORD_SPOOL_H
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/time.h"
@@ -23,7 +25,8 @@ typedef struct at_spool {
     char  *path;
     at_ns  flushed_at; /* time of the records, not of a clock */
     size_t used;
-    bool   fresh; /* the file was empty when it was opened */
+    off_t  size_before; /* of the file when it was opened */
+    bool   fresh;       /* it was empty */
     char   buffer[AT_SPOOL_SIZE];
 } at_spool;
 
@@ -52,8 +55,8 @@ void at_spool_real(at_spool *spool, double value);
 /* Writes out what is a second old at the time `at`. */
 void at_spool_tick(at_spool *spool, at_ns at);
 
-/* Writes out the rest, closes and releases; AT_ERR_IO when anything could not be written. Accepts
- * NULL. */
+/* Writes out the rest, closes and releases; AT_ERR_IO when anything could not be written, and then
+ * nothing is. Accepts NULL. */
 at_err at_spool_close(at_spool *spool, at_fail *fail);
 
 #endif

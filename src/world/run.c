@@ -323,13 +323,15 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
 at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
 {
     run     r = {.options = options, .began = at_clock_now()};
-    at_fail closing = {0};
+    at_fail untold;
     *result = NULL;
     at_err err = prepare(&r, fail);
     if (!err) err = run_world(&r, fail);
-    at_err closed = at_recorder_close(&r.recorder, err ? &closing : fail);
-    if (!err) err = closed;
-    if (!err) err = finish(&r, result, fail);
+    bool   ran = !err;
+    at_err closed = at_recorder_close(&r.recorder, ran ? fail : &untold);
+    /* A table that could not be written does not take the result with it. */
+    if (ran) err = finish(&r, result, closed ? &untold : fail);
+    if (ran && closed) err = closed;
     if (!err) err = verdict(&r, fail);
     at_tally_free(r.tally);
     at_pace_free(r.pace);

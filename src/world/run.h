@@ -44,9 +44,10 @@ typedef struct at_run_options {
     json_t            *options; /* echo of every resolved option; borrowed, may be NULL */
 } at_run_options;
 
-/* Runs. *result (also after AT_ERR_STOPPED, and after AT_ERR_FAILED when training had begun) is what
- * result.json holds, owned by the caller; NULL when the run never began. AT_ERR_STOPPED: ended by a
- * signal. */
+/* Runs. *result (also after AT_ERR_STOPPED, and after AT_ERR_FAILED and AT_ERR_IO when training had
+ * begun) is what result.json holds, owned by the caller; NULL when the run never began.
+ * AT_ERR_STOPPED: ended by a signal. AT_ERR_IO: a file of the folder is missing, the first of which
+ * *fail tells. */
 at_err at_run(const at_run_options *options, json_t **result, at_fail *fail);
 
 /* Time one sample takes on this machine, measured in a child so that this process stays free of
