@@ -109,13 +109,13 @@ static uint32_t workers_of(const at_settings *s)
 
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
-    static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local"};
+    static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local", "sim"};
     int deal, world;
     AT_TRY(check_duration("time-limit", s->time_limit, "auto", fail));
     AT_TRY(check_duration("period", s->period, NULL, fail));
     AT_TRY(check_duration("sample-time", s->sample_time, "measure", fail));
     AT_TRY(choose("deal", s->deal, deals, 2, &deal, fail));
-    AT_TRY(choose("world", s->world, worlds, 1, &world, fail));
+    AT_TRY(choose("world", s->world, worlds, 2, &world, fail));
     at_plan_options o = {.strategy = s->strategy,
                          .work = s->work,
                          .gather = s->gather,
@@ -132,6 +132,9 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
                          .batch = whole_or_zero(s->batch),
                          .micro_batch = whole_or_zero(s->micro_batch),
                          .cap = whole_or_zero(s->cap),
+                         .batch_min = whole_or_zero(s->batch_min),
+                         .batch_max = whole_or_zero(s->batch_max),
+                         .lr_scale = s->lr_scale,
                          .deal_global = deal == 1,
                          .lease = s->lease};
     o.limits.steps = s->steps > 0 ? (uint64_t)s->steps : 0;
@@ -145,6 +148,7 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
 {
     static const char *const engines[] = {"fast", "ref"};
     int                      engine;
+    if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
     AT_TRY(choose("engine", s->engine, engines, 2, &engine, fail));
     at_task_net_options o = {.model = s->model,
                              .data = s->data,
@@ -180,7 +184,8 @@ static double epochs_of(const at_settings *s)
 /* Options that the plan does not use are accepted and named. */
 static void name_unused(const at_parsed *parsed, const at_plan *plan)
 {
-    static const char *const some[] = {"time-limit", "cap", "cut", "k", "period", "staleness"};
+    static const char *const some[] = {"time-limit", "cap",       "cut",       "k",       "period",
+                                       "staleness",  "batch-min", "batch-max", "lr-scale"};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (at_options_given(parsed, some[i]) && !at_plan_uses(plan, some[i]))
             fprintf(stderr, "anytime: note: --%s is not used by %s\n", some[i],
@@ -203,6 +208,11 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->weight_decay = s->weight_decay;
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
+    run->virtual_time = strcmp(s->world, "sim") == 0;
+    run->latency = s->latency;
+    run->bandwidth = s->bandwidth;
+    run->comm_delay = at_seconds(s->comm_delay);
+    run->faults = s->faults;
     run->epochs = epochs_of(s);
     run->eval_every = s->eval_every;
     run->seed = (uint64_t)s->seed;

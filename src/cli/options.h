@@ -23,14 +23,16 @@ typedef struct at_settings {
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
     const char *time_limit, *period, *cut, *deal;
     int64_t     workers; /* -1: as many as cores */
-    int64_t     batch, micro_batch, cap, k, staleness;
+    int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
     bool        shard, respawn;
     at_ns       lease;
     /* learning */
-    const char *optimizer, *lr_schedule, *engine;
+    const char *optimizer, *lr_schedule, *lr_scale, *engine;
     double      lr, weight_decay;
     /* slowness */
-    const char *straggler, *straggler_scale, *sample_time;
+    const char *straggler, *straggler_scale, *sample_time, *faults;
+    at_ns       latency, comm_delay;
+    double      bandwidth;
     /* when to stop, when to look */
     int64_t     steps, samples;
     double      epochs;
@@ -40,7 +42,7 @@ typedef struct at_settings {
     /* the run */
     int64_t     seed, repeats;
     const char *run, *out, *record, *world, *config, *over;
-    bool        json, quiet, help, no_plots;
+    bool        json, quiet, help;
 } at_settings;
 
 /* Which verbs an option belongs to. */
@@ -50,8 +52,9 @@ enum {
     AT_FOR_DATA = 4,
     AT_FOR_MODELS = 8,
     AT_FOR_DOCTOR = 16,
-    AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE,
-    AT_FOR_ALL = 31
+    AT_FOR_SWEEP = 32,
+    AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
+    AT_FOR_ALL = 255
 };
 
 typedef enum at_option_type {

@@ -53,3 +53,9 @@ at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
     at_launch_close(&launch);
     return err;
 }
+
+at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "sim", fail));
+    return at_verb_train(parsed, command, fail);
+}

@@ -11,6 +11,13 @@ const at_verb at_verbs[] = {
      "  anytime train --strategy amb --straggler cedar  anytime minibatches, slow workers induced\n"
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
      AT_FOR_TRAIN, at_verb_train},
+    {"simulate", "[options]", "the same in virtual time: any number of workers on one core",
+     "`anytime train --world sim`. Gradients are really computed (unless --model none:P); time is\n"
+     "modelled: --sample-time, --straggler, --latency, --bandwidth, --comm-delay, --faults.\n"
+     "\n"
+     "  anytime simulate --strategy amb --workers 100 --straggler niagara --straggler-scale 20%\n"
+     "  anytime simulate --model none:4607178 --workers 10000 --steps 100 --record steps\n",
+     AT_FOR_TRAIN, at_verb_simulate},
     {"compare", "S1 S2 ... [options]", "the same run under several strategies",
      "Runs each strategy with the same seeds and the same slowness and shows means, 95 % "
      "intervals\n"
@@ -20,6 +27,12 @@ const at_verb at_verbs[] = {
      "                          --straggler-scale 20% --target accuracy=0.8\n"
      "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n",
      AT_FOR_COMPARE, at_verb_compare},
+    {"sweep", "--over NAME=V1,V2,.. [options]", "one run per value of an option",
+     "The same run with several values of one option, shown as `compare` shows strategies.\n"
+     "\n"
+     "  anytime sweep --over batch=16,32,64,128 --strategy amb --world sim --workers 20\n"
+     "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n",
+     AT_FOR_SWEEP, at_verb_sweep},
     {"data", "list | get NAME | info NAME|PATH", "data sets",
      "  anytime data list          known sets, licences, whether they are here\n"
      "  anytime data get mnist     fetches and verifies a set into the cache\n"

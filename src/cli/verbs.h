@@ -20,8 +20,12 @@ const at_verb *at_verb_find(const char *name);
 
 /* `anytime train`: one training run. */
 at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime simulate`: the same in virtual time. */
+at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime compare`: the same run under several strategies. */
 at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime sweep`: the same run with several values of an option. */
+at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime data`: data sets. */
 at_err at_verb_data(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime models`: nets. */

@@ -12,7 +12,9 @@
 enum { BLOCK = 1024 };
 
 const at_optim *const at_optims[] = {
-    &at_optim_sgd, &at_optim_momentum, &at_optim_rmsprop, &at_optim_adam, &at_optim_adagrad, NULL,
+    &at_optim_sgd,  &at_optim_momentum, &at_optim_rmsprop,
+    &at_optim_adam, &at_optim_adagrad,  &at_optim_dual_averaging,
+    NULL,
 };
 
 const at_optim *at_optim_find(const char *name)

@@ -9,6 +9,7 @@ extern const at_optim at_optim_momentum;
 extern const at_optim at_optim_rmsprop;
 extern const at_optim at_optim_adam;
 extern const at_optim at_optim_adagrad;
+extern const at_optim at_optim_dual_averaging;
 
 /* The mean gradient of one parameter, weight decay included. Every optimiser starts with it. */
 static inline float at_optim_mean(float w, float sum, const float scale, const float decay)

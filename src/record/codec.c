@@ -137,6 +137,17 @@ static void read_pieces(at_codec *codec, uint32_t count)
     }
 }
 
+/* One unless the learning rate follows the batch. */
+static void code_lr_factor(at_codec *codec, double *factor)
+{
+    bool is_other = *factor != 1;
+    at_wire_flag(&codec->wire, &is_other);
+    if (is_other)
+        at_wire_real(&codec->wire, factor);
+    else
+        *factor = 1;
+}
+
 static void code_apply(at_codec *codec, at_action *action, at_record *record)
 {
     uint32_t count = action->as.apply.count;
@@ -146,6 +157,7 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
     at_wire_flag(&codec->wire, &action->as.apply.folded);
     at_wire_real(&codec->wire, &action->as.apply.loss_sum);
     at_wire_i64(&codec->wire, &action->as.apply.wait_ns);
+    code_lr_factor(codec, &action->as.apply.lr_factor);
     at_wire_real(&codec->wire, &record->lr);
     at_wire_u32(&codec->wire, &count);
     if (codec->wire.spool) {
@@ -172,6 +184,16 @@ static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
     at_wire_flag(&codec->wire, &record->final);
 }
 
+/* Few size rules want the norms, so most of these are not there. */
+static void code_applied(at_codec *codec, at_event *event)
+{
+    bool has_norms = event->as.applied.norm2_step != 0 || event->as.applied.norm2_piece != 0;
+    at_wire_flag(&codec->wire, &has_norms);
+    if (!has_norms) return; /* an event that is read starts as zeros */
+    at_wire_real(&codec->wire, &event->as.applied.norm2_step);
+    at_wire_real(&codec->wire, &event->as.applied.norm2_piece);
+}
+
 static void code_event_fields(at_codec *codec, at_event *event, at_record *record,
                               at_codec_hint *hint)
 {
@@ -192,9 +214,9 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
     case AT_EV_TIMER:
         event->as.timer = (at_timer)at_wire_choice(&codec->wire, event->as.timer, AT_TIMER_COUNT);
         break;
+    case AT_EV_APPLIED: code_applied(codec, event); break;
     case AT_EV_START:
     case AT_EV_SENT:
-    case AT_EV_APPLIED:
     case AT_EV_STOP: break;
     }
 }

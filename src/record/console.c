@@ -34,7 +34,7 @@ typedef struct console {
     const at_run_info *info;
     at_tally          *tally;
     at_sink            tally_sink;
-    at_progress        progress;
+    at_run_progress    progress;
 
     uint32_t  workers;
     at_meter *meter, *meter_shown; /* of the running second, of the last whole one */
@@ -155,7 +155,7 @@ static void print_status(console *self)
     assert(!self->options.terminal);
     char    buffer[SENTENCE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
-    at_progress_show(&self->progress, self->now, SENTENCE_SIZE, &text);
+    at_run_progress_show(&self->progress, self->now, SENTENCE_SIZE, &text);
     tell(self, buffer);
     self->step_shown = self->progress.step;
     at_ns pause = self->now / 10; /* a long run needs fewer lines */
@@ -301,7 +301,7 @@ static void put(void *opaque, const at_record *record)
         self->now = self->options.clock() - self->clock_began;
     }
     self->tally_sink.put(self->tally_sink.self, record);
-    at_progress_put(&self->progress, record);
+    at_run_progress_put(&self->progress, record);
     if (record->kind != AT_REC_ACTION && self->loss.worker) tell_loss(self);
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record->action);

@@ -13,7 +13,7 @@
 
 #include "record/record.h"
 
-enum { AT_EVENTLOG_FORMAT = 1 };
+enum { AT_EVENTLOG_FORMAT = 2 };
 
 typedef struct at_eventlog at_eventlog;
 

@@ -15,7 +15,7 @@ static double ratio(double part, double whole)
 }
 
 /* All targets have to be met, so the farthest one counts. */
-static double targets_fraction(const at_progress *progress)
+static double targets_fraction(const at_run_progress *progress)
 {
     assert(progress->info->plan->limits.targets <= AT_TARGETS_MAX);
     const at_limits *limits = &progress->info->plan->limits;
@@ -30,7 +30,7 @@ static double targets_fraction(const at_progress *progress)
     return least;
 }
 
-static double time_fraction(const at_progress *progress)
+static double time_fraction(const at_run_progress *progress)
 {
     at_ns began = progress->tally->began_at, limit = progress->info->plan->limits.time;
     at_ns done = progress->going && began != AT_NEVER ? progress->tally->applied_at - began : 0;
@@ -38,7 +38,7 @@ static double time_fraction(const at_progress *progress)
 }
 
 /* Targets are met when they are met; they show the way only when nothing else does. */
-at_goal at_progress_goal(const at_progress *progress, double *fraction)
+at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction)
 {
     assert(fraction);
     const at_limits *limits = &progress->info->plan->limits;
@@ -55,20 +55,20 @@ at_goal at_progress_goal(const at_progress *progress, double *fraction)
     return AT_GOAL_TARGETS;
 }
 
-static void begin(at_progress *progress, const at_record *record)
+static void begin(at_run_progress *progress, const at_record *record)
 {
     assert(!progress->going);
     at_ns began = progress->tally->began_at;
     progress->step = record->action->as.apply.step - 1;
     progress->samples = record->action->as.apply.samples_used;
-    at_progress_goal(progress, &progress->began);
+    at_run_progress_goal(progress, &progress->began);
     progress->mark[0].at = began == AT_NEVER ? record->at : began;
     progress->mark[0].samples = progress->samples;
     progress->mark[1] = progress->mark[0];
     progress->going = true;
 }
 
-void at_progress_put(at_progress *progress, const at_record *record)
+void at_run_progress_put(at_run_progress *progress, const at_record *record)
 {
     if (record->kind != AT_REC_ACTION || record->action->kind != AT_ACT_APPLY) return;
     assert(record->action->as.apply.step >= 1);
@@ -77,10 +77,10 @@ void at_progress_put(at_progress *progress, const at_record *record)
     progress->samples += record->action->as.apply.samples;
     if (record->at - progress->mark[1].at < mark_every) return;
     progress->mark[0] = progress->mark[1];
-    progress->mark[1] = (at_progress_mark){.at = record->at, .samples = progress->samples};
+    progress->mark[1] = (at_run_progress_mark){.at = record->at, .samples = progress->samples};
 }
 
-double at_progress_speed(const at_progress *progress)
+double at_run_progress_speed(const at_run_progress *progress)
 {
     if (!progress->going) return 0;
     double seconds = at_seconds(progress->tally->applied_at - progress->mark[0].at);
@@ -124,7 +124,7 @@ static void add_part(at_text *text, int *columns_left, const char *part)
     *columns_left -= width;
 }
 
-static void show_step(const at_progress *progress, char *part, size_t size)
+static void show_step(const at_run_progress *progress, char *part, size_t size)
 {
     uint64_t limit = progress->info->plan->limits.steps;
     at_text  text = at_text_in(part, size);
@@ -133,7 +133,7 @@ static void show_step(const at_progress *progress, char *part, size_t size)
 }
 
 /* The goal's own measure, where the step does not tell it. */
-static void show_goal(const at_progress *progress, at_goal goal, char *part, size_t size)
+static void show_goal(const at_run_progress *progress, at_goal goal, char *part, size_t size)
 {
     const at_limits *limits = &progress->info->plan->limits;
     double           epoch = (double)progress->info->samples_epoch;
@@ -151,7 +151,7 @@ static void show_goal(const at_progress *progress, at_goal goal, char *part, siz
 }
 
 /* A metric, with the target it has to reach. */
-static void show_metric(const at_progress *progress, at_metric metric, char *part, size_t size)
+static void show_metric(const at_run_progress *progress, at_metric metric, char *part, size_t size)
 {
     assert(!isnan(progress->tally->test[metric]));
     static const char *const names[AT_METRIC_COUNT] = {"accuracy", "test loss"};
@@ -164,7 +164,7 @@ static void show_metric(const at_progress *progress, at_metric metric, char *par
         if (limits->target[i].metric == metric) at_text_add(&text, "/%g", limits->target[i].value);
 }
 
-static bool has_target(const at_progress *progress, at_metric metric)
+static bool has_target(const at_run_progress *progress, at_metric metric)
 {
     const at_limits *limits = &progress->info->plan->limits;
     for (uint32_t i = 0; i < limits->targets; i++)
@@ -173,7 +173,7 @@ static bool has_target(const at_progress *progress, at_metric metric)
 }
 
 /* If it goes on as it went since this part of the run began. */
-static void show_left(const at_progress *progress, double fraction, at_ns elapsed, char *part,
+static void show_left(const at_run_progress *progress, double fraction, at_ns elapsed, char *part,
                       size_t size)
 {
     assert(elapsed >= 0);
@@ -188,11 +188,12 @@ static void show_left(const at_progress *progress, double fraction, at_ns elapse
         snprintf(part, size, "left %s", at_text_show_duration(text, sizeof text, (at_ns)left));
 }
 
-void at_progress_show(const at_progress *progress, at_ns elapsed, int columns, at_text *text)
+void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
+                          at_text *text)
 {
     char    part[PART_SIZE], number[16];
-    double  fraction, speed = at_progress_speed(progress);
-    at_goal goal = at_progress_goal(progress, &fraction);
+    double  fraction, speed = at_run_progress_speed(progress);
+    at_goal goal = at_run_progress_goal(progress, &fraction);
     assert(text->used == 0);
 
     show_step(progress, part, sizeof part);

@@ -2,12 +2,13 @@
 
 #include <assert.h>
 #include <jansson.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Numbers of a plan, by name and place; one table for both directions. */
-typedef enum number_type { U32, U64, NS, FLAG } number_type;
+typedef enum number_type { U32, U64, NS, REAL, FLAG } number_type;
 
 static const struct {
     const char *name;
@@ -17,14 +18,21 @@ static const struct {
     {"k", U32, offsetof(at_plan, k)},
     {"period", NS, offsetof(at_plan, period)},
     {"staleness", U32, offsetof(at_plan, staleness)},
+    {"size_factor", REAL, offsetof(at_plan, size_factor)},
+    {"size_epochs", REAL, offsetof(at_plan, size_epochs)},
+    {"size_each_step", FLAG, offsetof(at_plan, size_each_step)},
     {"workers", U32, offsetof(at_plan, workers)},
     {"batch", U32, offsetof(at_plan, batch)},
     {"micro_batch", U32, offsetof(at_plan, micro_batch)},
+    {"batch_min", U32, offsetof(at_plan, batch_min)},
+    {"batch_max", U32, offsetof(at_plan, batch_max)},
+    {"lr_linear", FLAG, offsetof(at_plan, lr_linear)},
     {"cap", U32, offsetof(at_plan, cap)},
     {"time_limit", NS, offsetof(at_plan, time_limit)},
     {"cut_after", FLAG, offsetof(at_plan, cut_after)},
     {"deal_global", FLAG, offsetof(at_plan, deal_global)},
     {"lease", NS, offsetof(at_plan, lease)},
+    {"samples_epoch", U64, offsetof(at_plan, samples_epoch)},
     {"eval_steps", U64, offsetof(at_plan, eval_steps)},
     {"eval_samples", U64, offsetof(at_plan, eval_samples)},
     {"limit_steps", U64, offsetof(at_plan, limits.steps)},
@@ -66,11 +74,13 @@ static json_t *number_json(const at_plan *plan, size_t index)
     const char *place = (const char *)plan + numbers[index].offset;
     uint32_t    u32;
     int64_t     wide;
+    double      real;
     bool        flag;
     switch (numbers[index].type) {
     case U32: memcpy(&u32, place, sizeof u32); return json_integer(u32);
     case U64: /* the bits of a number past 2^63 come back as they were */
     case NS: memcpy(&wide, place, sizeof wide); return json_integer(wide);
+    case REAL: memcpy(&real, place, sizeof real); return json_real(real);
     case FLAG: memcpy(&flag, place, sizeof flag); return json_boolean(flag);
     }
     assert(!"unreachable");
@@ -148,8 +158,10 @@ static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_
     char         *place = (char *)plan + numbers[index].offset;
     int64_t       wide = json_integer_value(value);
     uint32_t      u32 = (uint32_t)wide;
-    bool          flag = json_is_true(value);
-    bool is_fine = numbers[index].type == FLAG ? json_is_boolean(value) : json_is_integer(value);
+    double        real = json_number_value(value);
+    bool          flag = json_is_true(value), is_fine = json_is_integer(value);
+    if (numbers[index].type == FLAG) is_fine = json_is_boolean(value);
+    if (numbers[index].type == REAL) is_fine = json_is_number(value) && isfinite(real);
     if (numbers[index].type == U32 && wide != (int64_t)u32) is_fine = false;
     if (numbers[index].type == NS && wide < 0) is_fine = false;
     if (!is_fine) return bad(numbers[index].name, fail);
@@ -157,6 +169,7 @@ static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_
     case U32: memcpy(place, &u32, sizeof u32); break;
     case U64:
     case NS: memcpy(place, &wide, sizeof wide); break;
+    case REAL: memcpy(place, &real, sizeof real); break;
     case FLAG: memcpy(place, &flag, sizeof flag); break;
     }
     return AT_OK;
@@ -199,6 +212,17 @@ static at_err read_targets(const json_t *object, at_limits *limits, at_fail *fai
     return AT_OK;
 }
 
+static at_err check_size(const at_plan *plan, at_fail *fail)
+{
+    assert(plan->size);
+    if (!plan->size->changes_samples) return AT_OK;
+    if (plan->batch_min < 1 || plan->batch_min > plan->batch) return bad("batch_min", fail);
+    if (plan->batch_max < plan->batch) return bad("batch_max", fail);
+    if (plan->size->by_factor && !(plan->size_factor > 1)) return bad("size_factor", fail);
+    if (plan->size->by_factor && !(plan->size_epochs > 0)) return bad("size_epochs", fail);
+    return AT_OK;
+}
+
 /* What the state machines take for granted. */
 static at_err check_plan(const at_plan *plan, at_fail *fail)
 {
@@ -207,7 +231,7 @@ static at_err check_plan(const at_plan *plan, at_fail *fail)
     if (plan->batch < 1) return bad("batch", fail);
     if (plan->micro_batch < 1 || plan->micro_batch > plan->batch) return bad("micro_batch", fail);
     if (plan->gather->counts_k && plan->k < 1) return bad("k", fail);
-    return AT_OK;
+    return check_size(plan, fail);
 }
 
 static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)

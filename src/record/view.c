@@ -138,8 +138,8 @@ static void draw_progress(const at_view *view, at_text *out)
     char    buffer[LINE_SIZE];
     at_text status = at_text_in(buffer, sizeof buffer);
     double  fraction;
-    at_progress_show(view->progress, view->elapsed, view->columns, &status);
-    at_progress_goal(view->progress, &fraction);
+    at_run_progress_show(view->progress, view->elapsed, view->columns, &status);
+    at_run_progress_goal(view->progress, &fraction);
     int room = view->columns - (int)status.used - 2;
     if (room > PROGRESS_MAX) room = PROGRESS_MAX;
     if (!isnan(fraction) && room >= PROGRESS_MIN) {

@@ -21,11 +21,11 @@ typedef struct at_meter {
 } at_meter;
 
 typedef struct at_view {
-    const at_progress *progress;
-    const at_meter    *meter; /* of each worker */
-    at_ns              elapsed;
-    int                columns; /* that may be used */
-    bool               colour;
+    const at_run_progress *progress;
+    const at_meter        *meter; /* of each worker */
+    at_ns                  elapsed;
+    int                    columns; /* that may be used */
+    bool                   colour;
 } at_view;
 
 /* Writes the block; returns how many lines it has. */

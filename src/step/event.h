@@ -20,7 +20,7 @@
 /* A node: 0 is the hub, 1 .. workers are workers. */
 typedef uint32_t at_node;
 
-enum { AT_WORKERS_MAX = 4096 };
+enum { AT_WORKERS_MAX = 65536 };
 
 /* Hub to worker: compute one round, or leave. */
 typedef struct at_order {
@@ -114,6 +114,12 @@ typedef struct at_event {
         } newer;
         at_work work; /* COMPUTED */
         struct {
+            /* Only when the size rule wants them, else 0. Under stale rule `scale` the step's
+             * gradient has the weights in it, its pieces have not. */
+            double norm2_step;  /* squared norm of the step's mean gradient */
+            double norm2_piece; /* mean over pieces of the squared norm of their mean gradients */
+        } applied;
+        struct {
             uint64_t step;
             at_ns    at; /* when the snapshot was taken */
             double   value[AT_METRIC_COUNT];
@@ -148,10 +154,11 @@ typedef enum at_drop {
 } at_drop;
 extern const char *const at_drop_name[AT_DROP_COUNT];
 
-#define AT_END_MAP(X)                                                                 \
-    X(RUNNING, "running")                                                             \
-    X(STEPS, "steps") X(SAMPLES, "samples") X(EPOCHS, "epochs") X(SECONDS, "seconds") \
-        X(TARGET, "target") X(SIGNAL, "signal") X(WORKERS, "no workers") X(DIVERGED, "diverged")
+#define AT_END_MAP(X)                                                                   \
+    X(RUNNING, "running")                                                               \
+    X(STEPS, "steps")                                                                   \
+    X(SAMPLES, "samples") X(EPOCHS, "epochs") X(SECONDS, "seconds") X(TARGET, "target") \
+        X(SIGNAL, "signal") X(WORKERS, "no workers") X(DIVERGED, "diverged")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)
@@ -183,7 +190,8 @@ typedef struct at_action {
             uint32_t        count;
             bool            folded; /* the pieces were ADDed before; nothing is left to sum */
             double          loss_sum;
-            at_ns           wait_ns; /* from the first order or close to this close */
+            at_ns           wait_ns;   /* from the first order or close to this close */
+            double          lr_factor; /* on the learning rate, 1 unless --lr-scale */
         } apply;
         struct {
             uint64_t sequence, samples, version;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "step/sizes.h"
 #include "step/watch.h"
 
 /* ---- building ---------------------------------------------------------------------------- */
@@ -165,15 +166,23 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     at_watch_member(hub, now, out);
 }
 
+static bool may_release(const at_hub *hub)
+{
+    return hub->assembled && !hub->applying && hub->end == AT_END_RUNNING;
+}
+
+static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *out)
+{
+    if (member->state == AT_MEMBER_IDLE && hub->plan->release->may_start(hub, member))
+        send_order(hub, member, now, out);
+}
+
 /* Everybody who may start, starts; in worker order, so that a common walk is dealt in order. */
 static void release_ready(at_hub *hub, at_ns now, at_out *out)
 {
-    if (!hub->assembled || hub->applying || hub->end != AT_END_RUNNING) return;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
-        at_member *member = &hub->member[i];
-        if (member->state == AT_MEMBER_IDLE && hub->plan->release->may_start(hub, member))
-            send_order(hub, member, now, out);
-    }
+    if (!may_release(hub)) return;
+    for (uint32_t i = 0; i < hub->plan->workers; i++)
+        release_member(hub, &hub->member[i], now, out);
 }
 
 /* Whoever starts by itself gets no orders any more; new amounts are told as they change. */
@@ -259,7 +268,8 @@ static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
 {
     if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
     bool holds = hub->plan->release->holds, full = !holds && hub->pieces == hub->pieces_max;
-    if (!full && hub->plan->gather->missing(hub, now) > 0) return;
+    hub->reports_needed = full ? 0 : hub->plan->gather->missing(hub, now);
+    if (hub->reports_needed > 0) return;
     if (holds) collect_held(hub);
     book_used(hub);
     at_action *apply = at_out_push(out, AT_ACT_APPLY);
@@ -271,6 +281,7 @@ static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
     apply->as.apply.folded = !holds;
     apply->as.apply.loss_sum = hub->loss_open;
     apply->as.apply.wait_ns = now - hub->opened_at;
+    apply->as.apply.lr_factor = at_size_lr_factor(hub);
     hub->samples_used += hub->samples_open;
     hub->applying = true;
     hub->applied_at = now;
@@ -293,10 +304,12 @@ static void evaluate_if_due(at_hub *hub, at_out *out)
     at_out_push(out, AT_ACT_EVALUATE)->as.evaluate.step = hub->version;
 }
 
-static void on_applied(at_hub *hub, at_ns now, at_out *out)
+static void on_applied(at_hub *hub, const at_event *event, at_out *out)
 {
     assert(hub->applying);
-    bool finite = isfinite(hub->loss_open);
+    at_ns     now = event->now;
+    bool      finite = isfinite(hub->loss_open);
+    at_course course = at_size_course(hub, event);
     hub->applying = false;
     hub->version++;
     hub->pieces = 0;
@@ -309,7 +322,7 @@ static void on_applied(at_hub *hub, at_ns now, at_out *out)
         return;
     }
     evaluate_if_due(hub, out);
-    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, hub->version);
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &course);
     ask_period(hub, out);
     tell_amounts(hub, out);
     release_ready(hub, now, out);
@@ -378,8 +391,12 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
         member->state = AT_MEMBER_IDLE;
     if (hub->plan->release->self_starting) member->rounds_begun++;
     take_report(hub, member, report, out);
-    close_if_ready(hub, event->now, out);
-    release_ready(hub, event->now, out);
+    if (hub->reports_needed > 0) hub->reports_needed--;
+    if (hub->reports_needed == 0) close_if_ready(hub, event->now, out);
+    if (hub->plan->release->looks_at_others)
+        release_ready(hub, event->now, out);
+    else if (may_release(hub))
+        release_member(hub, member, event->now, out);
 }
 
 /* ---- coming and going ---------------------------------------------------------------------- */
@@ -508,7 +525,8 @@ static void on_start(at_hub *hub, at_ns now)
     assert(hub->version == 0);
     at_watch_open(hub, now);
     hub->eval_samples_next = hub->plan->eval_samples;
-    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, 0);
+    at_course nothing = at_size_course(hub, NULL);
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
 }
 
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
@@ -520,7 +538,7 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     case AT_EV_JOINED: on_joined(hub, event, out); break;
     case AT_EV_LOST: on_lost(hub, event, out); break;
     case AT_EV_MESSAGE: on_report(hub, event, out); break;
-    case AT_EV_APPLIED: on_applied(hub, event->now, out); break;
+    case AT_EV_APPLIED: on_applied(hub, event, out); break;
     case AT_EV_EVALUATED: on_evaluated(hub, event, out); break;
     case AT_EV_TIMER: on_timer(hub, event, out); break;
     case AT_EV_STOP: wind_down(hub, AT_END_SIGNAL, event->now, out); break;

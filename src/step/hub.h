@@ -56,6 +56,7 @@ typedef struct at_hub {
     at_piece      *piece;  /* gradients of the open step, or of the one being applied */
     uint32_t       pieces; /* in the open step */
     uint32_t       pieces_max;
+    uint32_t       reports_needed; /* before it is worth looking again whether to close */
     void          *size_state;
 
     uint64_t version; /* = closed steps */

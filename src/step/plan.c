@@ -10,6 +10,7 @@ enum {
     BATCH_DEFAULT = 64,
     MICRO_DEFAULT = 32,
     CAP_FACTOR = 4,
+    RANGE_FACTOR = 16, /* how far size rules may go from the batch, in both directions */
     STALENESS_DEFAULT = 3,
     K_MAX = 16 * AT_WORKERS_MAX, /* the hub reserves memory for K gradients' names */
     NAMES_MAX = 32
@@ -147,6 +148,23 @@ static at_err duration(const char *rule, const char *text, const char *option, c
 
 /* ---- one function per family ---------------------------------------------------------------- */
 
+/* How far the size rule may go. */
+static at_err resolve_range(const at_plan_options *o, at_plan *plan, at_fail *fail)
+{
+    uint64_t widest = (uint64_t)plan->batch * RANGE_FACTOR;
+    uint32_t least = plan->batch / RANGE_FACTOR;
+    plan->batch_min = o->batch_min > 0 ? o->batch_min : least > 0 ? least : 1;
+    plan->batch_max = o->batch_max > 0      ? o->batch_max
+                      : widest < UINT32_MAX ? (uint32_t)widest
+                                            : UINT32_MAX;
+    if (plan->size->changes_samples &&
+        (plan->batch < plan->batch_min || plan->batch > plan->batch_max))
+        return at_fail_set(fail, AT_ERR_USAGE, "sizes start at --batch",
+                           "--batch %u is not within --batch-min %u and --batch-max %u",
+                           plan->batch, plan->batch_min, plan->batch_max);
+    return AT_OK;
+}
+
 static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
     if (plan->batch == 0) plan->batch = o->batch > 0 ? o->batch : BATCH_DEFAULT;
@@ -163,7 +181,7 @@ static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fa
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "--cap %llu is below --batch %u",
                            (unsigned long long)cap, plan->batch);
     plan->cap = (uint32_t)cap;
-    return AT_OK;
+    return resolve_range(o, plan, fail);
 }
 
 static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *plan, at_fail *fail)
@@ -238,12 +256,18 @@ static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_
     const char *number;
     AT_TRY(find_rule(AT_SIZE, text, &row, &number, fail));
     plan->size = row;
+    if (plan->size->read) AT_TRY(plan->size->read(number, plan, fail));
     if (plan->size->finds_time_limit && !plan->work->timed)
         return at_fail_set(fail, AT_ERR_USAGE, "use --work timed",
                            "--size %s sets the time limit, and fixed work has none", text);
     if (plan->size->finds_time_limit && plan->time_limit != AT_NEVER)
         return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
                            "--size %s and a given time limit contradict each other", text);
+    if (plan->size->changes_samples && plan->work->timed)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --work fixed",
+                           "--size %s sets how many samples a round has, and timed work ends by "
+                           "the clock",
+                           text);
     if (automatic && !plan->size->finds_time_limit)
         return at_fail_set(fail, AT_ERR_USAGE, "give --time-limit, or --size auto",
                            "timed work with --size %s needs a time limit", text);
@@ -265,6 +289,16 @@ static at_err check_sense(const at_plan *plan, at_fail *fail)
                            "--gather %s:%u cannot be with --release %s and %u workers: each worker "
                            "reports once a step",
                            plan->gather->name, plan->k, plan->release->name, plan->workers);
+    if (plan->size->balances && !plan->release->holds)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier",
+                           "--size %s lets all end together, and under --release %s nobody waits "
+                           "for the others",
+                           plan->size->name, plan->release->name);
+    if (plan->size->wants_norms && (plan->workers == 1 || (plan->gather->counts_k && plan->k == 1)))
+        return at_fail_set(fail, AT_ERR_USAGE, "use more workers, or a larger K",
+                           "--size %s compares single gradients with their sum, and each step "
+                           "would have only one",
+                           plan->size->name);
     if (plan->deal_global && (plan->work->timed || !plan->release->holds))
         return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --strategy fmb",
                            "--deal global needs fixed work and a barrier: otherwise nobody knows "
@@ -300,6 +334,11 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "known: nearest after", "unknown --cut '%s'",
                            o->cut);
     plan->cut_after = given(o->cut) && strcmp(o->cut, "after") == 0;
+    if (given(o->lr_scale) && strcmp(o->lr_scale, "none") != 0 &&
+        strcmp(o->lr_scale, "linear") != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "known: none linear", "unknown --lr-scale '%s'",
+                           o->lr_scale);
+    plan->lr_linear = given(o->lr_scale) && strcmp(o->lr_scale, "linear") == 0;
     return check_sense(plan, fail);
 }
 
@@ -328,7 +367,10 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
         break;
     case AT_NEWER: at_text_add(&text, "%s", plan->newer->name); break;
     case AT_STALE: at_text_add(&text, "%s", plan->stale->name); break;
-    case AT_SIZE: at_text_add(&text, "%s", plan->size->name); break;
+    case AT_SIZE:
+        at_text_add(&text, "%s", plan->size->name);
+        if (plan->size->tell) plan->size->tell(plan, &text);
+        break;
     case AT_FAMILY_COUNT: assert(!"not a family"); break;
     }
     return buffer;
@@ -342,5 +384,8 @@ bool at_plan_uses(const at_plan *plan, const char *option)
     if (strcmp(option, "k") == 0) return plan->gather->counts_k;
     if (strcmp(option, "period") == 0) return plan->gather->counts_time;
     if (strcmp(option, "staleness") == 0) return plan->release->number != NULL;
+    if (strcmp(option, "batch-min") == 0 || strcmp(option, "batch-max") == 0 ||
+        strcmp(option, "lr-scale") == 0)
+        return plan->size->changes_samples;
     return true;
 }

@@ -40,16 +40,22 @@ typedef struct at_plan {
     uint32_t k;         /* gather first:K, any:K */
     at_ns    period;    /* gather every:Tp; AT_NEVER: the time limit that size rule `auto` finds */
     uint32_t staleness; /* release bound:S */
+    double   size_factor, size_epochs; /* size grow and shrink */
+    bool     size_each_step;           /* size speed:step */
 
-    uint32_t workers;     /* >= 1 */
-    uint32_t batch;       /* per worker and round, see `--batch` */
-    uint32_t micro_batch; /* 1 .. batch */
-    uint32_t cap;         /* most samples of a timed round */
-    at_ns    time_limit;  /* of timed work; AT_NEVER while size rule `auto` has not found it */
-    bool     cut_after;   /* the published rule: start another micro-batch whenever elapsed < T */
-    bool     deal_global; /* positions come from the step's common batch */
-    at_ns    lease;       /* 0: learnt from past rounds */
-    uint64_t eval_steps;  /* evaluate every so many steps; 0: by eval_samples */
+    uint32_t workers;       /* >= 1 */
+    uint32_t batch;         /* per worker and round, see `--batch` */
+    uint32_t micro_batch;   /* 1 .. batch */
+    uint32_t batch_min;     /* limits of size rules that change the number of samples: */
+    uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
+    bool     lr_linear;     /* the learning rate follows the samples given to workers */
+    uint32_t cap;           /* most samples of a timed round */
+    at_ns    time_limit;    /* of timed work; AT_NEVER while size rule `auto` has not found it */
+    bool     cut_after;     /* the published rule: start another micro-batch whenever elapsed < T */
+    bool     deal_global;   /* positions come from the step's common batch */
+    at_ns    lease;         /* 0: learnt from past rounds */
+    uint64_t samples_epoch; /* length of an epoch; 0: not known, so size rules see none */
+    uint64_t eval_steps;    /* evaluate every so many steps; 0: by eval_samples */
     uint64_t
         eval_samples; /* evaluate every so many used samples; 0 and eval_steps 0: at the end only */
     at_limits limits;
@@ -62,9 +68,11 @@ typedef struct at_plan_options {
     const char *time_limit;                                     /* "auto" or a duration */
     const char *period;
     const char *cut;          /* "nearest" or "after" */
+    const char *lr_scale;     /* "none" or "linear" */
     int64_t     k, staleness; /* -1: not given */
     uint32_t    workers;
     uint32_t    batch, micro_batch, cap; /* 0: default */
+    uint32_t    batch_min, batch_max;    /* 0: a sixteenth of batch, 16 x batch */
     bool        deal_global;
     at_ns       lease;
     uint64_t    eval_steps, eval_samples;

@@ -32,8 +32,9 @@ static bool may_start_bound(const at_hub *hub, const at_member *member)
 }
 
 const at_release_rule at_release_rules[] = {
-    {"barrier", "on the next version", NULL, may_start_barrier, true, false},
-    {"free", "at once, on the newest version there is", NULL, may_start_free, false, true},
-    {"bound", "while at most S rounds ahead of the slowest", "S", may_start_bound, false, false},
+    {"barrier", "on the next version", NULL, may_start_barrier, true, false, false},
+    {"free", "at once, on the newest version there is", NULL, may_start_free, false, true, false},
+    {"bound", "while at most S rounds ahead of the slowest", "S", may_start_bound, false, false,
+     true},
     {0},
 };

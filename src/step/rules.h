@@ -5,7 +5,7 @@
  *   release  when may a worker start again?                         release.c
  *   newer    a newer version appears while a worker computes        newer.c
  *   stale    what becomes of a gradient of an older version?        stale.c
- *   size     how do the amounts change over time?                   size.c, size_auto.c
+ *   size     how do the amounts change over time?                   size.c, size_*.c
  *
  * Each table ends with a row whose name is NULL. `number` names what may follow the colon, NULL
  * when nothing may.
@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
+#include "base/text.h"
 #include "base/time.h"
 #include "step/event.h"
 
@@ -49,7 +51,8 @@ typedef struct at_release_rule {
     /* May this idle member begin another round on the newest version? */
     bool (*may_start)(const struct at_hub *hub, const struct at_member *member);
     bool holds; /* gradients wait for the close and are summed in worker order: same bits always */
-    bool self_starting; /* workers begin their next round without an order */
+    bool self_starting;   /* workers begin their next round without an order */
+    bool looks_at_others; /* what one worker reports may let another one start */
 } at_release_rule;
 
 typedef enum at_newer_choice {
@@ -69,15 +72,37 @@ typedef struct at_stale_rule {
     double (*weight)(uint64_t staleness);
 } at_stale_rule;
 
+/* What a size rule decides on: the run so far, and the step that was just closed. */
+typedef struct at_course {
+    uint64_t                steps;        /* closed; 0 at the start, when nothing else is known */
+    uint64_t                samples_used; /* in all of them */
+    at_ns                   elapsed;      /* since the first order */
+    uint64_t                samples;      /* of the step just closed */
+    uint32_t                pieces;       /* its gradients */
+    double                  loss_sum;     /* over its samples */
+    double                  inverse_mean; /* mean over its pieces of 1 / samples */
+    double                  norm2_step, norm2_piece; /* see AT_EV_APPLIED */
+    const struct at_member *member;                  /* plan->workers of them: who is there */
+} at_course;
+
 typedef struct at_size_rule {
     const char *name, *summary, *number;
-    /* Bytes of private state; the hub reserves and zeroes them. */
-    size_t (*state_size)(const struct at_plan *plan); /* optional, defaults to 0 */
+    /* Reads what follows the colon (NULL: nothing does) into the plan. Optional. */
+    at_err (*read)(const char *number, struct at_plan *plan, at_fail *fail);
+    /* Adds the numbers in the form that `read` takes. Optional. */
+    void (*tell)(const struct at_plan *plan, at_text *text);
+    /* Bytes of private state; the hub reserves and zeroes them. Optional: 0. */
+    size_t (*state_size)(const struct at_plan *plan);
     /* Sees every report that arrived. Optional. */
     void (*observe)(void *state, const struct at_plan *plan, at_node worker, const at_work *work);
-    /* Sets the shares (index 0 .. workers-1) after `steps` closed steps, the start included. */
-    void (*decide)(void *state, const struct at_plan *plan, at_share *shares, uint64_t steps);
+    /* Sets the shares (index 0 .. workers-1) at the start and after each closed step. */
+    void (*decide)(void *state, const struct at_plan *plan, at_share *shares,
+                   const at_course *course);
     bool finds_time_limit;
+    bool changes_samples; /* within plan->batch_min .. batch_max; needs fixed work */
+    bool by_factor;       /* by plan->size_factor every plan->size_epochs */
+    bool balances;        /* gives workers different amounts, so that all end together */
+    bool wants_norms;     /* the world computes the norms of APPLIED */
 } at_size_rule;
 
 extern const at_work_rule    at_work_rules[];
@@ -86,14 +111,5 @@ extern const at_release_rule at_release_rules[];
 extern const at_newer_rule   at_newer_rules[];
 extern const at_stale_rule   at_stale_rules[];
 extern const at_size_rule    at_size_rules[];
-
-/* Size rule `auto` (size_auto.c): the time limit that gives a mean batch of plan->batch. */
-extern size_t at_size_auto_state(const struct at_plan *plan);
-/* Remembers one round's sleep and speed. */
-extern void at_size_auto_observe(void *state, const struct at_plan *plan, at_node worker,
-                                 const at_work *work);
-/* Solves for the time limit over the remembered rounds. */
-extern void at_size_auto_decide(void *state, const struct at_plan *plan, at_share *shares,
-                                uint64_t steps);
 
 #endif

@@ -17,8 +17,7 @@
  */
 #include <assert.h>
 
-#include "step/plan.h"
-#include "step/rules.h"
+#include "step/sizes.h"
 
 enum {
     ROUNDS_MAX = 2048,  /* remembered; 200 rounds of 10 workers */
@@ -99,9 +98,11 @@ static at_ns solve(const memory *m, const at_plan *plan)
     return (at_ns)high > 0 ? (at_ns)high : 1;
 }
 
-void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares, uint64_t steps)
+void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
+                         const at_course *course)
 {
     const memory *m = state;
+    uint64_t      steps = course->steps;
     assert(plan->cap >= plan->batch);
     bool due = steps <= STEPS_EAGER || steps % STEPS_BETWEEN == 0;
     if (!due) return;

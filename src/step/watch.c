@@ -8,6 +8,7 @@
 
 static const at_ns LEASE_FIRST = AT_SEC(60); /* before any round ended: engines load, caches fill */
 static const at_ns LEASE_BASE = AT_SEC(3);
+static const at_ns NOTICE_FIRST = AT_SEC(10);
 static const at_ns NOTICE_BASE = AT_SEC(2);
 
 enum {
@@ -88,7 +89,9 @@ void at_watch_notice(at_hub *hub, at_ns now, at_out *out)
 {
     at_ns   open = now - hub->opened_at;
     at_node missing = first_missing(hub);
-    bool    late = open >= hub->notice_wait;
+    /* Nobody knows how long a round takes before the first one has ended. */
+    bool first = hub->round_ns_peak == 0 && open < NOTICE_FIRST;
+    bool late = !first && open >= hub->notice_wait;
     if (late && missing > 0) {
         at_action *notice = at_out_push(out, AT_ACT_NOTICE);
         notice->worker = missing;
@@ -96,5 +99,5 @@ void at_watch_notice(at_hub *hub, at_ns now, at_out *out)
         notice->as.notice.step = hub->version + 1;
     }
     if (late) hub->notice_wait = 2 * open; /* once more when it has become twice as long */
-    ask(out, AT_TIMER_NOTICE, hub->opened_at + hub->notice_wait);
+    ask(out, AT_TIMER_NOTICE, first ? now + NOTICE_BASE : hub->opened_at + hub->notice_wait);
 }

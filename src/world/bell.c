@@ -7,11 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "step/event.h"
 
 /* A loud ring counts for more than anybody can wait for, so no wish for several rings outweighs it,
  * even when it comes between hearing and wishing. */
-enum { LOUD = 2 * AT_WORKERS_MAX };
+enum { LOUD = 2 * AT_BELL_RINGS_MAX };
 
 /* Not the private variants: the word is shared between processes. */
 static void futex_wake(_Atomic uint32_t *word, uint32_t mask)

@@ -27,6 +27,8 @@ typedef struct at_bell {
 
 #define AT_BELL_ALL UINT32_MAX
 
+enum { AT_BELL_RINGS_MAX = 4096 }; /* nobody waits for more rings at once */
+
 /* The counter now. */
 uint32_t at_bell_heard(at_bell *bell);
 

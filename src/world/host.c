@@ -121,10 +121,15 @@ static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bo
 
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
-    if (event->kind == AT_EV_START) host->started = event->now;
+    if (event->kind == AT_EV_START) {
+        host->started = event->now;
+        host->updater->wants_norms = host->hub->plan->size->wants_norms;
+    }
     bool applied = feed(host, event, about);
     if (applied) {
         at_event done = {.kind = AT_EV_APPLIED, .now = event->now};
+        done.as.applied.norm2_step = host->updater->norm2_step;
+        done.as.applied.norm2_piece = host->updater->norm2_piece;
         applied = feed(host, &done, NULL);
         assert(!applied);
     }
@@ -140,7 +145,7 @@ static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bo
     at_event event = {.kind = AT_EV_EVALUATED, .now = now};
     assert(verdict->score.count > 0);
     event.as.evaluated.step = verdict->step;
-    event.as.evaluated.at = verdict->at - host->started;
+    event.as.evaluated.at = verdict->at;
     event.as.evaluated.value[AT_METRIC_LOSS] = verdict->score.loss_sum / count;
     event.as.evaluated.value[AT_METRIC_ACCURACY] = (double)verdict->score.correct / count;
     at_host_event(host, &event, &(at_about){.count = verdict->score.count, .final = final});
@@ -188,4 +193,15 @@ void at_host_final_score(at_host *host)
     if (!host->link.score) return;
     at_verdict verdict = score_at_once(host, host->hub->version, last_apply);
     tell_verdict(host, &verdict, host->hub->ended_at, true);
+}
+
+void at_host_outcome(const at_host *host, at_outcome *outcome)
+{
+    const at_hub *hub = host->hub;
+    assert(hub->finished);
+    *outcome = (at_outcome){.version = hub->version, .trace = hub->trace, .end = hub->end};
+    for (int i = 0; i < AT_TARGETS_MAX; i++) {
+        outcome->target[i] = hub->target[i];
+        outcome->target[i].at -= hub->began_at;
+    }
 }

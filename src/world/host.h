@@ -11,6 +11,7 @@
 #include "step/hub.h"
 #include "world/evaluator.h"
 #include "world/update.h"
+#include "world/world.h"
 
 /* What a world does for its hub. */
 typedef struct at_link {
@@ -69,6 +70,9 @@ at_ns at_host_due(const at_host *host);
 
 /* A sentence for people, through the record. */
 void at_host_say(at_host *host, at_ns now, const char *text);
+
+/* What the hub knows about how it ended; the rest of the outcome is zeroed. */
+void at_host_outcome(const at_host *host, at_outcome *outcome);
 
 /* After FINISH: scores the final parameters, outside the time that counts. */
 void at_host_final_score(at_host *host);

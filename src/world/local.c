@@ -117,17 +117,26 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
     return AT_OK;
 }
 
+/* A report is taken when its gradient will not be read any more, or when its worker cannot overwrite
+ * it. A gradient that is held is safe until its worker's next order, so the report is taken before
+ * anything else; one that is added on arrival is taken after that, and its worker, which may wait
+ * for it, is told. */
 static void read_reports(local *l, at_node id)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
+    bool           holds = l->scene->plan->release->holds;
     while (taken < atomic_load(&slot->sent)) {
         at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
         event.as.report = slot->report[taken % AT_LOCAL_GRADIENTS];
-        atomic_store(&slot->taken, ++taken);
-        if (l->scene->plan->release->self_starting) l->cast_mask |= at_bell_mask(id);
+        taken++;
+        if (holds) atomic_store(&slot->taken, taken);
         l->process[id - 1].deaths = 0;
         if (!l->host.finished) at_host_event(&l->host, &event, NULL);
+        if (holds) continue;
+        atomic_store(&slot->taken, taken);
+        l->cast_mask |= at_bell_mask(id);
+        flush(l);
     }
 }
 
@@ -242,15 +251,13 @@ static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
     const at_hub *hub = l->host.hub;
     uint32_t      workers = l->scene->plan->workers;
     size_t        size = l->scene->task->params * sizeof(float);
-    *outcome = (at_outcome){.params = malloc(size),
-                            .version = hub->version,
-                            .trace = hub->trace,
-                            .end = hub->end,
-                            .drawn = calloc(workers, sizeof(uint64_t))};
+    at_host_outcome(&l->host, outcome);
+    outcome->params = malloc(size);
+    outcome->floats = l->scene->task->params;
+    outcome->drawn = calloc(workers, sizeof(uint64_t));
     if (!outcome->params || !outcome->drawn)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     memcpy(outcome->params, l->map.params, size);
-    memcpy(outcome->target, hub->target, sizeof outcome->target);
     for (uint32_t i = 0; i < workers; i++) {
         outcome->drawn[i] = atomic_load(&l->map.slot[i].drawn);
         /* The two sides of the ledger, counted by different processes. */

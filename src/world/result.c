@@ -58,7 +58,7 @@ static json_t *targets(const at_result_facts *f)
     for (uint32_t i = 0; i < f->plan->limits.targets; i++) {
         const at_target     *target = &f->plan->limits.target[i];
         const at_target_hit *hit = &f->outcome->target[i];
-        double               seconds = hit->hit ? at_seconds(hit->at - f->tally->began_at) : NAN;
+        double               seconds = hit->hit ? at_seconds(hit->at) : NAN;
         json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o}", "metric",
                                                metric_name(target->metric), "value",
                                                number(target->value), "seconds", number(seconds),
@@ -153,7 +153,7 @@ static void add_hashes(json_t *root, const at_result_facts *f)
     char hex[65], trace[17];
     /* Parameters are float32 in plain layout; every machine this builds for is little-endian. */
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "params_hash covers these bytes");
-    at_file_sha256(f->outcome->params, f->info->parameters * sizeof(float), hex);
+    at_file_sha256(f->outcome->params, f->outcome->floats * sizeof(float), hex);
     snprintf(trace, sizeof trace, "%016llx", (unsigned long long)f->outcome->trace);
     json_object_set_new(root, "params_hash", json_string(hex));
     json_object_set_new(root, "trace_hash", json_string(trace));

@@ -14,7 +14,9 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "record/tally.h"
+#include "world/bell.h"
 #include "world/child.h"
+#include "world/faults.h"
 #include "world/result.h"
 
 const char *const at_keep_name[AT_KEEP_COUNT] = {
@@ -37,6 +39,9 @@ typedef struct run {
     at_schedule           schedule;
     at_outcome            outcome;
     at_ns                 began;
+    at_ns                 sample_time;
+    at_fault              faults[AT_FAULTS_MAX];
+    size_t                fault_count;
     uint32_t              cores;
     bool                  oversubscribed;
 } run;
@@ -121,6 +126,7 @@ static void set_limits(run *r)
             limits->epochs = true;
         }
     }
+    r->plan.samples_epoch = epoch;
     if (o->eval_every > 0) r->plan.eval_steps = (uint64_t)o->eval_every;
     if (o->eval_every < 0) r->plan.eval_samples = epoch;
 }
@@ -138,13 +144,34 @@ static at_err set_learning(run *r, at_fail *fail)
                              (double)o->task->samples, end, &r->schedule, fail);
 }
 
+/* What a sample costs in virtual time unless it is said: multiply-adds / 10^10 seconds. */
+static at_err set_time(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    bool                  virtual_only = o->comm_delay > 0 || o->latency > 0 || o->bandwidth > 0;
+    r->sample_time = o->sample_time;
+    if (!o->virtual_time && (virtual_only || o->faults))
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`, or --world sim",
+                           "--latency, --bandwidth, --comm-delay and --faults are of virtual time");
+    if (!o->virtual_time && o->task->timing_only)
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`, or --world sim",
+                           "--model none:P is only for virtual time: it computes nothing");
+    if (!o->virtual_time) return AT_OK;
+    if (o->solo)
+        return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
+                           "--workers 0 is this process itself, which lives in real time");
+    if (r->sample_time == 0) r->sample_time = (at_ns)((double)o->task->mults / 10.0);
+    if (r->sample_time == 0) r->sample_time = 1;
+    return at_faults_parse(o->faults, r->plan.workers, r->faults, &r->fault_count, fail);
+}
+
 /* A scale in percent is relative to a round's mean compute time, which is known when compute is
  * padded and measured otherwise. */
 static at_err set_pace(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     const char           *scale = o->straggler_scale ? o->straggler_scale : "1";
-    at_ns                 sample_time = o->sample_time;
+    at_ns                 sample_time = r->sample_time;
     if (strchr(scale, '%') && sample_time == 0)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
     uint64_t        round = (uint64_t)r->plan.workers * r->plan.batch;
@@ -199,7 +226,8 @@ static at_err check_memory(const run *r, at_fail *fail)
     at_memory      memory = at_machine_memory();
     double         vectors = 3.0 * (double)task->params * sizeof(float); /* 2 gradients, a copy */
     double         needed = r->plan.workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
-    if (memory.available == 0 || needed < (double)memory.available) return AT_OK;
+    if (r->options->virtual_time || memory.available == 0 || needed < (double)memory.available)
+        return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "use fewer workers, a smaller --micro-batch or a smaller model",
                        "%u workers would need %.1f GB of memory, and %.1f GB are available",
@@ -211,19 +239,25 @@ static at_err prepare(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     r->plan = o->plan;
     r->cores = at_machine_cores();
-    r->oversubscribed = !o->solo && o->sample_time == 0 && r->plan.workers > r->cores;
+    r->oversubscribed =
+        !o->solo && !o->virtual_time && o->sample_time == 0 && r->plan.workers > r->cores;
     if (o->solo && (r->plan.workers != 1 || r->plan.release->self_starting))
         return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
                            "--workers 0 has one loop, which cannot run ahead of itself: "
                            "--release %s makes no sense",
                            r->plan.release->name);
+    if (!o->virtual_time && r->plan.workers > AT_BELL_RINGS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
+                           "%u worker processes are more than one machine can use",
+                           r->plan.workers);
     set_limits(r);
     AT_TRY(check_memory(r, fail));
     AT_TRY(set_learning(r, fail));
+    AT_TRY(set_time(r, fail));
     AT_TRY(set_pace(r, fail));
     r->info = (at_run_info){.folder = o->folder,
                             .plan = &r->plan,
-                            .world = "local",
+                            .world = o->virtual_time ? "sim" : "local",
                             .command = o->command ? o->command : "",
                             .model = o->task->model,
                             .data = o->task->data,
@@ -256,10 +290,16 @@ static at_err run_world(run *r, at_fail *fail)
                                    .recorder = &r->recorder,
                                    .weight_decay = o->weight_decay,
                                    .seed = o->seed,
-                                   .sample_time = o->sample_time,
+                                   .sample_time = r->sample_time,
+                                   .comm_delay = o->comm_delay,
+                                   .latency = o->latency,
+                                   .bandwidth = o->bandwidth,
+                                   .faults = r->faults,
+                                   .fault_count = r->fault_count,
                                    .cores = r->cores,
                                    .respawn = o->respawn};
     warn(r);
+    if (o->virtual_time) return at_world_sim(&scene, &r->outcome, fail);
     return o->solo ? at_world_solo(&scene, &r->outcome, fail)
                    : at_world_local(&scene, &r->outcome, fail);
 }
@@ -312,9 +352,8 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
                              .cores = r->cores,
                              .oversubscribed = r->oversubscribed};
     assert(r->tally->samples_used + r->tally->samples_dropped > 0 || r->outcome.version == 0);
-    size_t params = r->options->task->params;
     if (r->options->params_final)
-        memcpy(r->options->params_final, r->outcome.params, params * sizeof(float));
+        memcpy(r->options->params_final, r->outcome.params, r->outcome.floats * sizeof(float));
     *result = at_result_json(&facts);
     if (!*result) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     return write_result(r, *result, fail);

@@ -32,7 +32,11 @@ typedef struct at_run_options {
     double             weight_decay;
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
     at_ns              sample_time;                 /* 0: not padded */
-    double             epochs;                      /* 0: no such limit */
+    bool               virtual_time;                /* --world sim */
+    at_ns              latency;                     /* the three of virtual time only */
+    double             bandwidth, comm_delay;
+    const char        *faults;
+    double             epochs;     /* 0: no such limit */
     int64_t            eval_every; /* steps; 0: at the end only; -1: once an epoch */
     uint64_t           seed;
     bool               respawn;

@@ -177,16 +177,14 @@ static void run(solo *s)
 static at_err hand_over(solo *s, at_outcome *outcome, at_fail *fail)
 {
     const at_hub *hub = s->host.hub;
-    *outcome = (at_outcome){.params = s->params,
-                            .version = hub->version,
-                            .trace = hub->trace,
-                            .end = hub->end,
-                            .drawn = calloc(1, sizeof(uint64_t))};
+    at_host_outcome(&s->host, outcome);
+    outcome->params = s->params;
+    outcome->floats = s->scene->task->params;
+    outcome->drawn = calloc(1, sizeof(uint64_t));
     s->params = NULL;
     if (!outcome->drawn) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     outcome->drawn[0] = atomic_load(&s->drawn);
     assert(outcome->drawn[0] == hub->member[0].used + hub->member[0].dropped);
-    memcpy(outcome->target, hub->target, sizeof outcome->target);
     snprintf(outcome->engine, sizeof outcome->engine, "%s",
              s->scene->task->engine(s->scene->task->self));
     return AT_OK;

@@ -65,6 +65,10 @@ typedef struct at_task_net_options {
     bool        shard;
 } at_task_net_options;
 
+/* --model none:P, for virtual time: nothing is learnt, there are no floats. */
+bool   at_task_is_none(const char *model);
+at_err at_task_none(const char *model, at_task *task, at_fail *fail);
+
 /* What an own task is made of. */
 typedef struct at_task_own_options {
     at_own_model model;

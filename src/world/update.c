@@ -49,6 +49,27 @@ void at_updater_deinit(at_updater *u)
     *u = (at_updater){0};
 }
 
+/* In blocks, so that the sum of many small squares stays exact enough and is the same everywhere. */
+static double squared_norm(const float *v, size_t n)
+{
+    enum { BLOCK = 1024 };
+    double norm2 = 0;
+    for (size_t at = 0; at < n; at += BLOCK) {
+        double block = 0;
+        for (size_t i = at; i < n && i < at + BLOCK; i++) block += (double)v[i] * v[i];
+        norm2 += block;
+    }
+    return norm2;
+}
+
+/* Of the mean gradient of one piece. */
+static double norm2_of(const at_updater *u, const at_piece *piece, const float *gradient)
+{
+    double samples = piece->samples;
+    assert(samples >= 1);
+    return squared_norm(gradient, u->params) / (samples * samples);
+}
+
 void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
 {
     const float *both[2] = {u->folded, gradients->at(gradients->self, piece->worker, piece->slot)};
@@ -58,6 +79,7 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
     else
         at_sum(u->folded, both + 1, weights + 1, 1, u->params);
     u->folded_any = true;
+    if (u->wants_norms) u->norm2_added += norm2_of(u, piece, both[1]);
 }
 
 /* Lists the gradients of a step; the weights only matter, and only cost, under `scale`. */
@@ -83,13 +105,33 @@ static uint32_t list_sources(at_updater *u, const at_action *apply, const at_gra
     return count;
 }
 
+/* Sums the gradients first, which the optimiser otherwise does by the way, and measures. Returns how
+ * many sources are left: the sum. */
+static uint32_t measure(at_updater *u, const at_action *apply, uint32_t count, bool *weighted)
+{
+    double pieces = apply->as.apply.count, samples = (double)apply->as.apply.samples;
+    if (!apply->as.apply.folded) {
+        for (uint32_t i = 0; i < count; i++)
+            u->norm2_added += norm2_of(u, &apply->as.apply.pieces[i], u->sources[i]);
+        at_sum(u->folded, u->sources, *weighted ? u->weights : NULL, count, u->params);
+        u->sources[0] = u->folded;
+        *weighted = false;
+    }
+    u->norm2_piece = u->norm2_added / pieces;
+    u->norm2_step = squared_norm(u->folded, u->params) / (samples * samples);
+    u->norm2_added = 0;
+    return 1;
+}
+
 double at_updater_apply(at_updater *u, const at_action *apply, const at_gradients *gradients)
 {
     assert(apply->kind == AT_ACT_APPLY);
     assert(apply->as.apply.samples > 0); /* an empty step is never applied */
-    bool      weighted;
-    uint32_t  count = list_sources(u, apply, gradients, &weighted);
-    double    lr = at_schedule_rate(&u->schedule, (double)apply->as.apply.samples_used);
+    bool     weighted;
+    uint32_t count = list_sources(u, apply, gradients, &weighted);
+    double   lr = at_schedule_rate(&u->schedule, (double)apply->as.apply.samples_used) *
+                apply->as.apply.lr_factor;
+    if (u->wants_norms) count = measure(u, apply, count, &weighted);
     at_update how = {.lr = (float)lr,
                      .weight_decay = (float)u->weight_decay,
                      .scale = 1.0f / (float)apply->as.apply.samples,

@@ -22,7 +22,11 @@ typedef struct at_updater {
     float          *state[2];
     float          *folded; /* sum of the gradients added so far in the open step */
     bool            folded_any;
-    const float   **sources; /* scratch of one APPLY */
+    bool            wants_norms; /* may be set before the first step */
+    double          norm2_step;  /* of the last APPLY, see AT_EV_APPLIED */
+    double          norm2_piece;
+    double          norm2_added; /* sum over the pieces added so far in the open step */
+    const float   **sources;     /* scratch of one APPLY */
     float          *weights;
     uint32_t        sources_max;
 } at_updater;
@@ -36,7 +40,8 @@ void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 /* AT_ACT_ADD: folds one gradient into the open step. */
 void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradients *gradients);
 
-/* AT_ACT_APPLY: w <- optimiser(w, sum of weight_i G_i / samples). Returns the learning rate. */
+/* AT_ACT_APPLY: w <- optimiser(w, sum of weight_i G_i / samples). Returns the learning rate. Leaves
+ * the norms that a size rule wants in the updater; asking for them changes no bit of w. */
 double at_updater_apply(at_updater *updater, const at_action *apply, const at_gradients *gradients);
 
 #endif

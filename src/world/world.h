@@ -2,6 +2,7 @@
  *
  *   local   one process a worker, shared memory, futex doorbells        local.c, local_worker.c
  *   solo    --workers 0: the same machines in one loop of one process   solo.c
+ *   sim     virtual time, any number of workers in one process          sim.c, sim_worker.c
  *
  * A world needs an at_scene and leaves its story in the recorder. It returns when the hub has said
  * FINISH and nothing of it is left behind.
@@ -17,6 +18,15 @@
 #include "step/hub.h"
 #include "world/task.h"
 
+/* Something that happens to a worker in virtual time. */
+typedef enum at_fault_kind { AT_FAULT_DIE, AT_FAULT_FREEZE } at_fault_kind;
+typedef struct at_fault {
+    at_ns         at;
+    at_node       worker;
+    at_fault_kind kind;
+    at_ns         lasts; /* of a freeze */
+} at_fault;
+
 /* Everything a world needs; borrowed for the run. */
 typedef struct at_scene {
     const at_plan     *plan;
@@ -27,20 +37,27 @@ typedef struct at_scene {
     at_recorder       *recorder;
     double             weight_decay;
     uint64_t           seed;
-    at_ns              sample_time; /* padding of computation, 0: none */
+    at_ns              sample_time; /* padding of computation, 0: none; in sim what it costs */
     uint32_t           cores;
     bool               respawn;
+    /* Virtual time only. */
+    double          comm_delay; /* sigma of the comm straggler in seconds, 0: none */
+    at_ns           latency;
+    double          bandwidth; /* bytes a second, 0: unlimited */
+    const at_fault *faults;    /* in order of time */
+    size_t          fault_count;
 } at_scene;
 
 /* What a world hands back beside the record. */
 typedef struct at_outcome {
     float        *params; /* final parameters, to be freed by the caller */
+    size_t        floats; /* how many there are; 0 when only time was simulated */
     uint64_t      version;
     uint64_t      trace; /* hash over what was applied and dropped */
     at_end        end;
-    uint64_t     *drawn; /* by each worker, counted by itself; to be freed */
-    at_target_hit target[AT_TARGETS_MAX];
-    char          engine[32]; /* what computed, as the workers told */
+    uint64_t     *drawn;                  /* by each worker, counted by itself; to be freed */
+    at_target_hit target[AT_TARGETS_MAX]; /* times since the first order */
+    char          engine[32];             /* what computed, as the workers told */
 } at_outcome;
 
 /* Releases what the outcome holds; accepts a zeroed one. */
@@ -48,6 +65,9 @@ void at_outcome_deinit(at_outcome *outcome);
 
 /* Runs in real time with worker processes. */
 at_err at_world_local(const at_scene *scene, at_outcome *outcome, at_fail *fail);
+
+/* Runs in virtual time. scene->sample_time MUST be above 0. */
+at_err at_world_sim(const at_scene *scene, at_outcome *outcome, at_fail *fail);
 
 /* Runs in this process, one loop, no worker processes. plan->workers MUST be 1. */
 at_err at_world_solo(const at_scene *scene, at_outcome *outcome, at_fail *fail);

@@ -16,6 +16,7 @@ static const golden goldens[] = {
     {"rmsprop", {0.447506857, 0.474312094, 0.365717125}},
     {"adam", {0.400000063, 0.372368447, 0.306187134}},
     {"adagrad", {0.415245667, 0.453387198, 0.369223448}},
+    {"dual-averaging", {0.449500000, 0.481650933, 0.427004941}},
 };
 
 static void three_steps_give_the_numbers_of_the_formulas(void **state)
@@ -170,6 +171,33 @@ static void sums_run_in_the_order_given_and_weigh_each_source(void **state)
     assert_true(sum == 2.0f);
 }
 
+/* Many steps from a start that is not zero, in slices, against the closed form in double precision:
+ * w(t) = w0 - lr / sqrt(t) x sum of g. */
+static void dual_averaging_stays_with_its_closed_form(void **state)
+{
+    (void)state;
+    enum { SIZE = 40, STEPS = 500 };
+    const at_optim *optim = at_optim_find("dual-averaging");
+    at_rng          rng = at_rng_stream(5, 0, AT_STREAM_TEST, 2);
+    float           w[SIZE], z[SIZE] = {0}, start[SIZE] = {0}, sum[SIZE];
+    double          w0[SIZE], exact[SIZE] = {0};
+    fill(w, SIZE, 1.0, &rng);
+    for (size_t i = 0; i < SIZE; i++) w0[i] = w[i];
+    for (uint64_t t = 1; t <= STEPS; t++) {
+        at_update how = {.lr = 0.3f, .scale = 0.125f, .step = t};
+        fill(sum, SIZE, 8.0, &rng);
+        for (size_t at = 0; at < SIZE; at += 20) {
+            const float *src = sum + at;
+            at_optim_apply(optim, w + at, z + at, start + at, &src, NULL, 1, 20, &how);
+        }
+        for (size_t i = 0; i < SIZE; i++) {
+            exact[i] += 0.125 * sum[i];
+            assert_true(fabs(w[i] - (w0[i] - 0.3 / sqrt((double)t) * exact[i])) < 1e-5);
+        }
+    }
+    for (size_t i = 0; i < SIZE; i++) assert_true(start[i] == (float)w0[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +207,7 @@ int main(void)
         cmocka_unit_test(apply_is_sum_then_update),
         cmocka_unit_test(vector_code_rounds_as_the_plain_formula_does),
         cmocka_unit_test(sums_run_in_the_order_given_and_weigh_each_source),
+        cmocka_unit_test(dual_averaging_stays_with_its_closed_form),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

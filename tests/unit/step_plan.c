@@ -218,9 +218,9 @@ static void sizes_that_cannot_be_are_refused(void **state)
     assert_refused(o, "--cap 10 is below --batch 64", "");
     o = said("fmb");
     o.workers = 0;
-    assert_refused(o, "--workers must be 1 .. 4096", "");
+    assert_refused(o, "--workers must be 1 .. 65536", "");
     o.workers = AT_WORKERS_MAX + 1;
-    assert_refused(o, "--workers must be 1 .. 4096", "");
+    assert_refused(o, "--workers must be 1 .. 65536", "");
 }
 
 static void numbers_that_are_none_are_refused(void **state)
@@ -233,9 +233,9 @@ static void numbers_that_are_none_are_refused(void **state)
         {"first:x", "first:x is not a whole number"},
         {"first:2.5", "first:2.5 is not a whole number"},
         {"first:-2", "first:-2 is not a whole number"},
-        {"first:0", "first:0: K must be 1 .. 65536"},
+        {"first:0", "first:0: K must be 1 .. 1048576"},
         {"first:5", "first:5 cannot be with 4 workers"},
-        {"any:65537", "any:65537: K must be 1 .. 65536"},
+        {"any:1048577", "any:1048577: K must be 1 .. 1048576"},
         {"any:2e9", "--k is out of range"},
         {"all:3", "--gather all takes no number"},
         {"every:0", "--period must be above 0"},

@@ -1,0 +1,14 @@
+/* faults.h - what befalls workers in virtual time, as text. */
+#ifndef AT_WORLD_FAULTS_H
+#define AT_WORLD_FAULTS_H
+
+#include "world/world.h"
+
+enum { AT_FAULTS_MAX = 1024 };
+
+/* Reads "die:W@T, freeze:W@T+D, ..": worker W dies at time T, or stands still from T on for D. The
+ * array (AT_FAULTS_MAX long) is filled in order of time. Nothing for NULL. */
+at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, size_t *count,
+                       at_fail *fail);
+
+#endif
