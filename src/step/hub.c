@@ -307,9 +307,9 @@ static void evaluate_if_due(at_hub *hub, at_out *out)
 static void on_applied(at_hub *hub, const at_event *event, at_out *out)
 {
     assert(hub->applying);
-    at_ns     now = event->now;
-    bool      finite = isfinite(hub->loss_open);
-    at_course course = at_size_course(hub, event);
+    at_ns       now = event->now;
+    bool        finite = isfinite(hub->loss_open);
+    at_progress progress = at_size_progress(hub, event);
     hub->applying = false;
     hub->version++;
     hub->pieces = 0;
@@ -322,7 +322,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
         return;
     }
     evaluate_if_due(hub, out);
-    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &course);
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &progress);
     ask_period(hub, out);
     tell_amounts(hub, out);
     release_ready(hub, now, out);
@@ -525,7 +525,7 @@ static void on_start(at_hub *hub, at_ns now)
     assert(hub->version == 0);
     at_watch_open(hub, now);
     hub->eval_samples_next = hub->plan->eval_samples;
-    at_course nothing = at_size_course(hub, NULL);
+    at_progress nothing = at_size_progress(hub, NULL);
     hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
 }
 

@@ -73,7 +73,7 @@ typedef struct at_stale_rule {
 } at_stale_rule;
 
 /* What a size rule decides on: the run so far, and the step that was just closed. */
-typedef struct at_course {
+typedef struct at_progress {
     uint64_t                steps;        /* closed; 0 at the start, when nothing else is known */
     uint64_t                samples_used; /* in all of them */
     at_ns                   elapsed;      /* since the first order */
@@ -83,7 +83,7 @@ typedef struct at_course {
     double                  inverse_mean; /* mean over its pieces of 1 / samples */
     double                  norm2_step, norm2_piece; /* see AT_EV_APPLIED */
     const struct at_member *member;                  /* plan->workers of them: who is there */
-} at_course;
+} at_progress;
 
 typedef struct at_size_rule {
     const char *name, *summary, *number;
@@ -97,7 +97,7 @@ typedef struct at_size_rule {
     void (*observe)(void *state, const struct at_plan *plan, at_node worker, const at_work *work);
     /* Sets the shares (index 0 .. workers-1) at the start and after each closed step. */
     void (*decide)(void *state, const struct at_plan *plan, at_share *shares,
-                   const at_course *course);
+                   const at_progress *progress);
     bool finds_time_limit;
     bool changes_samples; /* within plan->batch_min .. batch_max; needs fixed work */
     bool by_factor;       /* by plan->size_factor every plan->size_epochs */

@@ -24,23 +24,23 @@ uint64_t at_size_epochs(const at_plan *plan, uint64_t samples_used)
     return plan->samples_epoch > 0 ? samples_used / plan->samples_epoch : 0;
 }
 
-at_course at_size_course(const at_hub *hub, const at_event *applied)
+at_progress at_size_progress(const at_hub *hub, const at_event *applied)
 {
-    at_course course = {.member = hub->member};
-    if (!applied) return course;
+    at_progress progress = {.member = hub->member};
+    if (!applied) return progress;
     assert(applied->kind == AT_EV_APPLIED);
     assert(hub->pieces > 0);
     for (uint32_t i = 0; i < hub->pieces; i++)
-        course.inverse_mean += 1.0 / hub->piece[i].samples / hub->pieces;
-    course.steps = hub->version + 1;
-    course.samples_used = hub->samples_used;
-    course.elapsed = applied->now - hub->began_at;
-    course.samples = hub->samples_open;
-    course.pieces = hub->pieces;
-    course.loss_sum = hub->loss_open;
-    course.norm2_step = applied->as.applied.norm2_step;
-    course.norm2_piece = applied->as.applied.norm2_piece;
-    return course;
+        progress.inverse_mean += 1.0 / hub->piece[i].samples / hub->pieces;
+    progress.steps = hub->version + 1;
+    progress.samples_used = hub->samples_used;
+    progress.elapsed = applied->now - hub->began_at;
+    progress.samples = hub->samples_open;
+    progress.pieces = hub->pieces;
+    progress.loss_sum = hub->loss_open;
+    progress.norm2_step = applied->as.applied.norm2_step;
+    progress.norm2_piece = applied->as.applied.norm2_piece;
+    return progress;
 }
 
 double at_size_lr_factor(const at_hub *hub)
@@ -54,10 +54,10 @@ double at_size_lr_factor(const at_hub *hub)
 }
 
 static void decide_static(void *state, const at_plan *plan, at_share *shares,
-                          const at_course *course)
+                          const at_progress *progress)
 {
     (void)state;
-    if (course->steps == 0) at_size_all(plan, shares, plan->batch);
+    if (progress->steps == 0) at_size_all(plan, shares, plan->batch);
 }
 
 const at_size_rule at_size_rules[] = {

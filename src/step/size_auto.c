@@ -99,10 +99,10 @@ static at_ns solve(const memory *m, const at_plan *plan)
 }
 
 void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
-                         const at_course *course)
+                         const at_progress *progress)
 {
     const memory *m = state;
-    uint64_t      steps = course->steps;
+    uint64_t      steps = progress->steps;
     assert(plan->cap >= plan->batch);
     bool due = steps <= STEPS_EAGER || steps % STEPS_BETWEEN == 0;
     if (!due) return;

@@ -54,17 +54,17 @@ static double growth(const at_plan *plan, uint64_t samples_used)
 }
 
 void at_size_grow_decide(void *state, const at_plan *plan, at_share *shares,
-                         const at_course *course)
+                         const at_progress *progress)
 {
     (void)state;
-    double factor = growth(plan, course->samples_used);
+    double factor = growth(plan, progress->samples_used);
     at_size_all(plan, shares, at_size_clamp(plan, plan->batch * factor));
 }
 
 void at_size_shrink_decide(void *state, const at_plan *plan, at_share *shares,
-                           const at_course *course)
+                           const at_progress *progress)
 {
     (void)state;
-    double factor = growth(plan, course->samples_used);
+    double factor = growth(plan, progress->samples_used);
     at_size_all(plan, shares, at_size_clamp(plan, plan->batch / factor));
 }

@@ -54,14 +54,14 @@ static void end_epoch(memory *m, const at_plan *plan, at_ns elapsed)
 }
 
 void at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
-                         const at_course *course)
+                         const at_progress *progress)
 {
     memory *m = state;
-    if (course->steps == 0) m->batch = plan->batch;
-    m->loss_sum += course->loss_sum;
-    m->samples += (double)course->samples;
-    uint64_t epochs = at_size_epochs(plan, course->samples_used);
-    if (epochs > m->epochs) end_epoch(m, plan, course->elapsed);
+    if (progress->steps == 0) m->batch = plan->batch;
+    m->loss_sum += progress->loss_sum;
+    m->samples += (double)progress->samples;
+    uint64_t epochs = at_size_epochs(plan, progress->samples_used);
+    if (epochs > m->epochs) end_epoch(m, plan, progress->elapsed);
     m->epochs = epochs;
     at_size_all(plan, shares, m->batch);
 }

@@ -35,7 +35,7 @@ size_t at_size_noise_state(const at_plan *plan)
     return sizeof(memory);
 }
 
-static void learn(memory *m, const at_course *p)
+static void learn(memory *m, const at_progress *p)
 {
     double all = 1.0 / (double)p->samples;
     double noise = (p->norm2_piece - p->norm2_step) / (p->inverse_mean - all);
@@ -67,13 +67,13 @@ static uint32_t follow(const memory *m, const at_plan *plan, uint32_t workers)
 }
 
 void at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
-                          const at_course *course)
+                          const at_progress *progress)
 {
     memory *m = state;
-    if (course->steps == 0) m->batch = plan->batch;
-    uint32_t workers = workers_there(plan, course->member);
-    bool     tells = course->pieces > 1 && course->norm2_piece > 0;
-    if (tells) learn(m, course);
+    if (progress->steps == 0) m->batch = plan->batch;
+    uint32_t workers = workers_there(plan, progress->member);
+    bool     tells = progress->pieces > 1 && progress->norm2_piece > 0;
+    if (tells) learn(m, progress);
     if (tells && workers > 0 && m->seen % DECIDE_STEPS == 0) m->batch = follow(m, plan, workers);
     at_size_all(plan, shares, m->batch);
 }

@@ -33,26 +33,26 @@ static uint32_t batch_of(const at_plan *plan, uint32_t tries)
     return tries < TRIES && batch <= plan->batch_max ? (uint32_t)batch : 0;
 }
 
-static void end_try(memory *m, const at_plan *plan, const at_course *course)
+static void end_try(memory *m, const at_plan *plan, const at_progress *progress)
 {
-    uint64_t samples = course->samples_used - m->used;
+    uint64_t samples = progress->samples_used - m->used;
     assert(samples > 0);
-    double time = (double)(course->elapsed - m->began) / (double)samples;
+    double time = (double)(progress->elapsed - m->began) / (double)samples;
     if (m->best_batch == 0 || time < m->best_time) {
         m->best_time = time;
         m->best_batch = batch_of(plan, m->tried);
     }
     m->tried++;
-    m->began = course->elapsed;
-    m->used = course->samples_used;
+    m->began = progress->elapsed;
+    m->used = progress->samples_used;
 }
 
 void at_size_probe_decide(void *state, const at_plan *plan, at_share *shares,
-                          const at_course *course)
+                          const at_progress *progress)
 {
     memory  *m = state;
-    uint64_t epochs = at_size_epochs(plan, course->samples_used);
-    if (epochs > m->epochs && batch_of(plan, m->tried) > 0) end_try(m, plan, course);
+    uint64_t epochs = at_size_epochs(plan, progress->samples_used);
+    if (epochs > m->epochs && batch_of(plan, m->tried) > 0) end_try(m, plan, progress);
     m->epochs = epochs;
     uint32_t next = batch_of(plan, m->tried);
     at_size_all(plan, shares, next > 0 ? next : m->best_batch);

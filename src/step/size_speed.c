@@ -212,17 +212,17 @@ static void share_out(memory *m, const at_plan *plan, at_share *shares)
 }
 
 void at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
-                          const at_course *course)
+                          const at_progress *progress)
 {
     memory *m = state;
-    if (course->steps == 0) {
+    if (progress->steps == 0) {
         at_size_all(plan, shares, plan->batch);
         for (uint32_t i = 0; i < plan->workers; i++) m->worker[i].there = true;
         return;
     }
-    uint64_t epochs = at_size_epochs(plan, course->samples_used);
+    uint64_t epochs = at_size_epochs(plan, progress->samples_used);
     bool     ended = plan->size_each_step || epochs > m->epochs;
     m->epochs = epochs;
     if (ended) learn(m, plan);
-    if (call_roll(m, plan, course->member) || ended) share_out(m, plan, shares);
+    if (call_roll(m, plan, progress->member) || ended) share_out(m, plan, shares);
 }

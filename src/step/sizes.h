@@ -22,7 +22,7 @@ uint64_t at_size_epochs(const at_plan *plan, uint64_t samples_used);
 /* ---- for the hub (size.c) ------------------------------------------------------------------ */
 
 /* What the rule decides on. `applied` is the event that ended the step, NULL at the start. */
-at_course at_size_course(const at_hub *hub, const at_event *applied);
+at_progress at_size_progress(const at_hub *hub, const at_event *applied);
 
 /* What the learning rate is multiplied by: under --lr-scale linear the samples that those who are
  * there have been given, over those of the first step. */
@@ -33,32 +33,32 @@ double at_size_lr_factor(const at_hub *hub);
 size_t at_size_auto_state(const at_plan *plan);
 void   at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
 void   at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
-                           const at_course *course);
+                           const at_progress *progress);
 
 at_err at_size_speed_read(const char *number, at_plan *plan, at_fail *fail);
 void   at_size_speed_tell(const at_plan *plan, at_text *text);
 size_t at_size_speed_state(const at_plan *plan);
 void   at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
 void   at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
-                            const at_course *course);
+                            const at_progress *progress);
 
 at_err at_size_grow_read(const char *number, at_plan *plan, at_fail *fail);
 void   at_size_grow_tell(const at_plan *plan, at_text *text);
 void   at_size_grow_decide(void *state, const at_plan *plan, at_share *shares,
-                           const at_course *course);
+                           const at_progress *progress);
 void   at_size_shrink_decide(void *state, const at_plan *plan, at_share *shares,
-                             const at_course *course);
+                             const at_progress *progress);
 
 size_t at_size_loss_state(const at_plan *plan);
 void   at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
-                           const at_course *course);
+                           const at_progress *progress);
 
 size_t at_size_noise_state(const at_plan *plan);
 void   at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
-                            const at_course *course);
+                            const at_progress *progress);
 
 size_t at_size_probe_state(const at_plan *plan);
 void   at_size_probe_decide(void *state, const at_plan *plan, at_share *shares,
-                            const at_course *course);
+                            const at_progress *progress);
 
 #endif
