@@ -36,6 +36,7 @@ struct at_pace {
     double             scale;
     uint64_t           seed;
     uint32_t           workers;
+    at_pace           *more; /* the laws behind a '+' */
 };
 
 static at_err refuse_name(const char *name, at_fail *fail)
@@ -74,7 +75,8 @@ static at_err make_law(at_pace *pace, const at_pace_options *options, char *argu
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "what belongs behind the name is missing");
     if (law->preset) {
         assert(strlen(law->preset) < sizeof preset);
-        arguments = strcpy(preset, law->preset);
+        snprintf(preset, sizeof preset, "%s", law->preset);
+        arguments = preset;
     }
     return law->kind->create(options, arguments, &pace->self, fail);
 }
@@ -133,13 +135,8 @@ static at_err parse_scale(at_pace *pace, const at_pace_options *options, at_fail
     return scale_to_share(pace, options, number, fail);
 }
 
-at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail)
+static at_err new_law(const at_pace_options *options, at_pace **pace, at_fail *fail)
 {
-    assert(options->law);
-    assert(options->workers >= 1);
-    at_fail unheard = {0};
-    if (!fail) fail = &unheard;
-    *pace = NULL;
     at_pace *p = calloc(1, sizeof *p);
     if (!p) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     p->seed = options->seed;
@@ -153,16 +150,63 @@ at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail
     return err;
 }
 
+/* Where another law begins: a '+' with the name of one behind it, so that a file may have a '+' in
+ * its name and a number one in its exponent. NULL: nowhere. */
+static char *next_law(char *text)
+{
+    while ((text = strchr(text, '+'))) {
+        size_t length = strcspn(++text, ":+");
+        for (size_t i = 0; i < at_pace_laws_count; i++)
+            if (strlen(at_pace_laws[i].name) == length &&
+                strncmp(at_pace_laws[i].name, text, length) == 0)
+                return text;
+    }
+    return NULL;
+}
+
+static at_err new_laws(at_pace_options *options, char *text, at_pace **pace, at_fail *fail)
+{
+    at_err err = AT_OK;
+    for (char *next; !err && text; text = next) {
+        next = next_law(text);
+        if (next) next[-1] = '\0';
+        options->law = text;
+        err = new_law(options, pace, fail);
+        if (!err) pace = &(*pace)->more;
+    }
+    return err;
+}
+
+at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail)
+{
+    assert(options->law);
+    assert(options->workers >= 1);
+    at_fail unheard = {0};
+    if (!fail) fail = &unheard;
+    *pace = NULL;
+    char *text = strdup(options->law);
+    if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    at_pace_options part = *options;
+    at_err          err = new_laws(&part, text, pace, fail);
+    if (err) {
+        at_pace_free(*pace);
+        *pace = NULL;
+    }
+    free(text);
+    return err;
+}
+
 void at_pace_free(at_pace *pace)
 {
     if (!pace) return;
+    at_pace_free(pace->more);
     free(pace->self);
     free(pace);
 }
 
-at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round)
+/* The sleep of one law of the sum. */
+static at_ns sleep_of(const at_pace *pace, uint32_t worker, uint64_t round)
 {
-    assert(worker >= 1 && worker <= pace->workers);
     if (!pace->law->kind->sleep) return 0;
     at_pace_moment moment = {.seed = pace->seed, .worker = worker, .round = round};
     double         seconds = pace->law->kind->sleep(pace->self, &moment);
@@ -171,14 +215,28 @@ at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round)
     return (at_ns)llround(fmin(seconds * pace->scale, SLEEP_SECONDS_MAX) * 1e9);
 }
 
+at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round)
+{
+    assert(worker >= 1 && worker <= pace->workers);
+    at_ns sum = 0;
+    for (; pace; pace = pace->more) sum += sleep_of(pace, worker, round);
+    return sum;
+}
+
 double at_pace_factor(const at_pace *pace, uint32_t worker)
 {
     assert(worker >= 1 && worker <= pace->workers);
-    return pace->law->kind->factor ? pace->law->kind->factor(pace->self, worker) : 1;
+    double product = 1;
+    for (; pace; pace = pace->more)
+        if (pace->law->kind->factor) product *= pace->law->kind->factor(pace->self, worker);
+    return product;
 }
 
 double at_pace_mean_seconds(const at_pace *pace)
 {
     assert(pace);
-    return pace->law->kind->mean ? pace->law->kind->mean(pace->self) * pace->scale : 0;
+    double sum = 0;
+    for (; pace; pace = pace->more)
+        if (pace->law->kind->mean) sum += pace->law->kind->mean(pace->self) * pace->scale;
+    return sum;
 }

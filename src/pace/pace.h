@@ -19,6 +19,8 @@
  *                                          by blanks or commas; lines that begin with # are
  *                                          comments; more columns than workers are fine. A run
  *                                          longer than the trace starts it again from the top.
+ *   LAW+LAW+..                             sleeps add up, factors multiply, and each law is scaled
+ *                                          by itself: niagara+speed:1,1,2,4
  */
 #ifndef AT_PACE_PACE_H
 #define AT_PACE_PACE_H
