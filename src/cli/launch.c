@@ -192,6 +192,23 @@ static void name_unused(const at_parsed *parsed, const at_plan *plan)
                     plan->strategy->name);
 }
 
+/* What this machine or a default decided is echoed as it was decided, so that the run can be
+ * repeated anywhere. */
+static void echo_decisions(const at_run_options *run)
+{
+    const at_optim *optim = at_optim_find(run->optimizer);
+    json_t         *echo = run->options;
+    assert(run->plan.workers >= 1);
+    json_object_set_new(echo, "workers", json_integer(run->solo ? 0 : run->plan.workers));
+    json_object_set_new(echo, "batch", json_integer(run->plan.batch));
+    json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
+    if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
+    if (optim && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
+    if (run->sample_time > 0)
+        json_object_set_new(echo, "sample-time",
+                            json_sprintf("%.9gs", at_seconds(run->sample_time)));
+}
+
 static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *command,
                        at_fail *fail)
 {
@@ -220,7 +237,9 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->console = at_console_detect(stderr, s->quiet);
     run->command = command;
     run->options = at_options_echo(parsed, AT_FOR_TRAIN);
-    return resolve_sample_time(s, launch, &run->sample_time, fail);
+    AT_TRY(resolve_sample_time(s, launch, &run->sample_time, fail));
+    echo_decisions(run);
+    return AT_OK;
 }
 
 /* The task is made between the plan, which knows the micro-batch, and the run. */
