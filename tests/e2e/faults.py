@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Workers, the evaluator and the hub are killed and frozen: nothing is lost without being counted,
+nothing is left behind."""
+import os
+import random
+import re
+import signal
+
+import support
+from support import processes
+
+QUIET = ("--quiet", "--json")
+LONG = ("--steps", 10 ** 9)  # ended by what the test does
+STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+              "dbs")
+
+
+def killed(run, worker):
+    """Kills a worker that works and waits for its replacement."""
+    row = run.wait_until(lambda: (rows := run.workers())[worker]["state"] == "working" and
+                         rows[worker], f"worker {worker} works")
+    os.kill(row["pid"], signal.SIGKILL)
+    run.wait_until(lambda: run.workers()[worker]["incarnation"] > row["incarnation"],
+                   f"worker {worker} is replaced")
+
+
+class Kills(support.TestCase):
+    """Nobody is killed five times in a row, after which a worker would be given up."""
+
+    def kill_all(self, run, workers, times, seed):
+        run.wait_working()
+        order = [worker for worker in range(1, workers + 1) for _ in range(times)]
+        random.Random(seed).shuffle(order)
+        for worker in order:
+            killed(run, worker)
+        return len(order)
+
+    def test_a_hundred_kills_in_one_run_cost_only_what_was_under_way(self):
+        names = set(os.listdir("/dev/shm"))
+        run = self.start(*support.SMALL, *QUIET, "--workers", 25, "--steps", 20,
+                         "--sample-time", "3ms")
+        kills = self.kill_all(run, workers=25, times=4, seed=1)
+        self.assertEqual(kills, 100)
+        for pid in run.children() | {run.pid}:
+            self.assertEqual(processes.shared_names(pid), set())
+        ended = run.wait()
+        result = ended.result
+        self.assertEqual((ended.code, result["stopped"], result["steps"]), (0, "steps", 20), ended)
+        self.assertEqual(result["respawns"], kills, ended)
+        self.assertGreaterEqual(len(run.seen), 25 + kills)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+        self.assertEqual(processes.sysv_segments(run.seen | {run.pid}), [])
+        self.assertEqual({name for name in set(os.listdir("/dev/shm")) - names
+                          if "anytime" in name}, set())
+
+    def test_kills_between_fast_rounds_are_counted_under_every_strategy(self):
+        for seed, strategy in enumerate(STRATEGIES):
+            with self.subTest(strategy=strategy):
+                run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 4,
+                                 "--strategy", strategy, "--sample-time", "10us")
+                kills = self.kill_all(run, workers=4, times=4, seed=seed)
+                run.signal(signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assertEqual(ended.result["respawns"], kills, ended)
+                self.assert_ledger(ended)
+                self.assert_gone(run)
+
+    def test_without_respawn_the_others_go_on(self):
+        run = self.start(*support.SMALL, *QUIET, "--workers", 3, "--no-respawn", "--steps", 20,
+                         "--sample-time", "1ms")
+        os.kill(run.wait_working()[2]["pid"], signal.SIGKILL)
+        ended = run.wait()
+        result = ended.result
+        self.assertEqual((ended.code, result["steps"], result["respawns"]), (0, 20, 0), ended)
+        self.assertEqual([row["state"] for row in result["worker"]],
+                         ["finished", "lost", "finished"], ended)
+        self.assertIn("worker 2", ended.err)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+    def test_a_run_without_any_worker_left_fails_and_says_so(self):
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--no-respawn",
+                         "--sample-time", "1ms")
+        for row in run.wait_working().values():
+            os.kill(row["pid"], signal.SIGKILL)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.FAILED, ended)
+        self.assertIn("no worker is left", ended.err)
+        self.assertTrue((run.folder / "result.json").exists(), ended)
+        self.assertEqual({row["state"] for row in ended.result["worker"]}, {"lost"}, ended)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+    def test_a_worker_that_dies_again_and_again_is_given_up(self):
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 2, "--sample-time", "10s")
+        run.wait_working()
+        for _ in range(4):
+            killed(run, 2)
+        os.kill(run.workers()[2]["pid"], signal.SIGKILL)
+        run.wait_said("worker 2 died 5 times in a row and is given up")
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertEqual([row["state"] for row in ended.result["worker"]], ["finished", "lost"])
+        self.assertEqual(ended.result["worker"][1]["incarnations"], 5, ended)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+
+class Freezes(support.TestCase):
+    def freeze(self, run, worker):
+        pid = run.wait_working()[worker]["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        return pid
+
+    def test_a_worker_whose_lease_has_passed_is_replaced(self):
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--lease", "300ms",
+                         "--sample-time", "100us")
+        pid = self.freeze(run, 2)
+        run.wait_until(lambda: run.workers()[2]["pid"] != pid, "worker 2 is replaced")
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertGreaterEqual(ended.result["evictions"], 1, ended)
+        self.assertIn("worker 2", ended.err)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+    def test_without_respawn_a_frozen_worker_is_left_out(self):
+        run = self.start(*support.SMALL, *QUIET, "--workers", 3, "--no-respawn", "--steps", 200,
+                         "--lease", "2s", "--sample-time", "100us")
+        self.freeze(run, 1)
+        ended = run.wait()
+        result = ended.result
+        self.assertEqual((ended.code, result["steps"], result["respawns"]), (0, 200, 0), ended)
+        self.assertEqual(result["worker"][0]["state"], "evicted", ended)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+    def test_a_long_wait_is_told_and_ends_by_itself(self):
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--sample-time", "10us")
+        run.wait_working()
+        run.wait_steps(1)
+        pid = self.freeze(run, 3)
+        run.wait_said("waiting ")
+        run.wait_until(lambda: run.workers()[3]["pid"] != pid, "worker 3 is replaced")
+        run.signal(signal.SIGINT)
+        ended = run.wait()
+        self.assertRegex(ended.err, re.compile(r"^waiting \d+\.\d s for worker 3, step \d+$", re.M))
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+
+class Others(support.TestCase):
+    def test_nothing_outlives_a_killed_hub(self):
+        for workers in (0, 3):
+            with self.subTest(workers=workers):
+                run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", workers,
+                                 "--straggler", "exp:30,1")
+                run.wait_working()
+                run.evaluator()
+                self.assertEqual(len(run.children()), workers + 1)
+                run.signal(signal.SIGKILL)
+                self.assertEqual(run.wait().code, -signal.SIGKILL)
+                support.wait_until(lambda: not processes.marked(run.mark),
+                                   "all processes of a killed hub are gone")
+                self.assert_gone(run)
+                self.assertFalse((run.folder / "result.json").exists())
+
+    def test_a_killed_evaluator_costs_no_result(self):
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", workers,
+                                 "--sample-time", "10us")
+                run.wait_working()
+                first = run.evaluator()
+                os.kill(first, signal.SIGKILL)
+                run.wait_until(lambda: run.evaluator() != first, "there is another evaluator")
+                run.signal(signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assertIn("the evaluator died and was started again", ended.err)
+                self.assertEqual(ended.result["test"]["count"], 400, ended)
+                self.assertEqual(ended.result["test"]["step"], ended.result["steps"], ended)
+                self.assert_ledger(ended)
+                self.assert_gone(run)
+
+
+if __name__ == "__main__":
+    support.main()

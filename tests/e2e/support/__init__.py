@@ -1,0 +1,231 @@
+"""What the end-to-end tests share: runs of the program, and a way to wait for what they do.
+
+A test never sleeps in order to be right. It waits for something it can see (a file, a sentence, a
+process that is gone) and gives up after BOUND seconds, which only bounds how long a failure takes.
+"""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+from support import processes
+
+ANYTIME = os.environ.get("ANYTIME", "anytime")
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BOUND = 120.0
+
+# Small enough to be loaded at once, large enough to learn something.
+SMALL = ("--data", "synthetic:2000,20,5", "--batch", "32")
+
+DONE, FAILED, USAGE, FORMAT, MISSING, IO, STOPPED = 0, 1, 2, 65, 66, 74, 75
+
+
+def wait_until(happens, what, bound=BOUND):
+    """The first true value of happens(); fails after `bound` seconds."""
+    end = time.monotonic() + bound
+    while time.monotonic() < end:
+        value = happens()
+        if value:
+            return value
+        time.sleep(0.002)  # polite polling, nothing depends on its length
+    raise AssertionError(f"waited {bound:.0f} s in vain for {what() if callable(what) else what}")
+
+
+class Ended:
+    """A run that is over: exit code, what it said, and what it left in its folder."""
+
+    def __init__(self, command, code, out, err, folder):
+        self.command, self.code, self.out, self.err = command, code, out, err
+        self.folder = folder
+
+    @property
+    def result(self):
+        """result.json, from standard output (--json) or from the folder."""
+        if self.out.startswith("{"):
+            return json.loads(self.out)
+        return json.loads((self.folder / "result.json").read_text())
+
+    def table(self, name):
+        """A CSV file of the folder: a list of rows, each a dict of column to text."""
+        head, *lines = (self.folder / name).read_text().splitlines()
+        columns = head.split(",")
+        return [dict(zip(columns, line.split(","), strict=True)) for line in lines]
+
+    def __str__(self):
+        return (f"\n$ {' '.join(map(str, self.command))}\nexit code {self.code}"
+                f"\nstdout: {self.out[-3000:]}\nstderr: {self.err[-3000:]}")
+
+
+class Run:
+    """A run under way. All its processes carry a mark, so that none can hide."""
+
+    def __init__(self, arguments, folder, env=None):
+        self.folder = folder
+        self.mark = uuid.uuid4().hex
+        self.command = [ANYTIME, "train", *map(str, arguments), "--run", str(folder)]
+        self.err_path = folder.with_name(folder.name + ".err")
+        self.out_path = folder.with_name(folder.name + ".out")
+        with open(self.err_path, "wb") as err, open(self.out_path, "wb") as out:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out,
+                                            stderr=err, env={**os.environ, **(env or {}),
+                                                             processes.MARK: self.mark})
+        self.seen = set()  # every pid of a worker that workers.json has ever named
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def err(self):
+        return self.err_path.read_text(errors="replace")
+
+    def out(self):
+        return self.out_path.read_text(errors="replace")
+
+    def workers(self):
+        """The rows of workers.json by id; empty before it is there."""
+        try:
+            rows = json.loads((self.folder / "workers.json").read_text())["workers"]
+        except FileNotFoundError:
+            return {}
+        self.seen.update(row["pid"] for row in rows if row["pid"])
+        return {row["id"]: row for row in rows}
+
+    def wait_until(self, happens, what):
+        """Waits for something that this run does; its early end is a failure."""
+        def look():
+            over = self.process.poll() is not None
+            value = happens()
+            if over and not value:
+                raise AssertionError(f"the run ended before {what}{self.ended()}")
+            return value
+        return wait_until(look, lambda: f"{what}{self.ended()}")
+
+    def wait_working(self):
+        """Waits until every worker has been started; the rows of workers.json."""
+        def all_work():
+            rows = self.workers()
+            return rows and all(row["state"] == "working" for row in rows.values()) and rows
+        return self.wait_until(all_work, "all workers work")
+
+    def wait_steps(self, count):
+        """Waits until the files of the run tell of so many steps."""
+        def told():
+            with contextlib.suppress(FileNotFoundError):
+                lines = (self.folder / "collect_stats.csv").read_text().count("\n")
+                return lines > count
+        self.wait_until(told, f"step {count} is recorded")
+
+    def wait_said(self, words):
+        self.wait_until(lambda: words in self.err(), f"it says '{words}'")
+
+    def children(self):
+        return processes.children(self.pid)
+
+    def evaluator(self):
+        """The pid of the child that is not a worker."""
+        def find():
+            others = self.children() - {row["pid"] for row in self.workers().values()}
+            return len(others) == 1 and others.pop()
+        return self.wait_until(find, "there is one child that is no worker")
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def ended(self):
+        code = self.process.poll()
+        return Ended(self.command, code, self.out(), self.err(), self.folder)
+
+    def wait(self, bound=BOUND):
+        """Waits for the end."""
+        try:
+            self.process.wait(bound)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"not over after {bound:.0f} s{self.ended()}") from None
+        return self.ended()
+
+    def close(self):
+        """Leaves nothing behind, whatever the test did."""
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        for pid in processes.marked(self.mark):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+class TestCase(unittest.TestCase):
+    """A test with a folder of its own in which runs happen."""
+
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{self.id().split('.')[-1]}-", dir="."))
+        self.folder = self.folder.resolve()
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.runs = 0
+
+    def start(self, *arguments, env=None):
+        """Starts a training run; it is ended with the test at the latest."""
+        self.runs += 1
+        run = Run(arguments, self.folder / f"run{self.runs}", env)
+        self.addCleanup(run.close)
+        return run
+
+    def train(self, *arguments, code=DONE, env=None):
+        """A training run from start to end, which must be `code`."""
+        ended = self.start(*arguments, env=env).wait()
+        self.assertEqual(ended.code, code, ended)
+        return ended
+
+    def train_json(self, *arguments, **options):
+        """The result of a run that succeeds."""
+        return self.train(*arguments, "--quiet", "--json", **options).result
+
+    def anytime(self, *arguments, code=DONE, **options):
+        """Any other call of the program, in this test's folder."""
+        done = subprocess.run([ANYTIME, *map(str, arguments)], stdin=subprocess.DEVNULL, text=True,
+                              capture_output=True, timeout=BOUND, cwd=self.folder, **options)
+        ended = Ended(done.args, done.returncode, done.stdout, done.stderr, self.folder)
+        self.assertEqual(ended.code, code, ended)
+        return ended
+
+    def assert_ledger(self, ended):
+        """Drawn (counted by the workers) is used and dropped (counted by the hub), for each."""
+        result = ended.result
+        for row in [*result["worker"], result["samples"]]:
+            self.assertEqual(row["drawn"], row["used"] + row["dropped"], f"{row}{ended}")
+        for key in ("drawn", "used", "dropped"):
+            self.assertEqual(result["samples"][key], sum(row[key] for row in result["worker"]),
+                             f"{key}{ended}")
+
+    def assert_gone(self, run):
+        """No process of the run is left, neither by pid nor under another parent."""
+        processes_left = processes.marked(run.mark) | processes.alive(run.seen)
+        self.assertEqual(processes_left, set(), f"left behind by{run.ended()}")
+
+    def assert_complaint(self, ended, *words):
+        """One sentence and at most one hint, no more; the words are in it."""
+        lines = ended.err.splitlines()
+        self.assertTrue(lines and lines[0].startswith("anytime: "), ended)
+        self.assertTrue(len(lines) == 1 or len(lines) == 2 and lines[1].startswith("  hint: "),
+                        f"not one sentence and a hint:{ended}")
+        for word in words:
+            self.assertIn(str(word), ended.err, ended)
+
+
+def main():
+    """Runs the tests of the script; a script of which a part was skipped says so, and ends with 77
+    when nothing at all could be run."""
+    program = unittest.main(exit=False, verbosity=2)
+    outcome = program.result
+    for _, reason in outcome.skipped:
+        print(f"skipped: {reason}", flush=True)
+    if not outcome.wasSuccessful():
+        sys.exit(1)
+    sys.exit(77 if outcome.skipped and len(outcome.skipped) == outcome.testsRun else 0)

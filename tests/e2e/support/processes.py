@@ -1,0 +1,79 @@
+"""Processes seen from outside, through /proc."""
+import contextlib
+import os
+import pathlib
+
+PROC = pathlib.Path("/proc")
+
+# An environment variable with a value of its own for each run: children inherit it whoever their
+# parent is later.
+MARK = "ANYTIME_TEST_MARK"
+
+
+def state(pid):
+    """The letter of /proc/PID/stat, or None when there is no such process."""
+    with contextlib.suppress(OSError):
+        return (PROC / str(pid) / "stat").read_text().rpartition(") ")[2][0]
+    return None
+
+
+def parent(pid):
+    with contextlib.suppress(OSError):
+        return int((PROC / str(pid) / "stat").read_text().rpartition(") ")[2].split()[1])
+    return None
+
+
+def everyone():
+    return {int(entry) for entry in os.listdir(PROC) if entry.isdigit()}
+
+
+def alive(pids):
+    """Those of the processes that run; a dead one that nobody has reaped does not."""
+    return {pid for pid in pids if state(pid) not in (None, "Z", "X")}
+
+
+def children(pid):
+    return {other for other in alive(everyone()) if parent(other) == pid}
+
+
+def marked(mark):
+    """All running processes that descend from one that was started with this mark."""
+    found = set()
+    wanted = f"{MARK}={mark}".encode()
+    for pid in alive(everyone()):
+        with contextlib.suppress(OSError):
+            if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
+                found.add(pid)
+    return found
+
+
+def handles(pid, number):
+    """Has the process a handler of its own for this signal?"""
+    with contextlib.suppress(OSError):
+        for line in (PROC / str(pid) / "status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) >> (number - 1) & 1)
+    return False
+
+
+def shared_names(pid):
+    """Named memory objects that the process holds: those could be left behind."""
+    names = set()
+    with contextlib.suppress(OSError):
+        for line in (PROC / str(pid) / "maps").read_text().splitlines():
+            if "/dev/shm/" in line or "/SYSV" in line:
+                names.add(line.split(maxsplit=5)[-1])
+    with contextlib.suppress(OSError):
+        for fd in (PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                if os.readlink(fd).startswith("/dev/shm/"):
+                    names.add(os.readlink(fd))
+    return names
+
+
+def sysv_segments(pids):
+    """System V shared memory that one of the processes made."""
+    with contextlib.suppress(OSError):
+        rows = (PROC / "sysvipc" / "shm").read_text().splitlines()[1:]
+        return [row for row in rows if int(row.split()[4]) in pids]
+    return []
