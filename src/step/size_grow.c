@@ -1,13 +1,12 @@
 /* Size rules `grow` and `shrink`: the batch changes by a factor every so many epochs.
  *
- *     n = batch x FACTOR^k   or   batch / FACTOR^k,    k = whole multiples of EPOCHS in used samples
+ *     n = batch x FACTOR^k   or   batch / FACTOR^k,   k: how often EPOCHS epochs have passed
  *
  * rounded to the nearest whole number, within batch_min .. batch_max. Growing is what Smith et al.
  * (arXiv 1711.00489) do instead of lowering the learning rate. Default: 2,2.
  */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "step/sizes.h"
@@ -20,7 +19,8 @@ static bool read_both(const char *number, double *factor, double *epochs)
     char        first[32];
     const char *comma = strchr(number, ',');
     if (!comma || (size_t)(comma - number) >= sizeof first) return false;
-    snprintf(first, sizeof first, "%.*s", (int)(comma - number), number);
+    at_text text = at_text_in(first, sizeof first);
+    at_text_add(&text, "%.*s", (int)(comma - number), number);
     return at_text_real(first, factor) && at_text_real(comma + 1, epochs);
 }
 

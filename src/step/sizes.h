@@ -28,37 +28,55 @@ at_progress at_size_progress(const at_hub *hub, const at_event *applied);
  * there have been given, over those of the first step. */
 double at_size_lr_factor(const at_hub *hub);
 
-/* ---- the rules; each is described in its file ------------------------------------------------ */
+/* ---- the rules, in the words of at_size_rule ------------------------------------------------- */
 
+/* Bytes of its memory. */
 size_t at_size_auto_state(const at_plan *plan);
-void   at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
-void   at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
-                           const at_progress *progress);
+/* Remembers one round's sleep and speed. */
+void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
+/* Solves for the time limit over the remembered rounds. */
+void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
+                         const at_progress *progress);
 
+/* `epoch` or `step`. */
 at_err at_size_speed_read(const char *number, at_plan *plan, at_fail *fail);
-void   at_size_speed_tell(const at_plan *plan, at_text *text);
+/* The same. */
+void at_size_speed_tell(const at_plan *plan, at_text *text);
+/* Bytes of its memory. */
 size_t at_size_speed_state(const at_plan *plan);
-void   at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
-void   at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
-                            const at_progress *progress);
+/* Adds one round to the window. */
+void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
+/* Divides the total batch by speed. */
+void at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
+                          const at_progress *progress);
 
+/* `FACTOR,EPOCHS`, also for shrink. */
 at_err at_size_grow_read(const char *number, at_plan *plan, at_fail *fail);
-void   at_size_grow_tell(const at_plan *plan, at_text *text);
-void   at_size_grow_decide(void *state, const at_plan *plan, at_share *shares,
+/* The same. */
+void at_size_grow_tell(const at_plan *plan, at_text *text);
+/* Multiplies the batch. */
+void at_size_grow_decide(void *state, const at_plan *plan, at_share *shares,
+                         const at_progress *progress);
+/* Divides the batch. */
+void at_size_shrink_decide(void *state, const at_plan *plan, at_share *shares,
                            const at_progress *progress);
-void   at_size_shrink_decide(void *state, const at_plan *plan, at_share *shares,
-                             const at_progress *progress);
 
+/* Bytes of its memory. */
 size_t at_size_loss_state(const at_plan *plan);
-void   at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
-                           const at_progress *progress);
+/* Doubles or halves after an epoch. */
+void at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
+                         const at_progress *progress);
 
+/* Bytes of its memory. */
 size_t at_size_noise_state(const at_plan *plan);
-void   at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
-                            const at_progress *progress);
+/* Follows the ratio of noise to gradient. */
+void at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
+                          const at_progress *progress);
 
+/* Bytes of its memory. */
 size_t at_size_probe_state(const at_plan *plan);
-void   at_size_probe_decide(void *state, const at_plan *plan, at_share *shares,
-                            const at_progress *progress);
+/* Tries sizes, then keeps the fastest. */
+void at_size_probe_decide(void *state, const at_plan *plan, at_share *shares,
+                          const at_progress *progress);
 
 #endif

@@ -49,7 +49,7 @@ void at_updater_deinit(at_updater *u)
     *u = (at_updater){0};
 }
 
-/* In blocks, so that the sum of many small squares stays exact enough and is the same everywhere. */
+/* In blocks, so that a sum of many small squares stays exact enough. */
 static double squared_norm(const float *v, size_t n)
 {
     enum { BLOCK = 1024 };
@@ -105,8 +105,8 @@ static uint32_t list_sources(at_updater *u, const at_action *apply, const at_gra
     return count;
 }
 
-/* Sums the gradients first, which the optimiser otherwise does by the way, and measures. Returns how
- * many sources are left: the sum. */
+/* Sums the gradients first, which the optimiser otherwise does by the way, and measures. Returns
+ * how many sources are left: the sum. */
 static uint32_t measure(at_updater *u, const at_action *apply, uint32_t count, bool *weighted)
 {
     double pieces = apply->as.apply.count, samples = (double)apply->as.apply.samples;

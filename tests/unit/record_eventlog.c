@@ -130,9 +130,12 @@ static void fill_event(full *it, at_rng *rng)
         it->record.final = any_flag(rng);
         break;
     case AT_EV_TIMER: event->as.timer = (at_timer)at_rng_below(rng, AT_TIMER_COUNT); break;
+    case AT_EV_APPLIED: /* a squared norm has no sign */
+        event->as.applied.norm2_step = fabs(any_real(rng));
+        event->as.applied.norm2_piece = fabs(any_real(rng));
+        break;
     case AT_EV_START:
     case AT_EV_SENT:
-    case AT_EV_APPLIED:
     case AT_EV_STOP: break;
     }
 }
@@ -148,6 +151,7 @@ static void fill_apply(full *it, at_rng *rng)
     action->as.apply.folded = any_flag(rng);
     action->as.apply.loss_sum = any_real(rng);
     action->as.apply.wait_ns = (at_ns)any64(rng);
+    action->as.apply.lr_factor = any_real(rng);
     for (uint32_t i = 0; i < PIECES; i++) it->pieces[i] = any_piece(rng);
     it->record.lr = any_real(rng);
 }
@@ -589,6 +593,77 @@ static void the_head_gives_back_the_plan(void **state)
     script_end(&run);
 }
 
+static at_plan resolved(const char *strategy, const char *size)
+{
+    at_plan         plan;
+    at_fail         fail = {0};
+    at_plan_options options = {.strategy = strategy,
+                               .size = size,
+                               .lr_scale = "linear",
+                               .k = -1,
+                               .staleness = -1,
+                               .workers = 3,
+                               .batch = 64,
+                               .batch_min = 9,
+                               .batch_max = 640};
+    if (at_plan_resolve(&options, &plan, &fail)) fail_msg("%s", fail.text);
+    plan.samples_epoch = 60000;
+    return plan;
+}
+
+static void the_head_gives_back_what_size_rules_need(void **state)
+{
+    (void)state;
+    static const char *const sizes[] = {"speed:step", "speed:epoch", "grow:1.7,0.1", "shrink:3,2",
+                                        "loss",       "noise",       "probe"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        at_plan           plan = resolved("fmb", sizes[i]), again;
+        const at_run_info info = {.plan = &plan};
+        char              rule[64];
+        char             *text = at_run_info_text(&info);
+        at_fail           fail = {0};
+        if (at_run_info_plan(text, &again, &fail)) fail_msg("%s", fail.text);
+        assert_string_equal(at_plan_rule_text(&again, AT_SIZE, rule, sizeof rule), sizes[i]);
+        assert_true(again.size_factor == plan.size_factor);
+        assert_true(again.size_epochs == plan.size_epochs);
+        assert_int_equal(again.batch_min, 9);
+        assert_int_equal(again.batch_max, 640);
+        assert_int_equal(again.samples_epoch, 60000);
+        assert_true(again.lr_linear);
+        free(text);
+    }
+}
+
+static void assert_plan_refused(at_plan plan, const char *what)
+{
+    const at_run_info info = {.plan = &plan};
+    char             *text = at_run_info_text(&info);
+    at_fail           fail = {0};
+    at_plan           again;
+    assert_int_equal(at_run_info_plan(text, &again, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, what));
+    free(text);
+}
+
+static void sizes_that_a_rule_could_not_live_with_are_refused(void **state)
+{
+    (void)state;
+    at_plan plan = resolved("grow", NULL);
+    plan.batch_min = 65;
+    assert_plan_refused(plan, "`batch_min`");
+    plan.batch_min = 0;
+    assert_plan_refused(plan, "`batch_min`");
+    plan = resolved("grow", NULL);
+    plan.batch_max = 63;
+    assert_plan_refused(plan, "`batch_max`");
+    plan = resolved("grow", NULL);
+    plan.size_factor = 1;
+    assert_plan_refused(plan, "`size_factor`");
+    plan = resolved("shrink", NULL);
+    plan.size_epochs = 0;
+    assert_plan_refused(plan, "`size_epochs`");
+}
+
 static void a_plan_that_makes_no_sense_is_refused(void **state)
 {
     (void)state;
@@ -620,6 +695,8 @@ int main(void)
         cmocka_unit_test(a_full_disk_is_told_at_the_close),
         cmocka_unit_test(a_step_takes_few_bytes),
         cmocka_unit_test(the_head_gives_back_the_plan),
+        cmocka_unit_test(the_head_gives_back_what_size_rules_need),
+        cmocka_unit_test(sizes_that_a_rule_could_not_live_with_are_refused),
         cmocka_unit_test(a_plan_that_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
