@@ -119,6 +119,8 @@ const at_option at_options[] = {
          "the option to vary, and its values"),
     WHOLE("repeats", repeats, "3", 1, 1000, AT_FOR_COMPARE | AT_FOR_SWEEP, NULL, "R",
           "runs of each entry, with seeds N, N+1, ..; intervals need 3"),
+    TEXT("from", from, NULL, AT_FOR_SIMULATE, NULL, "RUN",
+         "what if: the machines of a recorded run, under the options given here"),
     TEXT("run", run, NULL, AT_FOR_TRAIN, NULL, "DIR",
          "folder to write to; must not exist [runs/DATE-NAME]"),
     TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP, NULL, "DIR",

@@ -41,7 +41,7 @@ typedef struct at_settings {
     int64_t     eval_every, eval_size;
     /* the run */
     int64_t     seed, repeats;
-    const char *run, *out, *record, *world, *config, *over;
+    const char *run, *out, *record, *world, *config, *over, *from;
     bool        json, quiet, help;
 } at_settings;
 
@@ -53,6 +53,8 @@ enum {
     AT_FOR_MODELS = 8,
     AT_FOR_DOCTOR = 16,
     AT_FOR_SWEEP = 32,
+    AT_FOR_REPLAY = 64,
+    AT_FOR_SIMULATE = 128,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
     AT_FOR_ALL = 255
 };
@@ -106,6 +108,11 @@ at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *
 /* Sets one option, as if it had been typed. */
 at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
                       at_fail *fail);
+
+/* Takes the values of an echo (see below) for options that the user did not give, but for those
+ * named in `except`. */
+at_err at_options_adopt(at_parsed *parsed, const json_t *echo, const char *const *except,
+                        size_t except_count, at_fail *fail);
 
 /* Did the user give this option? */
 bool at_options_given(const at_parsed *parsed, const char *name);

@@ -175,6 +175,42 @@ at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const 
     return strcmp(name, "config") == 0 ? read_config(parsed, verb, value, fail) : AT_OK;
 }
 
+/* A value of an echo as text; false for null and for what is no value. */
+static bool echo_text(const json_t *value, char *text, size_t size)
+{
+    if (json_is_string(value))
+        snprintf(text, size, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        snprintf(text, size, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, size, "%.17g", json_real_value(value));
+    else if (json_is_boolean(value))
+        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
+    else
+        return false;
+    return true;
+}
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+at_err at_options_adopt(at_parsed *parsed, const json_t *echo, const char *const *except,
+                        size_t except_count, at_fail *fail)
+{
+    char text[1024];
+    for (const at_option *row = at_options; row->name; row++) {
+        bool wanted = (row->verbs & AT_FOR_TRAIN) && !parsed->given[row - at_options] &&
+                      !is_among(row->name, except, except_count);
+        if (wanted && echo_text(json_object_get(echo, row->name), text, sizeof text))
+            AT_TRY(set_value(parsed, row, text, fail));
+    }
+    return AT_OK;
+}
+
 bool at_options_given(const at_parsed *parsed, const char *name)
 {
     const at_option *row = find_row(name, AT_FOR_ALL);

@@ -3,6 +3,7 @@
 #include "cli/launch.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "cli/whatif.h"
 
 static double real_at(const json_t *object, const char *key)
 {
@@ -29,21 +30,16 @@ static void print_summary(const json_t *result, const char *folder)
     printf("written to %s\n", folder);
 }
 
-at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
+static at_err run_into(const char *folder, at_parsed *parsed, const char *command, at_fail *fail)
 {
-    const at_settings *s = &parsed->settings;
-    char               folder[4096];
-    at_launch          launch;
-    json_t            *result = NULL;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                           "train takes no argument '%s'", parsed->word[0]);
-    AT_TRY(at_launch_folder(s->run, s->strategy, folder, sizeof folder, fail));
+    at_launch launch;
+    json_t   *result = NULL;
+    bool      as_json = parsed->settings.json;
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     launch.run.folder = folder;
     at_err  err = at_run(&launch.run, &result, fail);
     at_fail ignored;
-    if (result && s->json) {
+    if (result && as_json) {
         at_err printed = at_print_json(result, err ? &ignored : fail);
         if (!err) err = printed;
     } else if (result) {
@@ -54,8 +50,27 @@ at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
     return err;
 }
 
+static at_err new_folder(const at_parsed *parsed, char *folder, size_t size, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    if (parsed->words > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
+                           "'%s' is not an option", parsed->word[0]);
+    return at_launch_folder(s->run, s->strategy, folder, size, fail);
+}
+
+at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    char folder[4096];
+    AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
+    return run_into(folder, parsed, command, fail);
+}
+
 at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail)
 {
+    char folder[4096];
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "sim", fail));
-    return at_verb_train(parsed, command, fail);
+    AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
+    if (parsed->settings.from) AT_TRY(at_whatif_apply(parsed, folder, fail));
+    return run_into(folder, parsed, command, fail);
 }

@@ -16,8 +16,9 @@ const at_verb at_verbs[] = {
      "modelled: --sample-time, --straggler, --latency, --bandwidth, --comm-delay, --faults.\n"
      "\n"
      "  anytime simulate --strategy amb --workers 100 --straggler niagara --straggler-scale 20%\n"
+     "  anytime simulate --from runs/DATE-fmb --strategy amb     what if it had been amb?\n"
      "  anytime simulate --model none:4607178 --workers 10000 --steps 100 --record steps\n",
-     AT_FOR_TRAIN, at_verb_simulate},
+     AT_FOR_TRAIN | AT_FOR_SIMULATE, at_verb_simulate},
     {"compare", "S1 S2 ... [options]", "the same run under several strategies",
      "Runs each strategy with the same seeds and the same slowness and shows means, 95 % "
      "intervals\n"
@@ -33,6 +34,13 @@ const at_verb at_verbs[] = {
      "  anytime sweep --over batch=16,32,64,128 --strategy amb --world sim --workers 20\n"
      "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n",
      AT_FOR_SWEEP, at_verb_sweep},
+    {"replay", "RUN", "feeds the record of a run to a fresh hub and compares what it decides",
+     "RUN is the folder of a run. Every recorded event goes into a fresh hub, and every action "
+     "that\n"
+     "comes out must be the recorded one. The first difference is shown, with exit code 1.\n"
+     "\n"
+     "  anytime replay runs/my-run\n",
+     AT_FOR_REPLAY, at_verb_replay},
     {"data", "list | get NAME | info NAME|PATH", "data sets",
      "  anytime data list          known sets, licences, whether they are here\n"
      "  anytime data get mnist     fetches and verifies a set into the cache\n"
