@@ -160,6 +160,43 @@ static void begin_round(at_sim *sim, at_sim_worker *w, const at_action *action)
         plan_round(sim, w);
 }
 
+/* Samples of the round under way that were drawn by now: those of the micro-batches begun. */
+static uint32_t drawn_by_now(const at_sim *sim, const at_sim_worker *w)
+{
+    if (!w->computing || sim->now < w->awake) return 0;
+    if (can_be_interrupted(w)) return w->micro;
+    at_ns    micro_ns = duration(sim, w, sim->scene->plan->micro_batch);
+    uint64_t begun = micro_ns > 0 ? (uint64_t)((sim->now - w->awake) / micro_ns) + 1 : UINT32_MAX;
+    uint64_t samples = begun * sim->scene->plan->micro_batch;
+    return samples < w->work.samples ? (uint32_t)samples : w->work.samples;
+}
+
+/* A round that was planned to its end ends with the micro-batch under way instead. */
+static void shorten_round(at_sim *sim, at_sim_worker *w)
+{
+    uint32_t m = sim->scene->plan->micro_batch, samples = drawn_by_now(sim, w);
+    at_ns    end = w->awake + samples / m * duration(sim, w, m) + duration(sim, w, samples % m);
+    assert(samples <= w->work.samples);
+    w->work.samples = samples;
+    w->token++;
+    schedule(sim, w, end > sim->now ? end : sim->now, AT_SIM_COMPUTED);
+}
+
+/* A sleep ends at once, a computation with the micro-batch under way: as in every world. */
+static void abandon(at_sim *sim, at_sim_worker *w)
+{
+    assert(w->computing);
+    if (w->abandon) return;
+    w->abandon = true;
+    if (sim->now < w->awake) {
+        w->work.samples = 0;
+        w->token++;
+        end_round(sim, w, sim->now);
+    } else if (!can_be_interrupted(w)) {
+        shorten_round(sim, w);
+    }
+}
+
 /* ---- messages -------------------------------------------------------------------------------- */
 
 static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
@@ -209,7 +246,7 @@ static void perform(at_sim *sim, at_sim_worker *w, const at_action *action)
     switch (action->kind) {
     case AT_ACT_INSTALL: install(w); break;
     case AT_ACT_COMPUTE: begin_round(sim, w, action); break;
-    case AT_ACT_ABANDON: w->abandon = true; break;
+    case AT_ACT_ABANDON: abandon(sim, w); break;
     case AT_ACT_SEND: send_report(sim, w, &action->as.report); break;
     case AT_ACT_FINISH: leave(sim, w); break;
     case AT_ACT_TIMER:
@@ -271,17 +308,6 @@ void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
     case AT_SIM_GONE:
     case AT_SIM_RETURN: assert(!"something for the hub"); break;
     }
-}
-
-/* Samples of an interrupted round that were drawn by now: those of the micro-batches begun. */
-static uint32_t drawn_by_now(const at_sim *sim, const at_sim_worker *w)
-{
-    if (!w->computing || sim->now < w->awake) return 0;
-    if (can_be_interrupted(w)) return w->micro;
-    at_ns    micro_ns = duration(sim, w, sim->scene->plan->micro_batch);
-    uint64_t begun = micro_ns > 0 ? (uint64_t)((sim->now - w->awake) / micro_ns) + 1 : UINT32_MAX;
-    uint64_t samples = begun * sim->scene->plan->micro_batch;
-    return samples < w->work.samples ? (uint32_t)samples : w->work.samples;
 }
 
 void at_sim_worker_die(at_sim *sim, at_node worker)

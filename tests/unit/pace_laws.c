@@ -221,6 +221,48 @@ static void speeds_are_dealt_in_turn_and_do_not_sleep(void **state)
     at_pace_free(pace);
 }
 
+static void speeds_join_a_law_that_sleeps(void **state)
+{
+    (void)state;
+    static const char *const spelling[] = {"speed:1,2,4+niagara", "niagara+speed:1,2,4"};
+    at_pace                 *alone = make("niagara", "0.5", 3);
+    for (size_t i = 0; i < COUNT(spelling); i++) {
+        at_pace *both = make(spelling[i], "0.5", 3);
+        for (uint32_t w = 1; w <= 3; w++) {
+            assert_true(at_pace_factor(both, w) == (double)(1u << (w - 1)));
+            for (uint64_t r = 0; r < 50; r++)
+                assert_int_equal(at_pace_sleep(both, w, r), at_pace_sleep(alone, w, r));
+        }
+        assert_true(at_pace_mean_seconds(both) == at_pace_mean_seconds(alone));
+        at_pace_free(both);
+    }
+    at_pace_free(alone);
+}
+
+static void a_plus_in_a_number_joins_nothing(void **state)
+{
+    (void)state;
+    at_pace *pace = make("exp:0,1e+0+speed:1e+1", NULL, 1);
+    assert_true(at_pace_factor(pace, 1) == 10);
+    check_near(at_pace_mean_seconds(pace), 1, 1e-9);
+    at_pace_free(pace);
+}
+
+static void a_wrong_law_in_a_sum_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"speed:x+niagara", "speed:1+exp:0", "speed:1+",
+                                        "+niagara",        "niagara+",      "niagara+foo",
+                                        "niagara++cedar"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        at_pace *pace;
+        at_fail  fail = {0};
+        at_err   err = at_pace_new(&(at_pace_options){.law = wrong[i], .workers = 1}, &pace, &fail);
+        if (err != AT_ERR_USAGE) fail_msg("'%s' was taken", wrong[i]);
+        assert_true(fail.hint[0] != '\0');
+    }
+}
+
 /* Within an epoch every round sleeps the same; spells cost 5 to 10 s an epoch. */
 static void a_disturbance_stays_for_epochs_and_costs_5_to_10_seconds_each(void **state)
 {
@@ -384,6 +426,9 @@ int main(void)
         cmocka_unit_test(a_percentage_sets_the_mean_to_that_share_of_a_round),
         cmocka_unit_test(a_percentage_needs_the_time_of_a_round_and_a_mean),
         cmocka_unit_test(speeds_are_dealt_in_turn_and_do_not_sleep),
+        cmocka_unit_test(speeds_join_a_law_that_sleeps),
+        cmocka_unit_test(a_plus_in_a_number_joins_nothing),
+        cmocka_unit_test(a_wrong_law_in_a_sum_is_refused),
         cmocka_unit_test(a_disturbance_stays_for_epochs_and_costs_5_to_10_seconds_each),
         cmocka_unit_test(every_wrong_spelling_is_refused_with_a_hint),
         cmocka_unit_test(every_wrong_scale_is_refused_with_a_hint),
