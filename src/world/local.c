@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "pace/message.h"
 #include "world/child.h"
 #include "world/host.h"
 #include "world/signals.h"
@@ -27,6 +28,8 @@ typedef struct process {
     pid_t                 pid; /* 0: none */
     uint32_t              deaths;
     bool                  evicted;
+    at_ns                 report_due; /* when a slow network brings its report; AT_NEVER: none */
+    uint64_t              messages;
     at_local_worker_start start;
 } process;
 
@@ -105,6 +108,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
     atomic_store(&slot->taken, 0);
     atomic_store(&slot->order_lock, 0);
     p->evicted = false;
+    p->report_due = AT_NEVER;
     p->start = (at_local_worker_start){.scene = l->scene,
                                        .map = &l->map,
                                        .id = id,
@@ -117,22 +121,44 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
     return AT_OK;
 }
 
+static void deliver(local *l, at_node id, const at_report *report)
+{
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
+    event.as.report = *report;
+    l->process[id - 1].deaths = 0;
+    if (!l->host.finished) at_host_event(&l->host, &event, NULL);
+}
+
+/* Has a slow network brought this worker's report by now? A worker has one report under way at most,
+ * and computes its next gradient into another place, so the report can simply stay where it is. */
+static bool is_brought(local *l, at_node id)
+{
+    process *p = &l->process[id - 1];
+    double   sigma = l->scene->comm_delay;
+    if (sigma == 0 || l->host.hub->end != AT_END_RUNNING) return true;
+    if (p->report_due == AT_NEVER)
+        p->report_due =
+            at_clock_now() + at_message_delay(sigma, l->scene->seed, id, 2 * p->messages++);
+    if (at_clock_now() < p->report_due) return false;
+    p->report_due = AT_NEVER;
+    return true;
+}
+
 /* A report is taken when its gradient will not be read any more, or when its worker cannot overwrite
  * it. A gradient that is held is safe until its worker's next order, so the report is taken before
  * anything else; one that is added on arrival is taken after that, and its worker, which may wait
  * for it, is told. */
-static void read_reports(local *l, at_node id)
+static void read_reports(local *l, at_node id, bool dead)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
     bool           holds = l->scene->plan->release->holds;
     while (taken < atomic_load(&slot->sent)) {
-        at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
-        event.as.report = slot->report[taken % AT_LOCAL_GRADIENTS];
+        const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
+        if (!dead && !is_brought(l, id)) return;
         taken++;
         if (holds) atomic_store(&slot->taken, taken);
-        l->process[id - 1].deaths = 0;
-        if (!l->host.finished) at_host_event(&l->host, &event, NULL);
+        deliver(l, id, report);
         if (holds) continue;
         atomic_store(&slot->taken, taken);
         l->cast_mask |= at_bell_mask(id);
@@ -179,7 +205,7 @@ static void reap(local *l)
         process *p = &l->process[i];
         int      status;
         if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid) continue;
-        read_reports(l, i + 1); /* what it had finished before it died still counts */
+        read_reports(l, i + 1, true); /* what it had finished before it died still counts */
         lost(l, i + 1, status);
         at_fail fail = {0};
         bool    comes_back = l->host.hub->member[i].expected;
@@ -191,12 +217,21 @@ static void reap(local *l)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
+static at_ns next_brought(const local *l)
+{
+    at_ns next = AT_NEVER;
+    for (uint32_t i = 0; l->scene->comm_delay > 0 && i < l->scene->plan->workers; i++)
+        if (l->process[i].pid > 0 && l->process[i].report_due < next)
+            next = l->process[i].report_due;
+    return next;
+}
+
 static void loop(local *l)
 {
     at_bell *bell = &l->map.head->hub_bell;
     while (!l->host.finished) {
         uint32_t heard = at_bell_heard(bell);
-        for (uint32_t i = 1; i <= l->scene->plan->workers; i++) read_reports(l, i);
+        for (uint32_t i = 1; i <= l->scene->plan->workers; i++) read_reports(l, i, false);
         if (at_signals_child()) reap(l);
         at_ns now = at_clock_now();
         if (at_signals_stop() && !l->stopping && !l->host.finished) {
@@ -207,8 +242,10 @@ static void loop(local *l)
         if (!l->host.finished) at_host_poll(&l->host, now);
         flush(l);
         if (l->host.finished) break;
-        uint32_t rings = at_hub_patience(l->host.hub, now);
-        at_bell_wait(bell, heard, rings, AT_BELL_ALL, at_host_due(&l->host), l->spin_ns);
+        at_ns    timer = at_host_due(&l->host), brought = next_brought(l);
+        uint32_t rings = l->scene->comm_delay > 0 ? 1 : at_hub_patience(l->host.hub, now);
+        at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < brought ? timer : brought,
+                     l->spin_ns);
     }
 }
 

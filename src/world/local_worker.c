@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "pace/message.h"
 #include "step/worker.h"
 #include "world/compute.h"
 #include "world/local.h"
@@ -15,8 +16,13 @@ typedef struct worker {
     at_local_slot      *slot;
     at_worker           machine;
     at_computer         computer;
-    float              *params;     /* installed copy */
-    uint64_t            version;    /* of the copy */
+    float              *params;  /* installed copy */
+    uint64_t            version; /* of the copy */
+    float              *coming;  /* a newer copy that a slow network has not brought yet */
+    uint64_t            coming_version;
+    at_ns               coming_due; /* AT_NEVER: none is on its way */
+    double              delay_sigma;
+    uint64_t            seed, messages;
     uint64_t            order_seen; /* order_lock value of the newest order we took */
     bool                leave_seen;
     bool                abandon; /* the running computation is void */
@@ -32,23 +38,58 @@ static void deliver(worker *w, const at_event *event);
 
 /* ---- shared words ------------------------------------------------------------------------- */
 
-/* Copies the newest parameters, unless they are the ones we have. The hub writes them for
- * microseconds at a time; if it does so while we read, we read again. */
-static void install(worker *w)
+/* Copies the newest parameters. The hub writes them for microseconds at a time; if it does so while
+ * we read, we read again. */
+static uint64_t copy_params(const worker *w, float *to)
 {
     const at_local_head *head = w->map->head;
-    w->install_ns = 0;
-    if (atomic_load_explicit(&head->version, memory_order_relaxed) == w->version) return;
-    at_ns begin = at_clock_now();
     for (;;) {
         uint64_t before = atomic_load_explicit(&head->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
-            w->version = atomic_load_explicit(&head->version, memory_order_relaxed);
-            memcpy(w->params, w->map->params, w->map->params_count * sizeof(float));
+            uint64_t version = atomic_load_explicit(&head->version, memory_order_relaxed);
+            memcpy(to, w->map->params, w->map->params_count * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
-            if (atomic_load_explicit(&head->params_lock, memory_order_relaxed) == before) break;
+            if (atomic_load_explicit(&head->params_lock, memory_order_relaxed) == before)
+                return version;
         }
         sched_yield();
+    }
+}
+
+static at_ns draw_delay(worker *w)
+{
+    return at_message_delay(w->delay_sigma, w->seed, w->machine.id, 2 * w->messages++ + 1);
+}
+
+/* With a slow network the parameters of a worker that starts by itself are a message of their own:
+ * the copy is made when they are there to be had, and may be used when its time has come. One is
+ * under way at a time. Other workers get them with their orders, which are late instead. */
+static uint64_t newest_brought(worker *w)
+{
+    uint64_t newest = atomic_load_explicit(&w->map->head->version, memory_order_relaxed);
+    bool     apart = w->machine.plan->release->self_starting && w->version != AT_VERSION_NONE;
+    if (w->delay_sigma == 0 || !apart) return newest;
+    if (w->coming_due == AT_NEVER && newest != w->version) {
+        w->coming_version = copy_params(w, w->coming);
+        w->coming_due = at_clock_now() + draw_delay(w);
+    }
+    return w->coming_due <= at_clock_now() ? w->coming_version : w->version;
+}
+
+/* Takes the newest parameters that are here, unless they are the ones we have. */
+static void install(worker *w)
+{
+    w->install_ns = 0;
+    if (newest_brought(w) == w->version) return;
+    at_ns begin = at_clock_now();
+    if (w->coming_due != AT_NEVER) {
+        float *swap = w->params;
+        w->params = w->coming;
+        w->coming = swap;
+        w->version = w->coming_version;
+        w->coming_due = AT_NEVER;
+    } else {
+        w->version = copy_params(w, w->params);
     }
     w->install_ns = at_clock_now() - begin;
 }
@@ -70,6 +111,17 @@ static bool new_order(worker *w, at_order *order)
     }
 }
 
+/* An order that a slow network has not brought yet. */
+static void await_delay(const worker *w, at_ns until)
+{
+    at_bell *bell = &w->map->head->cast_bell;
+    while (at_clock_now() < until) {
+        uint32_t heard = at_bell_heard(bell);
+        if (atomic_load(&w->slot->leave)) return;
+        at_bell_wait(bell, heard, 1, at_bell_mask(w->machine.id), until, 0);
+    }
+}
+
 static bool news_of_orders(worker *w)
 {
     at_event event = {.kind = AT_EV_MESSAGE, .now = at_clock_now()};
@@ -80,6 +132,10 @@ static bool news_of_orders(worker *w)
         return true;
     }
     if (!new_order(w, &event.as.order)) return false;
+    if (w->delay_sigma > 0) {
+        await_delay(w, event.now + draw_delay(w));
+        event.now = at_clock_now();
+    }
     deliver(w, &event);
     return true;
 }
@@ -90,8 +146,9 @@ static bool interrupted(void *self)
 {
     worker *w = self;
     if (atomic_load_explicit(&w->slot->leave, memory_order_relaxed)) news_of_orders(w);
-    uint64_t newest = atomic_load_explicit(&w->map->head->version, memory_order_relaxed);
-    if (newest != w->version && w->machine.plan->newer->choice != AT_NEWER_FINISH) {
+    if (w->machine.plan->newer->choice == AT_NEWER_FINISH) return w->abandon;
+    uint64_t newest = newest_brought(w);
+    if (newest != w->version) {
         at_event event = {.kind = AT_EV_NEWER, .now = at_clock_now(), .as.newer.version = newest};
         deliver(w, &event);
     }
@@ -197,7 +254,10 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     *w = (worker){.map = start->map,
                   .slot = &start->map->slot[start->id - 1],
                   .spin_ns = start->spin_ns,
-                  .version = AT_VERSION_NONE};
+                  .version = AT_VERSION_NONE,
+                  .coming_due = AT_NEVER,
+                  .delay_sigma = scene->comm_delay,
+                  .seed = scene->seed};
     at_worker_init(&w->machine, scene->plan, start->id, start->incarnation, AT_LOCAL_GRADIENTS);
     w->computer = (at_computer){.plan = scene->plan,
                                 .task = scene->task,
@@ -207,7 +267,9 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                                 .ground = {w, interrupted, sleep_on_ground, installed},
                                 .drawn = &w->slot->drawn};
     w->params = aligned_alloc(64, start->map->stride * sizeof(float));
-    if (!w->params) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    w->coming = aligned_alloc(64, start->map->stride * sizeof(float));
+    if (!w->params || !w->coming)
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     AT_TRY(scene->task->open(scene->task->self, start->id, fail));
     snprintf(w->slot->engine, sizeof w->slot->engine, "%s", scene->task->engine(scene->task->self));
     return AT_OK;
@@ -226,5 +288,6 @@ int at_local_worker_main(void *self)
             at_bell_wait(bell, heard, 1, at_bell_mask(w.machine.id), AT_NEVER, w.spin_ns);
     }
     free(w.params);
+    free(w.coming);
     return 0;
 }

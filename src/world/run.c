@@ -148,11 +148,14 @@ static at_err set_learning(run *r, at_fail *fail)
 static at_err set_time(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
-    bool                  virtual_only = o->comm_delay > 0 || o->latency > 0 || o->bandwidth > 0;
+    bool                  virtual_only = o->latency > 0 || o->bandwidth > 0;
     r->sample_time = o->sample_time;
     if (!o->virtual_time && (virtual_only || o->faults))
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`, or --world sim",
-                           "--latency, --bandwidth, --comm-delay and --faults are of virtual time");
+                           "--latency, --bandwidth and --faults are of virtual time");
+    if (o->solo && o->comm_delay > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
+                           "--workers 0 sends no messages that could be delayed");
     if (!o->virtual_time && o->task->timing_only)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`, or --world sim",
                            "--model none:P is only for virtual time: it computes nothing");

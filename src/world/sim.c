@@ -188,6 +188,7 @@ static void dispatch(at_sim *sim, at_heap_entry *entry)
 static void freeze(at_sim *sim, at_node worker, at_ns until)
 {
     at_heap *heap = &sim->heap;
+    if (until <= sim->worker[worker - 1].frozen_until) return; /* it is frozen for longer anyway */
     sim->worker[worker - 1].frozen_until = until;
     at_heap moved = {0};
     while (heap->count > 0) {

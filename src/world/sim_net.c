@@ -1,7 +1,6 @@
 #include <assert.h>
-#include <math.h>
 
-#include "base/rng.h"
+#include "pace/message.h"
 #include "world/sim.h"
 
 static at_ns transfer(const at_sim_net *net, double bytes)
@@ -9,12 +8,9 @@ static at_ns transfer(const at_sim_net *net, double bytes)
     return net->bandwidth > 0 ? AT_SEC(bytes / net->bandwidth) : 0;
 }
 
-/* The published comm straggler: a received message is held for |N(0,1)| * sigma. */
 static at_ns held(at_sim_net *net)
 {
-    if (net->delay_sigma <= 0) return 0;
-    at_rng rng = at_rng_stream(net->seed, 0, AT_STREAM_NETWORK, net->messages++);
-    return AT_SEC(fabs(at_rng_normal(&rng)) * net->delay_sigma);
+    return at_message_delay(net->delay_sigma, net->seed, 0, net->messages++);
 }
 
 static at_ns pass(at_ns *link_free, at_ns arrives, at_ns takes)

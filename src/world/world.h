@@ -40,8 +40,8 @@ typedef struct at_scene {
     at_ns              sample_time; /* padding of computation, 0: none; in sim what it costs */
     uint32_t           cores;
     bool               respawn;
+    double             comm_delay; /* sigma of the comm straggler in seconds, 0: none */
     /* Virtual time only. */
-    double          comm_delay; /* sigma of the comm straggler in seconds, 0: none */
     at_ns           latency;
     double          bandwidth; /* bytes a second, 0: unlimited */
     const at_fault *faults;    /* in order of time */
