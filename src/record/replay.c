@@ -68,14 +68,20 @@ static bool build(machine *m)
     return open_side(&m->recorded) && open_side(&m->wanted);
 }
 
-/* Sums of times must not overflow, be they from a file that somebody made up. */
-static at_err check_times(const at_plan *plan, const char *path, at_fail *fail)
+/* What rules assert, and sums of times that must not overflow, be they from a file that somebody
+ * made up. */
+static at_err check_plan(const at_plan *plan, const char *path, at_fail *fail)
 {
-    const at_ns lease_max = (at_ns)1 << 62, period = plan->period;
-    assert(plan->workers >= 1);
-    if (plan->lease <= lease_max && (period == AT_NEVER || period <= lease_max)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: the plan has an absurd lease or period",
-                       path);
+    const at_ns wait_max = (at_ns)1 << 62;
+    const char *wrong = NULL;
+    assert(plan->work);
+    if (plan->lease > wait_max) wrong = "lease";
+    if (plan->period > wait_max && plan->period != AT_NEVER) wrong = "period";
+    if (plan->time_limit > wait_max && plan->time_limit != AT_NEVER) wrong = "time_limit";
+    if (plan->work->timed && plan->cap < plan->batch) wrong = "cap";
+    if (plan->size->finds_time_limit && !plan->work->timed) wrong = "size";
+    if (!wrong) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: the plan has no usable `%s`", path, wrong);
 }
 
 static at_err open_machine(machine *m, const char *path, at_fail *fail)
@@ -83,7 +89,7 @@ static at_err open_machine(machine *m, const char *path, at_fail *fail)
     AT_TRY(at_eventlog_open(path, &m->log, fail));
     at_err err = at_run_info_plan(at_eventlog_info(m->log), &m->plan, fail);
     if (err) return at_fail_wrap(fail, "%s", path);
-    AT_TRY(check_times(&m->plan, path, fail));
+    AT_TRY(check_plan(&m->plan, path, fail));
     if (!build(m)) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", path);
     return AT_OK;
 }

@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""Recorded runs come out again: the hub of every run decides on nothing but its events."""
+import json
+import os
+import re
+import signal
+
+import support
+
+QUIET = ("--quiet", "--json")
+LONG = ("--steps", 10 ** 9)  # ended by what the test does
+DATA = ("--data", "synthetic:2000,20,5", "--batch", 32, "--micro-batch", 4)
+
+
+class TestCase(support.TestCase):
+    def assert_replays(self, ended, **expected):
+        """The run's log gives its actions, and they give its result."""
+        told = json.loads(self.anytime("replay", ended.folder, "--json").out)
+        result = ended.result
+        self.assertTrue(told["agrees"] and told["complete"] and told["result_checked"], told)
+        self.assertIsNone(told["difference"])
+        self.assertEqual(told["steps"], result["steps"], told)
+        self.assertEqual(told["trace_hash"], result["trace_hash"], told)
+        self.assertEqual(told["samples"],
+                         {key: result["samples"][key] for key in ("used", "dropped")}, told)
+        for key, value in expected.items():
+            self.assertEqual(result[key], value, ended)
+        return told
+
+
+class Local(TestCase):
+    STRATEGIES = {
+        "fmb": ("--strategy", "fmb"),
+        "amb": ("--strategy", "amb", "--time-limit", "2ms"),
+        "amb that finds its time": ("--strategy", "amb"),
+    }
+
+    def test_runs_that_go_well_replay(self):
+        for name, options in self.STRATEGIES.items():
+            with self.subTest(strategy=name):
+                ended = self.train(*DATA, *QUIET, *options, "--workers", 3, "--steps", 60,
+                                   "--sample-time", "20us")
+                self.assert_replays(ended, steps=60)
+
+    def test_a_run_in_one_process_replays(self):
+        for options in self.STRATEGIES.values():
+            ended = self.train(*DATA, *QUIET, *options, "--workers", 0, "--steps", 100,
+                               "--eval-every", 10)
+            self.assert_replays(ended, steps=100, workers=0)
+
+    def test_a_run_whose_workers_are_killed_replays(self):
+        for name, options in self.STRATEGIES.items():
+            with self.subTest(strategy=name):
+                run = self.start(*DATA, *QUIET, *LONG, *options, "--workers", 3,
+                                 "--sample-time", "20us")
+                for worker in (2, 1, 2):
+                    row = run.wait_working()[worker]
+                    os.kill(row["pid"], signal.SIGKILL)
+                    run.wait_until(lambda: run.workers()[worker]["incarnation"] >
+                                   row["incarnation"], f"worker {worker} is replaced")
+                run.signal(signal.SIGINT)
+                self.assert_replays(run.wait(), stopped="signal", respawns=3)
+
+    def test_a_run_whose_worker_freezes_replays(self):
+        run = self.start(*DATA, *QUIET, *LONG, "--workers", 3, "--lease", "300ms",
+                         "--sample-time", "20us")
+        pid = run.wait_working()[2]["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        run.wait_until(lambda: run.workers()[2]["pid"] != pid, "worker 2 is replaced")
+        run.signal(signal.SIGINT)
+        ended = run.wait()
+        self.assert_replays(ended)
+        self.assertGreaterEqual(ended.result["evictions"], 1, ended)
+
+    def test_a_run_that_lost_all_its_workers_replays(self):
+        run = self.start(*DATA, *QUIET, *LONG, "--workers", 2, "--no-respawn",
+                         "--sample-time", "1ms")
+        for row in run.wait_working().values():
+            os.kill(row["pid"], signal.SIGKILL)
+        self.assert_replays(run.wait(), stopped="no workers")
+
+    def test_a_run_that_is_stopped_replays(self):
+        for name, options in self.STRATEGIES.items():
+            with self.subTest(strategy=name):
+                run = self.start(*DATA, *QUIET, *LONG, *options, "--workers", 2,
+                                 "--sample-time", "20us")
+                run.wait_working()
+                run.signal(signal.SIGINT)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assert_replays(ended, stopped="signal")
+
+    def test_a_run_with_evaluations_that_reaches_its_targets_replays(self):
+        for workers in (0, 2):
+            ended = self.train(*DATA, *QUIET, "--workers", workers, "--steps", 20000,
+                               "--eval-every", 5, "--target", "accuracy=0.8", "--lr", 0.1)
+            self.assert_replays(ended, stopped="target")
+
+    def test_runs_in_which_nobody_waits_replay(self):
+        for strategy in ("backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp"):
+            with self.subTest(strategy=strategy):
+                ended = self.train(*DATA, *QUIET, "--strategy", strategy, "--workers", 3, "--steps",
+                                   100, "--sample-time", "20us")
+                self.assert_replays(ended, steps=100)
+
+    def test_a_run_that_ends_by_time_replays(self):
+        ended = self.train(*DATA, *QUIET, "--workers", 2, "--seconds", "200ms",
+                           "--sample-time", "20us")
+        self.assert_replays(ended, stopped="seconds")
+
+
+class Simulated(TestCase):
+    """Every strategy the program knows."""
+
+    def strategies(self):
+        known = re.findall(r'^    \{"([a-z-]+)",',
+                           (support.ROOT / "src/step/strategy.c").read_text(), re.M)
+        self.assertGreaterEqual(len(known), 14)
+        return known
+
+    def simulate(self, *arguments):
+        self.runs += 1
+        folder = self.folder / f"run{self.runs}"
+        ended = self.anytime("simulate", *DATA, *QUIET, "--workers", 5, *arguments, "--run", folder)
+        ended.folder = folder
+        return ended
+
+    def test_every_strategy_replays(self):
+        for strategy in self.strategies():
+            with self.subTest(strategy=strategy):
+                ended = self.simulate("--strategy", strategy, "--steps", 50)
+                self.assert_replays(ended, strategy=strategy, steps=50)
+
+    def test_every_strategy_replays_with_slow_workers_and_a_slow_network(self):
+        for strategy in self.strategies():
+            with self.subTest(strategy=strategy):
+                ended = self.simulate("--strategy", strategy, "--steps", 50, "--straggler",
+                                      "niagara", "--straggler-scale", "20%", "--latency", "10us",
+                                      "--bandwidth", "1e9", "--eval-every", 10)
+                self.assert_replays(ended, strategy=strategy, steps=50)
+
+
+class Changed(TestCase):
+    def short_run(self, *arguments):
+        return self.train(*DATA, *QUIET, "--workers", 2, "--steps", 20, *arguments)
+
+    def test_agreement_is_told_in_one_line(self):
+        ended = self.short_run()
+        told = self.anytime("replay", ended.folder)
+        self.assertRegex(told.out, r"^replayed \d+ events, \d+ actions, 20 steps: every action "
+                                   rf"agrees; trace_hash {ended.result['trace_hash']}\n$")
+        self.assertEqual(told.err, "")
+
+    def test_another_plan_is_found_out(self):
+        """The same events under another rule: stale gradients weigh less."""
+        run = self.train(*DATA, *QUIET, "--workers", 3, "--steps", 200, "--strategy", "async",
+                         "--sample-time", "20us")
+        log = run.folder / "events.bin"
+        log.write_bytes(self.with_scale(log.read_bytes()))
+        told = self.anytime("replay", run.folder, code=support.FAILED)
+        lines = told.out.splitlines()
+        self.assertEqual(len(lines), 3, told)
+        self.assertRegex(lines[0], r"^events.bin, event \d+ at \d+\.\d+ s: MESSAGE worker \d", told)
+        self.assertRegex(lines[1], r"^  recorded: ADD worker \d.* weight 1$", told)
+        self.assertRegex(lines[2], r"^  replayed: ADD worker \d.* weight 0\.\d+$", told)
+        self.assert_complaint(told, run.folder, "part at event")
+        told = json.loads(self.anytime("replay", run.folder, "--json", code=support.FAILED).out)
+        self.assertFalse(told["agrees"])
+        self.assertEqual(f"  recorded: {told['difference']['recorded']}", lines[1])
+
+    @staticmethod
+    def with_scale(log):
+        """The log with another rule in its head, whose size stands before it."""
+        size = int.from_bytes(log[8:12], "little")
+        head, rest = log[12:12 + size], log[12 + size:]
+        head = head.replace(b'"stale":"use"', b'"stale":"scale"', 1)
+        return log[:8] + len(head).to_bytes(4, "little") + head + rest
+
+    def test_a_changed_result_is_found_out(self):
+        ended = self.short_run()
+        path = ended.folder / "result.json"
+        result = ended.result
+        result["samples"]["used"] += 1
+        path.write_text(json.dumps(result))
+        told = self.anytime("replay", ended.folder, code=support.FAILED)
+        self.assert_complaint(told, "samples.used", result["samples"]["used"])
+
+    def test_a_log_that_was_cut_agrees_up_to_the_cut(self):
+        ended = self.short_run()
+        log = ended.folder / "events.bin"
+        whole = log.read_bytes()
+        head = 12 + int.from_bytes(whole[8:12], "little")
+        for size in (head, head + 1, (head + len(whole)) // 2, len(whole) - 60):
+            log.write_bytes(whole[:size])
+            told = self.anytime("replay", ended.folder)
+            self.assertIn("every action agrees", told.out, told)
+            self.assertIn("ends before the run", told.err, told)
+            told = json.loads(self.anytime("replay", ended.folder, "--json").out)
+            self.assertEqual((told["agrees"], told["complete"]), (True, False), told)
+
+    def test_the_log_of_a_hub_that_was_killed_agrees_up_to_the_cut(self):
+        run = self.start(*DATA, *QUIET, *LONG, "--workers", 2, "--sample-time", "20us")
+        run.wait_until(lambda: (run.folder / "events.bin").exists() and
+                       (run.folder / "events.bin").stat().st_size > 100_000, "the log has grown")
+        run.signal(signal.SIGKILL)
+        run.wait()
+        told = self.anytime("replay", run.folder)
+        self.assertIn("every action agrees", told.out, told)
+        self.assertIn("ends before the run", told.err, told)
+
+    def test_a_damaged_log_is_malformed(self):
+        ended = self.short_run()
+        log = ended.folder / "events.bin"
+        whole = log.read_bytes()
+        head = 12 + int.from_bytes(whole[8:12], "little")
+        for bytes_ in (b"", b"no log at all", whole[:20], whole[:head] + b"?" + whole[head:],
+                       whole[:12] + b"?" + whole[13:]):
+            log.write_bytes(bytes_)
+            self.assert_complaint(self.anytime("replay", ended.folder, code=support.FORMAT),
+                                  "events.bin")
+
+    def test_what_is_not_there_is_missing(self):
+        self.assert_complaint(self.anytime("replay", "nowhere", code=support.MISSING), "nowhere")
+        os.mkdir(self.folder / "empty")
+        self.assert_complaint(self.anytime("replay", "empty", code=support.MISSING),
+                              "events.bin", "--record full")
+        self.assert_complaint(self.anytime("replay", code=support.USAGE), "one run")
+        self.assert_complaint(self.anytime("replay", "a", "b", code=support.USAGE), "one run")
+
+    def test_a_run_without_a_log_says_why(self):
+        for record in ("steps", "none"):
+            ended = self.short_run("--record", record)
+            self.assert_complaint(self.anytime("replay", ended.folder, code=support.MISSING),
+                                  f"--record {record}", "--record full")
+
+
+if __name__ == "__main__":
+    support.main()
