@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Every strategy learns, in virtual time and with processes, while stragglers hinder it.
+
+Softmax regression on Fashion-MNIST; the induced sleep is on average a fifth of a round's compute
+time. What matters is that each strategy gets there with all its samples accounted for; which one is
+faster is no matter of this test.
+"""
+import re
+import subprocess
+import unittest
+
+import support
+
+ACCURACY = 0.83
+
+# Learning rates: those of one step's batch behind a barrier, and less where gradients are stale or
+# where a step is one worker's.
+STRATEGIES = {
+    "fmb": 0.5, "amb": 0.5, "backup": 0.5, "batch-sync": 0.5,
+    "async": 0.06, "async-fmb": 0.3, "async-timed": 0.3, "ssp": 0.06,
+    "dbs": 0.5, "grow": 0.5, "shrink": 0.5, "loss": 0.5, "noise": 0.5, "probe": 0.5,
+}
+COMMON = ("--model", "softmax", "--data", "fashion-mnist", "--micro-batch", 8, "--batch-min", 8,
+          "--straggler", "niagara", "--straggler-scale", "20%",
+          "--lr-schedule", "cosine", "--eval-every", 0, "--record", "none")
+
+
+class Learning(support.TestCase):
+    def setUp(self):
+        super().setUp()
+        known = subprocess.run([support.ANYTIME, "data", "info", "fashion-mnist"],
+                               capture_output=True, timeout=support.BOUND)
+        if known.returncode != 0:
+            raise unittest.SkipTest("fashion-mnist is not installed")
+
+    def check_all(self, *world):
+        for strategy, lr in STRATEGIES.items():
+            with self.subTest(strategy=strategy):
+                ended = self.train("--strategy", strategy, "--lr", lr, *COMMON, *world, "--quiet",
+                                   "--json")
+                result = ended.result
+                self.assertGreaterEqual(result["test"]["accuracy"], ACCURACY, ended)
+                self.assertEqual(result["stopped"], "epochs", ended)
+                self.assert_ledger(ended)
+
+    def test_ten_workers_in_virtual_time(self):
+        self.check_all("--world", "sim", "--workers", 10, "--batch", 16, "--epochs", 6,
+                       "--sample-time", "100us")
+
+    def test_four_workers_on_this_machine(self):
+        self.check_all("--world", "local", "--workers", 4, "--batch", 32, "--epochs", 5,
+                       "--sample-time", "1us")
+
+    def test_the_table_names_every_strategy(self):
+        said = self.anytime("train", "--help").out
+        listed = re.search(r"--strategy S\s[^:]*:([^[]*)\[", said).group(1)
+        self.assertEqual(set(re.sub(r"\([^)]*\)", "", listed).split()), set(STRATEGIES))
+
+
+if __name__ == "__main__":
+    support.main()
