@@ -139,6 +139,13 @@ class Simulated(TestCase):
                                       "--bandwidth", "1e9", "--eval-every", 10)
                 self.assert_replays(ended, strategy=strategy, steps=50)
 
+    def test_every_strategy_replays_when_workers_die_and_freeze_and_the_rate_follows(self):
+        for strategy in self.strategies():
+            with self.subTest(strategy=strategy):
+                ended = self.simulate("--strategy", strategy, "--steps", 50, "--lr-scale", "linear",
+                                      "--faults", "die:2@1us,freeze:3@2us+50us")
+                self.assert_replays(ended, strategy=strategy, steps=50)
+
 
 class Changed(TestCase):
     def short_run(self, *arguments):
