@@ -38,6 +38,6 @@ const at_optim at_optim_dual_averaging = {
     .name = "dual-averaging",
     .summary = "initial parameters minus the sum of all gradients times lr over the root of t",
     .states = 2,
-    .lr_default = 0.5,
+    .lr_default = 1,
     .update = update,
 };
