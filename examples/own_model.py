@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Your own model from Python: the same logistic regression as own_model.c, in numpy.
 
-    ANYTIME_LIBRARY=build/libanytime.so python3 examples/own_model.py --strategy amb --workers 2
+    /usr/bin/python3 examples/own_model.py --strategy amb --workers 2
 
-Everything behind the file name goes to anytime, as on the command line of `anytime train`.
+(Debian's numpy belongs to Debian's Python, which need not be the first python3 on PATH.) Everything behind the file name goes to anytime, as on the command line of `anytime train`.
 """
 import ctypes
 import os

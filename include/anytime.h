@@ -45,9 +45,9 @@ typedef struct at_own_model {
 
 /* How it went. */
 typedef struct at_answer {
-    int   code;         /* 0 done; 1 failed; 2 wrong settings; 74 cannot write; 75 stopped early */
+    int   code;          /* 0 done; 1 failed; 2 wrong settings; 74 cannot write; 75 stopped early */
     char  message[1024]; /* what went wrong, with a hint; empty when nothing did */
-    char *result;       /* result.json as text, NULL when training never began */
+    char *result;        /* result.json as text, NULL when training never began */
 } at_answer;
 
 /* Trains from the parameters in `params`, which are replaced by the trained ones. `options` are

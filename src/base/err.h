@@ -15,7 +15,7 @@
     X(FORMAT, 65, "malformed data")        \
     X(MISSING, 66, "input is missing")     \
     X(IO, 74, "cannot read or write")      \
-    X(STOPPED, 75, "stopped early, can be resumed")
+    X(STOPPED, 75, "stopped early")
 
 typedef enum at_err {
     AT_OK = 0,

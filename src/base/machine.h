@@ -7,10 +7,13 @@
 /* Cores this process may run on; at least 1. */
 uint32_t at_machine_cores(void);
 
-/* Bytes of memory in all, and those that could be used now without swapping; 0: unknown. */
+/* Bytes of memory; 0: unknown. */
 typedef struct at_memory {
-    uint64_t total, available;
+    uint64_t total;
+    uint64_t available; /* could be used now without swapping */
 } at_memory;
+
+/* What there is and what is left of it. */
 at_memory at_machine_memory(void);
 
 #endif

@@ -21,6 +21,7 @@
     X(TRAIN_LOSS, "train_loss", "train", "loss")              \
     X(TEST_LOSS, "test_loss", "test", "loss")                 \
     X(ACCURACY, "test_accuracy", "test", "accuracy")          \
+    X(STALENESS, "mean_staleness", "staleness", "mean")       \
     X(TARGET, "target_seconds", NULL, NULL)
 
 typedef enum at_measure {
@@ -99,7 +100,7 @@ const char *at_compare_finding(const at_compare *compare, const at_entry *entry,
 /* Prints the table and the sentences to stdout. */
 at_err at_compare_print(const at_compare *compare, at_fail *fail);
 
-/* Draws the curves into the comparison's folder. `names` becomes a list of the pictures, parted by
+/* Draws the panels into the comparison's folder. `names` becomes a list of the pictures, parted by
  * blanks. A picture that cannot be drawn is told on stderr and is no failure; a full disk is. */
 at_err at_compare_plot(const at_compare *compare, char *names, size_t size, at_fail *fail);
 

@@ -9,8 +9,8 @@
 enum { ENTRY_SIZE_MAX = 1024 };
 
 /* What must be the same for all, or there would be nothing to compare. */
-static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",
-                                          "repeats",  "json", "quiet",  "help", "config"};
+static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",   "repeats",
+                                          "plots",    "json", "quiet",  "help", "config"};
 
 static bool is_label_letter(char letter)
 {

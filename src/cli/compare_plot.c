@@ -1,94 +1,77 @@
-/* Loss and accuracy against time, one line an entry. */
+/* The pictures of a comparison: one series an entry. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cli/compare.h"
-#include "report/curve.h"
-#include "report/plot.h"
+#include "report/panels.h"
 
-static const struct picture {
-    const char *name, *column, *label;
-} pictures[] = {
-    {"loss-vs-time", "loss", "training loss"},
-    {"test-loss-vs-time", "test_loss", "test loss"},
-    {"accuracy-vs-time", "accuracy", "test accuracy"},
-};
-
-/* A run that was told to write no such file has an empty curve. */
-static at_err read_run(const at_compare *compare, const at_entry *entry, uint32_t i,
-                       const char *column, at_curve *curve, at_fail *fail)
+static char *folder_of(const at_compare *compare, const at_entry *entry, uint32_t i)
 {
-    char    path[AT_COMPARE_PATH_SIZE + 128];
-    at_fail missing;
-    at_text text = at_text_in(path, sizeof path);
-    at_text_add(&text, "%s/%s/master_stats.csv", compare->folder,
-                json_string_value(json_object_get(json_array_get(entry->runs, i), "folder")));
-    assert(!text.full);
-    at_err err = at_curve_read(path, column, curve, &missing);
-    if (err && err != AT_ERR_MISSING) *fail = missing;
-    return err == AT_ERR_MISSING ? AT_OK : err;
+    char *path;
+    assert(i < entry->run_count);
+    int size =
+        asprintf(&path, "%s/%s", compare->folder,
+                 json_string_value(json_object_get(json_array_get(entry->runs, i), "folder")));
+    return size < 0 ? NULL : path;
 }
 
-/* The entry's mean curve over its runs. */
-static at_err read_entry(const at_compare *compare, const at_entry *entry, const char *column,
-                         at_curve *mean, at_fail *fail)
+/* The folders of all runs, entry by entry: `repeats` places each. False when there is no memory. */
+static bool list_folders(const at_compare *compare, char **folders, at_panel_runs *runs)
 {
-    at_err    err = AT_OK;
-    at_curve *runs = calloc(compare->repeats, sizeof *runs);
-    if (!runs) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
-    for (uint32_t i = 0; i < entry->run_count && !err; i++)
-        err = read_run(compare, entry, i, column, &runs[i], fail);
-    if (!err) at_curve_mean(runs, entry->run_count, mean);
-    free(runs);
-    return err;
-}
-
-static at_err draw(const at_compare *compare, const struct picture *picture, at_curve *curves,
-                   at_text *names, at_fail *fail)
-{
-    char      title[160];
-    at_series series[AT_WORDS_MAX];
-    assert(compare->entries <= AT_WORDS_MAX);
+    bool full = true;
     for (uint32_t i = 0; i < compare->entries; i++) {
-        AT_TRY(read_entry(compare, &compare->entry[i], picture->column, &curves[i], fail));
-        series[i] = (at_series){.name = compare->entry[i].label,
-                                .x = curves[i].x,
-                                .y = curves[i].y,
-                                .count = curves[i].count};
+        const at_entry *entry = &compare->entry[i];
+        char          **first = folders + (size_t)i * compare->repeats;
+        assert(entry->run_count <= compare->repeats);
+        for (uint32_t run = 0; run < entry->run_count; run++)
+            full = (first[run] = folder_of(compare, entry, run)) && full;
+        runs[i] = (at_panel_runs){.label = entry->label,
+                                  .folders = (const char *const *)first,
+                                  .count = entry->run_count};
     }
-    at_text text = at_text_in(title, sizeof title);
-    at_text_add(&text, "%s on %s", compare->parsed->settings.model, compare->parsed->settings.data);
-    if (compare->repeats > 1) at_text_add(&text, ", mean of %u runs", compare->repeats);
-    at_plot plot = {.title = title,
-                    .x_label = "seconds",
-                    .y_label = picture->label,
-                    .legend = true,
-                    .series = series,
-                    .series_count = compare->entries};
-    if (!at_plot_has_points(&plot)) return AT_OK;
-    AT_TRY(at_plot_write(&plot, compare->folder, picture->name, fail));
-    at_text_add(names, "%s%s.png", names->used ? " " : "", picture->name);
+    return full;
+}
+
+static at_err draw(const at_compare *compare, const at_panel_runs *runs, char *names, size_t size,
+                   at_fail *fail)
+{
+    char               title[200];
+    const at_settings *s = &compare->parsed->settings;
+    at_text            text = at_text_in(title, sizeof title);
+    at_text_add(&text, "%s on %s", s->model, s->data);
+    at_panel_options options = {.title = title,
+                                .folder = compare->folder,
+                                .runs = runs,
+                                .run_count = compare->entries,
+                                .all = strcmp(s->plots, "all") == 0};
+    return at_panels_write(&options, names, size, fail);
+}
+
+/* Without gnuplot the data and the scripts are written nevertheless. */
+static at_err warn_unless_full(const at_fail *failed, at_fail *fail)
+{
+    if (failed->err == AT_ERR_IO) return *fail = *failed, AT_ERR_IO;
+    fprintf(stderr, "anytime: warning: plots are missing: %s\n", failed->text);
+    if (*failed->hint) fprintf(stderr, "  hint: %s\n", failed->hint);
     return AT_OK;
 }
 
-/* Without gnuplot the data and the scripts of all pictures are written nevertheless. */
 at_err at_compare_plot(const at_compare *compare, char *names, size_t size, at_fail *fail)
 {
-    at_text   list = at_text_in(names, size);
-    at_fail   first = {0};
-    at_curve *curves = calloc(compare->entries, sizeof *curves);
-    if (!curves) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
-    for (size_t i = 0; i < sizeof pictures / sizeof *pictures && first.err != AT_ERR_IO; i++) {
-        at_fail here = {0};
-        if (draw(compare, &pictures[i], curves, &list, &here) && !first.err) first = here;
-    }
-    free(curves);
-    if (first.err == AT_ERR_IO) {
-        *fail = first;
-    } else if (first.err) {
-        fprintf(stderr, "anytime: warning: plots are missing: %s\n", first.text);
-        if (*first.hint) fprintf(stderr, "  hint: %s\n", first.hint);
-    }
-    return first.err == AT_ERR_IO ? AT_ERR_IO : AT_OK;
+    size_t         count = (size_t)compare->entries * compare->repeats;
+    char         **folders = calloc(count, sizeof *folders);
+    at_panel_runs *runs = calloc(compare->entries, sizeof *runs);
+    at_fail        failed = {0};
+    at_err         err;
+    *names = '\0';
+    if (!folders || !runs || !list_folders(compare, folders, runs))
+        err = at_fail_set(&failed, AT_ERR_FAILED, NULL, "not enough memory for the plots");
+    else
+        err = draw(compare, runs, names, size, &failed);
+    for (size_t i = 0; folders && i < count; i++) free(folders[i]);
+    free(folders);
+    free(runs);
+    return err ? warn_unless_full(&failed, fail) : AT_OK;
 }

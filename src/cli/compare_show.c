@@ -86,6 +86,14 @@ static void add_speedup(at_table *table, const at_compare *compare, const at_ent
     at_table_add(table, "%s", first ? "1" : at_interval_show(text, sizeof text, &ratio, 3));
 }
 
+/* Only asynchronous strategies have any; a column of zeros would tell nothing. */
+static bool has_staleness(const at_compare *compare)
+{
+    for (uint32_t i = 0; i < compare->entries; i++)
+        if (at_compare_mean(&compare->entry[i], AT_MEASURE_STALENESS).value > 0) return true;
+    return false;
+}
+
 static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
 {
     char   step[32];
@@ -100,6 +108,7 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
     add_mean(table, entry, AT_MEASURE_RATE, 4);
     at_table_add(table, "%.1f", at_compare_mean(entry, AT_MEASURE_BATCH).value);
     at_table_add(table, "%.0f %%", 100 * useful);
+    if (has_staleness(compare)) add_mean(table, entry, AT_MEASURE_STALENESS, 3);
     add_mean(table, entry, AT_MEASURE_ACCURACY, 3);
     if (target) add_mean(table, entry, AT_MEASURE_TARGET, 3);
     if (target) at_table_add(table, "%u of %u", at_compare_reached(entry), entry->run_count);
@@ -110,7 +119,7 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
 
 static at_table *make_table(const at_compare *compare)
 {
-    enum { COLUMNS_MAX = 10 };
+    enum { COLUMNS_MAX = 11 };
     bool      target = compare->limits.targets > 0, several = compare->entries > 1;
     size_t    count = 0;
     at_column columns[COLUMNS_MAX];
@@ -119,6 +128,7 @@ static at_table *make_table(const at_compare *compare)
     columns[count++] = (at_column){"samples/s", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"useful", AT_ALIGN_RIGHT};
+    if (has_staleness(compare)) columns[count++] = (at_column){"staleness", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"accuracy", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"target after s", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"reached", AT_ALIGN_RIGHT};

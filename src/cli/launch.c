@@ -186,6 +186,9 @@ static void name_unused(const at_parsed *parsed, const at_plan *plan)
 {
     static const char *const some[] = {"time-limit", "cap",       "cut",       "k",       "period",
                                        "staleness",  "batch-min", "batch-max", "lr-scale"};
+    bool                     idle_scale = strcmp(parsed->settings.straggler, "none") == 0;
+    if (idle_scale && at_options_given(parsed, "straggler-scale"))
+        fprintf(stderr, "anytime: note: --straggler-scale has no --straggler to scale\n");
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (at_options_given(parsed, some[i]) && !at_plan_uses(plan, some[i]))
             fprintf(stderr, "anytime: note: --%s is not used by %s\n", some[i],

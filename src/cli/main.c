@@ -1,4 +1,5 @@
 /* The program: finds the verb, reads its options, runs it, tells what went wrong. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -121,7 +122,9 @@ int main(int argc, char **argv)
     at_err err = dispatch(argc, argv, &fail);
     bool   unwritten = fflush(stdout) != 0 || ferror(stdout);
     if (unwritten && !err)
-        err = at_fail_set(&fail, AT_ERR_IO, NULL, "cannot write to standard output");
+        err = errno == EPIPE /* who reads no further needs no sentence about it */
+                  ? AT_ERR_IO
+                  : at_fail_set(&fail, AT_ERR_IO, NULL, "cannot write to standard output");
     if (fail.err) {
         fprintf(stderr, "anytime: %s\n", fail.text);
         if (fail.hint[0]) fprintf(stderr, "  hint: %s\n", fail.hint);

@@ -95,7 +95,7 @@ const at_option at_options[] = {
          "own; measure: what one sample takes here"),
 
     TIME("comm-delay", comm_delay, NULL, RUNS, NULL, "SIGMA",
-         "virtual time: every message is held for |N(0,1)| x SIGMA"),
+         "every message is held for |N(0,1)| x SIGMA"),
     TIME("latency", latency, NULL, RUNS, NULL, "T", "virtual time: of every message [0]"),
     REAL("bandwidth", bandwidth, NULL, 1, 1e15, RUNS, NULL, "BYTES/S",
          "virtual time: of the hub's link, each direction [unlimited]"),
@@ -125,6 +125,8 @@ const at_option at_options[] = {
          "folder to write to; must not exist [runs/DATE-NAME]"),
     TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP, NULL, "DIR",
          "folder to write to; must not exist [runs/DATE-compare]"),
+    TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP, NULL, "all|few|none",
+         "few: curves against time and two pages of panels; all: every panel by itself, too"),
     TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
          "everything; no line per round and no event log; result.json only"),
     TEXT("world", world, "local", RUNS, NULL, "local|sim",

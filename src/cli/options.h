@@ -41,7 +41,7 @@ typedef struct at_settings {
     int64_t     eval_every, eval_size;
     /* the run */
     int64_t     seed, repeats;
-    const char *run, *out, *record, *world, *config, *over, *from;
+    const char *run, *out, *plots, *record, *world, *config, *over, *from;
     bool        json, quiet, help;
 } at_settings;
 

@@ -61,14 +61,19 @@ static at_err out_of_range(const at_option *row, const char *value, at_fail *fai
                        value, row->min, row->max);
 }
 
+static bool is_yes_no(const char *text, bool *yes)
+{
+    static const char *const words[] = {"yes", "no", "on", "off", "true", "false", "1", "0"};
+    for (int i = 0; i < 8; i++) {
+        *yes = i % 2 == 0;
+        if (strcmp(text, words[i]) == 0) return true;
+    }
+    return false;
+}
+
 static at_err set_yes_no(bool *place, const at_option *row, const char *value, at_fail *fail)
 {
-    static const char *const yes[] = {"yes", "on", "true", "1"}, *const no[] = {"no", "off",
-                                                                                "false", "0"};
-    for (int i = 0; i < 4; i++) {
-        if (strcmp(value, yes[i]) == 0) return *place = true, AT_OK;
-        if (strcmp(value, no[i]) == 0) return *place = false, AT_OK;
-    }
+    if (is_yes_no(value, place)) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "write yes or no", "--%s cannot be '%s'", row->name,
                        value);
 }
@@ -271,14 +276,19 @@ static at_err add_word(at_parsed *parsed, const char *word, at_fail *fail)
     return AT_OK;
 }
 
+static bool is_flag(const char *name, unsigned verb)
+{
+    const at_option *row = find_row(name, verb);
+    return row && row->type == AT_OPTION_YES_NO;
+}
+
 /* A yes/no option may stand alone, with =yes, or as --no-NAME. */
 static at_err set_flag(at_parsed *parsed, unsigned verb, const char *name, const char *value,
                        bool *taken, at_fail *fail)
 {
     const at_option *row = find_row(name, verb);
     *taken = true;
-    if (row && row->type == AT_OPTION_YES_NO)
-        return at_options_set(parsed, verb, name, value ? value : "yes", fail);
+    if (is_flag(name, verb)) return at_options_set(parsed, verb, name, value ? value : "yes", fail);
     if (!row && !value && strncmp(name, "no-", 3) == 0) {
         const at_option *positive = find_row(name + 3, verb);
         if (positive && positive->type == AT_OPTION_YES_NO)
@@ -298,12 +308,13 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
     memcpy(name, text, length);
     name[length] = '\0';
     const char *value = equals ? equals + 1 : NULL;
-    bool        taken;
+    const char *after = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0 ? argv[*i + 1] : NULL;
+    bool        taken, ignored;
+    if (!value && after && is_yes_no(after, &ignored) && is_flag(name, verb)) value = argv[++*i];
     AT_TRY(set_flag(parsed, verb, name, value, &taken, fail));
     if (taken) return AT_OK;
     if (!find_row(name, verb)) return unknown_option(name, verb, fail);
-    bool more = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0;
-    if (!value && more) value = argv[++*i];
+    if (!value && after) value = argv[++*i];
     if (!value) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s needs a value", name);
     return at_options_set(parsed, verb, name, value, fail);
 }

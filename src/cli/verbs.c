@@ -8,7 +8,9 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime train                                   softmax on Fashion-MNIST, one worker a "
      "core\n"
-     "  anytime train --strategy amb --straggler cedar  anytime minibatches, slow workers induced\n"
+     "  anytime train --strategy amb --straggler niagara --straggler-scale 20% --sample-time "
+     "100us\n"
+     "                                                  anytime minibatches, slow workers induced\n"
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
      AT_FOR_TRAIN, at_verb_train},
     {"simulate", "[options]", "the same in virtual time: any number of workers on one core",

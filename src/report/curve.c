@@ -1,16 +1,11 @@
 #include "report/curve.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/text.h"
-
-enum { LINE_SIZE = 1024 }; /* ours have six numbers */
+#include "report/columns.h"
 
 /* ---- thinning ----------------------------------------------------------------------------- */
 
@@ -18,7 +13,7 @@ enum { LINE_SIZE = 1024 }; /* ours have six numbers */
 typedef struct thinner {
     at_curve *curve;
     uint64_t  lines_each, lines;
-    double    x_sum, y_sum;
+    double    x_sum, y_sum, x_last;
 } thinner;
 
 /* Joins neighbours, so that half of the points are free again. */
@@ -65,114 +60,55 @@ static void end_curve(thinner *t)
 
 /* ---- reading ------------------------------------------------------------------------------ */
 
-typedef struct reader {
-    FILE       *file;
-    const char *path;
-    uint64_t    number; /* of the line */
-    char        line[LINE_SIZE];
-} reader;
+enum { X, Y, WHERE, FIELDS };
 
-static at_err malformed(const reader *r, const char *what, at_fail *fail)
+/* A sum runs over all lines, a gap counting nothing. */
+static at_err add_fields(const at_columns *table, const double *field, const at_curve_source *from,
+                         double *sum, thinner *thin, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FORMAT, "was it written by anytime?", "%s:%llu: %s", r->path,
-                       (unsigned long long)r->number, what);
-}
-
-/* The next line without its end; *more is false at the end of the file. */
-static at_err next_line(reader *r, bool *more, at_fail *fail)
-{
-    r->number++;
-    *more = fgets(r->line, sizeof r->line, r->file) != NULL;
-    if (!*more && ferror(r->file))
-        return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot read", r->path);
-    if (!*more) return AT_OK;
-    char *end = strchr(r->line, '\n');
-    if (!end && !feof(r->file)) return malformed(r, "the line is too long", fail);
-    if (end) *end = '\0';
+    if (isnan(field[Y]) || isnan(field[WHERE])) return AT_OK;
+    if (isnan(field[X])) return at_columns_malformed(table, "not a number", fail);
+    if (field[X] < thin->x_last) return at_columns_malformed(table, "it runs backwards", fail);
+    thin->x_last = field[X];
+    *sum += field[Y];
+    add_line(thin, field[X], from->sum ? *sum : field[Y]);
     return AT_OK;
 }
 
-/* Where the field of this name stands in the header, or -1. */
-static int find_column(const char *header, const char *name)
-{
-    size_t length = strlen(name);
-    for (int i = 0;; i++) {
-        size_t size = strcspn(header, ",");
-        if (size == length && memcmp(header, name, size) == 0) return i;
-        if (!header[size]) return -1;
-        header += size + 1;
-    }
-}
-
-/* Copies field `index` of the line; false when there is none or it is too long for a number. */
-static bool get_field(const char *line, int index, char *text, size_t size)
-{
-    for (; index > 0; index--) {
-        line = strchr(line, ',');
-        if (!line) return false;
-        line++;
-    }
-    size_t length = strcspn(line, ",");
-    if (length >= size) return false;
-    memcpy(text, line, length);
-    text[length] = '\0';
-    return true;
-}
-
-/* Empty, or a number that cannot be drawn: printf spells those nan, inf and -inf. */
-static bool is_gap(const char *text)
-{
-    const char *word = *text == '-' ? text + 1 : text;
-    return !*text || strcmp(word, "nan") == 0 || strcmp(word, "inf") == 0;
-}
-
-static at_err read_line(const reader *r, int time, int column, double *last, thinner *thin,
-                        at_fail *fail)
-{
-    char   x_text[64], y_text[64];
-    double x, y;
-    if (!get_field(r->line, column, y_text, sizeof y_text))
-        return malformed(r, "a column is missing", fail);
-    if (is_gap(y_text)) return AT_OK;
-    if (!get_field(r->line, time, x_text, sizeof x_text) || !at_text_real(x_text, &x) ||
-        !at_text_real(y_text, &y))
-        return malformed(r, "not a number", fail);
-    if (x < *last) return malformed(r, "time runs backwards", fail);
-    *last = x;
-    add_line(thin, x, y);
-    return AT_OK;
-}
-
-static at_err read_table(reader *r, const char *column, at_curve *curve, at_fail *fail)
+static at_err read_table(at_columns *table, const at_curve_source *from, at_curve *curve,
+                         at_fail *fail)
 {
     bool    more;
-    thinner thin = {.curve = curve, .lines_each = 1};
-    double  last = -INFINITY;
-    AT_TRY(next_line(r, &more, fail));
-    int x = more ? find_column(r->line, "time") : -1, y = more ? find_column(r->line, column) : -1;
-    if (x < 0 || y < 0) return malformed(r, "the header lacks a column", fail);
+    double  field[FIELDS], sum = 0;
+    thinner thin = {.curve = curve, .lines_each = 1, .x_last = -INFINITY};
     for (;;) {
-        AT_TRY(next_line(r, &more, fail));
+        AT_TRY(at_columns_next(table, field, &more, fail));
         if (!more) break;
-        AT_TRY(read_line(r, x, y, &last, &thin, fail));
+        AT_TRY(add_fields(table, field, from, &sum, &thin, fail));
     }
     end_curve(&thin);
     return AT_OK;
 }
 
-at_err at_curve_read(const char *path, const char *column, at_curve *curve, at_fail *fail)
+at_err at_curve_read_from(const char *path, const at_curve_source *from, at_curve *curve,
+                          at_fail *fail)
 {
     assert(path);
-    assert(column);
+    assert(from->x && from->y);
+    const char *const names[FIELDS] = {
+        [X] = from->x, [Y] = from->y, [WHERE] = from->where ? from->where : from->y};
+    at_columns table;
     curve->count = 0;
-    reader r = {.file = fopen(path, "re"), .path = path};
-    if (!r.file && errno == ENOENT)
-        return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: no such file", path);
-    if (!r.file)
-        return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot open: %s", path, strerror(errno));
-    at_err err = read_table(&r, column, curve, fail);
-    fclose(r.file);
+    at_err err = at_columns_open(&table, path, names, FIELDS, fail);
+    if (!err) err = read_table(&table, from, curve, fail);
+    at_columns_close(&table);
     return err;
+}
+
+at_err at_curve_read(const char *path, const char *column, at_curve *curve, at_fail *fail)
+{
+    assert(column);
+    return at_curve_read_from(path, &(at_curve_source){.x = "time", .y = column}, curve, fail);
 }
 
 /* ---- the mean of several ------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,18 +23,32 @@ static int arrange_files(posix_spawn_file_actions_t *actions, const char *folder
     return error;
 }
 
-static int start(const char *folder, const char *script, int output, pid_t *pid)
+/* `gnuplot -d SCRIPT...` as posix_spawn wants it. */
+typedef struct command {
+    char  program[8], defaults[3];
+    char  script[AT_GNUPLOT_SCRIPTS_MAX][256];
+    char *argument[AT_GNUPLOT_SCRIPTS_MAX + 3];
+} command;
+
+static void make_command(command *c, const char *const *names, size_t count)
 {
-    char  program[] = "gnuplot", defaults[] = "-d", name[256];
-    char *arguments[] = {program, defaults, name, NULL};
-    assert(strlen(script) < sizeof name);
-    assert(script[0] != '-'); /* it would be an option */
-    strcpy(name, script);
+    assert(count >= 1 && count <= AT_GNUPLOT_SCRIPTS_MAX);
+    *c = (command){.program = "gnuplot", .defaults = "-d", .argument = {c->program, c->defaults}};
+    for (size_t i = 0; i < count; i++) {
+        assert(names[i][0] != '-'); /* it would be an option */
+        int size = snprintf(c->script[i], sizeof c->script[i], "%s.gp", names[i]);
+        assert(size > 0 && (size_t)size < sizeof c->script[i]);
+        c->argument[i + 2] = c->script[i];
+    }
+}
+
+static int start(const char *folder, command *c, int output, pid_t *pid)
+{
     posix_spawn_file_actions_t actions;
     int                        error = posix_spawn_file_actions_init(&actions);
     if (error) return error;
     error = arrange_files(&actions, folder, output);
-    if (!error) error = posix_spawnp(pid, program, &actions, NULL, arguments, environ);
+    if (!error) error = posix_spawnp(pid, c->program, &actions, NULL, c->argument, environ);
     posix_spawn_file_actions_destroy(&actions);
     return error;
 }
@@ -77,20 +92,20 @@ static at_err explain_start(const char *folder, int error, at_fail *fail)
                        strerror(error));
 }
 
-at_err at_gnuplot_run(const char *folder, const char *script, at_fail *fail)
+at_err at_gnuplot_run_all(const char *folder, const char *const *names, size_t count, at_fail *fail)
 {
     assert(folder);
-    assert(script);
-    int   pipe_ends[2];
-    pid_t pid;
-    char  words[400];
+    int     pipe_ends[2];
+    pid_t   pid;
+    char    words[400];
+    command c;
+    make_command(&c, names, count);
     if (pipe2(pipe_ends, O_CLOEXEC)) return explain_start(folder, errno, fail);
-    int error = start(folder, script, pipe_ends[1], &pid);
+    int error = start(folder, &c, pipe_ends[1], &pid);
     close(pipe_ends[1]);
     if (!error) listen_to(pipe_ends[0], words, sizeof words);
     close(pipe_ends[0]);
     if (error) return explain_start(folder, error, fail);
     if (wait_for(pid)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s/%s: gnuplot failed: %s", folder, script,
-                       words);
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: gnuplot failed: %s", folder, words);
 }

@@ -71,10 +71,6 @@ static void write_data(FILE *file, const at_plot *plot)
     for (size_t s = 0; s < plot->series_count; s++) write_rows(file, &plot->series[s], s + 1);
 }
 
-typedef struct paths {
-    char *csv, *gp, *png, *svg;
-} paths;
-
 static char *join(const char *folder, const char *name, const char *ending)
 {
     assert(folder && name);
@@ -82,82 +78,121 @@ static char *join(const char *folder, const char *name, const char *ending)
     return asprintf(&path, "%s/%s.%s", folder, name, ending) < 0 ? NULL : path;
 }
 
-static bool make_paths(paths *p, const char *folder, const char *name)
+/* What a file is made of: one of the plot and the sheet. */
+typedef struct content {
+    const at_plot  *plot;
+    const at_sheet *sheet;
+    const char     *name;
+} content;
+
+static void write_csv(FILE *file, const content *what)
 {
-    *p = (paths){.csv = join(folder, name, "csv"),
-                 .gp = join(folder, name, "gp"),
-                 .png = join(folder, name, "png"),
-                 .svg = join(folder, name, "svg")};
-    return p->csv && p->gp && p->png && p->svg;
+    assert(what->plot);
+    write_data(file, what->plot);
 }
 
-static void free_paths(paths *p)
+static void write_gp(FILE *file, const content *what)
 {
-    free(p->csv);
-    free(p->gp);
-    free(p->png);
-    free(p->svg);
+    if (what->sheet)
+        at_sheet_script(file, what->sheet);
+    else
+        at_plot_script(file, what->plot, what->name);
 }
 
-/* Writes what a text in memory holds once it is complete. */
-static at_err write_memory(FILE *memory, char **bytes, size_t *size, const char *path,
-                           at_fail *fail)
+/* Builds a text in memory and writes it once it is complete. */
+static at_err write_file(const char *folder, const char *ending, const content *what,
+                         void (*write)(FILE *, const content *), at_fail *fail)
 {
-    assert(memory);
-    at_err err = at_file_close(memory, path, fail);
-    if (!err) err = at_file_write(path, *bytes, *size, fail);
-    free(*bytes);
+    char  *bytes = NULL, *path = join(folder, what->name, ending);
+    size_t size = 0;
+    FILE  *memory = path ? open_memstream(&bytes, &size) : NULL;
+    at_err err = AT_OK;
+    if (memory) {
+        write(memory, what);
+        err = at_file_close(memory, path, fail);
+        if (!err) err = at_file_write(path, bytes, size, fail);
+    } else {
+        err = at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", what->name);
+    }
+    free(bytes);
+    free(path);
     return err;
 }
 
-static at_err write_csv(const at_plot *plot, const char *path, at_fail *fail)
+/* ---- drawing ------------------------------------------------------------------------------- */
+
+/* The names of everything that has a script. */
+typedef struct scripts {
+    const char *name[AT_GNUPLOT_SCRIPTS_MAX];
+    size_t      count;
+} scripts;
+
+static at_err add_script(scripts *list, const char *folder, const content *what, at_fail *fail)
 {
-    char  *bytes = NULL;
-    size_t size = 0;
-    FILE  *memory = open_memstream(&bytes, &size);
-    if (!memory) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", path);
-    write_data(memory, plot);
-    return write_memory(memory, &bytes, &size, path, fail);
+    assert(list->count < AT_GNUPLOT_SCRIPTS_MAX);
+    list->name[list->count++] = what->name;
+    return write_file(folder, "gp", what, write_gp, fail);
 }
 
-static at_err write_gp(const at_plot *plot, const char *name, const char *path, at_fail *fail)
+static bool is_drawn(const char *folder, const char *name, const char *ending)
 {
-    char  *bytes = NULL;
-    size_t size = 0;
-    FILE  *memory = open_memstream(&bytes, &size);
-    if (!memory) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", path);
-    at_plot_script(memory, plot, name);
-    return write_memory(memory, &bytes, &size, path, fail);
+    char *path = join(folder, name, ending);
+    bool  drawn = path && access(path, R_OK) == 0;
+    free(path);
+    return drawn;
 }
 
-static at_err draw(const paths *p, const char *folder, const char *name, at_fail *fail)
+static void erase(const char *folder, const char *name, const char *ending)
 {
-    char script[256];
-    int  size = snprintf(script, sizeof script, "%s.gp", name);
-    assert(size > 0 && (size_t)size < sizeof script);
-    at_err err = at_gnuplot_run(folder, script, fail);
-    if (!err && (access(p->png, R_OK) || access(p->svg, R_OK)))
-        err = at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: gnuplot drew nothing", p->gp);
-    if (err) { /* no half-drawn pictures */
-        unlink(p->png);
-        unlink(p->svg);
+    char *path = join(folder, name, ending);
+    if (path) unlink(path);
+    free(path);
+}
+
+static at_err draw(const scripts *list, const char *folder, at_fail *fail)
+{
+    at_err err = at_gnuplot_run_all(folder, list->name, list->count, fail);
+    for (size_t i = 0; i < list->count && !err; i++)
+        if (!is_drawn(folder, list->name[i], "png") || !is_drawn(folder, list->name[i], "svg"))
+            err = at_fail_set(fail, AT_ERR_FAILED, NULL, "%s/%s.gp: gnuplot drew nothing", folder,
+                              list->name[i]);
+    for (size_t i = 0; i < list->count && err; i++) { /* no half-drawn pictures */
+        erase(folder, list->name[i], "png");
+        erase(folder, list->name[i], "svg");
     }
     return err;
 }
 
+static at_err write_picture(const at_picture *picture, const char *folder, scripts *list,
+                            at_fail *fail)
+{
+    assert(is_plain_name(picture->name));
+    assert(strlen(picture->name) < 200);
+    content what = {.plot = &picture->plot, .name = picture->name};
+    if (!at_plot_has_points(&picture->plot)) return AT_OK;
+    AT_TRY(write_file(folder, "csv", &what, write_csv, fail));
+    return picture->alone ? add_script(list, folder, &what, fail) : AT_OK;
+}
+
+at_err at_plot_write_all(const at_picture *pictures, size_t picture_count, const at_sheet *sheets,
+                         size_t sheet_count, const char *folder, at_fail *fail)
+{
+    assert(folder);
+    scripts list = {.count = 0};
+    for (size_t i = 0; i < picture_count; i++)
+        AT_TRY(write_picture(&pictures[i], folder, &list, fail));
+    for (size_t i = 0; i < sheet_count; i++) {
+        assert(is_plain_name(sheets[i].name));
+        content what = {.sheet = &sheets[i], .name = sheets[i].name};
+        if (at_sheet_has_points(&sheets[i])) AT_TRY(add_script(&list, folder, &what, fail));
+    }
+    return list.count > 0 ? draw(&list, folder, fail) : AT_OK;
+}
+
 at_err at_plot_write(const at_plot *plot, const char *folder, const char *name, at_fail *fail)
 {
-    assert(is_plain_name(name));
-    assert(strlen(name) < 200);
+    at_picture picture = {.name = name, .plot = *plot, .alone = true};
     if (!at_plot_has_points(plot))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: there is no point to plot", name);
-    paths  p;
-    at_err err = AT_OK;
-    if (!make_paths(&p, folder, name))
-        err = at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
-    if (!err) err = write_csv(plot, p.csv, fail);
-    if (!err) err = write_gp(plot, name, p.gp, fail);
-    if (!err) err = draw(&p, folder, name, fail);
-    free_paths(&p);
-    return err;
+    return at_plot_write_all(&picture, 1, NULL, 0, folder, fail);
 }

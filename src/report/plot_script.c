@@ -21,6 +21,7 @@ static const char *const COLOURS[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7"
 enum { COLOUR_COUNT = sizeof COLOURS / sizeof *COLOURS };
 
 static const double VALUE_MAX = 1e100; /* so that ranges and margins stay finite */
+static const double WHOLE_WIDTH_MIN = 6;
 static const double LOG_RATIO_MIN = 5; /* below this a logarithmic axis would have no marks */
 
 static bool can_draw(double value, bool log_axis)
@@ -87,7 +88,9 @@ static span range_linear(span data, double margin)
 {
     assert(margin > 0);
     double width = data.high - data.low;
-    if (width <= 1e-9 * fabs(data.high)) width = data.high != 0 ? fabs(data.high) / 2 : 1;
+    if (data.high == 0 && width == 0) return (span){-margin, 1};
+    if (width <= 1e-9 * fabs(data.high)) /* one value: seen from 0, it is not noise */
+        return (span){fmin(0, 1.5 * data.high), fmax(0, 1.5 * data.high)};
     span range = {data.low - margin * width, data.high + margin * width};
     if (data.low >= 0 && data.low < width / 3) range.low = 0;
     return range;
@@ -117,26 +120,88 @@ static void write_fine_marks(FILE *file, char axis, span range)
     fputs(")\n", file);
 }
 
-static void write_axis(FILE *file, char axis, span data, bool log_axis, double margin)
+/* ---- units of time ------------------------------------------------------------------------- */
+
+typedef struct unit {
+    const char *name;
+    double      each;   /* of them in a second */
+    const char *factor; /* the same, for the script */
+} unit;
+
+static unit unit_for(double seconds)
+{
+    if (seconds >= 1 || seconds <= 0) return (unit){"s", 1, "1"};
+    return seconds >= 1e-3 ? (unit){"ms", 1e3, "1e3"} : (unit){"\u00b5s", 1e6, "1e6"};
+}
+
+static unit rate_of(unit time)
+{
+    if (time.each == 1) return (unit){"1/s", 1, "1"};
+    return time.each == 1e3 ? (unit){"1/ms", 1e-3, "1e-3"} : (unit){"1/\u00b5s", 1e-6, "1e-6"};
+}
+
+/* The units of both axes; 1 for an axis that is not time. */
+static void choose_units(const at_plot *plot, unit *x, unit *y)
+{
+    span x_data, y_data;
+    *x = *y = (unit){NULL, 1, "1"};
+    if (!at_plot_has_points(plot)) return;
+    measure(plot, &x_data, &y_data);
+    if (plot->x_time) *x = unit_for(x_data.high);
+    if (plot->y_time) *y = unit_for(y_data.high);
+    if (plot->y_rate) *y = rate_of(*x);
+}
+
+/* ---- frame --------------------------------------------------------------------------------- */
+
+/* A few whole numbers at least, so that a single one does not fill the axis. */
+static span write_whole_marks(FILE *file, span data)
+{
+    double missing = WHOLE_WIDTH_MIN - (data.high - data.low);
+    if (missing < 0) return data;
+    fputs("set xtics 1\n", file);
+    double below = data.low >= -0.5 ? fmin(missing / 2, data.low + 0.5) : missing / 2;
+    return (span){data.low - below, data.high + missing - below};
+}
+
+static span write_axis(FILE *file, char axis, span data, bool log_axis, double margin)
 {
     if (log_axis && data.high / data.low < LOG_RATIO_MIN) log_axis = false; /* nobody can tell */
     span range = log_axis ? range_log(data, margin) : range_linear(data, margin);
     assert(range.low < range.high);
     fprintf(file, "set %crange [%.10g:%.10g]\n", axis, range.low, range.high);
-    if (!log_axis) return;
+    if (!log_axis) return range;
     fprintf(file, "set logscale %c\n", axis);
     if (log10(range.high / range.low) <= DECADES_FINE_MAX) write_fine_marks(file, axis, range);
+    return range;
 }
 
-static void write_axes(FILE *file, const at_plot *plot)
+/* An upright at the mean, say; outside the axes it would be drawn across other things. */
+static void write_uprights(FILE *file, const at_plot *plot, span x, double each)
+{
+    for (size_t s = 0; plot->mean && s < plot->series_count; s++) {
+        double at = plot->mean[s] * each;
+        if (!(at >= x.low && at <= x.high)) continue; /* NAN, too */
+        fprintf(file,
+                "set arrow from first %.10g, graph 0 to first %.10g, graph 1 nohead front "
+                "linewidth 1.6 dashtype 2 linecolor rgb '%s'\n",
+                at, at, COLOURS[s % COLOUR_COUNT]);
+    }
+}
+
+static void write_axes(FILE *file, const at_plot *plot, unit x_unit, unit y_unit)
 {
     span x, y;
     measure(plot, &x, &y);
-    write_axis(file, 'x', x, plot->x_log, 0.01);
+    x = (span){x.low * x_unit.each, x.high * x_unit.each};
+    y = (span){y.low * y_unit.each, y.high * y_unit.each};
+    if (plot->x_whole) x = write_whole_marks(file, x);
+    x = write_axis(file, 'x', x, plot->x_log, plot->kind == AT_PLOT_STEPS ? 0.03 : 0.01);
     write_axis(file, 'y', y, plot->y_log, 0.04);
+    write_uprights(file, plot, x, x_unit.each);
 }
 
-static void write_text_setting(FILE *file, const char *setting, const char *text, const char *font)
+void at_script_text(FILE *file, const char *setting, const char *text, const char *font)
 {
     assert(setting && font);
     if (!text) return;
@@ -145,12 +210,147 @@ static void write_text_setting(FILE *file, const char *setting, const char *text
     fprintf(file, " noenhanced %s\n", font);
 }
 
+/* "time (ms)" */
+static void write_label(FILE *file, const char *setting, const char *text, unit u)
+{
+    char label[256];
+    if (!text) return;
+    snprintf(label, sizeof label, u.name ? "%s (%s)" : "%s", text, u.name);
+    at_script_text(file, setting, label, "");
+}
+
+/* A frame without points has no numbers at its axes, only a few words. */
+static void write_note(FILE *file, const char *note)
+{
+    fputs("set xrange [0:1]\nset yrange [0:1]\nunset tics\n", file);
+    at_script_text(file, "label 1", note, "at graph 0.5, graph 0.5 center textcolor rgb '#777777'");
+}
+
+void at_script_frame(FILE *file, const at_plot *plot, const char *title)
+{
+    unit x, y;
+    choose_units(plot, &x, &y);
+    at_script_text(file, "title", title, "font ',15' offset 0,-0.4");
+    write_label(file, "xlabel", plot->x_label, x);
+    write_label(file, "ylabel", plot->y_label, y);
+    if (at_plot_has_points(plot))
+        write_axes(file, plot, x, y);
+    else
+        write_note(file, plot->note);
+}
+
+void at_script_begin(FILE *file, const char *comment)
+{
+    fprintf(file, "# %s\n", comment);
+    fputs("reset\n"
+          "set encoding utf8\n"
+          "set datafile separator ','\n"
+          "set datafile missing NaN\n",
+          file);
+}
+
+/* ---- data ---------------------------------------------------------------------------------- */
+
+/* Colour and dashes: other series of the same colour differ in their dashes. */
+static void write_look(FILE *file, size_t index)
+{
+    fprintf(file, " linewidth 2.6 dashtype %zu linecolor rgb '%s'", index / COLOUR_COUNT + 1,
+            COLOURS[index % COLOUR_COUNT]);
+}
+
+/* The rows of one series in a file that holds them all; other rows are no points to this line. */
+static void write_rows_of(FILE *file, const at_plot *plot, const char *name, size_t index)
+{
+    assert(index < plot->series_count);
+    unit x, y;
+    choose_units(plot, &x, &y);
+    fprintf(file, "  '%s.csv' skip 1 every %zu using ($1 == %zu%s%s ? $2 * %s : NaN):", name,
+            plot->series[index].count / POINTS_DRAWN_MAX + 1, index + 1,
+            plot->x_log ? " && $2 > 0" : "", plot->y_log ? " && $3 > 0" : "", x.factor);
+    if (y.each == 1)
+        fputs("3", file); /* a bare column may be missing */
+    else
+        fprintf(file, "($3 * %s)", y.factor);
+}
+
+static void write_line(FILE *file, const at_plot *plot, const char *name, size_t index)
+{
+    const at_series *series = &plot->series[index];
+    bool             marked = series->count <= POINTS_MARKED_MAX;
+    write_rows_of(file, plot, name, index);
+    fputs(" title ", file);
+    write_quoted(file, series->name);
+    fputs(marked ? " with linespoints" : " with lines", file);
+    write_look(file, index);
+    if (marked) fprintf(file, " pointtype %zu pointsize 0.9", 5 + 2 * (index % 5));
+}
+
+/* The area shines through, so that what lies behind it is seen, and its outline is drawn over. */
+static void write_steps(FILE *file, const at_plot *plot, const char *name, size_t index)
+{
+    write_rows_of(file, plot, name, index);
+    fprintf(file,
+            " notitle with fillsteps fillstyle transparent solid %.2f noborder "
+            "linecolor rgb '%s', \\\n",
+            fmax(0.05, 0.5 / (double)(plot->series_count + 1)), COLOURS[index % COLOUR_COUNT]);
+    write_rows_of(file, plot, name, index);
+    fputs(" title ", file);
+    write_quoted(file, plot->series[index].name);
+    fputs(" with steps", file);
+    write_look(file, index);
+}
+
+static void write_mean_look(FILE *file)
+{
+    fputs(", \\\n  NaN title 'mean' with lines linewidth 1.6 dashtype 2 linecolor rgb '#666666'",
+          file);
+}
+
+/* gnuplot refuses a range without a single point in the file, so a series without is left out. */
+static bool has_points(const at_plot *plot, size_t index)
+{
+    for (size_t i = 0; i < plot->series[index].count; i++)
+        if (at_plot_is_point(plot, &plot->series[index], i)) return true;
+    return false;
+}
+
+void at_script_plot(FILE *file, const at_plot *plot, const char *name)
+{
+    const char *comma = "";
+    fputs("plot \\\n", file);
+    for (size_t s = 0; s < plot->series_count; s++) {
+        if (!has_points(plot, s)) continue;
+        fputs(comma, file);
+        if (plot->kind == AT_PLOT_STEPS)
+            write_steps(file, plot, name, s);
+        else
+            write_line(file, plot, name, s);
+        comma = ", \\\n";
+    }
+    if (*comma && plot->mean) write_mean_look(file);
+    fputs(*comma ? "\n" : "  NaN notitle\n", file);
+}
+
+void at_script_legend(FILE *file, const at_plot *plot)
+{
+    assert(plot->series_count > 0);
+    fputs("plot \\\n", file);
+    for (size_t s = 0; s < plot->series_count; s++) {
+        fputs("  NaN title ", file);
+        write_quoted(file, plot->series[s].name);
+        fputs(" with lines", file);
+        write_look(file, s);
+        if (s + 1 < plot->series_count) fputs(", \\\n", file);
+    }
+    if (plot->mean) write_mean_look(file);
+    fputc('\n', file);
+}
+
+/* ---- a picture of its own ------------------------------------------------------------------ */
+
 static void write_style(FILE *file, const at_plot *plot)
 {
-    fputs("set encoding utf8\n"
-          "set datafile separator ','\n"
-          "set datafile missing NaN\n"
-          "set border 3 linewidth 1.2 linecolor rgb '#666666'\n"
+    fputs("set border 3 linewidth 1.2 linecolor rgb '#666666'\n"
           "set tics nomirror out scale 0.6 textcolor rgb '#333333'\n"
           "set grid linetype 1 linewidth 0.8 linecolor rgb '#dddddd'\n"
           "set rmargin 4\n",
@@ -161,42 +361,22 @@ static void write_style(FILE *file, const at_plot *plot)
               file);
     else
         fputs("set key off\n", file);
-    write_text_setting(file, "title", plot->title, "font ',15'");
-    write_text_setting(file, "xlabel", plot->x_label, "");
-    write_text_setting(file, "ylabel", plot->y_label, "");
-}
-
-/* The series of a file that holds them all; other rows are no points to this line. */
-static void write_series(FILE *file, const at_plot *plot, const char *name, size_t index)
-{
-    assert(index < plot->series_count);
-    const at_series *series = &plot->series[index];
-    size_t           stride = series->count / POINTS_DRAWN_MAX + 1;
-    bool             marked = series->count <= POINTS_MARKED_MAX;
-    fprintf(file, "  '%s.csv' skip 1 every %zu using ($1 == %zu%s%s ? $2 : NaN):3 title ", name,
-            stride, index + 1, plot->x_log ? " && $2 > 0" : "", plot->y_log ? " && $3 > 0" : "");
-    write_quoted(file, series->name);
-    fprintf(file, " with %s linewidth 2.6 dashtype %zu linecolor rgb '%s'",
-            marked ? "linespoints" : "lines", index / COLOUR_COUNT + 1,
-            COLOURS[index % COLOUR_COUNT]);
-    if (marked) fprintf(file, " pointtype %zu pointsize 0.9", 5 + 2 * (index % 5));
 }
 
 void at_plot_script(FILE *file, const at_plot *plot, const char *name)
 {
-    assert(plot->series_count > 0);
-    fprintf(file, "# gnuplot %s.gp  draws %s.png and %s.svg from %s.csv\n", name, name, name, name);
+    char comment[1024];
+    assert(at_plot_has_points(plot));
+    snprintf(comment, sizeof comment, "gnuplot %s.gp  draws %s.png and %s.svg from %s.csv", name,
+             name, name, name);
+    at_script_begin(file, comment);
     write_style(file, plot);
-    write_axes(file, plot);
+    at_script_frame(file, plot, plot->title);
     fprintf(file,
             "set terminal pngcairo size 900,560 font 'sans,12' background rgb 'white' noenhanced\n"
-            "set output '%s.png'\n"
-            "plot \\\n",
+            "set output '%s.png'\n",
             name);
-    for (size_t s = 0; s < plot->series_count; s++) {
-        write_series(file, plot, name, s);
-        fputs(s + 1 < plot->series_count ? ", \\\n" : "\n", file);
-    }
+    at_script_plot(file, plot, name);
     fprintf(file,
             "set terminal svg size 900,560 font 'sans,15' background rgb 'white' noenhanced\n"
             "set output '%s.svg'\n"

@@ -392,7 +392,8 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     if (hub->plan->release->self_starting) member->rounds_begun++;
     take_report(hub, member, report, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
-    if (hub->reports_needed == 0) close_if_ready(hub, event->now, out);
+    bool full = hub->pieces == hub->pieces_max;
+    if (full || hub->reports_needed == 0) close_if_ready(hub, event->now, out);
     if (hub->plan->release->looks_at_others)
         release_ready(hub, event->now, out);
     else if (may_release(hub))

@@ -72,7 +72,7 @@ void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, 
     assert(rings >= 1);
     assert(rings < LOUD);
     uint32_t wanted = heard + rings;
-    /* Sequentially consistent on both sides: either the ringer sees our wish, or we see its ring. */
+    /* Sequentially consistent on both sides: the ringer sees our wish, or we see its ring. */
     atomic_store(&bell->wake_at, wanted);
     if (spin_ns > 0 && spin(bell, wanted, at_clock_now() + spin_ns)) return;
     uint32_t now = atomic_load(&bell->rings);

@@ -129,8 +129,8 @@ static void deliver(local *l, at_node id, const at_report *report)
     if (!l->host.finished) at_host_event(&l->host, &event, NULL);
 }
 
-/* Has a slow network brought this worker's report by now? A worker has one report under way at most,
- * and computes its next gradient into another place, so the report can simply stay where it is. */
+/* Has a slow network brought this worker's report by now? A worker has one report under way at
+ * most, and computes its next gradient into another place, so the report can simply stay where it is. */
 static bool is_brought(local *l, at_node id)
 {
     process *p = &l->process[id - 1];
@@ -144,10 +144,10 @@ static bool is_brought(local *l, at_node id)
     return true;
 }
 
-/* A report is taken when its gradient will not be read any more, or when its worker cannot overwrite
- * it. A gradient that is held is safe until its worker's next order, so the report is taken before
- * anything else; one that is added on arrival is taken after that, and its worker, which may wait
- * for it, is told. */
+/* A report is taken when its gradient will not be read any more, or when its worker cannot
+ * overwrite it. A gradient that is held is safe until its worker's next order, so the report is
+ * taken before anything else; one that is added on arrival is taken after that, and its worker,
+ * which may wait for it, is told. */
 static void read_reports(local *l, at_node id, bool dead)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
@@ -187,7 +187,7 @@ static void lost(local *l, at_node id, int status)
     }
 }
 
-/* A worker that was promised to come back and cannot: told to the hub as one that joined and left. */
+/* A worker that was promised and cannot come: told to the hub as one that joined and left. */
 static void give_up(local *l, at_node id, const at_fail *fail)
 {
     process *p = &l->process[id - 1];
@@ -249,7 +249,7 @@ static void loop(local *l)
     }
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------ */
+/* ---- beginning and end --------------------------------------------------------------------- */
 
 static at_err prepare(local *l, at_fail *fail)
 {

@@ -67,21 +67,30 @@ static json_t *targets(const at_result_facts *f)
     return array;
 }
 
+static json_t *worker_row(const at_result_facts *f, uint32_t i)
+{
+    const at_worker_tally *w = &f->tally->worker[i];
+    json_t                *row = json_object();
+    json_object_set_new(row, "id", whole(i + 1));
+    json_object_set_new(row, "pid", json_integer((json_int_t)w->pid));
+    json_object_set_new(row, "incarnations", whole(w->incarnations));
+    json_object_set_new(row, "rounds", whole(w->rounds));
+    json_object_set_new(row, "samples", whole(w->samples));
+    json_object_set_new(row, "drawn", whole(f->outcome->drawn[i]));
+    json_object_set_new(row, "used", whole(w->samples_used));
+    json_object_set_new(row, "dropped", whole(w->samples_dropped));
+    json_object_set_new(row, "compute_seconds", number(at_seconds(w->compute_ns)));
+    json_object_set_new(row, "sleep_seconds", number(at_seconds(w->sleep_ns)));
+    json_object_set_new(row, "idle_seconds", number(at_seconds(w->idle_ns)));
+    json_object_set_new(row, "send_seconds", number(at_seconds(w->send_ns)));
+    json_object_set_new(row, "state", json_string(w->state));
+    return row;
+}
+
 static json_t *workers(const at_result_facts *f)
 {
     json_t *array = json_array();
-    for (uint32_t i = 0; i < f->plan->workers; i++) {
-        const at_worker_tally *w = &f->tally->worker[i];
-        json_t                *row = json_pack(
-                           "{s:i, s:I, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s}", "id", (int)i + 1,
-                           "pid", (json_int_t)w->pid, "incarnations", (int)w->incarnations, "rounds",
-                           whole(w->rounds), "samples", whole(w->samples), "drawn", whole(f->outcome->drawn[i]),
-                           "used", whole(w->samples_used), "dropped", whole(w->samples_dropped), "compute_seconds",
-                           number(at_seconds(w->compute_ns)), "sleep_seconds", number(at_seconds(w->sleep_ns)),
-                           "idle_seconds", number(at_seconds(w->idle_ns)), "send_seconds",
-                           number(at_seconds(w->send_ns)), "state", w->state);
-        json_array_append_new(array, row);
-    }
+    for (uint32_t i = 0; i < f->plan->workers; i++) json_array_append_new(array, worker_row(f, i));
     return array;
 }
 

@@ -251,7 +251,7 @@ static void loop(at_sim *sim)
     }
 }
 
-/* ---- beginning and end ------------------------------------------------------------------------ */
+/* ---- beginning and end --------------------------------------------------------------------- */
 
 static void publish(void *self, uint64_t version)
 {

@@ -1,8 +1,8 @@
 /* A worker in virtual time. The state machine is the same as everywhere; a computation is a sleep
  * and some micro-batches whose ends are known beforehand. When nothing can interrupt a round (newer
- * rule `finish`) its end is worked out at once and costs one heap entry; otherwise every micro-batch
- * is an entry of its own, so that news are seen between two of them. Gradients are really computed,
- * when the round is over and only if it was not abandoned. */
+ * rule `finish`) its end is worked out at once and costs one heap entry; otherwise every
+ * micro-batch is an entry of its own, so that news are seen between two of them. Gradients are
+ * really computed, when the round is over and only if it was not abandoned. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """`anytime compare`: what it refuses, what it runs, and what it writes."""
 import csv
 import json
@@ -161,6 +162,64 @@ def test_plots_are_drawn_with_their_data():
                 assert file.read(4) == b"\x89PNG"
             with open(f"out/{name}.svg", encoding="utf-8") as file:
                 assert "<svg" in file.read()
+
+
+PANELS = ("delay-density", "loss-vs-time", "loss-vs-step", "compute-time", "accuracy-vs-time",
+          "learning-rate-vs-step", "worker-batch", "samples-vs-step", "time-vs-step")
+HISTOGRAMS = ("staleness", "messages-per-step", "wait-time", "master-batch")
+VIRTUAL = ("--world sim --data synthetic:1500,12,3 --workers 4 --batch 16 --micro-batch 4 "
+           "--steps 60 --eval-every 20 --sample-time 1ms --straggler exp:0,4ms").split()
+
+
+def area_of(rows, name):
+    """Of one histogram: heights times widths. The last corner closes it."""
+    corners = [(float(row["x"]), float(row["y"])) for row in rows if row["name"] == name]
+    assert corners[0][1] == 0 and corners[-1][1] == 0, corners
+    return sum(y * (after - x) for (x, y), (after, _) in zip(corners, corners[1:]))
+
+
+def test_panels_and_histograms_are_drawn_from_their_tables():
+    out, _ = compare("fmb", "amb", *VIRTUAL, "--repeats", "2", "--out", "out")
+    assert "panels.png" in out and "histograms.png" in out, out
+    for name in PANELS + HISTOGRAMS:
+        assert {row["name"] for row in rows_of("out", name + ".csv")} == {"fmb", "amb"}, name
+    delays = rows_of("out", "delay-density.csv")
+    assert 0.98 < area_of(delays, "fmb") < 1.000001  # a far tail is cut off
+    steps = rows_of("out", "samples-vs-step.csv")
+    last = [row for row in steps if row["name"] == "fmb"][-1]
+    assert (float(last["x"]), float(last["y"])) == (60, 60 * 4 * 16), last
+    messages = [row for row in rows_of("out", "messages-per-step.csv") if float(row["y"]) > 0]
+    assert [(row["x"], row["y"]) for row in messages] == [("3.5", "100")] * 2, messages
+    for page, words in (("panels", "Worker batch size"), ("histograms", "Staleness")):
+        assert os.path.exists(f"out/{page}.gp")
+        if shutil.which("gnuplot"):
+            with open(f"out/{page}.svg", encoding="utf-8") as file:
+                assert words in file.read()
+
+
+def test_plots_can_be_many_or_none():
+    _, said = compare("fmb", *VIRTUAL, "--plots", "some", "--out", "some", expect=2)
+    assert "some" in said and "few" in said and not os.path.exists("some")
+    out, _ = compare("fmb", *VIRTUAL, "--repeats", "1", "--plots", "none", "--out", "none")
+    assert "plots:" not in out
+    assert sorted(os.listdir("none")) == ["compare.csv", "compare.json", "fmb-1"]
+    compare("fmb", *VIRTUAL, "--repeats", "1", "--plots", "all", "--out", "all")
+    for name in PANELS + HISTOGRAMS + ("panels", "histograms"):
+        assert os.path.exists(f"all/{name}.gp"), name
+        assert not shutil.which("gnuplot") or os.path.exists(f"all/{name}.png"), name
+
+
+def test_staleness_is_shown_when_there_is_some():
+    out, _ = compare("fmb", "amb", *VIRTUAL, "--repeats", "1", "--out", "none")
+    assert "staleness" not in out.splitlines()[0], out
+    out, _ = compare("fmb", "async", *VIRTUAL, "--repeats", "1", "--out", "some")
+    assert "staleness" in out.splitlines()[0], out
+    first, second = load("some", "compare.json")["entries"]
+    assert first["summary"]["mean_staleness"]["value"] == 0
+    stale = load("some", "async-1", "result.json")["staleness"]["mean"]
+    assert stale > 1
+    assert abs(second["summary"]["mean_staleness"]["value"] - stale) < 1e-6 * stale
+    assert abs(float(rows_of("some", "compare.csv")[1]["mean_staleness"]) - stale) < 1e-6 * stale
 
 
 def test_without_gnuplot_there_is_a_warning_and_no_failure():

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """A user's own model, from C and from Python, through the public library."""
 import os
 import re

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The program as a user meets it: help, options, config files, data, models, doctor.
 
 Every command runs in an empty folder of its own. What is refused must be refused with the right

@@ -47,7 +47,7 @@ STREAMS = Ban("stdout stderr", ("src",), ("src/cli/*", "src/record/console.c"),
 EXCEPTIONS = {
     ("src/data/child.c", "_exit"):
         "a forked child that could not become another program has nobody to return to",
-    ("src/world/local.c", "_exit"):
+    ("src/world/child.c", "_exit"):
         "a forked worker must end without running the exit handlers of its parent",
 }
 

@@ -14,7 +14,7 @@ TABLES = ("src/step/work.c", "src/step/gather.c", "src/step/release.c", "src/ste
           "src/learn/families.c", "src/learn/schedule.c", "src/learn/optim_*.c",
           "src/cli/options*.c", "src/cli/verbs.c")
 
-ROW = re.compile(r'^[ ]*(?:\{[ ]*|\.name = )"([a-z][a-z0-9-]*)",', re.MULTILINE)
+ROW = re.compile(r'^[ ]*(?:[A-Z]+\(|\{[ ]*|\.name = )"([a-z][a-z0-9-]*)",', re.MULTILINE)
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 
 
