@@ -37,8 +37,9 @@ typedef struct at_bins {
     size_t count; /* 0: there is nothing to show */
 } at_bins;
 
-/* Bins that suit all samples: 16 to 40 of a round width. Whole numbers get whole bins, with
- * their ends between two numbers. A far tail of less than 0.5 % of a sample is cut off. Sorts the samples. */
+/* Bins that suit all samples: 16 to 40 of a round width. Whole numbers get whole bins,
+ * with their ends between two numbers. A far tail of less than 0.5 % of a sample is cut off.
+ * Sorts the samples. */
 at_bins at_bins_choose(at_sample *samples, size_t count);
 
 /* The shape of one sample. */

@@ -131,6 +131,37 @@ static void what_is_not_such_a_table_is_refused(void **state)
     assert_int_equal(read_lines(wide, "loss", &curve), AT_ERR_FORMAT);
 }
 
+static void a_curve_may_be_of_any_two_columns(void **state)
+{
+    (void)state;
+    at_fail  fail = {0};
+    at_curve curve;
+    assert_int_equal(
+        read_lines("0.5,1,2,0.1,,\n1,2,,0.2,,\n0.75,1,,,0.9,0.5\n2,3,1,0.3,,\n", "loss", &curve),
+        AT_OK);
+    at_curve_source time = {.x = "step", .y = "time", .where = "learning_rate"};
+    assert_int_equal(at_curve_read_from("run.csv", &time, &curve, &fail), AT_OK);
+    assert_int_equal(curve.count, 3); /* the evaluation is no step */
+    check_near(curve.x[1], 2);
+    check_near(curve.y[2], 2);
+    time.where = NULL;
+    assert_int_equal(at_curve_read_from("run.csv", &time, &curve, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "run.csv:4"));
+}
+
+static void a_sum_runs_over_all_lines(void **state)
+{
+    (void)state;
+    at_fail         fail = {0};
+    at_curve        curve;
+    at_curve_source sum = {.x = "step", .y = "time", .sum = true};
+    write_long_run(5000);
+    assert_int_equal(at_curve_read_from("run.csv", &sum, &curve, &fail), AT_OK);
+    assert_true(curve.count <= AT_CURVE_POINTS_MAX);
+    assert_true(curve.y[curve.count - 1] <= 4999.0 * 5000 / 2);
+    assert_true(curve.y[curve.count - 1] >= 4900.0 * 4900 / 2);
+}
+
 static void a_missing_file_is_told_apart(void **state)
 {
     (void)state;
@@ -185,6 +216,8 @@ int main(void)
         cmocka_unit_test(a_file_without_lines_is_an_empty_curve),
         cmocka_unit_test(a_long_run_is_thinned_by_averaging_neighbours),
         cmocka_unit_test(what_is_not_such_a_table_is_refused),
+        cmocka_unit_test(a_curve_may_be_of_any_two_columns),
+        cmocka_unit_test(a_sum_runs_over_all_lines),
         cmocka_unit_test(a_missing_file_is_told_apart),
         cmocka_unit_test(the_mean_of_one_curve_is_itself),
         cmocka_unit_test(the_mean_begins_with_the_last_one_and_holds_what_has_ended),

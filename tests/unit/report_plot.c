@@ -57,6 +57,13 @@ static void check_contains(const char *path, const char *part)
     free(text);
 }
 
+static void check_lacks(const char *path, const char *part)
+{
+    char *text = read_text(path);
+    if (strstr(text, part)) fail_msg("%s has %s", path, part);
+    free(text);
+}
+
 static void check_draws(const at_plot *plot)
 {
     at_fail fail = {0};
@@ -96,7 +103,7 @@ static void the_script_draws_again_by_itself(void **state)
     at_fail         fail = {0};
     check_draws(&(at_plot){.series = &series, .series_count = 1});
     assert_int_equal(unlink("p.png"), 0);
-    assert_int_equal(at_gnuplot_run(".", "p.gp", &fail), AT_OK);
+    assert_int_equal(at_gnuplot_run_all(".", (const char *[]){"p"}, 1, &fail), AT_OK);
     assert_int_equal(access("p.png", R_OK), 0);
 }
 
@@ -214,7 +221,7 @@ static void a_folder_that_is_not_there_is_an_error(void **state)
     at_plot         plot = {.series = &series, .series_count = 1};
     assert_int_equal(at_plot_write(&plot, "nowhere", "p", &fail), AT_ERR_IO);
     assert_non_null(strstr(fail.text, "nowhere/p.csv"));
-    assert_int_equal(at_gnuplot_run("nowhere", "p.gp", &fail), AT_ERR_FAILED);
+    assert_int_equal(at_gnuplot_run_all("nowhere", (const char *[]){"p"}, 1, &fail), AT_ERR_FAILED);
 }
 
 static void without_gnuplot_data_and_script_remain_and_a_hint_tells_what_to_install(void **state)
@@ -235,12 +242,104 @@ static void without_gnuplot_data_and_script_remain_and_a_hint_tells_what_to_inst
     assert_int_equal(access("p.png", F_OK), -1);
 }
 
+/* ---- histograms, units, sheets ------------------------------------------------------------- */
+
+static void steps_are_filled_and_show_their_means(void **state)
+{
+    (void)state;
+    static const double means[] = {1.5, NAN};
+    const at_series     series[] = {{"fmb", XS, YS, 4}, {"amb", XS, YS, 4}};
+    at_plot plot = {.kind = AT_PLOT_STEPS, .series = series, .series_count = 2, .mean = means};
+    check_draws(&plot);
+    check_contains("p.gp", "with fillsteps");
+    check_contains("p.gp", "set arrow from first 1.5, graph 0 to first 1.5, graph 1 nohead");
+    check_contains("p.svg", "mean");
+    char *script = read_text("p.gp");
+    assert_null(strstr(strstr(script, "set arrow") + 1, "set arrow"));
+    free(script);
+}
+
+static void a_mean_beyond_the_axis_is_not_drawn(void **state)
+{
+    (void)state;
+    const double    means[] = {1e9};
+    const at_series series = {"one", XS, YS, 4};
+    check_draws(
+        &(at_plot){.kind = AT_PLOT_STEPS, .series = &series, .series_count = 1, .mean = means});
+    check_lacks("p.gp", "set arrow");
+}
+
+static void times_are_drawn_in_the_unit_that_suits_and_kept_in_seconds(void **state)
+{
+    (void)state;
+    static const struct {
+        double      scale;
+        const char *label, *rate;
+    } cases[] = {{1, "time (s)", "density (1/s)"},
+                 {1e-2, "time (ms)", "density (1/ms)"},
+                 {1e-5, "time (\u00b5s)", "density (1/\u00b5s)"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const double    xs[] = {0, cases[i].scale};
+        const at_series series = {"one", xs, YS, 2};
+        at_plot         plot = {.x_label = "time",
+                                .y_label = "density",
+                                .x_time = true,
+                                .y_rate = true,
+                                .series = &series,
+                                .series_count = 1};
+        char            row[64];
+        check_draws(&plot);
+        check_contains("p.svg", cases[i].label);
+        check_contains("p.svg", cases[i].rate);
+        snprintf(row, sizeof row, "\n1,%.10g,0.5,", cases[i].scale);
+        check_contains("p.csv", row);
+    }
+}
+
+static void whole_numbers_have_no_marks_between_them(void **state)
+{
+    (void)state;
+    static const double xs[] = {-0.5, -0.5, 0.5}, ys[] = {0, 100, 0};
+    const at_series     series = {"one", xs, ys, 3};
+    at_plot plot = {.kind = AT_PLOT_STEPS, .x_whole = true, .series = &series, .series_count = 1};
+    check_draws(&plot);
+    check_contains("p.gp", "set xtics 1\n");
+}
+
+static void a_sheet_draws_all_its_pictures_and_says_which_have_nothing(void **state)
+{
+    (void)state;
+    const at_series  series = {"it's `fmb`", XS, YS, 4}, none = {"it's `fmb`", XS, YS, 0};
+    const at_picture pictures[] = {
+        {.name = "a", .heading = "A_1", .plot = {.series = &series, .series_count = 1}},
+        {.name = "b",
+         .heading = "B_2",
+         .plot = {.series = &none, .series_count = 1, .note = "not 'recorded'"}},
+        {.name = "c",
+         .heading = "C_3",
+         .alone = true,
+         .plot = {.series = &series, .series_count = 1}}};
+    const at_sheet sheets[] = {
+        {.name = "all", .title = "of 'all'", .pictures = pictures, .count = 3, .columns = 2},
+        {.name = "nothing", .title = "", .pictures = pictures + 1, .count = 1, .columns = 1}};
+    at_fail fail = {0};
+    if (at_plot_write_all(pictures, 3, sheets, 2, ".", &fail)) fail_msg("%s", fail.text);
+    static const char *const words[] = {"A_1", "B_2", "C_3", "recorded", "of \u2019all"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) check_contains("all.svg", words[i]);
+    static const char *const there[] = {"all.gp", "all.png", "a.csv", "c.csv", "c.gp", "c.png"};
+    for (size_t i = 0; i < sizeof there / sizeof *there; i++)
+        assert_int_equal(access(there[i], R_OK), 0);
+    static const char *const absent[] = {"a.gp", "a.png", "b.csv", "nothing.gp", "nothing.png"};
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        assert_int_equal(access(absent[i], F_OK), -1);
+}
+
 static void a_script_that_gnuplot_refuses_is_reported_in_its_words(void **state)
 {
     (void)state;
     at_fail fail = {0};
     assert_int_equal(at_file_write("bad.gp", "no such command\n", 16, &fail), AT_OK);
-    assert_int_equal(at_gnuplot_run(".", "bad.gp", &fail), AT_ERR_FAILED);
+    assert_int_equal(at_gnuplot_run_all(".", (const char *[]){"bad"}, 1, &fail), AT_ERR_FAILED);
     assert_non_null(strstr(fail.text, "invalid command"));
 }
 
@@ -260,6 +359,11 @@ int main(void)
         TEST(nothing_to_draw_writes_nothing),
         TEST(a_folder_that_is_not_there_is_an_error),
         TEST(without_gnuplot_data_and_script_remain_and_a_hint_tells_what_to_install),
+        TEST(steps_are_filled_and_show_their_means),
+        TEST(a_mean_beyond_the_axis_is_not_drawn),
+        TEST(times_are_drawn_in_the_unit_that_suits_and_kept_in_seconds),
+        TEST(whole_numbers_have_no_marks_between_them),
+        TEST(a_sheet_draws_all_its_pictures_and_says_which_have_nothing),
         TEST(a_script_that_gnuplot_refuses_is_reported_in_its_words),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
