@@ -3,7 +3,8 @@
 
     /usr/bin/python3 examples/own_model.py --strategy amb --workers 2
 
-(Debian's numpy belongs to Debian's Python, which need not be the first python3 on PATH.) Everything behind the file name goes to anytime, as on the command line of `anytime train`.
+Debian's numpy belongs to Debian's Python, which need not be the first python3 on PATH. Everything
+behind the file name goes to anytime, as on the command line of `anytime train`.
 """
 import ctypes
 import os

@@ -130,7 +130,7 @@ static void deliver(local *l, at_node id, const at_report *report)
 }
 
 /* Has a slow network brought this worker's report by now? A worker has one report under way at
- * most, and computes its next gradient into another place, so the report can simply stay where it is. */
+ * most, and computes its next gradient into another place, so the report can stay where it is. */
 static bool is_brought(local *l, at_node id)
 {
     process *p = &l->process[id - 1];
