@@ -4,9 +4,9 @@
     calibrate_ec2.py LOG_FOLDER
 
 The folder holds worker_stats.csv[.gz] (time, step, rank, num_batches, compute_time, ..) and
-master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is learnt from
-this one log; a prediction of another run is then a prediction. What is looked at, and why, is told
-in docs/simulator.md.
+master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is learnt
+from this one log, so that what comes out for another run is a prediction. docs/simulator.md tells
+what is looked at and why.
 """
 import collections
 import csv

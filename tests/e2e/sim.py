@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The world in virtual time: the same run every time, the same bits as with processes, and faults."""
+"""Virtual time: the same run every time, the same bits as with processes, and faults."""
 import support
 
-STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp", "dbs",
-              "grow", "shrink", "loss", "noise", "probe")
+STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+              "dbs", "grow", "shrink", "loss", "noise", "probe")
 SMALL = (*support.SMALL, "--micro-batch", 8)
 SLOW = ("--straggler", "niagara", "--straggler-scale", "20%", "--sample-time", "1ms")
 NETWORK = ("--latency", "2ms", "--bandwidth", "1e6", "--comm-delay", "0.003")
@@ -68,6 +68,18 @@ class SameBits(support.TestCase):
         for strategy in ("grow", "shrink"):
             with self.subTest(strategy=strategy):
                 self.check("--strategy", strategy, "--sample-time", "1us")
+
+    def test_shares_that_follow_measured_speed_come_out_alike(self):
+        # Measured times are never the same twice in the real world, so the bits may differ.
+        for world in ("sim", "local"):
+            with self.subTest(world=world):
+                result = self.train_json("--world", world, "--workers", 4, *SMALL, "--strategy",
+                                         "dbs", "--straggler", "speed:1,1,2,4", "--sample-time",
+                                         "200us", "--epochs", 5, "--record", "none")
+                used = [row["used"] for row in result["worker"]]
+                self.assertGreater(used[0], 1.2 * used[2])
+                self.assertGreater(used[1], 1.2 * used[2])
+                self.assertGreater(used[2], 1.2 * used[3])
 
 
 class Faults(support.TestCase):
@@ -154,7 +166,8 @@ class Behaviour(support.TestCase):
                             self.folder / "timing", "--json", "--quiet").result
 
     def test_time_passes_only_on_paper(self):
-        result = self.simulate("--workers", 3, "--batch", 10, "--sample-time", "1s", "--steps", 1000)
+        result = self.simulate("--workers", 3, "--batch", 10, "--sample-time", "1s",
+                               "--steps", 1000)
         self.assertAlmostEqual(result["seconds"], 10 * 1000, places=3)
 
     def test_an_overtaken_worker_is_woken_from_its_sleep(self):
@@ -170,8 +183,8 @@ class Behaviour(support.TestCase):
     def test_messages_take_latency_and_the_hubs_link(self):
         # 4000 bytes at 1e4 bytes/s are 0.4 s. Down: the last of two starts at 0.8 s; computing
         # 1 s; up: it finds the link free. Twice the latency, every step.
-        result = self.simulate("--workers", 2, "--batch", 10, "--sample-time", "100ms", "--steps", 5,
-                               "--latency", "10ms", "--bandwidth", "1e4")
+        result = self.simulate("--workers", 2, "--batch", 10, "--sample-time", "100ms",
+                               "--steps", 5, "--latency", "10ms", "--bandwidth", "1e4")
         self.assertAlmostEqual(result["step_seconds"]["mean"], 0.8 + 1 + 0.4 + 0.02, places=3)
 
     def test_thousands_of_workers_fit(self):

@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Every published experiment in examples/published runs from its file, and loses no sample."""
+import re
+
+import support
+
+FILES = sorted((support.ROOT / "examples" / "published").glob("*.conf"))
+
+# What would make a test long or dependent on downloads: the length, and the data to learn from.
+CUT = ("--steps", 20, "--record", "none", "--data", "synthetic:2000,784,10")
+
+
+class Published(support.TestCase):
+    def simulate(self, path, *arguments):
+        self.runs += 1
+        return self.anytime("simulate", "--config", path, *arguments, "--run",
+                            self.folder / f"run{self.runs}", "--json", "--quiet")
+
+    def each(self, check):
+        for path in FILES:
+            with self.subTest(file=path.name):
+                check(path)
+
+    def test_there_are_files(self):
+        self.assertGreater(len(FILES), 20)
+
+    def test_every_file_runs_and_its_ledger_adds_up(self):
+        def check(path):
+            ended = self.simulate(path, *CUT)
+            self.assertEqual(ended.result["steps"], 20, ended)
+            self.assertGreater(ended.result["seconds"], 0, ended)
+            self.assert_ledger(ended)
+        self.each(check)
+
+    def test_a_file_gives_the_same_run_twice(self):
+        def check(path):
+            first, again = (self.simulate(path, *CUT).result for _ in range(2))
+            self.assertEqual(first["trace_hash"], again["trace_hash"])
+            self.assertEqual(first["params_hash"], again["params_hash"])
+        self.each(check)
+
+    def test_every_file_tells_how_it_is_run(self):
+        def check(path):
+            command = f"anytime simulate --config examples/published/{path.name}"
+            self.assertIn(command, path.read_text())
+        self.each(check)
+
+    def test_every_file_stands_in_the_page_about_them(self):
+        page = (support.ROOT / "docs" / "published.md").read_text()
+        named = set(re.findall(r"\b([a-z0-9-]+)\.conf\b", page))
+        self.assertEqual({path.stem for path in FILES} - named, set(), "not in docs/published.md")
+        self.assertEqual(named - {path.stem for path in FILES}, set(), "named but not there")
+
+
+if __name__ == "__main__":
+    support.main()
