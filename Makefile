@@ -3,10 +3,12 @@
 #   make DEPS=skip ...    does not look for missing Debian packages
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
+#   make swarm SEEDS=n    random runs of the step machines (default: 10000)
 
 DEPS ?= install
 JOBS ?= $(shell nproc)
 T    ?= .
+SEEDS ?= 10000
 
 # Debian's Python packages belong to Debian's Python; another one may come first on PATH.
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
@@ -14,7 +16,7 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test bench lint asan tsan debug format clean help
+.PHONY: all deps demo test swarm bench lint asan tsan debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -31,6 +33,11 @@ demo: deps ## train with fmb and amb on ten unequal workers and compare them
 test: deps ## build and run every test
 	@$(MAKE) all
 	@$(call ctest,default,build)
+
+swarm: deps ## random runs of the step machines; SEEDS=n says how many
+	@$(MAKE) build/Makefile
+	@cmake --build --preset default -j $(JOBS) --target test_step_swarm
+	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_step_swarm'
 
 bench: deps ## measure speed, also against PyTorch (installs python3-torch)
 ifneq ($(DEPS),skip)
