@@ -168,7 +168,7 @@ class BadOptions(Refusals):
 
 
 class NoRoom(support.TestCase):
-    TRAIN = ("train", *support.SMALL, "--workers", 2, "--quiet")
+    TRAIN = ("train", *support.SMALL, "--workers", 1, "--quiet")
 
     def in_mount(self, options, *arguments):
         """Runs the program with a file system of its own at ./disk, which nobody else can see;
@@ -195,7 +195,7 @@ class NoRoom(support.TestCase):
                 told = {int(row["step"]) for row in ended.table(name)}
                 self.assertEqual(told | {0}, set(range(steps + 1)), f"{name}{ended}")
         if (ended.folder / "worker_stats.csv").exists():
-            self.assertEqual(len(ended.table("worker_stats.csv")), 2 * steps, ended)
+            self.assertEqual(len(ended.table("worker_stats.csv")), steps, ended)
         if (ended.folder / "result.json").exists():
             self.assertEqual(ended.result["steps"], steps, ended)
         json.loads((ended.folder / "workers.json").read_text())

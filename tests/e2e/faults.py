@@ -27,27 +27,34 @@ def killed(run, worker):
 class Kills(support.TestCase):
     """Nobody is killed five times in a row, after which a worker would be given up."""
 
-    def kill_all(self, run, workers, times, seed):
-        run.wait_working()
-        order = [worker for worker in range(1, workers + 1) for _ in range(times)]
-        random.Random(seed).shuffle(order)
-        for worker in order:
+    def kill_each(self, run, workers, chance):
+        for worker in chance.sample(range(1, workers + 1), workers):
             killed(run, worker)
-        return len(order)
+        return workers
 
     def test_a_hundred_kills_in_one_run_cost_only_what_was_under_way(self):
+        """Two more workers take turns at being frozen. One of them always is, so a step or two
+        goes by between the turns, and the run cannot end before we are done."""
         names = set(os.listdir("/dev/shm"))
-        run = self.start(*support.SMALL, *QUIET, "--workers", 25, "--steps", 20,
-                         "--sample-time", "3ms")
-        kills = self.kill_all(run, workers=25, times=4, seed=1)
+        run = self.start(*support.SMALL, *QUIET, "--workers", 27, "--steps", 30,
+                         "--sample-time", "100us", "--lease", "1h")
+        rows, chance, kills = run.wait_working(), random.Random(1), 0
+        frozen, thawed = rows[26]["pid"], rows[27]["pid"]
+        os.kill(frozen, signal.SIGSTOP)
+        for _ in range(4):
+            kills += self.kill_each(run, 25, chance)
+            os.kill(thawed, signal.SIGSTOP)
+            os.kill(frozen, signal.SIGCONT)
+            frozen, thawed = thawed, frozen
         self.assertEqual(kills, 100)
         for pid in run.children() | {run.pid}:
             self.assertEqual(processes.shared_names(pid), set())
+        os.kill(frozen, signal.SIGCONT)
         ended = run.wait()
         result = ended.result
-        self.assertEqual((ended.code, result["stopped"], result["steps"]), (0, "steps", 20), ended)
+        self.assertEqual((ended.code, result["stopped"], result["steps"]), (0, "steps", 30), ended)
         self.assertEqual(result["respawns"], kills, ended)
-        self.assertGreaterEqual(len(run.seen), 25 + kills)
+        self.assertGreaterEqual(len(run.seen), 27 + kills)
         self.assert_ledger(ended)
         self.assert_gone(run)
         self.assertEqual(processes.sysv_segments(run.seen | {run.pid}), [])
@@ -59,7 +66,9 @@ class Kills(support.TestCase):
             with self.subTest(strategy=strategy):
                 run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 4,
                                  "--strategy", strategy, "--sample-time", "10us")
-                kills = self.kill_all(run, workers=4, times=4, seed=seed)
+                run.wait_working()
+                chance = random.Random(seed)
+                kills = sum(self.kill_each(run, 4, chance) for _ in range(4))
                 run.signal(signal.SIGTERM)
                 ended = run.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)
@@ -68,13 +77,15 @@ class Kills(support.TestCase):
                 self.assert_gone(run)
 
     def test_without_respawn_the_others_go_on(self):
-        run = self.start(*support.SMALL, *QUIET, "--workers", 3, "--no-respawn", "--steps", 20,
-                         "--sample-time", "1ms")
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--no-respawn",
+                         "--sample-time", "10us")
         os.kill(run.wait_working()[2]["pid"], signal.SIGKILL)
+        run.wait_until(lambda: run.workers()[2]["state"] == "lost", "worker 2 is lost")
+        run.wait_steps(run.steps() + 100)
+        run.signal(signal.SIGTERM)
         ended = run.wait()
-        result = ended.result
-        self.assertEqual((ended.code, result["steps"], result["respawns"]), (0, 20, 0), ended)
-        self.assertEqual([row["state"] for row in result["worker"]],
+        self.assertEqual((ended.code, ended.result["respawns"]), (support.STOPPED, 0), ended)
+        self.assertEqual([row["state"] for row in ended.result["worker"]],
                          ["finished", "lost", "finished"], ended)
         self.assertIn("worker 2", ended.err)
         self.assert_ledger(ended)
@@ -129,27 +140,29 @@ class Freezes(support.TestCase):
         self.assert_gone(run)
 
     def test_without_respawn_a_frozen_worker_is_left_out(self):
-        run = self.start(*support.SMALL, *QUIET, "--workers", 3, "--no-respawn", "--steps", 200,
-                         "--lease", "2s", "--sample-time", "100us")
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--no-respawn",
+                         "--lease", "1s", "--sample-time", "10us")
         self.freeze(run, 1)
+        run.wait_until(lambda: run.workers()[1]["state"] == "evicted", "worker 1 is evicted")
+        run.wait_steps(run.steps() + 100)
+        run.signal(signal.SIGTERM)
         ended = run.wait()
-        result = ended.result
-        self.assertEqual((ended.code, result["steps"], result["respawns"]), (0, 200, 0), ended)
-        self.assertEqual(result["worker"][0]["state"], "evicted", ended)
+        self.assertEqual((ended.code, ended.result["respawns"]), (support.STOPPED, 0), ended)
+        self.assertEqual(ended.result["worker"][0]["state"], "evicted", ended)
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_long_wait_is_told_and_ends_by_itself(self):
-        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--sample-time", "10us")
-        run.wait_working()
-        run.wait_steps(1)
+    def test_a_long_wait_is_told_and_a_worker_that_goes_on_is_welcome(self):
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--sample-time", "10us",
+                         "--lease", "1h")
         pid = self.freeze(run, 3)
         run.wait_said("waiting ")
-        run.wait_until(lambda: run.workers()[3]["pid"] != pid, "worker 3 is replaced")
+        os.kill(pid, signal.SIGCONT)
+        run.wait_steps(run.steps() + 100)
         run.signal(signal.SIGINT)
         ended = run.wait()
         self.assertRegex(ended.err, re.compile(r"^waiting \d+\.\d s for worker 3, step \d+$", re.M))
-        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertEqual((ended.code, ended.result["evictions"]), (support.STOPPED, 0), ended)
         self.assert_ledger(ended)
         self.assert_gone(run)
 

@@ -4,12 +4,13 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 
 import support
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "grow", "noise")
+              "dbs", "grow")
 
 NUMBER, TEXT, WHOLE = (int, float), str, int
 
@@ -55,7 +56,7 @@ class Folder(support.TestCase):
             self.assertEqual(isinstance(value, bool), shape is bool, where)
 
     def test_the_result_has_every_key_with_its_type(self):
-        ended = self.train(*support.SMALL, "--workers", 3, "--steps", 300, "--eval-every", 20,
+        ended = self.train(*support.SMALL, "--workers", 3, "--steps", 10 ** 9, "--eval-every", 20,
                            "--target", "accuracy=0.01")
         result = ended.result
         self.assert_shape(result, RESULT, "result")
@@ -148,15 +149,15 @@ class Folder(support.TestCase):
                 self.assertEqual({path.name for path in ended.folder.iterdir()}, files)
 
     def test_workers_json_names_the_processes(self):
-        run = self.start(*support.SMALL, "--workers", 3, "--steps", 50, "--sample-time", "100us",
-                         "--quiet")
+        run = self.start(*support.SMALL, "--workers", 3, "--steps", 10 ** 9, "--quiet")
         rows = run.wait_working()
         self.assertEqual(sorted(rows), [1, 2, 3])
         run.evaluator()
         self.assertLess({row["pid"] for row in rows.values()}, run.children())
         document = json.loads((run.folder / "workers.json").read_text())
         self.assertEqual(document["hub"], run.pid)
-        self.assertEqual(run.wait().code, support.DONE, run.ended())
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED, run.ended())
         self.assertEqual({row["state"] for row in run.workers().values()}, {"finished"})
 
     def test_runs_without_a_name_get_folders_of_their_own(self):
@@ -221,7 +222,7 @@ class Evaluations(support.TestCase):
 
 
 class Streams(support.TestCase):
-    TRAIN = (*support.SMALL, "--workers", 2, "--steps", 300)
+    TRAIN = (*support.SMALL, "--workers", 1, "--steps", 300)
 
     def test_json_prints_the_result_and_nothing_else(self):
         ended = self.train(*self.TRAIN, "--json")

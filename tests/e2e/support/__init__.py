@@ -115,13 +115,15 @@ class Run:
             return rows and all(row["state"] == "working" for row in rows.values()) and rows
         return self.wait_until(all_work, "all workers work")
 
+    def steps(self):
+        """How many steps the files of the run tell of."""
+        with contextlib.suppress(FileNotFoundError):
+            return max(0, (self.folder / "collect_stats.csv").read_bytes().count(b"\n") - 1)
+        return 0
+
     def wait_steps(self, count):
         """Waits until the files of the run tell of so many steps."""
-        def told():
-            with contextlib.suppress(FileNotFoundError):
-                lines = (self.folder / "collect_stats.csv").read_text().count("\n")
-                return lines > count
-        self.wait_until(told, f"step {count} is recorded")
+        self.wait_until(lambda: self.steps() >= count, f"step {count} is recorded")
 
     def wait_said(self, words):
         self.wait_until(lambda: words in self.err(), f"it says '{words}'")
