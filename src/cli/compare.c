@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/plots.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include "learn/optim.h"
@@ -88,14 +89,6 @@ static at_err open_entries(at_compare *compare, at_fail *fail)
     return AT_OK;
 }
 
-static at_err check_plots(const char *plots, at_fail *fail)
-{
-    static const char *const known[] = {"all", "few", "none"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(plots, known[i]) == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "use all, few or none", "--plots cannot be '%s'", plots);
-}
-
 static at_err open_compare(at_compare *compare, at_fail *fail)
 {
     const at_settings *s = &compare->parsed->settings;
@@ -103,7 +96,7 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime compare fmb amb",
                            "compare needs strategies");
     assert(compare->repeats >= 1);
-    AT_TRY(check_plots(s->plots, fail));
+    AT_TRY(at_plots_check(s->plots, fail));
     AT_TRY(at_launch_targets(s->target, &compare->limits, fail));
     AT_TRY(at_launch_folder(s->out, "compare", compare->folder, sizeof compare->folder, fail));
     compare->entry = calloc(compare->parsed->words, sizeof *compare->entry);
@@ -172,13 +165,15 @@ static at_err run_all(at_compare *compare, at_fail *fail)
 
 /* ---- the end ------------------------------------------------------------------------------- */
 
+/* Whatever becomes of the plots, the numbers have been told. */
 static at_err show(const at_compare *compare, at_fail *fail)
 {
-    char plots[600] = "";
-    if (strcmp(compare->parsed->settings.plots, "none") != 0)
-        AT_TRY(at_compare_plot(compare, plots, sizeof plots, fail));
-    if (compare->parsed->settings.json) return at_print_json_take(at_compare_json(compare), fail);
-    if (compare->entry->run_count > 0) AT_TRY(at_compare_print(compare, fail));
+    char plots[AT_PLOTS_NAMES_SIZE];
+    bool json = compare->parsed->settings.json;
+    if (json) AT_TRY(at_print_json_take(at_compare_json(compare), fail));
+    if (!json && compare->entry->run_count > 0) AT_TRY(at_compare_print(compare, fail));
+    AT_TRY(at_compare_plot(compare, plots, sizeof plots, fail));
+    if (json) return AT_OK;
     if (*plots) printf("plots: %s, each also as .svg\n", plots);
     printf("written to %s\n", compare->folder);
     return AT_OK;

@@ -72,6 +72,12 @@ at_err at_entry_label_all(at_entry *entries, uint32_t count, at_fail *fail);
 at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result,
                       const char *folder, at_fail *fail);
 
+/* A number of a result.json; NAN when it is not there. */
+double at_measure_of(const json_t *result, at_measure measure);
+
+/* The number for a JSON document, which has no NAN. */
+json_t *at_measure_json(at_measure measure, double value);
+
 /* Mean over an entry's runs. */
 at_interval at_compare_mean(const at_entry *entry, at_measure measure);
 

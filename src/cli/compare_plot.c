@@ -1,11 +1,10 @@
 /* The pictures of a comparison: one series an entry. */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "cli/compare.h"
-#include "report/panels.h"
+#include "cli/plots.h"
 
 static char *folder_of(const at_compare *compare, const at_entry *entry, uint32_t i)
 {
@@ -41,21 +40,9 @@ static at_err draw(const at_compare *compare, const at_panel_runs *runs, char *n
     const at_settings *s = &compare->parsed->settings;
     at_text            text = at_text_in(title, sizeof title);
     at_text_add(&text, "%s on %s", s->model, s->data);
-    at_panel_options options = {.title = title,
-                                .folder = compare->folder,
-                                .runs = runs,
-                                .run_count = compare->entries,
-                                .all = strcmp(s->plots, "all") == 0};
-    return at_panels_write(&options, names, size, fail);
-}
-
-/* Without gnuplot the data and the scripts are written nevertheless. */
-static at_err warn_unless_full(const at_fail *failed, at_fail *fail)
-{
-    if (failed->err == AT_ERR_IO) return *fail = *failed, AT_ERR_IO;
-    fprintf(stderr, "anytime: warning: plots are missing: %s\n", failed->text);
-    if (*failed->hint) fprintf(stderr, "  hint: %s\n", failed->hint);
-    return AT_OK;
+    at_panel_options options = {
+        .title = title, .folder = compare->folder, .runs = runs, .run_count = compare->entries};
+    return at_plots_write(s->plots, options, names, size, fail);
 }
 
 at_err at_compare_plot(const at_compare *compare, char *names, size_t size, at_fail *fail)
@@ -63,15 +50,14 @@ at_err at_compare_plot(const at_compare *compare, char *names, size_t size, at_f
     size_t         count = (size_t)compare->entries * compare->repeats;
     char         **folders = calloc(count, sizeof *folders);
     at_panel_runs *runs = calloc(compare->entries, sizeof *runs);
-    at_fail        failed = {0};
     at_err         err;
     *names = '\0';
     if (!folders || !runs || !list_folders(compare, folders, runs))
-        err = at_fail_set(&failed, AT_ERR_FAILED, NULL, "not enough memory for the plots");
+        err = at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for the plots");
     else
-        err = draw(compare, runs, names, size, &failed);
+        err = draw(compare, runs, names, size, fail);
     for (size_t i = 0; folders && i < count; i++) free(folders[i]);
     free(folders);
     free(runs);
-    return err ? warn_unless_full(&failed, fail) : AT_OK;
+    return err;
 }

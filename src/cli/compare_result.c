@@ -42,7 +42,7 @@ static double target_seconds(const json_t *result)
     return last;
 }
 
-static double measure_of(const json_t *result, at_measure measure)
+double at_measure_of(const json_t *result, at_measure measure)
 {
     if (measure == AT_MEASURE_TARGET) return target_seconds(result);
     const json_t *value = json_object_get(result, source[measure].key);
@@ -55,6 +55,12 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *at_measure_json(at_measure measure, double value)
+{
+    bool whole = measure == AT_MEASURE_STEPS && value >= 0 && value < 9e15;
+    return whole ? json_integer((json_int_t)value) : number(value);
+}
+
 at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result,
                       const char *folder, at_fail *fail)
 {
@@ -65,11 +71,9 @@ at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result
     json_object_set_new(run, "folder", json_string(folder));
     json_object_set(run, "stopped", stopped);
     for (int m = 0; m < AT_MEASURE_COUNT; m++) {
-        entry->value[m][i] = measure_of(result, (at_measure)m);
-        double value = entry->value[m][i];
+        entry->value[m][i] = at_measure_of(result, (at_measure)m);
         json_object_set_new(run, at_measure_name[m],
-                            m == AT_MEASURE_STEPS ? json_integer((json_int_t)value)
-                                                  : number(value));
+                            at_measure_json((at_measure)m, entry->value[m][i]));
     }
     if (json_array_append_new(entry->runs, run))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");

@@ -55,8 +55,9 @@ enum {
     AT_FOR_SWEEP = 32,
     AT_FOR_REPLAY = 64,
     AT_FOR_SIMULATE = 128,
+    AT_FOR_REPORT = 256,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 255
+    AT_FOR_ALL = 511
 };
 
 typedef enum at_option_type {

@@ -36,6 +36,13 @@ const at_verb at_verbs[] = {
      "  anytime sweep --over batch=16,32,64,128 --strategy amb --world sim --workers 20\n"
      "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n",
      AT_FOR_SWEEP, at_verb_sweep},
+    {"report", "RUN...", "recorded runs side by side: a table and plots",
+     "RUN is the folder of a run that has ended. The plots are those of `compare`, one colour a "
+     "run.\n"
+     "\n"
+     "  anytime report runs/my-run\n"
+     "  anytime report runs/monday runs/tuesday --out both --plots all\n",
+     AT_FOR_REPORT, at_verb_report},
     {"replay", "RUN", "feeds the record of a run to a fresh hub and compares what it decides",
      "RUN is the folder of a run. Every recorded event goes into a fresh hub, and every action "
      "that\n"

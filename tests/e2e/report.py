@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""`anytime report`: runs that were recorded before, side by side."""
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+
+ANYTIME = os.environ["ANYTIME"]
+RUN = ("--data synthetic:1500,12,3 --workers 3 --batch 16 --micro-batch 4 --steps 40 "
+       "--eval-every 20 --sample-time 1ms --straggler exp:0,4ms --quiet").split()
+
+
+def anytime(*words, expect=0):
+    done = subprocess.run([ANYTIME, *words], capture_output=True, text=True, timeout=120)
+    assert done.returncode == expect, (words, done.returncode, done.stderr)
+    return done.stdout, done.stderr
+
+
+def simulate(name, *words):
+    anytime("simulate", *RUN, "--run", name, *words)
+    with open(f"{name}/result.json", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def test_each_run_has_a_row_and_a_colour():
+    simulate("monday")
+    simulate("tuesday", "--strategy", "async")
+    out, _ = anytime("report", "monday/", "./tuesday", "--out", "both")
+    lines = out.splitlines()
+    assert [line.split()[:2] for line in lines[2:4]] == [["monday", "fmb"], ["tuesday", "async"]]
+    assert lines[-1] == "written to both", out
+    with open("both/wait-time.csv", encoding="utf-8") as file:
+        text = file.read()
+    assert ",monday\n" in text and ",tuesday\n" in text
+    if shutil.which("gnuplot"):
+        assert "panels.png" in out and os.path.getsize("both/panels.png") > 0
+
+
+def test_json_has_the_numbers_of_the_runs():
+    result = simulate("run")
+    out, said = anytime("report", "run", "--json", "--out", "out")
+    document = json.loads(out)
+    assert said == "" and document["folder"] == "out"
+    run, = document["runs"]
+    assert run["steps"] == result["steps"] == 40 and run["strategy"] == "fmb"
+    assert abs(run["seconds"] - result["seconds"]) < 1e-6
+    assert os.path.exists("out/panels.gp")
+
+
+def test_without_plots_there_is_no_folder():
+    simulate("run", "--record", "none")
+    before = sorted(os.listdir("."))
+    for words in (("--plots", "none"), ("--out", "out")):
+        out, _ = anytime("report", "run", *words)
+        assert "written" not in out
+        assert sorted(os.listdir(".")) == before, os.listdir(".")
+
+
+def test_what_is_no_run_is_refused():
+    os.mkdir("empty")
+    os.mkdir("odd")
+    with open("odd/result.json", "w", encoding="utf-8") as file:
+        file.write("[1, 2]")
+    for words, code, told in (((), 2, "folders"), (("empty",), 66, "result.json"),
+                              (("nowhere",), 66, "nowhere"), (("odd",), 65, "odd/result.json"),
+                              (("empty", "--plots", "some"), 2, "some"),
+                              (("empty", "--out", "odd"), 2, "exists")):
+        _, said = anytime("report", *words, expect=code)
+        assert told in said, (words, said)
+    assert sorted(os.listdir(".")) == ["empty", "odd"]
+
+
+def test_a_malformed_table_is_named_with_its_line():
+    simulate("run")
+    with open("run/collect_stats.csv", "a", encoding="utf-8") as file:
+        file.write("41,three,0.1,48\n")
+    out, said = anytime("report", "run", "--out", "out", expect=65)
+    assert "run/collect_stats.csv:42" in said and out.splitlines()[2].startswith("run "), said
+    assert not os.path.exists("out")
+
+
+def main():
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    for name, test in tests:
+        with tempfile.TemporaryDirectory(prefix="anytime-report-") as folder:
+            os.chdir(folder)
+            test()
+            os.chdir("/")
+        print("ok", name, flush=True)
+
+
+if __name__ == "__main__":
+    main()
