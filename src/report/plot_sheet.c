@@ -41,7 +41,7 @@ static layout arrange(const at_sheet *sheet)
 static const char FRESH[] = "unset arrow\nunset label\nunset logscale\nunset xlabel\nunset ylabel\n"
                             "set border 3 linewidth 1.2 linecolor rgb '#666666'\n"
                             "set tics nomirror out scale 0.6 textcolor rgb '#333333'\n"
-                            "set xtics autofreq\nset ytics autofreq\n"
+                            "set xtics autofreq nomirror\nset ytics autofreq nomirror\n"
                             "set grid linetype 1 linewidth 0.8 linecolor rgb '#dddddd'\n";
 
 /* Places a frame by its corners, as parts of the page. */
