@@ -75,7 +75,7 @@ int at_sum_of(int a, int b)
     "src/step/hub.c": '#include "base/sum.h"\n\n#include <string.h>\n',
     "src/record/console.c": '#include "step/hub.h"\n',
     "src/pace/pace.c": 'const char *laws[][2] = {\n    {"pareto", "a heavy tail"},\n};\n',
-    "src/world/local.c": "void child(void)\n{\n    _exit(0);\n}\n",
+    "src/world/child.c": "void child(void)\n{\n    _exit(0);\n}\n",
     "src/cli/main.c": '#include "world/node.h"\n\nint main(void)\n{\n    exit(puts("x"));\n}\n',
     "tests/unit/step_hub.c": '#include "step/hub.h"\n\n#include "base/sum.h"\n',
     "include/anytime.h": """/* anytime.h - the library. */
@@ -145,7 +145,7 @@ BAD = (
     ("drand48 in a benchmark", "bench/x.c", c_function("return drand48() > 0;"),
      3, "calls", "named stream"),
     ("exit in a library", "src/data/x.c", c_function("exit(1);"), 3, "calls", "cli/main.c"),
-    ("abort beside an excused _exit", "src/world/local.c", c_function("abort();"),
+    ("abort beside an excused _exit", "src/world/child.c", c_function("abort();"),
      3, "calls", "abort()"),
     ("_exit where it is not excused", "src/world/sim.c", c_function("_exit(1);"),
      3, "calls", "_exit()"),
