@@ -166,15 +166,16 @@ static char *next_law(char *text)
 
 static at_err new_laws(at_pace_options *options, char *text, at_pace **pace, at_fail *fail)
 {
-    at_err err = AT_OK;
-    for (char *next; !err && text; text = next) {
+    for (char *next; text; text = next) {
         next = next_law(text);
         if (next) next[-1] = '\0';
         options->law = text;
-        err = new_law(options, pace, fail);
-        if (!err) pace = &(*pace)->more;
+        AT_TRY(new_law(options, pace, fail));
+        /* Sleeps that are added up are independent; the first one is what it would be alone. */
+        if ((*pace)->law->kind->sleep) options->seed = at_rng_mix(options->seed + 1);
+        pace = &(*pace)->more;
     }
-    return err;
+    return AT_OK;
 }
 
 at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail)

@@ -311,6 +311,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     bool        finite = isfinite(hub->loss_open);
     at_progress progress = at_size_progress(hub, event);
     hub->applying = false;
+    hub->evicted_since_step = 0;
     hub->version++;
     hub->pieces = 0;
     hub->samples_open = 0;

@@ -75,6 +75,7 @@ typedef struct at_hub {
     at_ns         notice_wait;   /* next notice when the step is open for so long */
     at_ns         lease_at;      /* earliest end of a lease, as last asked of the world */
     at_ns         round_ns_peak; /* longest round lately, slowly forgotten; 0 before the first */
+    uint32_t      evicted_since_step;
     uint64_t      eval_samples_next;
     at_target_hit target[AT_TARGETS_MAX];
 } at_hub;

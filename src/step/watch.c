@@ -17,11 +17,16 @@ enum {
     FORGET_SHIFT = 10 /* a round forgets 1/1024 of the peak */
 };
 
+/* When everybody has been evicted and still no step was closed, the lease was too short for what
+ * there is to do: it doubles, as often as needed. So a lease can be wrong, but not for ever. */
 at_ns at_hub_lease(const at_hub *hub)
 {
-    if (hub->plan->lease > 0) return hub->plan->lease;
-    if (hub->round_ns_peak == 0) return LEASE_FIRST;
-    return LEASE_BASE + LEASE_FACTOR * hub->round_ns_peak;
+    uint32_t doublings = hub->evicted_since_step / hub->plan->workers;
+    at_ns    lease = hub->plan->lease;
+    if (lease == 0 && hub->round_ns_peak == 0) lease = LEASE_FIRST;
+    if (lease == 0) lease = LEASE_BASE + LEASE_FACTOR * hub->round_ns_peak;
+    for (; doublings > 0 && lease < AT_NEVER / 4; doublings--) lease *= 2;
+    return lease;
 }
 
 void at_watch_round(at_hub *hub, at_ns turn)
@@ -69,6 +74,7 @@ void at_watch_lease(at_hub *hub, at_ns now, at_out *out)
         if (!owes_something(member)) continue;
         if (now - member->since >= lease) {
             member->state = AT_MEMBER_EVICTED;
+            hub->evicted_since_step++;
             at_out_push(out, AT_ACT_EVICT)->worker = member->id;
         } else if (member->since + lease < next) {
             next = member->since + lease;

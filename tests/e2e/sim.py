@@ -187,6 +187,13 @@ class Behaviour(support.TestCase):
                                "--steps", 5, "--latency", "10ms", "--bandwidth", "1e4")
         self.assertAlmostEqual(result["step_seconds"]["mean"], 0.8 + 1 + 0.4 + 0.02, places=3)
 
+    def test_a_lease_that_is_too_short_grows_until_it_is_not(self):
+        # A message alone takes 4 s, so everybody is evicted at first.
+        result = self.simulate("--workers", 9, "--batch", 10, "--steps", 3, "--lease", "300ms",
+                               "--bandwidth", "1e3")
+        self.assertEqual(result["steps"], 3)
+        self.assertGreater(result["evictions"], 9)
+
     def test_thousands_of_workers_fit(self):
         result = self.simulate("--strategy", "amb", "--workers", 3000, "--steps", 20,
                                "--straggler", "niagara", "--straggler-scale", "20%",

@@ -202,7 +202,7 @@ static void while_the_only_worker_is_replaced_the_hub_waits_without_spinning(voi
          "[33352] world > worker 1 joins, incarnation 2\n"
          "[33352] hub > order worker 1: round 2 on version 1, 32 samples\n"
          "[33352] hub > wake me for the notice at 33568\n"
-         "[33352] hub > wake me for the lease at 36672\n"
+         "[33352] hub > wake me for the lease at 39992\n"
          "[33384] hub > apply step 2: worker 1 (32), 32 samples\n"
          "[33384] hub > leave, worker 1\n"
          "[33384] world > worker 1 is gone, drew 96\n"
