@@ -205,6 +205,7 @@ static void while_the_only_worker_is_replaced_the_hub_waits_without_spinning(voi
          "[33352] hub > wake me for the lease at 39992\n"
          "[33384] hub > apply step 2: worker 1 (32), 32 samples\n"
          "[33384] hub > leave, worker 1\n"
+         "[33384] hub > wake me for the lease at 36704\n"
          "[33384] world > worker 1 is gone, drew 96\n"
          "[33384] hub > finish: steps\n");
 }
