@@ -186,9 +186,6 @@ static void name_unused(const at_parsed *parsed, const at_plan *plan)
 {
     static const char *const some[] = {"time-limit", "cap",       "cut",       "k",       "period",
                                        "staleness",  "batch-min", "batch-max", "lr-scale"};
-    bool                     idle_scale = strcmp(parsed->settings.straggler, "none") == 0;
-    if (idle_scale && at_options_given(parsed, "straggler-scale"))
-        fprintf(stderr, "anytime: note: --straggler-scale has no --straggler to scale\n");
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (at_options_given(parsed, some[i]) && !at_plan_uses(plan, some[i]))
             fprintf(stderr, "anytime: note: --%s is not used by %s\n", some[i],
@@ -253,7 +250,6 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
-    name_unused(parsed, plan);
     if (own) {
         own->seed = (uint64_t)s->seed;
         own->workers = plan->workers;
@@ -263,7 +259,10 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
         AT_TRY(load_task(s, plan, &launch->task, fail));
     }
     at_err err = fill_run(launch, parsed, command, fail);
-    if (err) at_launch_close(launch);
+    if (err)
+        at_launch_close(launch);
+    else
+        name_unused(parsed, plan);
     return err;
 }
 

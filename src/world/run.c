@@ -271,15 +271,25 @@ static at_err prepare(run *r, at_fail *fail)
     return open_sinks(r, fail);
 }
 
+static void say(const run *r, const char *text)
+{
+    at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
+}
+
+/* What is as the user wants it and may still surprise; said when nothing was refused. */
 static void warn(const run *r)
 {
+    const at_run_options *o = r->options;
+    bool                  scaled = o->straggler_scale && strcmp(o->straggler_scale, "1") != 0;
+    if (scaled && (!o->straggler || strcmp(o->straggler, "none") == 0))
+        say(r, "note: --straggler-scale has no --straggler to scale");
     if (!r->oversubscribed) return;
     char text[200];
     snprintf(text, sizeof text,
              "%u workers share %u cores: they slow each other down (use --sample-time to make them "
              "behave like machines of their own)",
              r->plan.workers, r->cores);
-    at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
+    say(r, text);
 }
 
 static at_err run_world(run *r, at_fail *fail)
