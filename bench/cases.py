@@ -5,6 +5,7 @@ measure(runner, repeat, repeats) -> {side: {metric: value}} that measures both s
 """
 import dataclasses
 import statistics
+import tempfile
 import typing
 
 from runner import Broken
@@ -176,7 +177,7 @@ def among_stragglers(strategy):
         accuracy = 0.78 if runner.quick else 0.80
         result = runner.anytime(
             strategy, "--model", "softmax", "--strategy", strategy, "--workers", 10,
-            "--batch", 64, "--micro-batch", 4, "--sample-time", "200us", "--time-limit", "auto",
+            "--batch", 64, "--micro-batch", 4, "--sample-time", "300us", "--time-limit", "auto",
             "--straggler", "niagara", "--straggler-scale", "20%", "--lr", 0.05,
             "--target", f"accuracy={accuracy}", "--eval-every", 5, "--seconds", 90,
             "--seed", repeat + 1)
@@ -187,6 +188,30 @@ def among_stragglers(strategy):
                 "target_seconds": reached,
                 "batch_mean": result["samples"]["used"] / result["steps"] / result["workers"]}
     return strategy, side
+
+
+# ---- What the simulator foresees -----------------------------------------------------------------
+
+MACHINES = ("--data", "fashion-mnist", "--workers", 10, "--batch", 64, "--micro-batch", 4,
+            "--sample-time", "300us", "--straggler", "niagara", "--straggler-scale", "20%",
+            "--steps", 150, "--eval-every", 0, "--quiet", "--json")
+
+
+def whatif(runner, repeat, _repeats):
+    """amb foreseen from a recorded fmb run, and amb as it really runs with the same seed."""
+    seed = ("--seed", repeat + 1)
+    with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
+        def run(label, *words):
+            arguments = [str(word) for word in words]
+            runner.commands[label] = "anytime " + " ".join(arguments)
+            document, _ = runner.run_json(
+                label, [runner.program, *arguments, "--run", f"{folder}/{label}"])
+            return {"samples_per_second": document["samples_per_second"]}
+        run("recorded", "train", "--strategy", "fmb", *MACHINES, *seed)
+        foreseen = run("foreseen", "simulate", "--from", f"{folder}/recorded", "--strategy", "amb",
+                       "--quiet", "--json")
+        return {"foreseen": foreseen, "real": run("real", "train", "--strategy", "amb", *MACHINES,
+                                                  *seed)}
 
 
 CASES = (
@@ -216,4 +241,8 @@ CASES = (
                 judge="median", invert=True),
           Claim("same batch", "batch_mean", "samples", at_least=0.97, at_most=1.03,
                 judge="median"))),
+    Case("whatif", "amb foreseen by `simulate --from` a recorded fmb run, against a real amb run",
+         ("foreseen", "real"), lambda _runner: whatif,
+         (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
+                judge="median"),)),
 )
