@@ -2,6 +2,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +11,8 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { PROMISE_MS_MAX = 1000 }; /* a child that nobody schedules must not hold us up */
 
 void *at_child_share(size_t size, at_fail *fail)
 {
@@ -30,17 +34,33 @@ static void become_child(pid_t parent)
     signal(SIGCHLD, SIG_DFL);
 }
 
+/* Waits until the child has asked to die with us, which it tells by closing its end of the pipe.
+ * Whoever learns its pid from us can then freeze it without making an orphan of it one day. */
+static void await_promise(int end)
+{
+    struct pollfd promise = {.fd = end, .events = POLLIN};
+    while (poll(&promise, 1, PROMISE_MS_MAX) < 0 && errno == EINTR) continue;
+}
+
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail)
 {
     pid_t parent = getpid();
+    int   promise[2];
     fflush(NULL); /* or the child would write our buffered text once more */
-    *pid = fork();
+    *pid = pipe2(promise, O_CLOEXEC) == 0 ? fork() : -1;
     if (*pid < 0)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers, or raise ulimit -u",
                            "cannot start another process: %s", strerror(errno));
-    if (*pid > 0) return AT_OK;
-    become_child(parent);
-    _exit(main(self));
+    if (*pid == 0) {
+        become_child(parent);
+        close(promise[0]);
+        close(promise[1]);
+        _exit(main(self));
+    }
+    close(promise[1]);
+    await_promise(promise[0]);
+    close(promise[0]);
+    return AT_OK;
 }
 
 void at_child_end(pid_t pid)

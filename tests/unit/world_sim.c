@@ -139,7 +139,7 @@ static void too_many_and_too_long_faults_are_refused(void **state)
     static char text[(AT_FAULTS_MAX + 1) * 10 + 1];
     at_fault    faults[AT_FAULTS_MAX];
     size_t      count;
-    for (int i = 0; i <= AT_FAULTS_MAX; i++) strcat(text + 9 * i, "die:1@1s,");
+    for (int i = 0; i <= AT_FAULTS_MAX; i++) memcpy(text + 9 * i, "die:1@1s,", 9);
     assert_int_equal(at_faults_parse(text, 1, faults, &count, NULL), AT_ERR_USAGE);
     text[strlen(text) - 9] = '\0';
     assert_int_equal(at_faults_parse(text, 1, faults, &count, NULL), AT_OK);
