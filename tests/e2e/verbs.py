@@ -428,7 +428,7 @@ class Doctor(Case):
     def test_every_line_is_a_verdict(self):
         lines = self.good("doctor").split("\n\n")[0].splitlines()
         for line in lines:
-            self.assertRegex(line, r"^((ok|note)  +[a-z]|  +-> \w)")
+            self.assertRegex(line, r"^((ok|note)  +[a-z]|  +-> \S)")
         self.assertEqual(self.listing(), [])
 
     def test_the_report_counts_what_it_found(self):
