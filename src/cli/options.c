@@ -99,8 +99,10 @@ const at_option at_options[] = {
     TIME("latency", latency, NULL, RUNS, NULL, "T", "virtual time: of every message [0]"),
     REAL("bandwidth", bandwidth, NULL, 1, 1e15, RUNS, NULL, "BYTES/S",
          "virtual time: of the hub's link, each direction [unlimited]"),
-    TEXT("faults", faults, NULL, RUNS, NULL, "F,..",
-         "virtual time: die:W@T (worker W dies at T), freeze:W@T+D (stands still for D)"),
+    TEXT(
+        "faults", faults, NULL, RUNS, NULL, "F,..",
+        "virtual time: die:W@T[+D] (worker W dies at T, is replaced after D), freeze:W@T+D (stands "
+        "still for D), late:W@T+D (its next report takes D longer)"),
 
     WHOLE("steps", steps, NULL, 1, 1e15, RUNS, "When it ends", "N", "updates of the parameters"),
     REAL("epochs", epochs, NULL, 1e-6, 1e9, RUNS, NULL, "X",

@@ -8,7 +8,7 @@
 
 static at_err refuse(const char *entry, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_USAGE, "write die:3@2.5s or freeze:2@1s+500ms",
+    return at_fail_set(fail, AT_ERR_USAGE, "write die:3@2.5s, freeze:2@1s+500ms or late:1@1s+200ms",
                        "'%s' is not a fault", entry);
 }
 
@@ -21,6 +21,17 @@ static char *cut_at(char *text, char mark)
     return at + 1;
 }
 
+static bool find_kind(const char *name, at_fault_kind *kind)
+{
+    static const char *const names[] = {
+        [AT_FAULT_DIE] = "die", [AT_FAULT_FREEZE] = "freeze", [AT_FAULT_LATE] = "late"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        *kind = (at_fault_kind)i;
+        if (strcmp(names[i], name) == 0) return true;
+    }
+    return false;
+}
+
 static at_err read_fault(const char *entry, uint32_t workers, at_fault *fault, at_fail *fail)
 {
     char    copy[128];
@@ -28,9 +39,9 @@ static at_err read_fault(const char *entry, uint32_t workers, at_fault *fault, a
     if (strlen(entry) >= sizeof copy) return refuse(entry, fail);
     memcpy(copy, entry, strlen(entry) + 1);
     char *who = cut_at(copy, ':'), *when = cut_at(who, '@'), *lasts = cut_at(when, '+');
-    bool  freeze = strcmp(copy, "freeze") == 0, die = strcmp(copy, "die") == 0;
-    if (!when || (!freeze && !die) || freeze != (lasts != NULL)) return refuse(entry, fail);
-    fault->kind = freeze ? AT_FAULT_FREEZE : AT_FAULT_DIE;
+    if (!when || !find_kind(copy, &fault->kind)) return refuse(entry, fail);
+    if (fault->kind != AT_FAULT_DIE && !lasts) return refuse(entry, fail);
+    fault->lasts = 0;
     if (!at_text_whole(who, &worker) || !at_text_duration(when, &fault->at))
         return refuse(entry, fail);
     if (lasts && !at_text_duration(lasts, &fault->lasts)) return refuse(entry, fail);

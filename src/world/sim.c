@@ -102,13 +102,14 @@ static void cast(at_sim *sim)
             send_params(sim, i + 1, AT_SIM_PARAMS, NULL);
 }
 
-static void lose(at_sim *sim, at_node worker, bool returns, const char *how)
+static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const char *how)
 {
     at_event event = {.kind = AT_EV_LOST, .worker = worker, .now = sim->now};
     event.as.lost.drawn = sim->worker[worker - 1].drawn;
     event.as.lost.returns = returns;
     at_host_event(&sim->host, &event, &(at_about){.text = how});
-    if (sim->host.hub->member[worker - 1].expected) at_sim_at(sim, sim->now, AT_SIM_RETURN, worker);
+    if (sim->host.hub->member[worker - 1].expected)
+        at_sim_at(sim, sim->now + after, AT_SIM_RETURN, worker);
 }
 
 /* The LOST that must follow comes as an entry of the heap, after the event that asked for it. */
@@ -143,6 +144,7 @@ static void join(at_sim *sim, at_node worker)
     w->alive = true;
     w->incarnation++;
     w->frozen_until = 0;
+    w->late = 0;
     w->idle_since = sim->now;
     at_worker_init(&w->machine, sim->scene->plan, worker, w->incarnation, AT_SIM_SLOTS);
     at_event event = {.kind = AT_EV_JOINED, .worker = worker, .now = sim->now};
@@ -163,7 +165,7 @@ static void on_gone(at_sim *sim, const at_heap_entry *entry)
 {
     bool running = sim->host.hub->end == AT_END_RUNNING;
     bool evicted = entry->token == 1;
-    lose(sim, entry->worker, running && sim->scene->respawn,
+    lose(sim, entry->worker, running && sim->scene->respawn, 0,
          evicted ? "evicted, its lease had passed" : "left");
 }
 
@@ -208,12 +210,14 @@ static void suffer(at_sim *sim, const at_fault *fault)
 {
     at_sim_worker *w = &sim->worker[fault->worker - 1];
     if (!w->alive || sim->host.hub->member[fault->worker - 1].state == AT_MEMBER_EVICTED) return;
-    if (fault->kind == AT_FAULT_FREEZE) {
-        freeze(sim, fault->worker, sim->now + fault->lasts);
-        return;
+    switch (fault->kind) {
+    case AT_FAULT_FREEZE: freeze(sim, fault->worker, sim->now + fault->lasts); break;
+    case AT_FAULT_LATE: w->late += fault->lasts; break;
+    case AT_FAULT_DIE:
+        at_sim_worker_die(sim, fault->worker);
+        lose(sim, fault->worker, sim->scene->respawn, fault->lasts, "died");
+        break;
     }
-    at_sim_worker_die(sim, fault->worker);
-    lose(sim, fault->worker, sim->scene->respawn, "died");
 }
 
 /* ---- the loop -------------------------------------------------------------------------------- */

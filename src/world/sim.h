@@ -47,6 +47,7 @@ typedef struct at_sim_worker {
     uint64_t       token; /* of the computation under way; older heap entries are void */
     uint64_t       drawn;
     at_ns          frozen_until;
+    at_ns          late; /* how much longer its next report takes */
     at_cut         cut;
     at_work        work; /* of the round under way */
     at_order       order;

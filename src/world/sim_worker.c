@@ -202,9 +202,10 @@ static void abandon(at_sim *sim, at_sim_worker *w)
 static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
     double bytes = report->work.abandoned ? 0 : (double)sim->scene->task->params * sizeof(float);
-    at_ns  arrives = at_sim_net_up(&sim->net, sim->now, bytes);
+    at_ns  arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
     if (entry) entry->report = *report;
+    w->late = 0;
     w->in_flight = true;
     w->idle_since = sim->now;
     at_event event = {.kind = AT_EV_SENT, .now = sim->now};

@@ -19,12 +19,16 @@
 #include "world/task.h"
 
 /* Something that happens to a worker in virtual time. */
-typedef enum at_fault_kind { AT_FAULT_DIE, AT_FAULT_FREEZE } at_fault_kind;
+typedef enum at_fault_kind {
+    AT_FAULT_DIE,    /* and comes back after `lasts`, if workers are replaced */
+    AT_FAULT_FREEZE, /* stands still for `lasts` */
+    AT_FAULT_LATE    /* its next report takes `lasts` longer */
+} at_fault_kind;
 typedef struct at_fault {
     at_ns         at;
     at_node       worker;
     at_fault_kind kind;
-    at_ns         lasts; /* of a freeze */
+    at_ns         lasts;
 } at_fault;
 
 /* Everything a world needs; borrowed for the run. */

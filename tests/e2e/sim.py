@@ -167,8 +167,20 @@ class Faults(support.TestCase):
                                           "1s", respawn, *NETWORK)
                     self.assertEqual(ended.result["steps"], 100)
 
+    def test_a_worker_comes_back_after_a_while(self):
+        # Without worker 2 a step has 32 samples fewer; it is away for 500 ms, and a step takes 32 ms.
+        ended = self.simulate("--faults", "die:2@1s+500ms")
+        rounds = {row["id"]: row["rounds"] for row in ended.result["worker"]}
+        self.assertGreater(rounds[1] - rounds[2], 10)
+        self.assertLess(rounds[1] - rounds[2], 20)
+
+    def test_a_late_message_holds_up_one_step(self):
+        prompt = self.simulate().result["seconds"]
+        late = self.simulate("--faults", "late:3@1s+700ms").result["seconds"]
+        self.assertAlmostEqual(late - prompt, 0.7, delta=0.001)
+
     def test_wrong_faults_are_refused(self):
-        for text in ("die", "die:1", "die:0@1s", "die:5@1s", "die:1@x", "die:1@1s+1s", "melt:1@1s",
+        for text in ("die", "die:1", "die:0@1s", "die:5@1s", "die:1@x", "late:1@1s", "melt:1@1s",
                      "freeze:1@1s", "freeze:1@1s+x"):
             with self.subTest(faults=text):
                 ended = self.train("--world", "sim", "--workers", 4, *SMALL, "--faults", text,

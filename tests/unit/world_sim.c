@@ -111,7 +111,7 @@ static void every_wrong_fault_is_refused_in_one_sentence(void **state)
                                         "die:x@1s",
                                         "die:1@x",
                                         "die:1@-1s",
-                                        "die:1@1s+1s",
+                                        "late:1@1s",
                                         "freeze:1@1s",
                                         "freeze:1@1s+",
                                         "freeze:1@1s+x",
