@@ -6,9 +6,9 @@
 
 enum { AT_FAULTS_MAX = 1024 };
 
-/* Reads "die:W@T, die:W@T+D, freeze:W@T+D, late:W@T+D, ..": worker W dies at time T (and is replaced
- * after D), stands still from T on for D, or sends a report after T that takes D longer. The
- * array (AT_FAULTS_MAX long) is filled in order of time. Nothing for NULL. */
+/* Reads "die:W@T, die:W@T+D, freeze:W@T+D, late:W@T+D, ..": worker W dies at time T (and is
+ * replaced after D), stands still from T on for D, or sends a report after T that takes D longer.
+ * The array (AT_FAULTS_MAX long) is filled in order of time. Nothing for NULL. */
 at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, size_t *count,
                        at_fail *fail);
 

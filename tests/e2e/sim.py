@@ -168,7 +168,7 @@ class Faults(support.TestCase):
                     self.assertEqual(ended.result["steps"], 100)
 
     def test_a_worker_comes_back_after_a_while(self):
-        # Without worker 2 a step has 32 samples fewer; it is away for 500 ms, and a step takes 32 ms.
+        # A step takes 32 ms, so 500 ms are about sixteen rounds without worker 2.
         ended = self.simulate("--faults", "die:2@1s+500ms")
         rounds = {row["id"]: row["rounds"] for row in ended.result["worker"]}
         self.assertGreater(rounds[1] - rounds[2], 10)
