@@ -9,14 +9,6 @@ import support
 
 
 @functools.cache
-def is_sanitized():
-    """Is the program built with sanitizers, which make it many times slower?"""
-    told = subprocess.run([support.ANYTIME, "doctor"], capture_output=True, text=True,
-                          timeout=support.BOUND)
-    return "sanitizers" in told.stdout
-
-
-@functools.cache
 def why_missing(name):
     """None when the data set is here (it is fetched if that can be done), else the reason."""
     def here():
@@ -50,7 +42,7 @@ class Learning(support.TestCase):
         self.check("fashion-softmax.conf", "fashion-mnist", 0.840)
 
     def test_a_net_with_two_hidden_layers_reads_digits_better(self):
-        if is_sanitized():
+        if support.is_sanitized():
             raise unittest.SkipTest("training a net takes minutes in a build with sanitizers")
         self.check("mnist-mlp.conf", "mnist", 0.978)
 

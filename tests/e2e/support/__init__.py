@@ -4,6 +4,7 @@ A test never sleeps in order to be right. It waits for something it can see (a f
 process that is gone) and gives up after BOUND seconds, which only bounds how long a failure takes.
 """
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -26,6 +27,14 @@ BOUND = 120.0
 SMALL = ("--data", "synthetic:2000,20,5", "--batch", "32")
 
 DONE, FAILED, USAGE, FORMAT, MISSING, IO, STOPPED = 0, 1, 2, 65, 66, 74, 75
+
+
+@functools.cache
+def is_sanitized():
+    """Is the program built with sanitizers, which make it many times slower?"""
+    told = subprocess.run([ANYTIME, "doctor"], capture_output=True, text=True,
+                          timeout=BOUND)
+    return "sanitizers" in told.stdout
 
 
 def wait_until(happens, what, bound=BOUND):
