@@ -130,7 +130,7 @@ const at_option at_options[] = {
     TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT, NULL, "all|few|none",
          "few: curves against time and two pages of panels; all: every panel by itself, too"),
     TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
-         "everything; no line per round and no event log; result.json only"),
+         "everything; no line per round and no event log; result.json and workers.json only"),
     TEXT("world", world, "local", RUNS, NULL, "local|sim",
          "processes on this machine, or virtual time (any number of workers)"),
     TEXT("config", config, NULL, AT_FOR_ALL, NULL, "FILE",

@@ -18,6 +18,7 @@
 #include "world/child.h"
 #include "world/faults.h"
 #include "world/result.h"
+#include "world/weights.h"
 
 const char *const at_keep_name[AT_KEEP_COUNT] = {
 #define X(id, text) [AT_KEEP_##id] = text,
@@ -329,6 +330,15 @@ static at_err write_result(const run *r, const json_t *result, at_fail *fail)
     return err;
 }
 
+static at_err write_weights(const run *r, at_fail *fail)
+{
+    char path[4096];
+    bool wanted = r->options->folder && r->options->keep != AT_KEEP_NONE && r->outcome.floats > 0;
+    if (!wanted) return AT_OK;
+    snprintf(path, sizeof path, "%s/model.safetensors", r->options->folder);
+    return at_weights_write(path, r->options->task, r->outcome.params, fail);
+}
+
 /* How the run ended, as an error where it is one. */
 static at_err verdict(const run *r, at_fail *fail)
 {
@@ -369,6 +379,7 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
         memcpy(r->options->params_final, r->outcome.params, r->outcome.floats * sizeof(float));
     *result = at_result_json(&facts);
     if (!*result) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    AT_TRY(write_weights(r, fail));
     return write_result(r, *result, fail);
 }
 

@@ -26,6 +26,13 @@ typedef struct at_draw {
     bool     common; /* of the walk that all workers share (--deal global) */
 } at_draw;
 
+/* A named part of the flat vector. */
+typedef struct at_tensor {
+    char     name[32];
+    uint32_t dims, shape[4];
+    size_t   at; /* its first float */
+} at_tensor;
+
 typedef struct at_task {
     void       *self;
     const char *model, *data; /* names for people */
@@ -50,6 +57,9 @@ typedef struct at_task {
                        const at_draw *draw);
     /* Adds the score of test samples first .. first+count-1. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
+    /* Names the tensors in the order in which they lie, at most `max`; returns how many there are.
+     * Optional: without it all parameters are one. */
+    size_t (*tensors)(void *self, at_tensor *tensors, size_t max);
     /* Releases the task, in every process that has it. */
     void (*free)(void *self);
 } at_task;

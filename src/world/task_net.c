@@ -1,5 +1,6 @@
 /* A built-in model on a data set. */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,6 +138,31 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
     }
 }
 
+enum { LAYERS_MAX = 256 };
+
+/* dense1.weight (out, in), dense1.bias (out), dense2.weight, .. */
+static size_t tensors(void *self, at_tensor *rows, size_t max)
+{
+    net_task     *t = self;
+    at_layer_info layer[LAYERS_MAX];
+    size_t        layers = at_model_layers(t->plan_model, layer, LAYERS_MAX), count = 0;
+    uint32_t      number = 0;
+    assert(layers <= LAYERS_MAX);
+    for (size_t i = 0; i < layers && count + 2 <= max; i++) {
+        const at_layer_info *l = &layer[i];
+        if (l->params == 0) continue;
+        size_t weights = (size_t)l->out * l->in;
+        assert(l->params == weights + l->out);
+        at_tensor weight = {.dims = 2, .shape = {l->out, l->in}, .at = l->params_at};
+        at_tensor bias = {.dims = 1, .shape = {l->out}, .at = l->params_at + weights};
+        snprintf(weight.name, sizeof weight.name, "%.12s%u.weight", l->kind, ++number);
+        snprintf(bias.name, sizeof bias.name, "%.12s%u.bias", l->kind, number);
+        rows[count++] = weight;
+        rows[count++] = bias;
+    }
+    return count;
+}
+
 static void free_task(void *self)
 {
     net_task *t = self;
@@ -195,6 +221,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .engine = engine,
                       .gradient = gradient,
                       .score = score,
+                      .tensors = tensors,
                       .free = free_task};
     return AT_OK;
 }

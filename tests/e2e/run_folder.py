@@ -141,7 +141,7 @@ class Folder(support.TestCase):
 
     def test_record_says_how_much_is_kept(self):
         always = {"result.json", "workers.json"}
-        steps = {"master_stats.csv", "collect_stats.csv"}
+        steps = {"master_stats.csv", "collect_stats.csv", "model.safetensors"}
         for keep, files in (("none", always), ("steps", always | steps),
                             ("full", always | steps | {"worker_stats.csv", "events.bin"})):
             with self.subTest(record=keep):
