@@ -9,9 +9,6 @@
 /* Monotonic time; its zero means nothing. */
 at_ns at_clock_now(void);
 
-/* Processor time this process has used so far, all threads. */
-at_ns at_clock_cpu(void);
-
 /* Seconds since 1970, for stamps in files; never for measuring. */
 double at_clock_date(void);
 

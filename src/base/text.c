@@ -297,3 +297,16 @@ const char *at_text_nearest(const char *name, const char *const *names, size_t c
     }
     return nearest;
 }
+
+at_err at_text_unknown(const char *what, const char *name, const char *const *names, size_t count,
+                       at_fail *fail)
+{
+    assert(count > 0);
+    char        hint[200];
+    at_text     text = at_text_in(hint, sizeof hint);
+    const char *nearest = at_text_nearest(name, names, count);
+    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
+    at_text_add(&text, "known:");
+    for (size_t i = 0; i < count; i++) at_text_add(&text, " %s", names[i]);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown %s '%s'", what, name);
+}

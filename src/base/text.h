@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/time.h"
 
 /* A text that never grows past the caller's buffer; `full` tells that something was cut. */
@@ -36,5 +37,10 @@ const char *at_text_show_duration(char *buffer, size_t size, at_ns value);
 
 /* The entry of `names` (count of them) that looks most like `name`, or NULL when none is near. */
 const char *at_text_nearest(const char *name, const char *const *names, size_t count);
+
+/* Refuses a name that is not among `names`: "unknown WHAT 'NAME'", with the nearest one and all of
+ * them as the hint. Returns AT_ERR_USAGE. */
+at_err at_text_unknown(const char *what, const char *name, const char *const *names, size_t count,
+                       at_fail *fail);
 
 #endif

@@ -56,18 +56,6 @@ static const rule_head *row_at(family_table table, size_t index)
     return (const rule_head *)(const void *)((const char *)table.rows + index * table.row_size);
 }
 
-static at_err unknown(const char *what, const char *name, const char *const *names, size_t count,
-                      at_fail *fail)
-{
-    char        hint[200];
-    at_text     text = at_text_in(hint, sizeof hint);
-    const char *nearest = at_text_nearest(name, names, count);
-    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
-    at_text_add(&text, "known:");
-    for (size_t i = 0; i < count; i++) at_text_add(&text, " %s", names[i]);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown %s '%s'", what, name);
-}
-
 /* Splits "first:9" and finds the row; *number points behind the colon, or is NULL. */
 static at_err find_rule(enum at_family family, const char *text, const void **row,
                         const char **number, at_fail *fail)
@@ -92,7 +80,7 @@ static at_err find_rule(enum at_family family, const char *text, const void **ro
     char    name[64];
     at_text only = at_text_in(name, sizeof name);
     at_text_add(&only, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
-    return unknown(at_family_name[family], name, names, count, fail);
+    return at_text_unknown(at_family_name[family], name, names, count, fail);
 }
 
 static at_err find_strategy(const char *name, const at_strategy **strategy, at_fail *fail)
@@ -105,7 +93,7 @@ static at_err find_strategy(const char *name, const at_strategy **strategy, at_f
         *strategy = &at_strategies[i];
         return AT_OK;
     }
-    return unknown("strategy", name, names, at_strategies_count, fail);
+    return at_text_unknown("strategy", name, names, at_strategies_count, fail);
 }
 
 /* ---- numbers ------------------------------------------------------------------------------- */

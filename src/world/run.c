@@ -105,14 +105,8 @@ static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail
     size_t      count = 0;
     *optim = at_optim_find(name);
     if (*optim) return AT_OK;
-    char    hint[200];
-    at_text text = at_text_in(hint, sizeof hint);
     for (; at_optims[count]; count++) names[count] = at_optims[count]->name;
-    const char *nearest = at_text_nearest(name, names, count);
-    if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
-    at_text_add(&text, "known:");
-    for (size_t i = 0; i < count; i++) at_text_add(&text, " %s", names[i]);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown optimiser '%s'", name);
+    return at_text_unknown("optimiser", name, names, count, fail);
 }
 
 static void set_limits(run *r)

@@ -172,11 +172,10 @@ static void normal_draws_have_mean_0_and_variance_1_and_cost_two_draws(void **st
 static void the_clock_does_not_go_back_and_the_past_is_not_waited_for(void **state)
 {
     (void)state;
-    at_ns before = at_clock_now(), cpu_before = at_clock_cpu();
+    at_ns before = at_clock_now();
     at_clock_sleep_until(0);
     at_clock_sleep_until(before);
     assert_true(at_clock_now() >= before);
-    assert_true(at_clock_cpu() >= cpu_before);
     at_clock_sleep_until(before + 1000000);
     assert_true(at_clock_now() >= before + 1000000);
 }
