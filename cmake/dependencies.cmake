@@ -18,6 +18,11 @@ function(anytime_need name package header library_names)
 endfunction()
 
 anytime_need(zlib zlib1g-dev zlib.h z)
+anytime_need(lzma liblzma-dev lzma.h lzma)
+anytime_need(png libpng-dev png.h png)
+anytime_need(jpeg libjpeg-dev jpeglib.h jpeg)
+# Not find_package(dnnl): its configuration insists on OpenCL, which nothing here needs.
+anytime_need(dnnl libdnnl-dev dnnl.h dnnl)
 anytime_need(jansson libjansson-dev jansson.h jansson)
 anytime_need(crypto libssl-dev openssl/sha.h crypto)
 anytime_need(cmocka libcmocka-dev cmocka.h cmocka)

@@ -162,6 +162,15 @@ uint32_t at_dataset_classes(const at_dataset *set)
     return set->classes;
 }
 
+at_picture at_dataset_picture(const at_dataset *set)
+{
+    assert(set);
+    if (set->picture.channels == 0) return (at_picture){1, 1, set->features};
+    assert((uint64_t)set->picture.channels * set->picture.height * set->picture.width ==
+           set->features);
+    return set->picture;
+}
+
 const char *at_dataset_form(const at_dataset *set)
 {
     assert(set);
@@ -172,6 +181,22 @@ const char *at_dataset_format(const at_dataset *set)
 {
     assert(set->format_name);
     return set->format_name;
+}
+
+bool at_dataset_is_sparse(const at_dataset *set)
+{
+    assert(set);
+    return set->starts != NULL;
+}
+
+at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index)
+{
+    assert(set->starts);
+    assert(index < set->count);
+    uint64_t first = set->starts[index];
+    return (at_sparse_row){.indices = set->indices + first,
+                           .values = set->values + first,
+                           .count = (uint32_t)(set->starts[index + 1] - first)};
 }
 
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index)

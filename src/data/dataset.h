@@ -46,6 +46,12 @@ uint64_t at_dataset_count(const at_dataset *set);
 uint32_t at_dataset_features(const at_dataset *set);
 /* How many classes; every label is below it. */
 uint32_t at_dataset_classes(const at_dataset *set);
+/* What a row is as a picture: floats come channel by channel, (channels, height, width). A row that
+ * is no picture is a line of numbers, (1, 1, features). */
+typedef struct at_picture {
+    uint32_t channels, height, width;
+} at_picture;
+at_picture at_dataset_picture(const at_dataset *set);
 /* Name of the format it was read from ("idx", "synthetic"). */
 const char *at_dataset_format(const at_dataset *set);
 /* Image form for people ("28x28 bytes", "40 floats"); borrowed until the set is freed. */
@@ -57,6 +63,18 @@ void at_dataset_rows(const at_dataset *set, float *x, uint32_t *labels, const ui
 
 /* Asks the caches for rows that will be drawn soon; never wrong, only sometimes useful. */
 void at_dataset_prefetch(const at_dataset *set, const uint64_t *indices, uint32_t count);
+
+/* A sparse set keeps only the numbers that are not zero; its features are its dimension, which may
+ * be up to 2^31. */
+bool at_dataset_is_sparse(const at_dataset *set);
+
+/* One row of a sparse set: values[i] at feature indices[i], in rising order; borrowed. */
+typedef struct at_sparse_row {
+    const uint32_t *indices;
+    const float    *values;
+    uint32_t        count;
+} at_sparse_row;
+at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index);
 
 /* Label of one sample, for shards by class and statistics. */
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index);

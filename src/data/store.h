@@ -16,10 +16,14 @@ typedef enum at_element { AT_ELEMENT_BYTE, AT_ELEMENT_FLOAT } at_element;
 struct at_dataset {
     uint64_t       count;
     uint32_t       features, classes;
+    at_picture     picture;  /* zero: no picture, a line of numbers */
     size_t         row_size; /* bytes of one row */
     at_element     element;  /* what a row is made of */
     unsigned char *rows;     /* (count, features) of element */
     uint32_t      *labels;   /* (count) */
+    uint64_t      *starts;   /* sparse: (count + 1) where each row begins; NULL: dense */
+    uint32_t      *indices;  /* sparse: (starts[count]) */
+    float         *values;   /* sparse: (starts[count]) */
     at_rows_widen *widen;    /* bytes to floats */
     void          *map;      /* rows and labels */
     size_t         map_size;
