@@ -1,16 +1,12 @@
 #include "data/dataset.h"
 
-#include "data/catalog.h"
-#include "data/format.h"
-#include "data/sniff.h"
+#include "data/resolve.h"
 #include "data/source.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 /* Where a row is wanted: in the first-level cache, or just nearer than memory. */
 typedef enum distance { NEAR, FAR } distance;
@@ -26,45 +22,6 @@ const at_format *const at_formats[] = {
     &at_format_idx,
     NULL,
 };
-
-static const at_format *find_format(const char *name)
-{
-    assert(name);
-    for (size_t i = 0; at_formats[i]; i++)
-        if (at_formats[i]->claims(name)) return at_formats[i];
-    return NULL;
-}
-
-static at_err unknown_file(const char *path, at_fail *fail)
-{
-    unsigned char bytes[AT_SNIFF_SIZE];
-    size_t        got = 0;
-    at_source    *source;
-    AT_TRY(at_source_open(path, &source, fail));
-    at_err err = at_source_read(source, bytes, sizeof bytes, &got, fail);
-    at_source_close(source);
-    if (err) return err;
-    at_sniffed sniffed = at_sniff(bytes, got);
-    return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
-                       "%s: is no data set that can be read, at byte 0 it is %s", path,
-                       sniffed.what);
-}
-
-/* No format claims the name: explain why not. */
-static at_err unknown(const char *name, at_fail *fail)
-{
-    struct stat status;
-    char        hint[160] = "`anytime data list` shows the known sets";
-    if (stat(name, &status) == 0 && S_ISDIR(status.st_mode))
-        return at_fail_set(fail, AT_ERR_MISSING,
-                           "four IDX files are expected there (train-images-idx3-ubyte, ...)",
-                           "%s: the folder holds no data set that can be read", name);
-    if (stat(name, &status) == 0) return unknown_file(name, fail);
-    const char *nearest = at_catalog_nearest(name);
-    if (nearest) snprintf(hint, sizeof hint, "did you mean %s?", nearest);
-    return at_fail_set(fail, AT_ERR_MISSING, hint,
-                       "%s: there is no data set, file or folder of that name", name);
-}
 
 /* A named set has as many classes as its row says, in both splits. */
 static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char *folder,
@@ -82,27 +39,18 @@ static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char
 bool at_dataset_has(const char *name, at_split split)
 {
     assert(name);
-    const at_catalog_row *row = at_catalog_find(name);
-    char                  folder[PATH_MAX];
-    if (row && at_catalog_locate(row, folder, NULL)) return false;
-    if (row) name = folder;
-    const at_format *format = find_format(name);
-    return format && (!format->holds || format->holds(name, split));
+    at_resolved found;
+    if (at_resolve(name, &found, NULL)) return false;
+    return !found.format->holds || found.format->holds(found.path, split);
 }
 
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
-    const at_catalog_row *row = at_catalog_find(name);
-    char                  folder[PATH_MAX];
-    if (row) {
-        AT_TRY(at_catalog_locate(row, folder, fail));
-        name = folder;
-    }
-    const at_format *format = find_format(name);
-    if (!format) return unknown(name, fail);
-    AT_TRY(format->load(set, name, split, fail));
-    set->format_name = format->name;
-    if (row) AT_TRY(fix_classes(set, row, folder, fail));
+    at_resolved found;
+    AT_TRY(at_resolve(name, &found, fail));
+    AT_TRY(found.format->load(set, found.path, split, fail));
+    set->format_name = found.format->name;
+    if (found.row) AT_TRY(fix_classes(set, found.row, found.folder, fail));
     return at_store_seal(set, fail);
 }
 

@@ -22,11 +22,11 @@ typedef struct at_dataset at_dataset;
 
 typedef enum at_split { AT_SPLIT_TRAIN, AT_SPLIT_TEST } at_split;
 
-/* Opens a named set, a folder that holds the four IDX files (raw or .gz, the usual names), or
- * synthetic:SAMPLES,FEATURES,CLASSES (seeded Gaussian clusters, the same on every machine; the test
- * split has a fifth as many, at least one a class). For a pair of files of one split use
- * IMAGES_PATH,LABELS_PATH. Errors name the file, the position and a hint: AT_ERR_MISSING,
- * AT_ERR_FORMAT, AT_ERR_IO. */
+/* Opens a named set, a file or folder in any format (found out by its content), FORMAT:PATH to
+ * insist on one, or synthetic:SAMPLES,FEATURES,CLASSES (seeded Gaussian clusters, the same on every
+ * machine; the test split has a fifth as many, at least one a class). For a pair of files of one
+ * split use IMAGES_PATH,LABELS_PATH. Errors name the file, the position and a hint: AT_ERR_MISSING,
+ * AT_ERR_FORMAT, AT_ERR_IO, AT_ERR_USAGE for a format that is not known. */
 at_err at_dataset_open(const char *name, at_split split, at_dataset **set, at_fail *fail);
 void   at_dataset_free(at_dataset *set); /* accepts NULL */
 
@@ -46,11 +46,11 @@ uint64_t at_dataset_count(const at_dataset *set);
 uint32_t at_dataset_features(const at_dataset *set);
 /* How many classes; every label is below it. */
 uint32_t at_dataset_classes(const at_dataset *set);
-/* What a row is as a picture: floats come channel by channel, (channels, height, width). A row that
- * is no picture is a line of numbers, (1, 1, features). */
+/* What a row is as a picture: floats come channel by channel, (channels, height, width). */
 typedef struct at_picture {
     uint32_t channels, height, width;
 } at_picture;
+/* The shape of a row. One that is no picture is a line of numbers, (1, 1, features). */
 at_picture at_dataset_picture(const at_dataset *set);
 /* Name of the format it was read from ("idx", "synthetic"). */
 const char *at_dataset_format(const at_dataset *set);
@@ -74,6 +74,7 @@ typedef struct at_sparse_row {
     const float    *values;
     uint32_t        count;
 } at_sparse_row;
+/* The row at that index of a sparse set. */
 at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index);
 
 /* Label of one sample, for shards by class and statistics. */

@@ -1,9 +1,8 @@
 #include "data/describe.h"
 
 #include "base/text.h"
-#include "data/catalog.h"
-#include "data/format.h"
 #include "data/idx.h"
+#include "data/resolve.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -78,38 +77,28 @@ static at_err describe_file(at_description *description, const char *path, at_fa
     return AT_OK;
 }
 
-static bool is_one_idx_file(const char *name)
+/* A single IDX file is no data set (images need their labels), but it can be described. */
+static bool is_one_idx_file(const at_resolved *found)
 {
     struct stat status;
-    return stat(name, &status) == 0 && S_ISREG(status.st_mode) && at_idx_is_file(name);
-}
-
-static void add_origin(at_description *description, const char *name)
-{
-    assert(description->format);
-    const at_catalog_row *row = at_catalog_find(name);
-    if (row) {
-        description->summary = row->summary;
-        description->licence = row->licence;
-        return;
-    }
-    for (size_t i = 0; at_formats[i]; i++)
-        if (strcmp(at_formats[i]->name, description->format) == 0)
-            description->summary = at_formats[i]->summary;
+    return found->format == &at_format_idx && stat(found->path, &status) == 0 &&
+           S_ISREG(status.st_mode) && at_idx_is_file(found->path);
 }
 
 at_err at_describe(const char *name, at_description *description, at_fail *fail)
 {
     assert(name && description);
     *description = (at_description){0};
-    bool   file = !at_catalog_find(name) && is_one_idx_file(name);
-    at_err err =
-        file ? describe_file(description, name, fail) : describe_set(description, name, fail);
+    at_resolved found;
+    AT_TRY(at_resolve(name, &found, fail));
+    at_err err = is_one_idx_file(&found) ? describe_file(description, found.path, fail)
+                                         : describe_set(description, name, fail);
     if (err) {
         at_describe_deinit(description);
         return err;
     }
-    add_origin(description, name);
+    description->summary = found.row ? found.row->summary : found.format->summary;
+    description->licence = found.row ? found.row->licence : NULL;
     return AT_OK;
 }
 

@@ -6,9 +6,21 @@
 
 #include "data/store.h"
 
+/* Paths of files; see files.h. */
+typedef struct at_files at_files;
+
 typedef struct at_format {
     const char *name;
     const char *summary;
+    /* Optional: what it looks for in a folder or file, for the message that nothing was found:
+     * "train-images*, train-labels*". */
+    const char *wants;
+    /* Whether reading costs much more than a copy (text, pictures), so that what was read is worth
+     * a cache. Compressed files are, whatever this says. */
+    bool parses;
+    /* Nothing is read: the numbers behind the colon of "NAME:.." say it all, and claims, holds and
+     * load see the whole text. Other formats see only the path of FORMAT:PATH. */
+    bool made_up;
     /* True when `name` (a path, a list of paths, a word with numbers) is for this format. May
      * look at names of files and at their first bytes; errors mean false. */
     bool (*claims)(const char *name);
@@ -17,6 +29,10 @@ typedef struct at_format {
     /* Reserves and fills *set, which is zeroed, and sets classes and form. Not sealed yet. On
      * failure the caller frees whatever was reserved. */
     at_err (*load)(at_dataset *set, const char *name, at_split split, at_fail *fail);
+    /* Optional: adds every file that `load` would read, so that a cache can tell whether it is
+     * still right. By default the name itself, if that is a file; what is nothing but made-up
+     * numbers has none. AT_ERR_FAILED when there is no memory, errors of files mean no file. */
+    at_err (*sources)(const char *name, at_split split, at_files *files, at_fail *fail);
 } at_format;
 
 extern const at_format at_format_synthetic;

@@ -9,6 +9,7 @@
 #define AT_DATA_STORE_H
 
 #include "data/dataset.h"
+#include "data/loading.h"
 #include "data/rows.h"
 
 typedef enum at_element { AT_ELEMENT_BYTE, AT_ELEMENT_FLOAT } at_element;
@@ -29,6 +30,8 @@ struct at_dataset {
     size_t         map_size;
     char           form[64];    /* for people: "28x28 bytes" */
     const char    *format_name; /* of the reader */
+    /* While it is read: who wants to know how far it is, at_loading_tell(set->loading, ..). */
+    const at_loading *loading;
 };
 
 /* Makes room for count rows and labels, all zero. count and features at least 1. */

@@ -145,6 +145,7 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
 const at_format at_format_synthetic = {
     .name = "synthetic",
     .summary = "made-up Gaussian clusters, synthetic:SAMPLES,FEATURES,CLASSES",
+    .made_up = true,
     .claims = claims,
     .load = load,
 };

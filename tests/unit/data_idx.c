@@ -104,7 +104,7 @@ static void a_folder_is_searched_for_the_usual_names(void **state)
     static idx_bytes labels;
     at_dataset      *set;
     assert_int_equal(mkdir("set", 0777), 0);
-    refuse("set", AT_ERR_MISSING, "set: ", "four IDX files");
+    refuse("set", AT_ERR_MISSING, "train-images*", "FORMAT:PATH");
     idx_make(&labels, 3, 1, 3u);
     write_gz("set/train-images-idx3-ubyte.gz", good.bytes, good.size);
     refuse("set", AT_ERR_MISSING, "train-labels", "IDX");
