@@ -51,7 +51,7 @@ at_conv_form at_conv_form_plain(const at_conv_spec *spec);
 size_t at_conv_form_offset(const at_conv_form *form, uint32_t o, uint32_t i, uint32_t h,
                            uint32_t w);
 
-/* Between the plain order and the form; `to_form` zeroes the padding. */
+/* Between the plain order and the form; from_plain zeroes the padding. */
 void at_conv_form_to_plain(const at_conv_form *form, float *plain, const float *formed);
 void at_conv_form_from_plain(const at_conv_form *form, float *formed, const float *plain);
 
@@ -60,7 +60,7 @@ typedef struct at_conv at_conv; /* what an engine keeps for one layer and number
 typedef struct at_conv_kernels {
     const char *name;
 
-    /* Blocks of channels this engine wants pictures in on this processor; 0: it cannot work here. */
+    /* Channels a block that this engine wants on this processor; 0: it cannot work here. */
     uint32_t (*block)(void);
 
     /* The form it wants weights in. AT_ERR_FAILED when it has no fast way to do this convolution
@@ -72,7 +72,8 @@ typedef struct at_conv_kernels {
                    at_conv **conv, at_fail *fail);
     void (*close)(at_conv *conv); /* accepts NULL */
 
-    /* Bytes of scratch that forward, weight and input need, 64-byte aligned. */
+    /* Bytes of scratch that forward, weight and input need, 64-byte aligned. Of a layer's scratch
+     * they are the last: behind what layer_conv.c asks for itself. */
     size_t (*scratch)(const at_conv *conv);
     /* Floats of the turned weights that input() reads; 0 when it reads w itself. */
     size_t (*turned)(const at_conv *conv);
