@@ -24,23 +24,24 @@ typedef struct at_layer at_layer;
 /* One call: `count` samples forward (x to y), or backward (dy to dx and gradient). */
 typedef struct at_pass {
     size_t       count;
-    bool         training;   /* forward: false when a model is only scored */
-    const float *params;     /* this layer's view of the parameters */
-    const float *stats;      /* its view of the running statistics */
-    const float *x;          /* (count, in) */
-    const float *other;      /* (count, in): second input, of kinds that have one */
-    float       *y;          /* (count, out) */
-    float       *dy;         /* (count, out); backward may overwrite it */
-    float       *dx;         /* (count, in); NULL when nobody asks for it */
-    at_write     dx_write;   /* ADD only for kinds with `adds_dx` */
-    float       *gradient;   /* this layer's view */
-    float       *stats_sums; /* its view of the sums of statistics, behind the gradients */
-    at_write     write;      /* how sums reach gradient and stats_sums: one addition per element */
-    void        *scratch;    /* as many bytes as the kind's scratch() said; dead after the call */
-    void        *keep;       /* as many bytes as the kind's keep() said; from forward to backward */
-    const float *turned;     /* convolutions: see learn/conv.h */
-    at_conv     *conv;       /* convolutions: the engine's, for exactly `count` samples */
-    uint64_t     noise;      /* key of this call's random numbers; the same in every world */
+    bool         training; /* forward: false when a model is only scored */
+    const float *params;   /* this layer's view of the parameters */
+    const float *stats;    /* its view of the running statistics */
+    const float *x;        /* (count, in) */
+    const float *other;    /* (count, in): second input, of kinds that have one */
+    float       *y;        /* (count, out) */
+    float   *dy; /* (count, out); backward may mask it in place, and overwrite it when dx is dy */
+    float   *dx; /* (count, in); NULL when nobody asks for it */
+    at_write dx_write;   /* ADD only for kinds with `adds_dx` */
+    float   *gradient;   /* this layer's view */
+    float   *stats_sums; /* its view of the sums of statistics, behind the gradients */
+    at_write write;      /* how sums reach gradient and stats_sums: one addition per element */
+    void    *scratch;    /* as many bytes as the kind's scratch() said; dead after the call */
+    void    *keep;       /* as many bytes as the kind's keep() said; from forward to backward */
+    const float *turned; /* convolutions: see learn/conv.h */
+    void        *conv_scratch; /* convolutions: what their engine asked for */
+    at_conv     *conv;         /* convolutions: the engine's, for exactly `count` samples */
+    uint64_t     noise;        /* key of this call's random numbers; the same in every world */
 } at_pass;
 
 /* What a number in the flat vector is for. */
@@ -62,8 +63,10 @@ typedef struct at_layer_kind {
 
     bool takes_blocks; /* works on pictures in blocks; the net converts where it must */
     bool takes_plain;  /* works on plain pictures or lines of numbers (both: whatever comes) */
-    bool gives_plain;  /* its output is plain (block 1); else it has the block of its input, or the
-                        * net's if takes_blocks alone */
+    bool gives_plain;  /* its output is plain (block 1) */
+    bool gives_blocks; /* its output is in the net's blocks (neither: in those of its input) */
+    bool has_other;    /* reads a second input, of the same form as the first; its backward only
+                        * masks dy, which the model then hands on to both inputs */
     bool in_place;     /* y may be x, and dx may be dy; never needs x in backward */
     bool needs_y;      /* backward reads y, so nothing after it may work in its place */
     bool adds_dx;      /* backward can add to dx */
@@ -129,15 +132,18 @@ enum { AT_FROM_LAST = -2, AT_FROM_SAMPLES = -1 };
 
 struct at_layer {
     const at_layer_kind   *kind;
-    const at_kernels      *kernels;
-    const at_conv_kernels *conv; /* of convolutions */
-    at_layer_spec          spec; /* from and other are resolved */
+    const at_kernels      *kernels; /* dense layers: for products; else the same as plain */
+    const at_kernels      *plain;   /* for everything that works number by number */
+    const at_conv_kernels *conv;    /* of convolutions */
+    at_layer_spec          spec;    /* from and other are resolved */
     at_picture_form        in, out;
     size_t                 params_at, params; /* the view into the flat vector, with padding */
     size_t                 stats_at, stats;   /* of the statistics, from their begin */
     at_conv_form           form;              /* of convolutions: where weights lie */
     bool                   wants_dx;          /* something before it has parameters */
     bool                   kept;      /* its output is read again later: nothing may change it */
+    bool                   trains;    /* it or something before it has parameters */
+    bool                   masks;     /* it masks ReLU's gradient for the layer before it */
     bool                   relu_done; /* whoever reads its output masks ReLU's gradient for it */
     uint32_t               number;    /* of its kind in this net, from 1 */
 };

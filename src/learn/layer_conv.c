@@ -127,18 +127,13 @@ static size_t scratch(const at_layer *layer, size_t count)
     return (size + 63) / 64 * 64;
 }
 
-static void *engine_scratch(const at_layer *layer, const at_pass *pass)
-{
-    return (char *)pass->scratch + scratch(layer, pass->count);
-}
-
 static void forward(const at_layer *layer, const at_pass *pass)
 {
     const float *b = layer->spec.bias ? pass->params + layer->form.floats : NULL;
     assert(pass->x != pass->y);
     assert(pass->conv);
     layer->conv->forward(pass->conv, pass->y, pass->x, pass->params, b,
-                         engine_scratch(layer, pass));
+                         pass->conv_scratch);
 }
 
 static void backward_weight(const at_layer *layer, const at_pass *pass)
@@ -146,7 +141,7 @@ static void backward_weight(const at_layer *layer, const at_pass *pass)
     size_t n = layer->form.floats + biases(layer);
     float *dw = pass->write == AT_WRITE_SET ? pass->gradient : pass->scratch;
     float *db = layer->spec.bias ? dw + layer->form.floats : NULL;
-    layer->conv->weight(pass->conv, dw, db, pass->dy, pass->x, engine_scratch(layer, pass));
+    layer->conv->weight(pass->conv, dw, db, pass->dy, pass->x, pass->conv_scratch);
     if (pass->write == AT_WRITE_SET)
         add_to_zero(dw, n);
     else
@@ -164,7 +159,7 @@ static void backward(const at_layer *layer, const at_pass *pass)
     backward_weight(layer, pass);
     if (!pass->dx) return;
     const float *w = pass->turned ? pass->turned : pass->params;
-    layer->conv->input(pass->conv, pass->dx, pass->dy, w, engine_scratch(layer, pass));
+    layer->conv->input(pass->conv, pass->dx, pass->dy, w, pass->conv_scratch);
 }
 
 const at_layer_kind at_layer_conv = {

@@ -103,8 +103,9 @@ uint64_t at_model_mults(const at_model *model);
 /* What computes: "avx2", "portable", "openblas", "ref", .. for result.json and doctor. */
 const char *at_model_engine(const at_model *model);
 
-/* Writes the initial parameters; the same for the same seed in every world. */
-void at_model_init(const at_model *model, float *params, uint64_t seed);
+/* Writes the initial parameters; the same for the same seed in every world. Fails only for lack of
+ * memory. */
+at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fail *fail);
 
 /* Says that the parameters of the next at_model_gradient calls are others than before; MUST be called
  * before the first one and whenever a number in them has changed. */

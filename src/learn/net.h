@@ -23,21 +23,23 @@ enum {
 };
 
 typedef struct at_net {
-    at_engine engine;
-    at_shape  shape;
-    uint32_t  rows;  /* samples that weights are laid out for: the micro-batch */
-    uint32_t  block; /* of channels, between layers that take blocks */
-    size_t    count;
+    at_engine              engine;
+    at_shape               shape;
+    const at_conv_kernels *conv;  /* who convolves */
+    uint32_t               rows;  /* samples that weights are laid out for: the micro-batch */
+    uint32_t               block; /* of channels, between layers that take blocks */
+    size_t                 count;
     size_t    flat, trained; /* floats: of the flat vector; of its part before the statistics */
     size_t    params, stats; /* numbers, without padding */
     at_layer  layer[AT_NET_LAYERS_MAX];
-    at_groups groups;           /* settings of parameter groups, see learn/group.h */
-    char     *text;             /* what names in layers point into; NULL: nothing */
-    const struct at_net *forms; /* optional: take the forms of weights from this equal net */
+    at_groups groups; /* settings of parameter groups, see learn/group.h */
+    char     *text;   /* what names in layers point into; NULL: nothing */
 } at_net;
 
-at_net *at_net_new(at_engine engine, at_shape shape, uint32_t rows); /* NULL: no memory */
-void    at_net_free(at_net *net);                                    /* accepts NULL */
+/* An empty net. With plain_conv the fast engine is not used for convolutions. */
+at_net *at_net_new(at_engine engine, at_shape shape, uint32_t rows,
+                   bool plain_conv); /* NULL: no memory */
+void    at_net_free(at_net *net);    /* accepts NULL */
 
 /* What comes out of the last layer so far, or of the samples. */
 at_picture_form at_net_out(const at_net *net);
@@ -55,6 +57,9 @@ at_err at_net_add(at_net *net, at_layer_spec spec, at_fail *fail);
 /* To be called after the last layer: flattens if need be, checks that there is an output for every
  * class, works out who wants gradients, and lays the statistics behind the parameters. */
 at_err at_net_finish(at_net *net, at_fail *fail);
+
+/* A convolution layer as its engine sees it. */
+at_conv_spec at_net_conv_spec(const at_layer *layer);
 
 /* Builds a net from its text (see docs/models.md). `name` is for messages. */
 at_err at_net_read(at_net *net, const char *name, const char *text, at_fail *fail);
