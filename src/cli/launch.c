@@ -157,6 +157,8 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .seed = (uint64_t)s->seed,
                              .workers = plan->workers,
                              .micro_batch = plan->micro_batch,
+                             .threads = (uint32_t)s->threads,
+                             .init = s->init,
                              .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0,
                              .shard = s->shard};
     return at_task_net(&o, task, fail);

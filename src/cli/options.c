@@ -27,11 +27,14 @@ enum { RUNS = AT_FOR_RUNS };
 
 const at_option at_options[] = {
     TEXT("model", model, "softmax", RUNS, "What is learnt", "NAME",
-         "softmax, or mlp:H1,H2,.. (see `anytime models list`)"),
+         "softmax, mlp:H1,H2,.., mnist-cnn, .. (see `anytime models list`), or a file NAME.net"),
     TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS, NULL, "NAME|PATH",
          "a known set, a folder of IDX files, IMAGES,LABELS, or synthetic:N,FEATURES,CLASSES"),
     TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
+
+    TEXT("init", init, NULL, RUNS, NULL, "FILE|RUN",
+         "start from these weights: a .safetensors file, or the folder of a run"),
 
     WHOLE("workers", workers, NULL, 0, 65536, RUNS, "Who works how", "N",
           "worker processes; 0 trains in this process without a hub [as many as cores]"),
@@ -78,12 +81,15 @@ const at_option at_options[] = {
          "sgd momentum rmsprop adam adagrad dual-averaging"),
     REAL("lr", lr, NULL, 1e-12, 1e6, RUNS, NULL, "X", "learning rate [the optimizer's own]"),
     TEXT("lr-schedule", lr_schedule, "const", RUNS, NULL, "S",
-         "const linear:END exp:EVERY,RATE epochs:A,B,..:FACTOR cosine, in samples really used"),
+         "const linear:END exp:EVERY,RATE epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR, in "
+         "samples really used"),
     TEXT("lr-scale", lr_scale, "none", RUNS, NULL, "none|linear",
          "linear: the learning rate follows the total batch that a size rule has set"),
     REAL("weight-decay", weight_decay, "0", 0, 1e3, RUNS, NULL, "X",
          "L2, applied once, in the optimizer"),
     TEXT("engine", engine, "fast", RUNS, NULL, "fast|ref", "ref: plain loops, the oracle"),
+    WHOLE("threads", threads, "1", 1, 1024, RUNS, NULL, "N",
+          "threads of the engine in each worker"),
 
     TEXT("straggler", straggler, "none", RUNS, "Induced slowness", "LAW",
          "none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN pareto:MIN,ALPHA speed:F1,F2,.. "

@@ -18,7 +18,7 @@
 
 typedef struct at_settings {
     /* what */
-    const char *model, *data, *test_data;
+    const char *model, *data, *test_data, *init;
     /* how */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
     const char *time_limit, *period, *cut, *deal;
@@ -29,6 +29,7 @@ typedef struct at_settings {
     /* learning */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
     double      lr, weight_decay;
+    int64_t     threads;
     /* slowness */
     const char *straggler, *straggler_scale, *sample_time, *faults;
     at_ns       latency, comm_delay;

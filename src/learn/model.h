@@ -94,7 +94,15 @@ size_t at_model_tensors(const at_model *model, at_tensor *tensors, size_t max);
 size_t           at_model_stretches(const at_model *model, at_stretch *stretches, size_t max);
 const at_groups *at_model_groups(const at_model *model);
 
-/* Whether micro-batches this small spoil it: it has batch norm. */
+/* Floats of the widest output of a layer, and of all memory that one sample takes on its way there
+ * and back, about. */
+size_t at_model_widest(const at_model *model);
+size_t at_model_scratch(const at_model *model);
+
+/* How many threads the engine uses in this process; 1 starts none. */
+void at_model_threads(uint32_t threads);
+
+/* Whether tiny micro-batches spoil it: it has batch norm. */
 bool at_model_wants_large_batches(const at_model *model);
 
 /* Multiply-adds of one sample, forward. */

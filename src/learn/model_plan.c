@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "learn/engine_onednn.h"
 #include "learn/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };
@@ -424,4 +425,28 @@ size_t at_model_layers(const at_model *model, at_layer_info *rows, size_t max)
         describe(layer, row->detail, sizeof row->detail);
     }
     return model->net->count;
+}
+
+size_t at_model_widest(const at_model *model)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < model->net->count; i++) {
+        size_t size = at_picture_size(&model->net->layer[i].out);
+        if (size > most) most = size;
+    }
+    return most;
+}
+
+size_t at_model_scratch(const at_model *model)
+{
+    size_t sum = 3 * at_model_widest(model); /* gradients that take turns */
+    for (size_t i = 0; i < model->net->count; i++)
+        sum += at_picture_size(&model->net->layer[i].out);
+    return sum;
+}
+
+void at_model_threads(uint32_t threads)
+{
+    assert(threads > 0);
+    at_onednn_threads((int)threads);
 }

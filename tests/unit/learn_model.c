@@ -28,21 +28,43 @@ static void parameters_and_multiply_adds_are_those_of_the_papers(void **state)
     fixture_free(&mlp);
 }
 
-static void layers_are_views_that_cover_the_flat_vector_without_gaps(void **state)
+static void layers_follow_each_other_and_a_relu_is_part_of_the_one_before(void **state)
 {
     (void)state;
     at_layer_info rows[8];
     fixture       f = fixture_new("mlp:300,100", mnist, AT_ENGINE_FAST, 1);
-    assert_int_equal(at_model_layers(f.model, NULL, 0), 5);
-    assert_int_equal(at_model_layers(f.model, rows, 8), 5);
-    size_t end = 0;
-    for (size_t i = 0; i < 5; i++) {
-        assert_string_equal(rows[i].kind, i % 2 ? "relu" : "dense");
-        assert_int_equal(rows[i].params_at, end);
-        if (i) assert_int_equal(rows[i].in, rows[i - 1].out);
-        end += rows[i].params;
+    assert_int_equal(at_model_layers(f.model, NULL, 0), 3);
+    assert_int_equal(at_model_layers(f.model, rows, 8), 3);
+    size_t sum = 0;
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(rows[i].kind, "dense");
+        assert_int_equal(strstr(rows[i].detail, "relu") != NULL, i < 2);
+        if (i) assert_int_equal(rows[i].in[0], rows[i - 1].out[0]);
+        sum += rows[i].params;
     }
-    assert_int_equal(end, f.params);
+    assert_int_equal(sum, at_model_params(f.model));
+    fixture_free(&f);
+}
+
+static void the_plain_vector_has_no_gaps_and_converts_both_ways(void **state)
+{
+    (void)state;
+    at_tensor tensors[8];
+    fixture   f = fixture_new("mlp:30,20", (at_shape){50, 3}, AT_ENGINE_FAST, 1);
+    size_t    n = at_model_plain(f.model), end = 0;
+    float    *plain = floats(n), *again = floats(f.params);
+    assert_int_equal(at_model_tensors(f.model, tensors, 8), 6);
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(tensors[i].at, end);
+        end += (size_t)tensors[i].shape[0] * (tensors[i].dims == 2 ? tensors[i].shape[1] : 1);
+    }
+    assert_int_equal(end, n);
+    assert_string_equal(tensors[3].name, "dense2.bias");
+    at_model_to_plain(f.model, plain, f.w);
+    at_model_from_plain(f.model, again, plain);
+    assert_memory_equal(again, f.w, f.params * sizeof *again);
+    free(plain);
+    free(again);
     fixture_free(&f);
 }
 
@@ -55,7 +77,7 @@ static void unknown_names_are_refused_with_the_nearest_one(void **state)
     assert_int_equal(try_name("mpl:300", &fail), AT_ERR_USAGE);
     assert_non_null(strstr(fail.text, "did you mean mlp"));
     assert_int_equal(try_name("", &fail), AT_ERR_USAGE);
-    assert_non_null(strstr(fail.hint, "mlp:H1,H2"));
+    assert_non_null(strstr(fail.hint, "models list"));
 }
 
 static void malformed_widths_are_refused(void **state)
@@ -87,10 +109,10 @@ static void the_start_depends_on_the_seed_alone(void **state)
     (void)state;
     fixture a = fixture_new("mlp:30,20", (at_shape){17, 5}, AT_ENGINE_FAST, 8);
     fixture b = fixture_new("mlp:30,20", (at_shape){17, 5}, AT_ENGINE_REF, 3);
-    at_model_init(a.model, a.w, 42);
-    at_model_init(b.model, b.w, 42);
+    assert_int_equal(at_model_init(a.model, a.w, 42, NULL), AT_OK);
+    assert_int_equal(at_model_init(b.model, b.w, 42, NULL), AT_OK);
     assert_memory_equal(a.w, b.w, a.params * sizeof(float));
-    at_model_init(b.model, b.w, 43);
+    assert_int_equal(at_model_init(b.model, b.w, 43, NULL), AT_OK);
     assert_memory_not_equal(a.w, b.w, a.params * sizeof(float));
     fixture_free(&a);
     fixture_free(&b);
@@ -100,13 +122,13 @@ static void softmax_starts_at_zero_and_mlp_within_glorot_limits(void **state)
 {
     (void)state;
     fixture softmax = fixture_new("softmax", mnist, AT_ENGINE_FAST, 1);
-    at_model_init(softmax.model, softmax.w, 1);
+    assert_int_equal(at_model_init(softmax.model, softmax.w, 1, NULL), AT_OK);
     for (size_t i = 0; i < softmax.params; i++) assert_true(softmax.w[i] == 0.0f);
     fixture_free(&softmax);
 
     fixture mlp = fixture_new("mlp:300", mnist, AT_ENGINE_FAST, 1);
     double  limit = sqrt(6.0 / 1084), square = 0;
-    at_model_init(mlp.model, mlp.w, 1);
+    assert_int_equal(at_model_init(mlp.model, mlp.w, 1, NULL), AT_OK);
     for (size_t i = 0; i < 784 * 300; i++) {
         assert_true(fabs(mlp.w[i]) <= limit);
         square += (double)mlp.w[i] * mlp.w[i];
@@ -217,7 +239,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_and_multiply_adds_are_those_of_the_papers),
-        cmocka_unit_test(layers_are_views_that_cover_the_flat_vector_without_gaps),
+        cmocka_unit_test(layers_follow_each_other_and_a_relu_is_part_of_the_one_before),
+        cmocka_unit_test(the_plain_vector_has_no_gaps_and_converts_both_ways),
         cmocka_unit_test(unknown_names_are_refused_with_the_nearest_one),
         cmocka_unit_test(malformed_widths_are_refused),
         cmocka_unit_test(too_many_layers_are_refused),
