@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-#include "learn/pictures.h"
+#include "learn/pool.h"
 
 static at_pool pool_of(const at_layer *layer)
 {
@@ -27,7 +27,7 @@ static void forward(const at_layer *layer, const at_pass *pass)
 {
     at_pool pool = pool_of(layer);
     assert(pass->x != pass->y);
-    at_pool_mean_forward(&pool, pass->y, pass->x, pass->count);
+    at_pools_for(&pool)->mean_forward(&pool, pass->y, pass->x, pass->count);
 }
 
 static void backward(const at_layer *layer, const at_pass *pass)
@@ -35,8 +35,8 @@ static void backward(const at_layer *layer, const at_pass *pass)
     at_pool pool = pool_of(layer);
     assert(pass->dx != pass->dy);
     if (pass->dx)
-        at_pool_mean_backward(&pool, pass->dx, pass->dy, pass->count, pass->dx_write,
-                              pass->scratch);
+        at_pools_for(&pool)->mean_backward(&pool, pass->dx, pass->dy, pass->count, pass->dx_write,
+                                           pass->scratch);
 }
 
 const at_layer_kind at_layer_avgpool = {

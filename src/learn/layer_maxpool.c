@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-#include "learn/pictures.h"
+#include "learn/pool.h"
 
 static at_pool pool_of(const at_layer *layer)
 {
@@ -32,8 +32,8 @@ static void forward(const at_layer *layer, const at_pass *pass)
 {
     at_pool pool = pool_of(layer);
     assert(pass->x != pass->y);
-    at_pool_max_forward(&pool, pass->y, pass->training ? pass->keep : NULL, pass->x, pass->count,
-                        layer->masks);
+    at_pools_for(&pool)->max_forward(&pool, pass->y, pass->training ? pass->keep : NULL, pass->x,
+                                     pass->count, layer->masks);
 }
 
 static void backward(const at_layer *layer, const at_pass *pass)
@@ -41,7 +41,8 @@ static void backward(const at_layer *layer, const at_pass *pass)
     at_pool pool = pool_of(layer);
     assert(pass->dx != pass->dy);
     if (pass->dx)
-        at_pool_max_backward(&pool, pass->dx, pass->dy, pass->keep, pass->count, pass->dx_write);
+        at_pools_for(&pool)->max_backward(&pool, pass->dx, pass->dy, pass->keep, pass->count,
+                                          pass->dx_write);
 }
 
 const at_layer_kind at_layer_maxpool = {

@@ -1,6 +1,6 @@
 /* Pools in blocks of 1, 8 and 16 channels, against plain loops
  * that go over the pictures channel by channel; and the gradients of all that has no weights. */
-#include "learn/pictures.h"
+#include "learn/pool.h"
 
 #include "learn_stage.h"
 
