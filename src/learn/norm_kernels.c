@@ -6,7 +6,7 @@
 #include "learn/vector.h"
 
 /* Floats that are summed in float: 64 additions a lane, and two such pieces stay in the L1 cache. */
-enum { LANES = AT_NORM_LANES, PIECE = 64 * LANES };
+enum { LANES = AT_NORM_LANES, PIECE = 128 * LANES };
 
 /* Lines of numbers have no places to run along, so 16 features make a strip. */
 static size_t strip_channels(const at_picture_form *form)
@@ -37,6 +37,12 @@ at_norm_strip at_norm_strip_of(const at_picture_form *form, size_t index, size_t
                            .step = at_picture_size(form)};
 }
 
+/* The channel of a lane: channels are a power of two. */
+static size_t channel_of(const at_norm_strip *strip, size_t lane)
+{
+    return lane & (strip->channels - 1);
+}
+
 /* Places of one channel in so many floats of a run. */
 static size_t places(const at_norm_strip *strip, size_t floats)
 {
@@ -52,7 +58,7 @@ void at_norm_spread(const at_norm_strip *strip, float *lanes, const float *per_c
 {
     assert(strip->valid <= strip->channels);
     for (size_t l = 0; l < LANES; l++) {
-        size_t c = l % strip->channels;
+        size_t c = channel_of(strip, l);
         lanes[l] = c < strip->valid ? per_channel[c] : 0.0f;
     }
 }
@@ -102,17 +108,25 @@ INLINE void moments_row(half sum[2], half squares[2], const half origin[2], cons
 AT_VECTORISED static void moments_of(float *sum, float *squares, const float *origin,
                                      const float *x, const piece *p)
 {
-    half   s[2] = {{0}}, q[2] = {{0}}, o[2];
-    size_t rest = p->size % LANES, whole = p->size - rest;
+    half   s[2] = {{0}}, q[2] = {{0}}, s2[2] = {{0}}, q2[2] = {{0}}, o[2];
+    size_t rest = p->size % LANES, whole = p->size - rest, i;
     memcpy(o, origin, sizeof o);
     for (size_t r = 0; r < p->runs; r++, x += p->step) {
-        for (size_t i = 0; i < whole; i += LANES) moments_row(s, q, o, x + i);
+        for (i = 0; i + 2 * LANES <= whole; i += 2 * LANES) {
+            moments_row(s, q, o, x + i);
+            moments_row(s2, q2, o, x + i + LANES);
+        }
+        if (i < whole) moments_row(s, q, o, x + i);
         if (rest) {
             float row[LANES];
             memcpy(row, origin, sizeof row);
             memcpy(row, x + whole, rest * sizeof *row);
-            moments_row(s, q, o, row);
+            moments_row(s2, q2, o, row);
         }
+    }
+    for (size_t h = 0; h < 2; h++) {
+        s[h] += s2[h];
+        q[h] += q2[h];
     }
     memcpy(sum, s, sizeof s);
     memcpy(squares, q, sizeof q);
@@ -122,7 +136,7 @@ AT_VECTORISED static void moments_of(float *sum, float *squares, const float *or
 static void gather(const at_norm_strip *strip, double *channel, const float *lanes)
 {
     for (size_t c = 0; c < strip->channels; c++) channel[c] = lanes[c];
-    for (size_t l = strip->channels; l < LANES; l++) channel[l % strip->channels] += lanes[l];
+    for (size_t l = strip->channels; l < LANES; l++) channel[channel_of(strip, l)] += lanes[l];
 }
 
 /* Chan, Golub and LeVeque 1979: the moments of n places and of m more, which are given as sums of
@@ -153,7 +167,7 @@ void at_norm_moments(const at_norm_strip *strip, const float *x, double mean[AT_
         float  origin[LANES], s[LANES], q[LANES];
         double sum[LANES] = {0}, sum_squares[LANES] = {0};
         double m = (double)(p.runs * places(strip, p.size));
-        for (size_t l = 0; l < LANES; l++) origin[l] = (float)mean[l % strip->channels];
+        for (size_t l = 0; l < LANES; l++) origin[l] = (float)mean[channel_of(strip, l)];
         moments_of(s, q, origin, x + p.at, &p);
         gather(strip, sum, s);
         gather(strip, sum_squares, q);
