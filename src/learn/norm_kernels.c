@@ -5,7 +5,7 @@
 
 #include "learn/vector.h"
 
-/* Floats that are summed in float: 64 additions a lane, and two such pieces stay in the L1 cache. */
+/* What is summed in float: at most 128 additions a lane, and two such pieces fit the L1 cache. */
 enum { LANES = AT_NORM_LANES, PIECE = 128 * LANES };
 
 /* Lines of numbers have no places to run along, so 16 features make a strip. */
@@ -108,7 +108,8 @@ INLINE void moments_row(half sum[2], half squares[2], const half origin[2], cons
 AT_VECTORISED static void moments_of(float *sum, float *squares, const float *origin,
                                      const float *x, const piece *p)
 {
-    half   s[2] = {{0}}, q[2] = {{0}}, s2[2] = {{0}}, q2[2] = {{0}}, o[2];
+    half   s[2] = {{0}}, q[2] = {{0}}, o[2];
+    half   s2[2] = {{0}}, q2[2] = {{0}}; /* of every other row: additions need not wait */
     size_t rest = p->size % LANES, whole = p->size - rest, i;
     memcpy(o, origin, sizeof o);
     for (size_t r = 0; r < p->runs; r++, x += p->step) {

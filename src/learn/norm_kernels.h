@@ -1,6 +1,6 @@
 /* norm_kernels.h - the loops that batch norm and group norm share.
  *
- * A strip is what lies side by side of a picture's channels: a block of them, one channel of a plain
+ * A strip is what of a picture lies side by side: a block of channels, one channel of a plain
  * picture, or 16 features of a line of numbers. In each of the samples it is one run of floats, and
  * lane l of 16 holds channel l % channels all along the run, so one loop serves every form. Numbers
  * per channel (mean, scale, ..) are spread over the lanes once per strip.
