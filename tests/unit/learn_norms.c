@@ -1,112 +1,8 @@
-/* Batch norm, group norm and dropout against plain loops in double precision and their finite
- * differences, in every form of pictures. */
-#include "learn/layer.h"
-#include "learn_fixture.h"
+/* Batch norm and group norm against plain loops in double precision and their finite differences,
+ * in every form of pictures. */
+#include "learn_rig.h"
 
 #include <math.h>
-
-/* A layer and everything one call of it needs. Plain pictures are doubles (count, channels, area).
- */
-typedef struct rig {
-    at_layer layer;
-    size_t   count, numbers, floats; /* plain and formed, of all samples */
-    double  *x, *r;                  /* input, and what y is weighed with: loss = sum r y */
-    double   weight[64], bias[64];
-    float   *fx, *fy, *fdy, *fdx, params[128], stats[128], gradient[128], sums[128];
-    at_pass  pass;
-} rig;
-
-static double *doubles(size_t n)
-{
-    double *v = calloc(n, sizeof *v);
-    assert_non_null(v);
-    return v;
-}
-
-static void *room(size_t bytes)
-{
-    return floats(bytes / sizeof(float) + 1);
-}
-
-/* Where a number of the plain order lies in the form. */
-static size_t formed(const at_picture_form *form, size_t i)
-{
-    size_t area = at_picture_area(form), place = i % area, c = i / area % form->channels;
-    size_t n = i / area / form->channels;
-    return n * at_picture_size(form) + (c / form->block * area + place) * form->block +
-           c % form->block;
-}
-
-static void put(const rig *r, float *to, const double *plain)
-{
-    memset(to, 0, r->floats * sizeof *to);
-    for (size_t i = 0; i < r->numbers; i++) to[formed(&r->layer.in, i)] = (float)plain[i];
-}
-
-static void fill_doubles(double *v, size_t n, double scale, double mean, at_rng *rng)
-{
-    for (size_t i = 0; i < n; i++) v[i] = (double)(float)(mean + scale * at_rng_normal(rng));
-}
-
-static rig rig_new(const at_layer_spec *spec, at_picture_form form, size_t count, double mean)
-{
-    at_rng rng = at_rng_stream(11, form.channels, AT_STREAM_TEST, form.block);
-    rig    r = {.layer = {.kind = spec->kind, .spec = *spec, .in = form, .number = 1},
-                .count = count,
-                .numbers = count * at_picture_numbers(&form),
-                .floats = count * at_picture_size(&form)};
-    assert_int_equal(spec->kind->shape(&r.layer, NULL), AT_OK);
-    assert_true(form.channels <= 64);
-    r.x = doubles(r.numbers);
-    r.r = doubles(r.numbers);
-    fill_doubles(r.x, r.numbers, 1.5, mean, &rng);
-    fill_doubles(r.r, r.numbers, 1.0, 0.1, &rng);
-    fill_doubles(r.weight, 64, 0.5, 1.0, &rng);
-    fill_doubles(r.bias, 64, 0.5, 0.0, &rng);
-    r.fx = floats(r.floats);
-    r.fy = floats(r.floats);
-    r.fdy = floats(r.floats);
-    r.fdx = floats(r.floats);
-    put(&r, r.fx, r.x);
-    put(&r, r.fdy, r.r);
-    return r;
-}
-
-/* Points the pass at the rig's own memory; after the rig has its final address. */
-static at_pass *rig_pass(rig *r)
-{
-    const at_layer_kind *kind = r->layer.kind;
-    for (size_t c = 0; c < r->layer.in.channels; c++) {
-        r->params[c] = (float)r->weight[c];
-        r->params[r->layer.in.channels + c] = (float)r->bias[c];
-    }
-    r->pass = (at_pass){.count = r->count,
-                        .training = true,
-                        .params = r->params,
-                        .stats = r->stats,
-                        .x = r->fx,
-                        .y = r->fy,
-                        .dy = r->fdy,
-                        .dx = r->fdx,
-                        .gradient = r->gradient,
-                        .stats_sums = r->sums,
-                        .noise = 77};
-    r->pass.keep = kind->keep ? room(kind->keep(&r->layer, r->count)) : NULL;
-    r->pass.scratch = kind->scratch ? room(kind->scratch(&r->layer, r->count)) : NULL;
-    return &r->pass;
-}
-
-static void rig_free(rig *r)
-{
-    free(r->pass.keep);
-    free(r->pass.scratch);
-    free(r->x);
-    free(r->r);
-    free(r->fx);
-    free(r->fy);
-    free(r->fdy);
-    free(r->fdx);
-}
 
 /* The numbers that share mean and variance with number i. */
 static size_t family(const rig *r, size_t i)
@@ -471,7 +367,7 @@ static void start_values_leave_a_norm_alone(void **state)
     for (size_t i = 0; i < 6; i++) assert_true(plain[i] == (i < 3));
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void groups_must_divide_the_channels(void **state)
 {
     (void)state;
     at_fail  fail = {0};
@@ -480,105 +376,6 @@ static void what_cannot_be_is_refused(void **state)
     assert_non_null(strstr(fail.text, "32 channels"));
     layer.spec.groups = 0;
     assert_int_equal(at_layer_gn.shape(&layer, &fail), AT_ERR_USAGE);
-    for (double keep = 0; keep < 2; keep += 1.5) {
-        layer.spec.keep = keep;
-        assert_int_equal(at_layer_dropout.shape(&layer, &fail), AT_ERR_USAGE);
-    }
-}
-
-static rig dropout_rig(double keep, uint32_t width, size_t count)
-{
-    at_layer_spec   spec = {.kind = &at_layer_dropout, .keep = keep};
-    at_picture_form form = {width, 1, 1, 1};
-    return rig_new(&spec, form, count, 5);
-}
-
-static void dropout_keeps_the_share_asked_for_and_scales_it(void **state)
-{
-    (void)state;
-    static const double shares[] = {0.05, 0.5, 0.7, 0.75, 1};
-    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
-        rig      r = dropout_rig(shares[s], 64, 4000);
-        at_pass *pass = rig_pass(&r);
-        size_t   stayed = 0, pairs = 0, both = 0;
-        r.layer.kind->forward(&r.layer, pass);
-        r.layer.kind->backward(&r.layer, pass);
-        for (size_t i = 0; i < r.floats; i++) {
-            bool stays = r.fy[i] != 0;
-            assert_true(!stays || r.fy[i] == r.fx[i] * (float)(1 / shares[s]));
-            assert_true(r.fdx[i] == (stays ? r.fdy[i] * (float)(1 / shares[s]) : 0));
-            stayed += stays;
-            if (i >= 64) pairs++, both += stays && r.fy[i - 64] != 0; /* the sample before */
-        }
-        double deviation = sqrt(shares[s] * (1 - shares[s]) * (double)r.floats);
-        assert_true(fabs((double)stayed - shares[s] * (double)r.floats) <= 4 * deviation);
-        double of_both = shares[s] * shares[s];
-        assert_true(fabs((double)both - of_both * (double)pairs) <=
-                    6 * sqrt(of_both * (1 - of_both) * (double)pairs));
-        rig_free(&r);
-    }
-}
-
-/* How many of two masks agree. */
-static size_t agreeing(uint64_t noise_a, uint32_t number_a, uint64_t noise_b, uint32_t number_b)
-{
-    rig    a = dropout_rig(0.5, 50, 400), b = dropout_rig(0.5, 50, 400);
-    size_t same = 0;
-    rig_pass(&a)->noise = noise_a;
-    rig_pass(&b)->noise = noise_b;
-    a.layer.number = number_a;
-    b.layer.number = number_b;
-    a.layer.kind->forward(&a.layer, &a.pass);
-    b.pass.y = b.fx; /* in place */
-    b.layer.kind->forward(&b.layer, &b.pass);
-    for (size_t i = 0; i < a.floats; i++) same += (a.fy[i] != 0) == (b.fx[i] != 0);
-    rig_free(&a);
-    rig_free(&b);
-    return same;
-}
-
-static void the_same_key_and_layer_draw_the_same_and_others_do_not(void **state)
-{
-    (void)state;
-    assert_int_equal(agreeing(5, 1, 5, 1), 20000);
-    for (uint64_t key = 6; key < 20; key++) assert_in_range(agreeing(5, 1, key, 1), 9600, 10400);
-    for (uint32_t number = 2; number < 16; number++)
-        assert_in_range(agreeing(5, 1, 5, number), 9600, 10400);
-    assert_in_range(agreeing(5, 1, 5 + (UINT64_C(1) << 32), 1), 9600, 10400);
-}
-
-static void dropout_is_absent_when_a_model_is_scored(void **state)
-{
-    (void)state;
-    rig      r = dropout_rig(0.5, 33, 3);
-    at_pass *pass = rig_pass(&r);
-    pass->training = false;
-    r.layer.kind->forward(&r.layer, pass);
-    assert_memory_equal(r.fy, r.fx, r.floats * sizeof(float));
-    rig_free(&r);
-}
-
-static void dropout_masks_for_the_relu_before_it(void **state)
-{
-    (void)state;
-    rig      r = dropout_rig(0.5, 33, 30);
-    at_pass *pass = rig_pass(&r);
-    size_t   masked = 0;
-    for (size_t i = 0; i < r.floats; i += 3) r.fx[i] = 0;
-    float *dx = floats(r.floats);
-    r.layer.kind->forward(&r.layer, pass);
-    r.layer.kind->backward(&r.layer, pass);
-    memcpy(dx, r.fdx, r.floats * sizeof *dx);
-    r.layer.masks = true;
-    r.layer.kind->forward(&r.layer, pass);
-    r.layer.kind->backward(&r.layer, pass);
-    for (size_t i = 0; i < r.floats; i++) {
-        assert_true(r.fdx[i] == (i % 3 ? dx[i] : 0));
-        masked += r.fdx[i] != dx[i];
-    }
-    assert_true(masked > 0);
-    free(dx);
-    rig_free(&r);
 }
 
 int main(void)
@@ -595,11 +392,7 @@ int main(void)
         cmocka_unit_test(group_norm_scores_as_it_trains),
         cmocka_unit_test(large_pictures_far_from_zero_keep_their_precision),
         cmocka_unit_test(start_values_leave_a_norm_alone),
-        cmocka_unit_test(what_cannot_be_is_refused),
-        cmocka_unit_test(dropout_keeps_the_share_asked_for_and_scales_it),
-        cmocka_unit_test(the_same_key_and_layer_draw_the_same_and_others_do_not),
-        cmocka_unit_test(dropout_is_absent_when_a_model_is_scored),
-        cmocka_unit_test(dropout_masks_for_the_relu_before_it),
+        cmocka_unit_test(groups_must_divide_the_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
