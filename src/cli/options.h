@@ -43,6 +43,7 @@ typedef struct at_settings {
     /* the run */
     int64_t     seed, repeats;
     const char *run, *out, *plots, *record, *world, *config, *over, *from;
+    const char *batches, *slices;
     bool        json, quiet, help;
 } at_settings;
 
@@ -57,8 +58,9 @@ enum {
     AT_FOR_REPLAY = 64,
     AT_FOR_SIMULATE = 128,
     AT_FOR_REPORT = 256,
+    AT_FOR_SLICES = 512,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 511
+    AT_FOR_ALL = 1023
 };
 
 typedef enum at_option_type {
