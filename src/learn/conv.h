@@ -72,8 +72,7 @@ typedef struct at_conv_kernels {
                    at_conv **conv, at_fail *fail);
     void (*close)(at_conv *conv); /* accepts NULL */
 
-    /* Bytes of scratch that forward, weight and input need, 64-byte aligned. Of a layer's scratch
-     * they are the last: behind what layer_conv.c asks for itself. */
+    /* Bytes of scratch that forward, weight and input need, 64-byte aligned. */
     size_t (*scratch)(const at_conv *conv);
     /* Floats of the turned weights that input() reads; 0 when it reads w itself. */
     size_t (*turned)(const at_conv *conv);

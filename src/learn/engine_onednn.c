@@ -2,12 +2,14 @@
 #include "learn/engine_onednn.h"
 
 #include "learn/conv.h"
+#include "learn/engine_avx2_conv.h"
 #include "learn/engine_onednn_plan.h"
 
 #include <assert.h>
 #include <dnnl.h>
 #include <omp.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ARGS_MAX = 5 };
 
@@ -20,8 +22,12 @@ typedef struct task {
 } task;
 
 struct at_conv {
-    task   forward, weight, input, turn;
-    size_t turned; /* floats */
+    at_conv_spec    spec;
+    at_conv_form    form;
+    uint32_t        rows;
+    at_picture_form wide; /* see engine_onednn_plan.h */
+    task            forward, weight, input, turn;
+    size_t          turned; /* floats */
 };
 
 static int threads_max = 1;
@@ -44,7 +50,7 @@ static at_err choose(const at_conv_spec *spec, uint32_t rows, at_conv_form *form
 {
     at_onednn_plan plan;
     AT_TRY(at_onednn_plan_make(spec, NULL, rows, &plan, fail));
-    at_err err = at_onednn_plan_form(&plan, form, fail);
+    at_err err = at_onednn_plan_form(&plan, spec, form, fail);
     at_onednn_plan_drop(&plan);
     return err;
 }
@@ -110,7 +116,7 @@ static bool open_tasks(at_conv *conv, const at_onednn_plan *plan, bool bias)
     const int input[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, 0};
     const int turn[] = {DNNL_ARG_FROM, DNNL_ARG_TO, 0};
     return open_task(&conv->forward, plan->forward, forward) &&
-           open_task(&conv->weight, plan->weight, weight) &&
+           (!plan->weight || open_task(&conv->weight, plan->weight, weight)) &&
            (!plan->input || open_task(&conv->input, plan->input, input)) &&
            (!plan->turn || open_task(&conv->turn, plan->turn, turn));
 }
@@ -122,6 +128,7 @@ static at_err open(const at_conv_spec *spec, const at_conv_form *form, uint32_t 
     omp_set_num_threads(threads_max); /* which OpenMP keeps for each thread of the caller */
     AT_TRY(at_onednn_plan_make(spec, form, rows, &plan, fail));
     *conv = calloc(1, sizeof **conv);
+    if (*conv) **conv = (at_conv){.spec = *spec, .form = *form, .rows = rows, .wide = plan.wide};
     bool fine = *conv && open_tasks(*conv, &plan, spec->bias);
     if (fine && plan.turn)
         (*conv)->turned = dnnl_memory_desc_get_size(
@@ -134,13 +141,30 @@ static at_err open(const at_conv_spec *spec, const at_conv_form *form, uint32_t 
     return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN has no memory for a convolution");
 }
 
-/* The three never run at the same time. */
+static size_t rounded(size_t floats)
+{
+    return (floats * sizeof(float) + 63) / 64 * 64;
+}
+
+/* Scratch holds a bias as long as oneDNN's channels, then x with its border, then what oneDNN asks
+ * for. Each is there only when it is needed. */
+static size_t bias_size(const at_conv *conv)
+{
+    bool uneven = conv->spec.out.channels % conv->spec.out.block != 0;
+    return conv->spec.bias && uneven ? rounded(conv->spec.out.channels + conv->spec.out.block) : 0;
+}
+
+static size_t wide_size(const at_conv *conv)
+{
+    return conv->wide.channels ? rounded(conv->rows * at_picture_size(&conv->wide)) : 0;
+}
+
 static size_t scratch(const at_conv *conv)
 {
-    size_t most = conv->forward.scratch;
+    size_t most = conv->forward.scratch; /* no two of them run at the same time */
     if (conv->weight.scratch > most) most = conv->weight.scratch;
     if (conv->input.scratch > most) most = conv->input.scratch;
-    return most;
+    return bias_size(conv) + wide_size(conv) + most;
 }
 
 static size_t turned_floats(const at_conv *conv)
@@ -158,17 +182,54 @@ static void turn(at_conv *conv, float *turned, const float *w)
 static void forward(at_conv *conv, float *y, const float *x, const float *w, const float *b,
                     void *scratch_bytes)
 {
-    void *without[] = {y, (void *)x, (void *)w, scratch_bytes};
-    void *with[] = {y, (void *)x, (void *)w, (void *)b, scratch_bytes};
+    float *filled = scratch_bytes;
+    size_t size = bias_size(conv);
+    void  *rest = (char *)scratch_bytes + size;
+    assert(conv->spec.bias == (b != NULL));
+    if (size) {
+        memset(filled, 0, size);
+        memcpy(filled, b, conv->spec.out.channels * sizeof *b);
+    }
+    void *without[] = {y, (void *)x, (void *)w, rest};
+    void *with[] = {y, (void *)x, (void *)w, size ? filled : (void *)b, rest};
     run_task(&conv->forward, b ? with : without);
+}
+
+/* x of all samples, within the border that padding describes. */
+static void widen(const at_conv *conv, float *to, const float *x)
+{
+    const at_picture_form *in = &conv->spec.in, *wide = &conv->wide;
+    const at_window       *k = &conv->spec.window;
+    size_t height = wide->height - k->top < in->height ? wide->height - k->top : in->height;
+    size_t width = wide->width - k->left < in->width ? wide->width - k->left : in->width;
+    size_t row = (size_t)in->width * in->block, wide_row = (size_t)wide->width * in->block;
+    memset(to, 0, conv->rows * at_picture_size(wide) * sizeof *to);
+    for (size_t i = 0; i < conv->rows * at_picture_blocks(in); i++) {
+        float *at = to + i * wide->height * wide_row + k->top * wide_row + k->left * in->block;
+        const float *from = x + i * in->height * row;
+        for (size_t v = 0; v < height; v++)
+            memcpy(at + v * wide_row, from + v * row, width * in->block * sizeof *x);
+    }
 }
 
 static void weight(at_conv *conv, float *dw, float *db, const float *dy, const float *x,
                    void *scratch_bytes)
 {
-    void *without[] = {(void *)x, (void *)dy, dw, scratch_bytes};
-    void *with[] = {(void *)x, (void *)dy, dw, db, scratch_bytes};
-    run_task(&conv->weight, db ? with : without);
+    size_t size = bias_size(conv);
+    float *bias = size ? scratch_bytes : db;
+    float *wide = (float *)((char *)scratch_bytes + size);
+    void  *rest = (char *)wide + wide_size(conv);
+    assert(conv->spec.bias == (db != NULL));
+    if (conv->wide.channels) widen(conv, wide, x);
+    const float *from = conv->wide.channels ? wide : x;
+    void        *without[] = {(void *)from, (void *)dy, dw, rest};
+    void        *with[] = {(void *)from, (void *)dy, dw, bias, rest};
+    if (conv->weight.primitive)
+        run_task(&conv->weight, db ? with : without);
+    else
+        at_avx2_conv_weight(&(at_avx2_conv){&conv->spec, &conv->form, conv->wide, conv->rows}, dw,
+                            db ? bias : NULL, dy, from);
+    if (size) memcpy(db, bias, conv->spec.out.channels * sizeof *db);
 }
 
 static void input(at_conv *conv, float *dx, const float *dy, const float *turned,

@@ -1,11 +1,16 @@
-/* Pictures lie as we say, in blocks or plain. Weights lie as the fastest forward implementation
+/* Pictures lie as we say, in blocks or plain. Channels that fill up the last block are channels
+ * like any other to oneDNN: they stay zero because their weights and gradients are, and it has
+ * fewer ways to treat an uneven number of them. Weights lie as the fastest forward implementation
  * wants them, provided that a fast implementation of the weight gradient writes the same form. The
  * input gradient usually wants the two channel indices the other way round: for it, weights are
  * turned once a version. Weights in a form that an implementation does not like would silently get
  * the reference implementation, hundreds of times slower: every name is looked at. */
 #include "learn/engine_onednn_plan.h"
 
+#include "learn/engine_avx2_conv.h"
+
 #include <assert.h>
+#include <dnnl.h>
 #include <string.h>
 #include <threads.h>
 
@@ -38,9 +43,14 @@ typedef struct shape {
     dnnl_dims_t        strides, before, after;
 } shape;
 
+static dnnl_dim_t whole_channels(const at_picture_form *form)
+{
+    return (dnnl_dim_t)(at_picture_blocks(form) * form->block);
+}
+
 static bool describe_picture(dnnl_memory_desc_t *md, const at_picture_form *form, uint32_t rows)
 {
-    dnnl_dims_t       dims = {rows, form->channels, form->height, form->width};
+    dnnl_dims_t       dims = {rows, whole_channels(form), form->height, form->width};
     dnnl_format_tag_t tag = form->block == 16  ? dnnl_nChw16c
                             : form->block == 8 ? dnnl_nChw8c
                                                : dnnl_nchw;
@@ -61,8 +71,8 @@ static void describe_form(dnnl_memory_desc_t *md, const at_conv_form *form)
     }
     for (int d = 0; d < 4; d++) {
         blocking->strides[d] = (dnnl_dim_t)form->stride[d];
-        md->dims[d] = form->shape[d];
-        md->padded_dims[d] = (md->dims[d] + whole[d] - 1) / whole[d] * whole[d];
+        md->dims[d] = (form->shape[d] + whole[d] - 1) / whole[d] * whole[d];
+        md->padded_dims[d] = md->dims[d];
     }
     assert(dnnl_memory_desc_get_size(md) == form->floats * sizeof(float));
 }
@@ -70,8 +80,9 @@ static void describe_form(dnnl_memory_desc_t *md, const at_conv_form *form)
 static bool describe(shape *s, const at_conv_spec *spec, const at_conv_form *form, uint32_t rows)
 {
     const at_window *k = &spec->window;
-    dnnl_dims_t      weights = {spec->out.channels, spec->in.channels, k->height, k->width};
-    dnnl_dims_t      biases = {spec->out.channels};
+    dnnl_dims_t      weights = {whole_channels(&spec->out), whole_channels(&spec->in), k->height,
+                                k->width};
+    dnnl_dims_t      biases = {whole_channels(&spec->out)};
     *s = (shape){.strides = {k->stride, k->stride},
                  .before = {k->top, k->left},
                  .after = {k->bottom, k->right}};
@@ -173,23 +184,48 @@ static bool make_turn(const shape *s, at_onednn_plan *plan)
     return dnnl_reorder_primitive_desc_create(&plan->turn, &s->w, e, to, e, NULL) == dnnl_success;
 }
 
-/* Forward and weight with weights as s->w says. With `any`, forward chooses; when the weight
- * gradient does not like that, it is asked, and forward has to follow. */
-static const char *make_pair(shape *s, bool relu, at_onednn_plan *plan)
+/* The input as the weight gradient sees it when its border of zeros is part of the picture: just
+ * what the window touches. */
+static at_picture_form widened(const at_conv_spec *spec)
 {
-    bool open = s->w.format_kind == dnnl_format_kind_any;
-    plan->forward = make_forward(s, relu);
-    if (!plan->forward) return "forward pass";
-    shape kept = *s;
-    s->w = *dnnl_primitive_desc_query_md(plan->forward, dnnl_query_weights_md, 0);
+    const at_window *k = &spec->window;
+    at_picture_form  wide = spec->in;
+    wide.height = (spec->out.height - 1) * k->stride + k->height;
+    wide.width = (spec->out.width - 1) * k->stride + k->width;
+    return wide;
+}
+
+/* A way to form the weight gradient in the form of s->w. The AVX2 implementation does not like
+ * windows that are larger than the picture, nor plain pictures without exactly three channels. */
+static bool make_weight_way(const shape *s, const at_conv_spec *spec, uint32_t rows,
+                            at_onednn_plan *plan)
+{
+    at_conv_form form;
     plan->weight = make_weight(s, plan->forward);
-    if (plan->weight) return NULL;
-    if (open) plan->weight = make_weight(&kept, plan->forward);
-    if (!plan->weight) return "gradient by weights";
-    s->w = *dnnl_primitive_desc_query_md(plan->weight, dnnl_query_diff_weights_md, 0);
-    dnnl_primitive_desc_destroy(plan->forward);
-    plan->forward = make_forward(s, relu);
-    return plan->forward ? NULL : "forward pass";
+    if (plan->weight) return true;
+    shape wide = *s;
+    plan->wide = widened(spec);
+    memset(wide.before, 0, sizeof wide.before);
+    memset(wide.after, 0, sizeof wide.after);
+    if (at_onednn_plan_form(plan, spec, &form, NULL) == AT_OK && at_avx2_conv_can(spec, &form))
+        return true;
+    if (!describe_picture(&wide.x, &plan->wide, rows)) return false;
+    dnnl_primitive_desc_t hint = make_forward(&wide, false);
+    if (hint) plan->weight = make_weight(&wide, hint);
+    if (hint) dnnl_primitive_desc_destroy(hint);
+    return plan->weight != NULL;
+}
+
+/* Fills the plan; says what there is no fast way for, or NULL. */
+static const char *make_all(shape *s, const at_conv_spec *spec, uint32_t rows, at_onednn_plan *plan)
+{
+    plan->forward = make_forward(s, spec->relu);
+    if (!plan->forward) return "forward pass";
+    s->w = *dnnl_primitive_desc_query_md(plan->forward, dnnl_query_weights_md, 0);
+    if (!make_weight_way(s, spec, rows, plan)) return "gradient by weights";
+    if (!spec->wants_dx) return NULL;
+    plan->input = make_input(s, plan->forward);
+    return plan->input && make_turn(s, plan) ? NULL : "gradient by inputs";
 }
 
 static at_err refuse(const at_conv_spec *spec, uint32_t rows, const char *what, at_fail *fail)
@@ -211,11 +247,7 @@ at_err at_onednn_plan_make(const at_conv_spec *spec, const at_conv_form *form, u
     *plan = (at_onednn_plan){0};
     if (!at_onednn_engine() || !describe(&s, spec, form, rows))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN cannot describe a convolution");
-    const char *missing = make_pair(&s, spec->relu, plan);
-    if (!missing && spec->wants_dx) {
-        plan->input = make_input(&s, plan->forward);
-        if (!plan->input || !make_turn(&s, plan)) missing = "gradient by inputs";
-    }
+    const char *missing = make_all(&s, spec, rows, plan);
     if (!missing) return AT_OK;
     at_onednn_plan_drop(plan);
     return refuse(spec, rows, missing, fail);
@@ -229,7 +261,8 @@ void at_onednn_plan_drop(at_onednn_plan *plan)
     *plan = (at_onednn_plan){0};
 }
 
-at_err at_onednn_plan_form(const at_onednn_plan *plan, at_conv_form *form, at_fail *fail)
+at_err at_onednn_plan_form(const at_onednn_plan *plan, const at_conv_spec *spec, at_conv_form *form,
+                           at_fail *fail)
 {
     const dnnl_memory_desc_t *md =
         dnnl_primitive_desc_query_md(plan->forward, dnnl_query_weights_md, 0);
@@ -238,12 +271,10 @@ at_err at_onednn_plan_form(const at_onednn_plan *plan, at_conv_form *form, at_fa
     if (md->format_kind != dnnl_blocked || blocking->inner_nblks > 4 || md->offset0 != 0 ||
         md->extra.flags != dnnl_memory_extra_flag_none)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN keeps weights in an unknown form");
-    *form = (at_conv_form){.floats = dnnl_memory_desc_get_size(md) / sizeof(float),
-                           .inner_count = (uint32_t)blocking->inner_nblks};
-    for (int d = 0; d < 4; d++) {
-        form->shape[d] = (uint32_t)md->dims[d];
-        form->stride[d] = (size_t)blocking->strides[d];
-    }
+    *form = at_conv_form_plain(spec); /* for the shape, which knows no padding */
+    form->floats = dnnl_memory_desc_get_size(md) / sizeof(float);
+    form->inner_count = (uint32_t)blocking->inner_nblks;
+    for (int d = 0; d < 4; d++) form->stride[d] = (size_t)blocking->strides[d];
     for (uint32_t k = 0; k < form->inner_count; k++) {
         form->inner_size[k] = (uint32_t)blocking->inner_blks[k];
         form->inner_dim[k] = (uint32_t)blocking->inner_idxs[k];

@@ -1,8 +1,5 @@
 /* Convolution: weight (out, in, height, width) in the engine's form and then bias (out) in the flat
- * vector; y = x * weight + bias, clipped at zero when a ReLU was fused into it.
- *
- * The scratch of a call begins with scratch() bytes of the layer, and what the engine itself wants
- * (at_conv_kernels.scratch, for the same number of samples) follows. */
+ * vector; y = x * weight + bias, clipped at zero when a ReLU was fused into it. */
 #include "learn/layer.h"
 
 #include "base/arena.h"
@@ -132,8 +129,7 @@ static void forward(const at_layer *layer, const at_pass *pass)
     const float *b = layer->spec.bias ? pass->params + layer->form.floats : NULL;
     assert(pass->x != pass->y);
     assert(pass->conv);
-    layer->conv->forward(pass->conv, pass->y, pass->x, pass->params, b,
-                         pass->conv_scratch);
+    layer->conv->forward(pass->conv, pass->y, pass->x, pass->params, b, pass->conv_scratch);
 }
 
 static void backward_weight(const at_layer *layer, const at_pass *pass)
