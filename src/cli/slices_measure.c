@@ -17,6 +17,7 @@
 #include "learn/model.h"
 #include "learn/optim.h"
 #include "world/signals.h"
+#include "world/task.h"
 
 enum { STRETCHES_MAX = 4096 };
 
@@ -295,25 +296,13 @@ static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail
                        "unknown optimiser '%s'", name);
 }
 
-/* A line of numbers has no picture's sides. */
-static at_shape shape_of(const at_dataset *set)
-{
-    at_picture picture = at_dataset_picture(set);
-    at_shape   shape = {.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
-    if (picture.width == shape.features) return shape;
-    shape.channels = picture.channels;
-    shape.height = picture.height;
-    shape.width = picture.width;
-    return shape;
-}
-
 static at_err open_bench(bench *b, at_fail *fail)
 {
     const at_settings *set = &b->slices->parsed->settings;
     AT_TRY(at_launch_engine(set->engine, &b->engine, fail));
     AT_TRY(find_optim(set->optimizer, &b->optim, fail));
     AT_TRY(at_dataset_open(set->data, AT_SPLIT_TRAIN, &b->set, fail));
-    b->shape = shape_of(b->set);
+    b->shape = at_task_shape(b->set);
     AT_TRY(at_sampler_init(&b->walk, (uint64_t)set->seed, 0, 1, at_dataset_count(b->set), false,
                            fail));
     at_model_threads((uint32_t)set->threads);

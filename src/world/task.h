@@ -12,6 +12,7 @@
 
 #include "anytime.h"
 #include "base/err.h"
+#include "data/dataset.h"
 #include "learn/model.h"
 #include "step/event.h"
 
@@ -104,6 +105,9 @@ typedef struct at_task_own_options {
 
 /* A user's callback, see anytime.h. */
 at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail);
+
+/* What a model is told about a data set. */
+at_shape at_task_shape(const at_dataset *set);
 
 /* A built-in model on a data set. */
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);

@@ -224,18 +224,24 @@ static at_err list_stretches(net_task *t, at_fail *fail)
     return AT_OK;
 }
 
+at_shape at_task_shape(const at_dataset *set)
+{
+    at_picture picture = at_dataset_picture(set);
+    at_shape   shape = {.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
+    if (picture.width == shape.features) return shape; /* a line of numbers is no picture */
+    shape.channels = picture.channels;
+    shape.height = picture.height;
+    shape.width = picture.width;
+    return shape;
+}
+
 static at_err load(net_task *t, at_fail *fail)
 {
     const at_task_net_options *o = &t->options;
     const char                *test = o->test_data ? o->test_data : o->data;
     AT_TRY(at_dataset_open(o->data, AT_SPLIT_TRAIN, &t->train, fail));
     AT_TRY(at_dataset_open(test, AT_SPLIT_TEST, &t->test, fail));
-    at_picture picture = at_dataset_picture(t->train);
-    t->shape = (at_shape){.features = at_dataset_features(t->train),
-                          .classes = at_dataset_classes(t->train),
-                          .channels = picture.channels,
-                          .height = picture.height,
-                          .width = picture.width};
+    t->shape = at_task_shape(t->train);
     AT_TRY(at_dataset_agree(t->train, t->test, fail));
     if (o->shard && at_dataset_count(t->train) < o->workers)
         return at_fail_set(fail, AT_ERR_USAGE, "use fewer workers", "--shard leaves workers empty");
