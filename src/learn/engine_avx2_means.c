@@ -63,7 +63,8 @@ static bool tiles(const at_pool *pool)
 {
     const at_window *v = &pool->window;
     bool             one = pool->out.height == 1 && pool->out.width == 1;
-    return (one || (v->stride == v->height && v->stride == v->width)) &&
+    return v->top == 0 && v->left == 0 &&
+           (one || (v->stride == v->height && v->stride == v->width)) &&
            pool->out.height * v->height == pool->in.height &&
            pool->out.width * v->width == pool->in.width;
 }

@@ -24,19 +24,35 @@ AT_VECTORISED void at_sum_forward(float *y, const float *x, const float *other, 
 }
 
 /* One block of one sample: (area, block) and (used, area), `used` channels in it. */
-static void turn_to_plain(float *restrict plain, const float *restrict x, size_t area, size_t block,
-                          size_t used)
+static void to_plain(float *restrict plain, const float *restrict x, size_t area, size_t block,
+                     size_t used)
 {
     for (size_t b = 0; b < used; b++)
         for (size_t i = 0; i < area; i++) plain[b * area + i] = x[i * block + b];
 }
 
-static void turn_from_plain(float *restrict y, const float *restrict plain, size_t area,
-                            size_t block, size_t used)
+static void from_plain(float *restrict y, const float *restrict plain, size_t area, size_t block,
+                       size_t used)
 {
     for (size_t i = 0; i < area; i++)
         for (size_t b = 0; b < block; b++) y[i * block + b] = b < used ? plain[b * area + i] : 0.0f;
 }
+
+const at_turns at_turns_plain = {.to_plain = to_plain, .from_plain = from_plain};
+
+#if defined(__x86_64__)
+static const at_turns *turns_for(const at_picture_form *blocked)
+{
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return avx2 && blocked->block % 8 == 0 ? &at_turns_avx2 : &at_turns_plain;
+}
+#else
+static const at_turns *turns_for(const at_picture_form *blocked)
+{
+    assert(blocked->block > 0);
+    return &at_turns_plain;
+}
+#endif
 
 /* Whether both orders are the same. */
 static bool alike(const at_picture_form *form)
@@ -57,10 +73,11 @@ void at_blocks_to_plain(const at_picture_form *blocked, float *plain, const floa
         memcpy(plain, x, count * at_picture_size(blocked) * sizeof *x);
         return;
     }
+    const at_turns *turn = turns_for(blocked);
     for (size_t n = 0; n < count; n++)
         for (size_t i = 0; i < at_picture_blocks(blocked); i++, x += area * block) {
             size_t used = used_in(blocked, i);
-            turn_to_plain(plain, x, area, block, used);
+            turn->to_plain(plain, x, area, block, used);
             plain += used * area;
         }
 }
@@ -73,10 +90,11 @@ void at_blocks_from_plain(const at_picture_form *blocked, float *y, const float 
         memcpy(y, plain, count * at_picture_size(blocked) * sizeof *y);
         return;
     }
+    const at_turns *turn = turns_for(blocked);
     for (size_t n = 0; n < count; n++)
         for (size_t i = 0; i < at_picture_blocks(blocked); i++, y += area * block) {
             size_t used = used_in(blocked, i);
-            turn_from_plain(y, plain, area, block, used);
+            turn->from_plain(y, plain, area, block, used);
             plain += used * area;
         }
 }

@@ -60,6 +60,7 @@ extern const at_pool_kernels at_pools_avx2;  /* engine_avx2_pools.c: by hand, bl
 /* The fastest kernels for this pool on this processor. */
 const at_pool_kernels *at_pools_for(const at_pool *pool);
 
+/* Floats of scratch that mean_backward needs, whatever the number of samples. */
 size_t at_pool_mean_scratch(const at_pool *pool);
 
 /* The places of one axis that a window or a place of it touches: first .. end-1. */

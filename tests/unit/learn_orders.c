@@ -1,4 +1,6 @@
 /* Layers that add, clip, or only move numbers: against what they should be, number by number. */
+#include "learn/pictures.h"
+
 #include "learn_stage.h"
 
 static void in_place(stage *s)
@@ -120,6 +122,23 @@ static void pictures_go_to_lines_and_back(void **state)
     }
 }
 
+/* Processors without AVX2 use plain loops for all blocks. */
+static void plain_loops_turn_a_block_alike(void **state)
+{
+    (void)state;
+    enum { AREA = 15, BLOCK_MAX = 16, USED = 11 };
+    float plain[USED * AREA], blocked[BLOCK_MAX * AREA], back[USED * AREA];
+    for (size_t i = 0; i < USED * AREA; i++) plain[i] = (float)i;
+    for (size_t i = 0; i < BLOCK_MAX * AREA; i++) blocked[i] = NAN;
+    at_turns_plain.from_plain(blocked, plain, AREA, BLOCK_MAX, USED);
+    for (size_t i = 0; i < BLOCK_MAX * AREA; i++) {
+        size_t channel = i % BLOCK_MAX, place = i / BLOCK_MAX;
+        assert_true(blocked[i] == (channel < USED ? plain[channel * AREA + place] : 0));
+    }
+    at_turns_plain.to_plain(back, blocked, AREA, BLOCK_MAX, USED);
+    assert_memory_equal(back, plain, sizeof plain);
+}
+
 static void a_line_becomes_a_picture_of_as_many_numbers(void **state)
 {
     (void)state;
@@ -191,6 +210,7 @@ int main(void)
         cmocka_unit_test(add_sums_and_clips_and_masks_in_place),
         cmocka_unit_test(adding_an_input_to_itself_doubles_it),
         cmocka_unit_test(pictures_go_to_lines_and_back),
+        cmocka_unit_test(plain_loops_turn_a_block_alike),
         cmocka_unit_test(a_line_becomes_a_picture_of_as_many_numbers),
         cmocka_unit_test(resizing_is_bilinear_between_centres_of_pixels),
         cmocka_unit_test(grey_pictures_get_three_equal_channels),

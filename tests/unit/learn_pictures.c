@@ -79,6 +79,25 @@ static void expect_added(stage *s)
     free(before);
 }
 
+/* Processors without AVX2 use plain loops for all blocks. */
+static void expect_plain_loops(stage *s)
+{
+    const at_pass         *p = &s->pass;
+    const at_pool_kernels *k = &at_pools_plain;
+    at_pool pool = {.in = s->layer.in, .out = s->layer.out, .window = s->layer.spec.window};
+    bool    largest = s->layer.kind == &at_layer_maxpool;
+    memset(p->y, 0, SAMPLES * at_picture_size(&pool.out) * sizeof(float));
+    if (largest) {
+        k->max_forward(&pool, p->y, p->keep, p->x, SAMPLES, s->layer.masks);
+        k->max_backward(&pool, p->dx, p->dy, p->keep, SAMPLES, AT_WRITE_SET);
+    } else {
+        k->mean_forward(&pool, p->y, p->x, SAMPLES);
+        k->mean_backward(&pool, p->dx, p->dy, SAMPLES, AT_WRITE_SET, p->scratch);
+    }
+    assert_same(&pool.out, p->y, s->plain_y);
+    assert_same(&pool.in, p->dx, s->plain_dx);
+}
+
 static void check_pool(const at_layer_kind *kind, at_picture_form in, at_window window, bool same,
                        bool masks)
 {
@@ -95,11 +114,14 @@ static void check_pool(const at_layer_kind *kind, at_picture_form in, at_window 
     backward(s);
     assert_same(&s->layer.in, s->pass.dx, s->plain_dx);
     expect_added(s);
+    expect_plain_loops(s);
+    void *keep = s->pass.keep;
     s->pass.training = false;
-    s->pass.keep = NULL;
+    s->pass.keep = NULL; /* scoring has none */
     memset(s->pass.y, 0, SAMPLES * at_picture_size(&s->layer.out) * sizeof(float));
     forward(s);
     assert_same(&s->layer.out, s->pass.y, s->plain_y);
+    s->pass.keep = keep;
     stage_free(s);
 }
 
@@ -124,6 +146,9 @@ static const pool_case POOLS[] = {
     {11, 9, {5, 4, 3, 2, 1, 3, 3}, false},
     {5, 6, {.height = 1, .width = 1, .stride = 2}, false},
     {8, 9, {.height = 2, .width = 2, .stride = 3}, false},
+    {6, 6, {.height = 3, .width = 3, .stride = 2}, false},
+    {6, 6, {3, 3, 3, 1, 1, 1, 1}, false},
+    {6, 6, {2, 2, 2, 1, 1, 1, 1}, false},
     {4, 5, {0}, false},
     {15, 17, {0}, false},
     {1, 1, {0}, false},
