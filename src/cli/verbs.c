@@ -63,10 +63,10 @@ const at_verb at_verbs[] = {
      "  anytime data get mnist     fetches and verifies a set into the cache\n"
      "  anytime data info PATH     what a set or file holds\n",
      AT_FOR_DATA, at_verb_data},
-    {"models", "list | show NAME", "nets: layers, shapes, parameters, multiply-adds",
+    {"models", "list | show NAME|FILE.net", "nets: layers, shapes, parameters, multiply-adds",
      "  anytime models list                          known nets\n"
-     "  anytime models show mlp:300,100              what one is made of\n"
-     "  anytime models show softmax --data PATH      the same for other data\n",
+     "  anytime models show mnist-cnn                what one is made of\n"
+     "  anytime models show my.net --data PATH       your own, for the data you have\n",
      AT_FOR_MODELS, at_verb_models},
     {"doctor", "", "what this machine has, and what that means",
      "Looks at processor, memory, libraries and data sets; fit to paste into a bug report.\n",

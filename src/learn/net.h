@@ -68,9 +68,14 @@ at_err at_net_read(at_net *net, const char *name, const char *text, at_fail *fai
  * is no data. Zero where it does not say. */
 typedef struct at_net_about {
     char     summary[100]; /* its first comment line */
-    uint32_t channels, height, width, classes;
+    uint32_t channels, height, width; /* a line of numbers: so many channels of 1x1 */
+    uint32_t classes;
 } at_net_about;
 at_err at_net_about_text(const char *name, const char *text, at_net_about *about, at_fail *fail);
+
+/* The same for a net of the program or a file NAME.net; all zero for anything else, which says
+ * nothing about itself. */
+at_err at_net_about_find(const char *name, at_net_about *about, at_fail *fail);
 
 /* The nets that are part of the program: models/NAME.net. */
 typedef struct at_net_builtin {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "learn/net_words.h"
 
 /* `input 3x32x32` or `input 100`; the latter is 100 channels of one place. */
@@ -80,5 +81,26 @@ at_err at_net_about_text(const char *name, const char *text, at_net_about *about
         *fail = own;
         at_net_text_fail(name, fail);
     }
+    return err;
+}
+
+static const char *builtin_text(const char *name)
+{
+    for (size_t i = 0; i < at_net_builtins_count; i++)
+        if (!strcmp(at_net_builtins[i].name, name)) return at_net_builtins[i].text;
+    return NULL;
+}
+
+at_err at_net_about_find(const char *name, at_net_about *about, at_fail *fail)
+{
+    const char    *text = builtin_text(name), *end = strrchr(name, '.');
+    unsigned char *bytes = NULL;
+    size_t         size;
+    *about = (at_net_about){0};
+    if (text) return at_net_about_text(name, text, about, fail);
+    if (!end || strcmp(end, ".net") != 0) return AT_OK;
+    AT_TRY(at_file_read(name, AT_NET_TEXT_MAX, &bytes, &size, fail));
+    at_err err = at_net_about_text(name, (const char *)bytes, about, fail);
+    free(bytes);
     return err;
 }

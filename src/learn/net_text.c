@@ -45,22 +45,23 @@ typedef struct statement {
  * when there are as many. */
 static at_err run_input(reading *r, const at_net_line *line, at_fail *fail)
 {
-    at_net_about about = {0};
+    at_net_about    about = {0};
+    at_picture_form in = at_net_out(r->net);
     AT_TRY(at_net_input_read(line, &about, fail));
     if (r->net->count)
         return at_net_line_fail(line, fail, NULL, "input belongs before the first layer");
-    bool picture = (uint64_t)about.height * about.width > 1;
-    if (r->net->shape.channels || !picture ||
-        about.channels * about.height * about.width != r->net->shape.features)
+    bool is_line = at_picture_area(&in) == 1 || (in.channels == 1 && in.height == 1);
+    bool to_picture = (uint64_t)about.height * about.width > 1;
+    if (!is_line || !to_picture ||
+        at_picture_numbers(&in) != (size_t)about.channels * about.height * about.width)
         return AT_OK;
-    return at_net_add(r->net,
-                      (at_layer_spec){.kind = &at_layer_reshape,
-                                      .from = AT_FROM_LAST,
-                                      .units = about.channels,
-                                      .height = about.height,
-                                      .width = about.width,
-                                      .line = line->number},
-                      fail);
+    at_layer_spec spec = {.kind = &at_layer_reshape,
+                          .from = AT_FROM_LAST,
+                          .units = about.channels,
+                          .height = about.height,
+                          .width = about.width,
+                          .line = line->number};
+    return at_net_add(r->net, spec, fail);
 }
 
 static at_err run_classes(reading *r, const at_net_line *line, at_fail *fail)

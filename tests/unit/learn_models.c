@@ -105,9 +105,15 @@ static void the_last_layer_follows_the_classes_of_the_data(void **state)
 static void numbers_in_a_line_are_taken_as_the_picture_they_could_be(void **state)
 {
     (void)state;
-    at_model *line = plan("mnist-cnn", (at_shape){784, 10, 0, 0, 0});
-    assert_int_equal(at_model_params(line), 3274634);
-    at_model_free(line);
+    static const at_shape lines[] = {{784, 10, 0, 0, 0}, {784, 10, 1, 1, 784}};
+    for (size_t i = 0; i < 2; i++) {
+        at_model *model = plan("mnist-cnn", lines[i]);
+        assert_int_equal(at_model_params(model), 3274634);
+        at_model_free(model);
+    }
+    at_model *model = plan("toy-conv", (at_shape){100, 10, 1, 1, 100});
+    assert_int_equal(at_model_params(model), 57866);
+    at_model_free(model);
 }
 
 static void pictures_of_another_size_fit_or_are_refused_with_line_and_shape(void **state)
