@@ -13,14 +13,15 @@ if(CMAKE_SCRIPT_MODE_FILE)
     get_filename_component(name ${path} NAME_WLE)
     file(READ ${path} bytes HEX)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "'\\\\x\\1'," bytes "${bytes}")
-    string(REGEX REPLACE "((......,)(......,)(......,)(......,)(......,)(......,)(......,)(......,))"
-      "\\1\n    " bytes "${bytes}")
+    string(REPEAT "......," 12 line)
+    string(REGEX REPLACE "(${line})" "\\1\n    " bytes "${bytes}")
     string(APPEND texts "static const char text_${number}[] = {\n    ${bytes}'\\0'};\n")
     string(APPEND rows "    {\"${name}\", text_${number}},\n")
     math(EXPR number "${number} + 1")
   endforeach()
-  file(WRITE ${OUT} "/* Made from the files in models/ by cmake/models.cmake. */\n#include \"learn/net.h\"\n\n"
-    "${texts}\nconst at_net_builtin at_net_builtins[] = {\n${rows}};\n"
+  file(WRITE ${OUT} "/* Made from the files in models/ by cmake/models.cmake. */\n"
+    "#include \"learn/net.h\"\n\n${texts}\n"
+    "const at_net_builtin at_net_builtins[] = {\n${rows}};\n"
     "const size_t at_net_builtins_count = ${number};\n")
   return()
 endif()

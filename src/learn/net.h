@@ -64,13 +64,14 @@ at_conv_spec at_net_conv_spec(const at_layer *layer);
 /* Builds a net from its text (see docs/models.md). `name` is for messages. */
 at_err at_net_read(at_net *net, const char *name, const char *text, at_fail *fail);
 
-/* What a text says about itself, without building it: for `models list` and for shapes when there
- * is no data. Zero where it does not say. */
+/* What a text says about itself. Zero where it does not say. */
 typedef struct at_net_about {
-    char     summary[100]; /* its first comment line */
+    char     summary[100];            /* its first comment line */
     uint32_t channels, height, width; /* a line of numbers: so many channels of 1x1 */
     uint32_t classes;
 } at_net_about;
+
+/* Reads that without building the net: for `models list`, and for shapes when there is no data. */
 at_err at_net_about_text(const char *name, const char *text, at_net_about *about, at_fail *fail);
 
 /* The same for a net of the program or a file NAME.net; all zero for anything else, which says

@@ -1,4 +1,5 @@
 /* Texts of nets: what they mean, and what is said about those that mean nothing. */
+#include "base/text.h"
 #include "learn/net.h"
 #include "learn/net_line.h"
 #include "learn_fixture.h"
@@ -102,10 +103,11 @@ static void a_long_summary_is_cut_between_letters(void **state)
         size_t      length;
     } rows[] = {{"# x", 99}, {"# xy", 98}}; /* letters of two bytes follow; 99 bytes fit */
     for (size_t i = 0; i < 2; i++) {
-        char text[300];
-        snprintf(text, sizeof text, "%s", rows[i].begin);
-        for (int k = 0; k < 100; k++) strcat(text, "\xc3\xa9");
-        assert_int_equal(at_net_about_text("my.net", text, &about, NULL), AT_OK);
+        char    buffer[300];
+        at_text text = at_text_in(buffer, sizeof buffer);
+        at_text_add(&text, "%s", rows[i].begin);
+        for (int k = 0; k < 100; k++) at_text_add(&text, "\xc3\xa9");
+        assert_int_equal(at_net_about_text("my.net", buffer, &about, NULL), AT_OK);
         assert_int_equal(strlen(about.summary), rows[i].length);
     }
 }
@@ -186,9 +188,10 @@ static void a_residual_block_adds_its_input(void **state)
 static void a_shortcut_reads_the_input_of_its_block_wherever_it_stands(void **state)
 {
     (void)state;
-    at_net         *net = read_good("conv 1x1x4\nresidual\nshortcut conv 1x1x6 stride=2 bias=no\n"
-                                            "shortcut bn\nconv 3x3x6 stride=2\nend\ndense classes\n");
-    const at_layer *add = first_of(net, &at_layer_add);
+    static const char text[] = "conv 1x1x4\nresidual\nshortcut conv 1x1x6 stride=2 bias=no\n"
+                               "shortcut bn\nconv 3x3x6 stride=2\nend\ndense classes\n";
+    at_net           *net = read_good(text);
+    const at_layer   *add = first_of(net, &at_layer_add);
     assert_int_equal(net->layer[1].spec.window.height, 3); /* the main way comes first */
     assert_int_equal(net->layer[2].spec.from, 0);
     assert_ptr_equal(net->layer[3].kind, &at_layer_bn);
@@ -218,6 +221,34 @@ static void blocks_project_only_where_the_shape_changes(void **state)
         assert_int_equal(count_kind(net, &at_layer_bn), rows[i].norms);
         assert_int_equal(add->out.channels, rows[i].channels);
         assert_int_equal(add->out.height, rows[i].height);
+        at_net_free(net);
+    }
+}
+
+/* The last convolution of a block that projects is its projection. */
+static void projections_and_sums_read_what_the_papers_say(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        int32_t     projection, from, other; /* -9: there is none */
+    } rows[] = {{"basic 8", -9, 4, 0},       /* conv, then conv bn conv bn, add */
+                {"basic 6", 0, 6, 4},        /* the same, conv bn, add */
+                {"bottleneck 2", -9, 6, 0},  /* conv, then conv bn conv bn conv bn, add */
+                {"bottleneck 8", 0, 8, 6},
+                {"wide 8", -9, 4, 0}, /* conv, then bn conv bn conv, add */
+                {"wide 4", 1, 5, 4}}; /* it reads what the first bn and ReLU made */
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[100];
+        snprintf(text, sizeof text, "conv 1x1x8\n%s\ndense classes\n", rows[i].line);
+        at_net         *net = read_good(text);
+        const at_layer *add = first_of(net, &at_layer_add);
+        const at_layer *last = add;
+        while (last->kind != &at_layer_conv) last--;
+        assert_int_equal(add->spec.from, rows[i].from);
+        assert_int_equal(add->spec.other, rows[i].other);
+        if (rows[i].projection != -9) assert_int_equal(last->spec.from, rows[i].projection);
+        if (rows[i].projection == -9) assert_int_equal(last->spec.from, last - net->layer - 1);
         at_net_free(net);
     }
 }
@@ -347,12 +378,13 @@ static void nesting_repeating_and_length_have_bounds(void **state)
     char   *text = calloc(1, AT_NET_TEXT_MAX + 100);
     at_fail why = {0};
     assert_non_null(text);
-    for (int i = 0; i < 17; i++) strcat(text, "repeat 1000\n");
+    at_text deep = at_text_in(text, AT_NET_TEXT_MAX);
+    for (int i = 0; i < 17; i++) at_text_add(&deep, "repeat 1000\n");
     assert_null(read_as(text, picture, &why));
     assert_non_null(strstr(why.text, "nested more than 16"));
-    text[0] = '\0';
-    for (int i = 0; i < 16; i++) strcat(text, "repeat 1000\n");
-    for (int i = 0; i < 16; i++) strcat(text, "end\n");
+    deep = at_text_in(text, AT_NET_TEXT_MAX);
+    for (int i = 0; i < 16; i++) at_text_add(&deep, "repeat 1000\n");
+    for (int i = 0; i < 16; i++) at_text_add(&deep, "end\n");
     assert_null(read_as(text, picture, &why));
     assert_non_null(strstr(why.text, "lines to carry out"));
     assert_null(read_as("repeat 1000\nconv 1x1x3\nmaxpool 1\nend\n", picture, &why));
@@ -381,6 +413,7 @@ int main(void)
         cmocka_unit_test(a_residual_block_adds_its_input),
         cmocka_unit_test(a_shortcut_reads_the_input_of_its_block_wherever_it_stands),
         cmocka_unit_test(blocks_project_only_where_the_shape_changes),
+        cmocka_unit_test(projections_and_sums_read_what_the_papers_say),
         cmocka_unit_test(groups_are_set_by_role_or_by_name),
         cmocka_unit_test(rgb_and_resize_leave_alone_what_is_so_already),
         cmocka_unit_test(what_is_wrong_is_said_with_its_line),
