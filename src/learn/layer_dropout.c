@@ -1,9 +1,9 @@
 /* Dropout (Srivastava and others 2014, inverted): in training a number stays with probability
  * `keep`, divided by it, and is 0 otherwise; a scored model passes everything on.
  *
- * Whether number i stays is a hash of the call's key, the layer's number and i, counted in the
- * order in which they lie in memory: plain for lines of numbers (so the same for all engines), by
- * blocks for pictures. A byte a number tells backward what stayed. */
+ * Whether number i stays is a hash of the call's key, the layer's number and i, counted in plain
+ * order, whatever the order in memory, so that all engines drop the same. A byte a number tells
+ * backward what stayed. */
 #include "learn/layer.h"
 
 #include <assert.h>
@@ -43,12 +43,25 @@ static inline __attribute__((always_inline)) uint32_t hash(uint32_t i, uint32_t 
     return z ^ (z >> 16);
 }
 
-/* stays (n) = 1 where the hash is at most `limit`, otherwise 0. */
-AT_VECTORISED static void draw(uint8_t *restrict stays, size_t n, uint64_t key, uint32_t limit)
+/* stays (n) = 1 where the hash of first, first + stride, .. is at most `limit`, otherwise 0. */
+AT_VECTORISED static void draw(uint8_t *restrict stays, uint32_t n, uint32_t first, uint32_t stride,
+                               uint64_t key, uint32_t limit)
 {
-    uint32_t a = (uint32_t)key, b = (uint32_t)(key >> 32), count = (uint32_t)n;
-    assert(n <= UINT32_MAX);
-    for (uint32_t i = 0; i < count; i++) stays[i] = hash(i, a, b) <= limit;
+    uint32_t a = (uint32_t)key, b = (uint32_t)(key >> 32);
+    for (uint32_t i = 0; i < n; i++) stays[i] = hash(first + i * stride, a, b) <= limit;
+}
+
+/* The same for pictures in blocks: neighbours in memory are an area apart in plain order. */
+static void draw_blocks(const at_picture_form *form, uint8_t *stays, size_t count, uint64_t key,
+                        uint32_t limit)
+{
+    size_t   blocks = at_picture_blocks(form);
+    uint32_t area = (uint32_t)at_picture_area(form), block = form->block;
+    for (size_t n = 0; n < count; n++)
+        for (size_t b = 0; b < blocks; b++)
+            for (uint32_t i = 0; i < area; i++, stays += block)
+                draw(stays, block, (uint32_t)(n * form->channels + b * block) * area + i, area, key,
+                     limit);
 }
 
 AT_VECTORISED static void mask(float *restrict y, const uint8_t *restrict stays, float scale,
@@ -71,7 +84,12 @@ static void forward(const at_layer *layer, const at_pass *pass)
     if (pass->y != pass->x) memcpy(pass->y, pass->x, n * sizeof *pass->y);
     if (!pass->training) return;
     uint64_t key = at_rng_mix(pass->noise + GOLDEN * layer->number);
-    draw(pass->keep, n, key, (uint32_t)(ceil(stays * 0x1p32) - 1));
+    uint32_t limit = (uint32_t)(ceil(stays * 0x1p32) - 1);
+    assert(n <= UINT32_MAX);
+    if (layer->in.block == 1)
+        draw(pass->keep, (uint32_t)n, 0, 1, key, limit);
+    else
+        draw_blocks(&layer->in, pass->keep, pass->count, key, limit);
     if (layer->masks) forget(pass->keep, pass->y, n);
     mask(pass->y, pass->keep, (float)(1 / stays), n);
 }

@@ -249,8 +249,9 @@ at_err at_net_add(at_net *net, at_layer_spec spec, at_fail *fail)
     if (spec.other == AT_FROM_LAST) spec.other = last;
     if (fuse_relu(net, &spec)) return AT_OK;
     at_err err = append(net, spec, fail);
-    if (err && spec.line) return at_fail_wrap(fail, "line %u: %s", spec.line, spec.kind->name);
-    return err ? at_fail_wrap(fail, "%s", spec.kind->name) : AT_OK;
+    if (!err || !fail) return err;
+    if (spec.line) return at_fail_wrap(fail, "line %u: %s", spec.line, spec.kind->name);
+    return at_fail_wrap(fail, "%s", spec.kind->name);
 }
 
 at_err at_net_finish(at_net *net, at_fail *fail)

@@ -57,7 +57,8 @@ static double oracle_slope(const oracle *net, double *w, const fixture *f, size_
 
 static void check_net(const char *name, const oracle *net, uint32_t rows, at_engine engine)
 {
-    at_shape shape = {(uint32_t)net->widths[0], (uint32_t)net->widths[net->count - 1]};
+    at_shape shape = {.features = (uint32_t)net->widths[0],
+                      .classes = (uint32_t)net->widths[net->count - 1]};
     fixture  f = fixture_new(name, shape, engine, rows);
     size_t   params = at_model_params(f.model);
     float   *plain = floats(params), *g = floats(params);
@@ -226,13 +227,17 @@ static void fast_agrees_with_the_reference_on_many_shapes(void **state)
         for (size_t c = 0; c < sizeof classes / sizeof *classes; c++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
                 if (features[f] > 100 && rows[r] > 3) continue;
-                check_against_reference("softmax", (at_shape){features[f], classes[c]}, rows[r]);
+                check_against_reference(
+                    "softmax", (at_shape){.features = features[f], .classes = classes[c]}, rows[r]);
             }
-    check_against_reference("softmax", (at_shape){3072, 10}, 5); /* several runs of inputs */
-    check_against_reference("softmax", (at_shape){20, 10}, 300); /* several runs of samples */
-    check_against_reference("mlp:40,33", (at_shape){50, 10}, 64);
-    check_against_reference("mlp:47", (at_shape){19, 35}, 129); /* beyond the hand kernels */
-    check_against_reference("mlp:36,4,50", (at_shape){17, 3}, 31);
+    check_against_reference("softmax", (at_shape){.features = 3072, .classes = 10},
+                            5); /* several runs of inputs */
+    check_against_reference("softmax", (at_shape){.features = 20, .classes = 10},
+                            300); /* several runs of samples */
+    check_against_reference("mlp:40,33", (at_shape){.features = 50, .classes = 10}, 64);
+    check_against_reference("mlp:47", (at_shape){.features = 19, .classes = 35},
+                            129); /* beyond the hand kernels */
+    check_against_reference("mlp:36,4,50", (at_shape){.features = 17, .classes = 3}, 31);
 }
 
 static void check_tables(const at_kernels *k, size_t B, size_t I, size_t O)
