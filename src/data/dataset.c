@@ -19,6 +19,7 @@ enum {
 
 const at_format *const at_formats[] = {
     &at_format_synthetic,
+    &at_format_cifar,
     &at_format_idx,
     NULL,
 };

@@ -2,6 +2,7 @@
 #include "data/format.h"
 
 #include "base/text.h"
+#include "data/folder.h"
 #include "data/idx.h"
 
 #include <assert.h>
@@ -9,7 +10,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The files of a split begin with one of these; what follows (-idx3-ubyte, .gz, ...) varies. */
 typedef struct stems {
@@ -20,18 +20,6 @@ static const stems stems_of[] = {
     [AT_SPLIT_TRAIN] = {{"train-images", "train-images"}, {"train-labels", "train-labels"}},
     [AT_SPLIT_TEST] = {{"t10k-images", "test-images"}, {"t10k-labels", "test-labels"}},
 };
-
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-static bool is_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
 
 /* The shorter name is better (raw before .gz), equal lengths in alphabetical order, so that the
  * choice does not depend on the order in which the file system lists names. */
@@ -79,7 +67,7 @@ static const char *find_comma(const char *name)
         if (length >= sizeof left) break;
         memcpy(left, name, length);
         left[length] = '\0';
-        if (is_file(left)) return comma;
+        if (at_folder_is_file(left)) return comma;
     }
     return strchr(name, ',');
 }
@@ -88,14 +76,14 @@ static const char *find_comma(const char *name)
 static bool holds(const char *name, at_split split)
 {
     char path[PATH_MAX];
-    if (!is_folder(name)) return split == AT_SPLIT_TRAIN;
+    if (!at_folder_is(name)) return split == AT_SPLIT_TRAIN;
     return find_file(name, stems_of[split].images, path);
 }
 
 static bool claims(const char *name)
 {
-    if (is_folder(name)) return holds(name, AT_SPLIT_TRAIN) || holds(name, AT_SPLIT_TEST);
-    return strchr(name, ',') || (is_file(name) && at_idx_is_file(name));
+    if (at_folder_is(name)) return holds(name, AT_SPLIT_TRAIN) || holds(name, AT_SPLIT_TEST);
+    return strchr(name, ',') || (at_folder_is_file(name) && at_idx_is_file(name));
 }
 
 static at_err load_pair(at_dataset *set, const char *images_path, const char *labels_path,
@@ -140,7 +128,7 @@ static at_err load_folder(at_dataset *set, const char *folder, at_split split, a
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
     assert(name);
-    if (is_folder(name)) return load_folder(set, name, split, fail);
+    if (at_folder_is(name)) return load_folder(set, name, split, fail);
     const char *comma = find_comma(name);
     if (!comma)
         return at_fail_set(fail, AT_ERR_USAGE, "write IMAGES,LABELS or name the folder of both",
@@ -158,6 +146,7 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
 const at_format at_format_idx = {
     .name = "idx",
     .summary = "IDX files of bytes (MNIST and its successors), raw or gzipped",
+    .wants = "train-images*, train-labels*, t10k-images*, t10k-labels*",
     .claims = claims,
     .holds = holds,
     .load = load,
