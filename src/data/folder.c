@@ -27,23 +27,8 @@ bool at_folder_is_file(const char *path)
 static bool is_wanted(const char *name, bool (*wanted)(const char *name))
 {
     assert(name);
-    return name[0] != '.' && (!wanted || wanted(name));
-}
-
-/* Room doubles whenever the count reaches a power of two. */
-static bool add(at_folder *folder, const char *name)
-{
-    assert(name[0]);
-    size_t count = folder->count;
-    if ((count & (count - 1)) == 0) {
-        char **grown = realloc(folder->names, (count ? 2 * count : 1) * sizeof *grown);
-        if (!grown) return false;
-        folder->names = grown;
-    }
-    folder->names[count] = strdup(name);
-    if (!folder->names[count]) return false;
-    folder->count++;
-    return true;
+    if (wanted) return wanted(name);
+    return name[0] != '.';
 }
 
 static int compare(const void *a, const void *b)
@@ -60,31 +45,29 @@ static at_err cannot_list(const char *path, at_fail *fail)
                        strerror(errno));
 }
 
-at_err at_folder_list(const char *path, bool (*wanted)(const char *name), at_folder *folder,
-                      at_fail *fail)
+static at_err add_all(DIR *listing, const char *path, bool (*wanted)(const char *name),
+                      at_files *files, at_fail *fail)
 {
-    assert(path && folder);
-    *folder = (at_folder){0};
-    bool added = true;
-    DIR *listing = opendir(path);
-    if (!listing) return cannot_list(path, fail);
-    for (struct dirent *entry; added && (entry = readdir(listing));)
-        if (is_wanted(entry->d_name, wanted)) added = add(folder, entry->d_name);
-    closedir(listing);
-    if (!added) {
-        at_folder_deinit(folder);
-        return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory to list it", path);
+    char inner[PATH_MAX];
+    for (struct dirent *entry; (entry = readdir(listing));) {
+        if (!is_wanted(entry->d_name, wanted)) continue;
+        AT_TRY(at_folder_join(inner, path, entry->d_name, fail));
+        AT_TRY(at_files_add(files, inner, fail));
     }
-    if (folder->count > 0) qsort(folder->names, folder->count, sizeof *folder->names, compare);
     return AT_OK;
 }
 
-void at_folder_deinit(at_folder *folder)
+at_err at_folder_list(const char *path, bool (*wanted)(const char *name), at_files *files,
+                      at_fail *fail)
 {
-    assert(folder);
-    for (size_t i = 0; i < folder->count; i++) free(folder->names[i]);
-    free(folder->names);
-    *folder = (at_folder){0};
+    assert(path && files);
+    assert(files->count == 0);
+    DIR *listing = opendir(path);
+    if (!listing) return cannot_list(path, fail);
+    at_err err = add_all(listing, path, wanted, files, fail);
+    closedir(listing);
+    if (!err && files->count > 0) qsort(files->path, files->count, sizeof *files->path, compare);
+    return err;
 }
 
 bool at_folder_has(const char *path, bool (*wanted)(const char *name))
@@ -96,6 +79,13 @@ bool at_folder_has(const char *path, bool (*wanted)(const char *name))
         found = is_wanted(entry->d_name, wanted);
     closedir(listing);
     return found;
+}
+
+const char *at_folder_name(const char *path)
+{
+    assert(path);
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
 at_err at_folder_join(char path[PATH_MAX], const char *folder, const char *name, at_fail *fail)

@@ -7,27 +7,23 @@
 #include <stddef.h>
 
 #include "base/err.h"
-
-/* Names of entries, sorted byte by byte. Zeroed means empty. */
-typedef struct at_folder {
-    char **names;
-    size_t count;
-} at_folder;
+#include "data/files.h"
 
 /* Whether the path is a folder, or a regular file; symbolic links are followed. */
 bool at_folder_is(const char *path);
 bool at_folder_is_file(const char *path);
 
-/* Lists the entries that `wanted` (NULL: all) says yes to; names that begin with a full stop are
- * left out. AT_ERR_MISSING, AT_ERR_IO, AT_ERR_FAILED (memory). MUST be deinited after success. */
-at_err at_folder_list(const char *path, bool (*wanted)(const char *name), at_folder *folder,
+/* Adds the paths (PATH/NAME) of the entries that `wanted` says yes to (NULL: all that do not begin
+ * with a full stop), sorted byte by byte. AT_ERR_MISSING, AT_ERR_IO, AT_ERR_FAILED (memory). *files
+ * MUST be empty and is to be deinited whatever happens. */
+at_err at_folder_list(const char *path, bool (*wanted)(const char *name), at_files *files,
                       at_fail *fail);
-
-/* Releases the names; accepts a zeroed folder. */
-void at_folder_deinit(at_folder *folder);
 
 /* Whether there is at least one such entry; a folder that cannot be read has none. */
 bool at_folder_has(const char *path, bool (*wanted)(const char *name));
+
+/* The part of a path behind its last slash; borrowed. */
+const char *at_folder_name(const char *path);
 
 /* "folder/name" into path; AT_ERR_IO when it is too long. */
 at_err at_folder_join(char path[PATH_MAX], const char *folder, const char *name, at_fail *fail);
