@@ -94,7 +94,7 @@ static at_err agree_on_classes(const at_dataset *train, at_dataset *test, at_fai
     return AT_OK;
 }
 
-/* Where a feature of the test set is in the train set, by name or else by its number in the file. */
+/* Where a feature of the test set is in the train set: by name, or by its number in the file. */
 static uint32_t changed(const change *c, const at_dataset *train, const at_dataset *test,
                         uint32_t index)
 {

@@ -22,6 +22,7 @@ const at_format *const at_formats[] = {
     &at_format_synthetic,
     &at_format_cifar,
     &at_format_idx,
+    &at_format_libsvm,
     NULL,
 };
 

@@ -19,6 +19,7 @@ struct at_source {
     const char      *path;
     char            *path_own; /* NULL when path is the caller's */
     uint64_t         file_size, position;
+    uint64_t         taken;   /* bytes read from the file */
     const at_unpack *packing; /* NULL: raw */
     void            *state;   /* of the packing */
     bool             ended;   /* the last packed stream ended, its checksum was right */
@@ -47,6 +48,7 @@ static at_err refill(at_source *source, at_fail *fail)
     errno = 0;
     source->left = fread(source->buffer, 1, sizeof source->buffer, source->file);
     source->next = source->buffer;
+    source->taken += source->left;
     return ferror(source->file) ? cannot_read(source, fail) : AT_OK;
 }
 
@@ -226,7 +228,9 @@ static at_err read_raw(at_source *source, unsigned char *bytes, size_t size, siz
     source->next += buffered;
     source->left -= buffered;
     errno = 0;
-    *got = buffered + fread(bytes + buffered, 1, size - buffered, source->file);
+    size_t more = fread(bytes + buffered, 1, size - buffered, source->file);
+    *got = buffered + more;
+    source->taken += more;
     source->position += *got;
     return ferror(source->file) ? cannot_read(source, fail) : AT_OK;
 }
@@ -267,6 +271,18 @@ uint64_t at_source_position(const at_source *source)
 {
     assert(source);
     return source->position;
+}
+
+uint64_t at_source_done(const at_source *source)
+{
+    assert(source->taken >= source->left);
+    return source->taken - source->left;
+}
+
+uint64_t at_source_file_size(const at_source *source)
+{
+    assert(source);
+    return source->file_size;
 }
 
 const char *at_source_path(const at_source *source)

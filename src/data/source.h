@@ -46,6 +46,10 @@ uint64_t at_source_size_max(const at_source *source);
 /* Raw bytes handed out so far. */
 uint64_t at_source_position(const at_source *source);
 
+/* How far it is in the file itself, and how long that is, to show to people. */
+uint64_t at_source_done(const at_source *source);
+uint64_t at_source_file_size(const at_source *source);
+
 /* The name used in messages; valid until the source is closed. */
 const char *at_source_path(const at_source *source);
 
