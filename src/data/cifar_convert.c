@@ -77,7 +77,7 @@ static at_err copy_pixels(const at_image *image, const char *path, unsigned char
                            image->height, AT_CIFAR_SIDE * AT_CIFAR_SIDE, IMAGES);
     for (size_t i = 0; i < IMAGES; i++)
         at_picture_split(batch + i * RECORD_SIZE + 1, image->pixels + i * AT_CIFAR_PIXELS_SIZE,
-                         picture);
+                         AT_ELEMENT_BYTE, picture);
     return AT_OK;
 }
 

@@ -170,7 +170,7 @@ static at_err sources(const char *name, at_split split, at_files *files, at_fail
 const at_format at_format_cifar = {
     .name = "cifar",
     .summary = "binary batches of CIFAR-10 or CIFAR-100 (fine labels)",
-    .wants = "data_batch_*.bin, test_batch.bin or train.bin, test.bin",
+    .wants = "data_batch_*.bin or train.bin",
     .claims = claims,
     .holds = holds,
     .load = load,

@@ -21,6 +21,7 @@ enum {
 const at_format *const at_formats[] = {
     &at_format_synthetic,
     &at_format_cifar,
+    &at_format_npy,
     &at_format_idx,
     &at_format_libsvm,
     NULL,

@@ -5,10 +5,12 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 bool at_folder_is(const char *path)
 {
@@ -22,6 +24,27 @@ bool at_folder_is_file(const char *path)
     assert(path);
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+}
+
+at_err at_folder_open_file(const char *path, FILE **file, uint64_t *size, at_fail *fail)
+{
+    assert(path && file && size);
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat status;
+    if (fd < 0)
+        return at_fail_set(fail, errno == ENOENT || errno == ENOTDIR ? AT_ERR_MISSING : AT_ERR_IO,
+                           "check the name and the permissions", "%s: cannot be opened: %s", path,
+                           strerror(errno));
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
+        close(fd);
+        return at_fail_set(fail, AT_ERR_IO, "name a file that holds the data itself",
+                           "%s: is not a regular file", path);
+    }
+    *size = (uint64_t)status.st_size;
+    *file = fdopen(fd, "rb");
+    if (*file) return AT_OK;
+    close(fd);
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory to read it", path);
 }
 
 static bool is_wanted(const char *name, bool (*wanted)(const char *name))

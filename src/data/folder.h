@@ -5,6 +5,8 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "data/files.h"
@@ -12,6 +14,10 @@
 /* Whether the path is a folder, or a regular file; symbolic links are followed. */
 bool at_folder_is(const char *path);
 bool at_folder_is_file(const char *path);
+
+/* Opens a regular file and tells its size; a named pipe is refused rather than waited for.
+ * AT_ERR_MISSING, AT_ERR_IO. */
+at_err at_folder_open_file(const char *path, FILE **file, uint64_t *size, at_fail *fail);
 
 /* Adds the paths (PATH/NAME) of the entries that `wanted` says yes to (NULL: all that do not begin
  * with a full stop), sorted byte by byte. AT_ERR_MISSING, AT_ERR_IO, AT_ERR_FAILED (memory). *files

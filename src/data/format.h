@@ -38,6 +38,7 @@ typedef struct at_format {
 extern const at_format at_format_synthetic;
 extern const at_format at_format_idx;
 extern const at_format at_format_cifar;
+extern const at_format at_format_npy;
 extern const at_format at_format_libsvm;
 
 /* In the order in which they are asked; ends with NULL. */

@@ -32,25 +32,41 @@ at_picture at_picture_of_line(uint32_t n)
     return (at_picture){COLOUR, side, side};
 }
 
-void at_picture_split(unsigned char *restrict to, const unsigned char *restrict from,
+static void split_bytes(unsigned char *restrict to, const unsigned char *restrict from,
+                        size_t pixels, size_t channels)
+{
+    for (size_t c = 0; c < channels; c++)
+        for (size_t p = 0; p < pixels; p++) *to++ = from[p * channels + c];
+}
+
+static void split_floats(float *restrict to, const float *restrict from, size_t pixels,
+                         size_t channels)
+{
+    for (size_t c = 0; c < channels; c++)
+        for (size_t p = 0; p < pixels; p++) *to++ = from[p * channels + c];
+}
+
+void at_picture_split(void *restrict to, const void *restrict from, at_element element,
                       at_picture picture)
 {
     assert(picture.channels > 0);
     size_t pixels = (size_t)picture.height * picture.width;
-    for (uint32_t c = 0; c < picture.channels; c++)
-        for (size_t p = 0; p < pixels; p++) *to++ = from[p * picture.channels + c];
+    switch (element) {
+    case AT_ELEMENT_BYTE: split_bytes(to, from, pixels, picture.channels); return;
+    case AT_ELEMENT_FLOAT: split_floats(to, from, pixels, picture.channels); return;
+    }
+    assert(!"unreachable");
 }
 
 at_err at_picture_split_rows(at_dataset *set, at_picture picture, at_fail *fail)
 {
-    assert(set->element == AT_ELEMENT_BYTE);
     assert((uint64_t)picture.channels * picture.height * picture.width == set->features);
     unsigned char *pixels = malloc(set->row_size);
     if (!pixels) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for one picture");
     for (uint64_t i = 0; i < set->count; i++) {
         unsigned char *row = set->rows + i * set->row_size;
         memcpy(pixels, row, set->row_size);
-        at_picture_split(row, pixels, picture);
+        at_picture_split(row, pixels, set->element, picture);
     }
     free(pixels);
     set->picture = picture;

@@ -20,11 +20,11 @@ at_picture at_picture_of(const uint32_t *extent, uint32_t dims, bool *interleave
 /* The picture of a row of n = 3*r*r numbers with r at least 8, else all zero. */
 at_picture at_picture_of_line(uint32_t n);
 
-/* to (channel, height, width) <- from (height, width, channel), both of bytes. */
-void at_picture_split(unsigned char *restrict to, const unsigned char *restrict from,
+/* to (channel, height, width) <- from (height, width, channel), both of elements of that kind. */
+void at_picture_split(void *restrict to, const void *restrict from, at_element element,
                       at_picture picture);
 
-/* Brings all rows of a reserved set of bytes into our order and sets its picture. */
+/* Brings all rows of a reserved set into our order and sets its picture. */
 at_err at_picture_split_rows(at_dataset *set, at_picture picture, at_fail *fail);
 
 #endif
