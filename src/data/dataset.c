@@ -1,6 +1,6 @@
 #include "data/dataset.h"
 
-#include "data/resolve.h"
+#include "data/cache.h"
 #include "data/source.h"
 
 #include <assert.h>
@@ -19,12 +19,7 @@ enum {
 };
 
 const at_format *const at_formats[] = {
-    &at_format_synthetic,
-    &at_format_cifar,
-    &at_format_npy,
-    &at_format_idx,
-    &at_format_libsvm,
-    NULL,
+    &at_format_synthetic, &at_format_cifar, &at_format_idx, &at_format_libsvm, NULL,
 };
 
 /* A named set has as many classes as its row says, in both splits. */
@@ -48,14 +43,34 @@ bool at_dataset_has(const char *name, at_split split)
     return !found.format->holds || found.format->holds(found.path, split);
 }
 
+static at_err read_files(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
+{
+    AT_TRY(found->format->load(set, found->path, split, fail));
+    if (found->row) AT_TRY(fix_classes(set, found->row, found->folder, fail));
+    return at_store_seal(set, fail);
+}
+
+/* From what was kept of the files, else from the files, which are then kept. */
+static at_err read_kept(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
+{
+    at_cache cache;
+    at_err   err = AT_OK;
+    bool     keep = at_cache_open(&cache, found, split, &set->reading, at_cache_limits_default);
+    if (!keep || !at_cache_load(&cache, set)) {
+        err = read_files(set, found, split, fail);
+        if (!err && keep) (void)at_cache_keep(&cache, set); /* a convenience, no duty */
+    }
+    at_cache_close(&cache);
+    return err;
+}
+
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
     at_resolved found;
     AT_TRY(at_resolve(name, &found, fail));
-    AT_TRY(found.format->load(set, found.path, split, fail));
     set->format_name = found.format->name;
-    if (found.row) AT_TRY(fix_classes(set, found.row, found.folder, fail));
-    return at_store_seal(set, fail);
+    return set->reading.cache ? read_kept(set, &found, split, fail)
+                              : read_files(set, &found, split, fail);
 }
 
 at_err at_dataset_open(const char *name, at_split split, at_dataset **out, at_fail *fail)
@@ -71,11 +86,13 @@ at_err at_dataset_open_as(const char *name, at_split split, const at_reading *re
     at_dataset *set = calloc(1, sizeof *set);
     if (!set) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
     if (reading) set->reading = *reading;
+    set->loading = set->reading.loading;
     at_err err = load(set, name, split, fail);
     if (err) {
         at_dataset_free(set);
         return err;
     }
+    set->loading = NULL;
     *out = set;
     return AT_OK;
 }
@@ -124,6 +141,12 @@ const char *at_dataset_format(const at_dataset *set)
 {
     assert(set->format_name);
     return set->format_name;
+}
+
+bool at_dataset_is_cached(const at_dataset *set)
+{
+    assert(set);
+    return set->cached;
 }
 
 bool at_dataset_is_sparse(const at_dataset *set)

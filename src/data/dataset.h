@@ -34,6 +34,8 @@ void   at_dataset_free(at_dataset *set); /* accepts NULL */
 typedef struct at_reading {
     const char *label; /* CSV: the column of the labels; NULL: the one named label, or the last */
     uint32_t    hash_bits; /* Criteo: categories are hashed to 2^hash_bits features; 0: 20 */
+    bool        cache;     /* keep what was slow to read, and use what was kept (cache.h) */
+    const struct at_loading *loading; /* who is told how far it is (loading.h); NULL: nobody */
 } at_reading;
 
 /* The same with other than default answers. `reading` may be NULL and is needed only now. */
@@ -46,9 +48,9 @@ bool at_dataset_has(const char *name, at_split split);
 
 /* Makes a test set that was opened on its own fit its train set: the features must be equal, the
  * test set takes over the train set's number of classes, and no test label may lie beyond it
- * (AT_ERR_FORMAT otherwise). Classes that have names go by their names. A sparse test set takes over
- * the train set's dimension; features that the train set does not know are left out, because no
- * model can have learned anything about them. The two splits of a named set, a folder or a
+ * (AT_ERR_FORMAT otherwise). Classes that have names go by their names. A sparse test set takes
+ * over the train set's dimension; features that the train set does not know are left out, because
+ * no model can have learned anything about them. The two splits of a named set, a folder or a
  * synthetic set agree from the start. MUST come before workers are forked. */
 at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail);
 
@@ -64,6 +66,8 @@ typedef struct at_picture {
 } at_picture;
 /* The shape of a row. One that is no picture is a line of numbers, (1, 1, features). */
 at_picture at_dataset_picture(const at_dataset *set);
+/* Whether it was not read from its files but from what was kept of them. */
+bool at_dataset_is_cached(const at_dataset *set);
 /* Name of the format it was read from ("idx", "synthetic"). */
 const char *at_dataset_format(const at_dataset *set);
 /* Image form for people ("28x28 bytes", "40 floats"); borrowed until the set is freed. */

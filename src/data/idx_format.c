@@ -2,6 +2,7 @@
 #include "data/format.h"
 
 #include "base/text.h"
+#include "data/files.h"
 #include "data/folder.h"
 #include "data/idx.h"
 
@@ -143,6 +144,30 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     return load_pair(set, images, comma + 1, fail);
 }
 
+static at_err folder_sources(const char *folder, at_split split, at_files *files, at_fail *fail)
+{
+    const stems *of = &stems_of[split];
+    char         path[PATH_MAX];
+    if (find_file(folder, of->images, path)) AT_TRY(at_files_add(files, path, fail));
+    if (find_file(folder, of->labels, path)) AT_TRY(at_files_add(files, path, fail));
+    if (split == AT_SPLIT_TRAIN) return AT_OK;
+    bool train = find_file(folder, stems_of[AT_SPLIT_TRAIN].labels, path); /* for its classes */
+    return train ? at_files_add(files, path, fail) : AT_OK;
+}
+
+static at_err sources(const char *name, at_split split, at_files *files, at_fail *fail)
+{
+    if (at_folder_is(name)) return folder_sources(name, split, files, fail);
+    const char *comma = find_comma(name);
+    if (!comma) return AT_OK;
+    char   images[PATH_MAX] = "";
+    size_t length = (size_t)(comma - name);
+    if (length >= sizeof images) return AT_OK;
+    memcpy(images, name, length);
+    AT_TRY(at_files_add(files, images, fail));
+    return at_files_add(files, comma + 1, fail);
+}
+
 const at_format at_format_idx = {
     .name = "idx",
     .summary = "IDX files of bytes (MNIST and its successors), raw or gzipped",
@@ -150,4 +175,5 @@ const at_format at_format_idx = {
     .claims = claims,
     .holds = holds,
     .load = load,
+    .sources = sources,
 };

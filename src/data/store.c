@@ -141,12 +141,16 @@ static bool sparse_rows_are_right(const at_dataset *set)
     return true;
 }
 
-at_err at_store_seal(at_dataset *set, at_fail *fail)
+bool at_store_is_right(const at_dataset *set)
 {
     assert(set->map);
-    assert(at_store_label_max(set) < set->classes);
-    if (set->starts) assert(sparse_rows_are_right(set));
-    if (set->names) assert(set->names[set->names_size - 1] == '\0');
+    return at_store_label_max(set) < set->classes && (!set->starts || sparse_rows_are_right(set)) &&
+           (!set->names || set->names[set->names_size - 1] == '\0');
+}
+
+at_err at_store_seal(at_dataset *set, at_fail *fail)
+{
+    assert(at_store_is_right(set));
     if (mprotect(set->map, set->map_size, PROT_READ))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make the data read-only");
     return AT_OK;

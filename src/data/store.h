@@ -36,6 +36,7 @@ struct at_dataset {
     char        form[64];    /* for people: "28x28 bytes" */
     const char *format_name; /* of the reader */
     at_reading  reading;     /* what the reader shall know; its texts only while it is read */
+    bool        cached;      /* mapped from a file of the cache, not read */
     /* While it is read: who wants to know how far it is, at_loading_tell(set->loading, ..). */
     const at_loading *loading;
 };
@@ -55,6 +56,10 @@ const char *at_store_name(const at_dataset *set, uint64_t index);
 
 /* The largest label. */
 uint32_t at_store_label_max(const at_dataset *set);
+
+/* Whether everything in the mapping holds together: labels below classes, the indices of a sparse
+ * row rise and are below features, names end. */
+bool at_store_is_right(const at_dataset *set);
 
 /* Makes the mapping read-only. Every label MUST be below set->classes by now, and the indices of a
  * sparse row MUST rise and be below set->features. */
