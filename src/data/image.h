@@ -41,6 +41,16 @@ at_err at_image_decode(const at_image_file *file, uint32_t side_wanted, at_image
 /* Releases the pixels; accepts a zeroed image. */
 void at_image_deinit(at_image *image);
 
+/* How an image of any size becomes a square one. */
+typedef enum at_image_fitting {
+    AT_IMAGE_RESIZE, /* scaled until the shorter side fits; of the longer one the middle is taken */
+    AT_IMAGE_CROP    /* the middle at its own size; what is too small gets black borders */
+} at_image_fitting;
+
+/* row (3, side, side) <- the image. AT_ERR_FAILED: memory. */
+at_err at_image_fit(const at_image *image, at_image_fitting how, uint32_t side, unsigned char *row,
+                    at_fail *fail);
+
 /* ---- for the decoders ------------------------------------------------------------------------ */
 
 /* AT_ERR_FORMAT for an image that is empty or too large. */

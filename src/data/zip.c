@@ -118,8 +118,8 @@ static at_err read_end64(at_zip *zip, uint64_t end, directory *where, at_fail *f
 /* Position of the end record in the last bytes of the file; a comment may follow it. */
 static at_err find_end(at_zip *zip, directory *where, uint64_t *end, at_fail *fail)
 {
-    size_t         size = zip->file_size < END_SIZE + COMMENT_SIZE_MAX ? (size_t)zip->file_size
-                                                                       : END_SIZE + COMMENT_SIZE_MAX;
+    uint64_t const most = END_SIZE + COMMENT_SIZE_MAX;
+    size_t const   size = (size_t)(zip->file_size < most ? zip->file_size : most);
     unsigned char *bytes = malloc(size + 1);
     if (!bytes) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", zip->path);
     at_err err = read_at(zip, zip->file_size - size, bytes, size, fail);
