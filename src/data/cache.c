@@ -23,16 +23,17 @@ enum {
 
 /* ---- which entry ----------------------------------------------------------------------------- */
 
-/* Everything but the files on which the outcome of reading depends. */
+/* Everything but the files on which the outcome of reading depends; the path, too, because it may
+ * carry wishes (FOLDER,SIZE). */
 static char *make_key(const at_resolved *found, at_split split, const at_reading *reading)
 {
     _Static_assert(sizeof(at_reading) == 2 * sizeof(void *) + 8,
                    "a new field of at_reading may belong into the key");
     char *key = NULL;
-    int   size =
-        asprintf(&key, "%s\n%s\n%s\nlabel=%s\nhash_bits=%u\n" ANYTIME_VERSION, found->format->name,
-                 found->row ? found->row->name : "", split == AT_SPLIT_TRAIN ? "train" : "test",
-                 reading->label ? reading->label : "", reading->hash_bits);
+    int   size = asprintf(&key, "%s\n%s\n%s\n%s\nlabel=%s\nhash_bits=%u\n" ANYTIME_VERSION,
+                          found->format->name, found->path, found->row ? found->row->name : "",
+                        split == AT_SPLIT_TRAIN ? "train" : "test",
+                        reading->label ? reading->label : "", reading->hash_bits);
     return size < 0 ? NULL : key;
 }
 
