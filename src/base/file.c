@@ -94,18 +94,25 @@ static at_err read_all(int fd, const char *path, size_t size_max, unsigned char 
     return AT_OK;
 }
 
+static at_err open_to_read(const char *path, int *fd, at_fail *fail)
+{
+    assert(path);
+    *fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (*fd >= 0) return AT_OK;
+    if (errno == ENOENT || errno == ENOTDIR)
+        return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
+                           "%s: no such file", path);
+    return cannot("open", path, errno, fail);
+}
+
 at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
                     at_fail *fail)
 {
-    assert(path);
     if (size_max > SIZE_MAX / 4) size_max = SIZE_MAX / 4; /* so that sizes can be doubled */
     *bytes = NULL;
     *size = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
-                           "%s: no such file", path);
-    if (fd < 0) return cannot("open", path, errno, fail);
+    int fd;
+    AT_TRY(open_to_read(path, &fd, fail));
     at_err err = read_all(fd, path, size_max, bytes, size, fail);
     close(fd);
     if (err) {
@@ -240,13 +247,51 @@ at_err at_file_close(FILE *file, const char *path, at_fail *fail)
     return AT_OK;
 }
 
-void at_file_sha256(const void *bytes, size_t size, char hex[65])
+void at_file_digest_bytes(const void *bytes, size_t size, unsigned char digest[32])
 {
     assert(bytes || size == 0);
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int  digest_size = 0;
+    unsigned int digest_size = 0;
     int done = EVP_Digest(bytes ? bytes : "", size, digest, &digest_size, EVP_sha256(), NULL);
     assert(done == 1);
     assert(digest_size == 32);
-    for (size_t i = 0; i < digest_size; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+void at_file_sha256(const void *bytes, size_t size, char hex[65])
+{
+    unsigned char digest[32];
+    at_file_digest_bytes(bytes, size, digest);
+    for (size_t i = 0; i < sizeof digest; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Feeds all of fd to the hash. Returns an errno. */
+static int digest_all(int fd, EVP_MD_CTX *hash, unsigned char *buffer, size_t size)
+{
+    assert(fd >= 0);
+    for (;;) {
+        ssize_t got = read_some(fd, buffer, size);
+        if (got < 0) return errno;
+        if (got == 0) return 0;
+        int done = EVP_DigestUpdate(hash, buffer, (size_t)got);
+        assert(done == 1);
+    }
+}
+
+at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail)
+{
+    enum { PIECE_SIZE = 1 << 18 };
+    int fd;
+    AT_TRY(open_to_read(path, &fd, fail));
+    EVP_MD_CTX    *hash = EVP_MD_CTX_new();
+    unsigned char *buffer = malloc(PIECE_SIZE);
+    int            error = ENOMEM;
+    if (hash && buffer && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1)
+        error = digest_all(fd, hash, buffer, PIECE_SIZE);
+    if (!error) {
+        int done = EVP_DigestFinal_ex(hash, digest, NULL);
+        assert(done == 1);
+    }
+    free(buffer);
+    EVP_MD_CTX_free(hash);
+    close(fd);
+    return error ? cannot("read", path, error, fail) : AT_OK;
 }

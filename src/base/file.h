@@ -23,6 +23,12 @@ at_err at_file_make_folder(const char *path, at_fail *fail);
 /* Closes the file; AT_ERR_IO when any earlier write or the close failed (full disk). */
 at_err at_file_close(FILE *file, const char *path, at_fail *fail);
 
+/* SHA-256 of a whole file, read piece by piece. AT_ERR_MISSING, AT_ERR_IO. */
+at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail);
+
+/* SHA-256 of bytes. */
+void at_file_digest_bytes(const void *bytes, size_t size, unsigned char digest[32]);
+
 /* SHA-256 of bytes as 64 hexadecimal digits and a zero byte. */
 void at_file_sha256(const void *bytes, size_t size, char hex[65]);
 

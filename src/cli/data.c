@@ -63,8 +63,18 @@ static void add_row(at_table *table, const at_catalog_row *row)
 static void add_synthetic(at_table *table)
 {
     static const char *const cells[] = {
-        SYNTHETIC ":N,F,C", "N + N/5", "F floats", "C", "none", "made up when it is used"};
+        SYNTHETIC ":N,F,C",     "N + N/5", "F floats",    "C", "none", "made up when it is used",
+        SYNTHETIC ":N,DxHxW,C", "N + N/5", "DxHxW bytes", "C", "none", "made up when it is used"};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) at_table_add(table, "%s", cells[i]);
+}
+
+/* Licences whose remarks did not fit into the table. */
+static void print_notes(const at_catalog_row *rows, size_t count)
+{
+    printf("\n");
+    for (size_t i = 0; i < count; i++)
+        if (rows[i].licence[licence_width(rows[i].licence)])
+            printf("%s: %s\n", rows[i].name, rows[i].licence);
 }
 
 static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
@@ -79,7 +89,9 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; table && i < count; i++) add_row(table, &rows[i]);
     if (table) add_synthetic(table);
-    return at_print_table_take(table, fail);
+    AT_TRY(at_print_table_take(table, fail));
+    print_notes(rows, count);
+    return AT_OK;
 }
 
 /* ---- get ------------------------------------------------------------------------------------- */

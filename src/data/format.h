@@ -37,6 +37,13 @@ typedef struct at_format {
 
 extern const at_format at_format_synthetic;
 extern const at_format at_format_idx;
+extern const at_format at_format_cifar;
+extern const at_format at_format_images;
+extern const at_format at_format_npy;
+extern const at_format at_format_libsvm;
+extern const at_format at_format_criteo;
+extern const at_format at_format_tfrecord;
+extern const at_format at_format_csv;
 
 /* In the order in which they are asked; ends with NULL. */
 extern const at_format *const at_formats[];

@@ -2,6 +2,7 @@
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "data/picture.h"
 #include "data/sniff.h"
 
 #include <assert.h>
@@ -156,6 +157,17 @@ void at_idx_shape(const at_idx *idx, char *text, size_t size)
         at_text_add(&shape, d == 1 ? "%u" : "x%u", idx->extent[d]);
 }
 
+/* What the extents say about a sample as a picture. */
+static at_err set_picture(at_dataset *set, const at_idx *idx, at_fail *fail)
+{
+    assert(set->features == idx->features);
+    bool       interleaved;
+    at_picture picture = at_picture_of(idx->extent + 1, idx->dims - 1, &interleaved);
+    if (interleaved) return at_picture_split_rows(set, picture, fail);
+    set->picture = picture;
+    return AT_OK;
+}
+
 at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, at_fail *fail)
 {
     assert(!set->map);
@@ -171,6 +183,7 @@ at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, a
     AT_TRY(at_source_end(images, fail));
     AT_TRY(read_labels(set->labels, labels, label.payload_size, fail));
     set->classes = at_store_label_max(set) + 1;
+    AT_TRY(set_picture(set, &image, fail));
     at_idx_shape(&image, shape, sizeof shape);
     at_text form = at_text_in(set->form, sizeof set->form);
     at_text_add(&form, "%s bytes", shape);

@@ -28,7 +28,8 @@ typedef struct at_idx {
 at_err at_idx_read_header(at_idx *idx, at_source *source, at_fail *fail);
 
 /* Fills a zeroed set from a file of images and one of labels; classes becomes the largest label
- * plus one. */
+ * plus one. Images of (height, width), (height, width, channel) or (channel, height, width) with
+ * 1 or 3 channels become pictures, others stay lines of numbers. */
 at_err at_idx_read_pair(at_dataset *set, at_source *images, at_source *labels, at_fail *fail);
 
 /* Reads a whole file and counts each value of its bytes. */

@@ -2,6 +2,8 @@
 #include "data/format.h"
 
 #include "base/text.h"
+#include "data/files.h"
+#include "data/folder.h"
 #include "data/idx.h"
 
 #include <assert.h>
@@ -9,7 +11,6 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* The files of a split begin with one of these; what follows (-idx3-ubyte, .gz, ...) varies. */
 typedef struct stems {
@@ -20,18 +21,6 @@ static const stems stems_of[] = {
     [AT_SPLIT_TRAIN] = {{"train-images", "train-images"}, {"train-labels", "train-labels"}},
     [AT_SPLIT_TEST] = {{"t10k-images", "test-images"}, {"t10k-labels", "test-labels"}},
 };
-
-static bool is_folder(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-static bool is_file(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
 
 /* The shorter name is better (raw before .gz), equal lengths in alphabetical order, so that the
  * choice does not depend on the order in which the file system lists names. */
@@ -79,7 +68,7 @@ static const char *find_comma(const char *name)
         if (length >= sizeof left) break;
         memcpy(left, name, length);
         left[length] = '\0';
-        if (is_file(left)) return comma;
+        if (at_folder_is_file(left)) return comma;
     }
     return strchr(name, ',');
 }
@@ -88,14 +77,14 @@ static const char *find_comma(const char *name)
 static bool holds(const char *name, at_split split)
 {
     char path[PATH_MAX];
-    if (!is_folder(name)) return split == AT_SPLIT_TRAIN;
+    if (!at_folder_is(name)) return split == AT_SPLIT_TRAIN;
     return find_file(name, stems_of[split].images, path);
 }
 
 static bool claims(const char *name)
 {
-    if (is_folder(name)) return holds(name, AT_SPLIT_TRAIN) || holds(name, AT_SPLIT_TEST);
-    return strchr(name, ',') || (is_file(name) && at_idx_is_file(name));
+    if (at_folder_is(name)) return holds(name, AT_SPLIT_TRAIN) || holds(name, AT_SPLIT_TEST);
+    return strchr(name, ',') || (at_folder_is_file(name) && at_idx_is_file(name));
 }
 
 static at_err load_pair(at_dataset *set, const char *images_path, const char *labels_path,
@@ -140,7 +129,7 @@ static at_err load_folder(at_dataset *set, const char *folder, at_split split, a
 static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
 {
     assert(name);
-    if (is_folder(name)) return load_folder(set, name, split, fail);
+    if (at_folder_is(name)) return load_folder(set, name, split, fail);
     const char *comma = find_comma(name);
     if (!comma)
         return at_fail_set(fail, AT_ERR_USAGE, "write IMAGES,LABELS or name the folder of both",
@@ -155,10 +144,36 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     return load_pair(set, images, comma + 1, fail);
 }
 
+static at_err folder_sources(const char *folder, at_split split, at_files *files, at_fail *fail)
+{
+    const stems *of = &stems_of[split];
+    char         path[PATH_MAX];
+    if (find_file(folder, of->images, path)) AT_TRY(at_files_add(files, path, fail));
+    if (find_file(folder, of->labels, path)) AT_TRY(at_files_add(files, path, fail));
+    if (split == AT_SPLIT_TRAIN) return AT_OK;
+    bool train = find_file(folder, stems_of[AT_SPLIT_TRAIN].labels, path); /* for its classes */
+    return train ? at_files_add(files, path, fail) : AT_OK;
+}
+
+static at_err sources(const char *name, at_split split, at_files *files, at_fail *fail)
+{
+    if (at_folder_is(name)) return folder_sources(name, split, files, fail);
+    const char *comma = find_comma(name);
+    if (!comma) return AT_OK;
+    char   images[PATH_MAX] = "";
+    size_t length = (size_t)(comma - name);
+    if (length >= sizeof images) return AT_OK;
+    memcpy(images, name, length);
+    AT_TRY(at_files_add(files, images, fail));
+    return at_files_add(files, comma + 1, fail);
+}
+
 const at_format at_format_idx = {
     .name = "idx",
     .summary = "IDX files of bytes (MNIST and its successors), raw or gzipped",
+    .wants = "train-images*, train-labels*, t10k-images*, t10k-labels*",
     .claims = claims,
     .holds = holds,
     .load = load,
+    .sources = sources,
 };

@@ -52,13 +52,13 @@ static const char *looked_for(char *buffer, size_t size)
         at_text_add(&text, "%s%s (%s)", between, format->name, format->wants);
         between = ", ";
     }
-    assert(!text.full);
+    assert(text.used > 0);
     return buffer;
 }
 
 static at_err unknown_folder(const char *path, at_fail *fail)
 {
-    char wanted[512];
+    char wanted[560];
     return at_fail_set(fail, AT_ERR_MISSING,
                        "FORMAT:PATH reads it as that format and says what is missing",
                        "%s: the folder holds no data set that can be read; looked for %s", path,

@@ -20,15 +20,6 @@ typedef struct round_keys {
     uint64_t of[ROUNDS];
 } round_keys;
 
-/* The first of the samples of part `part` (0 .. parts) of `parts` nearly equal parts: the first
- * ones are longer by one where it does not come out even. */
-static uint64_t part_first(uint64_t samples, uint64_t part, uint64_t parts)
-{
-    assert(part <= parts);
-    uint64_t rest = samples % parts;
-    return samples / parts * part + (part < rest ? part : rest);
-}
-
 /* The smallest root whose square is not below count. */
 static uint64_t root_above(uint64_t count)
 {
@@ -46,29 +37,31 @@ static uint64_t root_above(uint64_t count)
     return low;
 }
 
-at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
-                       uint64_t samples, bool shard, at_fail *fail)
+void at_sampler_start(at_sampler *sampler, uint64_t seed, uint64_t worker, const at_shards *shards)
 {
-    assert(worker <= workers);
-    if (samples < 1)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "there are no samples to draw from");
-    if (shard && samples < workers)
-        return at_fail_set(fail, AT_ERR_USAGE, "use fewer workers, or no shards",
-                           "%llu samples cannot be divided among %llu workers",
-                           (unsigned long long)samples, (unsigned long long)workers);
-    *sampler = (at_sampler){.seed = seed, .worker = worker, .count = samples};
-    if (worker > 0) {
-        uint64_t first = part_first(samples, worker - 1, workers);
-        uint64_t end = part_first(samples, worker, workers);
-        if (shard)
-            sampler->first = first, sampler->count = end - first;
-        else
-            sampler->start = first;
+    assert(worker <= shards->workers);
+    *sampler = (at_sampler){.seed = seed, .worker = worker, .count = shards->samples};
+    if (worker > 0 && shards->kind == AT_SHARD_NO) {
+        uint64_t even = at_shards_even(shards->samples, worker - 1, shards->workers);
+        sampler->start = even % shards->samples; /* there may be more workers than samples */
+    } else if (worker > 0) {
+        sampler->list = shards->list;
+        at_shards_get(shards, worker, &sampler->first, &sampler->count);
     }
     sampler->rows = root_above(sampler->count);
     sampler->columns = (sampler->count - 1) / sampler->rows + 1;
-    assert(sampler->first + sampler->count <= samples);
+    assert(sampler->first + sampler->count <= shards->samples);
     assert(sampler->columns <= sampler->rows);
+}
+
+at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
+                       uint64_t samples, bool shard, at_fail *fail)
+{
+    assert(worker <= workers && workers <= UINT32_MAX);
+    at_shards shards;
+    AT_TRY(at_shards_init(&shards, shard ? AT_SHARD_YES : AT_SHARD_NO, NULL, samples,
+                          (uint32_t)workers, fail));
+    at_sampler_start(sampler, seed, worker, &shards);
     return AT_OK;
 }
 
@@ -152,10 +145,8 @@ static void indices_in_order(const at_sampler *sampler, uint64_t position, uint6
 
 uint64_t at_sampler_index(const at_sampler *sampler, uint64_t position)
 {
-    assert(sampler->count > 0);
-    if (sampler->in_order) return sampler->first + in_order_offset(sampler, position);
     uint64_t index;
-    indices_permuted(sampler, position, &index, 1);
+    at_sampler_indices(sampler, position, &index, 1);
     return index;
 }
 
@@ -167,11 +158,12 @@ void at_sampler_indices(const at_sampler *sampler, uint64_t position, uint64_t *
         indices_in_order(sampler, position, indices, count);
     else
         indices_permuted(sampler, position, indices, count);
+    for (uint32_t i = 0; sampler->list && i < count; i++) indices[i] = sampler->list[indices[i]];
 }
 
 uint64_t at_sampler_run(const at_sampler *sampler, uint64_t position)
 {
     assert(sampler->count > 0);
-    if (!sampler->in_order) return 1;
+    if (!sampler->in_order || sampler->list) return 1;
     return sampler->count - in_order_offset(sampler, position);
 }

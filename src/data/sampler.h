@@ -12,14 +12,16 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "data/shards.h"
 
 typedef struct at_sampler {
-    uint64_t seed, worker;  /* worker 0 is the common walk of --deal global */
-    uint64_t first, count;  /* the shard: samples first .. first+count-1 */
-    bool     in_order;      /* false after init; set it for own models: positions map to
+    uint64_t        seed, worker; /* worker 0 is the common walk of --deal global */
+    uint64_t        first, count; /* the shard: samples first .. first+count-1 */
+    const uint32_t *list; /* if not NULL these are places in this list, which names the samples */
+    bool            in_order;      /* false after init; set it for own models: positions map to
                              * consecutive samples, without a permutation */
-    uint64_t start;         /* where the walk in order begins: workers start evenly spread */
-    uint64_t rows, columns; /* of the rectangle that the network permutes */
+    uint64_t        start;         /* where the walk in order begins: workers start evenly spread */
+    uint64_t        rows, columns; /* of the rectangle that the network permutes */
 } at_sampler;
 
 /* The sampler of `worker` (1 .. workers). With shard, worker w of n gets the w-th of n nearly equal
@@ -27,6 +29,9 @@ typedef struct at_sampler {
  * and with shard samples >= workers (AT_ERR_USAGE otherwise). */
 at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
                        uint64_t samples, bool shard, at_fail *fail);
+
+/* The same for shards of any kind, which MUST outlive the sampler. Worker 0 walks over all. */
+void at_sampler_start(at_sampler *sampler, uint64_t seed, uint64_t worker, const at_shards *shards);
 
 /* The sample at a position; positions may grow without end. */
 uint64_t at_sampler_index(const at_sampler *sampler, uint64_t position);

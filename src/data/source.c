@@ -1,6 +1,7 @@
 #include "data/source.h"
 
 #include "data/sniff.h"
+#include "data/unpack.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,24 +11,21 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
-enum {
-    BUFFER_SIZE = 1 << 17,
-    /* A deflate stream cannot expand more than this: 258 bytes from two bits. */
-    DEFLATE_EXPANSION_MAX = 1032,
-    GZIP_WINDOW_BITS = 15 + 16, /* zlib's way to say: the largest window, gzip header expected */
-};
+enum { BUFFER_SIZE = 1 << 17 };
 
 struct at_source {
-    FILE         *file;
-    const char   *path;
-    char         *path_own; /* NULL when path is the caller's */
-    uint64_t      file_size, position;
-    bool          gzip;
-    bool          ended; /* the last gzip member ended, its checksum was right, no byte follows */
-    z_stream      stream;
-    unsigned char buffer[BUFFER_SIZE]; /* gzip: compressed bytes; raw: the first ones */
+    FILE            *file;
+    const char      *path;
+    char            *path_own; /* NULL when path is the caller's */
+    uint64_t         file_size, position;
+    uint64_t         taken;   /* bytes read from the file */
+    const at_unpack *packing; /* NULL: raw */
+    void            *state;   /* of the packing */
+    bool             ended;   /* the last packed stream ended, its checksum was right */
+    unsigned char   *next;    /* bytes of the buffer that were not used yet */
+    size_t           left;
+    unsigned char    buffer[BUFFER_SIZE]; /* packed: as in the file; raw: the first ones */
 };
 
 static at_err no_memory(const char *path, at_fail *fail)
@@ -46,42 +44,37 @@ static at_err cannot_read(const at_source *source, at_fail *fail)
 static at_err refill(at_source *source, at_fail *fail)
 {
     assert(source->file);
-    z_stream *z = &source->stream;
-    if (z->avail_in > 0) return AT_OK;
+    if (source->left > 0) return AT_OK;
     errno = 0;
-    z->avail_in = (uInt)fread(source->buffer, 1, sizeof source->buffer, source->file);
-    z->next_in = source->buffer;
+    source->left = fread(source->buffer, 1, sizeof source->buffer, source->file);
+    source->next = source->buffer;
+    source->taken += source->left;
     return ferror(source->file) ? cannot_read(source, fail) : AT_OK;
 }
 
-static bool named_gz(const char *path)
+static at_err not_packed(const at_source *source, const at_unpack *named, at_fail *fail)
 {
-    size_t length = strlen(path);
-    return length >= 3 && strcmp(path + length - 3, ".gz") == 0;
-}
-
-static at_err not_gzip(const at_source *source, at_fail *fail)
-{
-    assert(!source->gzip);
-    size_t     size = source->stream.avail_in;
-    at_sniffed sniffed = at_sniff(source->buffer, size < AT_SNIFF_SIZE ? size : AT_SNIFF_SIZE);
+    assert(!source->packing);
+    size_t     size = source->left < AT_SNIFF_SIZE ? source->left : AT_SNIFF_SIZE;
+    at_sniffed sniffed = at_sniff(source->buffer, size);
     return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
-                       "%s: is named .gz but is not gzip, at byte 0 it is %s", source->path,
-                       sniffed.what);
+                       "%s: is named %s but is not %s, at byte 0 it is %s", source->path,
+                       named->suffix, named->name, sniffed.what);
 }
 
-/* Reads the first bytes and decides whether they are gzip. */
+/* Reads the first bytes and decides whether they are packed. */
 static at_err detect(at_source *source, at_fail *fail)
 {
     assert(source->position == 0);
     AT_TRY(refill(source, fail));
-    z_stream *z = &source->stream;
-    source->gzip = z->avail_in >= 2 && source->buffer[0] == 0x1f && source->buffer[1] == 0x8b;
-    if (z->avail_in == 0)
+    if (source->left == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                            "%s: the file is empty (0 bytes)", source->path);
-    if (!source->gzip) return named_gz(source->path) ? not_gzip(source, fail) : AT_OK;
-    return inflateInit2(z, GZIP_WINDOW_BITS) == Z_OK ? AT_OK : no_memory(source->path, fail);
+    source->packing = at_unpack_find(source->next, source->left);
+    const at_unpack *named = at_unpack_named(source->path);
+    if (!source->packing) return named ? not_packed(source, named, fail) : AT_OK;
+    source->state = source->packing->start();
+    return source->state ? AT_OK : no_memory(source->path, fail);
 }
 
 at_err at_source_take(FILE *file, const char *path, uint64_t file_size, at_source **out,
@@ -150,68 +143,76 @@ at_err at_source_open(const char *path, at_source **out, at_fail *fail)
 void at_source_close(at_source *source)
 {
     if (!source) return;
-    if (source->gzip) inflateEnd(&source->stream);
+    if (source->packing) source->packing->stop(source->state);
     fclose(source->file);
     free(source->path_own);
     free(source);
 }
 
-static at_err damaged(const at_source *source, at_fail *fail)
+/* A stream has ended: either the file has too, or another one follows (gzip and xz allow that). */
+static at_err next_stream(at_source *source, at_fail *fail)
 {
-    assert(source->gzip);
-    const char *why = source->stream.msg ? source->stream.msg : "wrong data";
-    return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: damaged gzip stream after %llu raw bytes (%s)", source->path,
-                       (unsigned long long)source->position, why);
-}
-
-/* A member has ended: either the file has too, or another member follows (gzip allows that). */
-static at_err next_member(at_source *source, at_fail *fail)
-{
-    assert(source->gzip && !source->ended);
+    assert(source->packing && !source->ended);
+    const at_unpack *packing = source->packing;
     AT_TRY(refill(source, fail));
-    z_stream *z = &source->stream;
-    if (z->avail_in == 0) {
+    while (packing->padded && source->left > 0 && *source->next == 0) {
+        source->next++, source->left--;
+        AT_TRY(refill(source, fail));
+    }
+    if (source->left == 0) {
         source->ended = true;
         return AT_OK;
     }
-    if (*z->next_in != 0x1f)
+    if (*source->next != (unsigned char)packing->magic[0])
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: other bytes follow the gzip stream, after %llu raw bytes",
-                           source->path, (unsigned long long)source->position);
-    return inflateReset(z) == Z_OK ? AT_OK : damaged(source, fail);
+                           "%s: other bytes follow the %s stream, after %llu raw bytes",
+                           source->path, packing->name, (unsigned long long)source->position);
+    packing->stop(source->state);
+    source->state = packing->start();
+    return source->state ? AT_OK : no_memory(source->path, fail);
 }
 
-/* One turn of inflate into z->next_out. */
-static at_err inflate_some(at_source *source, at_fail *fail)
+static at_err explain(const at_source *source, at_unpack_turn turn, const char *why, at_fail *fail)
 {
-    assert(source->gzip && !source->ended);
+    assert(turn != AT_UNPACK_MORE && turn != AT_UNPACK_END);
+    const char *name = source->packing->name;
+    if (turn == AT_UNPACK_NO_MEMORY) return no_memory(source->path, fail);
+    if (turn == AT_UNPACK_TOO_LARGE)
+        return at_fail_set(fail, AT_ERR_FORMAT, why,
+                           "%s: at byte 0, this %s stream needs too much memory to unpack it",
+                           source->path, name);
+    return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
+                       "%s: damaged %s stream after %llu raw bytes (%s)", source->path, name,
+                       (unsigned long long)source->position, why);
+}
+
+/* One turn of unpacking. */
+static at_err unpack_some(at_source *source, unsigned char *bytes, size_t size, at_fail *fail)
+{
+    assert(source->packing && !source->ended);
     AT_TRY(refill(source, fail));
-    z_stream *z = &source->stream;
-    if (z->avail_in == 0)
+    if (source->left == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: the gzip stream is cut off after %llu raw bytes", source->path,
-                           (unsigned long long)source->position);
-    uInt before = z->avail_out;
-    int  code = inflate(z, Z_NO_FLUSH);
-    assert(z->avail_out <= before);
-    source->position += before - z->avail_out;
-    if (code == Z_STREAM_END) return next_member(source, fail);
-    if (code == Z_MEM_ERROR) return no_memory(source->path, fail);
-    return code == Z_OK || code == Z_BUF_ERROR ? AT_OK : damaged(source, fail);
+                           "%s: the %s stream is cut off after %llu raw bytes", source->path,
+                           source->packing->name, (unsigned long long)source->position);
+    const char    *why = NULL;
+    at_unpack_flow flow = {source->next, source->left, bytes, size};
+    at_unpack_turn turn = source->packing->turn(source->state, &flow, &why);
+    assert(flow.in_left <= source->left && flow.out_left <= size);
+    source->next += source->left - flow.in_left;
+    source->left = flow.in_left;
+    source->position += size - flow.out_left;
+    if (turn == AT_UNPACK_END) return next_stream(source, fail);
+    return turn == AT_UNPACK_MORE ? AT_OK : explain(source, turn, why, fail);
 }
 
-static at_err read_gzip(at_source *source, unsigned char *bytes, size_t size, size_t *got,
-                        at_fail *fail)
+static at_err read_packed(at_source *source, unsigned char *bytes, size_t size, size_t *got,
+                          at_fail *fail)
 {
-    assert(source->gzip);
+    assert(source->packing);
     uint64_t const start = source->position;
-    for (*got = 0; *got < size && !source->ended; *got = (size_t)(source->position - start)) {
-        size_t left = size - *got;
-        source->stream.next_out = bytes + *got;
-        source->stream.avail_out = left < BUFFER_SIZE ? (uInt)left : BUFFER_SIZE;
-        AT_TRY(inflate_some(source, fail));
-    }
+    for (*got = 0; *got < size && !source->ended; *got = (size_t)(source->position - start))
+        AT_TRY(unpack_some(source, bytes + *got, size - *got, fail));
     assert(*got == size || source->ended);
     return AT_OK;
 }
@@ -220,15 +221,16 @@ static at_err read_gzip(at_source *source, unsigned char *bytes, size_t size, si
 static at_err read_raw(at_source *source, unsigned char *bytes, size_t size, size_t *got,
                        at_fail *fail)
 {
-    assert(!source->gzip);
-    z_stream *z = &source->stream;
-    size_t    buffered = size < z->avail_in ? size : z->avail_in;
+    assert(!source->packing);
+    size_t buffered = size < source->left ? size : source->left;
     assert(buffered <= size);
-    memcpy(bytes, z->next_in, buffered);
-    z->next_in += buffered;
-    z->avail_in -= (uInt)buffered;
+    memcpy(bytes, source->next, buffered);
+    source->next += buffered;
+    source->left -= buffered;
     errno = 0;
-    *got = buffered + fread(bytes + buffered, 1, size - buffered, source->file);
+    size_t more = fread(bytes + buffered, 1, size - buffered, source->file);
+    *got = buffered + more;
+    source->taken += more;
     source->position += *got;
     return ferror(source->file) ? cannot_read(source, fail) : AT_OK;
 }
@@ -238,8 +240,8 @@ at_err at_source_read(at_source *source, void *bytes, size_t size, size_t *got, 
     assert(source && bytes && got);
     *got = 0;
     if (size == 0) return AT_OK;
-    at_err err = source->gzip ? read_gzip(source, bytes, size, got, fail)
-                              : read_raw(source, bytes, size, got, fail);
+    at_err err = source->packing ? read_packed(source, bytes, size, got, fail)
+                                 : read_raw(source, bytes, size, got, fail);
     assert(*got <= size);
     return err;
 }
@@ -260,15 +262,27 @@ at_err at_source_end(at_source *source, at_fail *fail)
 uint64_t at_source_size_max(const at_source *source)
 {
     assert(source);
-    if (!source->gzip) return source->file_size;
-    if (source->file_size > UINT64_MAX / DEFLATE_EXPANSION_MAX) return UINT64_MAX;
-    return source->file_size * DEFLATE_EXPANSION_MAX;
+    if (!source->packing) return source->file_size;
+    uint32_t expansion = source->packing->expansion_max;
+    return source->file_size > UINT64_MAX / expansion ? UINT64_MAX : source->file_size * expansion;
 }
 
 uint64_t at_source_position(const at_source *source)
 {
     assert(source);
     return source->position;
+}
+
+uint64_t at_source_done(const at_source *source)
+{
+    assert(source->taken >= source->left);
+    return source->taken - source->left;
+}
+
+uint64_t at_source_file_size(const at_source *source)
+{
+    assert(source);
+    return source->file_size;
 }
 
 const char *at_source_path(const at_source *source)

@@ -290,6 +290,21 @@ static void say(const run *r, const char *text)
     at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
 }
 
+/* Batch norm takes mean and variance from one micro-batch: of a few samples they are mostly chance
+ * (docs/models.md has what that costs). */
+static void warn_of_small_batches(const run *r)
+{
+    enum { BATCH_NORM_ROWS_MIN = 16 };
+    char text[200];
+    if (!r->options->task->wants_large_batches || r->plan.micro_batch >= BATCH_NORM_ROWS_MIN)
+        return;
+    snprintf(text, sizeof text,
+             "note: batch norm learns badly from micro-batches of %u samples; use --micro-batch %d "
+             "or more, or a model with group norm (gn)",
+             r->plan.micro_batch, BATCH_NORM_ROWS_MIN);
+    say(r, text);
+}
+
 /* What is as the user wants it and may still surprise; said when nothing was refused. */
 static void warn(const run *r)
 {
@@ -297,6 +312,7 @@ static void warn(const run *r)
     bool                  scaled = o->straggler_scale && strcmp(o->straggler_scale, "1") != 0;
     if (scaled && (!o->straggler || strcmp(o->straggler, "none") == 0))
         say(r, "note: --straggler-scale has no --straggler to scale");
+    warn_of_small_batches(r);
     if (!r->oversubscribed) return;
     char text[200];
     snprintf(text, sizeof text,

@@ -201,6 +201,88 @@ static void a_run_in_order_stays_inside_the_shard(void **state)
     assert_int_equal(at_sampler_run(&sampler, 0), 1);
 }
 
+/* Samples 0 .. count-1 of a synthetic set have the labels 0 1 2 .. 0 1 2 .. */
+static at_dataset *open_set(const char *name)
+{
+    at_dataset *set;
+    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, NULL), AT_OK);
+    return set;
+}
+
+static void by_class_every_sample_has_one_owner_who_has_its_class(void **state)
+{
+    (void)state;
+    static const uint32_t workers[] = {1, 2, 3, 7, 10};
+    at_dataset           *set = open_set("synthetic:1003,2,10");
+    for (size_t n = 0; n < sizeof workers / sizeof *workers; n++) {
+        at_shards      shards;
+        unsigned char *seen = calloc(1003, 1);
+        assert_int_equal(at_shards_init(&shards, AT_SHARD_BY_CLASS, set, 1003, workers[n], NULL),
+                         AT_OK);
+        for (uint32_t w = 1; w <= workers[n]; w++) {
+            at_sampler sampler;
+            at_sampler_start(&sampler, 1, w, &shards);
+            uint64_t *order = walk(&sampler, 3 * sampler.count, (uint32_t)sampler.count);
+            for (uint64_t i = 0; i < sampler.count; i++) {
+                assert_int_equal(at_dataset_label(set, order[i]) % workers[n], w - 1);
+                assert_false(seen[order[i]]++);
+                assert_int_equal(at_sampler_index(&sampler, 3 * sampler.count + i), order[i]);
+            }
+            free(order);
+        }
+        for (int i = 0; i < 1003; i++) assert_true(seen[i]);
+        free(seen);
+        at_shards_deinit(&shards);
+    }
+    at_dataset_free(set);
+}
+
+static void the_common_walk_knows_no_shards(void **state)
+{
+    (void)state;
+    at_dataset *set = open_set("synthetic:50,2,5");
+    at_shards   shards;
+    at_sampler  common, plain = make(1, 0, 50);
+    assert_int_equal(at_shards_init(&shards, AT_SHARD_BY_CLASS, set, 50, 5, NULL), AT_OK);
+    at_sampler_start(&common, 1, 0, &shards);
+    for (uint64_t i = 0; i < 120; i++)
+        assert_int_equal(at_sampler_index(&common, i), at_sampler_index(&plain, i));
+    at_shards_deinit(&shards);
+    at_dataset_free(set);
+}
+
+static void an_empty_shard_is_refused_by_the_name_of_its_worker(void **state)
+{
+    (void)state;
+    at_dataset *set = open_set("synthetic:100,2,10");
+    at_shards   shards;
+    at_fail     fail = {0};
+    assert_int_equal(at_shards_init(&shards, AT_SHARD_BY_CLASS, set, 100, 12, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "worker 11 of 12"));
+    assert_non_null(strstr(fail.text, "10 classes"));
+    assert_null(shards.list);
+    assert_int_equal(at_shards_init(&shards, AT_SHARD_BY_CLASS, NULL, 100, 2, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "classes"));
+    assert_int_equal(at_shards_init(&shards, AT_SHARD_YES, NULL, 4, 5, &fail), AT_ERR_USAGE);
+    assert_int_equal(at_shards_init(&shards, AT_SHARD_NO, NULL, 4, 5, &fail), AT_OK);
+    at_dataset_free(set);
+}
+
+/* More workers than samples, and more positions than both. */
+static void a_tiny_set_goes_round_and_round(void **state)
+{
+    (void)state;
+    at_shards shards;
+    assert_int_equal(at_shards_init(&shards, AT_SHARD_NO, NULL, 3, 8, NULL), AT_OK);
+    for (uint32_t w = 1; w <= 8; w++) {
+        at_sampler sampler;
+        at_sampler_start(&sampler, 1, w, &shards);
+        uint64_t *order = walk(&sampler, 0, 300);
+        for (int i = 0; i < 300; i += 3) assert_true(is_permutation(order + i, 0, 3));
+        free(order);
+    }
+}
+
 static void impossible_settings_are_refused(void **state)
 {
     (void)state;
@@ -224,6 +306,10 @@ int main(void)
         cmocka_unit_test(shards_divide_the_set_evenly),
         cmocka_unit_test(in_order_workers_start_spread_and_wrap),
         cmocka_unit_test(a_run_in_order_stays_inside_the_shard),
+        cmocka_unit_test(by_class_every_sample_has_one_owner_who_has_its_class),
+        cmocka_unit_test(the_common_walk_knows_no_shards),
+        cmocka_unit_test(an_empty_shard_is_refused_by_the_name_of_its_worker),
+        cmocka_unit_test(a_tiny_set_goes_round_and_round),
         cmocka_unit_test(impossible_settings_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

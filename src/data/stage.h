@@ -1,0 +1,52 @@
+/* stage.h - where a data set is put together before it appears in the cache; for fetch*.c.
+ *
+ *     CACHE/.get-NAME-XXXXXX/        one attempt, gone when it ends
+ *     CACHE/.part-NAME-0/            what came from mirror 0 so far; the next attempt goes on there
+ *     CACHE/NAME/                    the set, renamed into place when every file was right
+ *
+ * One process at a time works in a cache: it holds a lock on the folder itself, which the kernel
+ * drops when the process dies. So whatever .get-* is found under the lock is of somebody dead.
+ */
+#ifndef AT_DATA_STAGE_H
+#define AT_DATA_STAGE_H
+
+#include "data/fetch.h"
+
+typedef struct at_stage {
+    const at_catalog_row    *row;
+    const at_fetch_progress *progress;
+    int                      lock;                /* the cache folder */
+    char                     cache[PATH_MAX];     /* its path */
+    char                     temporary[PATH_MAX]; /* of this attempt */
+    char                     ready[PATH_MAX];     /* in it: the set's files and nothing else */
+} at_stage;
+
+/* Waits for the lock, removes what dead processes left, makes the temporary folder and in it the
+ * empty one, ready. AT_ERR_IO, AT_ERR_STOPPED by a signal. Closed whatever happens. */
+at_err at_stage_open(at_stage *stage, const at_catalog_row *row, const at_fetch_progress *progress,
+                     at_fail *fail);
+
+/* Removes the temporary folder and drops the lock. */
+void at_stage_close(at_stage *stage);
+
+/* Tells the listener. */
+void at_stage_say(const at_fetch_progress *progress, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The path of the folder for what comes from a mirror. */
+at_err at_stage_part(const at_stage *stage, size_t mirror, char path[PATH_MAX], at_fail *fail);
+
+/* Removes a folder with all that is in it. */
+void at_stage_remove(const char *path);
+
+/* Moves the set's files from a folder into `ready`, raw or .gz as they are. */
+at_err at_stage_collect(const at_stage *stage, const char *from, at_fail *fail);
+
+/* Checks the files in `ready` and gives them their place; a broken set that stands there goes, and
+ * what has come from mirrors is no longer needed. */
+at_err at_stage_install(const at_stage *stage, at_fail *fail);
+
+/* "cannot WHAT PATH: reason", from errno. */
+at_err at_stage_cannot(const char *what, const char *path, at_fail *fail);
+
+#endif

@@ -1,0 +1,36 @@
+/* words.h - a set of different texts, and their alphabetical order.
+ *
+ *     at_words_add ... ──► at_words_sort ──► at_words_find: the rank of a text
+ */
+#ifndef AT_DATA_WORDS_H
+#define AT_DATA_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct at_words {
+    char     *text; /* one zero-terminated word after the other */
+    size_t    text_used, text_room;
+    size_t   *starts; /* (count) of each word in text, in the order they came; sorted: by rank */
+    uint32_t *slots;  /* (slot_count) hash table of numbers + 1; 0: free */
+    uint32_t  count, slot_count;
+} at_words;
+
+/* Adds a text unless it is there. False when there is no memory. A zeroed set is empty. */
+bool at_words_add(at_words *words, const char *text);
+
+/* Numbers the texts in order: byte by byte, or by value when all of them are whole numbers. False
+ * when there is no memory. */
+bool at_words_sort(at_words *words);
+
+/* The number of the text: its rank after sorting. UINT32_MAX: not there. */
+uint32_t at_words_find(const at_words *words, const char *text);
+
+/* The text of that number; borrowed until the next call of add. */
+const char *at_words_get(const at_words *words, uint32_t index);
+
+/* Releases; accepts a zeroed set. */
+void at_words_deinit(at_words *words);
+
+#endif
