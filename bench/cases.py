@@ -1,45 +1,18 @@
 """The cases: what is run, side against side, and what the ratio must be.
 
-A new case is one row in CASES. `prepare(runner)` does what must be done once and gives a function
-measure(runner, repeat, repeats) -> {side: {metric: value}} that measures both sides once.
+A new case is one row in CASES, or in NET_CASES of cases_nets.py. `prepare(runner)` does what must
+be done once and gives a function measure(runner, repeat, repeats) -> {side: {metric: value}} that
+measures both sides once.
 """
-import dataclasses
 import statistics
 import tempfile
-import typing
 
+from case import Case, in_turn, per_second
+from cases_nets import NET_CASES
 from runner import Broken
 from verdict import Claim
 
 MLP = "mlp:300,100"
-
-
-@dataclasses.dataclass(frozen=True)
-class Case:
-    name: str
-    summary: str
-    sides: tuple[str, str]
-    prepare: typing.Callable
-    claims: tuple[Claim, ...]
-    repeats: int = 5
-    repeats_quick: int = 3
-
-
-def in_turn(first, second):
-    """Both sides, one right after the other, so that a slow spell of the machine hits both.
-
-    Which one goes first changes from repeat to repeat. A side is (name, function(runner, repeat)
-    -> metrics)."""
-    def measure(runner, repeat, _repeats):
-        order = (first, second) if repeat % 2 == 0 else (second, first)
-        return {name: side(runner, repeat) for name, side in order}
-    return lambda _runner: measure
-
-
-def per_second(result, count):
-    if not result.get("seconds"):
-        raise Broken("a run took no time at all")
-    return count / result["seconds"]
 
 
 # ---- Speed against PyTorch -----------------------------------------------------------------------
@@ -245,4 +218,5 @@ CASES = (
          ("foreseen", "real"), lambda _runner: whatif,
          (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
                 judge="median"),)),
+    *NET_CASES,
 )

@@ -3,12 +3,14 @@
 
     bench/history.py [--only CASE] [--last N] [FILE]
     bench/history.py --markdown     the newest result of each case, for bench/README.md
+    bench/history.py --page FILE    a page with a chart of each claim over time
 """
 import argparse
 import json
 import pathlib
 import sys
 
+from page import page
 from verdict import markdown, short
 
 
@@ -53,13 +55,17 @@ def main():
     parser.add_argument("--only", metavar="CASE", help="only this case")
     parser.add_argument("--markdown", action="store_true",
                         help="the newest result of each case as a Markdown table")
+    parser.add_argument("--page", type=pathlib.Path, metavar="FILE",
+                        help="write all claims over time as an HTML page")
     parser.add_argument("--last", type=int, default=20, metavar="N", help="the last N of each")
     options = parser.parse_args()
     if not options.file.is_file():
         print(f"there is no {options.file}; run bench/run.py first", file=sys.stderr)
         return 1
     lines = [line for line in read(options.file) if options.only in (None, line["case"])]
-    if options.markdown:
+    if options.page:
+        options.page.write_text(page(lines), encoding="utf-8")
+    elif options.markdown:
         print(markdown({line["case"]: line for line in lines}.values()))
     else:
         show(lines, max(options.last, 1))

@@ -6,7 +6,8 @@
     bench/run.py --only hub         one case (repeat the option for several)
     bench/run.py --list             the cases and their claims
 
-Progress goes to stderr, the table to stdout, and one JSON line a case to bench/results.jsonl.
+Progress goes to stderr, the table to stdout, and one JSON line a case to bench/results.jsonl;
+bench.html beside the program shows all of them over time.
 Ends with 0 when every claim holds, with 1 when one does not or could not be measured.
 """
 import argparse
@@ -15,9 +16,11 @@ import json
 import pathlib
 import sys
 
+import history
 import machine
 import verdict
 from cases import CASES
+from page import page
 from runner import Broken, Runner
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -51,9 +54,9 @@ def parse_options():
 
 def list_cases():
     for case in CASES:
-        print(f"{case.name:12} {case.summary}")
+        print(f"{case.name:19} {case.summary}")
         for claim in case.claims:
-            print(f"{'':12}   {claim.name}: {claim.wish()}")
+            print(f"{'':19}   {claim.name}: {claim.wish()}")
 
 
 def measure(case, runner, options):
@@ -121,6 +124,9 @@ def main():
             out.write(json.dumps(line) + "\n")
         lines.append(line)
     print(verdict.table(lines))
+    over_time = pathlib.Path(options.program).parent / "bench.html"
+    over_time.write_text(page(history.read(options.out)), encoding="utf-8")
+    say(f"over time: {over_time}")
     return 0 if all(c["verdict"] == "holds" for line in lines for c in line["claims"]) else 1
 
 

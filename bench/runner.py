@@ -1,5 +1,7 @@
 """Runs anytime and the PyTorch yardsticks as child processes and hands back what they report."""
+import contextlib
 import json
+import math
 import os
 import pathlib
 import shlex
@@ -12,7 +14,7 @@ FOLDER = pathlib.Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 300
 
 # Part of every run of anytime: it only trains, leaves no records, and scores once, after `seconds`.
-QUIET = ("--data", "fashion-mnist", "--record", "none", "--quiet", "--json")
+QUIET = ("--record", "none", "--quiet", "--json")
 
 # A run that learns anything at all is above this; a fast program that learns nothing is not fast.
 ACCURACY_MIN = 0.6
@@ -37,6 +39,8 @@ class Runner:
     def anytime(self, label, *arguments):
         """Trains once. The document of result.json, with `cpu_seconds` of the whole family."""
         arguments = ["train", *QUIET, *map(str, arguments)]
+        if "--data" not in arguments:
+            arguments[1:1] = ["--data", "fashion-mnist"]
         self.commands[label] = "anytime " + shlex.join(arguments)
         with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
             document, cpu_seconds = self.run_json(
@@ -44,32 +48,97 @@ class Runner:
         self.versions["anytime"] = f"{document.get('anytime')} ({document.get('engine')})"
         return {**document, "cpu_seconds": cpu_seconds}
 
-    def anytime_learns(self, label, *arguments):
+    def anytime_learns(self, label, *arguments, accuracy_min=ACCURACY_MIN):
         """Trains once and refuses a run that has not learnt."""
         result = self.anytime(label, *arguments)
         accuracy = (result.get("test") or {}).get("accuracy") or 0.0
-        if accuracy < ACCURACY_MIN:
+        if accuracy < accuracy_min:
             raise Broken(f"{label} ended at a test accuracy of {accuracy:.3f}: it does not learn")
         return result
 
-    def torch(self, label, script, *arguments):
+    def step_of_anytime(self, label, *arguments):
+        """The median time of a step in a run without a hub; its losses must be numbers."""
+        result = self.anytime(label, "--workers", 0, "--eval-every", 0, *arguments)
+        loss = (result.get("train") or {}).get("loss")
+        if not isinstance(loss, float) or not math.isfinite(loss):
+            raise Broken(f"{label} ended with a loss of {loss}: it does not learn")
+        return result["step_seconds"]["p50"]
+
+    def step_of_torch(self, label, threads, *arguments):
+        """The median time of a step in each of PyTorch's layouts."""
+        document = self.torch_document(label, "torch_steps.py", threads, "--threads", threads,
+                                       *arguments)
+        if document["threads"] != threads:
+            raise Broken(f"PyTorch runs on {document['threads']} threads, not on {threads}")
+        for layout, found in document["layouts"].items():
+            if not math.isfinite(found["loss"]):
+                raise Broken(f"PyTorch ended with a loss of {found['loss']} in {layout}")
+        return {layout: found["step_seconds"] for layout, found in document["layouts"].items()}
+
+    def slices(self, label, *arguments):
+        """Times cut batches once: the document of slices.json."""
+        arguments = ["slices", "--plots", "none", "--quiet", "--json", *map(str, arguments)]
+        self.commands[label] = "anytime " + shlex.join(arguments)
+        with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
+            document, _ = self.run_json(
+                label, [self.program, *arguments, "--out", f"{folder}/slices"])
+        self.versions["anytime"] = f"{document['anytime']} ({document['engine']})"
+        return document
+
+    def memory(self, label, *arguments):
+        """The most memory that a run and all its processes have at one time, in bytes (PSS: what
+        several of them share counts once)."""
+        arguments = ["train", "--record", "none", "--quiet", "--json", *map(str, arguments)]
+        self.commands[label] = "anytime " + shlex.join(arguments)
+        with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
+            with Scale() as scale:
+                self.run_json(label, [self.program, *arguments, "--run", f"{folder}/run"],
+                              started=scale.start)
+        return scale.most
+
+    def fma_peak(self, label):
+        """Floating-point operations that a core could do in a second, from fma_peak.c."""
+        compiler = os.environ.get("CC", "cc")
+        with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
+            program, sources = f"{folder}/fma_peak", FOLDER.parent / "src"
+            command = [compiler, "-O2", "-D_GNU_SOURCE", f"-I{sources}", "-o", program,
+                       str(FOLDER / "fma_peak.c"), str(sources / "base" / "clock.c")]
+            self.commands[label] = "bench/fma_peak.c"
+            with tempfile.TemporaryFile() as out:
+                status, _ = run(command, out, out)
+            if status != 0:
+                raise Broken(f"{compiler} cannot compile bench/fma_peak.c")
+            document, _ = self.run_json(label, [program])
+        return 1e9 * document["gflops"]
+
+    def torch(self, label, script, *arguments, falls_to=0.7):
         """One timing by PyTorch: the steps/s of its fastest way of drawing rows."""
+        document = self.torch_document(label, script, 1, *arguments)
+        for draw, found in document["draws"].items():
+            if not found["loss"] < falls_to * found["loss_first"]:
+                raise Broken(f"PyTorch does not learn with {draw}: loss {found['loss']:.3f}")
+        return max(found["steps_per_second"] for found in document["draws"].values())
+
+    def torch_document(self, label, script, threads, *arguments):
+        """What a script of ours says that uses PyTorch, on the BLAS that suits the threads."""
         arguments = [*map(str, arguments), "--seconds", str(self.torch_seconds)]
         self.commands[label] = f"python3 bench/{script} " + shlex.join(arguments)
-        document, _ = self.run_json(label, [self.torch_python, str(FOLDER / script), *arguments])
+        extra = {}
+        if threads > 1:
+            extra = {"OMP_NUM_THREADS": str(threads), "LD_LIBRARY_PATH": openmp_blas()}
+            self.commands[label] = f"LD_LIBRARY_PATH={openmp_blas()} " + self.commands[label]
+        document, _ = self.run_json(label, [self.torch_python, str(FOLDER / script), *arguments],
+                                    extra)
         self.versions["torch"] = package_version("python3-torch") or document["torch"]
         self.versions["torch_blas"] = " ".join(document["blas"])
         if not any("openblas" in name or "mkl" in name for name in document["blas"]):
             raise Broken(f"PyTorch runs on a slow BLAS ({document['blas']}); install libopenblas0")
-        for draw, found in document["draws"].items():
-            if not found["loss"] < 0.7 * found["loss_first"]:
-                raise Broken(f"PyTorch does not learn with {draw}: loss {found['loss']:.3f}")
-        return max(found["steps_per_second"] for found in document["draws"].values())
+        return document
 
-    def run_json(self, label, command):
+    def run_json(self, label, command, extra=None, started=None):
         """Runs what prints one JSON document: the document and the CPU seconds it took."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            status, usage = run(command, out, err)
+            status, usage = run(command, out, err, extra, started)
             out.seek(0)
             err.seek(0)
             text = out.read().decode(errors="replace")
@@ -83,14 +152,67 @@ class Runner:
             raise Broken(f"`{self.commands[label]}` printed no JSON: {error}") from None
 
 
-def run(command, out, err):
-    """Exit status and resource usage, with all descendants that were waited for."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def openmp_blas():
+    """The folder of the OpenBLAS whose threads are OpenMP's, like PyTorch's own. With the usual one
+    two pools of threads fight, and PyTorch would be many times slower than it need be."""
+    for folder in pathlib.Path("/usr/lib").glob("*/openblas-openmp"):
+        return str(folder)
+    raise Broken("PyTorch needs libopenblas0-openmp for two threads; install it")
+
+
+class Scale:
+    """Watches the memory of a process and of all that belong to its session."""
+
+    def __init__(self):
+        self.most = 0
+        self.leader = None
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        if self.leader is not None:
+            self.thread.join()
+
+    def start(self, leader):
+        self.leader = leader
+        self.thread.start()
+
+    def watch(self):
+        while not self.over.wait(0.02):
+            self.most = max(self.most, sum(map(self.pss, self.family())))
+
+    def family(self):
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                if os.getsid(pid) == self.leader:
+                    yield pid
+
+    @staticmethod
+    def pss(pid):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
+                for line in file:
+                    if line.startswith("Pss:"):
+                        return 1024 * int(line.split()[1])
+        return 0
+
+
+def run(command, out, err, extra=None, started=None):
+    """Exit status and resource usage, with all descendants that were waited for. `extra` are
+    variables of the environment; started(pid) is called as soon as it runs."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(extra or {})}
     try:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                  env=environment, start_new_session=True)
     except OSError as error:
         raise Broken(f"cannot run {command[0]}: {error.strerror}") from None
+    if started:
+        started(child.pid)
     guard = threading.Timer(TIMEOUT_SECONDS, kill_family, (child.pid,))
     guard.start()
     try:

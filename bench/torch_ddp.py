@@ -2,8 +2,9 @@
 
     python3 bench/torch_ddp.py --model softmax --batch 60 --processes 4 --seconds 3
 
-One thread a process, the set loaded once and shared by fork. Times every way of drawing rows in
-turn and prints one JSON document; loading, joining and a warm-up are outside the timing.
+One thread a process, the set loaded once and shared by fork. Times every way of drawing rows (of
+nets with convolutions: both layouts) in turn and prints one JSON document; loading, joining and a
+warm-up are outside the timing.
 """
 import argparse
 import json
@@ -12,6 +13,7 @@ import tempfile
 import time
 
 import torch_task as task
+from torch_nets import NETS, new_net
 from torch_task import torch
 
 import torch.distributed as dist
@@ -29,28 +31,50 @@ def timed_steps(count, *loop):
 
 def steps_for(seconds, step_seconds):
     """How many steps fill the time: the first process decides, for a step takes all of them."""
-    steps = torch.tensor([max(task.WARM_UP_STEPS, round(seconds / step_seconds))])
+    steps = torch.tensor([max(10, round(seconds / step_seconds))])
     dist.broadcast(steps, src=0)
     return int(steps)
 
 
-def time_loop(options, draw, images, labels):
+class Pictures(torch.nn.Module):
+    """A net behind rows of numbers, which it sees as pictures in its layout."""
+
+    def __init__(self, name, layout):
+        super().__init__()
+        _, self.shape, _ = NETS[name]
+        self.format = getattr(torch, layout)
+        self.net = new_net(name).to(memory_format=self.format)
+
+    def forward(self, rows):
+        pictures = rows.reshape(-1, *self.shape)  # of one channel: the same bytes in both layouts
+        return self.net(pictures.contiguous(memory_format=self.format))
+
+
+def loops_of(name):
+    """Name of a loop: how rows are drawn, and what makes a fresh model."""
+    if name in NETS:
+        return {layout: ("randint", lambda layout=layout: Pictures(name, layout))
+                for layout in ("contiguous_format", "channels_last")}
+    return {draw: (draw, lambda: task.new_model(name)) for draw in task.DRAWS}
+
+
+def time_loop(options, draw, new_model, images, labels):
     """One timed loop with a fresh model."""
+    warm_up, looked_at = (10, 1000) if options.model in NETS else (task.WARM_UP_STEPS, 10000)
     torch.manual_seed(options.seed)
-    model = torch.nn.parallel.DistributedDataParallel(
-        task.new_model(options.model), gradient_as_bucket_view=True)
+    model = torch.nn.parallel.DistributedDataParallel(new_model(), gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=task.LEARNING_RATE)
     torch.manual_seed(options.seed + 1 + dist.get_rank())  # from here on each draws its own rows
     rows = task.DRAWS[draw](len(images), options.batch)
-    loss_first = task.loss_of(model.module, images[:10000], labels[:10000])
+    some = images[:looked_at], labels[:looked_at]
+    loss_first = task.loss_of(model.module, *some)
 
     loop = (model, optimizer, images, labels, rows)
-    timed_steps(task.WARM_UP_STEPS, *loop)
-    steps = steps_for(options.seconds, timed_steps(task.WARM_UP_STEPS, *loop) / task.WARM_UP_STEPS)
+    timed_steps(warm_up, *loop)
+    steps = steps_for(options.seconds, timed_steps(warm_up, *loop) / warm_up)
     seconds = timed_steps(steps, *loop)
     return {"steps": steps, "seconds": seconds, "steps_per_second": steps / seconds,
-            "loss_first": loss_first,
-            "loss": task.loss_of(model.module, images[:10000], labels[:10000])}
+            "loss_first": loss_first, "loss": task.loss_of(model.module, *some)}
 
 
 def process(rank, options, folder, images, labels):
@@ -58,7 +82,8 @@ def process(rank, options, folder, images, labels):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank,
                             world_size=options.processes)
-    draws = {draw: time_loop(options, draw, images, labels) for draw in task.DRAWS}
+    draws = {name: time_loop(options, *loop, images, labels)
+             for name, loop in loops_of(options.model).items()}
     if rank == 0:
         print(json.dumps({"torch": torch.__version__, "blas": task.blas_in_use(),
                           "model": options.model, "batch": options.batch,
@@ -69,7 +94,7 @@ def process(rank, options, folder, images, labels):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--model", choices=task.MODELS, default="softmax")
+    parser.add_argument("--model", choices=[*task.MODELS, *NETS], default="softmax")
     parser.add_argument("--batch", type=int, default=60, help="rows of each process")
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=3, help="length of each timed loop")

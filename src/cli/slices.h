@@ -51,7 +51,7 @@ at_err at_slices_measure(at_slices *slices, at_fail *fail);
 double at_slices_best(const at_slices *slices, const at_slices_point *point);
 double at_slices_spread(const at_slices *slices, const at_slices_point *point);
 
-/* How many times as long as the step that does not cut the batch; NAN when that was not measured. */
+/* How many times as long as the step that does not cut the batch; NAN when there is none. */
 double at_slices_relative(const at_slices *slices, const at_slices_point *point);
 
 /* slices.json as a document; NULL when there is no memory. */
