@@ -4,7 +4,6 @@ Both sides do whole training steps: a fresh random batch from memory, forward, b
 update. A run's figure is the median of its steps. Samples are random numbers where only their shape
 matters; PyTorch gets as many of the same shape.
 """
-import math
 import pathlib
 import tempfile
 import typing
@@ -31,7 +30,7 @@ NETS = {
     "cnn": Net(FOLDER / "nets" / "cnn.net", 3 * 32 * 32),
     "mnist-cnn": Net(MODELS / "mnist-cnn.net", 28 * 28),
     "cifar10-cnn": Net(MODELS / "cifar10-cnn.net", 3 * 32 * 32),
-    "resnet18": Net(MODELS / "resnet18.net", 3 * 32 * 32),
+    "resnet18": Net(MODELS / "resnet18.net", 3 * 32 * 32, longer=3),
     "wrn-28-2": Net(MODELS / "wrn-28-2.net", 3 * 32 * 32),
     "alexnet": Net(MODELS / "alexnet.net", 3 * 227 * 227, samples=256, outputs=1000, longer=3),
 }
@@ -108,17 +107,32 @@ def workers_side(net, batch, workers):
 
 # ---- How far from what the processor can do ------------------------------------------------------
 
-def flops_of_cnn():
+def reached(size, window):
+    """Pairs of a place of one row and a place of the window over it that is no padding."""
+    middle = window // 2
+    return sum(min(size - 1, i + middle) - max(0, i - middle) + 1 for i in range(size))
+
+
+def flops_of_cnn(padding):
     """Of one sample: three products of the size of forward (forward, weights, input), of which the
-    first layer needs only two; two operations a multiply-add."""
-    first = 32 * 32 * 64 * 5 * 5 * 3
-    rest = 16 * 16 * 64 * 5 * 5 * 64 + 4096 * 384 + 384 * 192 + 192 * 10
+    first layer needs only two; two operations a multiply-add. With `padding`, as it is usual,
+    products with the zeros around a picture count; an engine may skip them."""
+    def places(size):
+        return (size * 5) ** 2 if padding else reached(size, 5) ** 2
+    first = places(32) * 3 * 64
+    rest = places(16) * 64 * 64 + 4096 * 384 + 384 * 192 + 192 * 10
     return 4 * first + 6 * rest
 
 
 def peak_of_net(runner, repeat):
     rate = 64 / step_seconds(runner, repeat, "cnn", 64)
-    return {"flops": rate * flops_of_cnn() / 1e9}
+    return {"flops": rate * flops_of_cnn(padding=True) / 1e9,
+            "flops_needed": rate * flops_of_cnn(padding=False) / 1e9}
+
+
+def peak_of_core(runner, _repeat):
+    peak = runner.fma_peak("peak") / 1e9
+    return {"flops": peak, "flops_needed": peak}
 
 
 # ---- What it costs to cut a batch ----------------------------------------------------------------
@@ -156,8 +170,6 @@ def alexnet_memory(runner, repeat, _repeats):
             "limit": {"gigabytes": MEMORY_LIMIT / 1e9}}
 
 
-assert math.isclose(flops_of_cnn(), 186.85e6, rel_tol=1e-3)
-
 NET_CASES = (
     against_torch("cnn", 16, at_least=1.1),
     against_torch("cnn", 32, at_least=1.1),
@@ -172,9 +184,9 @@ NET_CASES = (
     against_torch("cifar10-cnn", 64, at_least=1.2, threads=2),
     Case("cnn-peak", "cnn, batch 64, one thread, against the processor's peak",
          ("anytime", "peak"),
-         in_turn(("anytime", peak_of_net),
-                 ("peak", lambda runner, _repeat: {"flops": runner.fma_peak("peak") / 1e9})),
-         (Claim("share of the peak", "flops", "GF/s", at_least=0.78),)),
+         in_turn(("anytime", peak_of_net), ("peak", peak_of_core)),
+         (Claim("share of the peak", "flops", "GF/s", at_least=0.78),
+          Claim("without padding", "flops_needed", "GF/s", at_least=0.78))),
     Case("ddp-mnist-cnn", "mnist-cnn, batch 64, 4 workers and a hub, against PyTorch DDP over gloo",
          ("anytime", "DDP"), in_turn(workers_side("mnist-cnn", 64, 4),
                                      ddp_side("mnist-cnn", 64, 4)),

@@ -1,11 +1,13 @@
 """Runs anytime and the PyTorch yardsticks as child processes and hands back what they report."""
 import contextlib
+import csv
 import json
 import math
 import os
 import pathlib
 import shlex
 import signal
+import statistics
 import subprocess
 import tempfile
 import threading
@@ -58,11 +60,18 @@ class Runner:
 
     def step_of_anytime(self, label, *arguments):
         """The median time of a step in a run without a hub; its losses must be numbers."""
-        result = self.anytime(label, "--workers", 0, "--eval-every", 0, *arguments)
-        loss = (result.get("train") or {}).get("loss")
-        if not isinstance(loss, float) or not math.isfinite(loss):
-            raise Broken(f"{label} ended with a loss of {loss}: it does not learn")
-        return result["step_seconds"]["p50"]
+        arguments = ["train", *QUIET, "--workers", "0", "--record", "steps", "--eval-every", "0",
+                     *map(str, arguments)]
+        self.commands[label] = "anytime " + shlex.join(arguments)
+        with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
+            document, _ = self.run_json(label, [self.program, *arguments, "--run", f"{folder}/run"])
+            with open(f"{folder}/run/master_stats.csv", encoding="utf-8") as file:
+                steps = [row for row in csv.DictReader(file) if row["loss"]]
+        self.versions["anytime"] = f"{document['anytime']} ({document['engine']})"
+        if len(steps) < 3 or not all(math.isfinite(float(row["loss"])) for row in steps):
+            raise Broken(f"{label} did {len(steps)} steps, and not all losses are numbers")
+        ends = [float(row["time"]) for row in steps]
+        return statistics.median(end - begin for begin, end in zip(ends, ends[1:]))
 
     def step_of_torch(self, label, threads, *arguments):
         """The median time of a step in each of PyTorch's layouts."""
