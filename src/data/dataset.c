@@ -19,8 +19,17 @@ enum {
 };
 
 const at_format *const at_formats[] = {
-    &at_format_synthetic, &at_format_cifar,  &at_format_images,   &at_format_npy, &at_format_idx,
-    &at_format_libsvm,    &at_format_criteo, &at_format_tfrecord, &at_format_csv, NULL,
+    &at_format_synthetic,
+    &at_format_synthetic_clicks,
+    &at_format_cifar,
+    &at_format_images,
+    &at_format_npy,
+    &at_format_idx,
+    &at_format_libsvm,
+    &at_format_criteo,
+    &at_format_tfrecord,
+    &at_format_csv,
+    NULL,
 };
 
 /* A named set has as many classes as its row says, in both splits. */
