@@ -7,7 +7,7 @@ import gzip
 import os
 import struct
 
-os.environ["OMP_NUM_THREADS"] = "1"  # libgomp reads it when it is loaded, so before torch
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # libgomp reads it when it is loaded
 
 import torch  # noqa: E402  (after the line above, and that is the point)
 

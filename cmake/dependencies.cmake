@@ -23,6 +23,9 @@ anytime_need(png libpng-dev png.h png)
 anytime_need(jpeg libjpeg-dev jpeglib.h jpeg)
 # Not find_package(dnnl): its configuration insists on OpenCL, which nothing here needs.
 anytime_need(dnnl libdnnl-dev dnnl.h dnnl)
+# oneDNN takes its number of threads from OpenMP. Our own code is not compiled with it.
+find_package(OpenMP REQUIRED COMPONENTS C)
+target_link_libraries(dep_dnnl INTERFACE ${OpenMP_C_LIBRARIES})
 anytime_need(jansson libjansson-dev jansson.h jansson)
 anytime_need(crypto libssl-dev openssl/sha.h crypto)
 anytime_need(cmocka libcmocka-dev cmocka.h cmocka)

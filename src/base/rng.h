@@ -19,7 +19,8 @@ typedef enum at_stream {
     AT_STREAM_NETWORK,   /* induced slowness of messages */
     AT_STREAM_SYNTHETIC, /* made-up data sets */
     AT_STREAM_TEST,      /* tests and benchmarks */
-    AT_STREAM_PREP       /* random preparation of samples: crops, flips */
+    AT_STREAM_PREP,      /* random preparation of samples: crops, flips */
+    AT_STREAM_NOISE      /* dropout */
 } at_stream;
 
 typedef struct at_rng {

@@ -144,19 +144,29 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     return at_plan_resolve(&o, plan, fail);
 }
 
-static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task, at_fail *fail)
+at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
 {
     static const char *const engines[] = {"fast", "ref"};
-    int                      engine;
+    int                      choice;
+    AT_TRY(choose("engine", text, engines, 2, &choice, fail));
+    *engine = choice == 0 ? AT_ENGINE_FAST : AT_ENGINE_REF;
+    return AT_OK;
+}
+
+static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task, at_fail *fail)
+{
+    at_engine engine;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
-    AT_TRY(choose("engine", s->engine, engines, 2, &engine, fail));
+    AT_TRY(at_launch_engine(s->engine, &engine, fail));
     at_task_net_options o = {.model = s->model,
                              .data = s->data,
                              .test_data = s->test_data,
-                             .engine = engine == 0 ? AT_ENGINE_FAST : AT_ENGINE_REF,
+                             .engine = engine,
                              .seed = (uint64_t)s->seed,
                              .workers = plan->workers,
                              .micro_batch = plan->micro_batch,
+                             .threads = (uint32_t)s->threads,
+                             .init = s->init,
                              .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0,
                              .shard = s->shard};
     return at_task_net(&o, task, fail);

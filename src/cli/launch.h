@@ -23,6 +23,9 @@ void at_launch_close(at_launch *launch);
 /* Reads "accuracy=0.9,loss=0.2". */
 at_err at_launch_targets(const char *text, at_limits *limits, at_fail *fail);
 
+/* Reads "fast" or "ref". */
+at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail);
+
 /* The folder a verb writes to: `given`, which must not exist yet, or a new name runs/DATE-name. */
 at_err at_launch_folder(const char *given, const char *name, char *path, size_t size,
                         at_fail *fail);

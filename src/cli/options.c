@@ -23,15 +23,18 @@
         name, AT_OPTION_YES_NO, AT(field), fallback, 0, 0, verbs, group, NULL, help \
     }
 
-enum { RUNS = AT_FOR_RUNS };
+enum { RUNS = AT_FOR_RUNS, SLICES = AT_FOR_SLICES };
 
 const at_option at_options[] = {
-    TEXT("model", model, "softmax", RUNS, "What is learnt", "NAME",
-         "softmax, or mlp:H1,H2,.. (see `anytime models list`)"),
-    TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS, NULL, "NAME|PATH",
+    TEXT("model", model, "softmax", RUNS | SLICES, "What is learnt", "NAME",
+         "softmax, mlp:H1,H2,.., mnist-cnn, .. (see `anytime models list`), or a file NAME.net"),
+    TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES, NULL, "NAME|PATH",
          "a known set, a folder of IDX files, IMAGES,LABELS, or synthetic:N,FEATURES,CLASSES"),
     TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
+
+    TEXT("init", init, NULL, RUNS, NULL, "FILE|RUN",
+         "start from these weights: a .safetensors file, or the folder of a run"),
 
     WHOLE("workers", workers, NULL, 0, 65536, RUNS, "Who works how", "N",
           "worker processes; 0 trains in this process without a hub [as many as cores]"),
@@ -74,16 +77,20 @@ const at_option at_options[] = {
     TIME("lease", lease, NULL, RUNS, NULL, "T",
          "evict a worker that is silent for so long [learnt from past rounds]"),
 
-    TEXT("optimizer", optimizer, "sgd", RUNS, "How it learns", "NAME",
+    TEXT("optimizer", optimizer, "sgd", RUNS | SLICES, "How it learns", "NAME",
          "sgd momentum rmsprop adam adagrad dual-averaging"),
-    REAL("lr", lr, NULL, 1e-12, 1e6, RUNS, NULL, "X", "learning rate [the optimizer's own]"),
+    REAL("lr", lr, NULL, 1e-12, 1e6, RUNS | SLICES, NULL, "X",
+         "learning rate [the optimizer's own; slices: 1e-4]"),
     TEXT("lr-schedule", lr_schedule, "const", RUNS, NULL, "S",
-         "const linear:END exp:EVERY,RATE epochs:A,B,..:FACTOR cosine, in samples really used"),
+         "const linear:END exp:EVERY,RATE epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR, in "
+         "samples really used"),
     TEXT("lr-scale", lr_scale, "none", RUNS, NULL, "none|linear",
          "linear: the learning rate follows the total batch that a size rule has set"),
-    REAL("weight-decay", weight_decay, "0", 0, 1e3, RUNS, NULL, "X",
+    REAL("weight-decay", weight_decay, "0", 0, 1e3, RUNS | SLICES, NULL, "X",
          "L2, applied once, in the optimizer"),
-    TEXT("engine", engine, "fast", RUNS, NULL, "fast|ref", "ref: plain loops, the oracle"),
+    TEXT("engine", engine, "fast", RUNS | SLICES, NULL, "fast|ref", "ref: plain loops, the oracle"),
+    WHOLE("threads", threads, "1", 1, 1024, RUNS | SLICES, NULL, "N",
+          "threads of the engine in each worker"),
 
     TEXT("straggler", straggler, "none", RUNS, "Induced slowness", "LAW",
          "none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN pareto:MIN,ALPHA speed:F1,F2,.. "
@@ -115,19 +122,26 @@ const at_option at_options[] = {
     WHOLE("eval-size", eval_size, NULL, 1, 1e15, RUNS, NULL, "N",
           "evaluate on the first N test samples only [all]"),
 
-    WHOLE("seed", seed, "1", 0, 9e18, RUNS, "The run", "N",
+    WHOLE("seed", seed, "1", 0, 9e18, RUNS | SLICES, "The run", "N",
           "of data order, initial parameters and slowness"),
     TEXT("over", over, NULL, AT_FOR_SWEEP, NULL, "NAME=V1,V2,..",
          "the option to vary, and its values"),
-    WHOLE("repeats", repeats, "3", 1, 1000, AT_FOR_COMPARE | AT_FOR_SWEEP, NULL, "R",
-          "runs of each entry, with seeds N, N+1, ..; intervals need 3"),
+    TEXT("batches", batches, NULL, SLICES, NULL, "N1,N2,..",
+         "the batches to cut [powers of two from 4 to 512]"),
+    TEXT("slices", slices, NULL, SLICES, NULL, "N1,N2,..",
+         "into how many micro-batches; those that do not divide a batch are left out [powers of "
+         "two]"),
+    WHOLE("repeats", repeats, "3", 1, 1000, AT_FOR_COMPARE | AT_FOR_SWEEP | SLICES, NULL, "R",
+          "runs of each entry, with seeds N, N+1, ..; intervals need 3. Of slices: timings of each "
+          "point"),
     TEXT("from", from, NULL, AT_FOR_SIMULATE, NULL, "RUN",
          "what if: the machines of a recorded run, under the options given here"),
     TEXT("run", run, NULL, AT_FOR_TRAIN, NULL, "DIR",
          "folder to write to; must not exist [runs/DATE-NAME]"),
-    TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT, NULL, "DIR",
-         "folder to write to; must not exist [runs/DATE-compare, runs/DATE-report]"),
-    TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT, NULL, "all|few|none",
+    TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES, NULL, "DIR",
+         "folder to write to; must not exist [runs/DATE-VERB]"),
+    TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES, NULL,
+         "all|few|none",
          "few: curves against time and two pages of panels; all: every panel by itself, too"),
     TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
          "everything; no line per round and no event log; result.json and workers.json only"),

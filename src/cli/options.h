@@ -18,7 +18,7 @@
 
 typedef struct at_settings {
     /* what */
-    const char *model, *data, *test_data;
+    const char *model, *data, *test_data, *init;
     /* how */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
     const char *time_limit, *period, *cut, *deal;
@@ -29,6 +29,7 @@ typedef struct at_settings {
     /* learning */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
     double      lr, weight_decay;
+    int64_t     threads;
     /* slowness */
     const char *straggler, *straggler_scale, *sample_time, *faults;
     at_ns       latency, comm_delay;
@@ -42,6 +43,7 @@ typedef struct at_settings {
     /* the run */
     int64_t     seed, repeats;
     const char *run, *out, *plots, *record, *world, *config, *over, *from;
+    const char *batches, *slices;
     bool        json, quiet, help;
 } at_settings;
 
@@ -56,8 +58,9 @@ enum {
     AT_FOR_REPLAY = 64,
     AT_FOR_SIMULATE = 128,
     AT_FOR_REPORT = 256,
+    AT_FOR_SLICES = 512,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 511
+    AT_FOR_ALL = 1023
 };
 
 typedef enum at_option_type {

@@ -36,6 +36,14 @@ const at_verb at_verbs[] = {
      "  anytime sweep --over batch=16,32,64,128 --strategy amb --world sim --workers 20\n"
      "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n",
      AT_FOR_SWEEP, at_verb_sweep},
+    {"slices", "[options]", "what it costs to cut a batch into micro-batches",
+     "Times steps of several batches, each cut into several numbers of micro-batches: the gradient "
+     "of\n"
+     "the whole batch and one update, in this process.\n"
+     "\n"
+     "  anytime slices --model mnist-cnn --data fashion-mnist\n"
+     "  anytime slices --model cifar10-cnn --data cifar10 --batches 256,512 --repeats 5\n",
+     AT_FOR_SLICES, at_verb_slices},
     {"report", "RUN...", "recorded runs side by side: a table and plots",
      "RUN is the folder of a run that has ended. The plots are those of `compare`, one colour a "
      "run.\n"
@@ -55,10 +63,10 @@ const at_verb at_verbs[] = {
      "  anytime data get mnist     fetches and verifies a set into the cache\n"
      "  anytime data info PATH     what a set or file holds\n",
      AT_FOR_DATA, at_verb_data},
-    {"models", "list | show NAME", "nets: layers, shapes, parameters, multiply-adds",
+    {"models", "list | show NAME|FILE.net", "nets: layers, shapes, parameters, multiply-adds",
      "  anytime models list                          known nets\n"
-     "  anytime models show mlp:300,100              what one is made of\n"
-     "  anytime models show softmax --data PATH      the same for other data\n",
+     "  anytime models show mnist-cnn                what one is made of\n"
+     "  anytime models show my.net --data PATH       your own, for the data you have\n",
      AT_FOR_MODELS, at_verb_models},
     {"doctor", "", "what this machine has, and what that means",
      "Looks at processor, memory, libraries and data sets; fit to paste into a bug report.\n",

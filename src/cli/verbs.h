@@ -26,6 +26,8 @@ at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime sweep`: the same run with several values of an option. */
 at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime slices`: what cutting a batch costs. */
+at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime report`: recorded runs side by side. */
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime replay`: does a recorded run come out again? */

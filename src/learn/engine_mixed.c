@@ -11,9 +11,10 @@
 /* Samples up to which the hand-written kernels are used; at 128 the two are about level. */
 enum { SAMPLES_FEW_MAX = 128 };
 
-/* Weights up to which the hand-written gradient is: it walks dw in stripes, good while dw (1 MB)
- * stays in the L2 cache. */
-enum { WEIGHTS_FEW_MAX = 1 << 18 };
+/* Weights up to which the hand-written gradient is: it walks dw in stripes, which is good as long as
+ * dw stays in the caches. With 3136 inputs and 1024 outputs (13 MB) and 64 samples it reaches 70
+ * against OpenBLAS's 92 GF/s, with 4096 and 384 (6 MB) and 16 samples 107 against 66. */
+enum { WEIGHTS_FEW_MAX = 1 << 21 };
 
 static void dense_forward(float *y, const float *x, const float *w, const float *b, size_t B,
                           size_t I, size_t O)
@@ -34,7 +35,7 @@ static void dense_weight(float *dw, const float *dy, const float *x, size_t B, s
                          at_write write, float *scratch)
 {
     assert(scratch);
-    if (B <= SAMPLES_FEW_MAX)
+    if (B <= SAMPLES_FEW_MAX && I * O <= WEIGHTS_FEW_MAX)
         at_avx2_weight_wide(dw, dy, x, B, I, O, write, scratch);
     else
         at_kernels_blas.dense_weight(dw, dy, x, B, I, O, write, scratch);

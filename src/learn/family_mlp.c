@@ -27,7 +27,11 @@ static at_err take_width(const char **text, uint32_t *width, at_fail *fail)
 
 static at_err add_dense(at_net *net, uint32_t out, at_fail *fail)
 {
-    at_layer dense = {.kind = &at_layer_dense, .out = out, .start = AT_START_GLOROT};
+    at_layer_spec dense = {.kind = &at_layer_dense,
+                           .from = AT_FROM_LAST,
+                           .units = out,
+                           .bias = true,
+                           .start = {.kind = AT_START_GLOROT}};
     return at_net_add(net, dense, fail);
 }
 
@@ -37,11 +41,12 @@ at_err at_family_mlp(at_net *net, const char *args, at_fail *fail)
     if (!args || !*args)
         return at_fail_set(fail, AT_ERR_USAGE, "for example mlp:300,100",
                            "model mlp needs the widths of its hidden layers");
+    at_layer_spec relu = {.kind = &at_layer_relu, .from = AT_FROM_LAST};
     while (args) {
         uint32_t width = 0;
         AT_TRY(take_width(&args, &width, fail));
         AT_TRY(add_dense(net, width, fail));
-        AT_TRY(at_net_add(net, (at_layer){.kind = &at_layer_relu}, fail));
+        AT_TRY(at_net_add(net, relu, fail));
     }
-    return add_dense(net, net->classes, fail);
+    return add_dense(net, net->shape.classes, fail);
 }

@@ -9,5 +9,7 @@ at_err at_family_softmax(at_net *net, const char *args, at_fail *fail)
     if (args)
         return at_fail_set(fail, AT_ERR_USAGE, "write softmax alone",
                            "model softmax takes no numbers, but got \"%s\"", args);
-    return at_net_add(net, (at_layer){.kind = &at_layer_dense, .out = net->classes}, fail);
+    at_layer_spec dense = {
+        .kind = &at_layer_dense, .from = AT_FROM_LAST, .units = net->shape.classes, .bias = true};
+    return at_net_add(net, dense, fail);
 }

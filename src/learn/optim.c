@@ -71,21 +71,74 @@ void at_sum(float *dst, const float *const *src, const float *weights, size_t co
         sum_slice(dst + at, src, weights, count, at, block_size(at, n));
 }
 
-void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1, const float *const *src,
-                    const float *weights, size_t count, size_t n, const at_update *how)
+/* Where an update works: the vectors from their begin. */
+typedef struct vectors {
+    const at_optim     *optim;
+    float              *w, *s0, *s1;
+    const float *const *src;
+    const float        *weights;
+    size_t              count;
+} vectors;
+
+/* Updates n parameters from `at` on by the gradient g (n). */
+static void update(const vectors *v, const float *g, size_t at, size_t n, const at_update *how)
 {
-    assert(count > 0);
+    v->optim->update(v->w + at, g, v->s0 ? v->s0 + at : NULL, v->s1 ? v->s1 + at : NULL, n, how);
+}
+
+static void train(const vectors *v, size_t first, size_t n, const at_update *how)
+{
     assert(how->step > 0);
-    assert((optim->states > 0) == (s0 != NULL));
-    assert((optim->states > 1) == (s1 != NULL));
-    if (count == 1 && !weights) { /* nothing to sum: the block is the source itself */
-        optim->update(w, src[0], s0, s1, n, how);
+    assert((v->optim->states > 0) == (v->s0 != NULL));
+    assert((v->optim->states > 1) == (v->s1 != NULL));
+    if (v->count == 1 && !v->weights) { /* nothing to sum: the block is the source itself */
+        update(v, v->src[0] + first, first, n, how);
         return;
     }
     for (size_t at = 0; at < n; at += BLOCK) {
         float  sum[BLOCK];
         size_t size = block_size(at, n);
-        sum_slice(sum, src, weights, count, at, size);
-        optim->update(w + at, sum, s0 ? s0 + at : NULL, s1 ? s1 + at : NULL, size, how);
+        sum_slice(sum, v->src, v->weights, v->count, first + at, size);
+        update(v, sum, first + at, size, how);
+    }
+}
+
+/* Keep and the rest make exactly one, so that what does not change stays what it is. */
+AT_VECTORISED static void follow(float *restrict s, const float *restrict sum, float scale,
+                                 float keep, size_t n)
+{
+    float rest = 1.0f - keep;
+    for (size_t i = 0; i < n; i++) s[i] = keep * s[i] + rest * (scale * sum[i]);
+}
+
+static void follow_statistics(const vectors *v, const at_stretch_update *stretch)
+{
+    assert(stretch->keep >= 0 && stretch->keep <= 1);
+    for (size_t at = 0; at < stretch->count; at += BLOCK) {
+        float  sum[BLOCK];
+        size_t size = block_size(at, stretch->count), first = stretch->at + at;
+        sum_slice(sum, v->src, v->weights, v->count, first, size);
+        follow(v->w + first, sum, stretch->how.scale, stretch->keep, size);
+    }
+}
+
+void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1, const float *const *src,
+                    const float *weights, size_t count, size_t n, const at_update *how)
+{
+    assert(count > 0);
+    train(&(vectors){optim, w, s0, s1, src, weights, count}, 0, n, how);
+}
+
+void at_optim_apply_stretches(const at_optim *optim, float *w, float *s0, float *s1,
+                              const float *const *src, const float *weights, size_t count,
+                              const at_stretch_update *stretches, size_t stretches_count)
+{
+    vectors v = {optim, w, s0, s1, src, weights, count};
+    assert(count > 0);
+    for (size_t i = 0; i < stretches_count; i++) {
+        if (stretches[i].statistics)
+            follow_statistics(&v, &stretches[i]);
+        else
+            train(&v, stretches[i].at, stretches[i].count, &stretches[i].how);
     }
 }

@@ -5,10 +5,14 @@
  * the block is in the cache). Constants are TensorFlow's: momentum 0.9; RMSProp decay 0.9, momentum
  * 0, epsilon 1e-10, mean square from 1 on; Adam 0.9, 0.999, 1e-8; AdaGrad accumulator from 0.1 on.
  * Weight decay is L2 and applied once, here, to the mean gradient: g += decay * w.
+ *
+ * Running statistics (of batch norm) travel in the same vectors as gradients, but are not trained:
+ * they follow the mean of what the samples showed, s <- keep * s + (1 - keep) * mean.
  */
 #ifndef AT_LEARN_OPTIM_H
 #define AT_LEARN_OPTIM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,8 +20,9 @@
 typedef struct at_update {
     float    lr;
     float    weight_decay;
-    float    scale; /* the gradient handed in is a SUM; scale = 1 / samples makes it the mean */
-    uint64_t step;  /* 1 for the first update; Adam's bias correction counts it */
+    float    momentum; /* of the optimiser `momentum`; 0: its own, 0.9 */
+    float    scale;    /* the gradient handed in is a SUM; scale = 1 / samples makes it the mean */
+    uint64_t step;     /* 1 for the first update; Adam's bias correction counts it */
 } at_update;
 
 typedef struct at_optim {
@@ -43,5 +48,20 @@ void at_sum(float *dst, const float *const *src, const float *weights, size_t co
  * updates w and the states in place. Elementwise, so the block size does not change any bit. */
 void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1, const float *const *src,
                     const float *weights, size_t count, size_t n, const at_update *how);
+
+/* One stretch of the flat vector and how it is updated: parameters by the optimiser, or statistics,
+ * which need only how.scale = 1 / samples, where weighted samples count by their weight. */
+typedef struct at_stretch_update {
+    size_t    at, count;
+    bool      statistics;
+    float     keep; /* of statistics */
+    at_update how;
+} at_stretch_update;
+
+/* The whole update of one step, stretch by stretch: each as at_optim_apply would do it, bit for
+ * bit. What no stretch covers stays as it is. */
+void at_optim_apply_stretches(const at_optim *optim, float *w, float *s0, float *s1,
+                              const float *const *src, const float *weights, size_t count,
+                              const at_stretch_update *stretches, size_t stretches_count);
 
 #endif

@@ -1,16 +1,16 @@
-/* Heavy-ball momentum (Polyak 1964, in TensorFlow's form): v <- 0.9 v + g, w <- w - lr v. */
+/* Heavy-ball momentum (Polyak 1964, in TensorFlow's form): v <- m v + g, w <- w - lr v. */
 #include "learn/optim_kinds.h"
 #include "learn/vector.h"
 
 #include <assert.h>
 
-static const float MOMENTUM = 0.9f;
+static const float MOMENTUM = 0.9f; /* unless the update says otherwise */
 
 AT_VECTORISED static void step(float *restrict w, float *restrict v, const float *restrict sum,
-                               size_t n, float lr, float scale, float decay)
+                               size_t n, float lr, float scale, float decay, float momentum)
 {
     for (size_t i = 0; i < n; i++) {
-        v[i] = MOMENTUM * v[i] + at_optim_mean(w[i], sum[i], scale, decay);
+        v[i] = momentum * v[i] + at_optim_mean(w[i], sum[i], scale, decay);
         w[i] -= lr * v[i];
     }
 }
@@ -19,7 +19,8 @@ static void update(float *w, const float *g, float *s0, float *s1, size_t n, con
 {
     assert(s0);
     assert(!s1);
-    step(w, s0, g, n, how->lr, how->scale, how->weight_decay);
+    float momentum = how->momentum > 0 ? how->momentum : MOMENTUM;
+    step(w, s0, g, n, how->lr, how->scale, how->weight_decay, momentum);
 }
 
 const at_optim at_optim_momentum = {

@@ -17,7 +17,7 @@ struct at_schedule_kind {
     double (*rate)(const at_schedule *s, double used);
 };
 
-enum { ARGS_MAX = 512 };
+enum { ARGS_MAX = 512, STAIRS_MAX = 1000 };
 
 /* Copies text up to `end` (excluded) into word; false when it does not fit. */
 static bool copy_word(char *word, size_t size, const char *text, const char *end)
@@ -129,12 +129,28 @@ static double rate_cosine(const at_schedule *s, double used)
     return s->lr * 0.5 * (1.0 + cos(pi * progress(s, used)));
 }
 
+/* stairs:COUNT,FACTOR */
+static bool parse_stairs(at_schedule *s, const char *args)
+{
+    return parse_numbers(s, args, 2) && s->number_count == 2 && s->number[0] >= 2 &&
+           s->number[0] <= STAIRS_MAX && floor(s->number[0]) == s->number[0] && s->number[1] > 0;
+}
+
+static double rate_stairs(const at_schedule *s, double used)
+{
+    double count = s->number[0], passed = floor(progress(s, used) * count);
+    assert(count >= 2);
+    if (passed > count - 1) passed = count - 1;
+    return s->lr * pow(s->number[1], -passed / (count - 1));
+}
+
 static const at_schedule_kind kinds[] = {
     {"const", "const", false, parse_nothing, rate_const},
     {"linear", "linear:END", true, parse_linear, rate_linear},
     {"exp", "exp:EVERY,RATE", false, parse_exp, rate_exp},
     {"epochs", "epochs:A,B,..:FACTOR", false, parse_epochs, rate_epochs},
     {"cosine", "cosine", true, parse_nothing, rate_cosine},
+    {"stairs", "stairs:COUNT,FACTOR", true, parse_stairs, rate_stairs},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

@@ -2,7 +2,8 @@
  *
  * Spellings: const | linear:END | exp:EVERY,RATE (staircase; EVERY in samples, or in epochs with
  * the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) | epochs:A,B,..:FACTOR (at
- * these epochs) | cosine. linear and cosine end at samples_end.
+ * these epochs) | cosine | stairs:COUNT,FACTOR (as many levels of equal length, the last one FACTOR
+ * times lower than the first). linear, cosine and stairs end at samples_end.
  */
 #ifndef AT_LEARN_SCHEDULE_H
 #define AT_LEARN_SCHEDULE_H

@@ -42,11 +42,11 @@ static bool micro_batch(at_computer *c, const at_order *order, at_work *work, fl
         draw.position = order->position + work->samples;
         draw.common = true;
     }
-    uint64_t     version;
-    const float *params = c->ground.params(c->ground.self, &version);
-    bool         first = work->samples == 0;
-    if (first) work->version = version;
-    work->loss_sum += c->task->gradient(c->task->self, gradient, first, params, &draw);
+    at_point point = {0};
+    point.params = c->ground.params(c->ground.self, &point.version);
+    bool first = work->samples == 0;
+    if (first) work->version = point.version;
+    work->loss_sum += c->task->gradient(c->task->self, gradient, first, point, &draw);
     work->samples += samples;
     at_ns begin = clock->now;
     clock->now = at_clock_now();

@@ -256,7 +256,7 @@ static at_err prepare(local *l, at_fail *fail)
     const at_scene *scene = l->scene;
     const at_plan  *plan = scene->plan;
     AT_TRY(at_local_map_open(&l->map, plan->workers, scene->task->params, fail));
-    scene->task->init(scene->task->self, l->map.params, scene->seed);
+    AT_TRY(scene->task->init(scene->task->self, l->map.params, scene->seed, fail));
     l->process = calloc(plan->workers, sizeof *l->process);
     if (!l->process) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     /* Spinning pays only while every process has a core of its own. */
@@ -271,8 +271,8 @@ static at_err prepare(local *l, at_fail *fail)
                     .gradients = {l, gradient_at}};
     AT_TRY(at_evaluator_open(scene->task, &l->map.head->hub_bell, &l->evaluator, fail));
     AT_TRY(at_host_init(&l->host, plan, scene->recorder, &l->updater, l->evaluator, &link, fail));
-    return at_updater_init(&l->updater, scene->optim, scene->schedule, scene->weight_decay,
-                           l->map.params, scene->task->params, l->host.hub->pieces_max, fail);
+    return at_updater_init(&l->updater, scene->learning, l->map.params, scene->task->params,
+                           l->host.hub->pieces_max, fail);
 }
 
 static at_err start_all(local *l, at_fail *fail)

@@ -36,8 +36,7 @@ typedef struct run {
     at_recorder           recorder;
     at_tally             *tally;
     at_pace              *pace;
-    const at_optim       *optim;
-    at_schedule           schedule;
+    at_learning           learning;
     at_outcome            outcome;
     at_ns                 began;
     at_ns                 sample_time;
@@ -65,12 +64,12 @@ static int measure_main(void *self)
     float             *params = calloc(task->params + 16, sizeof(float));
     float             *gradient = aligned_alloc(64, (task->params * sizeof(float) + 127) / 64 * 64);
     if (!params || !gradient || task->open(task->self, 1, &fail)) return AT_ERR_FAILED;
-    task->init(task->self, params, 1);
+    if (task->init(task->self, params, 1, &fail)) return AT_ERR_FAILED;
     at_ns best = AT_NEVER;
     for (uint64_t i = 0; i < MEASURE_ROUNDS; i++) {
         at_draw draw = {.worker = 1, .position = i * m->micro_batch, .count = m->micro_batch};
         at_ns   begin = at_clock_now();
-        task->gradient(task->self, gradient, true, params, &draw);
+        task->gradient(task->self, gradient, true, (at_point){.params = params}, &draw);
         at_ns took = at_clock_now() - begin;
         if (took < best) best = took;
     }
@@ -126,17 +125,37 @@ static void set_limits(run *r)
     if (o->eval_every < 0) r->plan.eval_samples = epoch;
 }
 
+/* How a group learns: the run's own numbers times its factors, unless it brings its own. */
+static at_err set_rate(const run *r, const at_group *group, double samples_end, at_rate *rate,
+                       at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    const char           *schedule = o->lr_schedule ? o->lr_schedule : "const";
+    double                lr = o->lr > 0 ? o->lr : r->learning.optim->lr_default;
+    if (group->schedule[0]) schedule = group->schedule;
+    rate->weight_decay = o->weight_decay * group->decay;
+    rate->momentum = (float)group->momentum;
+    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
+                             &rate->schedule, fail);
+}
+
 static at_err set_learning(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     const at_limits      *limits = &r->plan.limits;
-    AT_TRY(find_optim(o->optimizer ? o->optimizer : "sgd", &r->optim, fail));
+    at_learning          *l = &r->learning;
+    AT_TRY(find_optim(o->optimizer ? o->optimizer : "sgd", &l->optim, fail));
     double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
     if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
         end = (double)limits->steps * step;
-    double lr = o->lr > 0 ? o->lr : r->optim->lr_default;
-    return at_schedule_parse(o->lr_schedule ? o->lr_schedule : "const", lr,
-                             (double)o->task->samples, end, &r->schedule, fail);
+    l->stretches = o->task->stretches;
+    l->stretches_count = o->task->stretches_count;
+    l->trained = o->task->timing_only ? 0 : o->task->trained;
+    l->groups = o->task->groups ? o->task->groups->count : 0;
+    for (uint32_t i = 0; i < l->groups; i++)
+        AT_TRY(set_rate(r, &o->task->groups->group[i], end, &l->rate[i], fail));
+    static const at_group rest = {.lr = 1, .decay = 1};
+    return set_rate(r, &rest, end, &l->rate[l->groups], fail);
 }
 
 /* What a sample costs in virtual time unless it is said: multiply-adds / 10^10 seconds. */
@@ -259,7 +278,7 @@ static at_err prepare(run *r, at_fail *fail)
                             .command = o->command ? o->command : "",
                             .model = o->task->model,
                             .data = o->task->data,
-                            .parameters = o->task->params,
+                            .parameters = o->task->parameters,
                             .samples_epoch = o->task->samples,
                             .seed = o->seed,
                             .date = at_clock_date()};
@@ -271,6 +290,21 @@ static void say(const run *r, const char *text)
     at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
 }
 
+/* Batch norm takes mean and variance from one micro-batch: of a few samples they are mostly chance
+ * (docs/models.md has what that costs). */
+static void warn_of_small_batches(const run *r)
+{
+    enum { BATCH_NORM_ROWS_MIN = 16 };
+    char text[200];
+    if (!r->options->task->wants_large_batches || r->plan.micro_batch >= BATCH_NORM_ROWS_MIN)
+        return;
+    snprintf(text, sizeof text,
+             "note: batch norm learns badly from micro-batches of %u samples; use --micro-batch %d "
+             "or more, or a model with group norm (gn)",
+             r->plan.micro_batch, BATCH_NORM_ROWS_MIN);
+    say(r, text);
+}
+
 /* What is as the user wants it and may still surprise; said when nothing was refused. */
 static void warn(const run *r)
 {
@@ -278,6 +312,7 @@ static void warn(const run *r)
     bool                  scaled = o->straggler_scale && strcmp(o->straggler_scale, "1") != 0;
     if (scaled && (!o->straggler || strcmp(o->straggler, "none") == 0))
         say(r, "note: --straggler-scale has no --straggler to scale");
+    warn_of_small_batches(r);
     if (!r->oversubscribed) return;
     char text[200];
     snprintf(text, sizeof text,
@@ -293,10 +328,8 @@ static at_err run_world(run *r, at_fail *fail)
     at_scene              scene = {.plan = &r->plan,
                                    .task = o->task,
                                    .pace = r->pace,
-                                   .optim = r->optim,
-                                   .schedule = &r->schedule,
+                                   .learning = &r->learning,
                                    .recorder = &r->recorder,
-                                   .weight_decay = o->weight_decay,
                                    .seed = o->seed,
                                    .sample_time = r->sample_time,
                                    .comm_delay = o->comm_delay,
@@ -322,6 +355,20 @@ static at_err write_result(const run *r, const json_t *result, at_fail *fail)
     at_err err = at_file_write(path, text, strlen(text), fail);
     free(text);
     return err;
+}
+
+/* What leaves the run is in plain order: the same on every machine. */
+static at_err straighten(run *r, at_fail *fail)
+{
+    const at_task *task = r->options->task;
+    if (!task->to_plain || r->outcome.floats == 0) return AT_OK;
+    float *plain = malloc(task->plain * sizeof *plain);
+    if (!plain) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for the result");
+    task->to_plain(task->self, plain, r->outcome.params);
+    free(r->outcome.params);
+    r->outcome.params = plain;
+    r->outcome.floats = task->plain;
+    return AT_OK;
 }
 
 static at_err write_weights(const run *r, at_fail *fail)
@@ -369,6 +416,7 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
                              .cores = r->cores,
                              .oversubscribed = r->oversubscribed};
     assert(r->tally->samples_used + r->tally->samples_dropped > 0 || r->outcome.version == 0);
+    AT_TRY(straighten(r, fail));
     if (r->options->params_final)
         memcpy(r->options->params_final, r->outcome.params, r->outcome.floats * sizeof(float));
     *result = at_result_json(&facts);

@@ -40,7 +40,7 @@ typedef struct at_run_options {
     int64_t            eval_every; /* steps; 0: at the end only; -1: once an epoch */
     uint64_t           seed;
     bool               respawn;
-    float             *params_final; /* optional, task->params floats: where the parameters go */
+    float             *params_final; /* optional, task->plain floats: where the parameters go */
     const char        *folder;       /* NULL: nothing is written */
     at_keep            keep;
     at_console_options console;

@@ -279,7 +279,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     if (!sim->worker || !sim->w)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
     if (floats > 0) {
-        task->init(task->self, sim->w, scene->seed);
+        AT_TRY(task->init(task->self, sim->w, scene->seed, fail));
         AT_TRY(task->open(task->self, AT_NODE_ALL, fail));
     }
     at_link link = {.self = sim,
@@ -290,8 +290,8 @@ static at_err prepare(at_sim *sim, at_fail *fail)
                     .gradients = {sim, gradient_at}};
     AT_TRY(
         at_host_init(&sim->host, scene->plan, scene->recorder, &sim->updater, NULL, &link, fail));
-    return at_updater_init(&sim->updater, scene->optim, scene->schedule, scene->weight_decay,
-                           sim->w, floats, sim->host.hub->pieces_max, fail);
+    return at_updater_init(&sim->updater, scene->learning, sim->w, floats,
+                           sim->host.hub->pieces_max, fail);
 }
 
 static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)

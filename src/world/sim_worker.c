@@ -36,8 +36,8 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
         draw.position = w->order.position + done;
         draw.common = true;
     }
-    w->work.loss_sum +=
-        task->gradient(task->self, w->gradient[slot], done == 0, w->installed->w, &draw);
+    at_point point = {.params = w->installed->w, .version = w->installed->version};
+    w->work.loss_sum += task->gradient(task->self, w->gradient[slot], done == 0, point, &draw);
 }
 
 /* The whole round at its end, in the same micro-batches as in every world. */

@@ -139,7 +139,7 @@ static at_err prepare(solo *s, at_fail *fail)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     s->bell = at_child_share(sizeof *s->bell, fail);
     if (!s->bell) return fail->err;
-    task->init(task->self, s->params, scene->seed);
+    AT_TRY(task->init(task->self, s->params, scene->seed, fail));
     AT_TRY(
         at_evaluator_open(task, s->bell, &s->evaluator, fail)); /* forks before we have engines */
     AT_TRY(task->open(task->self, 1, fail));
@@ -154,8 +154,8 @@ static at_err prepare(solo *s, at_fail *fail)
                                 .sample_time = scene->sample_time,
                                 .ground = {s, interrupted, sleep_on_ground, params},
                                 .drawn = &s->drawn};
-    return at_updater_init(&s->updater, scene->optim, scene->schedule, scene->weight_decay,
-                           s->params, task->params, s->host.hub->pieces_max, fail);
+    return at_updater_init(&s->updater, scene->learning, s->params, task->params,
+                           s->host.hub->pieces_max, fail);
 }
 
 static void run(solo *s)

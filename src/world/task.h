@@ -12,6 +12,7 @@
 
 #include "anytime.h"
 #include "base/err.h"
+#include "data/dataset.h"
 #include "learn/model.h"
 #include "step/event.h"
 
@@ -26,26 +27,35 @@ typedef struct at_draw {
     bool     common; /* of the walk that all workers share (--deal global) */
 } at_draw;
 
-/* A named part of the flat vector. */
-typedef struct at_tensor {
-    char     name[32];
-    uint32_t dims, shape[4];
-    size_t   at; /* its first float */
-} at_tensor;
+/* The parameters at which a gradient is taken. They are the same numbers as in the call before
+ * exactly when both fields are. */
+typedef struct at_point {
+    const float *params;
+    uint64_t     version;
+} at_point;
 
 typedef struct at_task {
     void       *self;
     const char *model, *data; /* names for people */
-    size_t      params;       /* floats in the flat vector */
+    size_t      params;       /* floats in the flat vector, as it is computed with and sent */
+    size_t      trained;      /* how many of them, at its begin, are not running statistics */
+    size_t      parameters;   /* for people: without padding and statistics */
+    size_t      plain;        /* numbers in the plain vector, as it is hashed and written */
     uint64_t    samples;      /* training samples, one epoch */
     uint64_t    test_samples; /* 0: nothing to evaluate on */
     uint32_t    classes;      /* 0: metrics have no accuracy */
     uint64_t    mults;        /* multiply-adds of one sample, forward; 0: not known */
     size_t      scratch_size; /* bytes a process needs to compute, about */
-    bool        timing_only;  /* `params` only says how large messages are: there are no floats */
+    bool        wants_large_batches; /* batch norm: tiny micro-batches spoil it */
+    bool        timing_only; /* `params` only says how large messages are: there are no floats */
+
+    /* How the flat vector learns; NULL: all of it alike. */
+    const at_stretch *stretches;
+    size_t            stretches_count;
+    const at_groups  *groups;
 
     /* Writes the initial parameters. Called once, by the hub. */
-    void (*init)(void *self, float *params, uint64_t seed);
+    at_err (*init)(void *self, float *params, uint64_t seed, at_fail *fail);
     /* Makes this process ready to compute as `worker` (0: to evaluate; AT_NODE_ALL: as anybody).
      * Called after the fork, also in a child of a process that has opened it for itself. */
     at_err (*open)(void *self, at_node worker, at_fail *fail);
@@ -53,12 +63,15 @@ typedef struct at_task {
     const char *(*engine)(void *self);
     /* The SUM of gradients over the drawn samples, written to `gradient` when `first`, added to it
      * otherwise. Returns the sum of losses. */
-    double (*gradient)(void *self, float *gradient, bool first, const float *params,
+    double (*gradient)(void *self, float *gradient, bool first, at_point point,
                        const at_draw *draw);
     /* Adds the score of test samples first .. first+count-1. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
-    /* Names the tensors in the order in which they lie, at most `max`; returns how many there are.
-     * Optional: without it all parameters are one. */
+    /* Between the flat and the plain vector. Optional: without it they are the same. */
+    void (*to_plain)(void *self, float *plain, const float *params);
+    void (*from_plain)(void *self, float *params, const float *plain);
+    /* Names the tensors in the order of the plain vector, at most `max`; returns how many there
+     * are. Optional: without it all parameters are one. */
     size_t (*tensors)(void *self, at_tensor *tensors, size_t max);
     /* Releases the task, in every process that has it. */
     void (*free)(void *self);
@@ -71,6 +84,8 @@ typedef struct at_task_net_options {
     uint64_t    seed;
     uint32_t    workers;
     uint32_t    micro_batch;
+    uint32_t    threads;   /* of the engine, in each worker */
+    const char *init;      /* file of weights to start from; NULL: random */
     uint64_t    eval_size; /* 0: the whole test set */
     bool        shard;
 } at_task_net_options;
@@ -90,6 +105,9 @@ typedef struct at_task_own_options {
 
 /* A user's callback, see anytime.h. */
 at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail);
+
+/* What a model is told about a data set. */
+at_shape at_task_shape(const at_dataset *set);
 
 /* A built-in model on a data set. */
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);

@@ -11,11 +11,13 @@ typedef struct own_task {
     at_sampler          own, common; /* made by open */
 } own_task;
 
-static void init(void *self, float *params, uint64_t seed)
+static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 {
     own_task *t = self;
     (void)seed; /* where to start is the user's choice */
+    (void)fail;
     memcpy(params, t->options.start, t->options.model.parameters * sizeof *params);
+    return AT_OK;
 }
 
 static at_err walk(own_task *t, at_sampler *sampler, at_node worker, bool shard, at_fail *fail)
@@ -41,7 +43,7 @@ static const char *engine(void *self)
     return "own";
 }
 
-static double gradient(void *self, float *g, bool first, const float *params, const at_draw *draw)
+static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
 {
     own_task           *t = self;
     const at_own_model *model = &t->options.model;
@@ -56,7 +58,7 @@ static double gradient(void *self, float *g, bool first, const float *params, co
         if (run > left) run = left;
         assert(run >= 1);
         assert(index + run <= model->samples);
-        loss += model->loss(model->user, params, g, index, index + run);
+        loss += model->loss(model->user, point.params, g, index, index + run);
         done += (uint32_t)run;
     }
     return loss;
@@ -85,6 +87,9 @@ at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *f
                       .model = model->name ? model->name : "own",
                       .data = "own",
                       .params = model->parameters,
+                      .trained = model->parameters,
+                      .parameters = model->parameters,
+                      .plain = model->parameters,
                       .samples = model->samples,
                       .test_samples = model->test_samples,
                       .init = init,

@@ -15,17 +15,31 @@ static float *new_vector(size_t n, float value)
     return vector;
 }
 
-at_err at_updater_init(at_updater *u, const at_optim *optim, const at_schedule *schedule,
-                       double weight_decay, float *w, size_t params, uint32_t pieces_max,
-                       at_fail *fail)
+/* What of each stretch stays the same from step to step. */
+static bool list_updates(at_updater *u)
 {
-    *u = (at_updater){.optim = optim,
-                      .schedule = *schedule,
-                      .weight_decay = weight_decay,
-                      .params = params,
-                      .w = w,
-                      .sources_max = pieces_max};
-    bool enough = true;
+    const at_learning *l = u->learning;
+    u->updates_count = l->stretches ? l->stretches_count : 1;
+    u->updates = calloc(u->updates_count, sizeof *u->updates);
+    if (!u->updates) return false;
+    for (size_t i = 0; i < u->updates_count; i++) {
+        at_stretch_update *update = &u->updates[i];
+        update->at = l->stretches ? l->stretches[i].at : 0;
+        update->count = l->stretches ? l->stretches[i].count : u->params;
+        update->statistics = l->stretches && l->stretches[i].group < 0;
+        if (update->statistics) update->keep = l->stretches[i].keep;
+        assert(update->at + update->count <= u->params);
+    }
+    return true;
+}
+
+at_err at_updater_init(at_updater *u, const at_learning *learning, float *w, size_t params,
+                       uint32_t pieces_max, at_fail *fail)
+{
+    const at_optim *optim = learning->optim;
+    assert(learning->groups <= AT_GROUPS_MAX);
+    *u = (at_updater){.learning = learning, .params = params, .w = w, .sources_max = pieces_max};
+    bool enough = list_updates(u);
     for (uint32_t i = 0; i < optim->states; i++) {
         u->state[i] = new_vector(params, optim->state_start);
         enough = enough && u->state[i];
@@ -41,6 +55,7 @@ at_err at_updater_init(at_updater *u, const at_optim *optim, const at_schedule *
 
 void at_updater_deinit(at_updater *u)
 {
+    free(u->updates);
     free(u->state[0]);
     free(u->state[1]);
     free(u->folded);
@@ -67,7 +82,7 @@ static double norm2_of(const at_updater *u, const at_piece *piece, const float *
 {
     double samples = piece->samples;
     assert(samples >= 1);
-    return squared_norm(gradient, u->params) / (samples * samples);
+    return squared_norm(gradient, u->learning->trained) / (samples * samples);
 }
 
 void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
@@ -78,6 +93,8 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
         at_sum(u->folded, both, weights, 2, u->params);
     else
         at_sum(u->folded, both + 1, weights + 1, 1, u->params);
+    if (!u->folded_any) u->weight_folded = 0;
+    u->weight_folded += piece->weight * piece->samples;
     u->folded_any = true;
     if (u->wants_norms) u->norm2_added += norm2_of(u, piece, both[1]);
 }
@@ -118,9 +135,46 @@ static uint32_t measure(at_updater *u, const at_action *apply, uint32_t count, b
         *weighted = false;
     }
     u->norm2_piece = u->norm2_added / pieces;
-    u->norm2_step = squared_norm(u->folded, u->params) / (samples * samples);
+    u->norm2_step = squared_norm(u->folded, u->learning->trained) / (samples * samples);
     u->norm2_added = 0;
     return 1;
+}
+
+/* How many samples the statistics of a step are the sums of; a weight makes a sample count less. */
+static double samples_weighted(const at_updater *u, const at_action *apply)
+{
+    if (apply->as.apply.folded) return u->weight_folded;
+    double sum = 0;
+    for (uint32_t i = 0; i < apply->as.apply.count; i++)
+        sum += apply->as.apply.pieces[i].weight * apply->as.apply.pieces[i].samples;
+    return sum;
+}
+
+static double rate_of(const at_rate *rate, const at_action *apply)
+{
+    return at_schedule_rate(&rate->schedule, (double)apply->as.apply.samples_used) *
+           apply->as.apply.lr_factor;
+}
+
+/* What changes from step to step. Returns the learning rate of the parameters of no group. */
+static double set_updates(at_updater *u, const at_action *apply)
+{
+    const at_learning *l = u->learning;
+    float              scale = 1.0f / (float)apply->as.apply.samples;
+    for (size_t i = 0; i < u->updates_count; i++) {
+        at_stretch_update *update = &u->updates[i];
+        if (update->statistics) {
+            update->how.scale = (float)(1.0 / samples_weighted(u, apply));
+            continue;
+        }
+        const at_rate *rate = &l->rate[l->stretches ? l->stretches[i].group : (int32_t)l->groups];
+        update->how = (at_update){.lr = (float)rate_of(rate, apply),
+                                  .weight_decay = (float)rate->weight_decay,
+                                  .momentum = rate->momentum,
+                                  .scale = scale,
+                                  .step = apply->as.apply.step};
+    }
+    return rate_of(&l->rate[l->groups], apply);
 }
 
 double at_updater_apply(at_updater *u, const at_action *apply, const at_gradients *gradients)
@@ -129,14 +183,9 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
     assert(apply->as.apply.samples > 0); /* an empty step is never applied */
     bool     weighted;
     uint32_t count = list_sources(u, apply, gradients, &weighted);
-    double   lr = at_schedule_rate(&u->schedule, (double)apply->as.apply.samples_used) *
-                apply->as.apply.lr_factor;
+    double   lr = set_updates(u, apply);
     if (u->wants_norms) count = measure(u, apply, count, &weighted);
-    at_update how = {.lr = (float)lr,
-                     .weight_decay = (float)u->weight_decay,
-                     .scale = 1.0f / (float)apply->as.apply.samples,
-                     .step = apply->as.apply.step};
-    at_optim_apply(u->optim, u->w, u->state[0], u->state[1], u->sources,
-                   weighted ? u->weights : NULL, count, u->params, &how);
+    at_optim_apply_stretches(u->learning->optim, u->w, u->state[0], u->state[1], u->sources,
+                             weighted ? u->weights : NULL, count, u->updates, u->updates_count);
     return lr;
 }

@@ -3,6 +3,7 @@
 #define AT_WORLD_UPDATE_H
 
 #include "base/err.h"
+#include "learn/group.h"
 #include "learn/optim.h"
 #include "learn/schedule.h"
 #include "step/event.h"
@@ -13,28 +14,46 @@ typedef struct at_gradients {
     const float *(*at)(void *self, at_node worker, uint32_t slot);
 } at_gradients;
 
+/* How a group of parameters learns. */
+typedef struct at_rate {
+    at_schedule schedule; /* of its learning rate, its own factor included */
+    double      weight_decay;
+    float       momentum; /* 0: the optimiser's own */
+} at_rate;
+
+/* How a run learns: rate[g] is that of group g of the task, rate[groups] that of everything else. */
+typedef struct at_learning {
+    const at_optim   *optim;
+    at_rate           rate[AT_GROUPS_MAX + 1];
+    uint32_t          groups;
+    const at_stretch *stretches; /* of the flat vector; NULL: all of it learns by rate[0] */
+    size_t            stretches_count;
+    size_t            trained; /* floats before the running statistics */
+} at_learning;
+
 typedef struct at_updater {
-    const at_optim *optim;
-    at_schedule     schedule;
-    double          weight_decay;
-    size_t          params;
-    float          *w; /* borrowed: the world says where parameters live */
-    float          *state[2];
-    float          *folded; /* sum of the gradients added so far in the open step */
-    bool            folded_any;
-    bool            wants_norms; /* may be set before the first step */
-    double          norm2_step;  /* of the last APPLY, see AT_EV_APPLIED */
-    double          norm2_piece;
-    double          norm2_added; /* sum over the pieces added so far in the open step */
-    const float   **sources;     /* scratch of one APPLY */
-    float          *weights;
-    uint32_t        sources_max;
+    const at_learning *learning;
+    size_t             params;
+    at_stretch_update *updates; /* one a stretch */
+    size_t             updates_count;
+    double             weight_folded; /* sum of weight x samples of the gradients in `folded` */
+    float             *w;             /* borrowed: the world says where parameters live */
+    float             *state[2];
+    float             *folded; /* sum of the gradients added so far in the open step */
+    bool               folded_any;
+    bool               wants_norms; /* may be set before the first step */
+    double             norm2_step;  /* of the last APPLY, see AT_EV_APPLIED */
+    double             norm2_piece;
+    double             norm2_added; /* sum over the pieces added so far in the open step */
+    const float      **sources;     /* scratch of one APPLY */
+    float             *weights;
+    uint32_t           sources_max;
 } at_updater;
 
-/* Reserves states and scratch for steps of up to pieces_max gradients. `w` stays the caller's. */
-at_err at_updater_init(at_updater *updater, const at_optim *optim, const at_schedule *schedule,
-                       double weight_decay, float *w, size_t params, uint32_t pieces_max,
-                       at_fail *fail);
+/* Reserves states and scratch for steps of up to pieces_max gradients. `w` and `learning` stay the
+ * caller's. */
+at_err at_updater_init(at_updater *updater, const at_learning *learning, float *w, size_t params,
+                       uint32_t pieces_max, at_fail *fail);
 void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 
 /* AT_ACT_ADD: folds one gradient into the open step. */

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/file.h"
 
-enum { TENSORS_MAX = 1024, HEAD_SIZE = 8, ALIGN = 8 };
+enum { TENSORS_MAX = 4096, HEAD_SIZE = 8, ALIGN = 8 };
 
 static void name_tensor(json_t *header, const at_tensor *tensor)
 {
@@ -29,8 +29,8 @@ static void name_tensor(json_t *header, const at_tensor *tensor)
 static size_t tensors_of(const at_task *task, at_tensor *tensors)
 {
     if (task->tensors) return task->tensors(task->self, tensors, TENSORS_MAX);
-    assert(task->params <= UINT32_MAX);
-    tensors[0] = (at_tensor){.name = "params", .dims = 1, .shape = {(uint32_t)task->params}};
+    assert(task->plain <= UINT32_MAX);
+    tensors[0] = (at_tensor){.name = "params", .dims = 1, .shape = {(uint32_t)task->plain}};
     return 1;
 }
 
@@ -49,18 +49,18 @@ static char *header_text(const at_task *task)
     return text;
 }
 
-at_err at_weights_write(const char *path, const at_task *task, const float *params, at_fail *fail)
+at_err at_weights_write(const char *path, const at_task *task, const float *plain, at_fail *fail)
 {
     char  *text = header_text(task);
     size_t length = text ? strlen(text) : 0, padded = (length + ALIGN - 1) / ALIGN * ALIGN, floats;
-    bool   fits = at_size_product(task->params, sizeof(float), &floats);
+    bool   fits = at_size_product(task->plain, sizeof(float), &floats);
     unsigned char *bytes = text && fits ? malloc(HEAD_SIZE + padded + floats) : NULL;
     at_err         err = AT_ERR_FAILED;
     if (bytes) {
         for (int i = 0; i < HEAD_SIZE; i++) bytes[i] = (unsigned char)((uint64_t)padded >> (8 * i));
         memcpy(bytes + HEAD_SIZE, text, length);
         memset(bytes + HEAD_SIZE + length, ' ', padded - length);
-        memcpy(bytes + HEAD_SIZE + padded, params, floats);
+        memcpy(bytes + HEAD_SIZE + padded, plain, floats);
         err = at_file_write(path, bytes, HEAD_SIZE + padded + floats, fail);
     } else {
         at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory to write %s", path);

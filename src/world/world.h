@@ -11,12 +11,11 @@
 #define AT_WORLD_WORLD_H
 
 #include "base/err.h"
-#include "learn/optim.h"
-#include "learn/schedule.h"
 #include "pace/pace.h"
 #include "record/record.h"
 #include "step/hub.h"
 #include "world/task.h"
+#include "world/update.h"
 
 /* Something that happens to a worker in virtual time. */
 typedef enum at_fault_kind {
@@ -36,10 +35,8 @@ typedef struct at_scene {
     const at_plan     *plan;
     const at_task     *task;
     const at_pace     *pace;
-    const at_optim    *optim;
-    const at_schedule *schedule;
+    const at_learning *learning;
     at_recorder       *recorder;
-    double             weight_decay;
     uint64_t           seed;
     at_ns              sample_time; /* padding of computation, 0: none; in sim what it costs */
     uint32_t           cores;

@@ -387,15 +387,51 @@ class Models(Case):
         self.assertEqual(shown["parameters"], 784 * 300 + 300 + 300 * 100 + 100 + 100 * 10 + 10)
         self.assertEqual(shown["multiply_adds"], 784 * 300 + 300 * 100 + 100 * 10)
         layers = shown["layers"]
-        self.assertEqual([layer["kind"] for layer in layers],
-                         ["dense", "relu", "dense", "relu", "dense"])
+        self.assertEqual([(layer["kind"], layer["detail"]) for layer in layers],
+                         [("dense", "300 relu"), ("dense", "100 relu"), ("dense", "10")])
         for sum_of in ("parameters", "multiply_adds"):
             self.assertEqual(sum(layer[sum_of] for layer in layers), shown[sum_of])
         for before, after in zip(layers, layers[1:]):
             self.assertEqual(before["out"], after["in"])
-            self.assertEqual(before["parameters_at"] + before["parameters"],
-                             after["parameters_at"])
         self.assertRegex(self.good("models", "show", "mlp:300,100"), r"total +784 +10 +266610 ")
+
+    def test_a_net_of_the_program_has_its_published_size(self):
+        listed = {row["name"]: row for row in self.document("models", "list")}
+        for name, parameters in (("mnist-cnn", 3274634), ("wrn-28-2", 1595320)):
+            shown = self.document("models", "show", name)
+            self.assertIsNone(shown["data"])
+            self.assertEqual(shown["parameters"], parameters)
+            for key in ("parameters", "multiply_adds", "classes", "input"):
+                self.assertEqual(listed[name][key], shown[key])
+        self.assertRegex(self.good("models", "show", "mnist-cnn"), r"total +1x28x28 +10 +3274634 ")
+
+    def write_net(self, *lines):
+        path = os.path.join(self.home, "my.net")
+        with open(path, "w") as file:
+            file.write("\n".join(lines) + "\n")
+        return path
+
+    def test_a_file_is_a_net_like_any_other(self):
+        path = self.write_net("# mine", "input 1x6x6", "classes 4", "conv 3x3x2", "relu",
+                              "maxpool 2", "dense classes")
+        shown = self.document("models", "show", path)
+        self.assertEqual(shown["parameters"], 3 * 3 * 2 + 2 + 18 * 4 + 4)
+        self.assertIn("mine", self.good("models", "show", path))
+        shown = self.document("models", "show", path, "--data", "synthetic:60,36,3")
+        self.assertEqual(shown["parameters"], 3 * 3 * 2 + 2 + 18 * 3 + 3)
+        trained = self.document(*TINY, "--model", path, "--data", "synthetic:60,36,3")
+        self.assertEqual(trained["parameters"], shown["parameters"])
+
+    def test_a_file_that_is_wrong_is_refused_with_its_line(self):
+        path = self.write_net("input 1x6x6", "classes 4", "conv 9x9x2 pad=valid", "dense classes")
+        self.refused(USAGE, "my.net line 3: conv: .*6x6", "models", "show", path)
+        self.write_net("input 1x6x6", "", "classes 4", "cnv 3x3x2")
+        self.refused(USAGE, "my.net line 4: unknown layer 'cnv'", "models", "show", path,
+                     hint="did you mean conv")
+        self.write_net("dense classes")
+        self.refused(USAGE, "does not say what it was made for", "models", "show", path,
+                     hint="--data")
+        self.refused(MISSING, "nowhere.net", "models", "show", "nowhere.net")
 
     def test_the_form_of_a_model_follows_the_data(self):
         shown = self.document("models", "show", "softmax", "--data", "synthetic:50,7,5")

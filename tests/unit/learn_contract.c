@@ -9,9 +9,14 @@ typedef struct job {
 } job;
 
 static const job jobs[] = {
-    {"softmax", {784, 10}, 32},     {"softmax", {13, 3}, 9},        {"softmax", {50, 100}, 20},
-    {"mlp:300,100", {784, 10}, 32}, {"mlp:37,41", {29, 33}, 400},   {"mlp:64", {20, 5}, 1000},
-    {"mlp:300", {784, 40}, 64},     {"mlp:33,7,35", {30, 12}, 131},
+    {"softmax", {.features = 784, .classes = 10}, 32},
+    {"softmax", {.features = 13, .classes = 3}, 9},
+    {"softmax", {.features = 50, .classes = 100}, 20},
+    {"mlp:300,100", {.features = 784, .classes = 10}, 32},
+    {"mlp:37,41", {.features = 29, .classes = 33}, 400},
+    {"mlp:64", {.features = 20, .classes = 5}, 1000},
+    {"mlp:300", {.features = 784, .classes = 40}, 64},
+    {"mlp:33,7,35", {.features = 30, .classes = 12}, 131},
 };
 enum { JOBS = sizeof jobs / sizeof *jobs };
 

@@ -37,6 +37,18 @@ static inline void fill(float *v, size_t n, double scale, at_rng *rng)
     for (size_t i = 0; i < n; i++) v[i] = (float)(scale * at_rng_normal(rng));
 }
 
+/* Random numbers in every tensor; what lies between tensors stays zero. */
+static inline void fill_params(fixture *f, double scale, at_rng *rng)
+{
+    size_t n = at_model_plain(f->model);
+    float *plain = floats(n);
+    fill(plain, n, scale, rng);
+    for (size_t i = at_model_params(f->model); i < n; i++) /* variances are positive */
+        plain[i] = plain[i] < 0 ? -plain[i] : plain[i];
+    at_model_from_plain(f->model, f->w, plain);
+    free(plain);
+}
+
 /* A model with random parameters (not its own start: softmax would start at zero). */
 static inline fixture fixture_new(const char *name, at_shape shape, at_engine engine, uint32_t rows)
 {
@@ -44,14 +56,15 @@ static inline fixture fixture_new(const char *name, at_shape shape, at_engine en
     at_fail fail = {0};
     fixture f = {.shape = shape, .rows = rows};
     assert_int_equal(at_model_new(name, shape, engine, rows, &f.model, &fail), AT_OK);
-    f.params = at_model_params(f.model);
+    f.params = at_model_floats(f.model);
     f.x = floats((size_t)rows * shape.features);
     f.w = floats(f.params);
     f.g = floats(f.params);
     f.labels = calloc(rows, sizeof *f.labels);
     assert_non_null(f.labels);
     fill(f.x, (size_t)rows * shape.features, 1.0, &rng);
-    fill(f.w, f.params, 0.1, &rng);
+    fill_params(&f, 0.1, &rng);
+    at_model_install(f.model, f.w);
     for (uint32_t n = 0; n < rows; n++) f.labels[n] = (uint32_t)at_rng_below(&rng, shape.classes);
     return f;
 }

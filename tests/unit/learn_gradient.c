@@ -57,16 +57,23 @@ static double oracle_slope(const oracle *net, double *w, const fixture *f, size_
 
 static void check_net(const char *name, const oracle *net, uint32_t rows, at_engine engine)
 {
-    at_shape shape = {(uint32_t)net->widths[0], (uint32_t)net->widths[net->count - 1]};
+    at_shape shape = {.features = (uint32_t)net->widths[0],
+                      .classes = (uint32_t)net->widths[net->count - 1]};
     fixture  f = fixture_new(name, shape, engine, rows);
-    double  *w = calloc(f.params, sizeof *w);
+    size_t   params = at_model_params(f.model);
+    float   *plain = floats(params), *g = floats(params);
+    double  *w = calloc(params, sizeof *w);
     assert_non_null(w);
-    for (size_t i = 0; i < f.params; i++) w[i] = f.w[i];
+    at_model_to_plain(f.model, plain, f.w);
+    for (size_t i = 0; i < params; i++) w[i] = plain[i];
     double loss = at_model_gradient(f.model, f.g, f.w, f.x, f.labels, rows);
+    at_model_to_plain(f.model, g, f.g);
     assert_true(fabs(loss - oracle_loss(net, w, &f)) < 1e-5 * rows);
-    for (size_t i = 0; i<f.params; i += f.params> 600 ? 7 : 1)
-        assert_true(fabs(f.g[i] - oracle_slope(net, w, &f, i)) < 2e-5 * rows);
+    for (size_t i = 0; i<params; i += params> 600 ? 7 : 1)
+        assert_true(fabs(g[i] - oracle_slope(net, w, &f, i)) < 2e-5 * rows);
     free(w);
+    free(g);
+    free(plain);
     fixture_free(&f);
 }
 
@@ -100,11 +107,11 @@ static double bench_output(bench *b)
     at_pass pass = {.count = b->count, .params = b->params, .x = b->x, .y = b->y};
     double  sum = 0;
     if (b->layer.kind->in_place) {
-        memcpy(b->y, b->x, b->count * b->layer.in * sizeof(float));
+        memcpy(b->y, b->x, b->count * b->layer.in.channels * sizeof(float));
         pass.x = b->y;
     }
     b->layer.kind->forward(&b->layer, &pass);
-    for (size_t i = 0; i < b->count * b->layer.out; i++) sum += (double)b->dy[i] * b->y[i];
+    for (size_t i = 0; i < b->count * b->layer.out.channels; i++) sum += (double)b->dy[i] * b->y[i];
     return sum;
 }
 
@@ -125,10 +132,14 @@ static void check_slopes(bench *b, float *at, const float *slopes, size_t n)
 static bench bench_new(const layer_case *c, at_engine engine, size_t count)
 {
     at_rng rng = at_rng_stream(5, 0, AT_STREAM_TEST, 2);
-    bench  b = {.layer = {.kind = c->kind, .in = c->in, .out = c->out}, .count = count};
+    bench  b = {.layer = {.kind = c->kind, .in = {c->in, 1, 1, 1}}, .count = count};
+    b.layer.out.block = 1;
+    b.layer.spec.units = c->out;
+    assert_int_equal(c->kind->shape(&b.layer, NULL), AT_OK);
     b.layer.kernels = c->kind == &at_layer_dense ? at_kernels_dense(engine, c->in, c->out)
                                                  : at_kernels_plain(engine);
-    b.layer.params = c->kind->params ? c->kind->params(&b.layer) : 0;
+    b.layer.plain = at_kernels_plain(engine);
+    b.layer.params = c->kind == &at_layer_dense ? (size_t)c->in * c->out + c->out : 0;
     fill(b.x = floats(count * c->in), count * c->in, 1, &rng);
     fill(b.dy = floats(count * c->out), count * c->out, 1, &rng);
     fill(b.params = floats(b.layer.params + 1), b.layer.params, 1, &rng);
@@ -136,7 +147,8 @@ static bench bench_new(const layer_case *c, at_engine engine, size_t count)
     b.y = floats(count * c->out);
     b.dx = floats(count * c->in);
     b.gradient = floats(b.layer.params + 1);
-    b.scratch = floats((c->kind->scratch ? c->kind->scratch(&b.layer, count) : 0) + 1);
+    b.scratch =
+        floats((c->kind->scratch ? c->kind->scratch(&b.layer, count) / sizeof(float) : 0) + 1);
     return b;
 }
 
@@ -159,7 +171,7 @@ static void bench_backward(bench *b)
                     .scratch = b->scratch};
     bench_output(b);
     if (b->layer.kind->in_place) {
-        memcpy(b->dx, b->dy, b->count * b->layer.out * sizeof(float));
+        memcpy(b->dx, b->dy, b->count * b->layer.out.channels * sizeof(float));
         pass.dy = b->dx;
     }
     b->layer.kind->backward(&b->layer, &pass);
@@ -176,7 +188,7 @@ static void every_layer_alone_gives_the_slopes_of_its_output(void **state)
         for (int e = AT_ENGINE_FAST; e <= AT_ENGINE_REF; e++) {
             bench b = bench_new(&cases[k], (at_engine)e, 5);
             bench_backward(&b);
-            check_slopes(&b, b.x, b.dx, b.count * b.layer.in);
+            check_slopes(&b, b.x, b.dx, b.count * b.layer.in.channels);
             check_slopes(&b, b.params, b.gradient, b.layer.params);
             bench_free(&b);
         }
@@ -215,13 +227,17 @@ static void fast_agrees_with_the_reference_on_many_shapes(void **state)
         for (size_t c = 0; c < sizeof classes / sizeof *classes; c++)
             for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
                 if (features[f] > 100 && rows[r] > 3) continue;
-                check_against_reference("softmax", (at_shape){features[f], classes[c]}, rows[r]);
+                check_against_reference(
+                    "softmax", (at_shape){.features = features[f], .classes = classes[c]}, rows[r]);
             }
-    check_against_reference("softmax", (at_shape){3072, 10}, 5); /* several runs of inputs */
-    check_against_reference("softmax", (at_shape){20, 10}, 300); /* several runs of samples */
-    check_against_reference("mlp:40,33", (at_shape){50, 10}, 64);
-    check_against_reference("mlp:47", (at_shape){19, 35}, 129); /* beyond the hand kernels */
-    check_against_reference("mlp:36,4,50", (at_shape){17, 3}, 31);
+    check_against_reference("softmax", (at_shape){.features = 3072, .classes = 10},
+                            5); /* several runs of inputs */
+    check_against_reference("softmax", (at_shape){.features = 20, .classes = 10},
+                            300); /* several runs of samples */
+    check_against_reference("mlp:40,33", (at_shape){.features = 50, .classes = 10}, 64);
+    check_against_reference("mlp:47", (at_shape){.features = 19, .classes = 35},
+                            129); /* beyond the hand kernels */
+    check_against_reference("mlp:36,4,50", (at_shape){.features = 17, .classes = 3}, 31);
 }
 
 static void check_tables(const at_kernels *k, size_t B, size_t I, size_t O)

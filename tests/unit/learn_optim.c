@@ -198,6 +198,122 @@ static void dual_averaging_stays_with_its_closed_form(void **state)
     for (size_t i = 0; i < SIZE; i++) assert_true(start[i] == (float)w0[i]);
 }
 
+/* Applies in stretches that all learn alike. */
+static void apply_stretches(const at_optim *optim, vectors *v, const float *weights, size_t sources)
+{
+    static const size_t cuts[] = {0, 1, 17, 1024, 1500, 4000, N};
+    at_stretch_update   stretches[6];
+    const float        *src[SOURCES] = {v->src[0], v->src[1], v->src[2]};
+    for (size_t i = 0; i < 6; i++)
+        stretches[i] = (at_stretch_update){
+            .at = cuts[i],
+            .count = cuts[i + 1] - cuts[i],
+            .how = {.lr = 0.01f, .weight_decay = 1e-3f, .scale = 0.02f, .step = 7}};
+    at_optim_apply_stretches(optim, v->w, v->s0, v->s1, src, weights, sources, stretches, 6);
+}
+
+static void stretches_that_learn_alike_give_the_bits_of_one(void **state)
+{
+    (void)state;
+    const float weights[SOURCES] = {1.0f, 0.5f, 1.0f / 3};
+    at_update   how = {.lr = 0.01f, .weight_decay = 1e-3f, .scale = 0.02f, .step = 7};
+    for (const at_optim *const *kind = at_optims; *kind; kind++)
+        for (int way = 0; way < 4; way++) { /* one source or more, weighted or not */
+            vectors      whole = vectors_new(*kind), parts = vectors_new(*kind);
+            size_t       sources = way & 1 ? 1 : SOURCES;
+            const float *src[SOURCES] = {whole.src[0], whole.src[1], whole.src[2]};
+            at_optim_apply(*kind, whole.w, whole.s0, whole.s1, src, way & 2 ? weights : NULL,
+                           sources, N, &how);
+            apply_stretches(*kind, &parts, way & 2 ? weights : NULL, sources);
+            assert_memory_equal(whole.w, parts.w, N * sizeof(float));
+            if (whole.s0) assert_memory_equal(whole.s0, parts.s0, N * sizeof(float));
+            if (whole.s1) assert_memory_equal(whole.s1, parts.s1, N * sizeof(float));
+            vectors_free(&whole);
+            vectors_free(&parts);
+        }
+}
+
+static void every_stretch_learns_by_its_own_numbers(void **state)
+{
+    (void)state;
+    const at_optim   *optim = at_optim_find("momentum");
+    float             w[5] = {1, 1, 1, 1, 1}, v[5] = {2, 2, 2, 2, 2};
+    const float       sum[5] = {8, 8, 8, 8, 8}, *src = sum;
+    at_stretch_update stretches[] = {
+        {.at = 0, .count = 1, .how = {.lr = 0.5f, .scale = 0.25f, .step = 1}},
+        {.at = 1, .count = 1, .how = {.lr = 0.5f, .scale = 0.25f, .step = 1, .momentum = 0.5f}},
+        {.at = 2, .count = 1, .how = {.lr = 0.25f, .scale = 0.25f, .step = 1, .weight_decay = 2}},
+        {.at = 4, .count = 1, .how = {.lr = 0, .scale = 0.25f, .step = 1}},
+    };
+    at_optim_apply_stretches(optim, w, v, NULL, &src, NULL, 1, stretches, 4);
+    assert_true(v[0] == 0.9f * 2 + 2);
+    assert_true(v[1] == 3);
+    assert_true(w[1] == -0.5f);
+    assert_true(fabsf(v[2] - 5.8f) < 1e-6f);
+    assert_true(fabsf(w[2] + 0.45f) < 1e-6f);
+    assert_true(w[3] == 1 && v[3] == 2); /* in no stretch */
+    assert_true(w[4] == 1);
+}
+
+static void momentum_of_its_own_is_nine_tenths(void **state)
+{
+    (void)state;
+    const at_optim *optim = at_optim_find("momentum");
+    at_update       own = {.lr = 0.01f, .scale = 0.02f, .step = 7}, said = own;
+    vectors         a = vectors_new(optim), b = vectors_new(optim);
+    const float    *src = a.src[0];
+    said.momentum = 0.9f;
+    at_optim_apply(optim, a.w, a.s0, NULL, &src, NULL, 1, N, &own);
+    at_optim_apply(optim, b.w, b.s0, NULL, &src, NULL, 1, N, &said);
+    assert_memory_equal(a.w, b.w, N * sizeof(float));
+    assert_memory_equal(a.s0, b.s0, N * sizeof(float));
+    vectors_free(&a);
+    vectors_free(&b);
+}
+
+/* Three workers with 2, 5 and 1 samples; the second counts half. */
+static void statistics_follow_the_mean_over_weighted_samples(void **state)
+{
+    (void)state;
+    enum { COUNT = 1500 };
+    static const float samples[3] = {2, 5, 1}, weights[3] = {1, 0.5f, 1};
+    static const float mean[3] = {10, -3, 4};
+    const at_optim    *optim = at_optim_find("adam");
+    float             *w = floats(COUNT), *s0 = floats(COUNT), *s1 = floats(COUNT);
+    float             *sum[3];
+    for (size_t k = 0; k < 3; k++) {
+        sum[k] = floats(COUNT);
+        for (size_t i = 0; i < COUNT; i++) sum[k][i] = samples[k] * mean[k];
+    }
+    for (size_t i = 0; i < COUNT; i++) w[i] = 20;
+    const float      *src[3] = {sum[0], sum[1], sum[2]};
+    at_stretch_update stretch = {
+        .at = 3, .count = COUNT - 3, .statistics = true, .keep = 0.9f, .how.scale = 1 / 5.5f};
+    at_optim_apply_stretches(optim, w, s0, s1, src, weights, 3, &stretch, 1);
+    for (size_t i = 0; i < COUNT; i++) {
+        double wanted = i < 3 ? 20 : 0.9 * 20 + 0.1 * (20 - 7.5 + 4) / 5.5;
+        assert_true(fabs(w[i] - wanted) < 1e-5);
+        assert_true(s0[i] == 0 && s1[i] == 0); /* no business of the optimiser */
+    }
+    for (size_t k = 0; k < 3; k++) free(sum[k]);
+    free(w);
+    free(s0);
+    free(s1);
+}
+
+static void statistics_that_see_themselves_stay(void **state)
+{
+    (void)state;
+    const at_optim   *optim = at_optim_find("sgd");
+    float             w = 0.7f, sum = 8 * 0.7f;
+    const float      *src = &sum;
+    at_stretch_update stretch = {
+        .count = 1, .statistics = true, .keep = 0.99f, .how.scale = 0.125f};
+    for (int i = 0; i < 100000; i++)
+        at_optim_apply_stretches(optim, &w, NULL, NULL, &src, NULL, 1, &stretch, 1);
+    assert_true(fabsf(w - 0.7f) < 1e-5f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -208,6 +324,11 @@ int main(void)
         cmocka_unit_test(vector_code_rounds_as_the_plain_formula_does),
         cmocka_unit_test(sums_run_in_the_order_given_and_weigh_each_source),
         cmocka_unit_test(dual_averaging_stays_with_its_closed_form),
+        cmocka_unit_test(stretches_that_learn_alike_give_the_bits_of_one),
+        cmocka_unit_test(every_stretch_learns_by_its_own_numbers),
+        cmocka_unit_test(momentum_of_its_own_is_nine_tenths),
+        cmocka_unit_test(statistics_follow_the_mean_over_weighted_samples),
+        cmocka_unit_test(statistics_that_see_themselves_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

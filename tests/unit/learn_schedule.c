@@ -37,6 +37,14 @@ static const point points[] = {
     {"cosine", 5000, 0.05},
     {"cosine", 10000, 0},
     {"cosine", 30000, 0},
+    {"stairs:2,10", 0, 0.1},
+    {"stairs:2,10", 4999, 0.1},
+    {"stairs:2,10", 5000, 0.01},
+    {"stairs:2,10", 10000, 0.01},
+    {"stairs:3,100", 3333, 0.1},
+    {"stairs:3,100", 3334, 0.01},
+    {"stairs:3,100", 6667, 0.001},
+    {"stairs:3,100", 99999, 0.001},
 };
 
 static void rates_follow_the_samples_used(void **state)
@@ -54,11 +62,11 @@ static void what_is_not_a_schedule_is_refused_with_a_hint(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "",           "nonsense",     "const:1",       "linear",        "linear:",
-        "linear:x",   "linear:-1",    "linear:1,2",    "exp:400",       "exp:0,0.5",
-        "exp:,0.5",   "exp:e,0.5",    "exp:400,0",     "exp:400,0.5,1", "epochs:2",
-        "epochs::.1", "epochs:5,2:1", "epochs:0:0.1",  "epochs:2:",     "epochs:2:0.1:3",
-        "cosine:1",   "exp:400,nan",  "epochs:2,2:.1", "epochs:2:-1",   "linear:inf",
+        "",           "nonsense",       "const:1",  "linear",      "linear:",       "linear:x",
+        "linear:-1",  "linear:1,2",     "exp:400",  "exp:0,0.5",   "exp:,0.5",      "exp:e,0.5",
+        "exp:400,0",  "exp:400,0.5,1",  "epochs:2", "epochs::.1",  "epochs:5,2:1",  "epochs:0:0.1",
+        "epochs:2:",  "epochs:2:0.1:3", "cosine:1", "exp:400,nan", "epochs:2,2:.1", "epochs:2:-1",
+        "linear:inf", "stairs",         "stairs:2", "stairs:1,10", "stairs:2.5,10", "stairs:2,0",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         at_schedule schedule;
@@ -98,13 +106,14 @@ static void the_nearest_name_is_offered(void **state)
     assert_non_null(strstr(fail.text, "cosine"));
 }
 
-static void linear_and_cosine_need_an_end(void **state)
+static void those_that_follow_the_whole_run_need_an_end(void **state)
 {
     (void)state;
     at_schedule schedule;
     at_fail     fail = {0};
     assert_int_equal(at_schedule_parse("cosine", 0.1, 1000, 0, &schedule, &fail), AT_ERR_USAGE);
     assert_int_equal(at_schedule_parse("linear:0", 0.1, 1000, 0, &schedule, &fail), AT_ERR_USAGE);
+    assert_int_equal(at_schedule_parse("stairs:2,9", 1, 1000, 0, &schedule, &fail), AT_ERR_USAGE);
     assert_int_equal(at_schedule_parse("exp:1e,0.9", 0.1, 1000, 0, &schedule, &fail), AT_OK);
 }
 
@@ -115,7 +124,7 @@ int main(void)
         cmocka_unit_test(what_is_not_a_schedule_is_refused_with_a_hint),
         cmocka_unit_test(long_lists_are_refused_not_overrun),
         cmocka_unit_test(the_nearest_name_is_offered),
-        cmocka_unit_test(linear_and_cosine_need_an_end),
+        cmocka_unit_test(those_that_follow_the_whole_run_need_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 }
 
 typedef struct rig {
+    at_learning  learning;
     at_updater   updater;
     float        w[PARAMS];
     at_piece     piece[PIECES];
@@ -31,12 +32,12 @@ typedef struct rig {
 
 static void set_up(rig *r, bool norms)
 {
-    at_schedule schedule;
     *r = (rig){.w = {1, 2, 3}, .gradients = {NULL, gradient_at}};
-    assert_int_equal(at_schedule_parse("const", 0.5, 100, 0, &schedule, NULL), AT_OK);
-    assert_int_equal(at_updater_init(&r->updater, at_optim_find("sgd"), &schedule, 0, r->w, PARAMS,
-                                     PIECES, NULL),
+    assert_int_equal(at_schedule_parse("const", 0.5, 100, 0, &r->learning.rate[0].schedule, NULL),
                      AT_OK);
+    r->learning.optim = at_optim_find("sgd");
+    r->learning.trained = PARAMS;
+    assert_int_equal(at_updater_init(&r->updater, &r->learning, r->w, PARAMS, PIECES, NULL), AT_OK);
     r->updater.wants_norms = norms;
     r->piece[0] = (at_piece){.worker = 1, .samples = 2, .weight = 1};
     r->piece[1] = (at_piece){.worker = 2, .samples = 4, .weight = 1};

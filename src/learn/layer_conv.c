@@ -1,0 +1,174 @@
+/* Convolution: weight (out, in, height, width) in the engine's form and then bias (out) in the flat
+ * vector; y = x * weight + bias, clipped at zero when a ReLU was fused into it. */
+#include "learn/layer.h"
+
+#include "base/arena.h"
+#include "learn/net.h"
+#include "learn/vector.h"
+
+#include <assert.h>
+
+/* to += sum */
+AT_VECTORISED static void add(float *restrict to, const float *restrict sum, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] += sum[i];
+}
+
+/* An engine may leave a negative zero; zero plus it is a positive one. */
+AT_VECTORISED static void add_to_zero(float *to, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] = 0.0f + to[i];
+}
+
+/* Along one axis: `same` padding makes out = ceil(in / stride), with the odd zero at the end as
+ * TensorFlow does it; then the number of places of the window, 0 when it does not fit. */
+static uint32_t places(uint32_t in, uint32_t size, uint32_t stride, bool same, uint32_t *before,
+                       uint32_t *after)
+{
+    assert(size > 0);
+    assert(stride > 0);
+    if (same) {
+        uint64_t covered = (uint64_t)((in - 1) / stride) * stride + size;
+        uint32_t zeros = covered > in ? (uint32_t)(covered - in) : 0;
+        *before = zeros / 2;
+        *after = zeros - *before;
+    }
+    uint64_t padded = (uint64_t)in + *before + *after;
+    return padded < size ? 0 : (uint32_t)((padded - size) / stride + 1);
+}
+
+/* What comes after the check may multiply sizes as it likes. */
+static bool too_many(const at_layer *layer)
+{
+    const at_window *w = &layer->spec.window;
+    size_t           n;
+    bool             fits = at_size_product(w->height, w->width, &n) &&
+                at_size_product(n, layer->in.channels, &n) &&
+                at_size_product(n, layer->spec.units, &n);
+    return !fits || n > AT_NET_PARAMS_MAX;
+}
+
+static at_err shape(at_layer *layer, at_fail *fail)
+{
+    at_window             *w = &layer->spec.window;
+    const at_picture_form *in = &layer->in;
+    assert(layer->spec.units > 0);
+    layer->out.channels = layer->spec.units;
+    layer->out.height =
+        places(in->height, w->height, w->stride, layer->spec.same, &w->top, &w->bottom);
+    layer->out.width =
+        places(in->width, w->width, w->stride, layer->spec.same, &w->left, &w->right);
+    if (w->top >= w->height || w->bottom >= w->height || w->left >= w->width ||
+        w->right >= w->width)
+        return at_fail_set(fail, AT_ERR_USAGE, "pad by less than the window's size",
+                           "padding by %ux%u reaches past a window of %ux%u", w->top, w->left,
+                           w->height, w->width);
+    if (too_many(layer))
+        return at_fail_set(fail, AT_ERR_USAGE, "use fewer channels or a smaller window",
+                           "%u windows of %ux%u over %u channels are too many weights",
+                           layer->spec.units, w->height, w->width, in->channels);
+    if (layer->out.height == 0 || layer->out.width == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a smaller window, or pad=same",
+                           "a window of %ux%u does not fit into a picture of %ux%u", w->height,
+                           w->width, in->height, in->width);
+    return AT_OK;
+}
+
+/* Numbers of the weight tensor, without padding. */
+static size_t weights(const at_layer *layer)
+{
+    return (size_t)layer->out.channels * layer->in.channels * layer->spec.window.height *
+           layer->spec.window.width;
+}
+
+static size_t tensors(const at_layer *layer, at_layer_tensor rows[AT_LAYER_TENSORS_MAX])
+{
+    const at_window *w = &layer->spec.window;
+    rows[0] = (at_layer_tensor){
+        .name = "weight",
+        .role = AT_ROLE_WEIGHT,
+        .dims = 4,
+        .shape = {layer->out.channels, layer->in.channels, w->height, w->width},
+        .form = &layer->form,
+    };
+    rows[1] = (at_layer_tensor){
+        .name = "bias", .role = AT_ROLE_BIAS, .dims = 1, .shape = {layer->out.channels}};
+    return layer->spec.bias ? 2 : 1;
+}
+
+static void init(const at_layer *layer, float *plain, at_rng *rng)
+{
+    double taps = (double)layer->spec.window.height * layer->spec.window.width;
+    double in = taps * layer->in.channels, out = taps * layer->out.channels;
+    size_t n = weights(layer);
+    at_start_fill(layer->spec.start, plain, n, in, out, rng);
+    if (layer->spec.bias)
+        at_start_fill(layer->spec.bias_start, plain + n, layer->out.channels, in, out, rng);
+}
+
+static uint64_t mults(const at_layer *layer)
+{
+    return weights(layer) * at_picture_area(&layer->out);
+}
+
+static size_t biases(const at_layer *layer)
+{
+    return layer->spec.bias ? layer->out.channels : 0;
+}
+
+/* Sums that are to be added to a gradient wait here. */
+static size_t scratch(const at_layer *layer, size_t count)
+{
+    assert(count > 0);
+    size_t size = (layer->form.floats + biases(layer)) * sizeof(float);
+    return (size + 63) / 64 * 64;
+}
+
+static void forward(const at_layer *layer, const at_pass *pass)
+{
+    const float *b = layer->spec.bias ? pass->params + layer->form.floats : NULL;
+    assert(pass->x != pass->y);
+    assert(pass->conv);
+    layer->conv->forward(pass->conv, pass->y, pass->x, pass->params, b, pass->conv_scratch);
+}
+
+static void backward_weight(const at_layer *layer, const at_pass *pass)
+{
+    size_t n = layer->form.floats + biases(layer);
+    float *dw = pass->write == AT_WRITE_SET ? pass->gradient : pass->scratch;
+    float *db = layer->spec.bias ? dw + layer->form.floats : NULL;
+    layer->conv->weight(pass->conv, dw, db, pass->dy, pass->x, pass->conv_scratch);
+    if (pass->write == AT_WRITE_SET)
+        add_to_zero(dw, n);
+    else
+        add(pass->gradient, dw, n);
+}
+
+static void backward(const at_layer *layer, const at_pass *pass)
+{
+    assert(pass->dx != pass->dy);
+    assert(pass->conv);
+    if (pass->dx) assert(layer->wants_dx);
+    if (layer->spec.relu && !layer->relu_done)
+        layer->kernels->relu_backward(pass->dy, pass->y,
+                                      pass->count * at_picture_size(&layer->out));
+    backward_weight(layer, pass);
+    if (!pass->dx) return;
+    const float *w = pass->turned ? pass->turned : pass->params;
+    layer->conv->input(pass->conv, pass->dx, pass->dy, w, pass->conv_scratch);
+}
+
+const at_layer_kind at_layer_conv = {
+    .name = "conv",
+    .takes_blocks = true,
+    .takes_plain = true, /* when channels are few */
+    .gives_blocks = true,
+    .fuses_relu = true,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+    .tensors = tensors,
+    .init = init,
+    .mults = mults,
+    .scratch = scratch,
+};
