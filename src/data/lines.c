@@ -192,6 +192,8 @@ at_err at_lines_read(at_source *source, const at_lines_parser *parser, const at_
     reader r = {.source = source, .parser = parser, .piles = piles, .cores = at_machine_cores()};
     if (r.cores > PARTS_MAX) r.cores = PARTS_MAX;
     r.size = (size_t)PART_SIZE * r.cores;
+    uint64_t needed = at_source_size_max(source); /* and a line feed, and a byte that stays free */
+    if (needed < r.size - 2) r.size = (size_t)needed + 2;
     r.buffer = malloc(r.size);
     if (!r.buffer) return no_memory(&r, fail);
     at_err err = read_blocks(&r, loading, fail);
