@@ -12,7 +12,7 @@
 
 #include "anytime.h"
 #include "base/err.h"
-#include "data/dataset.h"
+#include "data/feed.h"
 #include "learn/model.h"
 #include "step/event.h"
 
@@ -79,15 +79,13 @@ typedef struct at_task {
 
 /* What a net task is made of. */
 typedef struct at_task_net_options {
-    const char *model, *data, *test_data; /* test_data NULL: the data's own test split */
-    at_engine   engine;
-    uint64_t    seed;
-    uint32_t    workers;
-    uint32_t    micro_batch;
-    uint32_t    threads;   /* of the engine, in each worker */
-    const char *init;      /* file of weights to start from; NULL: random */
-    uint64_t    eval_size; /* 0: the whole test set */
-    bool        shard;
+    const char     *model;
+    at_feed_options feed; /* where samples come from */
+    at_engine       engine;
+    uint32_t        micro_batch;
+    uint32_t        threads;   /* of the engine, in each worker */
+    const char     *init;      /* file of weights to start from; NULL: random */
+    uint64_t        eval_size; /* 0: the whole test set */
 } at_task_net_options;
 
 /* --model none:P, for virtual time: nothing is learnt, there are no floats. */
@@ -107,7 +105,7 @@ typedef struct at_task_own_options {
 at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail);
 
 /* What a model is told about a data set. */
-at_shape at_task_shape(const at_dataset *set);
+at_shape at_task_shape(at_picture picture, uint32_t classes);
 
 /* A built-in model on a data set. */
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);

@@ -92,7 +92,7 @@ static void what_is_not_given_has_its_default(void **state)
     assert_int_equal(s->seed, 1);
     assert_true(s->lr == 0);
     assert_true(s->respawn);
-    assert_false(s->shard);
+    assert_string_equal(s->shard, "no");
     assert_false(at_options_given(&parsed, "model"));
     at_options_deinit(&parsed);
 }
@@ -125,7 +125,7 @@ static void a_later_value_replaces_an_earlier_one(void **state)
                  "--no-shard"));
     assert_int_equal(parsed.settings.batch, 2);
     assert_string_equal(parsed.settings.model, "b");
-    assert_false(parsed.settings.shard);
+    assert_string_equal(parsed.settings.shard, "no");
     at_options_deinit(&parsed);
 }
 
@@ -135,7 +135,7 @@ static void a_switch_takes_no_word_with_it(void **state)
     at_parsed parsed;
     accept(&parsed, AT_FOR_COMPARE,
            WORDS("--shard", "fmb", "--no-respawn", "amb", "--json=yes", "--quiet=off", "-"));
-    assert_true(parsed.settings.shard);
+    assert_string_equal(parsed.settings.shard, "yes");
     assert_false(parsed.settings.respawn);
     assert_true(parsed.settings.json);
     assert_false(parsed.settings.quiet);
@@ -294,7 +294,7 @@ static void a_config_file_sets_options(void **state)
     if (err) fail_msg("%s", fail.text);
     assert_int_equal(parsed.settings.batch, 64);
     assert_int_equal(parsed.settings.workers, 7); /* came after the file */
-    assert_true(parsed.settings.shard);
+    assert_string_equal(parsed.settings.shard, "yes");
     assert_string_equal(parsed.settings.target, "accuracy=0.9");
     assert_string_equal(parsed.settings.run, "runs/a#1");
     assert_string_equal(parsed.settings.model, "mlp:30,10");
