@@ -83,6 +83,17 @@ static void read_pixels(decoder *d, uint32_t side_wanted)
     jpeg_finish_decompress(jpeg);
 }
 
+/* About where the decoder was; at the end of a file it makes up two bytes of its own. */
+static size_t position(const decoder *d)
+{
+    const struct jpeg_source_mgr *source = d->jpeg.src;
+    if (!source || source->bytes_in_buffer > d->file->size) return 0;
+    if (source->next_input_byte < d->file->bytes ||
+        source->next_input_byte > d->file->bytes + d->file->size)
+        return d->file->size;
+    return (size_t)(source->next_input_byte - d->file->bytes);
+}
+
 at_err at_image_decode_jpeg(const at_image_file *file, uint32_t side_wanted, at_image *image,
                             at_fail *fail)
 {
@@ -95,7 +106,7 @@ at_err at_image_decode_jpeg(const at_image_file *file, uint32_t side_wanted, at_
     if (setjmp(d.give_up) == 0)
         read_pixels(&d, side_wanted);
     else
-        d.err = at_image_damaged(file, d.words, fail);
+        d.err = at_image_damaged(file, position(&d), d.words, fail);
     jpeg_destroy_decompress(&d.jpeg);
     return d.err;
 }
