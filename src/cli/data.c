@@ -198,7 +198,10 @@ static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
     at_description  d;
     at_loading_line line;
     at_loading_line_init(&line, name, parsed->settings.quiet);
-    at_reading reading = {.cache = parsed->settings.data_cache, .loading = &line.loading};
+    at_reading reading = {.label = parsed->settings.label,
+                          .hash_bits = (uint32_t)parsed->settings.hash_bits,
+                          .cache = parsed->settings.data_cache,
+                          .loading = &line.loading};
     at_err     err = at_describe_as(name, &reading, &d, fail);
     at_loading_line_end(&line);
     if (err) return err;

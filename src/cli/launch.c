@@ -185,7 +185,9 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .feed = {.data = s->data,
                                       .test_data = s->test_data,
                                       .prep = s->prep,
-                                      .reading = {.cache = s->data_cache},
+                                      .reading = {.label = s->label,
+                                                  .hash_bits = (uint32_t)s->hash_bits,
+                                                  .cache = s->data_cache},
                                       .seed = (uint64_t)s->seed,
                                       .workers = plan->workers},
                              .engine = engine,
@@ -321,7 +323,8 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model",      "data",   "test-data", "prep",
+    static const char *const built_in[] = {"model",      "data",   "test-data",
+                                           "prep",       "label",  "hash-bits",
                                            "data-cache", "engine", "eval-size"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))

@@ -33,13 +33,18 @@ const at_option at_options[] = {
     TEXT("model", model, "softmax", RUNS | SLICES, "What is learnt", "NAME",
          "softmax, mlp:H1,H2,.., mnist-cnn, .. (see `anytime models list`), or a file NAME.net"),
     TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES, NULL, "NAME|PATH",
-         "a known set, a folder of IDX files, IMAGES,LABELS, or synthetic:N,FEATURES,CLASSES"),
+         "a known set, a file or folder in any known format, IMAGES,LABELS, FORMAT:PATH, or "
+         "synthetic:N,FEATURES,CLASSES"),
     TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
     TEXT("prep", prep, NULL, RUNS, NULL, "STEPS",
          "what is done to a sample before it is learnt, for example pad:4,crop:32,flip,normalise; "
          "steps: scale resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] "
          "standardise rgb grey"),
+    TEXT("label", label, NULL, RUNS | AT_FOR_DATA, NULL, "COLUMN",
+         "CSV: the column of the labels [label, class or target, else the last]"),
+    WHOLE("hash-bits", hash_bits, "20", 8, 31, RUNS | AT_FOR_DATA, NULL, "B",
+          "Criteo: categories are hashed to 2^B features"),
     FLAG("data-cache", data_cache, "yes", RUNS | AT_FOR_DATA, NULL,
          "keep what was slow to read, so that the next start is instant"),
 

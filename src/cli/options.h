@@ -18,7 +18,8 @@
 
 typedef struct at_settings {
     /* what */
-    const char *model, *data, *test_data, *prep, *init;
+    const char *model, *data, *test_data, *prep, *init, *label;
+    int64_t     hash_bits;
     bool        data_cache;
     /* how */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
@@ -85,7 +86,7 @@ typedef struct at_option {
     const char    *help;
 } at_option;
 
-enum { AT_OPTIONS_MAX = 64, AT_WORDS_MAX = 64 };
+enum { AT_OPTIONS_MAX = 96, AT_WORDS_MAX = 64 };
 
 /* Settings with where they came from. */
 typedef struct at_parsed {
