@@ -55,6 +55,10 @@ static bool is_text(const unsigned char *bytes, size_t size)
 static void describe_unknown(at_text *what, const unsigned char *bytes, size_t size)
 {
     assert(what->used == 0);
+    if (size == 0) {
+        at_text_add(what, "nothing at all");
+        return;
+    }
     if (is_text(bytes, size)) {
         at_text_add(what, "text");
         return;
