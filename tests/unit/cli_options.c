@@ -149,6 +149,35 @@ static void a_switch_takes_no_word_with_it(void **state)
     refuse(AT_FOR_TRAIN, WORDS("--no-lr"), "unknown option --no-lr");
 }
 
+static void a_switch_may_have_words_of_its_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3], *meant;
+        uint32_t    left; /* words that are no values */
+    } cases[] = {
+        {{"--shard", "by-class"}, "by-class", 0},
+        {{"--shard=by-class"}, "by-class", 0},
+        {{"--shard", "no"}, "no", 0},
+        {{"--shard", "on"}, "yes", 0},
+        {{"--shard=0"}, "no", 0},
+        {{"--shard", "by"}, "yes", 1},
+        {{"--shard", "yes|by-class"}, "yes", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        at_parsed parsed, copy;
+        accept(&parsed, AT_FOR_COMPARE, cases[i].words);
+        assert_int_equal(at_options_copy(&copy, &parsed, &fail), AT_OK);
+        assert_int_equal(parsed.words, cases[i].left);
+        at_options_deinit(&parsed);
+        assert_string_equal(copy.settings.shard, cases[i].meant);
+        at_options_deinit(&copy);
+    }
+    refuse(AT_FOR_TRAIN, WORDS("--shard="), "--shard cannot be ''");
+    refuse(AT_FOR_TRAIN, WORDS("--shard=no|yes"), "--shard cannot be 'no|yes'");
+    assert_non_null(strstr(fail.hint, "by-class"));
+}
+
 static void a_missing_value_is_missed(void **state)
 {
     (void)state;
@@ -492,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_value_follows_or_is_joined_with_an_equals_sign),
         cmocka_unit_test(a_later_value_replaces_an_earlier_one),
         cmocka_unit_test(a_switch_takes_no_word_with_it),
+        cmocka_unit_test(a_switch_may_have_words_of_its_own),
         cmocka_unit_test(a_missing_value_is_missed),
         cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_one),
         cmocka_unit_test(a_verb_knows_only_its_own_options),
