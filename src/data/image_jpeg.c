@@ -67,6 +67,10 @@ static void read_pixels(decoder *d, uint32_t side_wanted)
     jpeg_read_header(jpeg, TRUE);
     /* A decoder may keep all of the full size in memory, even if we want less. */
     d->err = at_image_check(d->file, jpeg->image_width, jpeg->image_height, d->fail);
+    if (!d->err && (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK))
+        d->err = at_fail_set(d->fail, AT_ERR_FORMAT, "convert it to RGB",
+                             "%s: at byte 0, a JPEG image in the colours of printers (CMYK)",
+                             d->file->name);
     if (d->err) return;
     jpeg->out_color_space = JCS_RGB;
     jpeg->scale_num = 1;

@@ -43,7 +43,8 @@ def arrays(count, base=0):
     """data and labels, as in downsampled ImageNet: 3x8x8 bytes, three classes."""
     rows = b"".join(bytes([60 * (i % 3) + k % 2 for k in range(192)]) for i in range(count))
     labels = struct.pack(f"<{count}q", *(base + i % 3 for i in range(count)))
-    return {"data": npy("|u1", f"({count}, 192)", rows), "labels": npy("<i8", f"({count},)", labels)}
+    return {"data": npy("|u1", f"({count}, 192)", rows),
+            "labels": npy("<i8", f"({count},)", labels)}
 
 
 def png(width, height, colour):
@@ -52,13 +53,14 @@ def png(width, height, colour):
         return (struct.pack(">I", len(content)) + kind + content +
                 struct.pack(">I", zlib.crc32(kind + content)))
     lines = (b"\0" + bytes(colour) * width) * height
-    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
-            + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) +
+            chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
 
 
-def a_jpeg():
+def a_jpeg(kind="baseline"):
     """One of the inputs of the fuzzer; its first byte is not part of the image."""
-    return (support.ROOT / "tests/fuzz/corpus/data_image/baseline-jpeg").read_bytes()[1:]
+    return (support.ROOT / f"tests/fuzz/corpus/data_image/{kind}-jpeg").read_bytes()[1:]
 
 
 class PictureData(support.TestCase):
@@ -186,6 +188,7 @@ class PictureData(support.TestCase):
                 ("cut", "b.png", good[:-20], "damaged near byte"),
                 ("a flipped byte", "b.png", bytes(flipped), "damaged near byte"),
                 ("a cut photograph", "b.jpg", photo[:-20], "damaged near byte"),
+                ("colours of printers", "b.jpg", a_jpeg("cmyk"), "CMYK"),
                 ("a pointer", "b.jpg", POINTER, "byte 0", "git-lfs pointer"),
                 ("a page", "b.jpeg", PAGE, "byte 0", "web page"),
                 ("promises more", "b.png", good[:16] + b"\0\1\0\0\0\1\0\0" + good[24:], "b.png")):
