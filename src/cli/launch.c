@@ -108,6 +108,13 @@ static uint32_t workers_of(const at_settings *s)
     return s->workers == 0 ? 1 : at_machine_cores();
 }
 
+/* One loop cannot run ahead of itself, and where nobody else is, nothing is different. */
+static const char *release_of(const at_settings *s)
+{
+    bool alone = s->workers == 0 && s->strategy && strcmp(s->strategy, "hogwild") == 0;
+    return alone && !s->release ? "barrier" : s->release;
+}
+
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
     static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local", "sim"};
@@ -120,7 +127,7 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     at_plan_options o = {.strategy = s->strategy,
                          .work = s->work,
                          .gather = s->gather,
-                         .release = s->release,
+                         .release = release_of(s),
                          .newer = s->newer,
                          .stale = s->stale,
                          .size = s->size,
@@ -166,12 +173,25 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
                        "--shard %s and --deal global contradict each other", s->shard);
 }
 
-static at_err load_net(const at_settings *s, at_task_net_options *o, at_task *task, at_fail *fail)
+static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
+                          at_fail *fail)
+{
+    at_task_sparse_options sparse = {.feed = o->feed,
+                                     .micro_batch = o->micro_batch,
+                                     .samples_max = at_plan_samples_max(plan),
+                                     .init = o->init,
+                                     .eval_size = o->eval_size};
+    return at_task_sparse(&sparse, task, fail);
+}
+
+static at_err load_model(const at_settings *s, const at_plan *plan, at_task_net_options *o,
+                         at_task *task, at_fail *fail)
 {
     at_loading_line line;
     at_loading_line_init(&line, s->data, s->quiet);
     o->feed.reading.loading = &line.loading;
-    at_err err = at_task_net(o, task, fail);
+    at_err err =
+        at_task_is_sparse(s->model) ? load_sparse(o, plan, task, fail) : at_task_net(o, task, fail);
     at_loading_line_end(&line);
     return err;
 }
@@ -196,7 +216,7 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .init = s->init,
                              .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
-    return load_net(s, &o, task, fail);
+    return load_model(s, plan, &o, task, fail);
 }
 
 static at_err resolve_sample_time(const at_settings *s, const at_launch *launch, at_ns *sample_time,

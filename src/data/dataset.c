@@ -175,6 +175,16 @@ at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index)
                            .count = (uint32_t)(set->starts[index + 1] - first)};
 }
 
+at_sparse_rows at_dataset_sparse_rows(const at_dataset *set)
+{
+    assert(set->starts);
+    return (at_sparse_rows){.starts = set->starts,
+                            .indices = set->indices,
+                            .values = set->values,
+                            .labels = set->labels,
+                            .count = set->count};
+}
+
 at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail)
 {
     assert(set);

@@ -202,6 +202,8 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .model = options->model,
                       .data = options->feed.data,
                       .params = at_model_floats(t->model),
+                      .slot_floats = at_model_floats(t->model),
+                      .slot_likely = at_model_floats(t->model),
                       .trained = at_model_trained(t->model),
                       .parameters = at_model_params(t->model),
                       .plain = at_model_plain(t->model),
