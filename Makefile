@@ -4,11 +4,14 @@
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
 #   make swarm SEEDS=n    random runs of the step machines (default: 10000)
+#   make fuzz T=data_idx SECONDS=600
+#                         looks for inputs that break a parser (default: each one for 60 seconds)
 
 DEPS ?= install
 JOBS ?= $(shell nproc)
 T    ?= .
 SEEDS ?= 10000
+SECONDS ?= 60
 
 # Debian's Python packages belong to Debian's Python; another one may come first on PATH.
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
@@ -16,7 +19,7 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test swarm bench lint asan tsan debug format clean help
+.PHONY: all deps demo test swarm fuzz bench lint asan tsan debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -38,6 +41,9 @@ swarm: deps ## random runs of the step machines; SEEDS=n says how many
 	@$(MAKE) build/Makefile
 	@cmake --build --preset default -j $(JOBS) --target test_step_swarm
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_step_swarm'
+
+fuzz: deps ## look for inputs that break a parser, with clang; T=data_idx names one
+	@tools/fuzz.sh '$(T)' $(SECONDS) $(JOBS)
 
 bench: deps ## measure speed, also against PyTorch (installs python3-torch)
 ifneq ($(DEPS),skip)
@@ -63,7 +69,7 @@ format: ## bring every C file into the form of .clang-format
 	@find src include tests bench examples -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## remove everything that was built; runs/ stays
-	@rm -rf build build-asan build-tsan build-debug
+	@rm -rf build build-asan build-tsan build-debug build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/actions.h"
+#include "cli/loading.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include "data/describe.h"
@@ -129,13 +130,20 @@ static json_t *split_json(const at_description *d, at_split split)
     return json_pack("{s:I, s:o}", "samples", (json_int_t)d->count[split], "labels", labels);
 }
 
+/* Nothing of it was read. */
+static bool is_cached(const at_description *d)
+{
+    bool train = d->count[AT_SPLIT_TRAIN] > 0, test = d->count[AT_SPLIT_TEST] > 0;
+    return (!train || d->cached[AT_SPLIT_TRAIN]) && (!test || d->cached[AT_SPLIT_TEST]);
+}
+
 static at_err info_json(const char *name, const at_description *d, at_fail *fail)
 {
-    json_t *object =
-        json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:I, s:I, s:o, s:o}", "name", name, "format",
-                  d->format, "summary", d->summary, "licence", d->licence, "form", d->form,
-                  "features", (json_int_t)d->features, "classes", (json_int_t)d->classes, "train",
-                  split_json(d, AT_SPLIT_TRAIN), "test", split_json(d, AT_SPLIT_TEST));
+    json_t *object = json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:I, s:I, s:b, s:o, s:o}", "name", name,
+                               "format", d->format, "summary", d->summary, "licence", d->licence,
+                               "form", d->form, "features", (json_int_t)d->features, "classes",
+                               (json_int_t)d->classes, "cached", is_cached(d), "train",
+                               split_json(d, AT_SPLIT_TRAIN), "test", split_json(d, AT_SPLIT_TEST));
     return at_print_json_take(object, fail);
 }
 
@@ -180,15 +188,23 @@ static void print_facts(const char *name, const at_description *d)
     printf("%-9s %s, %u features\n", "form", d->form, d->features);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++)
         if (d->count[split] > 0)
-            printf("%-9s %llu samples\n", split_name[split], (unsigned long long)d->count[split]);
+            printf("%-9s %llu samples%s\n", split_name[split], (unsigned long long)d->count[split],
+                   d->cached[split] ? " (from the cache)" : "");
     if (d->classes > 0) printf("%-9s %u\n", "classes", d->classes);
 }
 
 static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
 {
-    at_description d;
-    at_err         err = AT_OK;
-    AT_TRY(at_describe(name, &d, fail));
+    at_description  d;
+    at_loading_line line;
+    at_loading_line_init(&line, name, parsed->settings.quiet);
+    at_reading reading = {.label = parsed->settings.label,
+                          .hash_bits = (uint32_t)parsed->settings.hash_bits,
+                          .cache = parsed->settings.data_cache,
+                          .loading = &line.loading};
+    at_err     err = at_describe_as(name, &reading, &d, fail);
+    at_loading_line_end(&line);
+    if (err) return err;
     if (parsed->settings.json) {
         err = info_json(name, &d, fail);
     } else {

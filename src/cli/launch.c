@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "cli/loading.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
 
@@ -107,6 +108,13 @@ static uint32_t workers_of(const at_settings *s)
     return s->workers == 0 ? 1 : at_machine_cores();
 }
 
+/* One loop cannot run ahead of itself, and where nobody else is, nothing is different. */
+static const char *release_of(const at_settings *s)
+{
+    bool alone = s->workers == 0 && s->strategy && strcmp(s->strategy, "hogwild") == 0;
+    return alone && !s->release ? "barrier" : s->release;
+}
+
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
     static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local", "sim"};
@@ -119,7 +127,7 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     at_plan_options o = {.strategy = s->strategy,
                          .work = s->work,
                          .gather = s->gather,
-                         .release = s->release,
+                         .release = release_of(s),
                          .newer = s->newer,
                          .stale = s->stale,
                          .size = s->size,
@@ -153,23 +161,62 @@ at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
     return AT_OK;
 }
 
+/* A global deal is one walk for all workers. */
+static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_kind *shard,
+                            at_fail *fail)
+{
+    int kind;
+    AT_TRY(choose("shard", s->shard, at_shard_name, AT_SHARD_KINDS, &kind, fail));
+    *shard = (at_shard_kind)kind;
+    if (*shard == AT_SHARD_NO || !plan->deal_global) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or no shards",
+                       "--shard %s and --deal global contradict each other", s->shard);
+}
+
+static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
+                          at_fail *fail)
+{
+    at_task_sparse_options sparse = {.feed = o->feed,
+                                     .micro_batch = o->micro_batch,
+                                     .samples_max = at_plan_samples_max(plan),
+                                     .init = o->init,
+                                     .eval_size = o->eval_size};
+    return at_task_sparse(&sparse, task, fail);
+}
+
+static at_err load_model(const at_settings *s, const at_plan *plan, at_task_net_options *o,
+                         at_task *task, at_fail *fail)
+{
+    at_loading_line line;
+    at_loading_line_init(&line, s->data, s->quiet);
+    o->feed.reading.loading = &line.loading;
+    at_err err =
+        at_task_is_sparse(s->model) ? load_sparse(o, plan, task, fail) : at_task_net(o, task, fail);
+    at_loading_line_end(&line);
+    return err;
+}
+
 static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task, at_fail *fail)
 {
     at_engine engine;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
     AT_TRY(at_launch_engine(s->engine, &engine, fail));
     at_task_net_options o = {.model = s->model,
-                             .data = s->data,
-                             .test_data = s->test_data,
+                             .feed = {.data = s->data,
+                                      .test_data = s->test_data,
+                                      .prep = s->prep,
+                                      .reading = {.label = s->label,
+                                                  .hash_bits = (uint32_t)s->hash_bits,
+                                                  .cache = s->data_cache},
+                                      .seed = (uint64_t)s->seed,
+                                      .workers = plan->workers},
                              .engine = engine,
-                             .seed = (uint64_t)s->seed,
-                             .workers = plan->workers,
                              .micro_batch = plan->micro_batch,
                              .threads = (uint32_t)s->threads,
                              .init = s->init,
-                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0,
-                             .shard = s->shard};
-    return at_task_net(&o, task, fail);
+                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
+    AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
+    return load_model(s, plan, &o, task, fail);
 }
 
 static at_err resolve_sample_time(const at_settings *s, const at_launch *launch, at_ns *sample_time,
@@ -252,6 +299,20 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     return AT_OK;
 }
 
+static at_err load_own(const at_settings *s, const at_plan *plan, at_task_own_options *own,
+                       at_task *task, at_fail *fail)
+{
+    at_shard_kind shard;
+    AT_TRY(resolve_shard(s, plan, &shard, fail));
+    if (shard == AT_SHARD_BY_CLASS)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --shard yes",
+                           "--shard by-class is about built-in models; this one is your own");
+    own->seed = (uint64_t)s->seed;
+    own->workers = plan->workers;
+    own->shard = shard == AT_SHARD_YES;
+    return at_task_own(own, task, fail);
+}
+
 /* The task is made between the plan, which knows the micro-batch, and the run. */
 static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char *command,
                           at_task_own_options *own, at_fail *fail)
@@ -261,10 +322,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     *launch = (at_launch){0};
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
     if (own) {
-        own->seed = (uint64_t)s->seed;
-        own->workers = plan->workers;
-        own->shard = s->shard;
-        AT_TRY(at_task_own(own, &launch->task, fail));
+        AT_TRY(load_own(s, plan, own, &launch->task, fail));
     } else {
         AT_TRY(load_task(s, plan, &launch->task, fail));
     }
@@ -285,7 +343,9 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model", "data", "test-data", "engine", "eval-size"};
+    static const char *const built_in[] = {"model",      "data",   "test-data",
+                                           "prep",       "label",  "hash-bits",
+                                           "data-cache", "engine", "eval-size"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",

@@ -22,6 +22,10 @@
     {                                                                               \
         name, AT_OPTION_YES_NO, AT(field), fallback, 0, 0, verbs, group, NULL, help \
     }
+#define SWITCH(name, field, fallback, verbs, group, value, help)                     \
+    {                                                                                \
+        name, AT_OPTION_SWITCH, AT(field), fallback, 0, 0, verbs, group, value, help \
+    }
 
 enum { RUNS = AT_FOR_RUNS, SLICES = AT_FOR_SLICES };
 
@@ -29,9 +33,20 @@ const at_option at_options[] = {
     TEXT("model", model, "softmax", RUNS | SLICES, "What is learnt", "NAME",
          "softmax, mlp:H1,H2,.., mnist-cnn, .. (see `anytime models list`), or a file NAME.net"),
     TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES, NULL, "NAME|PATH",
-         "a known set, a folder of IDX files, IMAGES,LABELS, or synthetic:N,FEATURES,CLASSES"),
+         "a known set, a file or folder in any known format, IMAGES,LABELS, FORMAT:PATH, or "
+         "synthetic:N,FEATURES,CLASSES"),
     TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
+    TEXT("prep", prep, NULL, RUNS, NULL, "STEPS",
+         "what is done to a sample before it is learnt, for example pad:4,crop:32,flip,normalise; "
+         "steps: scale resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] "
+         "standardise rgb grey"),
+    TEXT("label", label, NULL, RUNS | AT_FOR_DATA, NULL, "COLUMN",
+         "CSV: the column of the labels [label, class or target, else the last]"),
+    WHOLE("hash-bits", hash_bits, "20", 8, 31, RUNS | AT_FOR_DATA, NULL, "B",
+          "Criteo: categories are hashed to 2^B features"),
+    FLAG("data-cache", data_cache, "yes", RUNS | AT_FOR_DATA, NULL,
+         "keep what was slow to read, so that the next start is instant"),
 
     TEXT("init", init, NULL, RUNS, NULL, "FILE|RUN",
          "start from these weights: a .safetensors file, or the folder of a run"),
@@ -69,7 +84,9 @@ const at_option at_options[] = {
     TEXT("period", period, NULL, RUNS, NULL, "T", "of --gather every [the time limit]"),
     WHOLE("k", k, NULL, 1, 1e6, RUNS, NULL, "K", "of --gather first and any [workers - 1]"),
     WHOLE("staleness", staleness, NULL, 0, 1e6, RUNS, NULL, "S", "of --release bound [3]"),
-    FLAG("shard", shard, "no", RUNS, NULL, "each worker draws only from its own part of the data"),
+    SWITCH("shard", shard, "no", RUNS, NULL, "no|yes|by-class",
+           "each worker draws only from its own part of the data; by-class: worker W of N has the "
+           "classes W-1, W-1+N, .."),
     TEXT("deal", deal, "own", RUNS, NULL, "own|global",
          "own: each worker walks its own permutation; global: a step's samples do not depend on "
          "the number of workers"),

@@ -18,13 +18,15 @@
 
 typedef struct at_settings {
     /* what */
-    const char *model, *data, *test_data, *init;
+    const char *model, *data, *test_data, *prep, *init, *label;
+    int64_t     hash_bits;
+    bool        data_cache;
     /* how */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
-    const char *time_limit, *period, *cut, *deal;
+    const char *time_limit, *period, *cut, *deal, *shard;
     int64_t     workers; /* -1: as many as cores */
     int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
-    bool        shard, respawn;
+    bool        respawn;
     at_ns       lease;
     /* learning */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
@@ -68,7 +70,8 @@ typedef enum at_option_type {
     AT_OPTION_WHOLE,
     AT_OPTION_REAL,
     AT_OPTION_DURATION,
-    AT_OPTION_YES_NO
+    AT_OPTION_YES_NO,
+    AT_OPTION_SWITCH /* yes or no, as AT_OPTION_YES_NO, or another word of `value` (no|yes|..) */
 } at_option_type;
 
 typedef struct at_option {
@@ -83,7 +86,7 @@ typedef struct at_option {
     const char    *help;
 } at_option;
 
-enum { AT_OPTIONS_MAX = 64, AT_WORDS_MAX = 64 };
+enum { AT_OPTIONS_MAX = 96, AT_WORDS_MAX = 64 };
 
 /* Settings with where they came from. */
 typedef struct at_parsed {

@@ -78,16 +78,41 @@ static at_err set_yes_no(bool *place, const at_option *row, const char *value, a
                        value);
 }
 
+/* Whether the word is among those of "no|yes|by-class". */
+static bool is_listed(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (length > 0 && strcspn(at, "|") == length && strncmp(at, word, length) == 0) return true;
+    return false;
+}
+
+static at_err set_text(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    const char *copy = keep_text(parsed, value);
+    if (!copy) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is too long", row->name);
+    *(const char **)field(&parsed->settings, row) = copy;
+    return AT_OK;
+}
+
+/* A yes or no in other words is yes or no here, too. */
+static at_err set_switch(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    bool yes;
+    if (is_yes_no(value, &yes)) return set_text(parsed, row, yes ? "yes" : "no", fail);
+    if (is_listed(row->value, value)) return set_text(parsed, row, value, fail);
+    char    hint[120];
+    at_text text = at_text_in(hint, sizeof hint);
+    at_text_add(&text, "write one of %s", row->value);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be '%s'", row->name, value);
+}
+
 static at_err set_value(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
 {
     void *place = field(&parsed->settings, row);
     switch (row->type) {
-    case AT_OPTION_TEXT: {
-        const char *copy = keep_text(parsed, value);
-        if (!copy) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is too long", row->name);
-        *(const char **)place = copy;
-        return AT_OK;
-    }
+    case AT_OPTION_TEXT: return set_text(parsed, row, value, fail);
+    case AT_OPTION_SWITCH: return set_switch(parsed, row, value, fail);
     case AT_OPTION_WHOLE: {
         int64_t whole;
         if (!at_text_whole(value, &whole))
@@ -123,7 +148,8 @@ static at_err set_value(at_parsed *parsed, const at_option *row, const char *val
 static void set_absent(at_settings *settings, const at_option *row)
 {
     switch (row->type) {
-    case AT_OPTION_TEXT: *(const char **)field(settings, row) = NULL; break;
+    case AT_OPTION_TEXT:
+    case AT_OPTION_SWITCH: *(const char **)field(settings, row) = NULL; break;
     case AT_OPTION_WHOLE: *(int64_t *)field(settings, row) = -1; break;
     case AT_OPTION_REAL: *(double *)field(settings, row) = 0; break;
     case AT_OPTION_DURATION: *(at_ns *)field(settings, row) = 0; break;
@@ -159,7 +185,8 @@ at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail)
     to->texts = texts;
     for (const at_option *row = at_options; row->name; row++) {
         const char **place = field(&to->settings, row);
-        if (row->type != AT_OPTION_TEXT || !*place) continue;
+        bool         text = row->type == AT_OPTION_TEXT || row->type == AT_OPTION_SWITCH;
+        if (!text || !*place) continue;
         *place = keep_text(to, *place);
         assert(*place); /* what fitted there fits here */
     }
@@ -279,7 +306,16 @@ static at_err add_word(at_parsed *parsed, const char *word, at_fail *fail)
 static bool is_flag(const char *name, unsigned verb)
 {
     const at_option *row = find_row(name, verb);
-    return row && row->type == AT_OPTION_YES_NO;
+    return row && (row->type == AT_OPTION_YES_NO || row->type == AT_OPTION_SWITCH);
+}
+
+/* Whether the next argument is the value of a flag: it need not have one. */
+static bool is_value_of_flag(const char *name, unsigned verb, const char *next)
+{
+    const at_option *row = find_row(name, verb);
+    bool             ignored;
+    if (!is_flag(name, verb)) return false;
+    return is_yes_no(next, &ignored) || (row->value && is_listed(row->value, next));
 }
 
 /* A yes/no option may stand alone, with =yes, or as --no-NAME. */
@@ -289,11 +325,8 @@ static at_err set_flag(at_parsed *parsed, unsigned verb, const char *name, const
     const at_option *row = find_row(name, verb);
     *taken = true;
     if (is_flag(name, verb)) return at_options_set(parsed, verb, name, value ? value : "yes", fail);
-    if (!row && !value && strncmp(name, "no-", 3) == 0) {
-        const at_option *positive = find_row(name + 3, verb);
-        if (positive && positive->type == AT_OPTION_YES_NO)
-            return at_options_set(parsed, verb, name + 3, "no", fail);
-    }
+    if (!row && !value && strncmp(name, "no-", 3) == 0 && is_flag(name + 3, verb))
+        return at_options_set(parsed, verb, name + 3, "no", fail);
     *taken = false;
     return AT_OK;
 }
@@ -309,8 +342,8 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
     name[length] = '\0';
     const char *value = equals ? equals + 1 : NULL;
     const char *after = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0 ? argv[*i + 1] : NULL;
-    bool        taken, ignored;
-    if (!value && after && is_yes_no(after, &ignored) && is_flag(name, verb)) value = argv[++*i];
+    bool        taken;
+    if (!value && after && is_value_of_flag(name, verb, after)) value = argv[++*i];
     AT_TRY(set_flag(parsed, verb, name, value, &taken, fail));
     if (taken) return AT_OK;
     if (!find_row(name, verb)) return unknown_option(name, verb, fail);
@@ -344,7 +377,8 @@ static json_t *value_json(const at_settings *settings, const at_option *row)
     const void *place = (const char *)settings + row->offset;
     char        text[32];
     switch (row->type) {
-    case AT_OPTION_TEXT: {
+    case AT_OPTION_TEXT:
+    case AT_OPTION_SWITCH: {
         const char *value = *(const char *const *)place;
         return value ? json_string(value) : json_null();
     }

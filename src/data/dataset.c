@@ -19,8 +19,17 @@ enum {
 };
 
 const at_format *const at_formats[] = {
-    &at_format_synthetic, &at_format_cifar,  &at_format_images,   &at_format_npy, &at_format_idx,
-    &at_format_libsvm,    &at_format_criteo, &at_format_tfrecord, &at_format_csv, NULL,
+    &at_format_synthetic,
+    &at_format_synthetic_clicks,
+    &at_format_cifar,
+    &at_format_images,
+    &at_format_npy,
+    &at_format_idx,
+    &at_format_libsvm,
+    &at_format_criteo,
+    &at_format_tfrecord,
+    &at_format_csv,
+    NULL,
 };
 
 /* A named set has as many classes as its row says, in both splits. */
@@ -164,6 +173,16 @@ at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index)
     return (at_sparse_row){.indices = set->indices + first,
                            .values = set->values + first,
                            .count = (uint32_t)(set->starts[index + 1] - first)};
+}
+
+at_sparse_rows at_dataset_sparse_rows(const at_dataset *set)
+{
+    assert(set->starts);
+    return (at_sparse_rows){.starts = set->starts,
+                            .indices = set->indices,
+                            .values = set->values,
+                            .labels = set->labels,
+                            .count = set->count};
 }
 
 at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail)

@@ -93,6 +93,17 @@ typedef struct at_sparse_row {
 /* The row at that index of a sparse set. */
 at_sparse_row at_dataset_sparse_row(const at_dataset *set, uint64_t index);
 
+/* All rows of a sparse set at once, for loops that cannot afford a call a row; borrowed. */
+typedef struct at_sparse_rows {
+    const uint64_t *starts; /* (count + 1) where in the next two each row begins */
+    const uint32_t *indices;
+    const float    *values;
+    const uint32_t *labels; /* (count) */
+    uint64_t        count;
+} at_sparse_rows;
+/* The rows of a sparse set. */
+at_sparse_rows at_dataset_sparse_rows(const at_dataset *set);
+
 /* Whether rows may be asked for as dense ones (at_dataset_rows): AT_ERR_USAGE for a sparse set with
  * so many features that nobody would want to wait for it. */
 at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail);

@@ -25,6 +25,7 @@ static at_err describe_split(at_description *description, const at_dataset *set,
     description->features = at_dataset_features(set);
     description->classes = at_dataset_classes(set);
     description->count[split] = at_dataset_count(set);
+    description->cached[split] = at_dataset_is_cached(set);
     if (!description->form[0]) {
         at_text form = at_text_in(description->form, sizeof description->form);
         at_text_add(&form, "%s", at_dataset_form(set));
@@ -36,20 +37,22 @@ static at_err describe_split(at_description *description, const at_dataset *set,
 }
 
 /* A folder may hold one split only; when it holds none, opening one says why. */
-static at_err open_splits(at_dataset *sets[2], const char *name, at_fail *fail)
+static at_err open_splits(at_dataset *sets[2], const char *name, const at_reading *reading,
+                          at_fail *fail)
 {
     bool test = at_dataset_has(name, AT_SPLIT_TEST);
     if (at_dataset_has(name, AT_SPLIT_TRAIN) || !test)
-        AT_TRY(at_dataset_open(name, AT_SPLIT_TRAIN, &sets[AT_SPLIT_TRAIN], fail));
-    if (test) AT_TRY(at_dataset_open(name, AT_SPLIT_TEST, &sets[AT_SPLIT_TEST], fail));
+        AT_TRY(at_dataset_open_as(name, AT_SPLIT_TRAIN, reading, &sets[AT_SPLIT_TRAIN], fail));
+    if (test) AT_TRY(at_dataset_open_as(name, AT_SPLIT_TEST, reading, &sets[AT_SPLIT_TEST], fail));
     if (!sets[AT_SPLIT_TRAIN] || !test) return AT_OK;
     return at_dataset_agree(sets[AT_SPLIT_TRAIN], sets[AT_SPLIT_TEST], fail);
 }
 
-static at_err describe_set(at_description *description, const char *name, at_fail *fail)
+static at_err describe_set(at_description *description, const char *name, const at_reading *reading,
+                           at_fail *fail)
 {
     at_dataset *sets[2] = {NULL, NULL};
-    at_err      err = open_splits(sets, name, fail);
+    at_err      err = open_splits(sets, name, reading, fail);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++) {
         if (!err && sets[split]) err = describe_split(description, sets[split], split, fail);
         at_dataset_free(sets[split]);
@@ -92,12 +95,18 @@ static bool is_one_idx_file(const at_resolved *found)
 
 at_err at_describe(const char *name, at_description *description, at_fail *fail)
 {
+    return at_describe_as(name, NULL, description, fail);
+}
+
+at_err at_describe_as(const char *name, const at_reading *reading, at_description *description,
+                      at_fail *fail)
+{
     assert(name && description);
     *description = (at_description){0};
     at_resolved found;
     AT_TRY(at_resolve(name, &found, fail));
     at_err err = is_one_idx_file(&found) ? describe_file(description, found.path, fail)
-                                         : describe_set(description, name, fail);
+                                         : describe_set(description, name, reading, fail);
     if (err) {
         at_describe_deinit(description);
         return err;

@@ -12,6 +12,7 @@ typedef struct at_description {
     uint32_t    features;  /* of one sample */
     uint32_t    classes;   /* 0 for a single file of images, which has no labels */
     uint64_t    count[2];  /* samples by at_split; 0 where there is no such split */
+    bool        cached[2]; /* it was not read but kept from the last time (cache.h) */
     uint64_t   *labels[2]; /* how often each label occurs (classes of them); NULL without labels */
 } at_description;
 
@@ -19,6 +20,11 @@ typedef struct at_description {
  * damaged file is found. The description MUST be deinited after success. Errors as
  * at_dataset_open. */
 at_err at_describe(const char *name, at_description *description, at_fail *fail);
+
+/* The same with other than default answers to readers (NULL: the default ones); what the cache
+ * holds is not read again. */
+at_err at_describe_as(const char *name, const at_reading *reading, at_description *description,
+                      at_fail *fail);
 
 /* Releases the counts; accepts a zeroed description. */
 void at_describe_deinit(at_description *description);

@@ -44,6 +44,7 @@ extern const at_format at_format_libsvm;
 extern const at_format at_format_criteo;
 extern const at_format at_format_tfrecord;
 extern const at_format at_format_csv;
+extern const at_format at_format_synthetic_clicks;
 
 /* In the order in which they are asked; ends with NULL. */
 extern const at_format *const at_formats[];

@@ -52,11 +52,13 @@ at_err at_image_reserve(at_image *image, const at_image_file *file, uint64_t wid
     return AT_OK;
 }
 
-at_err at_image_damaged(const at_image_file *file, const char *words, at_fail *fail)
+at_err at_image_damaged(const at_image_file *file, size_t position, const char *words,
+                        at_fail *fail)
 {
     assert(words);
-    return at_fail_set(fail, AT_ERR_FORMAT, HINT, "%s: is damaged in its %zu bytes (%s)",
-                       file->name, file->size, words);
+    assert(position <= file->size);
+    return at_fail_set(fail, AT_ERR_FORMAT, HINT, "%s: is damaged near byte %zu of %zu (%s)",
+                       file->name, position, file->size, words);
 }
 
 static at_err not_an_image(const at_image_file *file, at_fail *fail)

@@ -60,8 +60,9 @@ at_err at_image_check(const at_image_file *file, uint64_t width, uint64_t height
 at_err at_image_reserve(at_image *image, const at_image_file *file, uint64_t width, uint64_t height,
                         at_fail *fail);
 
-/* The decoder's own words about what is wrong. */
-at_err at_image_damaged(const at_image_file *file, const char *words, at_fail *fail);
+/* The decoder's own words about what is wrong near a position. */
+at_err at_image_damaged(const at_image_file *file, size_t position, const char *words,
+                        at_fail *fail);
 
 /* Decode into a zeroed image; on failure the caller deinits it. */
 at_err at_image_decode_png(const at_image_file *file, at_image *image, at_fail *fail);

@@ -67,6 +67,10 @@ static void read_pixels(decoder *d, uint32_t side_wanted)
     jpeg_read_header(jpeg, TRUE);
     /* A decoder may keep all of the full size in memory, even if we want less. */
     d->err = at_image_check(d->file, jpeg->image_width, jpeg->image_height, d->fail);
+    if (!d->err && (jpeg->jpeg_color_space == JCS_CMYK || jpeg->jpeg_color_space == JCS_YCCK))
+        d->err = at_fail_set(d->fail, AT_ERR_FORMAT, "convert it to RGB",
+                             "%s: at byte 0, a JPEG image in the colours of printers (CMYK)",
+                             d->file->name);
     if (d->err) return;
     jpeg->out_color_space = JCS_RGB;
     jpeg->scale_num = 1;
@@ -83,6 +87,17 @@ static void read_pixels(decoder *d, uint32_t side_wanted)
     jpeg_finish_decompress(jpeg);
 }
 
+/* About where the decoder was; at the end of a file it makes up two bytes of its own. */
+static size_t position(const decoder *d)
+{
+    const struct jpeg_source_mgr *source = d->jpeg.src;
+    if (!source || source->bytes_in_buffer > d->file->size) return 0;
+    if (source->next_input_byte < d->file->bytes ||
+        source->next_input_byte > d->file->bytes + d->file->size)
+        return d->file->size;
+    return (size_t)(source->next_input_byte - d->file->bytes);
+}
+
 at_err at_image_decode_jpeg(const at_image_file *file, uint32_t side_wanted, at_image *image,
                             at_fail *fail)
 {
@@ -95,7 +110,7 @@ at_err at_image_decode_jpeg(const at_image_file *file, uint32_t side_wanted, at_
     if (setjmp(d.give_up) == 0)
         read_pixels(&d, side_wanted);
     else
-        d.err = at_image_damaged(file, d.words, fail);
+        d.err = at_image_damaged(file, position(&d), d.words, fail);
     jpeg_destroy_decompress(&d.jpeg);
     return d.err;
 }

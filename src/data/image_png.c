@@ -83,7 +83,7 @@ at_err at_image_decode_png(const at_image_file *file, at_image *image, at_fail *
     else if (setjmp(d.give_up) == 0)
         read_pixels(&d);
     else
-        d.err = at_image_damaged(file, d.words, fail);
+        d.err = at_image_damaged(file, d.read, d.words, fail);
     png_destroy_read_struct(&d.png, &d.info, NULL);
     return d.err;
 }

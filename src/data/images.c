@@ -127,8 +127,8 @@ static at_err add_classes(at_images *images, const char *folder, choice take, at
     return at_fail_set(fail, AT_ERR_MISSING,
                        "put them into folders train/CLASS and test/CLASS, or use another set for "
                        "testing (--test-data)",
-                       "%s: the folder holds no JPEG or PNG images of the %s set", folder,
-                       !take.all && take.split == AT_SPLIT_TEST ? "test" : "wanted");
+                       "%s: the folder holds no JPEG or PNG images%s", folder,
+                       !take.all && take.split == AT_SPLIT_TEST ? " for testing" : "");
 }
 
 at_err at_images_list(at_images *images, const char *folder, at_split split, at_fail *fail)

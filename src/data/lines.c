@@ -192,6 +192,8 @@ at_err at_lines_read(at_source *source, const at_lines_parser *parser, const at_
     reader r = {.source = source, .parser = parser, .piles = piles, .cores = at_machine_cores()};
     if (r.cores > PARTS_MAX) r.cores = PARTS_MAX;
     r.size = (size_t)PART_SIZE * r.cores;
+    uint64_t needed = at_source_size_max(source); /* and a line feed, and a byte that stays free */
+    if (needed < r.size - 2) r.size = (size_t)needed + 2;
     r.buffer = malloc(r.size);
     if (!r.buffer) return no_memory(&r, fail);
     at_err err = read_blocks(&r, loading, fail);
@@ -229,7 +231,8 @@ size_t at_lines_peek(const char *path, char *bytes, size_t size)
     size_t     got = 0;
     bytes[0] = '\0';
     if (at_source_open(path, &source, NULL)) return 0;
-    if (at_source_read(source, bytes, size - 1, &got, NULL)) got = 0;
+    /* Damage further on is told by whoever reads all of it. */
+    (void)at_source_read(source, bytes, size - 1, &got, NULL);
     at_source_close(source);
     bytes[got] = '\0';
     return got;

@@ -29,8 +29,9 @@ static const mark marks[] = {
     {MARK("BZh"), "a bzip2 archive", "unpack it first with `bunzip2`"},
     {MARK("PK\x03\x04"), "a zip archive", "unpack it first with `unzip`"},
     {MARK("\x28\xb5\x2f\xfd"), "a zstd archive", "unpack it first with `unzstd`"},
-    {MARK("\x89PNG"), "a PNG image", "give the data set, not one picture"},
-    {MARK("\x93NUMPY"), "a NumPy array", "write it as IDX first"},
+    {MARK("\x89PNG"), "a PNG image", "name the folder that holds a folder of images a class"},
+    {MARK("\xff\xd8\xff"), "a JPEG image", "name the folder that holds a folder of images a class"},
+    {MARK("\x93NUMPY"), "a NumPy array", "name two arrays, SAMPLES.npy,LABELS.npy"},
     {MARK("\0\0\x08"), "raw IDX data", "rename it so that its name does not end in .gz"},
 };
 
@@ -54,6 +55,10 @@ static bool is_text(const unsigned char *bytes, size_t size)
 static void describe_unknown(at_text *what, const unsigned char *bytes, size_t size)
 {
     assert(what->used == 0);
+    if (size == 0) {
+        at_text_add(what, "nothing at all");
+        return;
+    }
     if (is_text(bytes, size)) {
         at_text_add(what, "text");
         return;

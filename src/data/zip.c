@@ -25,6 +25,7 @@ enum {
     STORED = 0,
     DEFLATED = 8,
     BUFFER_SIZE = 1 << 16,
+    DEFLATE_EXPANSION_MAX = 1032, /* 258 bytes from two bits */
 };
 
 static const uint32_t END_MARK = 0x06054b50, END64_LOCATOR_MARK = 0x07064b50,
@@ -279,13 +280,12 @@ bool at_zip_has(const at_zip *zip, const char *name)
 
 static at_err refuse(const at_zip *zip, const entry *e, at_fail *fail)
 {
-    const char *why = NULL;
-    if (e->flags & 1)
-        why = "is encrypted";
-    else if (e->method != STORED && e->method != DEFLATED)
+    const char *why = e->flags & 1 ? "is encrypted" : NULL;
+    if (e->method != STORED && e->method != DEFLATED)
         why = "is compressed in another way than deflate";
-    else if (e->method == STORED && e->size != e->packed_size)
-        why = "has two sizes";
+    else if (e->method == STORED ? e->size != e->packed_size
+                                 : e->size / DEFLATE_EXPANSION_MAX > e->packed_size)
+        why = "has an impossible size";
     if (!why) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, "write it again with numpy.savez_compressed",
                        "%s: the entry %s at byte %llu %s", zip->path, e->name,

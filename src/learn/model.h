@@ -46,6 +46,8 @@ typedef struct at_score {
     uint64_t correct;      /* the largest logit is the label's */
     uint64_t correct_top5; /* the label is among the five largest */
     uint64_t count;
+    uint32_t classes; /* 0: no such thing */
+    double   auc;     /* two classes, when all samples were seen; 0: not known (see auc.h) */
 } at_score;
 
 /* Reads what is known about the model: a family ("softmax", "mlp:H1,H2,.."), a net that is part of
@@ -115,8 +117,8 @@ const char *at_model_engine(const at_model *model);
  * memory. */
 at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fail *fail);
 
-/* Says that the parameters of the next at_model_gradient calls are others than before; MUST be called
- * before the first one and whenever a number in them has changed. */
+/* Says that the parameters of the next at_model_gradient calls are others than before; MUST be
+ * called before the first one and whenever a number in them has changed. */
 void at_model_install(at_model *model, const float *params);
 
 /* The key of the random numbers (dropout) of the next at_model_gradient call. */

@@ -8,7 +8,7 @@
 
 enum {
     VIEW_ALIGN = 16,        /* floats: views of layers begin at cache lines */
-    PLAIN_CHANNELS_MAX = 4, /* a convolution reads plain samples of so few channels */
+    PLAIN_CHANNELS_MAX = 3, /* a convolution reads plain samples of so few channels */
 };
 
 static size_t aligned(size_t floats)

@@ -134,6 +134,11 @@ static at_err duration(const char *rule, const char *text, const char *option, c
     return AT_OK;
 }
 
+static uint32_t batch_default(const at_plan *plan)
+{
+    return plan->strategy->batch > 0 ? plan->strategy->batch : BATCH_DEFAULT;
+}
+
 /* ---- one function per family ---------------------------------------------------------------- */
 
 /* How far the size rule may go. */
@@ -155,8 +160,10 @@ static at_err resolve_range(const at_plan_options *o, at_plan *plan, at_fail *fa
 
 static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
-    if (plan->batch == 0) plan->batch = o->batch > 0 ? o->batch : BATCH_DEFAULT;
-    uint32_t micro_default = plan->batch < MICRO_DEFAULT ? plan->batch : MICRO_DEFAULT;
+    if (plan->batch == 0) plan->batch = o->batch > 0 ? o->batch : batch_default(plan);
+    uint32_t micro_default =
+        plan->strategy->micro_batch > 0 ? plan->strategy->micro_batch : MICRO_DEFAULT;
+    if (plan->batch < micro_default) micro_default = plan->batch;
     plan->micro_batch = o->micro_batch > 0 ? o->micro_batch : micro_default;
     if (plan->micro_batch > plan->batch)
         return at_fail_set(fail, AT_ERR_USAGE, "a micro-batch is a part of a batch",
@@ -181,7 +188,8 @@ static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *
     plan->time_limit = AT_NEVER;
     if (!plan->work->timed) {
         int64_t batch = o->batch > 0 ? (int64_t)o->batch : -1;
-        AT_TRY(whole_number("fixed", number, "batch", batch, BATCH_DEFAULT, &plan->batch, fail));
+        AT_TRY(
+            whole_number("fixed", number, "batch", batch, batch_default(plan), &plan->batch, fail));
         if (plan->batch == 0)
             return at_fail_set(fail, AT_ERR_USAGE, NULL, "--batch must be at least 1");
         return AT_OK;
@@ -362,6 +370,13 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
     case AT_FAMILY_COUNT: assert(!"not a family"); break;
     }
     return buffer;
+}
+
+uint32_t at_plan_samples_max(const at_plan *plan)
+{
+    assert(plan->batch >= 1);
+    if (plan->work->timed) return plan->cap;
+    return plan->size->changes_samples ? plan->batch_max : plan->batch;
 }
 
 bool at_plan_uses(const at_plan *plan, const char *option)

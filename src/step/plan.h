@@ -79,12 +79,25 @@ typedef struct at_plan_options {
     at_limits   limits;
 } at_plan_options;
 
+/* Who changes the parameters: the hub, from the workers' gradients, or the workers themselves, all
+ * the same vector. Names are part of result.json. */
+#define AT_TOPOLOGY_MAP(X) X(HUB, "hub") X(HOGWILD, "hogwild")
+typedef enum at_topology {
+#define X(id, text) AT_TOPOLOGY_##id,
+    AT_TOPOLOGY_MAP(X)
+#undef X
+        AT_TOPOLOGY_COUNT
+} at_topology;
+extern const char *const at_topology_name[AT_TOPOLOGY_COUNT];
+
 /* One row of the strategy table. */
 typedef struct at_strategy {
     const char *name;
     const char *summary;
     const char *work, *gather, *release, *newer, *stale, *size;
     const char *known_as;
+    at_topology topology;
+    uint32_t    batch, micro_batch; /* where they are not given; 0: as everywhere */
 } at_strategy;
 
 extern const at_strategy at_strategies[];
@@ -100,6 +113,9 @@ extern const char *const at_family_name[AT_FAMILY_COUNT];
 /* Writes the rule of one family as text ("timed:0.05", "first:9") for result.json. */
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
+
+/* The most samples that an order of this plan can ask for. */
+uint32_t at_plan_samples_max(const at_plan *plan);
 
 /* Does this strategy use the option of that name (time-limit, k, period, staleness, ..)? Options
  * that no rule uses are accepted and named on stderr by the command line. */

@@ -42,11 +42,12 @@ static bool micro_batch(at_computer *c, const at_order *order, at_work *work, fl
         draw.position = order->position + work->samples;
         draw.common = true;
     }
-    at_point point = {0};
+    at_point point = {.lock = c->params_lock};
     point.params = c->ground.params(c->ground.self, &point.version);
     bool first = work->samples == 0;
     if (first) work->version = point.version;
-    work->loss_sum += c->task->gradient(c->task->self, gradient, first, point, &draw);
+    work->loss_sum += c->shared ? c->task->descend(c->task->self, c->shared, &draw)
+                                : c->task->gradient(c->task->self, gradient, first, point, &draw);
     work->samples += samples;
     at_ns begin = clock->now;
     clock->now = at_clock_now();

@@ -28,17 +28,20 @@ typedef struct at_ground {
 } at_ground;
 
 typedef struct at_computer {
-    const at_plan    *plan;
-    const at_task    *task;
-    const at_pace    *pace;
-    at_node           id;
-    at_ns             sample_time; /* 0: not padded */
-    at_ground         ground;
-    _Atomic uint64_t *drawn; /* the worker's side of the ledger */
+    const at_plan *plan;
+    const at_task *task;
+    const at_pace *pace;
+    at_node        id;
+    at_ns          sample_time; /* 0: not padded */
+    at_ground      ground;
+    /* Sparse tasks: guards the parameters, which are read where they are; NULL: nobody writes. */
+    const _Atomic uint64_t *params_lock;
+    float            *shared; /* hogwild: the parameters that everybody changes; NULL: gradients */
+    _Atomic uint64_t *drawn;  /* the worker's side of the ledger */
     at_cut            cut;
 } at_computer;
 
-/* Computes one round into gradient (task->params floats; overwritten). */
+/* Computes one round into gradient (task->slot_floats floats; overwritten). */
 at_work at_compute_round(at_computer *computer, const at_order *order, at_ns deadline,
                          float *gradient);
 

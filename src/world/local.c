@@ -255,7 +255,8 @@ static at_err prepare(local *l, at_fail *fail)
 {
     const at_scene *scene = l->scene;
     const at_plan  *plan = scene->plan;
-    AT_TRY(at_local_map_open(&l->map, plan->workers, scene->task->params, fail));
+    AT_TRY(at_local_map_open(&l->map, plan->workers, scene->task->params, scene->task->slot_floats,
+                             fail));
     AT_TRY(scene->task->init(scene->task->self, l->map.params, scene->seed, fail));
     l->process = calloc(plan->workers, sizeof *l->process);
     if (!l->process) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");

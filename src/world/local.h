@@ -44,13 +44,17 @@ typedef struct at_local_map {
     at_local_head *head;
     at_local_slot *slot; /* slot[i] belongs to worker i+1 */
     float         *params;
-    float         *gradient;             /* AT_LOCAL_GRADIENTS a worker */
-    size_t         params_count, stride; /* floats; stride is rounded up to whole cache lines */
+    float         *gradient; /* AT_LOCAL_GRADIENTS a worker */
+    size_t         params_count;
+    size_t         stride, slot_stride; /* floats of parameters and of a gradient, rounded up to
+                                         * whole cache lines */
     size_t         size;
 } at_local_map;
 
-/* Makes the mapping for so many workers and parameters. */
-at_err at_local_map_open(at_local_map *map, uint32_t workers, size_t params, at_fail *fail);
+/* Makes the mapping for so many workers, parameters and floats of a gradient. Memory is taken as it
+ * is written to. */
+at_err at_local_map_open(at_local_map *map, uint32_t workers, size_t params, size_t slot_floats,
+                         at_fail *fail);
 void   at_local_map_close(at_local_map *map); /* accepts a zeroed one */
 
 /* Where a worker's gradient lies. */

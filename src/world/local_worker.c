@@ -16,7 +16,7 @@ typedef struct worker {
     at_local_slot      *slot;
     at_worker           machine;
     at_computer         computer;
-    float              *params;  /* installed copy */
+    float              *params;  /* installed copy; NULL: none is made, see copy_params */
     uint64_t            version; /* of the copy */
     float              *coming;  /* a newer copy that a slow network has not brought yet */
     uint64_t            coming_version;
@@ -39,7 +39,8 @@ static void deliver(worker *w, const at_event *event);
 /* ---- shared words ------------------------------------------------------------------------- */
 
 /* Copies the newest parameters. The hub writes them for microseconds at a time; if it does so while
- * we read, we read again. */
+ * we read, we read again. Without a place for a copy (sparse tasks read parameters where they are)
+ * only their version is noted. */
 static uint64_t copy_params(const worker *w, float *to)
 {
     const at_local_head *head = w->map->head;
@@ -47,7 +48,7 @@ static uint64_t copy_params(const worker *w, float *to)
         uint64_t before = atomic_load_explicit(&head->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
             uint64_t version = atomic_load_explicit(&head->version, memory_order_relaxed);
-            memcpy(to, w->map->params, w->map->params_count * sizeof(float));
+            if (to) memcpy(to, w->map->params, w->map->params_count * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
             if (atomic_load_explicit(&head->params_lock, memory_order_relaxed) == before)
                 return version;
@@ -167,7 +168,7 @@ static const float *installed(void *self, uint64_t *version)
 {
     worker *w = self;
     *version = w->version;
-    return w->params;
+    return w->params ? w->params : w->map->params;
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -258,7 +259,9 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                   .coming_due = AT_NEVER,
                   .delay_sigma = scene->comm_delay,
                   .seed = scene->seed};
-    at_worker_init(&w->machine, scene->plan, start->id, start->incarnation, AT_LOCAL_GRADIENTS);
+    /* Behind a barrier the hub has read a gradient before the next one is begun. */
+    uint32_t slots = scene->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
+    at_worker_init(&w->machine, scene->plan, start->id, start->incarnation, slots);
     w->computer = (at_computer){.plan = scene->plan,
                                 .task = scene->task,
                                 .pace = scene->pace,
@@ -266,10 +269,15 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                                 .sample_time = scene->sample_time,
                                 .ground = {w, interrupted, sleep_on_ground, installed},
                                 .drawn = &w->slot->drawn};
-    w->params = aligned_alloc(64, start->map->stride * sizeof(float));
-    w->coming = aligned_alloc(64, start->map->stride * sizeof(float));
-    if (!w->params || !w->coming)
-        return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (scene->task->sparse) {
+        w->computer.params_lock = &start->map->head->params_lock;
+        if (scene->learning->hogwild) w->computer.shared = start->map->params;
+    } else {
+        w->params = aligned_alloc(64, start->map->stride * sizeof(float));
+        w->coming = aligned_alloc(64, start->map->stride * sizeof(float));
+        if (!w->params || !w->coming)
+            return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    }
     AT_TRY(scene->task->open(scene->task->self, start->id, fail));
     snprintf(w->slot->engine, sizeof w->slot->engine, "%s", scene->task->engine(scene->task->self));
     return AT_OK;

@@ -62,7 +62,8 @@ static int measure_main(void *self)
     const at_task     *task = m->task;
     at_fail            fail;
     float             *params = calloc(task->params + 16, sizeof(float));
-    float             *gradient = aligned_alloc(64, (task->params * sizeof(float) + 127) / 64 * 64);
+    size_t             slot = (task->slot_floats * sizeof(float) + 127) / 64 * 64;
+    float             *gradient = aligned_alloc(64, slot);
     if (!params || !gradient || task->open(task->self, 1, &fail)) return AT_ERR_FAILED;
     if (task->init(task->self, params, 1, &fail)) return AT_ERR_FAILED;
     at_ns best = AT_NEVER;
@@ -108,6 +109,35 @@ static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail
     return at_text_unknown("optimiser", name, names, count, fail);
 }
 
+/* What only some tasks can do. */
+static at_err check_model(const run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    const char           *optim = o->optimizer ? o->optimizer : "sgd";
+    bool                  sgd = strcmp(optim, "sgd") == 0, adagrad = strcmp(optim, "adagrad") == 0;
+    if (o->task->sparse && !sgd && !adagrad)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd or adagrad",
+                           "--optimizer %s changes every weight in every step, which %s avoids",
+                           optim, o->task->model);
+    if (r->plan.strategy->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
+    if (!o->task->descend)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
+                           "--strategy %s is for sparse models: workers that all write a dense "
+                           "vector without locks undo each other's work",
+                           r->plan.strategy->name);
+    if (o->virtual_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
+                           "--strategy %s is about memory that processes share, and in virtual "
+                           "time there is none",
+                           r->plan.strategy->name);
+    if (!sgd)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
+                           "--strategy %s has no optimiser but sgd: workers share the weights, and "
+                           "no other state",
+                           r->plan.strategy->name);
+    return AT_OK;
+}
+
 static void set_limits(run *r)
 {
     const at_run_options *o = r->options;
@@ -151,6 +181,9 @@ static at_err set_learning(run *r, at_fail *fail)
     l->stretches = o->task->stretches;
     l->stretches_count = o->task->stretches_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
+    l->sparse = o->task->sparse;
+    l->hogwild = r->plan.strategy->topology == AT_TOPOLOGY_HOGWILD;
+    l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;
     for (uint32_t i = 0; i < l->groups; i++)
         AT_TRY(set_rate(r, &o->task->groups->group[i], end, &l->rate[i], fail));
@@ -241,8 +274,10 @@ static at_err check_memory(const run *r, at_fail *fail)
 {
     const at_task *task = r->options->task;
     at_memory      memory = at_machine_memory();
-    double         vectors = 3.0 * (double)task->params * sizeof(float); /* 2 gradients, a copy */
+    double         copies = r->plan.release->holds ? 2 : 3; /* gradients, parameters */
+    double         vectors = copies * (double)task->slot_likely * sizeof(float);
     double         needed = r->plan.workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
+    if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
     if (r->options->virtual_time || memory.available == 0 || needed < (double)memory.available)
         return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
@@ -268,6 +303,7 @@ static at_err prepare(run *r, at_fail *fail)
                            "%u worker processes are more than one machine can use",
                            r->plan.workers);
     set_limits(r);
+    AT_TRY(check_model(r, fail));
     AT_TRY(check_memory(r, fail));
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_time(r, fail));

@@ -21,29 +21,61 @@ void at_sim_params_drop(at_sim_params *params)
     if (!params) return;
     assert(params->users > 0);
     if (--params->users > 0) return;
-    free(params->w);
+    if (!params->borrowed) free(params->w);
     free(params);
 }
 
-/* The hub's parameters as they are now; one copy serves everybody who needs this version. */
+/* The hub's parameters as they are now. While they are the newest, everybody who needs them reads
+ * them where the hub has them. */
 static at_sim_params *current_params(at_sim *sim)
 {
     uint64_t version = sim->host.hub->version;
     if (sim->current && sim->current->version == version) return sim->current;
-    const at_task *task = sim->scene->task;
     at_sim_params *fresh = calloc(1, sizeof *fresh);
-    size_t         size = task->timing_only ? 0 : (task->params * sizeof(float) + 63) / 64 * 64;
-    if (fresh && size > 0) fresh->w = aligned_alloc(64, size);
-    if (!fresh || (size > 0 && !fresh->w)) {
-        free(fresh);
+    if (!fresh) {
         sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
         return sim->current; /* the run ends before anybody looks */
     }
-    if (size > 0) memcpy(fresh->w, sim->w, task->params * sizeof(float));
     fresh->version = version;
+    fresh->w = sim->w;
+    fresh->borrowed = true;
     at_sim_params_drop(sim->current);
     sim->current = at_sim_params_use(fresh);
     return fresh;
+}
+
+/* Will anybody still compute with the newest parameters once there are newer ones? Who waits for an
+ * order will get others with it; who computes, begins by itself, or has them on the way, needs
+ * them. */
+static bool is_needed(const at_sim *sim, const at_sim_params *params)
+{
+    uint32_t known = 1; /* sim->current */
+    bool     self_starting = sim->scene->plan->release->self_starting;
+    for (uint32_t i = 0; i < sim->scene->plan->workers; i++) {
+        const at_sim_worker *w = &sim->worker[i];
+        uint32_t             uses = (w->newest == params) + (uint32_t)(w->installed == params);
+        if (uses > 0 && (w->computing || self_starting)) return true;
+        known += uses;
+    }
+    assert(known <= params->users);
+    return known < params->users;
+}
+
+/* The hub is about to write: whoever needs the old version gets a copy of it. */
+static void change(void *self)
+{
+    at_sim        *sim = self;
+    at_sim_params *old = sim->current;
+    const at_task *task = sim->scene->task;
+    if (!old || !old->borrowed || task->timing_only) return;
+    old->borrowed = false;
+    old->w = NULL;
+    if (!is_needed(sim, old)) return;
+    old->w = aligned_alloc(64, (task->params * sizeof(float) + 63) / 64 * 64);
+    if (old->w)
+        memcpy(old->w, sim->w, task->params * sizeof(float));
+    else
+        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
 }
 
 /* ---- the heap -------------------------------------------------------------------------------- */
@@ -78,7 +110,8 @@ static void free_entry(at_heap_entry *entry)
 static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
 {
     bool           leave = order && order->leave;
-    double         bytes = leave ? 0 : (double)sim->scene->task->params * sizeof(float);
+    uint64_t       samples = order ? order->samples_max : sim->scene->plan->batch;
+    double         bytes = leave ? 0 : at_task_message(sim->scene->task, samples);
     at_ns          arrives = at_sim_net_down(&sim->net, sim->now, bytes);
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     if (!entry) return;
@@ -285,6 +318,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     at_link link = {.self = sim,
                     .send = send_order,
                     .evict = evict,
+                    .change = change,
                     .publish = publish,
                     .score = floats > 0 && task->test_samples > 0 ? score : NULL,
                     .gradients = {sim, gradient_at}};

@@ -24,7 +24,8 @@ enum { AT_SIM_SLOTS = 2 }; /* gradients a worker may have under way */
 typedef struct at_sim_params {
     uint64_t version;
     uint32_t users;
-    float   *w; /* NULL when only time is simulated */
+    float   *w;        /* NULL when only time is simulated, or when nobody will look any more */
+    bool     borrowed; /* w is the hub's own vector, which has not changed since */
 } at_sim_params;
 
 /* The network between the hub and everybody. */

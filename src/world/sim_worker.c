@@ -25,7 +25,7 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
     if (task->timing_only) return;
     uint32_t slot = at_worker_slot(&w->machine);
     if (!w->gradient[slot]) {
-        w->gradient[slot] = aligned_alloc(64, (task->params * sizeof(float) + 63) / 64 * 64);
+        w->gradient[slot] = aligned_alloc(64, (task->slot_floats * sizeof(float) + 63) / 64 * 64);
         if (!w->gradient[slot]) {
             sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
             return;
@@ -37,6 +37,7 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
         draw.common = true;
     }
     at_point point = {.params = w->installed->w, .version = w->installed->version};
+    assert(point.params); /* the hub has kept what we need */
     w->work.loss_sum += task->gradient(task->self, w->gradient[slot], done == 0, point, &draw);
 }
 
@@ -201,8 +202,9 @@ static void abandon(at_sim *sim, at_sim_worker *w)
 
 static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
-    double bytes = report->work.abandoned ? 0 : (double)sim->scene->task->params * sizeof(float);
-    at_ns  arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
+    const at_task *task = sim->scene->task;
+    double         bytes = report->work.abandoned ? 0 : at_task_message(task, report->work.samples);
+    at_ns          arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
     if (entry) entry->report = *report;
     w->late = 0;

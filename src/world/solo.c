@@ -131,10 +131,9 @@ static at_err prepare(solo *s, at_fail *fail)
 {
     const at_scene *scene = s->scene;
     const at_task  *task = scene->task;
-    size_t          size = (task->params * sizeof(float) + 63) / 64 * 64;
     assert(scene->plan->workers == 1);
-    s->params = aligned_alloc(64, size);
-    s->gradient = aligned_alloc(64, size);
+    s->params = aligned_alloc(64, (task->params * sizeof(float) + 63) / 64 * 64);
+    s->gradient = aligned_alloc(64, (task->slot_floats * sizeof(float) + 63) / 64 * 64);
     if (!s->params || !s->gradient)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     s->bell = at_child_share(sizeof *s->bell, fail);
@@ -153,6 +152,7 @@ static at_err prepare(solo *s, at_fail *fail)
                                 .id = 1,
                                 .sample_time = scene->sample_time,
                                 .ground = {s, interrupted, sleep_on_ground, params},
+                                .shared = scene->learning->hogwild ? s->params : NULL,
                                 .drawn = &s->drawn};
     return at_updater_init(&s->updater, scene->learning, s->params, task->params,
                            s->host.hub->pieces_max, fail);

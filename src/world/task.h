@@ -7,12 +7,13 @@
 #ifndef AT_WORLD_TASK_H
 #define AT_WORLD_TASK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "anytime.h"
 #include "base/err.h"
-#include "data/dataset.h"
+#include "data/feed.h"
 #include "learn/model.h"
 #include "step/event.h"
 
@@ -32,6 +33,9 @@ typedef struct at_draw {
 typedef struct at_point {
     const float *params;
     uint64_t     version;
+    /* Sparse tasks read where the hub writes: this is odd while it does, and another number
+     * afterwards. NULL: nobody writes. */
+    const _Atomic uint64_t *lock;
 } at_point;
 
 typedef struct at_task {
@@ -48,6 +52,12 @@ typedef struct at_task {
     size_t      scratch_size; /* bytes a process needs to compute, about */
     bool        wants_large_batches; /* batch norm: tiny micro-batches spoil it */
     bool        timing_only; /* `params` only says how large messages are: there are no floats */
+    /* A gradient is `slot_floats` floats of memory: all parameters or, of a sparse task, at_pairs
+     * (learn/sparse.h) with room for a round's largest rows. */
+    bool   sparse;
+    size_t slot_floats;
+    size_t slot_likely;  /* how much of it is usually touched */
+    double sample_bytes; /* sparse: what a sample adds to a message, in both directions */
 
     /* How the flat vector learns; NULL: all of it alike. */
     const at_stretch *stretches;
@@ -65,7 +75,11 @@ typedef struct at_task {
      * otherwise. Returns the sum of losses. */
     double (*gradient)(void *self, float *gradient, bool first, at_point point,
                        const at_draw *draw);
-    /* Adds the score of test samples first .. first+count-1. */
+    /* Changes the parameters by the drawn samples, one after the other, while others do the same
+     * (topology hogwild). Returns the sum of losses, each before its sample was used. Optional. */
+    double (*descend)(void *self, float *params, const at_draw *draw);
+    /* Adds the score of test samples first .. first+count-1; begins at 0, and when the last one is
+     * among them also what needs all of them at once. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
     /* Between the flat and the plain vector. Optional: without it they are the same. */
     void (*to_plain)(void *self, float *plain, const float *params);
@@ -79,15 +93,13 @@ typedef struct at_task {
 
 /* What a net task is made of. */
 typedef struct at_task_net_options {
-    const char *model, *data, *test_data; /* test_data NULL: the data's own test split */
-    at_engine   engine;
-    uint64_t    seed;
-    uint32_t    workers;
-    uint32_t    micro_batch;
-    uint32_t    threads;   /* of the engine, in each worker */
-    const char *init;      /* file of weights to start from; NULL: random */
-    uint64_t    eval_size; /* 0: the whole test set */
-    bool        shard;
+    const char     *model;
+    at_feed_options feed; /* where samples come from */
+    at_engine       engine;
+    uint32_t        micro_batch;
+    uint32_t        threads;   /* of the engine, in each worker */
+    const char     *init;      /* file of weights to start from; NULL: random */
+    uint64_t        eval_size; /* 0: the whole test set */
 } at_task_net_options;
 
 /* --model none:P, for virtual time: nothing is learnt, there are no floats. */
@@ -107,9 +119,25 @@ typedef struct at_task_own_options {
 at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail);
 
 /* What a model is told about a data set. */
-at_shape at_task_shape(const at_dataset *set);
+at_shape at_task_shape(at_picture picture, uint32_t classes);
 
 /* A built-in model on a data set. */
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);
+
+/* What a sparse task is made of. */
+typedef struct at_task_sparse_options {
+    at_feed_options feed; /* where samples come from; no `prep` */
+    uint32_t        micro_batch;
+    uint32_t        samples_max; /* of a round */
+    const char     *init;        /* file of weights to start from; NULL: zeros */
+    uint64_t        eval_size;   /* 0: the whole test set */
+} at_task_sparse_options;
+
+/* --model sparse-lr: logistic regression on sparse rows of two classes (docs/sparse.md). */
+bool   at_task_is_sparse(const char *model);
+at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail);
+
+/* Bytes of the message that brings parameters for so many samples, or a gradient of them. */
+double at_task_message(const at_task *task, uint64_t samples);
 
 #endif

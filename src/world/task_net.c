@@ -6,8 +6,6 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "data/dataset.h"
-#include "data/sampler.h"
 #include "world/task.h"
 #include "world/weights.h"
 
@@ -19,21 +17,14 @@ enum {
 
 typedef struct net_task {
     at_task_net_options options;
-    at_dataset         *train, *test;
+    at_feed            *feed;
     at_shape            shape;
     uint32_t            score_rows; /* test samples evaluated at a time */
     at_model           *model; /* equipped by open, in each process; the hub only asks for sizes */
     at_stretch         *stretches;
     size_t              stretches_count;
-    /* Private to a process, made by open. */
-    at_point   point; /* what the model was told about last */
-    bool       pointed;
-    at_sampler own, common;
-    at_arena   arena;
-    float     *x;           /* (rows, features) */
-    uint32_t  *labels;      /* (rows) */
-    uint64_t  *now, *ahead; /* (rows) indices of this micro-batch and of the one after */
-    at_draw    ahead_draw;  /* what `ahead` was computed for; count 0: nothing */
+    at_point            point; /* what the model of this process was told about last */
+    bool                pointed;
 } net_task;
 
 /* Starts from a file: a whole plain vector is read before any of it counts. */
@@ -59,28 +50,11 @@ static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
     return at_model_init(t->model, params, seed, fail);
 }
 
-static at_err reserve(net_task *t, uint32_t rows, at_fail *fail)
-{
-    size_t x_size;
-    bool   fits = at_size_product(rows, t->shape.features * sizeof(float), &x_size);
-    size_t rest = rows * (sizeof(uint32_t) + 2 * sizeof(uint64_t)) + 4 * 64;
-    if (!fits || x_size > SIZE_MAX - rest || !at_arena_init(&t->arena, x_size + rest))
-        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --micro-batch",
-                           "not enough memory for a micro-batch of %u samples", rows);
-    t->x = at_arena_get(&t->arena, 1, x_size);
-    t->labels = at_arena_get(&t->arena, rows, sizeof *t->labels);
-    t->now = at_arena_get(&t->arena, rows, sizeof *t->now);
-    t->ahead = at_arena_get(&t->arena, rows, sizeof *t->ahead);
-    assert(t->x && t->labels && t->now && t->ahead);
-    return AT_OK;
-}
-
 static void close_task(net_task *t)
 {
     if (t->model) at_model_strip(t->model);
-    at_arena_deinit(&t->arena);
+    if (t->feed) at_feed_strip(t->feed);
     t->pointed = false;
-    t->ahead_draw = (at_draw){0};
 }
 
 static at_err open_task(void *self, at_node worker, at_fail *fail)
@@ -92,53 +66,13 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     uint32_t rows = scores && o->micro_batch < t->score_rows ? t->score_rows : o->micro_batch;
     at_model_threads(o->threads);
     AT_TRY(at_model_equip(t->model, rows, worker == 0 ? AT_USE_SCORE : AT_USE_TRAIN, fail));
-    AT_TRY(reserve(t, rows, fail));
-    if (worker == 0) return AT_OK;
-    uint64_t samples = at_dataset_count(t->train);
-    AT_TRY(at_sampler_init(&t->common, o->seed, 0, o->workers, samples, false, fail));
-    at_node first = worker == AT_NODE_ALL ? 1 : worker;
-    return at_sampler_init(&t->own, o->seed, first, o->workers, samples, o->shard, fail);
+    return at_feed_equip(t->feed, rows, fail);
 }
 
 static const char *engine(void *self)
 {
     net_task *t = self;
     return at_model_engine(t->model);
-}
-
-/* A process that computes for everybody changes the walk it holds with the worker. */
-static const at_sampler *walk_of(net_task *t, const at_draw *draw)
-{
-    const at_task_net_options *o = &t->options;
-    if (draw->common) return &t->common;
-    if (t->own.worker != draw->worker) {
-        uint64_t samples = at_dataset_count(t->train);
-        at_err   err =
-            at_sampler_init(&t->own, o->seed, draw->worker, o->workers, samples, o->shard, NULL);
-        assert(!err); /* the first one was fine, and the others differ only in the worker */
-    }
-    return &t->own;
-}
-
-/* The indices of this draw were worked out, and their rows asked for, while the one before was
- * computed; unless this draw is not the one that was expected. */
-static void indices_of(net_task *t, const at_draw *draw)
-{
-    const at_draw *a = &t->ahead_draw;
-    bool           expected = a->position == draw->position && a->count >= draw->count &&
-                    a->common == draw->common && a->worker == draw->worker && a->count > 0;
-    if (expected) {
-        uint64_t *swap = t->now;
-        t->now = t->ahead;
-        t->ahead = swap;
-    } else {
-        at_sampler_indices(walk_of(t, draw), draw->position, t->now, draw->count);
-    }
-    t->ahead_draw = (at_draw){.worker = draw->worker,
-                              .position = draw->position + draw->count,
-                              .count = t->options.micro_batch,
-                              .common = draw->common};
-    at_sampler_indices(walk_of(t, draw), t->ahead_draw.position, t->ahead, t->ahead_draw.count);
 }
 
 /* Tells the model when the numbers have changed since its last call. */
@@ -151,10 +85,9 @@ static void install(net_task *t, at_point point)
 }
 
 /* The same random numbers for the same samples, in every world and by whichever process. */
-static uint64_t noise_of(const net_task *t, const at_draw *draw)
+static uint64_t noise_of(const net_task *t, const at_feed_draw *draw)
 {
-    at_rng rng = at_rng_stream(t->options.seed, draw->common ? 0 : draw->worker, AT_STREAM_NOISE,
-                               draw->position);
+    at_rng rng = at_rng_stream(t->options.feed.seed, draw->walk, AT_STREAM_NOISE, draw->position);
     return at_rng_next(&rng);
 }
 
@@ -163,25 +96,24 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
     net_task *t = self;
     assert(draw->count >= 1);
     assert(draw->count <= t->options.micro_batch);
-    indices_of(t, draw);
-    at_dataset_rows(t->train, t->x, t->labels, t->now, draw->count);
-    at_dataset_prefetch(t->train, t->ahead, t->ahead_draw.count);
+    at_feed_draw which = {draw->common ? 0 : draw->worker, draw->position, draw->count};
+    at_feed_rows rows = at_feed_train(t->feed, &which, t->options.micro_batch);
     install(t, point);
-    at_model_noise(t->model, noise_of(t, draw));
-    return first ? at_model_gradient_set(t->model, g, point.params, t->x, t->labels, draw->count)
-                 : at_model_gradient(t->model, g, point.params, t->x, t->labels, draw->count);
+    at_model_noise(t->model, noise_of(t, &which));
+    return first
+               ? at_model_gradient_set(t->model, g, point.params, rows.x, rows.labels, draw->count)
+               : at_model_gradient(t->model, g, point.params, rows.x, rows.labels, draw->count);
 }
 
 static void score(void *self, at_score *sum, const float *params, uint64_t first, uint64_t count)
 {
     net_task *t = self;
     for (uint64_t done = 0; done < count;) {
-        uint64_t left = count - done;
-        uint32_t rows = left < t->score_rows ? (uint32_t)left : t->score_rows;
-        for (uint32_t i = 0; i < rows; i++) t->now[i] = first + done + i;
-        at_dataset_rows(t->test, t->x, t->labels, t->now, rows);
-        at_model_score(t->model, sum, params, t->x, t->labels, rows);
-        done += rows;
+        uint64_t     left = count - done;
+        uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
+        at_feed_rows rows = at_feed_test(t->feed, first + done, some);
+        at_model_score(t->model, sum, params, rows.x, rows.labels, some);
+        done += some;
     }
 }
 
@@ -210,8 +142,7 @@ static void free_task(void *self)
     close_task(t);
     at_model_free(t->model);
     free(t->stretches);
-    at_dataset_free(t->train);
-    at_dataset_free(t->test);
+    at_feed_free(t->feed);
     free(t);
 }
 
@@ -224,27 +155,23 @@ static at_err list_stretches(net_task *t, at_fail *fail)
     return AT_OK;
 }
 
-at_shape at_task_shape(const at_dataset *set)
+at_shape at_task_shape(at_picture picture, uint32_t classes)
 {
-    at_picture picture = at_dataset_picture(set);
-    at_shape   shape = {.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
-    if (picture.width == shape.features) return shape; /* a line of numbers is no picture */
-    shape.channels = picture.channels;
-    shape.height = picture.height;
-    shape.width = picture.width;
-    return shape;
+    uint32_t features = picture.channels * picture.height * picture.width;
+    bool     line = picture.channels == 1 && picture.height == 1;
+    if (line) return (at_shape){.features = features, .classes = classes};
+    return (at_shape){.features = features,
+                      .classes = classes,
+                      .channels = picture.channels,
+                      .height = picture.height,
+                      .width = picture.width};
 }
 
 static at_err load(net_task *t, at_fail *fail)
 {
     const at_task_net_options *o = &t->options;
-    const char                *test = o->test_data ? o->test_data : o->data;
-    AT_TRY(at_dataset_open(o->data, AT_SPLIT_TRAIN, &t->train, fail));
-    AT_TRY(at_dataset_open(test, AT_SPLIT_TEST, &t->test, fail));
-    t->shape = at_task_shape(t->train);
-    AT_TRY(at_dataset_agree(t->train, t->test, fail));
-    if (o->shard && at_dataset_count(t->train) < o->workers)
-        return at_fail_set(fail, AT_ERR_USAGE, "use fewer workers", "--shard leaves workers empty");
+    AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
+    t->shape = at_task_shape(at_feed_picture(t->feed), at_feed_classes(t->feed));
     AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
     t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;
@@ -269,16 +196,18 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
         free_task(t);
         return err;
     }
-    uint64_t tests = at_dataset_count(t->test);
+    uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
     if (options->eval_size > 0 && options->eval_size < tests) tests = options->eval_size;
     *task = (at_task){.self = t,
                       .model = options->model,
-                      .data = options->data,
+                      .data = options->feed.data,
                       .params = at_model_floats(t->model),
+                      .slot_floats = at_model_floats(t->model),
+                      .slot_likely = at_model_floats(t->model),
                       .trained = at_model_trained(t->model),
                       .parameters = at_model_params(t->model),
                       .plain = at_model_plain(t->model),
-                      .samples = at_dataset_count(t->train),
+                      .samples = at_feed_count(t->feed, AT_SPLIT_TRAIN),
                       .test_samples = tests,
                       .classes = t->shape.classes,
                       .mults = at_model_mults(t->model),

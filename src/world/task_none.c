@@ -34,6 +34,7 @@ at_err at_task_none(const char *model, at_task *task, at_fail *fail)
     *task = (at_task){.model = model,
                       .data = "none",
                       .params = (size_t)params,
+                      .slot_floats = (size_t)params,
                       .parameters = (size_t)params,
                       .samples = SAMPLES,
                       .mults = (uint64_t)params,

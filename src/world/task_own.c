@@ -87,6 +87,8 @@ at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *f
                       .model = model->name ? model->name : "own",
                       .data = "own",
                       .params = model->parameters,
+                      .slot_floats = model->parameters,
+                      .slot_likely = model->parameters,
                       .trained = model->parameters,
                       .parameters = model->parameters,
                       .plain = model->parameters,

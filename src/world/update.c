@@ -5,12 +5,19 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "world/update_sparse.h"
+
+/* Room that costs memory only when it is written to. */
+static float *new_room(size_t n)
+{
+    size_t size;
+    if (!at_size_product(n, sizeof(float), &size) || size > SIZE_MAX - 128) return NULL;
+    return aligned_alloc(64, (size + 63) / 64 * 64 + 64);
+}
 
 static float *new_vector(size_t n, float value)
 {
-    size_t size;
-    if (!at_size_product(n, sizeof(float), &size) || size > SIZE_MAX - 64) return NULL;
-    float *vector = aligned_alloc(64, (size + 63) / 64 * 64 + 64);
+    float *vector = new_room(n);
     for (size_t i = 0; vector && i < n; i++) vector[i] = value;
     return vector;
 }
@@ -39,12 +46,14 @@ at_err at_updater_init(at_updater *u, const at_learning *learning, float *w, siz
     const at_optim *optim = learning->optim;
     assert(learning->groups <= AT_GROUPS_MAX);
     *u = (at_updater){.learning = learning, .params = params, .w = w, .sources_max = pieces_max};
+    if (learning->sparse)
+        return at_sparse_update_new(learning, w, params, pieces_max, &u->sparse, fail);
     bool enough = list_updates(u);
     for (uint32_t i = 0; i < optim->states; i++) {
         u->state[i] = new_vector(params, optim->state_start);
         enough = enough && u->state[i];
     }
-    u->folded = new_vector(params, 0);
+    u->folded = new_room(params);
     u->sources = calloc(pieces_max, sizeof *u->sources);
     u->weights = calloc(pieces_max, sizeof *u->weights);
     if (enough && u->folded && u->sources && u->weights) return AT_OK;
@@ -61,6 +70,7 @@ void at_updater_deinit(at_updater *u)
     free(u->folded);
     free(u->sources);
     free(u->weights);
+    at_sparse_update_free(u->sparse);
     *u = (at_updater){0};
 }
 
@@ -87,6 +97,10 @@ static double norm2_of(const at_updater *u, const at_piece *piece, const float *
 
 void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
 {
+    if (u->sparse) {
+        at_sparse_update_add(u->sparse, piece, gradients, u->wants_norms);
+        return;
+    }
     const float *both[2] = {u->folded, gradients->at(gradients->self, piece->worker, piece->slot)};
     const float  weights[2] = {1, (float)piece->weight};
     if (u->folded_any)
@@ -181,6 +195,11 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
 {
     assert(apply->kind == AT_ACT_APPLY);
     assert(apply->as.apply.samples > 0); /* an empty step is never applied */
+    if (u->sparse) {
+        if (u->wants_norms)
+            at_sparse_update_measure(u->sparse, apply, gradients, &u->norm2_step, &u->norm2_piece);
+        return at_sparse_update_apply(u->sparse, apply, gradients);
+    }
     bool     weighted;
     uint32_t count = list_sources(u, apply, gradients, &weighted);
     double   lr = set_updates(u, apply);

@@ -21,7 +21,7 @@ typedef struct at_rate {
     float       momentum; /* 0: the optimiser's own */
 } at_rate;
 
-/* How a run learns: rate[g] is that of group g of the task, rate[groups] that of everything else. */
+/* How a run learns: rate[g] is that of group g of the task, rate[groups] that of all the rest. */
 typedef struct at_learning {
     const at_optim   *optim;
     at_rate           rate[AT_GROUPS_MAX + 1];
@@ -29,7 +29,12 @@ typedef struct at_learning {
     const at_stretch *stretches; /* of the flat vector; NULL: all of it learns by rate[0] */
     size_t            stretches_count;
     size_t            trained; /* floats before the running statistics */
+    bool              sparse;  /* gradients are at_pairs of at most slot_floats floats */
+    bool              hogwild; /* workers change the parameters, the hub only counts */
+    size_t            slot_floats;
 } at_learning;
+
+typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */
 
 typedef struct at_updater {
     const at_learning *learning;
@@ -48,6 +53,7 @@ typedef struct at_updater {
     const float      **sources;     /* scratch of one APPLY */
     float             *weights;
     uint32_t           sources_max;
+    at_sparse_update  *sparse; /* does all of it when gradients are sparse; NULL: dense */
 } at_updater;
 
 /* Reserves states and scratch for steps of up to pieces_max gradients. `w` and `learning` stay the

@@ -1,5 +1,5 @@
 /* Runs a fuzz target over the files named on the command line, for compilers without a fuzzer:
- *     data_idx tests/fuzz/corpus/data_idx/...
+ *     build/tests/fuzz_data_idx tests/fuzz/corpus/data_idx/...
  * A finding is a crash or a failed assertion; the last name printed is the guilty one. */
 #include <stdint.h>
 #include <stdio.h>

@@ -92,7 +92,7 @@ static void what_is_not_given_has_its_default(void **state)
     assert_int_equal(s->seed, 1);
     assert_true(s->lr == 0);
     assert_true(s->respawn);
-    assert_false(s->shard);
+    assert_string_equal(s->shard, "no");
     assert_false(at_options_given(&parsed, "model"));
     at_options_deinit(&parsed);
 }
@@ -125,7 +125,7 @@ static void a_later_value_replaces_an_earlier_one(void **state)
                  "--no-shard"));
     assert_int_equal(parsed.settings.batch, 2);
     assert_string_equal(parsed.settings.model, "b");
-    assert_false(parsed.settings.shard);
+    assert_string_equal(parsed.settings.shard, "no");
     at_options_deinit(&parsed);
 }
 
@@ -135,7 +135,7 @@ static void a_switch_takes_no_word_with_it(void **state)
     at_parsed parsed;
     accept(&parsed, AT_FOR_COMPARE,
            WORDS("--shard", "fmb", "--no-respawn", "amb", "--json=yes", "--quiet=off", "-"));
-    assert_true(parsed.settings.shard);
+    assert_string_equal(parsed.settings.shard, "yes");
     assert_false(parsed.settings.respawn);
     assert_true(parsed.settings.json);
     assert_false(parsed.settings.quiet);
@@ -147,6 +147,35 @@ static void a_switch_takes_no_word_with_it(void **state)
     refuse(AT_FOR_TRAIN, WORDS("--shard=perhaps"), "--shard cannot be 'perhaps'");
     refuse(AT_FOR_TRAIN, WORDS("--no-shard=yes"), "unknown option --no-shard");
     refuse(AT_FOR_TRAIN, WORDS("--no-lr"), "unknown option --no-lr");
+}
+
+static void a_switch_may_have_words_of_its_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3], *meant;
+        uint32_t    left; /* words that are no values */
+    } cases[] = {
+        {{"--shard", "by-class"}, "by-class", 0},
+        {{"--shard=by-class"}, "by-class", 0},
+        {{"--shard", "no"}, "no", 0},
+        {{"--shard", "on"}, "yes", 0},
+        {{"--shard=0"}, "no", 0},
+        {{"--shard", "by"}, "yes", 1},
+        {{"--shard", "yes|by-class"}, "yes", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        at_parsed parsed, copy;
+        accept(&parsed, AT_FOR_COMPARE, cases[i].words);
+        assert_int_equal(at_options_copy(&copy, &parsed, &fail), AT_OK);
+        assert_int_equal(parsed.words, cases[i].left);
+        at_options_deinit(&parsed);
+        assert_string_equal(copy.settings.shard, cases[i].meant);
+        at_options_deinit(&copy);
+    }
+    refuse(AT_FOR_TRAIN, WORDS("--shard="), "--shard cannot be ''");
+    refuse(AT_FOR_TRAIN, WORDS("--shard=no|yes"), "--shard cannot be 'no|yes'");
+    assert_non_null(strstr(fail.hint, "by-class"));
 }
 
 static void a_missing_value_is_missed(void **state)
@@ -294,7 +323,7 @@ static void a_config_file_sets_options(void **state)
     if (err) fail_msg("%s", fail.text);
     assert_int_equal(parsed.settings.batch, 64);
     assert_int_equal(parsed.settings.workers, 7); /* came after the file */
-    assert_true(parsed.settings.shard);
+    assert_string_equal(parsed.settings.shard, "yes");
     assert_string_equal(parsed.settings.target, "accuracy=0.9");
     assert_string_equal(parsed.settings.run, "runs/a#1");
     assert_string_equal(parsed.settings.model, "mlp:30,10");
@@ -492,6 +521,7 @@ int main(void)
         cmocka_unit_test(a_value_follows_or_is_joined_with_an_equals_sign),
         cmocka_unit_test(a_later_value_replaces_an_earlier_one),
         cmocka_unit_test(a_switch_takes_no_word_with_it),
+        cmocka_unit_test(a_switch_may_have_words_of_its_own),
         cmocka_unit_test(a_missing_value_is_missed),
         cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_one),
         cmocka_unit_test(a_verb_knows_only_its_own_options),

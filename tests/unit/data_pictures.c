@@ -2,8 +2,10 @@
 #include "data_files.h"
 
 #include "base/file.h"
+#include "data/catalog.h"
 #include "data/dataset.h"
 #include "data/describe.h"
+#include "data/fetch.h"
 #include "data/picture.h"
 #include "data/store.h"
 
@@ -293,6 +295,26 @@ static void a_missing_split_is_named(void **state)
     assert_int_equal(at_dataset_open("set", AT_SPLIT_TEST, &set, &fail), AT_ERR_MISSING);
 }
 
+static void cifar10_has_the_official_bytes(void **state)
+{
+    (void)state;
+    char                  folder[PATH_MAX];
+    const at_catalog_row *row = at_catalog_find("cifar10");
+    at_description        d;
+    assert_non_null(row);
+    if (at_catalog_locate(row, folder, &fail)) {
+        print_message("skipped: %s (%s)\n", fail.text, fail.hint);
+        skip();
+    }
+    assert_int_equal(at_fetch_verify(row, folder, &fail), AT_OK);
+    assert_int_equal(at_describe("cifar10", &d, &fail), AT_OK);
+    for (int c = 0; c < 10; c++) {
+        assert_int_equal(d.labels[AT_SPLIT_TRAIN][c], 5000);
+        assert_int_equal(d.labels[AT_SPLIT_TEST][c], 1000);
+    }
+    at_describe_deinit(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +330,7 @@ int main(void)
         cmocka_unit_test_setup(a_batch_cut_in_the_middle_of_an_image_is_refused, empty_home),
         cmocka_unit_test_setup(what_is_no_batch_is_named, empty_home),
         cmocka_unit_test_setup(a_missing_split_is_named, empty_home),
+        cmocka_unit_test(cifar10_has_the_official_bytes),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

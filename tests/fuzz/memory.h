@@ -1,0 +1,39 @@
+/* memory.h - the fuzzer's bytes as files. */
+#ifndef TESTS_FUZZ_MEMORY_H
+#define TESTS_FUZZ_MEMORY_H
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "data/source.h"
+
+/* Called by the fuzzer, or by driver.c, for every input. Returns 0. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* A file of these bytes; fmemopen wants at least one. */
+static inline FILE *memory_file(const uint8_t *data, size_t size)
+{
+    assert(size > 0);
+    FILE *file = fmemopen((void *)(uintptr_t)data, size, "rb");
+    assert(file);
+    return file;
+}
+
+/* A source of these bytes, or NULL with the reason in *fail. */
+static inline at_source *memory_source(const uint8_t *data, size_t size, const char *name,
+                                       at_fail *fail)
+{
+    at_source *source = NULL;
+    at_err     err = at_source_take(memory_file(data, size), name, size, &source, fail);
+    assert(!err == (source != NULL));
+    return source;
+}
+
+/* A refusal says something. */
+static inline void check_refusal(at_err err, const at_fail *fail)
+{
+    if (err) assert(fail->err == err && fail->text[0]);
+}
+
+#endif

@@ -1,0 +1,48 @@
+/* sets.h - the fuzzer's bytes as a file on disk that a format reads into a set. */
+#ifndef TESTS_FUZZ_SETS_H
+#define TESTS_FUZZ_SETS_H
+
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "data/format.h"
+#include "memory.h"
+
+/* Whatever was accepted must hold together, and a set fits itself. */
+static inline void check_set(const at_format *format, const char *path, at_dataset *set)
+{
+    at_fail     fail = {0};
+    at_dataset *test = calloc(1, sizeof *test);
+    assert(test && set->count > 0 && set->features > 0);
+    assert(at_store_seal(set, &fail) == AT_OK);
+    test->reading = set->reading;
+    assert(format->load(test, path, AT_SPLIT_TRAIN, &fail) == AT_OK);
+    assert(at_store_seal(test, &fail) == AT_OK);
+    assert(at_dataset_agree(set, test, &fail) == AT_OK);
+    for (uint64_t i = 0; i < set->count; i++) assert(test->labels[i] == set->labels[i]);
+    if (set->starts) assert(set->starts[set->count] == test->starts[test->count]);
+    at_dataset_free(test);
+}
+
+/* Reads the bytes as a file of that format; a refusal says something. */
+static inline void check_file(const at_format *format, const uint8_t *data, size_t size,
+                              at_reading reading)
+{
+    char        path[64];
+    at_fail     fail = {0};
+    at_dataset *set = calloc(1, sizeof *set);
+    int         fd = memfd_create("input", 0);
+    assert(set && fd >= 0);
+    assert(write(fd, data, size) == (ssize_t)size);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    (void)format->claims(path);
+    set->reading = reading;
+    at_err err = format->load(set, path, AT_SPLIT_TRAIN, &fail);
+    check_refusal(err, &fail);
+    if (!err) check_set(format, path, set);
+    at_dataset_free(set);
+    close(fd);
+}
+
+#endif

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Looks for inputs that break a fuzz target. Usage: tools/fuzz.sh TARGET|. SECONDS JOBS
+# What is found lies in build-fuzz/found/, what was learned on the way in build-fuzz/corpus/.
+set -eu
+
+if ! command -v clang >/dev/null; then
+    echo "fuzz: clang is missing; run: apt-get install clang" >&2
+    exit 1
+fi
+
+pattern=$1 seconds=$2 jobs=$3
+export ASAN_OPTIONS=handle_abort=1:allocator_may_return_null=1
+cmake --preset fuzz >/dev/null
+
+names=$(cd tests/fuzz && ls ./*_*.c | sed 's|^\./||; s|\.c$||' | grep -e "$pattern") || {
+    echo "fuzz: no target matches '$pattern'" >&2
+    exit 1
+}
+for name in $names; do
+    cmake --build --preset fuzz -j "$jobs" --target "fuzz_$name" >/dev/null
+    mkdir -p "build-fuzz/corpus/$name" build-fuzz/found
+    echo "fuzz: $name for $seconds seconds"
+    "build-fuzz/tests/fuzz_$name" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=3000 \
+        -print_final_stats=1 -verbosity=0 -artifact_prefix="build-fuzz/found/$name-" \
+        "build-fuzz/corpus/$name" "tests/fuzz/corpus/$name"
+done
+echo "fuzz: no finding"
