@@ -11,8 +11,8 @@
 /* Samples up to which the hand-written kernels are used; at 128 the two are about level. */
 enum { SAMPLES_FEW_MAX = 128 };
 
-/* Weights up to which the hand-written gradient is: it walks dw in stripes, which is good as long as
- * dw stays in the caches. With 3136 inputs and 1024 outputs (13 MB) and 64 samples it reaches 70
+/* Weights up to which the hand-written gradient is: it walks dw in stripes, which is good as long
+ * as dw stays in the caches. With 3136 inputs and 1024 outputs (13 MB) and 64 samples it reaches 70
  * against OpenBLAS's 92 GF/s, with 4096 and 384 (6 MB) and 16 samples 107 against 66. */
 enum { WEIGHTS_FEW_MAX = 1 << 21 };
 

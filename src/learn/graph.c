@@ -100,8 +100,8 @@ typedef struct way_back {
     int32_t       of[AT_NET_LAYERS_MAX];
 } way_back;
 
-/* Makes sure that nobody else reads the buffer of the gradient by the output of `to`, which is about
- * to be added to. Returns the buffer whose content must be copied to it first, or none. */
+/* Makes sure that nobody else reads the buffer of the gradient by the output of `to`, which is
+ * about to be added to. Returns the buffer whose content must be copied to it first, or none. */
 static int32_t own(way_back *b, int32_t to)
 {
     int32_t now = b->of[to];

@@ -47,7 +47,10 @@ typedef struct at_score {
     uint64_t correct_top5; /* the label is among the five largest */
     uint64_t count;
     uint32_t classes; /* 0: no such thing */
-    double   auc;     /* two classes, when all samples were seen; 0: not known (see auc.h) */
+    double   auc;     /* two classes, when all samples were seen (see auc.h) */
+    /* If not NULL and there are two classes: the margin of sample n of a call (logit of class 1
+     * minus that of class 0) is written to margins[n]. */
+    float *margins;
 } at_score;
 
 /* Reads what is known about the model: a family ("softmax", "mlp:H1,H2,.."), a net that is part of

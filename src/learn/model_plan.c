@@ -85,7 +85,7 @@ at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = build_net(name, shape, engine, rows, false, &m->net, fail);
-    /* Where the fast engine has nothing fast, the reference engine convolves, under its own name. */
+    /* Where the fast engine has nothing fast, the reference convolves, under its own name. */
     if (err == AT_ERR_FAILED) err = build_net(name, shape, engine, rows, true, &m->net, fail);
     if (err) {
         free(m);

@@ -66,9 +66,9 @@ static uint32_t missing_every(const at_hub *hub, at_ns now)
 }
 
 const at_gather_rule at_gather_rules[] = {
-    {"all", "every worker that began the step", NULL, missing_all, false, false},
-    {"first", "the first K distinct workers", "K", missing_first, true, false},
-    {"any", "any K reports", "K", missing_any, true, false},
-    {"every", "a period, and at least one report", "duration", missing_every, false, true},
+    {"all", "every worker that began the step", NULL, missing_all, false, false, true},
+    {"first", "the first K distinct workers", "K", missing_first, true, false, false},
+    {"any", "any K reports", "K", missing_any, true, false, false},
+    {"every", "a period, and at least one report", "duration", missing_every, false, true, false},
     {0},
 };

@@ -44,6 +44,7 @@ typedef struct at_gather_rule {
     /* How many reports MUST still come before the open step can close; 0: it closes now. */
     uint32_t (*missing)(const struct at_hub *hub, at_ns now);
     bool counts_k, counts_time;
+    bool waits_for_all; /* nobody computes while a step is applied */
 } at_gather_rule;
 
 typedef struct at_release_rule {

@@ -39,8 +39,9 @@ static void deliver(worker *w, const at_event *event);
 /* ---- shared words ------------------------------------------------------------------------- */
 
 /* Copies the newest parameters. The hub writes them for microseconds at a time; if it does so while
- * we read, we read again. Without a place for a copy (sparse tasks read parameters where they are)
- * only their version is noted. */
+ * we read, we read again. Without a place for a copy only their version is noted: sparse tasks read
+ * parameters where they are, and so do all where a step waits for every worker, because then the
+ * hub never writes while somebody computes. */
 static uint64_t copy_params(const worker *w, float *to)
 {
     const at_local_head *head = w->map->head;
@@ -272,7 +273,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     if (scene->task->sparse) {
         w->computer.params_lock = &start->map->head->params_lock;
         if (scene->learning->hogwild) w->computer.shared = start->map->params;
-    } else {
+    } else if (!scene->plan->release->holds || !scene->plan->gather->waits_for_all) {
         w->params = aligned_alloc(64, start->map->stride * sizeof(float));
         w->coming = aligned_alloc(64, start->map->stride * sizeof(float));
         if (!w->params || !w->coming)

@@ -15,8 +15,8 @@
 at_err at_weights_write(const char *path, const at_task *task, const float *plain, at_fail *fail);
 
 /* Reads these tensors from a file (or from model.safetensors in the folder of a run) into the plain
- * vector. The file may hold others, too. AT_ERR_MISSING; AT_ERR_FORMAT when it is damaged, or when a
- * tensor is not in it, has another shape or is not of 32-bit floats. */
+ * vector. The file may hold others, too. AT_ERR_MISSING; AT_ERR_FORMAT when it is damaged, or when
+ * a tensor is not in it, has another shape or is not of 32-bit floats. */
 at_err at_weights_read(const char *path, const at_tensor *tensors, size_t count, float *plain,
                        at_fail *fail);
 
