@@ -105,12 +105,28 @@ static uint32_t changed(const change *c, const at_dataset *train, const at_datas
     return number < train->features ? (uint32_t)number : NOWHERE;
 }
 
-/* Both files list names in the same order, so that indices go on rising. */
+/* Brings a row into order whose columns stand in another one in the train file; short, and nearly
+ * in order. */
+static void sort_row(uint32_t *indices, float *values, uint64_t count)
+{
+    for (uint64_t i = 1; i < count; i++) {
+        uint32_t index = indices[i];
+        float    value = values[i];
+        uint64_t k = i;
+        for (; k > 0 && indices[k - 1] > index; k--) {
+            indices[k] = indices[k - 1];
+            values[k] = values[k - 1];
+        }
+        indices[k] = index;
+        values[k] = value;
+    }
+}
+
 static void change_rows(const change *c, const at_dataset *train, at_dataset *test)
 {
     uint64_t out = 0, first = 0;
     for (uint64_t i = 0; i < test->count; i++) {
-        uint64_t end = test->starts[i + 1];
+        uint64_t begin = out, end = test->starts[i + 1];
         for (uint64_t k = first; k < end; k++) {
             uint32_t to = changed(c, train, test, test->indices[k]);
             if (to == NOWHERE) continue;
@@ -118,6 +134,7 @@ static void change_rows(const change *c, const at_dataset *train, at_dataset *te
             test->indices[out] = to;
             test->values[out++] = test->values[k];
         }
+        sort_row(test->indices + begin, test->values + begin, out - begin);
         first = end;
         test->starts[i + 1] = out;
     }

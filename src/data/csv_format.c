@@ -115,6 +115,25 @@ static size_t write_names(const at_csv_columns *columns, char *names)
     return used;
 }
 
+/* Features of a sparse set go by their names, so each needs one of its own. Columns may have the
+ * same name, and colour=red may be a column as well as a text of one. */
+static at_err check_names(const at_dataset *set, const char *path, at_fail *fail)
+{
+    assert(set->names);
+    at_words    words = {0};
+    at_err      err = AT_OK;
+    const char *name = at_store_name(set, set->classes);
+    for (uint32_t i = 0; !err && i < set->features; i++, name += strlen(name) + 1) {
+        if (!at_words_add(&words, name))
+            err = at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory to compare names");
+        else if (words.count == i)
+            err = at_fail_set(fail, AT_ERR_FORMAT, "give each column a name of its own",
+                              "%s: line 1: two features have the name '%.80s'", path, name);
+    }
+    at_words_deinit(&words);
+    return err;
+}
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 typedef struct filler {
@@ -185,6 +204,7 @@ static at_err fill(at_dataset *set, at_csv_columns *columns, const at_files *fil
             : at_store_reserve(set, columns->rows, columns->features, AT_ELEMENT_FLOAT, fail));
     write_names(columns, set->names);
     set->classes = columns->column[columns->label].words.count;
+    if (columns->sparse) AT_TRY(check_names(set, files->path[0], fail));
     AT_TRY(at_csv_each(columns, files, fill_row, &f, fail));
     if (f.row != columns->rows)
         return at_fail_set(fail, AT_ERR_FORMAT, "try again",

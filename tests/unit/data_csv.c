@@ -98,6 +98,13 @@ static void a_test_file_goes_by_names(void **state)
     check_row(test, 1, 0, "3:6"); /* pink was never seen */
     at_dataset_free(test);
 
+    write_text("test.csv", "n,label,c\n5,z,green\n6,y,red\n"); /* columns in another order */
+    test = open_set_as("train.csv", AT_SPLIT_TEST, &(at_reading){.label = "label"});
+    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    check_row(test, 0, 2, "1:1 3:5");
+    check_row(test, 1, 1, "2:1 3:6");
+    at_dataset_free(test);
+
     write_text("test.csv", "c,n,label\ngreen,5,w\n");
     test = open_sparse("test.csv", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
@@ -166,6 +173,8 @@ static void wrong_files_are_refused_with_their_line(void **state)
         {"a,b\n", "holds no row"},
         {"1,2\n3,4\n", "line 1: has numbers only"},
         {"a\n1\n", "line 1: has one column only"},
+        {"a,b,b,c\nx,1,2,y\n", "line 1: two features have the name 'b'"},
+        {"a,a=x,c\nx,1,y\n", "line 1: two features have the name 'a=x'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text("x.csv", cases[i].text);
