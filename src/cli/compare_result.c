@@ -160,10 +160,9 @@ static json_t *targets_json(const at_limits *limits)
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < limits->targets; i++)
-        json_array_append_new(
-            array, json_pack("{s:s, s:f}", "metric",
-                             limits->target[i].metric == AT_METRIC_ACCURACY ? "accuracy" : "loss",
-                             "value", limits->target[i].value));
+        json_array_append_new(array, json_pack("{s:s, s:f}", "metric",
+                                               at_metric_name[limits->target[i].metric], "value",
+                                               limits->target[i].value));
     return array;
 }
 

@@ -13,8 +13,7 @@
 static void add_targets(at_text *text, const at_limits *limits)
 {
     for (uint32_t i = 0; i < limits->targets; i++)
-        at_text_add(text, "%s%s %.4g", i ? " and " : "",
-                    limits->target[i].metric == AT_METRIC_ACCURACY ? "accuracy" : "loss",
+        at_text_add(text, "%s%s %.4g", i ? " and " : "", at_metric_name[limits->target[i].metric],
                     limits->target[i].value);
 }
 

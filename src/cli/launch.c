@@ -47,14 +47,17 @@ static at_err set_target(char *entry, at_target *target, at_fail *fail)
 {
     char *equals = strchr(entry, '=');
     if (equals) *equals = '\0';
-    bool accuracy = strcmp(entry, "accuracy") == 0, loss = strcmp(entry, "loss") == 0;
-    if (!equals || (!accuracy && !loss))
-        return at_fail_set(fail, AT_ERR_USAGE, "write accuracy=0.9 or loss=0.2",
+    int metric = 0;
+    while (metric < AT_METRIC_COUNT && strcmp(entry, at_metric_name[metric]) != 0) metric++;
+    if (!equals || metric == AT_METRIC_COUNT)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "write accuracy=0.9 or loss=0.2; auc and top5 are others",
                            "'%s' is not a target", entry);
-    target->metric = accuracy ? AT_METRIC_ACCURACY : AT_METRIC_LOSS;
-    bool number = at_text_real(equals + 1, &target->value);
-    if (!number || target->value <= 0 || (accuracy && target->value > 1))
-        return at_fail_set(fail, AT_ERR_USAGE, "accuracy is above 0 and at most 1, loss above 0",
+    target->metric = (at_metric)metric;
+    bool number = at_text_real(equals + 1, &target->value), share = metric != AT_METRIC_LOSS;
+    if (!number || target->value <= 0 || (share && target->value > 1))
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "accuracy is above 0 and at most 1 (as auc and top5), loss above 0",
                            "a target of %s=%s cannot be", entry, equals + 1);
     return AT_OK;
 }

@@ -269,6 +269,9 @@ void at_model_score(at_model *model, at_score *score, const float *params, const
         score->correct += rank == 0;
         score->correct_top5 += rank < 5;
     }
+    for (uint32_t n = 0; classes == 2 && score->margins && n < count; n++)
+        score->margins[n] = logits[2 * (size_t)n + 1] - logits[2 * (size_t)n];
+    score->classes = classes;
     score->count += count;
     score->loss_sum += k->softmax_loss(logits, labels, count, classes);
 }

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,8 +179,15 @@ static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
     uint64_t now = codec->now;
     at_wire_u64(&codec->wire, &event->as.evaluated.step);
     at_wire_near_i64(&codec->wire, &event->as.evaluated.at, &now);
-    for (int i = 0; i < AT_METRIC_COUNT; i++)
-        at_wire_real(&codec->wire, &event->as.evaluated.value[i]);
+    for (int i = 0; i < AT_METRIC_COUNT; i++) {
+        double *value = &event->as.evaluated.value[i];
+        bool    known = !isnan(*value);
+        at_wire_flag(&codec->wire, &known);
+        if (known)
+            at_wire_real(&codec->wire, value);
+        else
+            *value = NAN;
+    }
     at_wire_u64(&codec->wire, &record->count);
     at_wire_flag(&codec->wire, &record->final);
 }

@@ -13,7 +13,7 @@
 
 #include "record/record.h"
 
-enum { AT_EVENTLOG_FORMAT = 2 };
+enum { AT_EVENTLOG_FORMAT = 3 };
 
 typedef struct at_eventlog at_eventlog;
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 
 static const char *const event_name[] = {
     [AT_EV_START] = "START",     [AT_EV_JOINED] = "JOINED",   [AT_EV_LOST] = "LOST",
@@ -60,8 +61,12 @@ static void add_evaluated(at_text *out, const at_event *event, at_ns started)
 {
     at_text_add(out, " step %" PRIu64 " of ", event->as.evaluated.step);
     add_time(out, event->as.evaluated.at, started);
-    at_text_add(out, ": accuracy %.17g, loss %.17g", event->as.evaluated.value[AT_METRIC_ACCURACY],
-                event->as.evaluated.value[AT_METRIC_LOSS]);
+    const char *before = ": ";
+    for (int i = 0; i < AT_METRIC_COUNT; i++) {
+        if (isnan(event->as.evaluated.value[i])) continue;
+        at_text_add(out, "%s%s %.17g", before, at_metric_name[i], event->as.evaluated.value[i]);
+        before = ", ";
+    }
 }
 
 static void add_applied(at_text *out, const at_event *event)

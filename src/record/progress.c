@@ -154,7 +154,7 @@ static void show_goal(const at_run_progress *progress, at_goal goal, char *part,
 static void show_metric(const at_run_progress *progress, at_metric metric, char *part, size_t size)
 {
     assert(!isnan(progress->tally->test[metric]));
-    static const char *const names[AT_METRIC_COUNT] = {"accuracy", "test loss"};
+    static const char *const names[AT_METRIC_COUNT] = {"accuracy", "test loss", "AUC", "top-5"};
     const at_limits         *limits = &progress->info->plan->limits;
     char                     value[16];
     at_text                  text = at_text_in(part, size);
@@ -213,8 +213,13 @@ void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int co
         snprintf(part, sizeof part, "loss %s", number);
         add_part(text, &columns, part);
     }
+    double mean = at_tally_progressive(progress->tally);
+    if (progress->info->progressive && !isnan(mean)) {
+        snprintf(part, sizeof part, "progressive %s", show_value(number, sizeof number, mean));
+        add_part(text, &columns, part);
+    }
     for (int i = 0; i < AT_METRIC_COUNT; i++) {
-        bool is_shown = i == AT_METRIC_ACCURACY || has_target(progress, (at_metric)i);
+        bool is_shown = i != AT_METRIC_LOSS || has_target(progress, AT_METRIC_LOSS);
         if (!is_shown || isnan(progress->tally->test[i])) continue;
         show_metric(progress, (at_metric)i, part, sizeof part);
         add_part(text, &columns, part);

@@ -26,7 +26,8 @@ typedef struct at_run_info {
     uint64_t       parameters;
     uint64_t       samples_epoch; /* training samples in the set */
     uint64_t       seed;
-    double         date; /* seconds since 1970 at the start */
+    double         date;        /* seconds since 1970 at the start */
+    bool           progressive; /* people expect to see the progressive validation loss */
 } at_run_info;
 
 typedef enum at_record_kind {

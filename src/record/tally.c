@@ -161,6 +161,7 @@ static void book_step(books *self, const at_record *record)
     for (uint32_t i = 0; i < record->action->as.apply.count; i++)
         book_piece(self, &record->action->as.apply.pieces[i], step,
                    record->action->as.apply.folded);
+    sum->loss_total += record->action->as.apply.loss_sum;
     if (samples > 0) book_loss(self, record->action->as.apply.loss_sum / (double)samples);
 }
 
@@ -303,6 +304,12 @@ void at_tally_free(at_tally *totals)
     free(self->recent);
     free(self->place);
     free(self);
+}
+
+double at_tally_progressive(const at_tally *tally)
+{
+    assert(tally->step_count > 0 || tally->samples_used == 0);
+    return tally->samples_used > 0 ? tally->loss_total / (double)tally->samples_used : NAN;
 }
 
 at_spread at_tally_steps(const at_tally *tally)

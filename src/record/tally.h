@@ -39,6 +39,7 @@ typedef struct at_tally {
     uint64_t           staleness_max, staleness_count; /* of used gradients */
     double             loss_recent; /* mean training loss of the last steps, a step's weight halves
                                         in 50 steps; NAN before the first */
+    double             loss_total; /* sum of all training losses, each before its sample was used */
     double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
     uint64_t           test_count, test_step;
     uint32_t           evaluations, respawns, evictions;
@@ -49,6 +50,10 @@ typedef struct at_tally {
  * come after the recorder is closed. NULL when there is no memory. */
 at_tally *at_tally_new(const at_run_info *info, at_sink *sink);
 void      at_tally_free(at_tally *tally); /* accepts NULL */
+
+/* Progressive validation: the mean of all training losses so far, each before its sample was used;
+ * NAN before the first. */
+double at_tally_progressive(const at_tally *tally);
 
 /* Step durations so far. */
 at_spread at_tally_steps(const at_tally *tally);

@@ -2,6 +2,12 @@
 
 #include <assert.h>
 
+const char *const at_metric_name[AT_METRIC_COUNT] = {
+#define X(id, text) [AT_METRIC_##id] = text,
+    AT_METRIC_MAP(X)
+#undef X
+};
+
 const char *const at_drop_name[AT_DROP_COUNT] = {
 #define X(id, text) [AT_DROP_##id] = text,
     AT_DROP_MAP(X)

@@ -72,7 +72,15 @@ typedef struct at_piece {
     double   weight; /* 1 except under stale rule `scale`; never part of the divisor */
 } at_piece;
 
-typedef enum at_metric { AT_METRIC_ACCURACY, AT_METRIC_LOSS, AT_METRIC_COUNT } at_metric;
+/* What an evaluation measures; names are part of result.json. The event log keeps the order. */
+#define AT_METRIC_MAP(X) X(ACCURACY, "accuracy") X(LOSS, "loss") X(AUC, "auc") X(TOP5, "top5")
+typedef enum at_metric {
+#define X(id, text) AT_METRIC_##id,
+    AT_METRIC_MAP(X)
+#undef X
+        AT_METRIC_COUNT
+} at_metric;
+extern const char *const at_metric_name[AT_METRIC_COUNT];
 
 typedef enum at_timer {
     AT_TIMER_LEASE,  /* somebody's lease may have passed */
@@ -121,8 +129,8 @@ typedef struct at_event {
         } applied;
         struct {
             uint64_t step;
-            at_ns    at; /* when the snapshot was taken */
-            double   value[AT_METRIC_COUNT];
+            at_ns    at;                     /* when the snapshot was taken */
+            double   value[AT_METRIC_COUNT]; /* NAN: not for this task */
         } evaluated;
         at_timer timer;
     } as;

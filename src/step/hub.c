@@ -502,7 +502,7 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
     for (uint32_t i = 0; i < limits->targets; i++) {
         const at_target *target = &limits->target[i];
         double           value = event->as.evaluated.value[target->metric];
-        bool             higher = target->metric == AT_METRIC_ACCURACY;
+        bool             higher = target->metric != AT_METRIC_LOSS;
         bool             reached = higher ? value >= target->value : value <= target->value;
         if (reached && !hub->target[i].hit)
             hub->target[i] =

@@ -15,7 +15,7 @@ enum { AT_TARGETS_MAX = 4 };
 
 typedef struct at_target {
     at_metric metric;
-    double    value; /* reached when accuracy >= value, or loss <= value */
+    double    value; /* reached when the metric is at least this, or a loss at most */
 } at_target;
 
 /* A run ends when any of these is reached (targets: when all are); 0 = no such limit. */

@@ -42,14 +42,13 @@ static json_t *ledger(const at_result_facts *f)
 
 static json_t *test(const at_tally *tally)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "loss", number(tally->test[AT_METRIC_LOSS]),
-                     "accuracy", number(tally->test[AT_METRIC_ACCURACY]), "count",
-                     whole(tally->test_count), "step", whole(tally->test_step));
-}
-
-static const char *metric_name(at_metric metric)
-{
-    return metric == AT_METRIC_ACCURACY ? "accuracy" : "loss";
+    json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(tally->test[AT_METRIC_LOSS]),
+                               "accuracy", number(tally->test[AT_METRIC_ACCURACY]), "count",
+                               whole(tally->test_count), "step", whole(tally->test_step));
+    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
+        if (!isnan(tally->test[i]))
+            json_object_set_new(object, at_metric_name[i], number(tally->test[i]));
+    return object;
 }
 
 static json_t *targets(const at_result_facts *f)
@@ -60,7 +59,7 @@ static json_t *targets(const at_result_facts *f)
         const at_target_hit *hit = &f->outcome->target[i];
         double               seconds = hit->hit ? at_seconds(hit->at) : NAN;
         json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o}", "metric",
-                                               metric_name(target->metric), "value",
+                                               at_metric_name[target->metric], "value",
                                                number(target->value), "seconds", number(seconds),
                                                "step", hit->hit ? whole(hit->step) : json_null()));
     }
@@ -110,7 +109,8 @@ static void add_identity(json_t *root, const at_result_facts *f)
     const at_run_options *o = f->options;
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(root, "world", json_string(f->info->world));
-    json_object_set_new(root, "topology", json_string(at_topology_name[f->plan->strategy->topology]));
+    json_object_set_new(root, "topology",
+                        json_string(at_topology_name[f->plan->strategy->topology]));
     json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
     json_object_set_new(root, "rules", rules(f->plan));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));
@@ -139,7 +139,9 @@ static void add_totals(json_t *root, const at_result_facts *f)
                         number(seconds > 0 ? (double)t->samples_used / seconds : 0));
     json_object_set_new(root, "mean_batch",
                         number(mean_of((double)t->samples_used, t->staleness_count)));
-    json_object_set_new(root, "train", json_pack("{s:o}", "loss", number(t->loss_recent)));
+    json_object_set_new(root, "train",
+                        json_pack("{s:o, s:o}", "loss", number(t->loss_recent), "progressive",
+                                  number(at_tally_progressive(t))));
     json_object_set_new(root, "test", test(t));
     json_object_set_new(root, "targets", targets(f));
     json_object_set_new(root, "step_seconds", spread(at_tally_steps(t)));

@@ -317,7 +317,8 @@ static at_err prepare(run *r, at_fail *fail)
                             .parameters = o->task->parameters,
                             .samples_epoch = o->task->samples,
                             .seed = o->seed,
-                            .date = at_clock_date()};
+                            .date = at_clock_date(),
+                            .progressive = o->task->sparse};
     return open_sinks(r, fail);
 }
 

@@ -1,11 +1,13 @@
 /* A built-in model on a data set. */
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "learn/auc.h"
 #include "world/task.h"
 #include "world/weights.h"
 
@@ -25,6 +27,10 @@ typedef struct net_task {
     size_t              stretches_count;
     at_point            point; /* what the model of this process was told about last */
     bool                pointed;
+    /* Two classes: what ranks all test samples, made by open for those who score. */
+    float    *margins;
+    uint32_t *labels;
+    uint64_t  tests; /* how many are scored */
 } net_task;
 
 /* Starts from a file: a whole plain vector is read before any of it counts. */
@@ -55,6 +61,19 @@ static void close_task(net_task *t)
     if (t->model) at_model_strip(t->model);
     if (t->feed) at_feed_strip(t->feed);
     t->pointed = false;
+    free(t->margins);
+    free(t->labels);
+    t->margins = NULL;
+    t->labels = NULL;
+}
+
+/* Without memory for it there is no AUC, that is all. */
+static void open_ranking(net_task *t)
+{
+    uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
+    if (t->shape.classes != 2) return;
+    t->margins = calloc(tests, sizeof *t->margins);
+    t->labels = calloc(tests, sizeof *t->labels);
 }
 
 static at_err open_task(void *self, at_node worker, at_fail *fail)
@@ -64,6 +83,7 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     close_task(t); /* what the process we were forked from had opened for itself */
     bool     scores = worker == 0 || worker == AT_NODE_ALL;
     uint32_t rows = scores && o->micro_batch < t->score_rows ? t->score_rows : o->micro_batch;
+    if (scores) open_ranking(t);
     at_model_threads(o->threads);
     AT_TRY(at_model_equip(t->model, rows, worker == 0 ? AT_USE_SCORE : AT_USE_TRAIN, fail));
     return at_feed_equip(t->feed, rows, fail);
@@ -112,9 +132,16 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
         uint64_t     left = count - done;
         uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
         at_feed_rows rows = at_feed_test(t->feed, first + done, some);
+        bool         ranks = t->margins && t->labels;
+        sum->margins = ranks ? t->margins + first + done : NULL;
         at_model_score(t->model, sum, params, rows.x, rows.labels, some);
+        if (ranks) memcpy(t->labels + first + done, rows.labels, some * sizeof *t->labels);
         done += some;
     }
+    sum->margins = NULL;
+    sum->auc = NAN;
+    if (t->margins && t->labels && first + count == t->tests)
+        sum->auc = at_auc(t->margins, t->labels, t->tests);
 }
 
 static size_t tensors(void *self, at_tensor *rows, size_t max)
@@ -198,6 +225,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
     }
     uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
     if (options->eval_size > 0 && options->eval_size < tests) tests = options->eval_size;
+    t->tests = tests;
     *task = (at_task){.self = t,
                       .model = options->model,
                       .data = options->feed.data,

@@ -2,6 +2,7 @@
  * nobody ever copies the parameters to compute one: a micro-batch reads the weights it touches where
  * the hub has them, and reads again if the hub was writing meanwhile. */
 #include <assert.h>
+#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -304,6 +305,7 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
     for (uint64_t at = first; at < end; at += SCORE_ROWS)
         score_some(t, sum, params, at, end - at < SCORE_ROWS ? (uint32_t)(end - at) : SCORE_ROWS);
     sum->classes = 2;
+    sum->auc = NAN;
     if (end == t->test_count) sum->auc = at_auc(t->test_margins, t->tests.labels, t->test_count);
 }
 

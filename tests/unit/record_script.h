@@ -3,6 +3,7 @@
 #define TESTS_RECORD_SCRIPT_H
 
 #include <dirent.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,6 +168,7 @@ static inline void script_evaluated(script *run, uint64_t step, at_ns ago, doubl
     at_event event = {.kind = AT_EV_EVALUATED};
     event.as.evaluated.step = step;
     event.as.evaluated.at = run->at + AT_SEC(7) - ago;
+    for (int i = 0; i < AT_METRIC_COUNT; i++) event.as.evaluated.value[i] = NAN;
     event.as.evaluated.value[AT_METRIC_ACCURACY] = accuracy;
     event.as.evaluated.value[AT_METRIC_LOSS] = loss;
     script_event(run, event, (at_record){.count = 10000});
