@@ -35,7 +35,7 @@ const at_option at_options[] = {
     TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES, NULL, "NAME|PATH",
          "a known set, a file or folder in any known format, IMAGES,LABELS, FORMAT:PATH, or "
          "synthetic:N,FEATURES,CLASSES"),
-    TEXT("test-data", test_data, NULL, RUNS, NULL, "NAME|PATH",
+    TEXT("test-data", test_data, NULL, RUNS | AT_FOR_PREDICT, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
     TEXT("prep", prep, NULL, RUNS, NULL, "STEPS",
          "what is done to a sample before it is learnt, for example pad:4,crop:32,flip,normalise; "

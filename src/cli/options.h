@@ -61,8 +61,9 @@ enum {
     AT_FOR_SIMULATE = 128,
     AT_FOR_REPORT = 256,
     AT_FOR_SLICES = 512,
+    AT_FOR_PREDICT = 1024,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 1023
+    AT_FOR_ALL = 2047
 };
 
 typedef enum at_option_type {

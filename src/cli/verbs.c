@@ -58,6 +58,16 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime replay runs/my-run\n",
      AT_FOR_REPLAY, at_verb_replay},
+    {"predict", "RUN [options]", "what a trained model says: one line a row",
+     "RUN is the folder of a run that has ended. For every test sample, or every row of "
+     "--test-data,\n"
+     "a line with the most probable class and its probability; with two classes, the probability "
+     "of\n"
+     "the second one (+1).\n"
+     "\n"
+     "  anytime predict runs/my-run\n"
+     "  anytime predict runs/clicks --test-data new.libsvm > scores.txt\n",
+     AT_FOR_PREDICT, at_verb_predict},
     {"data", "list | get NAME | info NAME|PATH", "data sets",
      "  anytime data list          known sets, licences, whether they are here\n"
      "  anytime data get mnist     fetches and verifies a set into the cache\n"

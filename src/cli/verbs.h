@@ -32,6 +32,7 @@ at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime replay`: does a recorded run come out again? */
 at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_predict(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime data`: data sets. */
 at_err at_verb_data(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime models`: nets. */

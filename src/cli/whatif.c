@@ -5,33 +5,15 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "cli/adopt.h"
 #include "report/measured.h"
 
-enum { RESULT_SIZE_MAX = 64 << 20, LAW_SIZE = 1 << 17 };
+enum { LAW_SIZE = 1 << 17 };
 
 /* Slowness is measured, not taken over; the rest is about this run, not that one. */
 static const char *const not_taken[] = {
     "straggler", "straggler-scale", "sample-time", "latency",   "world",      "run",
     "json",      "quiet",           "record",      "bandwidth", "comm-delay", "faults"};
-
-static at_err take_options(at_parsed *parsed, const char *from, at_fail *fail)
-{
-    char           path[4096];
-    unsigned char *bytes = NULL;
-    size_t         size;
-    snprintf(path, sizeof path, "%s/result.json", from);
-    AT_TRY(at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail));
-    json_error_t  error;
-    json_t       *result = json_loadb((const char *)bytes, size, 0, &error);
-    const json_t *options = json_object_get(result, "options");
-    at_err        err = json_is_object(options)
-                            ? at_options_adopt(parsed, options, not_taken,
-                                               sizeof not_taken / sizeof *not_taken, fail)
-                            : at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s has no options", path);
-    json_decref(result);
-    free(bytes);
-    return err;
-}
 
 static at_err set(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
 {
@@ -75,7 +57,7 @@ at_err at_whatif_apply(at_parsed *parsed, const char *folder, at_fail *fail)
     char        trace[4096], workers[16];
     at_measured measured;
     assert(from);
-    AT_TRY(take_options(parsed, from, fail));
+    AT_TRY(at_adopt_run(parsed, from, not_taken, sizeof not_taken / sizeof *not_taken, fail));
     AT_TRY(at_measured_read(from, &measured, fail));
     snprintf(trace, sizeof trace, "%s/pace.trace", folder);
     snprintf(workers, sizeof workers, "%u", measured.workers);

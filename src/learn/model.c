@@ -5,6 +5,7 @@
 #include "learn/model.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,4 +275,24 @@ void at_model_score(at_model *model, at_score *score, const float *params, const
     score->classes = classes;
     score->count += count;
     score->loss_sum += k->softmax_loss(logits, labels, count, classes);
+}
+
+/* From logits, of which there may be more than classes. */
+static void to_probabilities(float *out, const float *z, uint32_t classes, uint32_t width)
+{
+    float  most = z[0];
+    double sum = 0;
+    for (uint32_t c = 1; c < width; c++) most = z[c] > most ? z[c] : most;
+    for (uint32_t c = 0; c < width; c++) sum += exp((double)z[c] - most);
+    for (uint32_t c = 0; c < classes; c++) out[c] = (float)(exp((double)z[c] - most) / sum);
+}
+
+void at_model_predict(at_model *model, float *probabilities, const float *params, const float *x,
+                      uint32_t count)
+{
+    uint32_t     classes = model->net->shape.classes, width = logits_width(model);
+    const float *logits = forward(model, params, x, count, false);
+    assert(classes <= width);
+    for (size_t n = 0; n < count; n++)
+        to_probabilities(probabilities + n * classes, logits + n * width, classes, width);
 }

@@ -143,6 +143,11 @@ double at_model_gradient_set(at_model *model, float *gradient, const float *para
 void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
                     const uint32_t *labels, uint32_t count);
 
+/* What the model takes for the probability of each class: (count, classes), for up to rows_max
+ * samples. */
+void at_model_predict(at_model *model, float *probabilities, const float *params, const float *x,
+                      uint32_t count);
+
 /* One line a layer for `anytime models show`: name, shapes, parameters, multiply-adds. */
 typedef struct at_layer_info {
     char     kind[16], detail[64]; /* "conv", "5x5x32 relu" */

@@ -81,6 +81,10 @@ typedef struct at_task {
     /* Adds the score of test samples first .. first+count-1; begins at 0, and when the last one is
      * among them also what needs all of them at once. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
+    /* Writes what the model takes for the probability of each class of these test samples, (count,
+     * classes). Optional. */
+    void (*predict)(void *self, float *probabilities, const float *params, uint64_t first,
+                    uint64_t count);
     /* Between the flat and the plain vector. Optional: without it they are the same. */
     void (*to_plain)(void *self, float *plain, const float *params);
     void (*from_plain)(void *self, float *params, const float *plain);

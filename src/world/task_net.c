@@ -144,6 +144,19 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
         sum->auc = at_auc(t->margins, t->labels, t->tests);
 }
 
+static void predict(void *self, float *probabilities, const float *params, uint64_t first,
+                    uint64_t count)
+{
+    net_task *t = self;
+    for (uint64_t done = 0; done < count;) {
+        uint64_t     left = count - done;
+        uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
+        at_feed_rows rows = at_feed_test(t->feed, first + done, some);
+        at_model_predict(t->model, probabilities + done * t->shape.classes, params, rows.x, some);
+        done += some;
+    }
+}
+
 static size_t tensors(void *self, at_tensor *rows, size_t max)
 {
     net_task *t = self;
@@ -249,6 +262,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .engine = engine,
                       .gradient = gradient,
                       .score = score,
+                      .predict = predict,
                       .to_plain = to_plain,
                       .from_plain = from_plain,
                       .tensors = tensors,

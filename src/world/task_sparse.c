@@ -309,6 +309,23 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
     if (end == t->test_count) sum->auc = at_auc(t->test_margins, t->tests.labels, t->test_count);
 }
 
+static void predict(void *self, float *probabilities, const float *params, uint64_t first,
+                    uint64_t count)
+{
+    sparse_task *t = self;
+    for (uint64_t done = 0; done < count; done += SCORE_ROWS) {
+        uint32_t    some = count - done < SCORE_ROWS ? (uint32_t)(count - done) : SCORE_ROWS;
+        at_csr_list list = {.row = t->test_row, .count = some};
+        for (uint32_t i = 0; i < some; i++) t->test_row[i] = first + done + i;
+        at_sparse_margins(t->test_margins, &t->tests, &list, params, t->dimension);
+        for (uint32_t i = 0; i < some; i++) {
+            float second = (float)(1 / (1 + exp(-(double)t->test_margins[i])));
+            probabilities[2 * (done + i)] = 1 - second;
+            probabilities[2 * (done + i) + 1] = second;
+        }
+    }
+}
+
 /* ---- the whole ------------------------------------------------------------------------------- */
 
 static void free_task(void *self)
@@ -353,6 +370,7 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
                       .gradient = gradient,
                       .descend = descend,
                       .score = score,
+                      .predict = predict,
                       .to_plain = to_plain,
                       .from_plain = from_plain,
                       .tensors = tensors,

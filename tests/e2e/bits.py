@@ -56,5 +56,50 @@ class Bits(support.TestCase):
                     self.assertAlmostEqual(fast[where]["loss"], plain[where]["loss"], delta=1e-3)
 
 
+class NetBits(support.TestCase):
+    """Nets with convolutions, batch norm, dropout and residual blocks."""
+
+    NETS = {
+        "plain": "conv 5x5x8\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\n"
+                 "dense classes\n",
+        "blocks": "conv 3x3x16 bias=no\nbn\nrelu\nbasic 16\nbasic 32 stride=2\navgpool all\n"
+                  "dense classes\n",
+        "groups": "conv 3x3x20\ngn 4\nrelu\nmaxpool 3 stride=2\nconv 3x3x12\nrelu\n"
+                  "dense classes\n",
+    }
+
+    def hashes(self, name, *arguments):
+        net = self.folder / f"{name}.net"
+        net.write_text(self.NETS[name])
+        result = self.train_json("--data", "synthetic:300,3x12x12,4", "--model", net, "--steps", 6,
+                                 "--batch", 20, "--micro-batch", 8, "--record", "none",
+                                 "--optimizer", "momentum", "--eval-every", 0, *arguments)
+        return result["params_hash"]
+
+    def test_two_runs_no_hub_one_worker_and_virtual_time_agree(self):
+        for name in self.NETS:
+            with self.subTest(net=name):
+                one = self.hashes(name, "--workers", 1)
+                self.assertEqual(one, self.hashes(name, "--workers", 1))
+                self.assertEqual(one, self.hashes(name, "--workers", 0))
+                self.assertEqual(one, self.hashes(name, "--workers", 1, "--world", "sim"))
+                three = self.hashes(name, "--workers", 3)
+                self.assertEqual(three, self.hashes(name, "--workers", 3))
+                self.assertEqual(three, self.hashes(name, "--workers", 3, "--world", "sim"))
+
+    def test_every_model_of_the_program_gives_the_same_bits_with_and_without_a_hub(self):
+        small = {"lenet": "1x28x28", "mnist-cnn": "1x28x28", "mnistnet": "1x28x28",
+                 "cifar10-cnn": "3x32x32", "cifar10-cnn-gn": "3x32x32", "wrn-28-2-8": "3x8x8",
+                 "wrn-28-2-16": "3x16x16", "wrn-28-2": "3x32x32", "resnet18": "3x32x32",
+                 "toy-conv": "100", "toy-fc": "100"}
+        for model, form in small.items():
+            with self.subTest(model=model):
+                same = ("--data", f"synthetic:60,{form},3", "--model", model, "--steps", 2,
+                        "--batch", 4, "--record", "none", "--eval-every", 0, "--eval-size", 1)
+                solo, one = (self.train_json(*same, "--workers", workers)["params_hash"]
+                             for workers in (0, 1))
+                self.assertEqual(solo, one)
+
+
 if __name__ == "__main__":
     support.main()

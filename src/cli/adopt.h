@@ -1,0 +1,12 @@
+/* adopt.h - the options of a recorded run, taken over by a verb that builds on it. */
+#ifndef AT_CLI_ADOPT_H
+#define AT_CLI_ADOPT_H
+
+#include "cli/options.h"
+
+/* Takes every option that RUN/result.json echoes and that was not given, but for the names in
+ * `except`. AT_ERR_MISSING or AT_ERR_FORMAT when there is no such result. */
+at_err at_adopt_run(at_parsed *parsed, const char *run, const char *const *except,
+                    size_t except_count, at_fail *fail);
+
+#endif
