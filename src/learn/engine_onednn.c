@@ -1,4 +1,10 @@
-/* Convolutions by oneDNN: its just-in-time compiled direct convolutions on pictures in blocks. */
+/* Convolutions by oneDNN: its just-in-time compiled implementations on pictures in blocks, direct
+ * ones everywhere, and on AVX-512 Winograd's F(4x4, 3x3) where it pays (engine_onednn_plan.c).
+ *
+ * How exact they are: over the convolutions of the published models, on numbers like those behind a
+ * ReLU, the largest difference to sums in double is 0.5e-6 of the largest number for y and dx when
+ * computed directly and 3e-6 by Winograd; 1.3e-6 for dw either way (root of the mean square:
+ * 0.2e-6, 1.2e-6, 0.8e-6). Rounding to float alone costs 0.06e-6. */
 #include "learn/engine_onednn.h"
 
 #include "learn/conv.h"
@@ -49,6 +55,7 @@ static uint32_t block(void)
 static at_err choose(const at_conv_spec *spec, uint32_t rows, at_conv_form *form, at_fail *fail)
 {
     at_onednn_plan plan;
+    AT_TRY(at_onednn_check(fail));
     AT_TRY(at_onednn_plan_make(spec, NULL, rows, &plan, fail));
     at_err err = at_onednn_plan_form(&plan, spec, form, fail);
     at_onednn_plan_drop(&plan);

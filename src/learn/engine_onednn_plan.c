@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <dnnl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <threads.h>
 
@@ -37,10 +38,33 @@ dnnl_stream_t at_onednn_stream(void)
     return stream;
 }
 
+/* What the user says about the way of convolutions: NULL, or a word. */
+static const char *wanted_way(void)
+{
+    const char *value = getenv("ANYTIME_CONV");
+    return value && *value ? value : NULL;
+}
+
+static bool is_direct(const char *way)
+{
+    return way && strcmp(way, "direct") == 0;
+}
+
+at_err at_onednn_check(at_fail *fail)
+{
+    const char *way = wanted_way();
+    if (!way || is_direct(way)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "unset it, or set it to \"direct\"",
+                       "the environment variable ANYTIME_CONV is \"%s\"", way);
+}
+
 /* What all three primitives of a convolution are described by. */
 typedef struct shape {
     dnnl_memory_desc_t x, w, b, y;
     dnnl_dims_t        strides, before, after;
+    struct {
+        bool forward, weight, input;
+    } winograd; /* which of them should be tried that way first */
 } shape;
 
 static dnnl_dim_t whole_channels(const at_picture_form *form)
@@ -129,8 +153,8 @@ static bool is_slow(const char *name)
 }
 
 /* The first implementation that oneDNN offers, if it is a fast one; else NULL. */
-static dnnl_primitive_desc_t make_fast(const dnnl_convolution_desc_t *desc, bool relu,
-                                       const_dnnl_primitive_desc_t hint)
+static dnnl_primitive_desc_t make_first(const dnnl_convolution_desc_t *desc, bool relu,
+                                        const_dnnl_primitive_desc_t hint)
 {
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_attr_t attr = make_attr(relu);
@@ -143,6 +167,20 @@ static dnnl_primitive_desc_t make_fast(const dnnl_convolution_desc_t *desc, bool
     return NULL;
 }
 
+/* By Winograd if that is wanted and there is such an implementation, else directly. */
+static dnnl_primitive_desc_t make_fast(dnnl_convolution_desc_t *desc, bool winograd, bool relu,
+                                       const_dnnl_primitive_desc_t hint)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    assert(desc->alg_kind == dnnl_convolution_direct);
+    if (winograd) {
+        desc->alg_kind = dnnl_convolution_winograd;
+        pd = make_first(desc, relu, hint);
+        desc->alg_kind = dnnl_convolution_direct;
+    }
+    return pd ? pd : make_first(desc, relu, hint);
+}
+
 static dnnl_primitive_desc_t make_forward(const shape *s, bool relu)
 {
     dnnl_convolution_desc_t desc;
@@ -150,7 +188,7 @@ static dnnl_primitive_desc_t make_forward(const shape *s, bool relu)
                                            &s->x, &s->w, s->b.ndims ? &s->b : NULL, &s->y,
                                            s->strides, s->before, s->after))
         return NULL;
-    return make_fast(&desc, relu, NULL);
+    return make_fast(&desc, s->winograd.forward, relu, NULL);
 }
 
 static dnnl_primitive_desc_t make_weight(const shape *s, const_dnnl_primitive_desc_t forward)
@@ -160,7 +198,7 @@ static dnnl_primitive_desc_t make_weight(const shape *s, const_dnnl_primitive_de
                                                     s->b.ndims ? &s->b : NULL, &s->y, s->strides,
                                                     s->before, s->after))
         return NULL;
-    return make_fast(&desc, false, forward);
+    return make_fast(&desc, s->winograd.weight, false, forward);
 }
 
 static dnnl_primitive_desc_t make_input(const shape *s, const_dnnl_primitive_desc_t forward)
@@ -171,7 +209,7 @@ static dnnl_primitive_desc_t make_input(const shape *s, const_dnnl_primitive_des
         dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &s->x, &any, &s->y,
                                                  s->strides, s->before, s->after))
         return NULL;
-    return make_fast(&desc, false, forward);
+    return make_fast(&desc, s->winograd.input, false, forward);
 }
 
 /* Between two forms of weights, if they differ. False when it cannot be done. */
@@ -204,6 +242,7 @@ static bool make_weight_way(const shape *s, const at_conv_spec *spec, uint32_t r
     plan->weight = make_weight(s, plan->forward);
     if (plan->weight) return true;
     shape wide = *s;
+    wide.winograd.forward = wide.winograd.weight = false;
     plan->wide = widened(spec);
     memset(wide.before, 0, sizeof wide.before);
     memset(wide.after, 0, sizeof wide.after);
@@ -214,6 +253,32 @@ static bool make_weight_way(const shape *s, const at_conv_spec *spec, uint32_t r
     if (hint) plan->weight = make_weight(&wide, hint);
     if (hint) dnnl_primitive_desc_destroy(hint);
     return plan->weight != NULL;
+}
+
+/* Winograd's way forms tiles of 4x4 places of a 3x3 window from 36 products instead of 144, but the
+ * transforms before and after slow it down: a tile costs what about 9 places cost directly, and
+ * the transform of the weights as much as 16 tiles. With few channels to sum over, transforms are
+ * most of the work. The rule knows sizes only, never times, so that runs repeat bit for bit. */
+static bool winograd_pays(const at_conv_spec *spec, uint32_t rows)
+{
+    enum { TILE = 4, PLACES_OF_A_TILE = 9, TILES_OF_WEIGHTS = 16 };
+    const at_picture_form *out = &spec->out;
+    const at_window       *k = &spec->window;
+    uint64_t               tiles =
+        (uint64_t)rows * ((out->height + TILE - 1) / TILE) * ((out->width + TILE - 1) / TILE);
+    return k->height == 3 && k->width == 3 && k->stride == 1 && !is_direct(wanted_way()) &&
+           (tiles + TILES_OF_WEIGHTS) * PLACES_OF_A_TILE < rows * at_picture_area(out);
+}
+
+static void choose_ways(shape *s, const at_conv_spec *spec, uint32_t rows)
+{
+    enum { SUMMED_MIN = 32 };
+    bool pays = winograd_pays(spec, rows);
+    bool many_in = whole_channels(&spec->in) >= SUMMED_MIN;
+    bool many_out = whole_channels(&spec->out) >= SUMMED_MIN;
+    s->winograd.forward = pays && many_in;
+    s->winograd.input = pays && many_out;
+    s->winograd.weight = pays && (many_in || many_out);
 }
 
 /* Fills the plan; says what there is no fast way for, or NULL. */
@@ -247,6 +312,7 @@ at_err at_onednn_plan_make(const at_conv_spec *spec, const at_conv_form *form, u
     *plan = (at_onednn_plan){0};
     if (!at_onednn_engine() || !describe(&s, spec, form, rows))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN cannot describe a convolution");
+    if (form) choose_ways(&s, spec, rows); /* else the form is to suit the direct way, too */
     const char *missing = make_all(&s, spec, rows, plan);
     if (!missing) return AT_OK;
     at_onednn_plan_drop(plan);

@@ -24,6 +24,10 @@ typedef struct at_onednn_plan {
 struct dnnl_engine *at_onednn_engine(void);
 struct dnnl_stream *at_onednn_stream(void);
 
+/* AT_ERR_USAGE when the environment variable ANYTIME_CONV is neither empty nor "direct", with which
+ * the user forbids Winograd's way. */
+at_err at_onednn_check(at_fail *fail);
+
 /* Descriptors of fast implementations only, for weights in this form, or in the one that forward
  * likes best when form is NULL. AT_ERR_FAILED when there are none. */
 at_err at_onednn_plan_make(const at_conv_spec *spec, const at_conv_form *form, uint32_t rows,

@@ -1,143 +1,11 @@
 /* Convolutions: the reference against its definition and central differences, oneDNN against the
- * reference for every convolution of the published models, and the layer that uses them. */
+ * reference for every convolution of the published models. */
 #include "learn/conv.h"
 
-#include "base/rng.h"
 #include "learn/engine_onednn.h"
-#include "learn/layer.h"
+#include "learn_conv_bench.h"
 
 #include <dirent.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-enum { SAME = -1, ROOM = 16 };
-
-/* Square windows on square pictures; pad SAME, or that many zeros on all sides. */
-typedef struct shape {
-    const char *name;
-    uint32_t    in, size, out, window, stride;
-    int         pad;
-} shape;
-
-static at_layer layer_of(const shape *s, uint32_t in_block, uint32_t block)
-{
-    uint32_t pad = s->pad == SAME ? 0 : (uint32_t)s->pad;
-    at_layer layer = {
-        .kind = &at_layer_conv,
-        .kernels = at_kernels_plain(AT_ENGINE_REF),
-        .spec = {.units = s->out,
-                 .window = {s->window, s->window, s->stride, pad, pad, pad, pad},
-                 .same = s->pad == SAME,
-                 .bias = true,
-                 .relu = true,
-                 .start = {AT_START_HE, 0}},
-        .in = {s->in, s->size, s->size, in_block},
-        .wants_dx = true,
-    };
-    layer.out.block = block;
-    assert_int_equal(at_layer_conv.shape(&layer, NULL), AT_OK);
-    return layer;
-}
-
-static at_conv_spec spec_of(const at_layer *layer)
-{
-    return (at_conv_spec){layer->in,        layer->out,       layer->spec.window,
-                          layer->spec.bias, layer->spec.relu, layer->wants_dx};
-}
-
-static float *floats(size_t n)
-{
-    size_t size = (n * sizeof(float) + 127) / 64 * 64;
-    float *v = aligned_alloc(64, size);
-    assert_non_null(v);
-    memset(v, 0, size);
-    return v;
-}
-
-static float *normals(size_t n, double scale, uint64_t stream)
-{
-    at_rng rng = at_rng_stream(11, stream, AT_STREAM_TEST, 0);
-    float *v = floats(n);
-    for (size_t i = 0; i < n; i++) v[i] = (float)(scale * at_rng_normal(&rng));
-    return v;
-}
-
-/* A convolution that is open, and everything its calls read and write. */
-typedef struct bench {
-    const at_conv_kernels *k;
-    at_conv_spec           spec;
-    at_conv_form           form;
-    uint32_t               rows;
-    at_conv               *conv;
-    size_t                 in, out; /* floats of all samples */
-    float                 *x, *y, *dx, *dy, *w, *dw, *b, *db, *turned, *scratch;
-} bench;
-
-static bench bench_new(const at_conv_kernels *k, const at_conv_spec *spec, uint32_t rows)
-{
-    at_fail fail = {0};
-    bench   t = {.k = k, .spec = *spec, .rows = rows};
-    if (k->choose(spec, rows, &t.form, &fail)) fail_msg("%s", fail.text);
-    if (k->open(spec, &t.form, rows, &t.conv, &fail)) fail_msg("%s", fail.text);
-    t.in = rows * at_picture_size(&spec->in);
-    t.out = rows * at_picture_size(&spec->out);
-    t.x = floats(t.in);
-    t.dx = floats(t.in);
-    t.y = floats(t.out);
-    t.dy = floats(t.out);
-    t.w = floats(t.form.floats);
-    t.dw = floats(t.form.floats);
-    t.b = floats(spec->out.channels);
-    t.db = floats(spec->out.channels);
-    t.turned = floats(k->turned(t.conv));
-    t.scratch = floats(k->scratch(t.conv) / sizeof(float) + ROOM);
-    return t;
-}
-
-static void bench_free(bench *t)
-{
-    float *all[] = {t->x, t->y, t->dx, t->dy, t->w, t->dw, t->b, t->db, t->turned, t->scratch};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
-    t->k->close(t->conv);
-}
-
-/* Everything there is to compute. dy stands for itself, whatever y is. */
-static void bench_run(bench *t)
-{
-    const float *b = t->spec.bias ? t->b : NULL;
-    const float *w = t->w;
-    t->k->forward(t->conv, t->y, t->x, t->w, b, t->scratch);
-    t->k->weight(t->conv, t->dw, t->spec.bias ? t->db : NULL, t->dy, t->x, t->scratch);
-    if (!t->spec.wants_dx) return;
-    if (t->k->turned(t->conv)) t->k->turn(t->conv, t->turned, t->w);
-    if (t->k->turned(t->conv)) w = t->turned;
-    t->k->input(t->conv, t->dx, t->dy, w, t->scratch);
-}
-
-static size_t blocked(const at_picture_form *form, size_t n, size_t c, size_t i)
-{
-    size_t area = at_picture_area(form), block = form->block;
-    return n * at_picture_size(form) + (c / block * area + i) * block + c % block;
-}
-
-/* Plain pictures into those of the form, or back. */
-static void arrange(const at_picture_form *form, uint32_t rows, float *to, float *plain, bool back)
-{
-    size_t area = at_picture_area(form);
-    for (size_t n = 0; n < rows; n++)
-        for (size_t c = 0; c < form->channels; c++)
-            for (size_t i = 0; i < area; i++, plain++) {
-                float *at = &to[blocked(form, n, c, i)];
-                *(back ? plain : at) = *(back ? at : plain);
-            }
-}
 
 static void assert_padding_zero(const at_picture_form *form, uint32_t rows, const float *v)
 {
@@ -148,6 +16,9 @@ static void assert_padding_zero(const at_picture_form *form, uint32_t rows, cons
                 assert_true(v[blocked(form, n, c, i)] == 0.0f);
 }
 
+static double worst; /* of all comparisons since it was last set to zero */
+
+/* The largest difference, as a part of the largest number. */
 static void assert_near(const char *name, const char *what, const float *a, const float *b,
                         size_t n)
 {
@@ -157,6 +28,7 @@ static void assert_near(const char *name, const char *what, const float *a, cons
         diff = fmax(diff, fabs((double)a[i] - b[i]));
     }
     if (!(diff <= 2e-5 * most)) fail_msg("%s: %s differs by %g of %g", name, what, diff, most);
+    if (most > 0) worst = fmax(worst, diff / most);
 }
 
 /* ---- forms ---- */
@@ -201,26 +73,6 @@ static void weights_survive_every_form(void **state)
 }
 
 /* ---- the reference ---- */
-
-static const shape SMALL[] = {{"1x1", 3, 4, 2, 1, 1, 0},       {"3x3", 2, 5, 3, 3, 1, SAME},
-                              {"3x3/2", 2, 6, 3, 3, 2, SAME},  {"valid", 1, 7, 2, 5, 1, 0},
-                              {"larger", 2, 2, 3, 5, 1, SAME}, {"stride 4", 1, 11, 2, 3, 4, 0},
-                              {"1x1/2", 3, 5, 2, 1, 2, SAME}};
-enum { SMALL_COUNT = sizeof SMALL / sizeof *SMALL };
-
-static bench reference_of(const shape *s, uint32_t rows, bool relu)
-{
-    at_layer     layer = layer_of(s, 1, 1);
-    at_conv_spec spec = spec_of(&layer);
-    spec.relu = relu;
-    bench t = bench_new(&at_conv_ref, &spec, rows);
-    free(t.x), free(t.w), free(t.b), free(t.dy);
-    t.x = normals(t.in, 1, 2);
-    t.w = normals(t.form.floats, 1 / sqrt((double)s->in * s->window * s->window), 3);
-    t.b = normals(s->out, 1, 4);
-    t.dy = normals(t.out, 1, 5);
-    return t;
-}
 
 /* y at one place, from the definition. */
 static double defined(const bench *t, size_t n, size_t o, size_t v, size_t u)
@@ -297,105 +149,6 @@ static void gradients_of_the_reference_are_slopes(void **state)
 
 /* ---- oneDNN ---- */
 
-/* Every convolution of the published models, and some odd ones. */
-static const shape SHAPES[] = {
-    {"mnist-cnn 1", 1, 28, 32, 5, 1, SAME},
-    {"mnist-cnn 2", 32, 14, 64, 5, 1, SAME},
-    {"cifar10-cnn 1", 3, 32, 64, 3, 1, SAME},
-    {"cifar10-cnn 2", 64, 16, 128, 3, 1, SAME},
-    {"cifar10-cnn 3", 128, 8, 256, 5, 1, SAME},
-    {"cifar10-cnn 4", 256, 4, 512, 5, 1, SAME},
-    {"lenet 1", 1, 28, 20, 5, 1, 0},
-    {"lenet 2", 20, 12, 50, 5, 1, 0},
-    {"wrn-28-2 1", 3, 32, 16, 3, 1, SAME},
-    {"wrn-28-2 2", 16, 32, 32, 3, 1, SAME},
-    {"wrn-28-2 3", 32, 32, 32, 3, 1, SAME},
-    {"wrn-28-2 4", 32, 32, 64, 3, 2, SAME},
-    {"wrn-28-2 5", 64, 16, 64, 3, 1, SAME},
-    {"wrn-28-2 6", 64, 16, 128, 3, 2, SAME},
-    {"wrn-28-2 7", 128, 8, 128, 3, 1, SAME},
-    {"wrn-28-2 8", 16, 32, 32, 1, 1, SAME},
-    {"wrn-28-2 9", 32, 32, 64, 1, 2, SAME},
-    {"wrn-28-2 10", 64, 16, 128, 1, 2, SAME},
-    {"resnet18 1", 3, 32, 64, 3, 1, 1},
-    {"resnet18 2", 64, 32, 64, 3, 1, 1},
-    {"resnet18 3", 64, 32, 128, 3, 2, 1},
-    {"resnet18 4", 128, 16, 128, 3, 1, 1},
-    {"resnet18 5", 128, 16, 256, 3, 2, 1},
-    {"resnet18 6", 256, 8, 256, 3, 1, 1},
-    {"resnet18 7", 256, 8, 512, 3, 2, 1},
-    {"resnet18 8", 512, 4, 512, 3, 1, 1},
-    {"resnet18 9", 64, 32, 128, 1, 2, 0},
-    {"resnet18 10", 128, 16, 256, 1, 2, 0},
-    {"resnet18 11", 256, 8, 512, 1, 2, 0},
-    {"resnet101 1", 64, 32, 64, 1, 1, 0},
-    {"resnet101 2", 64, 32, 256, 1, 1, 0},
-    {"resnet101 3", 256, 32, 64, 1, 1, 0},
-    {"resnet101 4", 256, 32, 128, 1, 1, 0},
-    {"resnet101 5", 128, 32, 128, 3, 2, 1},
-    {"resnet101 6", 128, 16, 512, 1, 1, 0},
-    {"resnet101 7", 256, 32, 512, 1, 2, 0},
-    {"resnet101 8", 512, 16, 128, 1, 1, 0},
-    {"resnet101 9", 512, 16, 256, 1, 1, 0},
-    {"resnet101 10", 256, 16, 256, 3, 2, 1},
-    {"resnet101 11", 256, 8, 1024, 1, 1, 0},
-    {"resnet101 12", 512, 16, 1024, 1, 2, 0},
-    {"resnet101 13", 1024, 8, 256, 1, 1, 0},
-    {"resnet101 14", 1024, 8, 512, 1, 1, 0},
-    {"resnet101 15", 512, 8, 512, 3, 2, 1},
-    {"resnet101 16", 512, 4, 2048, 1, 1, 0},
-    {"resnet101 17", 1024, 8, 2048, 1, 2, 0},
-    {"resnet101 18", 2048, 4, 512, 1, 1, 0},
-    {"alexnet 227 1", 3, 227, 64, 11, 4, 0},
-    {"alexnet 227 2", 64, 27, 192, 5, 1, SAME},
-    {"alexnet 227 3", 192, 13, 384, 3, 1, SAME},
-    {"alexnet 227 4", 384, 13, 256, 3, 1, SAME},
-    {"alexnet 227 5", 256, 13, 256, 3, 1, SAME},
-    {"alexnet 256 1", 3, 256, 64, 11, 4, 0},
-    {"alexnet 256 2", 64, 30, 192, 5, 1, SAME},
-    {"alexnet 256 3", 192, 14, 384, 3, 1, SAME},
-    {"10 channels", 10, 9, 10, 3, 1, SAME},
-    {"20 to 50, stride 2", 20, 7, 50, 3, 2, SAME},
-    {"two channels", 2, 8, 10, 3, 1, SAME},
-    {"one to five", 1, 8, 5, 3, 1, SAME},
-    {"wide row of taps", 1, 16, 24, 7, 1, SAME},
-    {"one to eleven, stride 2", 1, 9, 11, 4, 2, SAME},
-    {"even window", 64, 8, 64, 2, 1, SAME},
-    {"even window, stride 2", 10, 6, 20, 2, 2, SAME},
-    {"7x7 stride 2", 3, 32, 64, 7, 2, 3},
-    {"5x5 on 2x2", 50, 2, 20, 5, 1, SAME},
-    {"5x5 on 3x3", 16, 3, 16, 5, 1, SAME},
-    {"5x5 on 5x5", 24, 5, 40, 5, 1, SAME},
-    {"5x5 on 32x32", 16, 32, 16, 5, 1, SAME},
-};
-enum { SHAPES_COUNT = sizeof SHAPES / sizeof *SHAPES };
-
-/* The blocks that this processor wants, or 0 with a word about it. */
-static uint32_t block_here(void)
-{
-    uint32_t block = at_conv_onednn.block();
-    if (block == 0) print_message("oneDNN has no fast convolutions on this processor\n");
-    return block;
-}
-
-static bench fast_of(const shape *s, uint32_t block, uint32_t rows, bool relu)
-{
-    at_layer     layer = layer_of(s, s->in <= 3 ? 1 : block, block);
-    at_conv_spec spec = spec_of(&layer);
-    spec.relu = relu;
-    spec.wants_dx = s->in > 3;
-    return bench_new(&at_conv_onednn, &spec, rows);
-}
-
-/* The same numbers as the reference has. */
-static void copy_numbers(bench *to, const bench *ref)
-{
-    arrange(&to->spec.in, to->rows, to->x, ref->x, false);
-    arrange(&to->spec.out, to->rows, to->dy, ref->dy, false);
-    at_conv_form_from_plain(&to->form, to->w, ref->w);
-    memcpy(to->b, ref->b, to->spec.out.channels * sizeof *to->b);
-}
-
 /* What comes out, plain, against the reference; and what must be zero. */
 static void compare(const char *name, const bench *t, const bench *ref)
 {
@@ -448,26 +201,136 @@ static void onednn_computes_what_the_reference_computes(void **state)
     }
 }
 
+/* 3x3 windows, with as many samples as make oneDNN's Winograd pay on AVX-512: those of the
+ * published models, and uneven numbers of channels, rows and columns. */
+static const struct tiled {
+    shape    shape;
+    uint32_t rows;
+} TILED[] = {
+    {{"wrn-28-2 2", 16, 32, 32, 3, 1, SAME}, 1},
+    {{"wrn-28-2 3", 32, 32, 32, 3, 1, SAME}, 2},
+    {{"wrn-28-2 5", 64, 16, 64, 3, 1, SAME}, 3},
+    {{"wrn-28-2 7", 128, 8, 128, 3, 1, SAME}, 7},
+    {{"cifar10-cnn 2", 64, 16, 128, 3, 1, SAME}, 3},
+    {{"resnet18 2", 64, 32, 64, 3, 1, 1}, 1},
+    {{"resnet18 4", 128, 16, 128, 3, 1, 1}, 2},
+    {{"resnet18 6", 256, 8, 256, 3, 1, 1}, 6},
+    {{"resnet18 8", 512, 4, 512, 3, 1, 1}, 21},
+    {{"alexnet 227 3", 192, 13, 384, 3, 1, SAME}, 6},
+    {{"one out", 64, 16, 16, 3, 1, SAME}, 2},
+    {{"20 to 50", 20, 12, 50, 3, 1, SAME}, 3},
+    {{"50 to 20, no padding", 50, 13, 20, 3, 1, 0}, 4},
+    {{"40 to 40 on 15x15", 40, 15, 40, 3, 1, SAME}, 4},
+};
+enum { TILED_COUNT = sizeof TILED / sizeof *TILED };
+
+/* Numbers like those behind a ReLU have a mean, which the transforms have to cancel out. */
+static void clip(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) x[i] = x[i] > 0 ? x[i] : 0;
+}
+
+static void winograd_computes_what_the_reference_computes(void **state)
+{
+    (void)state;
+    uint32_t block = block_here();
+    if (block != 16) return; /* only AVX-512 has it */
+    worst = 0;
+    for (size_t j = 0; j < TILED_COUNT; j++) {
+        const shape *s = &TILED[j].shape;
+        bench        ref = reference_of(s, TILED[j].rows, j % 2);
+        bench        t = fast_of(s, block, TILED[j].rows, j % 2);
+        if (j % 3) clip(ref.x, ref.in);
+        copy_numbers(&t, &ref);
+        spoil(&t);
+        bench_run(&ref);
+        bench_run(&t);
+        compare(s->name, &t, &ref);
+        bench_free(&ref);
+        bench_free(&t);
+    }
+    print_message("the largest difference is %.1e of the largest number\n", worst);
+}
+
+static void the_user_can_ask_for_direct_convolutions(void **state)
+{
+    (void)state;
+    uint32_t block = block_here();
+    for (size_t j = 1; j < 4 && block; j++) {
+        const struct tiled *c = &TILED[j];
+        bench               ref = reference_of(&c->shape, c->rows, true);
+        bench               t = fast_of(&c->shape, block, c->rows, true);
+        setenv("ANYTIME_CONV", "direct", 1);
+        bench direct = fast_of(&c->shape, block, c->rows, true);
+        unsetenv("ANYTIME_CONV");
+        copy_numbers(&t, &ref);
+        copy_numbers(&direct, &ref);
+        bench_run(&t);
+        bench_run(&direct);
+        assert_near(c->shape.name, "y", t.y, direct.y, t.out);
+        assert_near(c->shape.name, "dw", t.dw, direct.dw, t.form.floats);
+        assert_near(c->shape.name, "dx", t.dx, direct.dx, t.in);
+        bool same = memcmp(t.y, direct.y, t.out * sizeof *t.y) == 0;
+        assert_int_equal(same, block != 16); /* only AVX-512 has another way */
+        bench_free(&ref);
+        bench_free(&t);
+        bench_free(&direct);
+    }
+}
+
+static void an_unknown_way_of_convolution_is_refused(void **state)
+{
+    (void)state;
+    uint32_t block = block_here();
+    if (!block) return;
+    at_fail      fail = {0};
+    at_conv_form form;
+    at_layer     layer = layer_of(&TILED[0].shape, block, block);
+    at_conv_spec spec = spec_of(&layer);
+    setenv("ANYTIME_CONV", "fourier", 1);
+    assert_int_equal(at_conv_onednn.choose(&spec, 4, &form, &fail), AT_ERR_USAGE);
+    unsetenv("ANYTIME_CONV");
+    assert_non_null(strstr(fail.text, "fourier"));
+    assert_non_null(strstr(fail.hint, "direct"));
+}
+
+/* Everything that comes out of two runs, one after the other. */
+static void check_repeats(const shape *s, uint32_t block, uint32_t rows)
+{
+    bench  ref = reference_of(s, rows, true), t = fast_of(s, block, rows, true);
+    float *y = floats(t.out), *dw = floats(t.form.floats), *dx = floats(t.in);
+    copy_numbers(&t, &ref);
+    bench_run(&t);
+    memcpy(y, t.y, t.out * sizeof *y);
+    memcpy(dw, t.dw, t.form.floats * sizeof *dw);
+    memcpy(dx, t.dx, t.in * sizeof *dx);
+    bench_run(&t);
+    assert_memory_equal(y, t.y, t.out * sizeof *y);
+    assert_memory_equal(dw, t.dw, t.form.floats * sizeof *dw);
+    assert_memory_equal(dx, t.dx, t.in * sizeof *dx);
+    free(y), free(dw), free(dx);
+    bench_free(&ref);
+    bench_free(&t);
+}
+
 static void the_same_call_gives_the_same_bits(void **state)
 {
     (void)state;
     uint32_t block = block_here();
-    for (size_t j = 0; j < 8 && block; j++) {
-        bench  ref = reference_of(&SHAPES[j], 4, true), t = fast_of(&SHAPES[j], block, 4, true);
-        float *y = floats(t.out), *dw = floats(t.form.floats), *dx = floats(t.in);
-        copy_numbers(&t, &ref);
-        bench_run(&t);
-        memcpy(y, t.y, t.out * sizeof *y);
-        memcpy(dw, t.dw, t.form.floats * sizeof *dw);
-        memcpy(dx, t.dx, t.in * sizeof *dx);
-        bench_run(&t);
-        assert_memory_equal(y, t.y, t.out * sizeof *y);
-        assert_memory_equal(dw, t.dw, t.form.floats * sizeof *dw);
-        assert_memory_equal(dx, t.dx, t.in * sizeof *dx);
-        free(y), free(dw), free(dx);
-        bench_free(&ref);
-        bench_free(&t);
-    }
+    for (size_t j = 0; j < 8 && block; j++) check_repeats(&SHAPES[j], block, 4);
+    for (size_t j = 0; j < TILED_COUNT && block; j++)
+        check_repeats(&TILED[j].shape, block, TILED[j].rows);
+}
+
+/* More threads change how sums are grouped, but not from call to call. */
+static void several_threads_repeat_themselves_too(void **state)
+{
+    (void)state;
+    uint32_t block = block_here();
+    at_onednn_threads(2);
+    for (size_t j = 0; j < TILED_COUNT && block; j++)
+        check_repeats(&TILED[j].shape, block, TILED[j].rows);
+    at_onednn_threads(1);
 }
 
 /* Weights chosen for one number of samples serve any other, and do not change y. */
@@ -534,225 +397,6 @@ static void one_thread_stays_one_thread(void **state)
     bench_free(&t);
 }
 
-/* ---- the layer ---- */
-
-/* A layer with what one backward call needs. */
-typedef struct stage {
-    at_layer layer;
-    at_pass  pass;
-    bench    bench;
-    size_t   params;
-    float   *params_made, *gradient, *scratch;
-} stage;
-
-static stage stage_new(const shape *s, uint32_t block)
-{
-    bench  ref = reference_of(s, 3, true);
-    stage  t = {.layer = layer_of(s, s->in <= 3 ? 1 : block, block),
-                .bench = fast_of(s, block, 3, true)};
-    size_t biases = s->out;
-    copy_numbers(&t.bench, &ref);
-    bench_free(&ref);
-    t.layer.conv = t.bench.k;
-    t.layer.form = t.bench.form;
-    t.layer.wants_dx = t.bench.spec.wants_dx;
-    t.params = t.layer.form.floats + biases;
-    t.params_made = floats(t.params);
-    t.gradient = floats(t.params);
-    t.scratch = floats(at_layer_conv.scratch(&t.layer, 3) / sizeof(float));
-    memcpy(t.params_made, t.bench.w, t.layer.form.floats * sizeof(float));
-    memcpy(t.params_made + t.layer.form.floats, t.bench.b, biases * sizeof(float));
-    t.pass = (at_pass){.count = 3,
-                       .training = true,
-                       .params = t.params_made,
-                       .x = t.bench.x,
-                       .y = t.bench.y,
-                       .dy = t.bench.dy,
-                       .dx = t.layer.wants_dx ? t.bench.dx : NULL,
-                       .gradient = t.gradient,
-                       .scratch = t.scratch,
-                       .conv = t.bench.conv,
-                       .conv_scratch = t.bench.scratch};
-    if (t.bench.k->turned(t.bench.conv)) {
-        t.bench.k->turn(t.bench.conv, t.bench.turned, t.bench.w);
-        t.pass.turned = t.bench.turned;
-    }
-    return t;
-}
-
-static void stage_free(stage *t)
-{
-    bench_free(&t->bench);
-    free(t->params_made), free(t->gradient), free(t->scratch);
-}
-
-static void backward(stage *t, at_write write, float *gradient, bool relu_done)
-{
-    t->layer.relu_done = relu_done;
-    t->pass.write = write;
-    t->pass.gradient = gradient;
-    at_layer_conv.backward(&t->layer, &t->pass);
-}
-
-static void check_writes(const shape *s, uint32_t block)
-{
-    stage  t = stage_new(s, block);
-    float *set = floats(t.params), *add = floats(t.params), *twice = floats(t.params);
-    memset(set, 0xff, t.params * sizeof *set);
-    at_layer_conv.forward(&t.layer, &t.pass);
-    backward(&t, AT_WRITE_SET, set, false);
-    backward(&t, AT_WRITE_ADD, add, false);
-    assert_memory_equal(set, add, t.params * sizeof *set);
-    memcpy(twice, set, t.params * sizeof *set);
-    backward(&t, AT_WRITE_ADD, twice, false);
-    for (size_t i = 0; i < t.params; i++) assert_true(twice[i] == set[i] + set[i]);
-    free(set), free(add), free(twice);
-    stage_free(&t);
-}
-
-static void setting_equals_adding_to_zeros(void **state)
-{
-    (void)state;
-    uint32_t block = block_here();
-    for (size_t j = 0; j < 12 && block; j++) check_writes(&SHAPES[j], block);
-    for (size_t j = 0; j < SMALL_COUNT && block; j++) check_writes(&SMALL[j], block);
-}
-
-/* Gradients so small that their products vanish could leave negative zeros. */
-static void no_gradient_is_a_negative_zero(void **state)
-{
-    (void)state;
-    uint32_t block = block_here();
-    for (size_t j = 0; j < 8 && block; j++) {
-        stage t = stage_new(&SHAPES[j], block);
-        at_layer_conv.forward(&t.layer, &t.pass);
-        for (size_t i = 0; i < t.bench.out; i++) t.bench.dy[i] *= i % 3 ? -1e-44f : 0.0f;
-        for (size_t i = 0; i < t.bench.in; i++) t.bench.x[i] *= i % 2 ? 1e-30f : -0.0f;
-        backward(&t, AT_WRITE_SET, t.gradient, false);
-        for (size_t i = 0; i < t.params; i++)
-            if (t.gradient[i] == 0) assert_false(signbit(t.gradient[i]));
-        stage_free(&t);
-    }
-}
-
-static void a_fused_relu_stops_gradients_unless_done(void **state)
-{
-    (void)state;
-    uint32_t block = block_here();
-    if (!block) return;
-    stage  t = stage_new(&SHAPES[1], block);
-    float *masked = floats(t.params), *kept = floats(t.bench.out);
-    memcpy(kept, t.bench.dy, t.bench.out * sizeof *kept);
-    at_layer_conv.forward(&t.layer, &t.pass);
-    backward(&t, AT_WRITE_SET, t.gradient, true);
-    assert_memory_equal(kept, t.bench.dy, t.bench.out * sizeof *kept);
-    backward(&t, AT_WRITE_SET, masked, false);
-    assert_memory_not_equal(masked, t.gradient, t.params * sizeof *masked);
-    for (size_t i = 0; i < t.bench.out; i++)
-        assert_true(t.bench.dy[i] == (t.bench.y[i] > 0 ? kept[i] : 0.0f));
-    free(masked), free(kept);
-    stage_free(&t);
-}
-
-static void same_padding_is_smaller_before_than_after(void **state)
-{
-    (void)state;
-    at_layer a = layer_of(&(shape){"", 1, 32, 1, 3, 2, SAME}, 1, 1);
-    at_layer b = layer_of(&(shape){"", 1, 28, 1, 5, 1, SAME}, 1, 1);
-    at_layer c = layer_of(&(shape){"", 1, 5, 1, 2, 3, SAME}, 1, 1);
-    assert_int_equal(a.out.height, 16);
-    assert_int_equal(a.spec.window.top, 0);
-    assert_int_equal(a.spec.window.bottom, 1);
-    assert_int_equal(b.out.width, 28);
-    assert_int_equal(b.spec.window.left, 2);
-    assert_int_equal(b.spec.window.right, 2);
-    assert_int_equal(c.out.height, 2);
-    assert_int_equal(c.spec.window.top, 0);
-    assert_int_equal(c.spec.window.bottom, 0);
-    assert_int_equal(at_layer_conv.mults(&b), 28 * 28 * 25);
-}
-
-static void windows_that_do_not_fit_are_refused(void **state)
-{
-    (void)state;
-    at_fail  fail = {0};
-    at_layer layer = {.in = {3, 4, 4, 1}, .spec = {.units = 8, .window = {5, 5, 1, 0, 0, 0, 0}}};
-    assert_int_equal(at_layer_conv.shape(&layer, &fail), AT_ERR_USAGE);
-    assert_non_null(strstr(fail.text, "5x5"));
-    assert_non_null(strstr(fail.text, "4x4"));
-    layer.spec.window = (at_window){3, 3, 1, 3, 3, 3, 3};
-    assert_int_equal(at_layer_conv.shape(&layer, &fail), AT_ERR_USAGE);
-    layer.spec.window = (at_window){1u << 31, 1u << 31, 1, 0, 0, 0, 0};
-    layer.spec.same = true;
-    layer.spec.units = UINT32_MAX;
-    assert_int_equal(at_layer_conv.shape(&layer, &fail), AT_ERR_USAGE);
-}
-
-/* ---- start values ---- */
-
-static double spread(at_start start, double *largest)
-{
-    enum { N = 20000 };
-    float *v = floats(N);
-    at_rng rng = at_rng_stream(1, 0, AT_STREAM_INIT, 0);
-    double squares = 0;
-    *largest = 0;
-    at_start_fill(start, v, N, 50, 100, &rng);
-    for (size_t i = 0; i < N; i++) {
-        squares += (double)v[i] * v[i];
-        *largest = fmax(*largest, fabs(v[i]));
-    }
-    free(v);
-    return sqrt(squares / N);
-}
-
-static void start_values_have_the_spread_they_should(void **state)
-{
-    (void)state;
-    double largest;
-    assert_true(spread((at_start){AT_START_ZERO, 7}, &largest) == 0);
-    assert_true(fabs(spread((at_start){AT_START_CONST, 0.5}, &largest) - 0.5) < 1e-9);
-    double limit = sqrt(6.0 / 150);
-    assert_true(fabs(spread((at_start){AT_START_GLOROT, 0}, &largest) - limit / sqrt(3)) < 0.002);
-    assert_true(largest <= limit && largest > 0.99 * limit);
-    assert_true(fabs(spread((at_start){AT_START_HE, 0}, &largest) - 0.2) < 0.004);
-    assert_true(fabs(spread((at_start){AT_START_NORMAL, 0.08}, &largest) - 0.08) < 0.002);
-    assert_true(largest > 0.2);
-    /* A normal distribution cut at two deviations has 0.88 of the deviation. */
-    assert_true(fabs(spread((at_start){AT_START_TRUNCATED, 0.1}, &largest) - 0.088) < 0.002);
-    assert_true(largest <= 0.2f && largest > 0.19);
-}
-
-static void init_fills_weights_and_biases(void **state)
-{
-    (void)state;
-    at_layer        layer = layer_of(&(shape){"", 3, 8, 4, 5, 1, SAME}, 1, 1);
-    at_layer_tensor rows[AT_LAYER_TENSORS_MAX];
-    at_rng          rng = at_rng_stream(1, 0, AT_STREAM_INIT, 0);
-    float           plain[4 * 3 * 25 + 4];
-    layer.spec.bias_start = (at_start){AT_START_CONST, 0.25};
-    at_layer_conv.init(&layer, plain, &rng);
-    for (size_t i = 0; i < 300; i++) assert_true(plain[i] != 0);
-    for (size_t i = 300; i < 304; i++) assert_true(plain[i] == 0.25f);
-    assert_int_equal(at_layer_conv.tensors(&layer, rows), 2);
-    assert_int_equal(rows[0].shape[1], 3);
-    assert_ptr_equal(rows[0].form, &layer.form);
-    assert_int_equal(rows[1].shape[0], 4);
-    layer.spec.bias = false;
-    assert_int_equal(at_layer_conv.tensors(&layer, rows), 1);
-}
-
-/* On a processor with AVX-512 all of it runs once more as on one without. */
-static int once_more(char **argv)
-{
-    if (at_conv_onednn.block() != 16 || getenv("ONEDNN_MAX_CPU_ISA")) return 0;
-    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-    print_message("once more, with AVX2\n");
-    fflush(NULL);
-    execv("/proc/self/exe", argv);
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -760,17 +404,14 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_reference_is_the_definition),
         cmocka_unit_test(gradients_of_the_reference_are_slopes),
         cmocka_unit_test(onednn_computes_what_the_reference_computes),
+        cmocka_unit_test(winograd_computes_what_the_reference_computes),
+        cmocka_unit_test(the_user_can_ask_for_direct_convolutions),
+        cmocka_unit_test(an_unknown_way_of_convolution_is_refused),
         cmocka_unit_test(the_same_call_gives_the_same_bits),
         cmocka_unit_test(another_number_of_samples_uses_the_same_weights),
         cmocka_unit_test(a_slow_implementation_is_refused),
         cmocka_unit_test(one_thread_stays_one_thread),
-        cmocka_unit_test(setting_equals_adding_to_zeros),
-        cmocka_unit_test(no_gradient_is_a_negative_zero),
-        cmocka_unit_test(a_fused_relu_stops_gradients_unless_done),
-        cmocka_unit_test(same_padding_is_smaller_before_than_after),
-        cmocka_unit_test(windows_that_do_not_fit_are_refused),
-        cmocka_unit_test(start_values_have_the_spread_they_should),
-        cmocka_unit_test(init_fills_weights_and_biases),
+        cmocka_unit_test(several_threads_repeat_themselves_too),
     };
     (void)argc;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
