@@ -18,12 +18,7 @@
 
 #include "base/err.h"
 #include "learn/picture.h"
-
-/* A window that moves over a picture: of convolutions and pools. */
-typedef struct at_window {
-    uint32_t height, width, stride;
-    uint32_t top, left, bottom, right; /* padding with zeros */
-} at_window;
+#include "learn/window.h"
 
 typedef struct at_conv_spec {
     at_picture_form in, out; /* in.block may be 1 for the samples themselves */

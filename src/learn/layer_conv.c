@@ -20,23 +20,6 @@ AT_VECTORISED static void add_to_zero(float *to, size_t n)
     for (size_t i = 0; i < n; i++) to[i] = 0.0f + to[i];
 }
 
-/* Along one axis: `same` padding makes out = ceil(in / stride), with the odd zero at the end as
- * TensorFlow does it; then the number of places of the window, 0 when it does not fit. */
-static uint32_t places(uint32_t in, uint32_t size, uint32_t stride, bool same, uint32_t *before,
-                       uint32_t *after)
-{
-    assert(size > 0);
-    assert(stride > 0);
-    if (same) {
-        uint64_t covered = (uint64_t)((in - 1) / stride) * stride + size;
-        uint32_t zeros = covered > in ? (uint32_t)(covered - in) : 0;
-        *before = zeros / 2;
-        *after = zeros - *before;
-    }
-    uint64_t padded = (uint64_t)in + *before + *after;
-    return padded < size ? 0 : (uint32_t)((padded - size) / stride + 1);
-}
-
 /* What comes after the check may multiply sizes as it likes. */
 static bool too_many(const at_layer *layer)
 {
@@ -50,27 +33,15 @@ static bool too_many(const at_layer *layer)
 
 static at_err shape(at_layer *layer, at_fail *fail)
 {
-    at_window             *w = &layer->spec.window;
-    const at_picture_form *in = &layer->in;
+    at_window *w = &layer->spec.window;
     assert(layer->spec.units > 0);
+    assert(w->height > 0);
+    AT_TRY(at_window_fit(w, layer->spec.same, &layer->in, &layer->out, fail));
     layer->out.channels = layer->spec.units;
-    layer->out.height =
-        places(in->height, w->height, w->stride, layer->spec.same, &w->top, &w->bottom);
-    layer->out.width =
-        places(in->width, w->width, w->stride, layer->spec.same, &w->left, &w->right);
-    if (w->top >= w->height || w->bottom >= w->height || w->left >= w->width ||
-        w->right >= w->width)
-        return at_fail_set(fail, AT_ERR_USAGE, "pad by less than the window's size",
-                           "padding by %ux%u reaches past a window of %ux%u", w->top, w->left,
-                           w->height, w->width);
     if (too_many(layer))
         return at_fail_set(fail, AT_ERR_USAGE, "use fewer channels or a smaller window",
                            "%u windows of %ux%u over %u channels are too many weights",
-                           layer->spec.units, w->height, w->width, in->channels);
-    if (layer->out.height == 0 || layer->out.width == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "use a smaller window, or pad=same",
-                           "a window of %ux%u does not fit into a picture of %ux%u", w->height,
-                           w->width, in->height, in->width);
+                           layer->spec.units, w->height, w->width, layer->in.channels);
     return AT_OK;
 }
 

@@ -18,12 +18,6 @@
 #include "learn/kernels.h"
 #include "learn/picture.h"
 
-/* Works out the window of a pool: the whole picture when its height is 0, the padding when `same`.
- * Then the places it can take: out's channels, height and width. AT_ERR_USAGE with half a sentence
- * about both when it does not fit, or when it could lie in padding alone. */
-at_err at_window_fit(at_window *window, bool same, const at_picture_form *in, at_picture_form *out,
-                     at_fail *fail);
-
 /* A pool: a window that at_window_fit accepted, and the pictures on both sides. */
 typedef struct at_pool {
     at_picture_form in, out;
