@@ -105,6 +105,22 @@ class Runner:
                               started=scale.start)
         return scale.most
 
+    def sklearn(self, label, *arguments):
+        """One pass by scikit-learn: rows/s and the loss afterwards."""
+        arguments = [*map(str, arguments)]
+        self.commands[label] = "python3 bench/sklearn_sparse.py " + shlex.join(arguments)
+        document, _ = self.run_json(
+            label, [self.torch_python, str(FOLDER / "sklearn_sparse.py"), *arguments],
+            {"OMP_NUM_THREADS": "1"})
+        self.versions["scikit-learn"] = package_version("python3-sklearn")
+        return {"rows_per_second": document["rows_per_second"], "loss": document["loss"]}
+
+    def python(self, label, text):
+        """What a few lines of Python print, as one JSON document."""
+        self.commands[label] = "python3 -c ..."
+        document, _ = self.run_json(label, [self.torch_python, "-c", text])
+        return document
+
     def fma_peak(self, label):
         """Floating-point operations that a core could do in a second, from fma_peak.c."""
         compiler = os.environ.get("CC", "cc")
