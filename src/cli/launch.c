@@ -182,6 +182,7 @@ static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_
     at_task_sparse_options sparse = {.feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
+                                     .hogwild = plan->strategy->topology == AT_TOPOLOGY_HOGWILD,
                                      .init = o->init,
                                      .eval_size = o->eval_size};
     return at_task_sparse(&sparse, task, fail);

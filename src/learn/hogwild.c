@@ -4,43 +4,58 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "learn/sparse_row.h"
 
 enum { CHOICE = 1 << 14 }; /* rows looked at to find out what is hot */
 
-static inline uint32_t slot_of(uint32_t feature)
-{
-    return feature * 2654435761u >> (32 - AT_HOT_BITS);
-}
+/* ---- hot features ---------------------------------------------------------------------------- */
 
-static void add_hot(at_hot *hot, uint32_t feature)
+/* numbers[feature] <- the feature's own number, or how often it was seen; hot ones are marked. */
+static const uint32_t HOT = 0x80000000u;
+
+static void count_features(at_hot *hot, uint32_t *numbers, const at_csr *rows, uint64_t rows_count,
+                           uint32_t one_in)
 {
-    uint32_t slot = slot_of(feature);
-    if (hot->key[slot] != UINT32_MAX) return;
-    hot->key[slot] = feature;
-    hot->used[hot->count++] = (uint16_t)slot;
+    uint64_t chosen = rows_count < CHOICE ? rows_count : CHOICE;
+    assert(chosen >= 1);
+    for (uint64_t n = 0; n < chosen; n++) {
+        uint64_t row = n * (rows_count / chosen);
+        for (uint64_t k = rows->starts[row]; k < rows->starts[row + 1]; k++) {
+            uint32_t *number = &numbers[rows->indices[k]];
+            if (*number & HOT || ++*number <= chosen / one_in || hot->count == AT_HOT_MAX) continue;
+            *number = HOT | hot->count;
+            hot->feature[hot->count++] = rows->indices[k];
+        }
+    }
 }
 
 bool at_hot_find(at_hot *hot, const at_csr *rows, uint64_t rows_count, uint64_t dimension,
                  uint32_t one_in)
 {
-    uint64_t  chosen = rows_count < CHOICE ? rows_count : CHOICE;
-    uint32_t *seen = calloc(dimension, sizeof *seen); /* only touched pages are in memory */
+    uint64_t  all = rows->starts[rows_count];
+    size_t    size;
+    uint32_t *numbers = calloc(dimension, sizeof *numbers); /* only touched pages are in memory */
     assert(rows_count >= 1 && one_in >= 1);
-    hot->count = 0;
-    memset(hot->key, 0xff, sizeof hot->key);
-    for (uint64_t n = 0; seen && n < chosen; n++) {
-        uint64_t row = n * (rows_count / chosen);
-        for (uint64_t k = rows->starts[row]; k < rows->starts[row + 1]; k++) {
-            uint32_t feature = rows->indices[k];
-            if (++seen[feature] == chosen / one_in + 1) add_hot(hot, feature);
+    *hot = (at_hot){.base = at_sparse_floats(dimension)};
+    assert(hot->base + AT_HOT_MAX <= UINT32_MAX);
+    if (at_size_product(all, sizeof *hot->indices, &size)) hot->indices = malloc(size + 1);
+    if (numbers && hot->indices) {
+        count_features(hot, numbers, rows, rows_count, one_in);
+        for (uint64_t k = rows->starts[0]; k < all; k++) {
+            uint32_t feature = rows->indices[k], number = numbers[feature];
+            hot->indices[k] = number & HOT ? (uint32_t)hot->base + (number & ~HOT) : feature;
         }
     }
-    free(seen);
-    return seen != NULL;
+    free(numbers);
+    return numbers && hot->indices;
 }
 
-/* ---- merging --------------------------------------------------------------------------------- */
+void at_hot_deinit(at_hot *hot)
+{
+    free(hot->indices);
+    *hot = (at_hot){0};
+}
 
 /* Adds without losing what another process adds at the same time; returns the new sum. */
 static float add_shared(float *sum, float more)
@@ -53,26 +68,38 @@ static float add_shared(float *sum, float more)
     return after;
 }
 
-static void take_hot(at_hot *hot, const float *w)
+static void take_hot(at_hogwild *h, const float *w)
 {
-    assert(hot->count <= AT_HOT_SLOTS);
-    for (uint32_t i = 0; i < hot->count; i++) {
-        uint32_t slot = hot->used[i];
-        hot->mine[slot] = hot->seen[slot] = w[hot->key[slot]];
-    }
+    assert(!h->taken);
+    for (uint32_t i = 0; i < h->hot->count; i++) h->mine[i] = h->seen[i] = w[h->hot->feature[i]];
+    h->taken = true;
 }
 
-static void merge_hot(const at_hot *hot, float *w, float part)
+/* Gives and takes at once: a line that another core has is fetched once. */
+static void merge_hot(at_hogwild *h, float *w)
 {
-    assert(hot->count <= AT_HOT_SLOTS);
-    for (uint32_t i = 0; i < hot->count; i++) {
-        uint32_t slot = hot->used[i];
-        float    more = hot->mine[slot] - hot->seen[slot];
-        if (more != 0) add_shared(w + hot->key[slot], part * more);
+    assert(h->taken);
+    for (uint32_t i = 0; i < h->hot->count; i++) {
+        float more = h->part * (h->mine[i] - h->seen[i]);
+        h->mine[i] = h->seen[i] = add_shared(w + h->hot->feature[i], more);
     }
 }
 
 /* ---- rows ------------------------------------------------------------------------------------ */
+
+/* Where weight i is: in one of two arrays, of which the second begins at `base`. Addresses are
+ * those of a weight 0 that the second array does not have. */
+typedef struct places {
+    uintptr_t cold, hot;
+    uint32_t  base;
+} places;
+
+/* Without a branch, because nobody could predict it. */
+static inline float *place(const places *p, uint32_t index)
+{
+    uintptr_t begin = index < p->base ? p->cold : p->hot;
+    return (float *)(begin + index * sizeof(float));
+}
 
 /* Everything that stays the same or goes on from row to row. */
 typedef struct descent {
@@ -97,47 +124,61 @@ static inline void row_alone(descent *d, float *restrict w, const uint32_t *rest
     for (uint64_t k = 0; k < count; k++) w[indices[k]] -= factor * values[k];
 }
 
-static inline void row_among_others(descent *d, const at_hogwild *h, float *w,
-                                    const uint32_t *indices, const float *values, uint64_t count,
-                                    uint32_t label)
+/* In eight chains, as at_row_dot. */
+static inline void row_among_others(descent *d, const places *p, const uint32_t *indices,
+                                    const float *values, uint64_t count, uint32_t label)
 {
-    float **where = h->where;
-    float   even = 0, odd = 0;
-    for (uint64_t k = 0; k < count; k++) {
-        uint32_t feature = indices[k], slot = slot_of(feature);
-        where[k] = h->hot->key[slot] == feature ? &h->hot->mine[slot] : &w[feature];
-    }
+    float    a[8] = {0};
     uint64_t k = 0;
-    for (; k + 2 <= count; k += 2) {
-        even += *where[k] * values[k];
-        odd += *where[k + 1] * values[k + 1];
-    }
-    if (k < count) even += *where[k] * values[k];
-    float factor = pull(d, even + odd, label);
-    for (k = 0; k < count; k++) *where[k] -= factor * values[k];
+    for (; k + 8 <= count; k += 8)
+#pragma GCC unroll 8
+        for (uint64_t j = 0; j < 8; j++) a[j] += *place(p, indices[k + j]) * values[k + j];
+    for (; k < count; k++) a[k & 7] += *place(p, indices[k]) * values[k];
+    float dot = ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
+    float factor = pull(d, dot, label);
+    for (k = 0; k < count; k++) *place(p, indices[k]) -= factor * values[k];
 }
 
-double at_hogwild_rows(const at_hogwild *h, const at_csr *rows, const at_csr_list *list,
-                       float *flat, uint64_t dimension)
+static void rows_alone(descent *d, const at_csr *rows, const at_csr_list *list, float *w,
+                       bool small)
+{
+    for (uint32_t n = 0; n < list->count; n++) {
+        uint64_t row = list->row[n], first = rows->starts[row];
+        at_row_prefetch(rows, list, w, n, small);
+        row_alone(d, w, rows->indices + first, rows->values + first, rows->starts[row + 1] - first,
+                  rows->labels[row]);
+    }
+}
+
+static void rows_among_others(descent *d, at_hogwild *h, const at_csr *rows,
+                              const at_csr_list *list, float *w, bool small)
+{
+    at_csr numbered = *rows;
+    numbered.indices = h->hot->indices;
+    if (!h->taken) take_hot(h, w);
+    const places p = {(uintptr_t)w, (uintptr_t)h->mine - h->hot->base * sizeof(float),
+                      (uint32_t)h->hot->base};
+    for (uint32_t n = 0; n < list->count; n++) {
+        uint64_t row = list->row[n], first = rows->starts[row];
+        at_row_prefetch(&numbered, list, w, n, small);
+        row_among_others(d, &p, numbered.indices + first, rows->values + first,
+                         rows->starts[row + 1] - first, rows->labels[row]);
+    }
+    merge_hot(h, w);
+}
+
+double at_hogwild_rows(at_hogwild *h, const at_csr *rows, const at_csr_list *list, float *flat,
+                       uint64_t dimension)
 {
     bool    small = dimension <= AT_ROW_SMALL;
     float   bias = flat[dimension], scale = flat[dimension + 1];
     descent d = {.losses = {.product = 1}, .bias = bias, .scale = scale};
     d.step = *at_sparse_rate(flat, dimension) / scale;
     assert(list->count >= 1);
-    if (h->hot) take_hot(h->hot, flat);
-    for (uint32_t n = 0; n < list->count; n++) {
-        uint64_t        row = list->row[n], first = rows->starts[row];
-        uint64_t        count = rows->starts[row + 1] - first;
-        const uint32_t *indices = rows->indices + first;
-        const float    *values = rows->values + first;
-        at_row_prefetch(rows, list, flat, n, small);
-        if (h->hot)
-            row_among_others(&d, h, flat, indices, values, count, rows->labels[row]);
-        else
-            row_alone(&d, flat, indices, values, count, rows->labels[row]);
-    }
-    if (h->hot) merge_hot(h->hot, flat, h->part);
+    if (h->hot)
+        rows_among_others(&d, h, rows, list, flat, small);
+    else
+        rows_alone(&d, rows, list, flat, small);
     add_shared(flat + dimension, h->part * (d.bias - bias));
     return at_row_losses_sum(&d.losses);
 }

@@ -133,6 +133,7 @@ typedef struct at_task_sparse_options {
     at_feed_options feed; /* where samples come from; no `prep` */
     uint32_t        micro_batch;
     uint32_t        samples_max; /* of a round */
+    bool            hogwild;     /* workers will change the parameters themselves */
     const char     *init;        /* file of weights to start from; NULL: zeros */
     uint64_t        eval_size;   /* 0: the whole test set */
 } at_task_sparse_options;

@@ -18,7 +18,7 @@ enum {
     SCORE_ROWS = 1024, /* test samples evaluated at a time */
     WINDOW = 4096,     /* positions of a walk worked out at a time, when one call follows another */
     READS_MAX = 200,   /* of weights that the hub changes under our hands; then one is taken */
-    HOT_ONE_IN = 20    /* a feature is hot when more than one in so many rows has it */
+    HOT_ONE_IN = 40    /* a feature is hot when more than one in so many rows has it */
 };
 
 static const char MODEL[] = "sparse-lr";
@@ -40,13 +40,13 @@ typedef struct sparse_task {
     uint64_t               dimension, numbers; /* numbers: in all training rows */
     uint64_t               longest;            /* row of either set */
     uint64_t               test_count;
+    at_hot                 hot; /* what several hogwild workers do not share */
     /* Private to a process, made by open. */
     window     window;
     float     *margins, *coefs;
     float     *test_margins; /* of all test samples, for what needs them all */
     uint64_t  *test_row;     /* (SCORE_ROWS) */
     at_hogwild hogwild;
-    at_hot    *hot;
 } sparse_task;
 
 bool at_task_is_sparse(const char *model)
@@ -137,6 +137,13 @@ static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
     return AT_OK;
 }
 
+static at_err find_hot(sparse_task *t, at_fail *fail)
+{
+    uint64_t count = at_dataset_count(t->train);
+    if (at_hot_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+}
+
 static at_err load(sparse_task *t, at_fail *fail)
 {
     const at_feed_options *o = &t->options.feed;
@@ -156,7 +163,8 @@ static at_err load(sparse_task *t, at_fail *fail)
     t->dimension = at_dataset_features(t->train);
     t->numbers = t->rows.starts[count] - t->rows.starts[0];
     t->longest = longest_of(&t->tests, t->test_count, longest_of(&t->rows, count, 1));
-    return at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail);
+    AT_TRY(at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail));
+    return t->options.hogwild && o->workers > 1 ? find_hot(t, fail) : AT_OK;
 }
 
 /* ---- in each process ------------------------------------------------------------------------- */
@@ -168,18 +176,16 @@ static void close_task(sparse_task *t)
     free(t->coefs);
     free(t->test_margins);
     free(t->test_row);
-    free(t->hogwild.where);
-    free(t->hot);
     t->window = (window){0};
-    t->hogwild = (at_hogwild){0};
+    t->hogwild.taken = false;
     t->margins = t->coefs = t->test_margins = NULL;
     t->test_row = NULL;
-    t->hot = NULL;
 }
 
 static bool open_training(sparse_task *t)
 {
     uint32_t rows = t->options.micro_batch;
+    t->hogwild.hot = t->hot.count > 0 ? &t->hot : NULL;
     t->hogwild.part = 1.0f / (float)t->options.feed.workers;
     t->window.size = rows + AT_SPARSE_AHEAD > WINDOW ? rows + AT_SPARSE_AHEAD : WINDOW;
     t->window.row = calloc(t->window.size, sizeof *t->window.row);
@@ -262,25 +268,11 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
     return loss;
 }
 
-/* Hot features are looked for at the first call; whoever works alone needs none. */
-static void prepare_hogwild(sparse_task *t)
-{
-    uint32_t workers = t->options.feed.workers;
-    if (t->hogwild.where || workers == 1) return;
-    t->hot = malloc(sizeof *t->hot);
-    t->hogwild.where = calloc(t->longest, sizeof *t->hogwild.where);
-    bool found =
-        t->hot && t->hogwild.where &&
-        at_hot_find(t->hot, &t->rows, at_dataset_count(t->train), t->dimension, HOT_ONE_IN);
-    if (found) t->hogwild.hot = t->hot; /* else slower, but as right */
-}
-
 static double descend(void *self, float *params, const at_draw *draw)
 {
     sparse_task *t = self;
     assert(draw->count >= 1 && draw->count <= t->options.micro_batch);
     at_csr_list list = list_of(t, draw);
-    prepare_hogwild(t);
     return at_hogwild_rows(&t->hogwild, &t->rows, &list, params, t->dimension);
 }
 
@@ -333,6 +325,7 @@ static void free_task(void *self)
     sparse_task *t = self;
     if (!t) return;
     close_task(t);
+    at_hot_deinit(&t->hot);
     at_shards_deinit(&t->shards);
     at_dataset_free(t->train);
     at_dataset_free(t->test);
@@ -345,6 +338,12 @@ static bool slot_floats(uint64_t samples, double numbers, size_t *floats)
     double all = ((double)samples * (numbers + 1)) * 2 + 16;
     *floats = all < (double)(SIZE_MAX / 64) ? (size_t)all : 0;
     return *floats > 0;
+}
+
+static size_t scratch_size(const sparse_task *t)
+{
+    size_t rows = (size_t)t->options.micro_batch + AT_SPARSE_AHEAD;
+    return (rows > WINDOW ? rows : WINDOW) * sizeof(uint64_t) + 2 * rows * sizeof(float);
 }
 
 static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
@@ -361,7 +360,7 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
                       .test_samples = t->test_count,
                       .classes = 2,
                       .mults = (uint64_t)(mean + 1),
-                      .scratch_size = t->window.size * sizeof(uint64_t),
+                      .scratch_size = scratch_size(t),
                       .sparse = true,
                       .sample_bytes = (mean + 1) * sizeof(at_pair),
                       .init = init,
