@@ -101,16 +101,17 @@ void at_convs_size(at_convs *convs, uint32_t count)
     convs->now = set;
 }
 
-void at_convs_turn(at_convs *convs, const float *params)
+bool at_convs_turn(at_convs *convs, const float *params)
 {
     at_conv_set *set = convs->now;
-    if (convs->none || set->version == convs->version) return;
+    if (convs->none || set->version == convs->version) return false;
     for (size_t i = 0; i < convs->net->count; i++) {
         const at_layer *layer = &convs->net->layer[i];
         if (set->turned[i])
             layer->conv->turn(set->conv[i], set->turned[i], params + layer->params_at);
     }
     set->version = convs->version;
+    return true;
 }
 
 void at_convs_lend(const at_convs *convs, size_t layer, at_pass *pass)

@@ -42,6 +42,9 @@ typedef struct at_pass {
     void        *conv_scratch; /* convolutions: what their engine asked for */
     at_conv     *conv;         /* convolutions: the engine's, for exactly `count` samples */
     uint64_t     noise;        /* key of this call's random numbers; the same in every world */
+    bool         fresh;        /* backward: the parameters are others than in the call before */
+    bool        *broken;       /* backward: set when gradients or fresh parameters are not finite,
+                                * where outputs could hide it; may be NULL */
 } at_pass;
 
 /* What a number in the flat vector is for. */

@@ -7,17 +7,49 @@
 #include "learn/vector.h"
 
 #include <assert.h>
+#include <string.h>
 
-/* to += sum */
-AT_VECTORISED static void add(float *restrict to, const float *restrict sum, size_t n)
+/* The magnitude of a number, as bits that grow with it: infinities come after all finite numbers,
+ * and what is no number after them. */
+static inline uint32_t magnitude(float number)
 {
-    for (size_t i = 0; i < n; i++) to[i] += sum[i];
+    uint32_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+static bool is_finite(uint32_t most)
+{
+    return most < 0x7f800000u;
+}
+
+/* to += sum; returns the largest magnitude that is now there. */
+AT_VECTORISED static uint32_t add(float *restrict to, const float *restrict sum, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        to[i] += sum[i];
+        most = magnitude(to[i]) > most ? magnitude(to[i]) : most;
+    }
+    return most;
 }
 
 /* An engine may leave a negative zero; zero plus it is a positive one. */
-AT_VECTORISED static void add_to_zero(float *to, size_t n)
+AT_VECTORISED static uint32_t add_to_zero(float *to, size_t n)
 {
-    for (size_t i = 0; i < n; i++) to[i] = 0.0f + to[i];
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        to[i] = 0.0f + to[i];
+        most = magnitude(to[i]) > most ? magnitude(to[i]) : most;
+    }
+    return most;
+}
+
+AT_VECTORISED static uint32_t largest(const float *v, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) most = magnitude(v[i]) > most ? magnitude(v[i]) : most;
+    return most;
 }
 
 /* What comes after the check may multiply sizes as it likes. */
@@ -109,10 +141,15 @@ static void backward_weight(const at_layer *layer, const at_pass *pass)
     float *dw = pass->write == AT_WRITE_SET ? pass->gradient : pass->scratch;
     float *db = layer->spec.bias ? dw + layer->form.floats : NULL;
     layer->conv->weight(pass->conv, dw, db, pass->dy, pass->x, pass->conv_scratch);
-    if (pass->write == AT_WRITE_SET)
-        add_to_zero(dw, n);
-    else
-        add(pass->gradient, dw, n);
+    uint32_t most = pass->write == AT_WRITE_SET ? add_to_zero(dw, n) : add(pass->gradient, dw, n);
+    if (pass->broken && !is_finite(most)) *pass->broken = true;
+}
+
+/* ReLUs and pools may make zeros of what is no number, and then even gradients look fine. */
+static void look_at_weights(const at_layer *layer, const at_pass *pass)
+{
+    size_t n = layer->form.floats + biases(layer);
+    if (pass->broken && !is_finite(largest(pass->params, n))) *pass->broken = true;
 }
 
 static void backward(const at_layer *layer, const at_pass *pass)
@@ -123,6 +160,7 @@ static void backward(const at_layer *layer, const at_pass *pass)
     if (layer->spec.relu && !layer->relu_done)
         layer->kernels->relu_backward(pass->dy, pass->y,
                                       pass->count * at_picture_size(&layer->out));
+    if (pass->fresh) look_at_weights(layer, pass);
     backward_weight(layer, pass);
     if (!pass->dx) return;
     const float *w = pass->turned ? pass->turned : pass->params;

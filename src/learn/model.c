@@ -183,13 +183,14 @@ static void backward_layer(at_model *model, size_t i, at_pass *pass)
     do_sums(model, step, in);
 }
 
-/* From the gradient of the loss by the logits, which is in their place, back to the parameters. */
-static void backward(at_model *model, float *gradient, at_write write, const float *params,
+/* From the gradient of the loss by the logits, which is in their place, back to the parameters.
+ * Returns false when a layer found something that is not finite. */
+static bool backward(at_model *model, float *gradient, at_write write, const float *params,
                      const float *x, uint32_t count)
 {
     assert(gradient);
     assert(gradient != params);
-    at_convs_turn(&model->convs, params);
+    bool broken = false, fresh = at_convs_turn(&model->convs, params);
     for (size_t i = model->net->count; i-- > 0;) {
         const at_layer *layer = &model->net->layer[i];
         if (!layer->trains) continue;
@@ -198,8 +199,11 @@ static void backward(at_model *model, float *gradient, at_write write, const flo
         pass.gradient = gradient + layer->params_at;
         pass.stats_sums = gradient + model->net->trained + layer->stats_at;
         pass.write = write;
+        pass.fresh = fresh;
+        pass.broken = &broken;
         backward_layer(model, i, &pass);
     }
+    return !broken;
 }
 
 /* What lies between the views of layers is never written otherwise. */
@@ -231,8 +235,7 @@ static double run(at_model *model, float *gradient, at_write write, const float 
     float *logits = forward(model, params, x, count, true);
     double loss_sum = k->softmax_loss(logits, labels, count, logits_width(model));
     if (write == AT_WRITE_SET) clear_gaps(model, gradient);
-    backward(model, gradient, write, params, x, count);
-    return loss_sum;
+    return backward(model, gradient, write, params, x, count) ? loss_sum : (double)NAN;
 }
 
 double at_model_gradient(at_model *model, float *gradient, const float *params, const float *x,

@@ -128,9 +128,10 @@ void at_model_install(at_model *model, const float *params);
 void at_model_noise(at_model *model, uint64_t key);
 
 /* ADDS to gradient the sum over `count` samples (1 .. rows_max) of the gradient of the softmax
- * cross-entropy, and returns the sum of the losses. x is (count, features), row-major, 32-byte
- * aligned. The sum over this call's samples is formed first and then added in one addition per
- * element, so n calls into one vector equal n vectors added in the same order, bit for bit. */
+ * cross-entropy, and returns the sum of the losses; not a number when weights or gradients of a
+ * convolution are not finite, even if the logits do not show it. x is (count, features), row-major,
+ * 32-byte aligned. The sum over this call's samples is formed first and then added in one addition
+ * per element, so n calls into one vector equal n vectors added in the same order, bit for bit. */
 double at_model_gradient(at_model *model, float *gradient, const float *params, const float *x,
                          const uint32_t *labels, uint32_t count);
 

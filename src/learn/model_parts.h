@@ -34,8 +34,8 @@ void   at_convs_close(at_convs *convs); /* accepts a zeroed one */
 
 /* The next calls are for `count` samples; opens convolutions of that size if there are none. */
 void at_convs_size(at_convs *convs, uint32_t count);
-/* Turns weights for the way back, once per version. */
-void at_convs_turn(at_convs *convs, const float *params);
+/* Turns weights for the way back, once per version; returns whether it did. */
+bool at_convs_turn(at_convs *convs, const float *params);
 /* Gives a layer's call its convolution. */
 void at_convs_lend(const at_convs *convs, size_t layer, at_pass *pass);
 
