@@ -129,7 +129,7 @@ static const at_net_saying sayings[] = {
      .kind = &at_layer_bn,
      .options = AT_MAY_MOMENTUM | AT_MAY_EPSILON | MAY_PARAMS,
      .usage = "bn momentum=0.9",
-     .said.spec = {.momentum = 0.99, .epsilon = 1e-3}},
+     .said.spec = {.momentum = 0.9, .epsilon = 1e-3}},
     {.name = "gn",
      .kind = &at_layer_gn,
      .options = AT_MAY_EPSILON | MAY_PARAMS,

@@ -6,6 +6,9 @@ import support
 
 FILES = sorted((support.ROOT / "examples" / "published").glob("*.conf"))
 
+# Sweeps over batches; all others are single runs in virtual time.
+IN_REAL_TIME = [path for path in FILES if path.stem.startswith("clicks-")]
+
 # What would make a test long or dependent on downloads: the length, and the data to learn from.
 CUT = ("--steps", 20, "--record", "none", "--data", "synthetic:2000,784,10")
 
@@ -18,6 +21,8 @@ class Published(support.TestCase):
 
     def each(self, check):
         for path in FILES:
+            if path in IN_REAL_TIME:
+                continue
             with self.subTest(file=path.name):
                 check(path)
 
@@ -44,6 +49,16 @@ class Published(support.TestCase):
             command = f"anytime simulate --config examples/published/{path.name}"
             self.assertIn(command, path.read_text())
         self.each(check)
+
+    def test_files_for_sweeps_run_and_their_ledgers_add_up(self):
+        self.assertEqual(len(IN_REAL_TIME), 2)
+        for path in IN_REAL_TIME:
+            for batch in (1, 100):
+                with self.subTest(file=path.name, batch=batch):
+                    ended = self.train("--config", path, "--batch", batch, "--samples", 2000,
+                                       "--data", "synthetic-clicks:3000,100000")
+                    self.assert_ledger(ended)
+                    self.assertGreaterEqual(ended.result["samples"]["used"], 2000)
 
     def test_every_file_stands_in_the_page_about_them(self):
         page = (support.ROOT / "docs" / "published.md").read_text()

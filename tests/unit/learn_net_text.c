@@ -124,7 +124,7 @@ static void layers_have_the_defaults_of_tensorflow(void **state)
     assert_int_equal(conv->spec.bias_start.kind, AT_START_ZERO);
     assert_int_equal(conv->out.height, 8);
     assert_int_equal(first_of(net, &at_layer_maxpool)->out.height, 4);
-    assert_true(first_of(net, &at_layer_bn)->spec.momentum == 0.99);
+    assert_true(first_of(net, &at_layer_bn)->spec.momentum == 0.9);
     assert_int_equal(first_of(net, &at_layer_dense)->out.channels, 10);
     at_net_free(net);
 }

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "learn/net.h"
-#include "learn_fixture.h"
+#include "learn_engines.h"
 
 static const at_shape small = {
     .features = 3 * 9 * 9, .classes = 5, .channels = 3, .height = 9, .width = 9};
@@ -37,12 +37,6 @@ static fixture net_new(const char *text, at_shape shape, at_engine engine, uint3
     unlink(path);
     at_model_noise(f.model, 11);
     return f;
-}
-
-static double loss_of(fixture *f, float *scratch)
-{
-    at_model_install(f->model, f->w);
-    return at_model_gradient_set(f->model, scratch, f->w, f->x, f->labels, f->rows);
 }
 
 /* Central differences in the direction of the gradient itself and in random ones: single weights
@@ -92,48 +86,6 @@ static void gradients_of_nets_are_the_slopes_of_their_loss(void **state)
         }
 }
 
-/* Length of the difference of two tensors over that of the second. In a deep net a rounding error
- * may turn a ReLU on or off, which moves single gradients by much. */
-static double distance(const float *a, const float *b, size_t n)
-{
-    double far = 0, large = 1e-12;
-    for (size_t i = 0; i < n; i++) {
-        far += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-        large += (double)b[i] * b[i];
-    }
-    return sqrt(far / large);
-}
-
-static void compare_tensors(const char *what, const fixture *a, const fixture *b, double tolerance)
-{
-    enum { TENSORS_MAX = 1024 };
-    static at_tensor tensors[TENSORS_MAX];
-    size_t           count = at_model_tensors(a->model, tensors, TENSORS_MAX);
-    size_t           n = at_model_plain(a->model);
-    float           *ga = floats(n), *gb = floats(n);
-    assert_int_equal(n, at_model_plain(b->model));
-    at_model_to_plain(a->model, ga, a->g);
-    at_model_to_plain(b->model, gb, b->g);
-    for (size_t i = 0; i < count; i++) {
-        size_t size = (i + 1 < count ? tensors[i + 1].at : n) - tensors[i].at;
-        double far = distance(ga + tensors[i].at, gb + tensors[i].at, size);
-        if (!(far < tolerance)) fail_msg("%.40s: %s is off by %g", what, tensors[i].name, far);
-    }
-    free(ga);
-    free(gb);
-}
-
-static void check_engines(const char *what, fixture *fast, fixture *ref, double tolerance)
-{
-    double a = loss_of(fast, fast->g), b = loss_of(ref, ref->g);
-    if (!(fabs(a - b) < 1e-3 * (fabs(b) + 1))) fail_msg("%.40s: loss %g, not %g", what, a, b);
-    compare_tensors(what, fast, ref, tolerance);
-    at_score got = {0}, wanted = {0};
-    at_model_score(fast->model, &got, fast->w, fast->x, fast->labels, fast->rows);
-    at_model_score(ref->model, &wanted, ref->w, ref->x, ref->labels, ref->rows);
-    assert_true(fabs(got.loss_sum - wanted.loss_sum) < 1e-3 * (fabs(wanted.loss_sum) + 1));
-}
-
 static void small_nets_are_the_same_in_both_engines(void **state)
 {
     (void)state;
@@ -143,42 +95,6 @@ static void small_nets_are_the_same_in_both_engines(void **state)
         check_engines(texts[t], &fast, &ref, 1e-3);
         fixture_free(&fast);
         fixture_free(&ref);
-    }
-}
-
-/* Multiply-adds that the reference engine does in some seconds. */
-static const uint64_t MULTS_MAX = 1500 * 1000 * 1000ull;
-
-static void start_as_published(fixture *f)
-{
-    at_fail fail;
-    assert_int_equal(at_model_init(f->model, f->w, 5, &fail), AT_OK);
-    at_model_noise(f->model, 3);
-    for (size_t i = 0; i < (size_t)f->rows * f->shape.features; i++)
-        f->x[i] = (float)(i * 2654435761u % 256) / 255; /* as bright as pictures are */
-}
-
-static void every_model_is_the_same_in_both_engines(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < at_net_builtins_count; i++) {
-        at_net_about about;
-        const char  *name = at_net_builtins[i].name;
-        assert_int_equal(at_net_about_text(name, at_net_builtins[i].text, &about, NULL), AT_OK);
-        at_shape shape = {.features = about.channels * about.height * about.width,
-                          .classes = about.classes,
-                          .channels = about.channels,
-                          .height = about.height,
-                          .width = about.width};
-        fixture  fast = fixture_new(name, shape, AT_ENGINE_FAST, 2);
-        if (at_model_mults(fast.model) <= MULTS_MAX) {
-            fixture ref = fixture_new(name, shape, AT_ENGINE_REF, 2);
-            start_as_published(&fast);
-            start_as_published(&ref);
-            check_engines(name, &fast, &ref, 0.05);
-            fixture_free(&ref);
-        }
-        fixture_free(&fast);
     }
 }
 
@@ -254,7 +170,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_of_nets_are_the_slopes_of_their_loss),
         cmocka_unit_test(small_nets_are_the_same_in_both_engines),
-        cmocka_unit_test(every_model_is_the_same_in_both_engines),
         cmocka_unit_test(setting_is_adding_to_zeros_and_every_call_adds_once),
         cmocka_unit_test(micro_batches_of_any_size_give_the_same_bits_whatever_came_before),
         cmocka_unit_test(new_parameters_count_once_they_are_installed),
