@@ -71,14 +71,22 @@ static json_t *entry_json(const entry *e)
                      "multiply_adds", (json_int_t)e->mults);
 }
 
+/* The model that is no net. */
+static const at_model_family sparse = {
+    .name = "sparse-lr", .usage = "sparse-lr", .summary = "logistic regression on sparse rows"};
+
+static json_t *family_json(const at_model_family *family)
+{
+    return json_pack("{s:s, s:s, s:s}", "name", family->name, "usage", family->usage, "summary",
+                     family->summary);
+}
+
 static at_err list_json(at_fail *fail)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < at_model_families_count; i++) {
-        const at_model_family *family = &at_model_families[i];
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", family->name, "usage",
-                                              family->usage, "summary", family->summary));
-    }
+    for (size_t i = 0; i < at_model_families_count; i++)
+        json_array_append_new(list, family_json(&at_model_families[i]));
+    json_array_append_new(list, family_json(&sparse));
     for (size_t i = 0; i < at_net_builtins_count; i++) {
         entry  e;
         at_err err = measure(&at_net_builtins[i], &e, fail);
@@ -91,11 +99,11 @@ static at_err list_json(at_fail *fail)
     return at_print_json_take(list, fail);
 }
 
-static void add_family(at_table *table, const at_model_family *family)
+static void add_family(at_table *table, const at_model_family *family, const char *classes)
 {
     at_table_add(table, "%s", family->usage);
     at_table_add(table, "any");
-    at_table_add(table, "any");
+    at_table_add(table, "%s", classes);
     at_table_add(table, " ");
     at_table_add(table, "%s", family->summary);
 }
@@ -123,7 +131,8 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
     if (parsed->settings.json) return list_json(fail);
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; table && i < at_model_families_count; i++)
-        add_family(table, &at_model_families[i]);
+        add_family(table, &at_model_families[i], "any");
+    if (table) add_family(table, &sparse, "2");
     for (size_t i = 0; table && i < at_net_builtins_count; i++) {
         entry  e;
         at_err err = measure(&at_net_builtins[i], &e, fail);
@@ -167,6 +176,9 @@ static at_err shape_of_data(sight *s, at_fail *fail)
  * that it need not be on this machine to be talked about. */
 static at_err find_shape(const at_parsed *parsed, sight *s, at_fail *fail)
 {
+    if (strcmp(s->name, sparse.name) == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "see docs/sparse.md",
+                           "%s has no layers: one weight a feature, and a bias", s->name);
     AT_TRY(at_net_about_find(s->name, &s->about, fail));
     s->data = parsed->settings.data;
     if (at_options_given(parsed, "data")) return shape_of_data(s, fail);

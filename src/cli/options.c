@@ -31,7 +31,8 @@ enum { RUNS = AT_FOR_RUNS, SLICES = AT_FOR_SLICES };
 
 const at_option at_options[] = {
     TEXT("model", model, "softmax", RUNS | SLICES, "What is learnt", "NAME",
-         "softmax, mlp:H1,H2,.., mnist-cnn, .. (see `anytime models list`), or a file NAME.net"),
+         "softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, .. (see `anytime models list`), or a file "
+         "NAME.net"),
     TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES, NULL, "NAME|PATH",
          "a known set, a file or folder in any known format, IMAGES,LABELS, FORMAT:PATH, or "
          "synthetic:N,FEATURES,CLASSES"),
@@ -56,7 +57,7 @@ const at_option at_options[] = {
     TEXT(
         "strategy", strategy, "fmb", AT_FOR_TRAIN | AT_FOR_SWEEP, NULL, "S",
         "a row of six rules: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
-        "async-fmb async-timed ssp dbs grow shrink loss noise probe"),
+        "async-fmb async-timed ssp dbs grow shrink loss noise probe hogwild"),
     TEXT("work", work, NULL, RUNS, NULL, "RULE", "override one rule: fixed[:N] timed[:T]"),
     TEXT("gather", gather, NULL, RUNS, NULL, "RULE",
          "override one rule: all first[:K] any[:K] every[:T]"),

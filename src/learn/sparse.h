@@ -18,7 +18,7 @@
 
 enum { AT_SPARSE_EXTRA = 3 }; /* floats behind the weights: bias, scale, rate */
 
-/* Rows ahead that the loops ask memory for; lists of rows may be that much longer than the count. */
+/* Rows ahead that the loops ask memory for; lists of rows may be that much longer than `count`. */
 enum { AT_SPARSE_AHEAD = 36 };
 
 /* Many sparse rows: row r has values[k] at feature indices[k] for k = starts[r] .. starts[r+1]-1.

@@ -85,6 +85,7 @@ typedef struct at_row_losses {
     uint32_t factors;
 } at_row_losses;
 
+/* Adds the loss of one row with e = e^-|z|. */
 static inline void at_row_loss(at_row_losses *losses, float z, float e, uint32_t label)
 {
     losses->sum += (double)((z > 0 ? z : 0) - (float)label * z);
@@ -95,6 +96,7 @@ static inline void at_row_loss(at_row_losses *losses, float z, float e, uint32_t
     losses->factors = 0;
 }
 
+/* The sum of all added so far. */
 static inline double at_row_losses_sum(const at_row_losses *losses)
 {
     return losses->sum + log(losses->product);

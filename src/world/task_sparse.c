@@ -1,6 +1,6 @@
 /* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are pairs, and
- * nobody ever copies the parameters to compute one: a micro-batch reads the weights it touches where
- * the hub has them, and reads again if the hub was writing meanwhile. */
+ * nobody ever copies the parameters to compute one: a micro-batch reads the weights it touches
+ * where the hub has them, and reads again if the hub was writing meanwhile. */
 #include <assert.h>
 #include <math.h>
 #include <sched.h>

@@ -142,8 +142,8 @@ class Hogwild(TestCase):
 
     def test_killed_workers_are_replaced_and_counted(self):
         run = self.start(*CLICKS, "--strategy", "hogwild", "--workers", 2, "--lr", 0.01,
-                         "--seconds", "600s", "--batch", 500, "--sample-time", "5us", "--eval-every",
-                         0, "--quiet")
+                         "--seconds", "600s", "--batch", 500, "--sample-time", "5us",
+                         "--eval-every", 0, "--quiet")
         rows = run.wait_working()
         run.wait_steps(20)
         os.kill(rows[1]["pid"], 9)
