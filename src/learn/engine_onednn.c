@@ -10,6 +10,7 @@
 #include "learn/conv.h"
 #include "learn/engine_avx2_conv.h"
 #include "learn/engine_onednn_plan.h"
+#include "learn/engine_onednn_taps.h"
 
 #include <assert.h>
 #include <dnnl.h>
@@ -32,6 +33,7 @@ struct at_conv {
     at_conv_form    form;
     uint32_t        rows;
     at_picture_form wide; /* see engine_onednn_plan.h */
+    bool            taps; /* the same */
     task            forward, weight, input, turn;
     size_t          turned; /* floats */
 };
@@ -135,7 +137,9 @@ static at_err open(const at_conv_spec *spec, const at_conv_form *form, uint32_t 
     omp_set_num_threads(threads_max); /* which OpenMP keeps for each thread of the caller */
     AT_TRY(at_onednn_plan_make(spec, form, rows, &plan, fail));
     *conv = calloc(1, sizeof **conv);
-    if (*conv) **conv = (at_conv){.spec = *spec, .form = *form, .rows = rows, .wide = plan.wide};
+    if (*conv)
+        **conv = (at_conv){
+            .spec = *spec, .form = *form, .rows = rows, .wide = plan.wide, .taps = plan.taps};
     bool fine = *conv && open_tasks(*conv, &plan, spec->bias);
     if (fine && plan.turn)
         (*conv)->turned = dnnl_memory_desc_get_size(
@@ -166,11 +170,23 @@ static size_t wide_size(const at_conv *conv)
     return conv->wide.channels ? rounded(conv->rows * at_picture_size(&conv->wide)) : 0;
 }
 
+static at_onednn_taps taps_of(const at_conv *conv)
+{
+    return (at_onednn_taps){&conv->spec, &conv->form, conv->rows};
+}
+
+static size_t taps_size(const at_conv *conv)
+{
+    at_onednn_taps taps = taps_of(conv);
+    return conv->taps ? rounded(at_onednn_taps_scratch(&taps)) : 0;
+}
+
 static size_t scratch(const at_conv *conv)
 {
     size_t most = conv->forward.scratch; /* no two of them run at the same time */
     if (conv->weight.scratch > most) most = conv->weight.scratch;
     if (conv->input.scratch > most) most = conv->input.scratch;
+    if (taps_size(conv) > most) most = taps_size(conv);
     return bias_size(conv) + wide_size(conv) + most;
 }
 
@@ -219,6 +235,18 @@ static void widen(const at_conv *conv, float *to, const float *x)
     }
 }
 
+/* The weight gradient that oneDNN has no primitive for, or a slow one. */
+static void weight_by_hand(at_conv *conv, float *dw, float *db, const float *dy, const float *x,
+                           float *rest)
+{
+    at_onednn_taps taps = taps_of(conv);
+    if (conv->taps)
+        at_onednn_taps_weight(&taps, dw, db, dy, x, rest);
+    else
+        at_avx2_conv_weight(&(at_avx2_conv){&conv->spec, &conv->form, conv->wide, conv->rows}, dw,
+                            db, dy, x);
+}
+
 static void weight(at_conv *conv, float *dw, float *db, const float *dy, const float *x,
                    void *scratch_bytes)
 {
@@ -234,8 +262,7 @@ static void weight(at_conv *conv, float *dw, float *db, const float *dy, const f
     if (conv->weight.primitive)
         run_task(&conv->weight, db ? with : without);
     else
-        at_avx2_conv_weight(&(at_avx2_conv){&conv->spec, &conv->form, conv->wide, conv->rows}, dw,
-                            db ? bias : NULL, dy, from);
+        weight_by_hand(conv, dw, db ? bias : NULL, dy, from, rest);
     if (size) memcpy(db, bias, conv->spec.out.channels * sizeof *db);
 }
 

@@ -8,6 +8,7 @@
 #include "learn/engine_onednn_plan.h"
 
 #include "learn/engine_avx2_conv.h"
+#include "learn/engine_onednn_taps.h"
 
 #include <assert.h>
 #include <dnnl.h>
@@ -239,6 +240,7 @@ static bool make_weight_way(const shape *s, const at_conv_spec *spec, uint32_t r
                             at_onednn_plan *plan)
 {
     at_conv_form form;
+    if (plan->taps) return true;
     plan->weight = make_weight(s, plan->forward);
     if (plan->weight) return true;
     shape wide = *s;
@@ -312,7 +314,10 @@ at_err at_onednn_plan_make(const at_conv_spec *spec, const at_conv_form *form, u
     *plan = (at_onednn_plan){0};
     if (!at_onednn_engine() || !describe(&s, spec, form, rows))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN cannot describe a convolution");
-    if (form) choose_ways(&s, spec, rows); /* else the form is to suit the direct way, too */
+    if (form) { /* else it is to suit every way */
+        choose_ways(&s, spec, rows);
+        plan->taps = at_onednn_taps_pay(&(at_onednn_taps){spec, form, rows});
+    }
     const char *missing = make_all(&s, spec, rows, plan);
     if (!missing) return AT_OK;
     at_onednn_plan_drop(plan);

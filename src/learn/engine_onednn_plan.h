@@ -13,9 +13,10 @@ struct dnnl_primitive_desc;
 
 typedef struct at_onednn_plan {
     struct dnnl_primitive_desc *forward;
-    struct dnnl_primitive_desc *weight; /* NULL: engine_avx2_conv.c does it */
+    struct dnnl_primitive_desc *weight; /* NULL: engine_avx2_conv.c does it, or .. */
     struct dnnl_primitive_desc *input;  /* NULL when nobody wants dx */
     struct dnnl_primitive_desc *turn;   /* from the form to that of `input`; NULL: it is the same */
+    bool                        taps;   /* .. engine_onednn_taps.c */
     at_picture_form             wide;   /* what `weight` reads instead of x; zeroed: x as it is */
 } at_onednn_plan;
 

@@ -252,6 +252,55 @@ static void winograd_computes_what_the_reference_computes(void **state)
     print_message("the largest difference is %.1e of the largest number\n", worst);
 }
 
+/* Everything that comes out of two runs, one after the other. */
+static void check_repeats(const shape *s, uint32_t block, uint32_t rows)
+{
+    bench  ref = reference_of(s, rows, true), t = fast_of(s, block, rows, true);
+    float *y = floats(t.out), *dw = floats(t.form.floats), *dx = floats(t.in);
+    copy_numbers(&t, &ref);
+    bench_run(&t);
+    memcpy(y, t.y, t.out * sizeof *y);
+    memcpy(dw, t.dw, t.form.floats * sizeof *dw);
+    memcpy(dx, t.dx, t.in * sizeof *dx);
+    bench_run(&t);
+    assert_memory_equal(y, t.y, t.out * sizeof *y);
+    assert_memory_equal(dw, t.dw, t.form.floats * sizeof *dw);
+    assert_memory_equal(dx, t.dx, t.in * sizeof *dx);
+    free(y), free(dw), free(dx);
+    bench_free(&ref);
+    bench_free(&t);
+}
+
+/* Windows about as large as the picture, with samples enough for products tap by tap. */
+static const struct tiled LARGE[] = {
+    {{"cifar10-cnn 4", 256, 4, 512, 5, 1, SAME}, 8},
+    {{"5x5 on 2x2, uneven", 70, 2, 90, 5, 1, SAME}, 17},
+    {{"5x5 on 3x3", 64, 3, 64, 5, 1, SAME}, 11},
+    {{"4x4 on 3x3", 80, 3, 64, 4, 1, SAME}, 12},
+    {{"7x7 on 4x4", 64, 4, 64, 7, 1, SAME}, 9},
+    {{"3x3 on 2x2", 64, 2, 80, 3, 1, 1}, 16},
+};
+enum { LARGE_COUNT = sizeof LARGE / sizeof *LARGE };
+
+static void windows_as_large_as_pictures_compute_what_the_reference_computes(void **state)
+{
+    (void)state;
+    uint32_t block = block_here();
+    for (size_t j = 0; j < LARGE_COUNT && block; j++) {
+        const shape *s = &LARGE[j].shape;
+        bench        ref = reference_of(s, LARGE[j].rows, j % 2);
+        bench        t = fast_of(s, block, LARGE[j].rows, j % 2);
+        copy_numbers(&t, &ref);
+        spoil(&t);
+        bench_run(&ref);
+        bench_run(&t);
+        compare(s->name, &t, &ref);
+        bench_free(&ref);
+        bench_free(&t);
+        check_repeats(s, block, LARGE[j].rows);
+    }
+}
+
 static void the_user_can_ask_for_direct_convolutions(void **state)
 {
     (void)state;
@@ -294,25 +343,6 @@ static void an_unknown_way_of_convolution_is_refused(void **state)
     assert_non_null(strstr(fail.hint, "direct"));
 }
 
-/* Everything that comes out of two runs, one after the other. */
-static void check_repeats(const shape *s, uint32_t block, uint32_t rows)
-{
-    bench  ref = reference_of(s, rows, true), t = fast_of(s, block, rows, true);
-    float *y = floats(t.out), *dw = floats(t.form.floats), *dx = floats(t.in);
-    copy_numbers(&t, &ref);
-    bench_run(&t);
-    memcpy(y, t.y, t.out * sizeof *y);
-    memcpy(dw, t.dw, t.form.floats * sizeof *dw);
-    memcpy(dx, t.dx, t.in * sizeof *dx);
-    bench_run(&t);
-    assert_memory_equal(y, t.y, t.out * sizeof *y);
-    assert_memory_equal(dw, t.dw, t.form.floats * sizeof *dw);
-    assert_memory_equal(dx, t.dx, t.in * sizeof *dx);
-    free(y), free(dw), free(dx);
-    bench_free(&ref);
-    bench_free(&t);
-}
-
 static void the_same_call_gives_the_same_bits(void **state)
 {
     (void)state;
@@ -330,6 +360,8 @@ static void several_threads_repeat_themselves_too(void **state)
     at_onednn_threads(2);
     for (size_t j = 0; j < TILED_COUNT && block; j++)
         check_repeats(&TILED[j].shape, block, TILED[j].rows);
+    for (size_t j = 0; j < LARGE_COUNT && block; j++)
+        check_repeats(&LARGE[j].shape, block, LARGE[j].rows);
     at_onednn_threads(1);
 }
 
@@ -405,6 +437,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(gradients_of_the_reference_are_slopes),
         cmocka_unit_test(onednn_computes_what_the_reference_computes),
         cmocka_unit_test(winograd_computes_what_the_reference_computes),
+        cmocka_unit_test(windows_as_large_as_pictures_compute_what_the_reference_computes),
         cmocka_unit_test(the_user_can_ask_for_direct_convolutions),
         cmocka_unit_test(an_unknown_way_of_convolution_is_refused),
         cmocka_unit_test(the_same_call_gives_the_same_bits),
