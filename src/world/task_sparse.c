@@ -18,7 +18,7 @@ enum {
     SCORE_ROWS = 1024, /* test samples evaluated at a time */
     WINDOW = 4096,     /* positions of a walk worked out at a time, when one call follows another */
     READS_MAX = 200,   /* of weights that the hub changes under our hands; then one is taken */
-    HOT_ONE_IN = 40    /* a feature is hot when more than one in so many rows has it */
+    HOT_ONE_IN = 100   /* a feature is hot when more than one in so many rows has it */
 };
 
 static const char MODEL[] = "sparse-lr";
