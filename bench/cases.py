@@ -1,8 +1,8 @@
 """The cases: what is run, side against side, and what the ratio must be.
 
-A new case is one row in CASES, or in those of cases_nets.py and cases_sparse.py. `prepare(runner)` does what must
-be done once and gives a function measure(runner, repeat, repeats) -> {side: {metric: value}} that
-measures both sides once.
+A new case is one row in CASES, or in those of cases_nets.py and cases_sparse.py.
+`prepare(runner)` does what must be done once and gives a function measure(runner, repeat,
+repeats) -> {side: {metric: value}} that measures both sides once.
 """
 import statistics
 import tempfile

@@ -2,8 +2,8 @@
 
     python3 bench/sklearn_sparse.py FILE --rate 0.05 [--chunk 1000]
 
-Without --chunk one pass of SGDClassifier.fit, with it one pass of partial_fit over chunks of so many
-rows. Reading the file is not timed. Prints one JSON document; the loss is that of all rows
+Without --chunk one pass of SGDClassifier.fit, with it one pass of partial_fit over chunks of so
+many rows. Reading the file is not timed. Prints one JSON document; the loss is that of all rows
 afterwards.
 """
 import argparse
