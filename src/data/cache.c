@@ -41,8 +41,7 @@ static char *make_key(const at_resolved *found, at_split split, const at_reading
 static bool list_files(at_files *files, const at_resolved *found, at_split split)
 {
     at_files named = {0};
-    at_err   err = found->format->sources ? found->format->sources(found->path, split, &named, NULL)
-                                          : at_files_add(&named, found->path, NULL);
+    at_err   err = at_format_sources(found->format, found->path, split, &named, NULL);
     for (size_t i = 0; !err && i < named.count; i++) {
         char *whole = realpath(named.path[i], NULL);
         err = whole ? at_files_add(files, whole, NULL) : AT_ERR_MISSING;

@@ -61,21 +61,6 @@ static bool is_ours(const char *path)
     return size > 0 && is_text(text, size) && (is_named_csv(path) || looks_like_csv(text));
 }
 
-static bool claims(const char *name)
-{
-    return at_parts_claim(name, is_ours);
-}
-
-static bool holds(const char *name, at_split split)
-{
-    return at_parts_hold(name, split, is_ours);
-}
-
-static at_err sources(const char *name, at_split split, at_files *files, at_fail *fail)
-{
-    return at_parts_find(name, split, is_ours, files, fail);
-}
-
 /* ---- names ----------------------------------------------------------------------------------- */
 
 /* Appends the two texts as one name; with names NULL only counts. */
@@ -215,21 +200,13 @@ static at_err fill(at_dataset *set, at_csv_columns *columns, const at_files *fil
     return AT_OK;
 }
 
-static at_err load_files(at_dataset *set, const at_files *files, at_fail *fail)
+static at_err load(at_dataset *set, const char *name, const at_files *files, at_fail *fail)
 {
+    (void)name; /* messages name the file of the set that is meant */
     at_csv_columns columns;
     at_err         err = at_csv_scan(&columns, files, set->reading.label, fail);
     if (!err) err = fill(set, &columns, files, fail);
     at_csv_columns_deinit(&columns);
-    return err;
-}
-
-static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
-{
-    at_files files = {0};
-    at_err   err = sources(name, split, &files, fail);
-    if (!err) err = load_files(set, &files, fail);
-    at_files_deinit(&files);
     return err;
 }
 
@@ -238,8 +215,6 @@ const at_format at_format_csv = {
     .summary = "CSV with a header; numbers are features, texts one feature each (sparse)",
     .wants = "fields with commas, names in the first line",
     .parses = true,
-    .claims = claims,
-    .holds = holds,
-    .load = load,
-    .sources = sources,
+    .is_part = is_ours,
+    .load_parts = load,
 };

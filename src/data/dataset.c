@@ -50,12 +50,12 @@ bool at_dataset_has(const char *name, at_split split)
     assert(name);
     at_resolved found;
     if (at_resolve(name, &found, NULL)) return false;
-    return !found.format->holds || found.format->holds(found.path, split);
+    return at_format_holds(found.format, found.path, split);
 }
 
 static at_err read_files(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
 {
-    AT_TRY(found->format->load(set, found->path, split, fail));
+    AT_TRY(at_format_load(found->format, set, found->path, split, fail));
     if (found->row) AT_TRY(fix_classes(set, found->row, found->folder, fail));
     return at_store_seal(set, fail);
 }

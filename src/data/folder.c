@@ -29,12 +29,15 @@ bool at_folder_is_file(const char *path)
 at_err at_folder_open_file(const char *path, FILE **file, uint64_t *size, at_fail *fail)
 {
     assert(path && file && size);
-    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
     struct stat status;
+    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+        return at_fail_set(fail, AT_ERR_MISSING,
+                           "check the name; `anytime data list` shows known sets",
+                           "%s: there is no such file", path);
     if (fd < 0)
-        return at_fail_set(fail, errno == ENOENT || errno == ENOTDIR ? AT_ERR_MISSING : AT_ERR_IO,
-                           "check the name and the permissions", "%s: cannot be opened: %s", path,
-                           strerror(errno));
+        return at_fail_set(fail, AT_ERR_IO, "check the permissions", "%s: cannot be opened: %s",
+                           path, strerror(errno));
     if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
         close(fd);
         return at_fail_set(fail, AT_ERR_IO, "name a file that holds the data itself",

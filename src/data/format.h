@@ -4,10 +4,8 @@
 
 #include <stdbool.h>
 
+#include "data/parts.h"
 #include "data/store.h"
-
-/* Paths of files; see files.h. */
-typedef struct at_files at_files;
 
 typedef struct at_format {
     const char *name;
@@ -21,6 +19,10 @@ typedef struct at_format {
     /* Nothing is read: the numbers behind the colon of "NAME:.." say it all, and claims, holds and
      * load see the whole text. Other formats see only the path of FORMAT:PATH. */
     bool made_up;
+    /* Sets of one file or many (see parts.h) say here what a file of theirs looks like, and how
+     * a list of them is read; claims, holds, load and sources then follow by themselves. */
+    at_parts_test *is_part;
+    at_err (*load_parts)(at_dataset *set, const char *name, const at_files *files, at_fail *fail);
     /* True when `name` (a path, a list of paths, a word with numbers) is for this format. May
      * look at names of files and at their first bytes; errors mean false. */
     bool (*claims)(const char *name);
@@ -48,5 +50,13 @@ extern const at_format at_format_synthetic_clicks;
 
 /* In the order in which they are asked; ends with NULL. */
 extern const at_format *const at_formats[];
+
+/* What a format does with a name, whether by functions of its own or by parts. */
+bool   at_format_claims(const at_format *format, const char *name);
+bool   at_format_holds(const at_format *format, const char *name, at_split split);
+at_err at_format_load(const at_format *format, at_dataset *set, const char *name, at_split split,
+                      at_fail *fail);
+at_err at_format_sources(const at_format *format, const char *name, at_split split, at_files *files,
+                         at_fail *fail);
 
 #endif

@@ -12,29 +12,9 @@ static bool is_ours(const char *path)
     return at_lines_peek(path, text, sizeof text) > 0 && at_libsvm_begins(text);
 }
 
-static bool claims(const char *name)
+static at_err load(at_dataset *set, const char *name, const at_files *files, at_fail *fail)
 {
-    return at_parts_claim(name, is_ours);
-}
-
-static bool holds(const char *name, at_split split)
-{
-    return at_parts_hold(name, split, is_ours);
-}
-
-static at_err sources(const char *name, at_split split, at_files *files, at_fail *fail)
-{
-    return at_parts_find(name, split, is_ours, files, fail);
-}
-
-static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
-{
-    at_files files = {0};
-    at_err   err = sources(name, split, &files, fail);
-    if (!err)
-        err = at_lines_load(set, &files, &at_libsvm_parser, &(at_piles_end){.path = name}, fail);
-    at_files_deinit(&files);
-    return err;
+    return at_lines_load(set, files, &at_libsvm_parser, &(at_piles_end){.path = name}, fail);
 }
 
 const at_format at_format_libsvm = {
@@ -42,8 +22,6 @@ const at_format at_format_libsvm = {
     .summary = "LIBSVM text, LABEL INDEX:VALUE ... (sparse), plain, gzip or xz",
     .wants = "text of LABEL INDEX:VALUE ...",
     .parses = true,
-    .claims = claims,
-    .holds = holds,
-    .load = load,
-    .sources = sources,
+    .is_part = is_ours,
+    .load_parts = load,
 };

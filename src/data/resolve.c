@@ -37,7 +37,7 @@ static const at_format *format_of_content(const char *name)
 {
     assert(name);
     for (size_t i = 0; at_formats[i]; i++)
-        if (at_formats[i]->claims(name)) return at_formats[i];
+        if (at_format_claims(at_formats[i], name)) return at_formats[i];
     return NULL;
 }
 

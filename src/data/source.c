@@ -1,16 +1,14 @@
 #include "data/source.h"
 
+#include "data/folder.h"
 #include "data/sniff.h"
 #include "data/unpack.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { BUFFER_SIZE = 1 << 17 };
 
@@ -99,30 +97,6 @@ at_err at_source_take(FILE *file, const char *path, uint64_t file_size, at_sourc
     return AT_OK;
 }
 
-/* O_NONBLOCK, so that a named pipe is refused rather than waited for. */
-static at_err open_regular(const char *path, FILE **file, uint64_t *size, at_fail *fail)
-{
-    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat status;
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
-        return at_fail_set(fail, AT_ERR_MISSING,
-                           "check the name; `anytime data list` shows known sets",
-                           "%s: there is no such file", path);
-    if (fd < 0)
-        return at_fail_set(fail, AT_ERR_IO, "check the permissions", "%s: cannot be opened: %s",
-                           path, strerror(errno));
-    if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
-        close(fd);
-        return at_fail_set(fail, AT_ERR_IO, "name a file that holds the data itself",
-                           "%s: is not a regular file", path);
-    }
-    *size = (uint64_t)status.st_size;
-    *file = fdopen(fd, "rb");
-    if (*file) return AT_OK;
-    close(fd);
-    return no_memory(path, fail);
-}
-
 at_err at_source_open(const char *path, at_source **out, at_fail *fail)
 {
     assert(path && out);
@@ -130,7 +104,7 @@ at_err at_source_open(const char *path, at_source **out, at_fail *fail)
     uint64_t size = 0;
     char    *path_own = strdup(path);
     if (!path_own) return no_memory(path, fail);
-    at_err err = open_regular(path, &file, &size, fail);
+    at_err err = at_folder_open_file(path, &file, &size, fail);
     if (!err) err = at_source_take(file, path_own, size, out, fail);
     if (err) {
         free(path_own);

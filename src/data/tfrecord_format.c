@@ -6,21 +6,6 @@
 
 #include <assert.h>
 
-static bool claims(const char *name)
-{
-    return at_parts_claim(name, at_tfrecord_is_file);
-}
-
-static bool holds(const char *name, at_split split)
-{
-    return at_parts_hold(name, split, at_tfrecord_is_file);
-}
-
-static at_err sources(const char *name, at_split split, at_files *files, at_fail *fail)
-{
-    return at_parts_find(name, split, at_tfrecord_is_file, files, fail);
-}
-
 static at_err find_kind(at_tfrecord *record, bool *clicks, at_fail *fail)
 {
     static const char *const names[] = {"index", "value"};
@@ -32,7 +17,7 @@ static at_err find_kind(at_tfrecord *record, bool *clicks, at_fail *fail)
     return AT_OK;
 }
 
-static at_err load_files(at_dataset *set, const char *name, const at_files *files, at_fail *fail)
+static at_err load(at_dataset *set, const char *name, const at_files *files, at_fail *fail)
 {
     assert(files->count > 0);
     at_tfrecord record;
@@ -45,22 +30,11 @@ static at_err load_files(at_dataset *set, const char *name, const at_files *file
                   : at_tfrecord_load_pictures(set, name, files, fail);
 }
 
-static at_err load(at_dataset *set, const char *name, at_split split, at_fail *fail)
-{
-    at_files files = {0};
-    at_err   err = sources(name, split, &files, fail);
-    if (!err) err = load_files(set, name, &files, fail);
-    at_files_deinit(&files);
-    return err;
-}
-
 const at_format at_format_tfrecord = {
     .name = "tfrecord",
     .summary = "TFRecord files of tf.train.Example, clicks (sparse) or pictures",
     .wants = "records with checksums",
     .parses = true,
-    .claims = claims,
-    .holds = holds,
-    .load = load,
-    .sources = sources,
+    .is_part = at_tfrecord_is_file,
+    .load_parts = load,
 };

@@ -34,11 +34,6 @@ static void product_weight(float *dw, const float *dy, const float *x, size_t B,
                 dy, (blasint)O, x, (blasint)I, beta, dw, (blasint)I);
 }
 
-AT_VECTORISED static void add(float *restrict to, const float *restrict from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) to[i] += from[i];
-}
-
 static size_t dense_scratch(size_t B, size_t I, size_t O)
 {
     assert(B > 0);
@@ -56,7 +51,7 @@ static void dense_weight(float *dw, const float *dy, const float *x, size_t B, s
     } else {
         assert(scratch);
         product_weight(scratch, dy, x, B, I, O, 0.0f);
-        add(dw, scratch, I * O);
+        at_vector_add(dw, scratch, I * O);
     }
 }
 

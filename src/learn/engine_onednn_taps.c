@@ -119,11 +119,6 @@ static void put(const at_onednn_taps *taps, float *dw, const float *sum, uint32_
                    sum + i * out + o * block, block * sizeof *dw);
 }
 
-AT_VECTORISED static void add(float *restrict to, const float *restrict from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) to[i] += from[i];
-}
-
 /* db <- sums of turned dy: of the samples at a place first, which `sum` holds, then of places. */
 static void sum_bias(const at_onednn_taps *taps, float *db, const float *dy, float *sum)
 {
@@ -131,8 +126,8 @@ static void sum_bias(const at_onednn_taps *taps, float *db, const float *dy, flo
     memset(db, 0, out * sizeof *db);
     for (size_t p = 0; p < at_picture_area(&taps->spec->out); p++) {
         memset(sum, 0, out * sizeof *sum);
-        for (size_t n = 0; n < taps->rows; n++, dy += out) add(sum, dy, out);
-        add(db, sum, out);
+        for (size_t n = 0; n < taps->rows; n++, dy += out) at_vector_add(sum, dy, out);
+        at_vector_add(db, sum, out);
     }
 }
 

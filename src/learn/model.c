@@ -147,11 +147,6 @@ static float *forward(at_model *model, const float *params, const float *x, uint
     return model->y[model->graph->step[model->net->count - 1].y];
 }
 
-AT_VECTORISED static void add(float *restrict to, const float *restrict from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) to[i] += from[i];
-}
-
 static void copy_buffer(at_model *model, int32_t to, int32_t from, size_t n)
 {
     if (from != AT_NO_BUFFER) memcpy(model->dy[to], model->dy[from], n * sizeof(float));
@@ -162,7 +157,7 @@ static void do_sums(at_model *model, const at_graph_step *step, size_t n)
     for (uint32_t i = 0; i < step->sums; i++) {
         const at_graph_sum *sum = &step->sum[i];
         copy_buffer(model, sum->into, sum->copy, n);
-        add(model->dy[sum->into], model->dy[sum->from], n);
+        at_vector_add(model->dy[sum->into], model->dy[sum->from], n);
     }
 }
 

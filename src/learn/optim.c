@@ -31,11 +31,6 @@ AT_VECTORISED static void scale(float *restrict dst, const float *restrict src, 
     for (size_t i = 0; i < n; i++) dst[i] = src[i] * weight;
 }
 
-AT_VECTORISED static void add(float *restrict dst, const float *restrict src, size_t n)
-{
-    for (size_t i = 0; i < n; i++) dst[i] += src[i];
-}
-
 AT_VECTORISED static void add_scaled(float *restrict dst, const float *restrict src, float weight,
                                      size_t n)
 {
@@ -54,7 +49,7 @@ static void sum_slice(float *dst, const float *const *src, const float *weights,
         if (weights)
             add_scaled(dst, src[s] + at, weights[s], n);
         else
-            add(dst, src[s] + at, n);
+            at_vector_add(dst, src[s] + at, n);
     }
 }
 

@@ -8,11 +8,16 @@
 #ifndef AT_LEARN_VECTOR_H
 #define AT_LEARN_VECTOR_H
 
+#include <stddef.h>
+
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__)
 #define AT_VECTORISED __attribute__((optimize("O3"), target_clones("avx2", "default")))
 #else
 #define AT_VECTORISED
 #endif
+
+/* to (n) <- to + from; the two do not overlap. */
+void at_vector_add(float *restrict to, const float *restrict from, size_t n);
 
 #endif

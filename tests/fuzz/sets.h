@@ -17,7 +17,7 @@ static inline void check_set(const at_format *format, const char *path, at_datas
     assert(test && set->count > 0 && set->features > 0);
     assert(at_store_seal(set, &fail) == AT_OK);
     test->reading = set->reading;
-    assert(format->load(test, path, AT_SPLIT_TRAIN, &fail) == AT_OK);
+    assert(at_format_load(format, test, path, AT_SPLIT_TRAIN, &fail) == AT_OK);
     assert(at_store_seal(test, &fail) == AT_OK);
     assert(at_dataset_agree(set, test, &fail) == AT_OK);
     for (uint64_t i = 0; i < set->count; i++) assert(test->labels[i] == set->labels[i]);
@@ -36,9 +36,9 @@ static inline void check_file(const at_format *format, const uint8_t *data, size
     assert(set && fd >= 0);
     assert(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    (void)format->claims(path);
+    (void)at_format_claims(format, path);
     set->reading = reading;
-    at_err err = format->load(set, path, AT_SPLIT_TRAIN, &fail);
+    at_err err = at_format_load(format, set, path, AT_SPLIT_TRAIN, &fail);
     check_refusal(err, &fail);
     if (!err) check_set(format, path, set);
     at_dataset_free(set);

@@ -63,7 +63,8 @@ static at_dataset *open_kept(const char *name, at_cache_limits limits)
     bool        keep = at_cache_open(&cache, &found, AT_SPLIT_TRAIN, &set->reading, limits);
     if (!keep || !at_cache_load(&cache, set)) {
         assert_false(set->cached);
-        if (found.format->load(set, found.path, AT_SPLIT_TRAIN, &fail)) fail_msg("%s", fail.text);
+        if (at_format_load(found.format, set, found.path, AT_SPLIT_TRAIN, &fail))
+            fail_msg("%s", fail.text);
         assert_int_equal(at_store_seal(set, &fail), AT_OK);
         if (keep) at_cache_keep(&cache, set);
     }
