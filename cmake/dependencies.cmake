@@ -29,6 +29,31 @@ target_link_libraries(dep_dnnl INTERFACE ${OpenMP_C_LIBRARIES})
 anytime_need(jansson libjansson-dev jansson.h jansson)
 anytime_need(crypto libssl-dev openssl/sha.h crypto)
 anytime_need(cmocka libcmocka-dev cmocka.h cmocka)
+anytime_need(microhttpd libmicrohttpd-dev microhttpd.h microhttpd)
+anytime_need(protobuf_c libprotobuf-c-dev protobuf-c/protobuf-c.h protobuf-c)
+find_program(PROTOC_C NAMES protoc-c)
+if(NOT PROTOC_C)
+  anytime_missing(protoc-c protobuf-c-compiler)
+endif()
+message(STATUS "✓ protoc-c: ${PROTOC_C}")
+
+# Open MPI's own library; which launcher started us is looked at when we run.
+find_path(mpi_INCLUDE NAMES mpi.h PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include)
+find_library(mpi_LIBRARY NAMES mpi PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/lib)
+if(NOT mpi_INCLUDE OR NOT mpi_LIBRARY)
+  anytime_missing("Open MPI" libopenmpi-dev)
+endif()
+message(STATUS "✓ mpi: ${mpi_LIBRARY}")
+add_library(dep_mpi INTERFACE)
+target_include_directories(dep_mpi SYSTEM INTERFACE ${mpi_INCLUDE})
+target_link_libraries(dep_mpi INTERFACE ${mpi_LIBRARY})
+
+# Charts of pages. They become part of the program and are never copied into the tree.
+find_path(DYGRAPHS NAMES dygraph.min.js PATHS /usr/share/javascript/dygraphs)
+if(NOT DYGRAPHS)
+  anytime_missing(dygraphs libjs-dygraphs)
+endif()
+message(STATUS "✓ dygraphs: ${DYGRAPHS}")
 
 # All OpenBLAS variants share one SONAME, and the default one starts threads before main().
 # The serial variant is therefore linked by its full path and found again through the rpath.

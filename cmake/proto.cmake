@@ -1,0 +1,19 @@
+# Messages of other programs (TensorBoard, ONNX): src/LAYER/NAME.proto becomes NAME.pb-c.h and
+# NAME.pb-c.c at build time. The code is protobuf-c's, so our warnings do not apply to it.
+
+function(anytime_messages layer)
+  file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.proto)
+  set(folder ${PROJECT_BINARY_DIR}/proto/${layer})
+  file(MAKE_DIRECTORY ${folder})
+  foreach(proto ${protos})
+    get_filename_component(name ${proto} NAME_WE)
+    set(made ${folder}/${name}.pb-c.c)
+    add_custom_command(OUTPUT ${made} ${folder}/${name}.pb-c.h
+      COMMAND ${PROTOC_C} --c_out=${folder} --proto_path=${PROJECT_SOURCE_DIR}/src/${layer} ${proto}
+      DEPENDS ${proto}
+      COMMENT "Messages of ${name}.proto" VERBATIM)
+    set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w)
+    target_sources(at_${layer} PRIVATE ${made} ${folder}/${name}.pb-c.h)
+  endforeach()
+  target_include_directories(at_${layer} SYSTEM PUBLIC ${folder})
+endfunction()
