@@ -20,6 +20,17 @@ bool at_wire_broken(const at_wire *wire)
     return wire->ended || wire->bad || wire->error;
 }
 
+void at_wire_rewind(at_wire *wire, uint64_t offset)
+{
+    assert(!wire->spool);
+    assert(offset <= at_wire_offset(wire));
+    wire->offset = offset;
+    wire->next = wire->end = 0;
+    wire->ended = false;
+    wire->bad = NULL;
+    wire->error = lseek(wire->fd, (off_t)offset, SEEK_SET) < 0 ? errno : 0;
+}
+
 static void refill(at_wire *wire)
 {
     assert(wire->next == wire->end);

@@ -35,6 +35,10 @@ bool at_wire_broken(const at_wire *wire);
 /* How many bytes have been consumed. */
 uint64_t at_wire_offset(const at_wire *wire);
 
+/* Goes back to where `offset` bytes had been consumed, as if nothing behind had been read yet; what
+ * was wrong with it is forgotten. */
+void at_wire_rewind(at_wire *wire, uint64_t offset);
+
 /* Reads raw bytes; false when there are fewer. */
 bool at_wire_raw(at_wire *wire, void *bytes, size_t size);
 
