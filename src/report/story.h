@@ -1,0 +1,68 @@
+/* story.h - what happened in a run, in bounded memory: the data of a page.
+ *
+ *     event log, whole or growing ─► at_story_put, record by record ─► at_story_json ─► page.js
+ *
+ * A story never grows with the length of its run. Curves keep the smallest, the largest and the
+ * mean of what they thin out; a worker's time is kept as shares of equal stretches of the run; past
+ * a thousand workers neighbours share a row; of the log the newest lines stay.
+ *
+ *     at_story *story;
+ *     err = at_story_new(at_eventlog_info(log), NULL, &story, &fail);
+ *     for each record: at_story_put(story, record);
+ *     json_t *all = at_story_json(story, 0);
+ *     ... more records ...
+ *     json_t *news = at_story_json(story, json_integer_value(json_object_get(all, "serial")));
+ *     at_story_free(story);
+ *
+ * docs/report.md defines the numbers, src/report/page/story.js how a client merges the news.
+ */
+#ifndef AT_REPORT_STORY_H
+#define AT_REPORT_STORY_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "record/record.h"
+#include "record/tally.h"
+
+typedef struct at_story at_story;
+
+/* How much is kept; 0 means the default. */
+typedef struct at_story_options {
+    uint32_t points; /* of each curve, 1000 */
+    uint32_t cells;  /* of the timeline, all rows together, 2^18 */
+    uint32_t lines;  /* of the log, 500 */
+} at_story_options;
+
+/* An empty story of the run that `info` tells of: the text at the head of its event log. `options`
+ * may be NULL. AT_ERR_FORMAT when the text is not one. */
+at_err at_story_new(const char *info, const at_story_options *options, at_story **story,
+                    at_fail *fail);
+void   at_story_free(at_story *story); /* accepts NULL */
+
+/* Takes one record in. It MUST be one that at_eventlog_next lets pass. */
+void at_story_put(at_story *story, const at_record *record);
+
+/* The run was resumed, and what comes now is its next log (events-2.bin, ..): time goes on from
+ * where it was, steps that are told again replace the earlier ones. */
+void at_story_resume(at_story *story);
+
+/* Reads a whole run from its folder: its event logs, or where it has none (--record steps) what its
+ * tables tell. AT_ERR_MISSING when there is neither. */
+at_err at_story_read(const char *folder, const at_story_options *options, at_story **story,
+                     at_fail *fail);
+
+/* The story as one object. With `since` (the `serial` of an earlier answer; 0: from the start) only
+ * what has changed after it. Dump it with AT_STORY_JSON_FLAGS: seven digits are enough for a page.
+ * NULL when there is no memory. */
+json_t *at_story_json(at_story *story, uint64_t since);
+#define AT_STORY_JSON_FLAGS (JSON_COMPACT | JSON_REAL_PRECISION(7))
+
+/* Grows with everything that is taken in. */
+uint64_t at_story_serial(const at_story *story);
+
+/* The totals so far, borrowed until the story is freed. */
+const at_tally *at_story_tally(const at_story *story);
+
+#endif
