@@ -1,12 +1,12 @@
-/* The three tables of the published systems, so that their plot programs can read our runs. What
- * each column means is told in docs/files.md. */
+/* The three tables of the published systems, so that their plot programs can read our runs, and
+ * one of what processes took from the machine. What each column means is told in docs/files.md. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "record/sinks.h"
 #include "record/spool.h"
 
-typedef enum table { MASTER, WORKER, COLLECT, TABLES } table;
+typedef enum table { MASTER, WORKER, COLLECT, RESOURCE, TABLES } table;
 
 static const struct {
     const char *name, *header;
@@ -17,10 +17,14 @@ static const struct {
                 "num_samples,last_send,last_recv,last_exit,sleep_time,compute_time,"
                 "master_wait_time\n"},
     [COLLECT] = {"collect_stats.csv", "step,worker_count,wait_time,total_samples\n"},
+    [RESOURCE] = {"resource_stats.csv",
+                  "time,node,pid,cpu_seconds,user_seconds,system_seconds,rss_bytes,shared_bytes,"
+                  "peak_bytes,read_bytes,write_bytes,net_in_bytes,net_out_bytes,"
+                  "loopback_bytes\n"},
 };
 
 typedef struct csv {
-    at_spool *table[TABLES]; /* WORKER may be NULL: not wanted */
+    at_spool *table[TABLES]; /* WORKER and RESOURCE may be NULL: not wanted */
     uint32_t  workers;
     at_ns     opened_at; /* of the open step: the last APPLY, or the first order */
     bool      began;
@@ -115,6 +119,47 @@ static void note_order(csv *self, const at_record *record)
     self->opened_at = record->at;
 }
 
+/* A comma and the number, or nothing behind it when it is not known. */
+static void put_counter(at_spool *spool, uint64_t value)
+{
+    at_spool_byte(spool, ',');
+    if (value != AT_USAGE_UNKNOWN) at_spool_whole(spool, value);
+}
+
+static void put_node(at_spool *spool, at_node node)
+{
+    assert(node <= AT_NODE_EVALUATOR);
+    if (node == 0)
+        at_spool_text(spool, "hub,");
+    else if (node == AT_NODE_EVALUATOR)
+        at_spool_text(spool, "evaluator,");
+    else
+        put_whole(spool, node);
+}
+
+static void put_usage(csv *self, const at_record *record)
+{
+    assert(record->kind == AT_REC_USAGE);
+    at_spool       *spool = self->table[RESOURCE];
+    const at_usage *usage = record->usage;
+    if (!spool) return;
+    put_seconds(spool, record->at);
+    put_node(spool, record->node);
+    put_whole(spool, (uint64_t)usage->pid);
+    put_seconds(spool, at_usage_cpu(usage));
+    put_seconds(spool, usage->user_ns);
+    at_spool_seconds(spool, usage->system_ns);
+    put_counter(spool, usage->rss_bytes);
+    put_counter(spool, usage->shared_bytes);
+    put_counter(spool, usage->peak_bytes);
+    put_counter(spool, usage->read_bytes);
+    put_counter(spool, usage->write_bytes);
+    put_counter(spool, usage->net_in_bytes);
+    put_counter(spool, usage->net_out_bytes);
+    put_counter(spool, usage->loopback_bytes);
+    at_spool_byte(spool, '\n');
+}
+
 static void put(void *opaque, const at_record *record)
 {
     csv *self = opaque;
@@ -124,6 +169,8 @@ static void put(void *opaque, const at_record *record)
     } else if (record->kind == AT_REC_ACTION) {
         if (record->action->kind == AT_ACT_SEND) note_order(self, record);
         if (record->action->kind == AT_ACT_APPLY) put_step(self, record);
+    } else if (record->kind == AT_REC_USAGE) {
+        put_usage(self, record);
     }
     for (int i = 0; i < TABLES; i++)
         if (self->table[i]) at_spool_tick(self->table[i], record->at);
@@ -142,12 +189,14 @@ static at_err close_sink(void *opaque, at_fail *fail)
     return first;
 }
 
-static at_err open_tables(csv *self, const char *folder, bool rounds, at_fail *fail)
+static at_err open_tables(csv *self, const at_run_info *info, bool rounds, at_fail *fail)
 {
-    assert(folder);
+    const bool wanted[TABLES] = {
+        [MASTER] = true, [WORKER] = rounds, [COLLECT] = true, [RESOURCE] = info->usage};
+    assert(info->folder);
     for (int i = 0; i < TABLES; i++) {
-        if (i == WORKER && !rounds) continue;
-        AT_TRY(at_spool_open(folder, tables[i].name, true, &self->table[i], fail));
+        if (!wanted[i]) continue;
+        AT_TRY(at_spool_open(info->folder, tables[i].name, true, &self->table[i], fail));
         if (self->table[i]->fresh) at_spool_text(self->table[i], tables[i].header);
     }
     return AT_OK;
@@ -162,7 +211,7 @@ at_err at_sink_csv(const at_run_info *info, bool rounds, at_sink *sink, at_fail 
     self->workers = info->plan->workers;
     self->version = calloc(self->workers, sizeof *self->version);
     at_err err = self->version
-                     ? open_tables(self, info->folder, rounds, fail)
+                     ? open_tables(self, info, rounds, fail)
                      : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for CSV files");
     if (err) {
         close_sink(self, NULL);

@@ -15,7 +15,9 @@ static void check(const at_record *record)
 {
     assert((record->kind == AT_REC_EVENT) == (record->event != NULL));
     assert((record->kind == AT_REC_ACTION) == (record->action != NULL));
+    assert((record->kind == AT_REC_USAGE) == (record->usage != NULL));
     if (record->kind == AT_REC_SAY) assert(record->text);
+    if (record->kind == AT_REC_USAGE) assert(record->node <= AT_NODE_EVALUATOR);
 }
 
 void at_recorder_put(const at_recorder *recorder, const at_record *record)

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "base/usage.h"
 #include "step/event.h"
 #include "step/plan.h"
 
@@ -28,13 +29,18 @@ typedef struct at_run_info {
     uint64_t       seed;
     double         date;        /* seconds since 1970 at the start */
     bool           progressive; /* people expect to see the progressive validation loss */
+    bool           usage;       /* USAGE records will come */
 } at_run_info;
 
 typedef enum at_record_kind {
     AT_REC_EVENT,  /* went into the hub: `event` is set */
     AT_REC_ACTION, /* came out of the hub and was done: `action` is set */
-    AT_REC_SAY     /* a sentence for people: `text` is set */
+    AT_REC_SAY,    /* a sentence for people: `text` is set */
+    AT_REC_USAGE   /* what a process has taken so far: `usage` and `node` are set */
 } at_record_kind;
+
+/* In records of kind USAGE beside 0, the hub, and the workers: the process that scores. */
+enum { AT_NODE_EVALUATOR = AT_WORKERS_MAX + 1 };
 
 typedef struct at_record {
     at_record_kind   kind;
@@ -47,6 +53,8 @@ typedef struct at_record {
     double           lr;      /* with APPLY */
     uint64_t         count;   /* with EVALUATED: test samples */
     bool             final;   /* with EVALUATED: the evaluation after the last step */
+    at_node          node;    /* with USAGE: whose */
+    const at_usage  *usage;   /* borrowed until the sink returns */
 } at_record;
 
 /* One rendering. `put` MUST NOT block for long; an error is kept and told by `close`. */

@@ -10,8 +10,8 @@
 /* events.bin: every event and action, compact, for replay and reports (see eventlog.h). */
 at_err at_sink_eventlog(const at_run_info *info, at_sink *sink, at_fail *fail);
 
-/* master_stats.csv, worker_stats.csv, collect_stats.csv with the published columns. `rounds`:
- * worker_stats.csv too, one line per report. */
+/* master_stats.csv and collect_stats.csv with the published columns. `rounds`: worker_stats.csv
+ * too, one line per report. With info->usage resource_stats.csv, one line per USAGE record. */
 at_err at_sink_csv(const at_run_info *info, bool rounds, at_sink *sink, at_fail *fail);
 
 /* workers.json: pids and states, rewritten atomically at every join and loss. */

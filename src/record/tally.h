@@ -3,6 +3,7 @@
 #define AT_RECORD_TALLY_H
 
 #include "record/record.h"
+#include "record/usage_tally.h"
 
 /* A log-scaled histogram of durations: fixed memory, 1 % resolution from 1 ns to 300 years. */
 typedef struct at_histogram at_histogram;
@@ -14,14 +15,15 @@ typedef struct at_spread {
 } at_spread;
 
 typedef struct at_worker_tally {
-    int64_t     pid;
-    uint32_t    incarnations;
-    uint64_t    rounds;
-    uint64_t    samples; /* reported */
-    uint64_t    samples_used, samples_dropped;
-    at_ns       compute_ns, sleep_ns, idle_ns, send_ns;
-    at_ns       useful_ns; /* compute time of rounds that were used */
-    const char *state;     /* "starting", "working", "finished", "lost", "evicted"; static */
+    int64_t        pid;
+    uint32_t       incarnations;
+    uint64_t       rounds;
+    uint64_t       samples; /* reported */
+    uint64_t       samples_used, samples_dropped;
+    at_ns          compute_ns, sleep_ns, idle_ns, send_ns;
+    at_ns          useful_ns; /* compute time of rounds that were used */
+    const char    *state;     /* "starting", "working", "finished", "lost", "evicted"; static */
+    at_usage_tally usage;
 } at_worker_tally;
 
 typedef struct at_tally {
@@ -43,6 +45,7 @@ typedef struct at_tally {
     double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
     uint64_t           test_count, test_step;
     uint32_t           evaluations, respawns, evictions;
+    at_usage_tally     hub_usage, evaluator_usage;
     at_end             end;
 } at_tally;
 
