@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/codec_usage.h"
+
 /* The letter a record begins with: capitals went into the hub, small ones came out. These are the
  * file format; they never follow the order of an enum. */
 static const unsigned char event_code[] = {
@@ -16,9 +18,9 @@ static const unsigned char event_code[] = {
 static const unsigned char action_code[] = {
     [AT_ACT_SEND] = 's',     [AT_ACT_INSTALL] = 'i', [AT_ACT_COMPUTE] = 'c', [AT_ACT_ABANDON] = 'b',
     [AT_ACT_TIMER] = 't',    [AT_ACT_ADD] = '+',     [AT_ACT_APPLY] = 'a',   [AT_ACT_DROP] = 'd',
-    [AT_ACT_EVALUATE] = 'e', [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',  [AT_ACT_FINISH] = 'f',
+    [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k',    [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',  [AT_ACT_FINISH] = 'f',
 };
-static const unsigned char say_code = '"';
+static const unsigned char say_code = '"', usage_code = '%';
 
 at_codec *at_codec_new(at_spool *spool, int fd)
 {
@@ -38,9 +40,27 @@ at_codec *at_codec_new(at_spool *spool, int fd)
 void at_codec_free(at_codec *codec)
 {
     if (!codec) return;
+    free(codec->changes);
     free(codec->pieces);
     free(codec->hint);
     free(codec);
+}
+
+/* Keeps a worker's hint as it is now, for undo. */
+static void remember(at_codec *codec, at_node worker)
+{
+    assert(codec->change_count <= codec->changes_size);
+    if (codec->change_count == codec->changes_size) {
+        size_t           size = codec->changes_size ? 2 * codec->changes_size : 64;
+        at_codec_change *more = realloc(codec->changes, size * sizeof *more);
+        if (!more) {
+            codec->wire.error = ENOMEM;
+            return;
+        }
+        codec->changes = more;
+        codec->changes_size = size;
+    }
+    codec->changes[codec->change_count++] = (at_codec_change){worker, codec->hint[worker]};
 }
 
 static at_codec_hint *code_worker(at_codec *codec, at_node *worker)
@@ -50,6 +70,7 @@ static at_codec_hint *code_worker(at_codec *codec, at_node *worker)
         codec->wire.bad = "a worker that cannot be";
         *worker = 0;
     }
+    if (codec->follows) remember(codec, *worker);
     return &codec->hint[*worker];
 }
 
@@ -77,21 +98,22 @@ static void code_report(at_codec *codec, at_report *report, at_codec_hint *hint)
     at_wire_near32(&codec->wire, &report->incarnation, &hint->incarnation);
     at_wire_near32(&codec->wire, &report->slot, &hint->slot);
     at_wire_near(&codec->wire, &report->sequence, &hint->sequence);
+    at_wire_flag(&codec->wire, &report->again);
     code_work(codec, &report->work, hint);
 }
 
 static void code_order(at_codec *codec, at_order *order, at_codec_hint *hint)
 {
     assert(hint);
-    bool *flags[] = {&order->again, &order->leave};
+    bool *flags[] = {&order->again, &order->leave, &order->pause};
     at_wire_near(&codec->wire, &order->round, &hint->order_round);
     at_wire_near(&codec->wire, &order->version, &hint->order_version);
     uint64_t position = order->position + 1; /* AT_POSITION_OWN becomes 0 */
     at_wire_u64(&codec->wire, &position);
     order->position = position - 1;
-    at_wire_near_i64(&codec->wire, &order->time_limit, &codec->time_limit);
+    at_wire_near_i64(&codec->wire, &order->time_limit, &codec->base.time_limit);
     at_wire_near32(&codec->wire, &order->samples_max, &hint->samples_max);
-    at_wire_flags(&codec->wire, flags, 2);
+    at_wire_flags(&codec->wire, flags, 3);
 }
 
 /* A piece repeats what its report said, so nearly all of it is as expected. */
@@ -160,6 +182,7 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
     at_wire_i64(&codec->wire, &action->as.apply.wait_ns);
     code_lr_factor(codec, &action->as.apply.lr_factor);
     at_wire_real(&codec->wire, &record->lr);
+    at_wire_i64(&codec->wire, &record->took);
     at_wire_u32(&codec->wire, &count);
     if (codec->wire.spool) {
         assert(count <= AT_CODEC_PIECES);
@@ -176,7 +199,7 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
 
 static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
 {
-    uint64_t now = codec->now;
+    uint64_t now = codec->base.now;
     at_wire_u64(&codec->wire, &event->as.evaluated.step);
     at_wire_near_i64(&codec->wire, &event->as.evaluated.at, &now);
     for (int i = 0; i < AT_METRIC_COUNT; i++) {
@@ -231,10 +254,10 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
 
 static void code_event(at_codec *codec, at_event *event, at_record *record)
 {
-    uint64_t gap = (uint64_t)event->now - codec->at;
-    at_wire_near(&codec->wire, &gap, &codec->now_gap);
-    codec->now = codec->at + gap;
-    event->now = (at_ns)codec->now;
+    uint64_t gap = (uint64_t)event->now - codec->base.at;
+    at_wire_near(&codec->wire, &gap, &codec->base.now_gap);
+    codec->base.now = codec->base.at + gap;
+    event->now = (at_ns)codec->base.now;
     at_codec_hint *hint = code_worker(codec, &event->worker);
     code_event_fields(codec, event, record, hint);
 }
@@ -249,7 +272,7 @@ static void code_drop(at_codec *codec, at_action *action)
 
 static void code_timer(at_codec *codec, at_action *action)
 {
-    uint64_t now = codec->now;
+    uint64_t now = codec->base.now;
     action->as.timer.timer =
         (at_timer)at_wire_choice(&codec->wire, action->as.timer.timer, AT_TIMER_COUNT);
     at_wire_near_i64(&codec->wire, &action->as.timer.at, &now);
@@ -270,6 +293,11 @@ static void code_action(at_codec *codec, at_action *action, at_record *record)
     case AT_ACT_APPLY: code_apply(codec, action, record); break;
     case AT_ACT_DROP: code_drop(codec, action); break;
     case AT_ACT_EVALUATE: at_wire_u64(wire, &action->as.evaluate.step); break;
+    case AT_ACT_SAVE:
+        at_wire_u64(wire, &action->as.save.step);
+        at_wire_flag(wire, &action->as.save.last);
+        action->as.save.image = NULL;
+        break;
     case AT_ACT_NOTICE:
         at_wire_i64(wire, &action->as.notice.waited);
         at_wire_u64(wire, &action->as.notice.step);
@@ -286,23 +314,24 @@ static void code_action(at_codec *codec, at_action *action, at_record *record)
 /* All that follows the letter; the kinds of record, event and action are known. */
 static void code_record(at_codec *codec, at_record *record, at_event *event, at_action *action)
 {
-    at_wire_near_i64(&codec->wire, &record->at, &codec->at);
-    at_wire_near(&codec->wire, &record->version, &codec->version);
+    at_wire_near_i64(&codec->wire, &record->at, &codec->base.at);
+    at_wire_near(&codec->wire, &record->version, &codec->base.version);
     if (record->kind == AT_REC_EVENT) code_event(codec, event, record);
     if (record->kind == AT_REC_ACTION) code_action(codec, action, record);
     if (record->kind == AT_REC_SAY) at_wire_text(&codec->wire, &record->text);
+    if (record->kind == AT_REC_USAGE) at_codec_usage(&codec->wire, &record->node, &codec->usage);
 }
 
 static unsigned char letter_of(const at_record *record)
 {
     if (record->kind == AT_REC_EVENT) return event_code[record->event->kind];
     if (record->kind == AT_REC_ACTION) return action_code[record->action->kind];
-    return say_code;
+    return record->kind == AT_REC_USAGE ? usage_code : say_code;
 }
 
 void at_codec_write(at_codec *codec, const at_record *record)
 {
-    assert(record->kind <= AT_REC_SAY);
+    assert(record->kind <= AT_REC_USAGE);
     assert(codec->wire.spool);
     unsigned char letter = letter_of(record);
     at_record     copy = *record; /* the coding functions take what they could also change */
@@ -310,6 +339,7 @@ void at_codec_write(at_codec *codec, const at_record *record)
     at_spool_byte(codec->wire.spool, (char)letter);
     if (record->event) codec->event = *record->event;
     if (record->action) codec->action = *record->action;
+    if (record->usage) codec->usage = *record->usage;
     code_record(codec, &copy, &codec->event, &codec->action);
 }
 
@@ -334,13 +364,20 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
         record->action = &codec->action;
         return true;
     }
-    return letter == say_code;
+    if (letter != usage_code) return letter == say_code;
+    codec->usage = (at_usage){0};
+    record->kind = AT_REC_USAGE;
+    record->usage = &codec->usage;
+    return true;
 }
 
 bool at_codec_read(at_codec *codec, at_record *record)
 {
     assert(!codec->wire.spool);
     unsigned char letter;
+    codec->start = at_wire_offset(&codec->wire);
+    codec->base_before = codec->base;
+    codec->change_count = 0;
     if (!at_wire_raw(&codec->wire, &letter, 1)) return false;
     if (!find_kind(codec, letter, record)) {
         codec->wire.bad = "an unknown kind of record";
@@ -348,4 +385,16 @@ bool at_codec_read(at_codec *codec, at_record *record)
     }
     code_record(codec, record, &codec->event, &codec->action);
     return !at_wire_broken(&codec->wire);
+}
+
+void at_codec_undo(at_codec *codec)
+{
+    assert(codec->follows);
+    assert(codec->wire.ended);
+    while (codec->change_count > 0) { /* backwards: a worker's oldest hint is the right one */
+        const at_codec_change *change = &codec->changes[--codec->change_count];
+        codec->hint[change->worker] = change->before;
+    }
+    codec->base = codec->base_before;
+    at_wire_rewind(&codec->wire, codec->start);
 }

@@ -14,10 +14,12 @@ static const char *const action_name[] = {
     [AT_ACT_SEND] = "SEND",       [AT_ACT_INSTALL] = "INSTALL", [AT_ACT_COMPUTE] = "COMPUTE",
     [AT_ACT_ABANDON] = "ABANDON", [AT_ACT_TIMER] = "TIMER",     [AT_ACT_ADD] = "ADD",
     [AT_ACT_APPLY] = "APPLY",     [AT_ACT_DROP] = "DROP",       [AT_ACT_EVALUATE] = "EVALUATE",
+    [AT_ACT_SAVE] = "SAVE",
     [AT_ACT_EVICT] = "EVICT",     [AT_ACT_NOTICE] = "NOTICE",   [AT_ACT_FINISH] = "FINISH",
 };
 static const char *const timer_name[AT_TIMER_COUNT] = {
-    [AT_TIMER_LEASE] = "lease", [AT_TIMER_NOTICE] = "notice", [AT_TIMER_PERIOD] = "period"};
+    [AT_TIMER_LEASE] = "lease", [AT_TIMER_NOTICE] = "notice", [AT_TIMER_PERIOD] = "period",
+    [AT_TIMER_SAVE] = "save"};
 
 const char *at_line_event_name(at_event_kind kind)
 {
@@ -170,6 +172,7 @@ void at_line_action(at_text *out, const at_action *action, at_ns started)
         break;
     case AT_ACT_APPLY: add_apply(out, action); break;
     case AT_ACT_DROP: add_drop(out, action); break;
+    case AT_ACT_SAVE: at_text_add(out, " step %" PRIu64, action->as.save.step); break;
     case AT_ACT_EVALUATE: at_text_add(out, " step %" PRIu64, action->as.evaluate.step); break;
     case AT_ACT_NOTICE:
         at_text_add(out, ": step %" PRIu64 " open for ", action->as.notice.step);

@@ -7,7 +7,8 @@ static const at_ns time_max = (at_ns)1 << 60;
 
 static const char wrong_worker[] = "a worker that is not there", wrong_time[] = "an absurd time",
                   wrong_step[] = "a step out of order",
-                  wrong_sequence[] = "a report without number";
+                  wrong_sequence[] = "a report without number",
+                  wrong_process[] = "a process that is not there";
 
 static bool is_worker(at_node worker, uint32_t workers)
 {
@@ -84,10 +85,19 @@ static const char *check_action(const at_action *action, uint32_t workers)
     case AT_ACT_ABANDON:
     case AT_ACT_TIMER:
     case AT_ACT_EVALUATE:
+    case AT_ACT_SAVE:
     case AT_ACT_FINISH: return NULL;
     }
     assert(!"unreachable");
     return NULL;
+}
+
+static const char *check_usage(const at_record *record, uint32_t workers)
+{
+    const at_usage *usage = record->usage;
+    if (record->node > workers && record->node != AT_NODE_EVALUATOR) return wrong_process;
+    if (usage->pid <= 0) return wrong_process;
+    return is_duration(usage->user_ns) && is_duration(usage->system_ns) ? NULL : wrong_time;
 }
 
 const char *at_record_implausible(const at_record *record, at_ns before, uint32_t workers)
@@ -97,5 +107,6 @@ const char *at_record_implausible(const at_record *record, at_ns before, uint32_
         return NULL; /* a sentence may come from outside the run's time */
     if (record->at < before || !is_duration(record->at)) return wrong_time;
     if (record->kind == AT_REC_EVENT) return check_event(record->event, workers);
+    if (record->kind == AT_REC_USAGE) return check_usage(record, workers);
     return check_action(record->action, workers);
 }

@@ -249,8 +249,21 @@ static void put_action(books *self, const at_record *record)
     case AT_ACT_ABANDON:
     case AT_ACT_TIMER:
     case AT_ACT_EVALUATE:
+    case AT_ACT_SAVE:
     case AT_ACT_NOTICE: break;
     }
+}
+
+static void book_usage(books *self, const at_record *record)
+{
+    at_tally *sum = &self->totals;
+    assert(record->usage);
+    if (record->node == 0)
+        at_usage_tally_put(&sum->hub_usage, record->usage);
+    else if (record->node == AT_NODE_EVALUATOR)
+        at_usage_tally_put(&sum->evaluator_usage, record->usage);
+    else
+        at_usage_tally_put(&worker_of(self, record->node)->usage, record->usage);
 }
 
 static void put(void *self, const at_record *record)
@@ -259,6 +272,7 @@ static void put(void *self, const at_record *record)
     at_roster_put(full->place, full->workers, record);
     if (record->kind == AT_REC_EVENT) put_event(full, record);
     if (record->kind == AT_REC_ACTION) put_action(full, record);
+    if (record->kind == AT_REC_USAGE) book_usage(full, record);
 }
 
 /* The numbers are wanted after the end of the stream; at_tally_free releases them. */

@@ -22,8 +22,8 @@ const char *const at_end_name[AT_END_COUNT] = {
 
 size_t at_out_size(uint32_t workers)
 {
-    /* Per worker at most one order, one drop and one eviction; a dozen for the hub itself. */
-    return 3 * (size_t)workers + 12;
+    /* Per worker at most two orders, one drop and one eviction; some for the hub itself. */
+    return 4 * (size_t)workers + 16;
 }
 
 at_action *at_out_push(at_out *out, at_action_kind kind)

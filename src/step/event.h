@@ -30,6 +30,7 @@ typedef struct at_order {
     at_ns    time_limit;  /* length of the round, AT_NEVER when only samples_max limits it */
     uint32_t samples_max; /* >= 1 */
     bool     again;       /* start the next round by yourself, without another order */
+    bool     pause;       /* end the round under way, then wait: all other fields are amounts */
     bool     leave;       /* stop working and end; all other fields are void */
 } at_order;
 
@@ -58,7 +59,8 @@ typedef struct at_report {
     at_work  work;
     uint32_t incarnation; /* which process of this worker; the hub ignores the dead ones' */
     uint32_t slot;        /* where the gradient lies, a handle for the world */
-    uint64_t sequence;    /* 1, 2, .. within the incarnation */
+    uint64_t sequence;    /* 1, 2, .. of this worker, over all incarnations */
+    bool     again;       /* the worker begins its next round by itself, without an order */
 } at_report;
 
 /* One gradient of a step, as APPLY names it. */
@@ -86,6 +88,7 @@ typedef enum at_timer {
     AT_TIMER_LEASE,  /* somebody's lease may have passed */
     AT_TIMER_NOTICE, /* the step is open for unusually long */
     AT_TIMER_PERIOD, /* gather rule `every` */
+    AT_TIMER_SAVE,   /* a checkpoint is due by the clock, or somebody wants one */
     AT_TIMER_COUNT
 } at_timer;
 
@@ -146,6 +149,7 @@ typedef enum at_action_kind {
     AT_ACT_APPLY,    /* hub: update the parameters and publish them */
     AT_ACT_DROP,     /* hub: these samples were drawn but will not be used */
     AT_ACT_EVALUATE, /* hub: take a snapshot and score it beside the training */
+    AT_ACT_SAVE,     /* hub: write a checkpoint of the last closed step (image.h) */
     AT_ACT_EVICT,    /* hub: end this worker; LOST follows */
     AT_ACT_NOTICE,   /* hub: tell people whom we wait for */
     AT_ACT_FINISH    /* both: nothing more will come */
@@ -210,6 +214,11 @@ typedef struct at_action {
         struct {
             uint64_t step;
         } evaluate;
+        struct {
+            uint64_t               step;
+            bool                   last;  /* nothing will be applied any more */
+            const struct at_image *image; /* valid until the next hub step; NULL when recorded */
+        } save;
         struct {
             at_ns    waited;
             uint64_t step;

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "step/image.h"
 #include "step/sizes.h"
 #include "step/watch.h"
 
@@ -28,7 +29,8 @@ size_t at_hub_size(const at_plan *plan)
 {
     size_t each = sizeof(at_member) + sizeof(at_share);
     return sizeof(at_hub) + plan->workers * each + pieces_max(plan) * sizeof(at_piece) +
-           size_state(plan) + 8 * 64; /* five parts, each rounded up to a cache line */
+           size_state(plan) + sizeof(at_image) + at_image_size(plan) +
+           8 * 64; /* seven parts, each rounded up to a cache line */
 }
 
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
@@ -46,7 +48,10 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     hub->share = at_arena_get(&arena, plan->workers, sizeof *hub->share);
     hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
     hub->size_state = at_arena_get(&arena, 1, size_state(plan));
-    assert(hub->member && hub->share && hub->piece && hub->size_state);
+    hub->image = at_arena_get(&arena, 1, sizeof *hub->image);
+    void *image = at_arena_get(&arena, 1, at_image_size(plan));
+    assert(hub->member && hub->share && hub->piece && hub->size_state && hub->image && image);
+    at_image_init(hub->image, plan, image, at_image_size(plan));
     for (uint32_t i = 0; i < plan->workers; i++)
         hub->member[i] = (at_member){.id = i + 1, .expected = true, .begun_on = AT_VERSION_NONE};
     return hub;
@@ -142,11 +147,20 @@ static void ask_period(const at_hub *hub, at_out *out)
     timer->as.timer.at = hub->opened_at + at_hub_period(hub);
 }
 
+static void ask_save(const at_hub *hub, at_ns now, at_out *out)
+{
+    if (!hub->plan->saves || hub->plan->save_time == 0) return;
+    at_action *timer = at_out_push(out, AT_ACT_TIMER);
+    timer->as.timer.timer = AT_TIMER_SAVE;
+    timer->as.timer.at = now + hub->plan->save_time;
+}
+
 /* The first order opens the first step: how long workers took to join is no part of it. */
 static void begin(at_hub *hub, at_ns now, at_out *out)
 {
-    assert(hub->version == 0);
-    hub->began_at = now;
+    assert(hub->version == 0 || hub->resumed);
+    hub->began_at = now - hub->elapsed_before;
+    ask_save(hub, now, out);
     at_watch_open(hub, now);
     ask_period(hub, out);
 }
@@ -168,7 +182,7 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
 
 static bool may_release(const at_hub *hub)
 {
-    return hub->assembled && !hub->applying && hub->end == AT_END_RUNNING;
+    return hub->assembled && !hub->applying && !hub->draining && hub->end == AT_END_RUNNING;
 }
 
 static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *out)
@@ -198,6 +212,64 @@ static void tell_amounts(const at_hub *hub, at_out *out)
     }
 }
 
+/* ---- checkpoints --------------------------------------------------------------------------- */
+
+static void save(at_hub *hub, bool last, at_ns now, at_out *out)
+{
+    if (!hub->plan->saves) return;
+    at_image_take(hub->image, hub, now);
+    at_action *action = at_out_push(out, AT_ACT_SAVE);
+    action->as.save.step = hub->version;
+    action->as.save.last = last;
+    action->as.save.image = hub->image;
+}
+
+static void set_save_next(at_hub *hub)
+{
+    uint64_t every = hub->plan->save_steps;
+    hub->save_next =
+        hub->plan->saves && every > 0 ? (hub->version / every + 1) * every : UINT64_MAX;
+}
+
+/* Whoever starts by itself is told to stop doing so. */
+static void pause_member(const at_hub *hub, at_member *member, at_out *out)
+{
+    if (!hub->plan->release->self_starting || member->state != AT_MEMBER_WORKING) return;
+    at_order *order = push_order(hub, member, out);
+    order->again = false;
+    order->pause = true;
+}
+
+static void drain_if_due(at_hub *hub, at_out *out)
+{
+    if (hub->version < hub->save_next || hub->draining) return;
+    hub->draining = true;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) pause_member(hub, &hub->member[i], out);
+}
+
+static void close_step(at_hub *hub, at_ns now, at_out *out);
+
+/* When everybody has ended, what is left of the open step is closed as it is, and saved. */
+static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
+{
+    if (!hub->draining || hub->applying || hub->end != AT_END_RUNNING) return;
+    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+        at_member_state state = hub->member[i].state;
+        if (state == AT_MEMBER_WORKING || state == AT_MEMBER_EVICTED) return;
+    }
+    if (hub->pieces > 0) {
+        close_step(hub, now, out); /* APPLIED leads back here */
+        return;
+    }
+    hub->draining = false;
+    set_save_next(hub);
+    at_watch_open(hub, now);
+    save(hub, false, now, out);
+    ask_period(hub, out);
+    for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
+    release_ready(hub, now, out);
+}
+
 /* ---- ending ------------------------------------------------------------------------------- */
 
 static void finish_if_alone(at_hub *hub, at_ns now, at_out *out)
@@ -216,6 +288,7 @@ static void finish_if_alone(at_hub *hub, at_ns now, at_out *out)
 static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
 {
     if (hub->end != AT_END_RUNNING) return;
+    if (why != AT_END_DIVERGED) save(hub, true, now, out);
     hub->end = why;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
         at_member *member = &hub->member[i];
@@ -264,12 +337,10 @@ static void book_used(at_hub *hub)
     }
 }
 
-static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
+static void close_step(at_hub *hub, at_ns now, at_out *out)
 {
-    if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
-    bool holds = hub->plan->release->holds, full = !holds && hub->pieces == hub->pieces_max;
-    hub->reports_needed = full ? 0 : hub->plan->gather->missing(hub, now);
-    if (hub->reports_needed > 0) return;
+    bool holds = hub->plan->release->holds;
+    assert(hub->pieces > 0);
     if (holds) collect_held(hub);
     book_used(hub);
     at_action *apply = at_out_push(out, AT_ACT_APPLY);
@@ -285,6 +356,14 @@ static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
     hub->samples_used += hub->samples_open;
     hub->applying = true;
     hub->applied_at = now;
+}
+
+static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
+{
+    if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
+    bool full = !hub->plan->release->holds && hub->pieces == hub->pieces_max;
+    hub->reports_needed = full ? 0 : hub->plan->gather->missing(hub, now);
+    if (hub->reports_needed == 0) close_step(hub, now, out);
 }
 
 static bool evaluation_due(at_hub *hub)
@@ -316,6 +395,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     hub->pieces = 0;
     hub->samples_open = 0;
     hub->loss_open = 0;
+    hub->dealt_closed = hub->dealt;
     at_watch_open(hub, now);
     at_end end = finite ? limit_reached(hub, now) : AT_END_DIVERGED;
     if (end != AT_END_RUNNING) {
@@ -326,7 +406,9 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &progress);
     ask_period(hub, out);
     tell_amounts(hub, out);
+    drain_if_due(hub, out);
     release_ready(hub, now, out);
+    save_if_drained(hub, now, out);
 }
 
 /* ---- reports ------------------------------------------------------------------------------ */
@@ -388,9 +470,9 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     }
     if (hub->plan->size->observe)
         hub->plan->size->observe(hub->size_state, hub->plan, member->id, &report->work);
-    if (member->state == AT_MEMBER_WORKING && !hub->plan->release->self_starting)
-        member->state = AT_MEMBER_IDLE;
-    if (hub->plan->release->self_starting) member->rounds_begun++;
+    if (member->state == AT_MEMBER_WORKING && !report->again) member->state = AT_MEMBER_IDLE;
+    if (report->again) member->rounds_begun++;
+    if (report->again && hub->draining) pause_member(hub, member, out); /* once more: it was late */
     take_report(hub, member, report, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
     bool full = hub->pieces == hub->pieces_max;
@@ -399,6 +481,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
         release_ready(hub, event->now, out);
     else if (may_release(hub))
         release_member(hub, member, event->now, out);
+    save_if_drained(hub, event->now, out);
 }
 
 /* ---- coming and going ---------------------------------------------------------------------- */
@@ -437,11 +520,10 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     assert(!is_there(member));
     assert(event->as.joined.incarnation > member->incarnation);
     bool waits = hub->assembled && step_is_under_way(hub);
-    member->rounds_ended = slowest_round(hub, member->rounds_ended);
+    if (hub->assembled) member->rounds_ended = slowest_round(hub, member->rounds_ended);
     member->state = AT_MEMBER_IDLE;
     member->expected = false;
     member->incarnation = event->as.joined.incarnation;
-    member->sequence = 0;
     member->begun_on = waits ? hub->version : AT_VERSION_NONE;
     if (hub->end != AT_END_RUNNING) {
         send_leave(hub, member, event->now, out);
@@ -490,6 +572,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     close_if_ready(hub, event->now, out);
     admit_waiting(hub);
     release_ready(hub, event->now, out);
+    save_if_drained(hub, event->now, out);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */
@@ -518,17 +601,23 @@ static void on_timer(at_hub *hub, const at_event *event, at_out *out)
     case AT_TIMER_LEASE: at_watch_lease(hub, event->now, out); break;
     case AT_TIMER_NOTICE: at_watch_notice(hub, event->now, out); break;
     case AT_TIMER_PERIOD: close_if_ready(hub, event->now, out); break;
+    case AT_TIMER_SAVE:
+        if (hub->end == AT_END_RUNNING) save(hub, false, event->now, out);
+        ask_save(hub, event->now, out);
+        break;
     case AT_TIMER_COUNT: assert(!"not a timer"); break;
     }
 }
 
-static void on_start(at_hub *hub, at_ns now)
+static void on_start(at_hub *hub, at_ns now, at_out *out)
 {
-    assert(hub->version == 0);
+    hub->started_at = now - hub->clock_before;
     at_watch_open(hub, now);
-    hub->eval_samples_next = hub->plan->eval_samples;
+    set_save_next(hub);
+    if (!hub->resumed) hub->eval_samples_next = hub->plan->eval_samples;
     at_progress nothing = at_size_progress(hub, NULL);
-    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+    if (!hub->sized) hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+    if (!hub->resumed) save(hub, false, now, out);
 }
 
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
@@ -536,7 +625,7 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     assert(!hub->finished || event->kind == AT_EV_EVALUATED);
     assert(!hub->applying || event->kind == AT_EV_APPLIED);
     switch (event->kind) {
-    case AT_EV_START: on_start(hub, event->now); break;
+    case AT_EV_START: on_start(hub, event->now, out); break;
     case AT_EV_JOINED: on_joined(hub, event, out); break;
     case AT_EV_LOST: on_lost(hub, event, out); break;
     case AT_EV_MESSAGE: on_report(hub, event, out); break;

@@ -58,6 +58,11 @@ typedef struct at_plan {
     uint64_t eval_steps;    /* evaluate every so many steps; 0: by eval_samples */
     uint64_t
         eval_samples; /* evaluate every so many used samples; 0 and eval_steps 0: at the end only */
+    /* Checkpoints: also at the start and at the end. Those due by steps first let everybody end,
+     * so that a run that goes on from one is the same as one that was never interrupted. */
+    bool      saves;
+    uint64_t  save_steps; /* every so many steps; 0: not by steps */
+    at_ns     save_time;  /* every so often; 0: not by the clock */
     at_limits limits;
 } at_plan;
 

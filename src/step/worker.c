@@ -3,12 +3,13 @@
 #include <assert.h>
 
 void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t incarnation,
-                    uint32_t slots)
+                    uint32_t slots, uint64_t sequence)
 {
     assert(id >= 1);
     assert(id <= plan->workers);
     assert(slots >= 1);
-    *worker = (at_worker){.plan = plan, .id = id, .incarnation = incarnation, .slots = slots};
+    *worker = (at_worker){
+        .plan = plan, .id = id, .incarnation = incarnation, .slots = slots, .sequence = sequence};
 }
 
 uint32_t at_worker_slot(const at_worker *worker)
@@ -48,6 +49,7 @@ static void on_order(at_worker *worker, const at_event *event, at_out *out)
     uint64_t round = worker->order.again ? worker->order.round : order->round;
     worker->order = *order;
     worker->order.round = round;
+    if (order->pause) return;
     if (worker->state == AT_WORKER_WAITING)
         begin_round(worker, event->now, out);
     else
@@ -72,7 +74,9 @@ static void on_computed(at_worker *worker, const at_event *event, at_out *out)
     send->as.report = (at_report){.work = event->as.work,
                                   .incarnation = worker->incarnation,
                                   .slot = at_worker_slot(worker),
-                                  .sequence = worker->sequence + 1};
+                                  .sequence = worker->sequence + 1,
+                                  .again = worker->order.again};
+    worker->goes_on = worker->order.again;
     worker->sequence++;
     worker->state = AT_WORKER_SENDING;
 }
@@ -85,7 +89,7 @@ static void on_sent(at_worker *worker, const at_event *event, at_out *out)
         finish(worker, out);
     } else if (worker->ordered) {
         begin_round(worker, event->now, out);
-    } else if (worker->order.again) {
+    } else if (worker->goes_on) {
         worker->order.round++;
         begin_round(worker, event->now, out);
     }

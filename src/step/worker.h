@@ -28,12 +28,14 @@ typedef struct at_worker {
     at_order        order;    /* the newest one */
     uint64_t        sequence; /* of the last report */
     bool            ordered;  /* the next order came before the report was handed over */
+    bool            goes_on;  /* as the report under way says: the next round needs no order */
     bool            leaving;  /* told to leave while busy */
 } at_worker;
 
-/* A worker in the caller's memory. */
+/* A worker in the caller's memory. `sequence` is that of the last report that counted, of an
+ * earlier incarnation or before the run was resumed; 0: there was none. */
 void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t incarnation,
-                    uint32_t slots);
+                    uint32_t slots, uint64_t sequence);
 
 /* One event in, at most three actions out. */
 void at_worker_step(at_worker *worker, const at_event *event, at_out *out);

@@ -1,7 +1,6 @@
 #include "world/host.h"
 
 #include <assert.h>
-#include <math.h>
 
 #include "base/clock.h"
 
@@ -92,6 +91,7 @@ static double perform(at_host *host, const at_action *action, at_ns now)
             at_evaluator_begin(host->evaluator, host->updater->w, action->as.evaluate.step, now);
         break;
     case AT_ACT_FINISH: host->finished = true; break;
+    case AT_ACT_SAVE: break;
     case AT_ACT_DROP:
     case AT_ACT_NOTICE: break; /* facts for the record */
     case AT_ACT_INSTALL:
@@ -139,25 +139,12 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
     tell_verdict(host, &host->verdict, event->now, false);
 }
 
-/* AUC is for two classes, and the five best say something when there are many. */
-static void set_metrics(double value[AT_METRIC_COUNT], const at_score *score)
-{
-    enum { CLASSES_MANY = 20 };
-    double count = (double)score->count;
-    assert(count > 0);
-    value[AT_METRIC_LOSS] = score->loss_sum / count;
-    value[AT_METRIC_ACCURACY] = (double)score->correct / count;
-    value[AT_METRIC_AUC] = score->classes == 2 ? score->auc : NAN;
-    value[AT_METRIC_TOP5] =
-        score->classes > CLASSES_MANY ? (double)score->correct_top5 / count : NAN;
-}
-
 static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bool final)
 {
     at_event event = {.kind = AT_EV_EVALUATED, .now = now};
     event.as.evaluated.step = verdict->step;
     event.as.evaluated.at = verdict->at;
-    set_metrics(event.as.evaluated.value, &verdict->score);
+    at_score_metrics(event.as.evaluated.value, &verdict->score);
     at_host_event(host, &event, &(at_about){.count = verdict->score.count, .final = final});
 }
 

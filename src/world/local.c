@@ -113,6 +113,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .map = &l->map,
                                        .id = id,
                                        .incarnation = p->start.incarnation + 1,
+                                       .sequence = l->host.hub->member[id - 1].sequence,
                                        .spin_ns = l->spin_ns};
     AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};

@@ -66,6 +66,7 @@ typedef struct at_local_worker_start {
     const at_local_map *map;
     at_node             id;
     uint32_t            incarnation;
+    uint64_t            sequence; /* of its last report that counted */
     at_ns               spin_ns;
 } at_local_worker_start;
 

@@ -230,6 +230,7 @@ static void perform(worker *w, const at_action *action)
     case AT_ACT_APPLY:
     case AT_ACT_DROP:
     case AT_ACT_EVALUATE:
+    case AT_ACT_SAVE:
     case AT_ACT_EVICT:
     case AT_ACT_NOTICE: assert(!"an action of the hub"); break;
     }
@@ -262,7 +263,8 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                   .seed = scene->seed};
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
     uint32_t slots = scene->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
-    at_worker_init(&w->machine, scene->plan, start->id, start->incarnation, slots);
+    at_worker_init(&w->machine, scene->plan, start->id, start->incarnation, slots,
+                   start->sequence);
     w->computer = (at_computer){.plan = scene->plan,
                                 .task = scene->task,
                                 .pace = scene->pace,

@@ -179,7 +179,8 @@ static void join(at_sim *sim, at_node worker)
     w->frozen_until = 0;
     w->late = 0;
     w->idle_since = sim->now;
-    at_worker_init(&w->machine, sim->scene->plan, worker, w->incarnation, AT_SIM_SLOTS);
+    at_worker_init(&w->machine, sim->scene->plan, worker, w->incarnation, AT_SIM_SLOTS,
+                   sim->host.hub->member[worker - 1].sequence);
     at_event event = {.kind = AT_EV_JOINED, .worker = worker, .now = sim->now};
     event.as.joined.incarnation = w->incarnation;
     at_host_event(&sim->host, &event, NULL);

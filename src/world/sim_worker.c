@@ -257,6 +257,7 @@ static void perform(at_sim *sim, at_sim_worker *w, const at_action *action)
     case AT_ACT_APPLY:
     case AT_ACT_DROP:
     case AT_ACT_EVALUATE:
+    case AT_ACT_SAVE:
     case AT_ACT_EVICT:
     case AT_ACT_NOTICE: assert(!"an action of the hub"); break;
     }

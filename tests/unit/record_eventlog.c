@@ -17,6 +17,7 @@ typedef struct full {
     at_record record;
     at_event  event;
     at_action action;
+    at_usage  usage;
     at_piece  pieces[PIECES];
     char      text[40];
 } full;
@@ -180,6 +181,10 @@ static void fill_action(full *it, at_rng *rng)
         action->as.drop.why = (at_drop)at_rng_below(rng, AT_DROP_COUNT);
         break;
     case AT_ACT_EVALUATE: action->as.evaluate.step = any64(rng); break;
+    case AT_ACT_SAVE:
+        action->as.save.step = any64(rng);
+        action->as.save.last = any64(rng) % 2;
+        break;
     case AT_ACT_NOTICE:
         action->as.notice.waited = (at_ns)any64(rng);
         action->as.notice.step = any64(rng);
@@ -191,11 +196,28 @@ static void fill_action(full *it, at_rng *rng)
     }
 }
 
+static void fill_usage(full *it, at_rng *rng)
+{
+    it->record.usage = &it->usage;
+    it->record.node = (at_node)at_rng_below(rng, AT_NODE_EVALUATOR + 1);
+    it->usage = (at_usage){.pid = (int64_t)any64(rng),
+                           .user_ns = (at_ns)any64(rng),
+                           .system_ns = (at_ns)any64(rng),
+                           .rss_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .shared_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .peak_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .read_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .write_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .net_in_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .net_out_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN,
+                           .loopback_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN};
+}
+
 /* Filled by seed, so that writing and comparing see the same records without keeping them. */
 static void make_full(full *it, at_rng *rng)
 {
     memset(it, 0, sizeof *it);
-    it->record.kind = (at_record_kind)at_rng_below(rng, AT_REC_SAY + 1);
+    it->record.kind = (at_record_kind)at_rng_below(rng, AT_REC_USAGE + 1);
     it->record.at = (at_ns)any64(rng);
     it->record.version = any64(rng);
     size_t size = at_rng_below(rng, sizeof it->text);
@@ -205,6 +227,7 @@ static void make_full(full *it, at_rng *rng)
     if (it->record.kind == AT_REC_ACTION) it->record.action = &it->action;
     if (it->record.kind == AT_REC_ACTION) fill_action(it, rng);
     if (it->record.kind == AT_REC_SAY) it->record.text = it->text;
+    if (it->record.kind == AT_REC_USAGE) fill_usage(it, rng);
 }
 
 static void check_pieces(const at_action *expected, const at_action *got)
@@ -227,6 +250,8 @@ static void check_same(const full *expected, const at_record *got)
     assert_int_equal(record->final, got->final);
     assert_memory_equal(&record->lr, &got->lr, sizeof got->lr);
     if (record->text) assert_string_equal(record->text, got->text);
+    assert_int_equal(record->node, got->node);
+    if (record->usage) assert_memory_equal(record->usage, got->usage, sizeof *got->usage);
     if (record->event) assert_memory_equal(record->event, got->event, sizeof *got->event);
     if (!record->action) return;
     at_action action = *got->action;
@@ -377,6 +402,55 @@ static void a_log_cut_anywhere_gives_the_records_before_the_cut(void **state)
     }
     assert_int_equal(last, COUNT);
     assert_int_equal(whole, COUNT + 1); /* every other length ends within a record */
+    free(bytes);
+    script_end(&run);
+}
+
+/* Reads on until there is no more; returns how many records there were. */
+static int read_on(at_eventlog *log, at_ns *last)
+{
+    const at_record *record;
+    int              count = 0;
+    for (;;) {
+        assert_int_equal(at_eventlog_next(log, &record, NULL), AT_OK);
+        if (!record) return count;
+        if (record->kind != AT_REC_SAY) *last = record->at;
+        count++;
+    }
+}
+
+static void a_log_that_grows_byte_by_byte_gives_every_record_once(void **state)
+{
+    (void)state;
+    enum { STEPS = 3, COUNT = 2 + 10 * STEPS };
+    script run;
+    script_begin(&run, 2);
+    write_log(&run, STEPS);
+    size_t         size, head;
+    unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
+    at_eventlog   *log = NULL;
+    const char    *path = log_path(&run, "growing.bin");
+    for (head = 1; !log; head++) {
+        replace_file(path, bytes, head);
+        at_eventlog_open(path, &log, NULL);
+    }
+    at_eventlog_follow(log);
+    FILE *file = fopen(path, "ab");
+    at_ns last = 0;
+    int   count = read_on(log, &last);
+    for (size_t i = head - 1; i < size; i++) {
+        putc(bytes[i], file);
+        fflush(file);
+        int more = read_on(log, &last);
+        assert_in_range(more, 0, 1);
+        if (more) assert_false(at_eventlog_truncated(log));
+        count += more;
+    }
+    assert_int_equal(count, COUNT);
+    assert_int_equal(last, STEPS * AT_MS(50));
+    assert_false(at_eventlog_truncated(log));
+    fclose(file);
+    at_eventlog_close(log);
     free(bytes);
     script_end(&run);
 }
@@ -688,6 +762,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_record_comes_back_as_it_was),
         cmocka_unit_test(a_log_cut_anywhere_gives_the_records_before_the_cut),
+        cmocka_unit_test(a_log_that_grows_byte_by_byte_gives_every_record_once),
         cmocka_unit_test(a_flipped_bit_never_does_harm),
         cmocka_unit_test(rubbish_is_refused_with_the_place_where_it_stands),
         cmocka_unit_test(what_no_run_could_have_made_is_refused),

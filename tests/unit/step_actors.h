@@ -173,7 +173,8 @@ static inline void stage_join(stage *s, at_node id)
     a->alive = true;
     a->frozen_until = 0;
     a->cut = (at_cut){0};
-    at_worker_init(&a->machine, &s->plan, id, ++a->incarnation, 2);
+    at_worker_init(&a->machine, &s->plan, id, ++a->incarnation, 2,
+                   s->hub->member[id - 1].sequence);
     at_event joined = {.kind = AT_EV_JOINED, .worker = id};
     joined.as.joined.incarnation = a->incarnation;
     stage_tell_hub(s, s->now, joined);
@@ -244,6 +245,7 @@ static inline void stage_do_worker(stage *s, at_node id, const at_action *action
     case AT_ACT_APPLY:
     case AT_ACT_DROP:
     case AT_ACT_EVALUATE:
+    case AT_ACT_SAVE:
     case AT_ACT_EVICT:
     case AT_ACT_NOTICE: fail_msg("a worker did what only the hub may"); break;
     }

@@ -64,6 +64,7 @@ static inline void stage_do_hub(stage *s, const at_action *action)
     case AT_ACT_APPLY:
     case AT_ACT_ADD:
     case AT_ACT_DROP:
+    case AT_ACT_SAVE:
     case AT_ACT_NOTICE: break;
     case AT_ACT_INSTALL:
     case AT_ACT_COMPUTE:

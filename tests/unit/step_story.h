@@ -131,6 +131,9 @@ static inline void tell_action(story *t, at_ns now, at_node node, const at_actio
     case AT_ACT_EVALUATE:
         at_text_add(&t->text, "evaluate step %llu\n", (unsigned long long)action->as.evaluate.step);
         break;
+    case AT_ACT_SAVE:
+        at_text_add(&t->text, "save step %llu\n", (unsigned long long)action->as.save.step);
+        break;
     case AT_ACT_EVICT: at_text_add(&t->text, "evict worker %u\n", action->worker); break;
     case AT_ACT_NOTICE:
         at_text_add(&t->text, "notice: step %llu waits for worker %u since %lld ms\n",

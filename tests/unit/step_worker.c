@@ -19,7 +19,7 @@ static void sit_down(const char *newer, const char *release)
     at_fail fail = {0};
     if (at_plan_resolve(&o, &desk_.plan, &fail)) fail_msg("%s", fail.text);
     story_open(&desk_.story);
-    at_worker_init(&desk_.worker, &desk_.plan, 2, 1, 2);
+    at_worker_init(&desk_.worker, &desk_.plan, 2, 1, 2, 0);
 }
 
 static void feed(at_ns now, at_event event)
