@@ -59,11 +59,19 @@ static size_t block_size(size_t at, size_t n)
     return n - at < BLOCK ? n - at : BLOCK;
 }
 
-void at_sum(float *dst, const float *const *src, const float *weights, size_t count, size_t n)
+void at_sum_slice(float *dst, const float *const *src, const float *weights, size_t count,
+                  at_slice slice)
 {
     assert(count > 0);
-    for (size_t at = 0; at < n; at += BLOCK)
-        sum_slice(dst + at, src, weights, count, at, block_size(at, n));
+    for (size_t at = 0; at < slice.count; at += BLOCK) {
+        size_t first = slice.first + at;
+        sum_slice(dst + first, src, weights, count, first, block_size(at, slice.count));
+    }
+}
+
+void at_sum(float *dst, const float *const *src, const float *weights, size_t count, size_t n)
+{
+    at_sum_slice(dst, src, weights, count, (at_slice){0, n});
 }
 
 /* Where an update works: the vectors from their begin. */
@@ -124,16 +132,40 @@ void at_optim_apply(const at_optim *optim, float *w, float *s0, float *s1, const
     train(&(vectors){optim, w, s0, s1, src, weights, count}, 0, n, how);
 }
 
-void at_optim_apply_stretches(const at_optim *optim, float *w, float *s0, float *s1,
-                              const float *const *src, const float *weights, size_t count,
-                              const at_stretch_update *stretches, size_t stretches_count)
+/* What of a stretch lies in a slice; its count is 0 when nothing does. */
+static at_stretch_update cut(const at_stretch_update *stretch, at_slice slice)
+{
+    assert(slice.first <= SIZE_MAX - slice.count);
+    at_stretch_update part = *stretch;
+    size_t            end = slice.first + slice.count;
+    size_t            stretch_end = stretch->at + stretch->count;
+    if (part.at < slice.first) part.at = slice.first;
+    if (stretch_end < end) end = stretch_end;
+    part.count = end > part.at ? end - part.at : 0;
+    return part;
+}
+
+void at_optim_apply_slice(const at_optim *optim, float *w, float *s0, float *s1,
+                          const float *const *src, const float *weights, size_t count,
+                          const at_stretch_update *stretches, size_t stretches_count,
+                          at_slice slice)
 {
     vectors v = {optim, w, s0, s1, src, weights, count};
     assert(count > 0);
     for (size_t i = 0; i < stretches_count; i++) {
-        if (stretches[i].statistics)
-            follow_statistics(&v, &stretches[i]);
+        at_stretch_update part = cut(&stretches[i], slice);
+        if (part.count == 0) continue;
+        if (part.statistics)
+            follow_statistics(&v, &part);
         else
-            train(&v, stretches[i].at, stretches[i].count, &stretches[i].how);
+            train(&v, part.at, part.count, &part.how);
     }
+}
+
+void at_optim_apply_stretches(const at_optim *optim, float *w, float *s0, float *s1,
+                              const float *const *src, const float *weights, size_t count,
+                              const at_stretch_update *stretches, size_t stretches_count)
+{
+    at_optim_apply_slice(optim, w, s0, s1, src, weights, count, stretches, stretches_count,
+                         (at_slice){0, SIZE_MAX});
 }

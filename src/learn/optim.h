@@ -40,9 +40,18 @@ extern const at_optim *const at_optims[]; /* ends with NULL */
 /* By name, or NULL. */
 const at_optim *at_optim_find(const char *name);
 
+/* A slice of the flat vector. */
+typedef struct at_slice {
+    size_t first, count;
+} at_slice;
+
 /* dst (n) = ((src[0] + src[1]) + src[2]) + ..., in this order; count >= 1. Weighted: each source is
  * multiplied by weights[i] first unless weights is NULL. */
 void at_sum(float *dst, const float *const *src, const float *weights, size_t count, size_t n);
+
+/* The same, of a slice of the vectors only. */
+void at_sum_slice(float *dst, const float *const *src, const float *weights, size_t count,
+                  at_slice slice);
 
 /* The whole update of one step: sums the gradients src[0..count) in order, block by block, and
  * updates w and the states in place. Elementwise, so the block size does not change any bit. */
@@ -63,5 +72,12 @@ typedef struct at_stretch_update {
 void at_optim_apply_stretches(const at_optim *optim, float *w, float *s0, float *s1,
                               const float *const *src, const float *weights, size_t count,
                               const at_stretch_update *stretches, size_t stretches_count);
+
+/* The same, of a slice only: together, slices that cover the vector once do what the whole does,
+ * bit for bit, in any order and in any processes that share the vectors. */
+void at_optim_apply_slice(const at_optim *optim, float *w, float *s0, float *s1,
+                          const float *const *src, const float *weights, size_t count,
+                          const at_stretch_update *stretches, size_t stretches_count,
+                          at_slice slice);
 
 #endif
