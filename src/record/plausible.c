@@ -108,5 +108,6 @@ const char *at_record_implausible(const at_record *record, at_ns before, uint32_
     if (record->at < before || !is_duration(record->at)) return wrong_time;
     if (record->kind == AT_REC_EVENT) return check_event(record->event, workers);
     if (record->kind == AT_REC_USAGE) return check_usage(record, workers);
+    if (!is_duration(record->took)) return wrong_time;
     return check_action(record->action, workers);
 }

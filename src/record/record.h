@@ -51,6 +51,7 @@ typedef struct at_record {
     int64_t          pid;     /* with JOINED */
     const char      *text;    /* with LOST: how it ended ("killed by signal 9"); with SAY */
     double           lr;      /* with APPLY */
+    at_ns            took;    /* with APPLY: how long the update took; 0 in virtual time */
     uint64_t         count;   /* with EVALUATED: test samples */
     bool             final;   /* with EVALUATED: the evaluation after the last step */
     at_node          node;    /* with USAGE: whose */

@@ -47,7 +47,8 @@ static void record_action(at_host *host, at_ns now, const at_action *action, dou
                         .at = now - host->started,
                         .action = action,
                         .version = host->hub->version,
-                        .lr = lr};
+                        .lr = lr,
+                        .took = action->kind == AT_ACT_APPLY ? host->took : 0};
     at_recorder_put(host->recorder, &record);
 }
 
@@ -67,9 +68,11 @@ static at_verdict score_at_once(at_host *host, uint64_t step, at_ns now)
 static double apply(at_host *host, const at_action *action)
 {
     at_link *link = &host->link;
+    at_ns    begin = link->virtual_time ? 0 : at_clock_now();
     if (link->change) link->change(link->self);
     double lr = at_updater_apply(host->updater, action, &link->gradients);
     if (link->publish) link->publish(link->self, action->as.apply.step);
+    host->took = link->virtual_time ? 0 : at_clock_now() - begin;
     return lr;
 }
 

@@ -29,6 +29,7 @@ typedef struct at_link {
      * no evaluator. Optional. */
     void (*score)(void *self, at_score *score);
     at_gradients gradients;
+    bool         virtual_time; /* the clock of the machine says nothing about the run */
 } at_link;
 
 /* What only the world knows about an event, for the record. */
@@ -49,6 +50,7 @@ typedef struct at_host {
     at_link       link;
     at_ns         timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
     at_ns         started;
+    at_ns         took;   /* the last APPLY, see at_record */
     bool          scored; /* `verdict` waits to be told */
     at_verdict    verdict;
     bool          finished;

@@ -317,6 +317,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
         AT_TRY(task->open(task->self, AT_NODE_ALL, fail));
     }
     at_link link = {.self = sim,
+                    .virtual_time = true,
                     .send = send_order,
                     .evict = evict,
                     .change = change,
