@@ -214,8 +214,15 @@ at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fai
         return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot read: %s", log->path,
                            strerror(wire->error));
     if (!wire->ended) return damaged(log, wire->bad, start, fail);
-    if (at_wire_offset(wire) > start) log->truncated = true; /* whatever the half record said */
+    log->truncated = at_wire_offset(wire) > start; /* whatever the half record said */
+    if (log->codec->follows) at_codec_undo(log->codec);
     return AT_OK;
+}
+
+void at_eventlog_follow(at_eventlog *log)
+{
+    assert(log->at == 0);
+    log->codec->follows = true;
 }
 
 bool at_eventlog_truncated(const at_eventlog *log)

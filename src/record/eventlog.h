@@ -13,7 +13,7 @@
 
 #include "record/record.h"
 
-enum { AT_EVENTLOG_FORMAT = 3 };
+enum { AT_EVENTLOG_FORMAT = 4 };
 
 typedef struct at_eventlog at_eventlog;
 
@@ -28,6 +28,11 @@ const char *at_eventlog_info(const at_eventlog *log);
  * that no run could have made, give AT_ERR_FORMAT and tell where they are; so what comes out of
  * here may be shown to any sink. */
 at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fail);
+
+/* Reads on where the log ended so far, for a run that still goes on: after at_eventlog_next gave no
+ * record, it gives those that were written since, the one that was cut included. To be called once,
+ * before the first record is read. */
+void at_eventlog_follow(at_eventlog *log);
 
 /* The file ended within a record. */
 bool at_eventlog_truncated(const at_eventlog *log);
