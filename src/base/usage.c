@@ -142,6 +142,19 @@ static at_usage unknown(int64_t pid)
                       .loopback_bytes = AT_USAGE_UNKNOWN};
 }
 
+static at_ns timeval_ns(struct timeval value)
+{
+    return (at_ns)value.tv_sec * second + (at_ns)value.tv_usec * 1000;
+}
+
+static void take_rusage(const struct rusage *rusage, at_usage *usage)
+{
+    assert(rusage->ru_maxrss >= 0);
+    usage->user_ns = timeval_ns(rusage->ru_utime);
+    usage->system_ns = timeval_ns(rusage->ru_stime);
+    usage->peak_bytes = (uint64_t)rusage->ru_maxrss << 10;
+}
+
 static bool read_process(const char *proc, int64_t pid, at_usage *usage)
 {
     char text[FILE_SIZE];
@@ -165,30 +178,33 @@ bool at_usage_read_from(const char *proc, int64_t pid, at_usage *usage)
     return true;
 }
 
+/* Of itself a process knows more: exact times and its peak. */
+static void read_self(at_usage *usage)
+{
+    struct rusage rusage;
+    if (usage->pid == getpid() && getrusage(RUSAGE_SELF, &rusage) == 0) take_rusage(&rusage, usage);
+}
+
 bool at_usage_read(int64_t pid, at_usage *usage)
 {
-    return at_usage_read_from("/proc", pid, usage);
+    if (!at_usage_read_from("/proc", pid, usage)) return false;
+    read_self(usage);
+    return true;
 }
 
 bool at_usage_read_process(int64_t pid, at_usage *usage)
 {
-    return read_process("/proc", pid, usage);
-}
-
-static at_ns timeval_ns(struct timeval value)
-{
-    return (at_ns)value.tv_sec * second + (at_ns)value.tv_usec * 1000;
+    if (!read_process("/proc", pid, usage)) return false;
+    read_self(usage);
+    return true;
 }
 
 void at_usage_ended(int64_t pid, const struct rusage *rusage, at_usage *usage)
 {
     assert(pid > 0);
-    assert(rusage->ru_maxrss >= 0);
     *usage = unknown(pid);
-    usage->user_ns = timeval_ns(rusage->ru_utime);
-    usage->system_ns = timeval_ns(rusage->ru_stime);
+    take_rusage(rusage, usage);
     usage->rss_bytes = usage->shared_bytes = 0;
-    usage->peak_bytes = (uint64_t)rusage->ru_maxrss << 10;
     usage->read_bytes = times((uint64_t)rusage->ru_inblock, BLOCK_SIZE);
     usage->write_bytes = times((uint64_t)rusage->ru_oublock, BLOCK_SIZE);
 }

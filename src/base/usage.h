@@ -21,7 +21,8 @@
 
 typedef struct at_usage {
     int64_t  pid;
-    at_ns    user_ns, system_ns;          /* processor time of all its threads, in steps of 10 ms */
+    at_ns    user_ns, system_ns;          /* processor time of all its threads; of others in steps
+                                           of 10 ms while they live */
     uint64_t rss_bytes;                   /* memory that is present now; 0 when it has ended */
     uint64_t shared_bytes;                /* part of it that others may have mapped, too */
     uint64_t peak_bytes;                  /* most that was ever present */

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -36,6 +37,19 @@ struct at_evaluator {
 
 enum { CHUNK = 1024 }; /* test samples between two beats */
 static const at_ns STUCK_AFTER = AT_SEC(30);
+
+/* AUC is for two classes, and the five best say something when there are many. */
+void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
+{
+    enum { CLASSES_MANY = 20 };
+    double count = (double)score->count;
+    assert(count > 0);
+    value[AT_METRIC_LOSS] = score->loss_sum / count;
+    value[AT_METRIC_ACCURACY] = (double)score->correct / count;
+    value[AT_METRIC_AUC] = score->classes == 2 ? score->auc : NAN;
+    value[AT_METRIC_TOP5] =
+        score->classes > CLASSES_MANY ? (double)score->correct_top5 / count : NAN;
+}
 
 static void score_snapshot(at_evaluator *e)
 {
@@ -96,6 +110,11 @@ void at_evaluator_close(at_evaluator *e)
     if (e->pid > 0) at_child_end(e->pid);
     munmap(e->shared, e->size);
     free(e);
+}
+
+pid_t at_evaluator_pid(const at_evaluator *evaluator)
+{
+    return evaluator ? evaluator->pid : 0;
 }
 
 bool at_evaluator_busy(const at_evaluator *e)

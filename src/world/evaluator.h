@@ -21,6 +21,9 @@ typedef struct at_verdict {
     at_score score;
 } at_verdict;
 
+/* A score as metrics; those that it does not have are not numbers. score->count MUST not be 0. */
+void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score);
+
 /* Forks the evaluator; it rings `bell` when it has something. NULL test set (task->test_samples 0):
  * *evaluator is NULL and nothing is ever evaluated. */
 at_err at_evaluator_open(const at_task *task, at_bell *bell, at_evaluator **evaluator,
@@ -34,6 +37,9 @@ void at_evaluator_begin(at_evaluator *evaluator, const float *params, uint64_t s
 
 /* True once per evaluation, when it is there. */
 bool at_evaluator_take(at_evaluator *evaluator, at_verdict *verdict);
+
+/* Its process; 0 when there is none. */
+pid_t at_evaluator_pid(const at_evaluator *evaluator);
 
 /* Is one under way? */
 bool at_evaluator_busy(const at_evaluator *evaluator);

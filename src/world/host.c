@@ -17,12 +17,14 @@ at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, a
     host->out.size = actions;
     assert(host->out.actions);
     for (int i = 0; i < AT_TIMER_COUNT; i++) host->timer[i] = AT_NEVER;
+    host->resources.due = AT_NEVER;
     return AT_OK;
 }
 
 void at_host_deinit(at_host *host)
 {
     at_arena_deinit(&host->arena);
+    at_resources_deinit(&host->resources);
     *host = (at_host){0};
 }
 
@@ -56,6 +58,39 @@ void at_host_say(at_host *host, at_ns now, const char *text)
 {
     at_record record = {.kind = AT_REC_SAY, .at = now - host->started, .text = text};
     at_recorder_put(host->recorder, &record);
+}
+
+at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
+{
+    assert(!host->resources.pid);
+    return at_resources_init(&host->resources, every, host->hub->plan->workers, fail);
+}
+
+void at_host_process(at_host *host, at_node worker, int64_t pid)
+{
+    if (host->resources.every > 0) at_resources_name(&host->resources, worker, pid);
+}
+
+void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now)
+{
+    assert(usage->pid > 0);
+    if (host->resources.every == 0) return;
+    at_record record = {.kind = AT_REC_USAGE,
+                        .at = now - host->started,
+                        .version = host->hub->version,
+                        .node = node,
+                        .usage = usage};
+    at_recorder_put(host->recorder, &record);
+}
+
+/* Looks what everybody has taken, and decides when to look again. */
+static void look(at_host *host, at_ns now)
+{
+    at_resources *resources = &host->resources;
+    if (resources->every == 0) return;
+    at_resources_look(resources, host->recorder, at_evaluator_pid(host->evaluator),
+                      now - host->started, host->hub->version);
+    resources->due = now + resources->every;
 }
 
 static at_verdict score_at_once(at_host *host, uint64_t step, at_ns now)
@@ -153,7 +188,7 @@ static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bo
 
 at_ns at_host_due(const at_host *host)
 {
-    at_ns due = AT_NEVER;
+    at_ns due = host->resources.due;
     for (int i = 0; i < AT_TIMER_COUNT; i++)
         if (host->timer[i] < due) due = host->timer[i];
     return due;
@@ -162,6 +197,7 @@ at_ns at_host_due(const at_host *host)
 void at_host_poll(at_host *host, at_ns now)
 {
     at_verdict verdict;
+    if (host->resources.due <= now) look(host, now);
     if (at_evaluator_take(host->evaluator, &verdict)) tell_verdict(host, &verdict, now, false);
     for (int i = 0; i < AT_TIMER_COUNT && !host->finished; i++) {
         if (host->timer[i] > now) continue;
@@ -189,7 +225,9 @@ static void final_score_beside(at_host *host, at_ns last_apply)
 void at_host_final_score(at_host *host)
 {
     at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
+    look(host, at_clock_now());
     if (host->evaluator) final_score_beside(host, last_apply);
+    if (host->evaluator) look(host, at_clock_now()); /* scoring is work, too */
     if (!host->link.score) return;
     at_verdict verdict = score_at_once(host, host->hub->version, last_apply);
     tell_verdict(host, &verdict, host->hub->ended_at, true);

@@ -10,6 +10,7 @@
 #include "record/record.h"
 #include "step/hub.h"
 #include "world/evaluator.h"
+#include "world/resources.h"
 #include "world/update.h"
 #include "world/world.h"
 
@@ -54,6 +55,7 @@ typedef struct at_host {
     bool          scored; /* `verdict` waits to be told */
     at_verdict    verdict;
     bool          finished;
+    at_resources  resources;
 } at_host;
 
 /* Builds the hub. Plan, recorder, updater and evaluator are borrowed. */
@@ -69,6 +71,17 @@ void at_host_poll(at_host *host, at_ns now);
 
 /* When the next timer is due, AT_NEVER when none is. */
 at_ns at_host_due(const at_host *host);
+
+/* From now on looks every so often (0: never) what this process, the evaluator and the workers
+ * named with at_host_process have taken, and records it. To be called between init and START. */
+at_err at_host_watch(at_host *host, at_ns every, at_fail *fail);
+
+/* This worker is the process `pid` of this machine; 0: it is gone. */
+void at_host_process(at_host *host, at_node worker, int64_t pid);
+
+/* Records what a node has taken, as itself or somebody else has measured; nothing happens unless
+ * at_host_watch was called with more than 0. */
+void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now);
 
 /* A sentence for people, through the record. */
 void at_host_say(at_host *host, at_ns now, const char *text);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -116,6 +117,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .sequence = l->host.hub->member[id - 1].sequence,
                                        .spin_ns = l->spin_ns};
     AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
+    at_host_process(&l->host, id, p->pid);
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
     event.as.joined.incarnation = p->start.incarnation;
     at_host_event(&l->host, &event, &(at_about){.pid = p->pid});
@@ -200,12 +202,23 @@ static void give_up(local *l, at_node id, const at_fail *fail)
     at_host_event(&l->host, &event, &(at_about){.text = fail->text});
 }
 
+/* Its last words: exact where a look at a living process is not. */
+static void note_usage(local *l, at_node id, pid_t pid, const struct rusage *rusage)
+{
+    at_usage usage;
+    at_usage_ended(pid, rusage, &usage);
+    at_host_process(&l->host, id, 0);
+    at_host_usage(&l->host, id, &usage, at_clock_now());
+}
+
 static void reap(local *l)
 {
     for (uint32_t i = 0; i < l->scene->plan->workers; i++) {
-        process *p = &l->process[i];
-        int      status;
-        if (p->pid == 0 || waitpid(p->pid, &status, WNOHANG) != p->pid) continue;
+        process      *p = &l->process[i];
+        struct rusage rusage;
+        int           status;
+        if (p->pid == 0 || wait4(p->pid, &status, WNOHANG, &rusage) != p->pid) continue;
+        note_usage(l, i + 1, p->pid, &rusage);
         read_reports(l, i + 1, true); /* what it had finished before it died still counts */
         lost(l, i + 1, status);
         at_fail fail = {0};
@@ -273,6 +286,7 @@ static at_err prepare(local *l, at_fail *fail)
                     .gradients = {l, gradient_at}};
     AT_TRY(at_evaluator_open(scene->task, &l->map.head->hub_bell, &l->evaluator, fail));
     AT_TRY(at_host_init(&l->host, plan, scene->recorder, &l->updater, l->evaluator, &link, fail));
+    AT_TRY(at_host_watch(&l->host, scene->usage_every, fail));
     return at_updater_init(&l->updater, scene->learning, l->map.params, scene->task->params,
                            l->host.hub->pieces_max, fail);
 }

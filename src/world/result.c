@@ -93,6 +93,31 @@ static json_t *workers(const at_result_facts *f)
     return array;
 }
 
+/* What one node took; null when nobody looked. */
+static json_t *usage(const at_usage_tally *t)
+{
+    if (t->last.pid == 0) return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o}", "cpu_seconds", number(at_seconds(t->cpu_ns)),
+                     "peak_bytes", whole(t->peak_bytes), "read_bytes", whole(t->read_bytes),
+                     "write_bytes", whole(t->write_bytes));
+}
+
+static json_t *resources(const at_result_facts *f)
+{
+    const at_tally *t = f->tally;
+    at_ns           cpu = t->hub_usage.cpu_ns + t->evaluator_usage.cpu_ns;
+    json_t         *worker = json_array();
+    for (uint32_t i = 0; i < f->plan->workers; i++) {
+        cpu += t->worker[i].usage.cpu_ns;
+        json_array_append_new(worker, usage(&t->worker[i].usage));
+    }
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o}}", "cpu_seconds", number(at_seconds(cpu)), "hub",
+        usage(&t->hub_usage), "evaluator", usage(&t->evaluator_usage), "worker", worker, "network",
+        "in_bytes", whole(t->hub_usage.net_in_bytes), "out_bytes",
+        whole(t->hub_usage.net_out_bytes), "loopback_bytes", whole(t->hub_usage.loopback_bytes));
+}
+
 static json_t *spread(at_spread s)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", number(s.mean), "p50", number(s.p50), "p95",
@@ -157,6 +182,7 @@ static void add_totals(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "respawns", whole(t->respawns));
     json_object_set_new(root, "evictions", whole(t->evictions));
     json_object_set_new(root, "worker", workers(f));
+    json_object_set_new(root, "resources", f->info->usage ? resources(f) : json_null());
 }
 
 static void add_hashes(json_t *root, const at_result_facts *f)

@@ -286,6 +286,13 @@ static at_err check_memory(const run *r, at_fail *fail)
                        r->plan.workers, needed / 1e9, (double)memory.available / 1e9);
 }
 
+/* Nobody looks at what nobody keeps, and in virtual time there is nothing to see. */
+static at_ns usage_every(const at_run_options *o)
+{
+    bool is_kept = o->folder && o->keep != AT_KEEP_NONE;
+    return is_kept && !o->virtual_time ? o->resources : 0;
+}
+
 static at_err prepare(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
@@ -318,7 +325,8 @@ static at_err prepare(run *r, at_fail *fail)
                             .samples_epoch = o->task->samples,
                             .seed = o->seed,
                             .date = at_clock_date(),
-                            .progressive = o->task->sparse};
+                            .progressive = o->task->sparse,
+                            .usage = usage_every(o) > 0};
     return open_sinks(r, fail);
 }
 
@@ -370,6 +378,7 @@ static at_err run_world(run *r, at_fail *fail)
                                    .seed = o->seed,
                                    .sample_time = r->sample_time,
                                    .comm_delay = o->comm_delay,
+                                   .usage_every = usage_every(o),
                                    .latency = o->latency,
                                    .bandwidth = o->bandwidth,
                                    .faults = r->faults,

@@ -43,6 +43,8 @@ typedef struct at_run_options {
     float             *params_final; /* optional, task->plain floats: where the parameters go */
     const char        *folder;       /* NULL: nothing is written */
     at_keep            keep;
+    at_ns              resources; /* how often to look what processes take, 0: never; what is not
+                                     kept is not looked at */
     at_console_options console;
     const char        *command; /* as typed */
     json_t            *options; /* echo of every resolved option; borrowed, may be NULL */

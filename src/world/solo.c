@@ -145,6 +145,7 @@ static at_err prepare(solo *s, at_fail *fail)
     at_link link = {.self = s, .send = send_order, .evict = evict, .gradients = {s, gradient_at}};
     AT_TRY(at_host_init(&s->host, scene->plan, scene->recorder, &s->updater, s->evaluator, &link,
                         fail));
+    AT_TRY(at_host_watch(&s->host, scene->usage_every, fail));
     at_worker_init(&s->machine, scene->plan, 1, 1, 1, s->host.hub->member[0].sequence);
     s->computer = (at_computer){.plan = scene->plan,
                                 .task = task,

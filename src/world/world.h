@@ -41,7 +41,8 @@ typedef struct at_scene {
     at_ns              sample_time; /* padding of computation, 0: none; in sim what it costs */
     uint32_t           cores;
     bool               respawn;
-    double             comm_delay; /* sigma of the comm straggler in seconds, 0: none */
+    double             comm_delay;  /* sigma of the comm straggler in seconds, 0: none */
+    at_ns              usage_every; /* how often to look what processes take, 0: never */
     /* Virtual time only. */
     at_ns           latency;
     double          bandwidth; /* bytes a second, 0: unlimited */
