@@ -26,6 +26,15 @@ static at_ns value_of(uint32_t index)
     return (at_ns)(first + ((1ull << shift) - 1) / 2);
 }
 
+at_ns at_histogram_edge(uint32_t index)
+{
+    assert(index < AT_HISTOGRAM_BUCKETS);
+    if (index < PART) return (at_ns)index + 1;
+    uint32_t shift = (index >> AT_HISTOGRAM_BITS) - 1;
+    uint64_t edge = (uint64_t)(PART + index % PART + 1) << shift;
+    return edge > INT64_MAX ? INT64_MAX : (at_ns)edge;
+}
+
 void at_histogram_add(at_histogram *histogram, at_ns value)
 {
     assert(value >= 0);

@@ -27,6 +27,9 @@ void at_histogram_add(at_histogram *histogram, at_ns value);
 /* The value that a fraction 0 .. 1 of all does not exceed (nearest rank), 0 when empty. */
 at_ns at_histogram_quantile(const at_histogram *histogram, double fraction);
 
+/* The first value past a bucket; that of the one before is its own first value. */
+at_ns at_histogram_edge(uint32_t index);
+
 /* Everything people ask for, in seconds. */
 at_spread at_histogram_spread(const at_histogram *histogram);
 

@@ -17,19 +17,31 @@
 #include "step/event.h"
 #include "step/plan.h"
 
+/* A layer of what is learnt, for pictures of the net. */
+typedef struct at_run_layer {
+    char     name[48], kind[16], detail[64];
+    int32_t  from[2];  /* layers whose outputs it reads, or one of the two below */
+    uint32_t shape[3]; /* channels, height, width of its output */
+    uint64_t parameters;
+} at_run_layer;
+enum { AT_RUN_LAYER_SAMPLES = -1, AT_RUN_LAYER_NONE = -2 };
+
 /* What a run is, told to every sink when it opens; borrowed for the life of the sinks. */
 typedef struct at_run_info {
-    const char    *folder; /* of the run, NULL: writes no files */
-    const at_plan *plan;
-    const char    *world;   /* "local", "sim" */
-    const char    *command; /* as typed */
-    const char    *model, *data;
-    uint64_t       parameters;
-    uint64_t       samples_epoch; /* training samples in the set */
-    uint64_t       seed;
-    double         date;        /* seconds since 1970 at the start */
-    bool           progressive; /* people expect to see the progressive validation loss */
-    bool           usage;       /* USAGE records will come */
+    const char          *folder; /* of the run, NULL: writes no files */
+    const at_plan       *plan;
+    const char          *world;   /* "local", "sim" */
+    const char          *command; /* as typed */
+    const char          *model, *data;
+    uint64_t             parameters;
+    uint64_t             samples_epoch; /* training samples in the set */
+    uint64_t             seed;
+    double               date;        /* seconds since 1970 at the start */
+    bool                 progressive; /* people expect to see the progressive validation loss */
+    bool                 usage;       /* USAGE records will come */
+    const struct json_t *options;     /* every resolved option by name; NULL: not known */
+    const at_run_layer  *layers;      /* of the net, in order; NULL: it has none, or not known */
+    uint32_t             layer_count;
 } at_run_info;
 
 typedef enum at_record_kind {
