@@ -1,5 +1,3 @@
-/* Writing goes: temporary file in the same folder, write, fsync, rename, fsync of the folder. A
- * reader therefore sees the old bytes or the new ones, also after a power cut. */
 #include "base/file.h"
 
 #include <assert.h>
@@ -12,10 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    READ_SIZE_FIRST = 65536, /* where the size is not known beforehand, as with a pipe */
-    TEMPORARY_TRIES_MAX = 1000
-};
+#include "base/draft.h"
+
+enum { READ_SIZE_FIRST = 65536 }; /* where the size is not known beforehand, as with a pipe */
 
 static const char *hint_for(int error)
 {
@@ -31,7 +28,7 @@ static const char *hint_for(int error)
     }
 }
 
-static at_err cannot(const char *what, const char *path, int error, at_fail *fail)
+at_err at_file_cannot(const char *what, const char *path, int error, at_fail *fail)
 {
     assert(error != 0);
     return at_fail_set(fail, AT_ERR_IO, hint_for(error), "%s: cannot %s: %s", path, what,
@@ -74,7 +71,7 @@ static at_err read_all(int fd, const char *path, size_t size_max, unsigned char 
     assert(!*bytes && *size == 0);
     struct stat info;
     size_t      room = 0;
-    if (fstat(fd, &info)) return cannot("read", path, errno, fail);
+    if (fstat(fd, &info)) return at_file_cannot("read", path, errno, fail);
     if (S_ISREG(info.st_mode) && info.st_size > 0 && (uintmax_t)info.st_size <= size_max) {
         room = (size_t)info.st_size + 2; /* one to see the end, one for the zero */
         *bytes = malloc(room);
@@ -83,7 +80,7 @@ static at_err read_all(int fd, const char *path, size_t size_max, unsigned char 
     for (;;) {
         if (*size + 1 >= room && !grow(bytes, &room, size_max)) return no_memory(path, fail);
         ssize_t got = read_some(fd, *bytes + *size, room - *size - 1);
-        if (got < 0) return cannot("read", path, errno, fail);
+        if (got < 0) return at_file_cannot("read", path, errno, fail);
         if (got == 0) break;
         *size += (size_t)got;
         if (*size > size_max)
@@ -102,7 +99,7 @@ static at_err open_to_read(const char *path, int *fd, at_fail *fail)
     if (errno == ENOENT || errno == ENOTDIR)
         return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
                            "%s: no such file", path);
-    return cannot("open", path, errno, fail);
+    return at_file_cannot("open", path, errno, fail);
 }
 
 at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
@@ -123,88 +120,13 @@ at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, si
     return err;
 }
 
-/* "a/b" gives "a/", "b" gives "": what a neighbour's name has to begin with. */
-static size_t folder_size(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? (size_t)(slash - path) + 1 : 0;
-}
-
-/* Opens a new file in path's folder and names it in *temporary (freed by the caller). Not
- * mkstemp: that would make the final file private to its owner, whatever the umask says. */
-static int open_temporary(const char *path, char **temporary)
-{
-    int folder = (int)folder_size(path);
-    for (int i = 0; i < TEMPORARY_TRIES_MAX; i++) {
-        if (asprintf(temporary, "%.*s.anytime-%ld-%d.tmp", folder, path, (long)getpid(), i) < 0) {
-            *temporary = NULL;
-            errno = ENOMEM;
-            return -1;
-        }
-        int fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0) return fd;
-        int error = errno;
-        free(*temporary);
-        *temporary = NULL;
-        errno = error;
-        if (error != EEXIST) return -1;
-    }
-    return -1;
-}
-
-static int write_all(int fd, const unsigned char *bytes, size_t size)
-{
-    while (size > 0) {
-        ssize_t done = write(fd, bytes, size);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return errno;
-        assert((size_t)done <= size);
-        bytes += done;
-        size -= (size_t)done;
-    }
-    return 0;
-}
-
-/* Makes the rename itself durable. Some file systems cannot sync a folder: that is no failure. */
-static int sync_folder(const char *path)
-{
-    size_t size = folder_size(path);
-    char  *folder = size ? strndup(path, size) : strdup(".");
-    if (!folder) return ENOMEM;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    free(folder);
-    if (fd < 0) return 0; /* a folder may be writable and not readable */
-    int error = fsync(fd) ? errno : 0;
-    close(fd);
-    return error == EINVAL || error == ENOSYS ? 0 : error;
-}
-
-/* Fills, syncs and closes fd, then gives it its final name. Returns an errno. */
-static int write_and_rename(int fd, const char *temporary, const char *path, const void *bytes,
-                            size_t size)
-{
-    assert(temporary);
-    int error = write_all(fd, bytes, size);
-    if (!error && fsync(fd)) error = errno;
-    if (close(fd) && !error) error = errno;
-    if (!error && rename(temporary, path)) error = errno;
-    return error;
-}
-
 at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail)
 {
-    assert(path);
+    at_draft draft;
     assert(bytes || size == 0);
-    char *temporary = NULL;
-    int   fd = open_temporary(path, &temporary);
-    if (fd < 0) return cannot("write", path, errno, fail);
-    int error = write_and_rename(fd, temporary, path, bytes, size);
-    if (error)
-        unlink(temporary);
-    else
-        error = sync_folder(path);
-    free(temporary);
-    return error ? cannot("write", path, error, fail) : AT_OK;
+    AT_TRY(at_draft_begin(&draft, path, false, fail));
+    at_draft_put(&draft, bytes, size);
+    return at_draft_commit(&draft, fail);
 }
 
 /* One folder; one that is there already is as good. Returns an errno. */
@@ -220,7 +142,7 @@ static int make_one_folder(const char *path)
 at_err at_file_make_folder(const char *path, at_fail *fail)
 {
     assert(path);
-    if (!*path) return cannot("make folder", "(empty path)", ENOENT, fail);
+    if (!*path) return at_file_cannot("make folder", "(empty path)", ENOENT, fail);
     char *above = strdup(path);
     if (!above) return no_memory(path, fail);
     int error = 0;
@@ -231,7 +153,7 @@ at_err at_file_make_folder(const char *path, at_fail *fail)
     }
     free(above);
     if (!error) error = make_one_folder(path);
-    return error ? cannot("make folder", path, error, fail) : AT_OK;
+    return error ? at_file_cannot("make folder", path, error, fail) : AT_OK;
 }
 
 at_err at_file_close(FILE *file, const char *path, at_fail *fail)
@@ -240,7 +162,7 @@ at_err at_file_close(FILE *file, const char *path, at_fail *fail)
     assert(path);
     bool failed_before = ferror(file);
     errno = 0;
-    if (fclose(file)) return cannot("write", path, errno ? errno : EIO, fail);
+    if (fclose(file)) return at_file_cannot("write", path, errno ? errno : EIO, fail);
     if (failed_before) /* its errno is long gone */
         return at_fail_set(fail, AT_ERR_IO, "the disk may be full",
                            "%s: cannot write: an earlier write failed", path);
@@ -293,5 +215,5 @@ at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail)
     free(buffer);
     EVP_MD_CTX_free(hash);
     close(fd);
-    return error ? cannot("read", path, error, fail) : AT_OK;
+    return error ? at_file_cannot("read", path, error, fail) : AT_OK;
 }

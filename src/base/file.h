@@ -13,9 +13,11 @@
 at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
                     at_fail *fail);
 
-/* Writes bytes to path through a temporary file beside it: write, fsync, rename. On failure the
- * old file, if any, is untouched and no temporary file stays. */
+/* Writes bytes to path, whole or not at all (draft.h). */
 at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail);
+
+/* "PATH: cannot WHAT: ..", with what can be done about it; returns AT_ERR_IO. */
+at_err at_file_cannot(const char *what, const char *path, int error, at_fail *fail);
 
 /* Makes the folder and the ones above it. AT_ERR_IO when that cannot be done. */
 at_err at_file_make_folder(const char *path, at_fail *fail);

@@ -1,0 +1,139 @@
+#include "base/draft.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { TEMPORARY_TRIES_MAX = 1000 };
+
+/* "a/b" gives "a/", "b" gives "": what a neighbour's name has to begin with. */
+static size_t folder_size(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* Opens a new file in path's folder and names it in *temporary (freed by the caller). Not
+ * mkstemp: that would make the final file private to its owner, whatever the umask says. */
+static int open_temporary(const char *path, char **temporary)
+{
+    int folder = (int)folder_size(path);
+    for (int i = 0; i < TEMPORARY_TRIES_MAX; i++) {
+        if (asprintf(temporary, "%.*s.anytime-%ld-%d.tmp", folder, path, (long)getpid(), i) < 0) {
+            *temporary = NULL;
+            errno = ENOMEM;
+            return -1;
+        }
+        int fd = open(*temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (fd >= 0) return fd;
+        int error = errno;
+        free(*temporary);
+        *temporary = NULL;
+        errno = error;
+        if (error != EEXIST) return -1;
+    }
+    return -1;
+}
+
+static int write_all(int fd, const unsigned char *bytes, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(fd, bytes, size);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) return errno;
+        assert((size_t)done <= size);
+        bytes += done;
+        size -= (size_t)done;
+    }
+    return 0;
+}
+
+/* Makes the rename itself durable. Some file systems cannot sync a folder: that is no failure. */
+static int sync_folder(const char *path)
+{
+    size_t size = folder_size(path);
+    char  *folder = size ? strndup(path, size) : strdup(".");
+    if (!folder) return ENOMEM;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    if (fd < 0) return 0; /* a folder may be writable and not readable */
+    int error = fsync(fd) ? errno : 0;
+    close(fd);
+    return error == EINVAL || error == ENOSYS ? 0 : error;
+}
+
+static void release(at_draft *draft)
+{
+    EVP_MD_CTX_free(draft->hash);
+    free(draft->path);
+    free(draft->temporary);
+    *draft = (at_draft){.fd = -1};
+}
+
+at_err at_draft_begin(at_draft *draft, const char *path, bool sealed, at_fail *fail)
+{
+    assert(path);
+    *draft = (at_draft){.fd = -1, .path = strdup(path)};
+    if (sealed) draft->hash = EVP_MD_CTX_new();
+    bool ready = draft->path && (!sealed || draft->hash) &&
+                 (!sealed || EVP_DigestInit_ex(draft->hash, EVP_sha256(), NULL) == 1);
+    int error = ENOMEM;
+    if (ready) {
+        draft->fd = open_temporary(path, &draft->temporary);
+        error = errno;
+    }
+    if (draft->fd >= 0) return AT_OK;
+    release(draft);
+    return at_file_cannot("write", path, error, fail);
+}
+
+void at_draft_put(at_draft *draft, const void *bytes, size_t size)
+{
+    assert(draft->fd >= 0);
+    if (draft->hash) {
+        int done = EVP_DigestUpdate(draft->hash, bytes, size);
+        assert(done == 1);
+    }
+    if (!draft->error) draft->error = write_all(draft->fd, bytes, size);
+}
+
+void at_draft_seal(at_draft *draft)
+{
+    unsigned char seal[AT_DRAFT_SEAL];
+    assert(draft->hash);
+    int done = EVP_DigestFinal_ex(draft->hash, seal, NULL);
+    assert(done == 1);
+    EVP_MD_CTX_free(draft->hash);
+    draft->hash = NULL;
+    at_draft_put(draft, seal, sizeof seal);
+}
+
+/* Syncs and closes, then gives the file its final name. Returns an errno. */
+static int finish(at_draft *draft)
+{
+    int error = draft->error;
+    if (!error && fsync(draft->fd)) error = errno;
+    if (close(draft->fd) && !error) error = errno;
+    if (!error && rename(draft->temporary, draft->path)) error = errno;
+    return error;
+}
+
+at_err at_draft_commit(at_draft *draft, at_fail *fail)
+{
+    assert(draft->fd >= 0);
+    int error = finish(draft);
+    if (error)
+        unlink(draft->temporary);
+    else
+        error = sync_folder(draft->path);
+    at_err err = error ? at_file_cannot("write", draft->path, error, fail) : AT_OK;
+    release(draft);
+    return err;
+}
