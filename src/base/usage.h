@@ -2,7 +2,7 @@
  *
  * All numbers are counters since the process (the machine, for the network) began, except memory,
  * which is what it has now. So a rate is the difference of two readings, and one that was missed
- * costs nothing but detail.
+ * costs nothing but detail. Times of other processes come in steps of 10 ms while they live.
  *
  * Linux does not count network bytes per process. What is told is all traffic of the machine (of
  * the network namespace, to be exact), and that of the loopback interface apart.
@@ -21,8 +21,7 @@
 
 typedef struct at_usage {
     int64_t  pid;
-    at_ns    user_ns, system_ns;          /* processor time of all its threads; of others in steps
-                                           of 10 ms while they live */
+    at_ns    user_ns, system_ns;          /* processor time of all its threads */
     uint64_t rss_bytes;                   /* memory that is present now; 0 when it has ended */
     uint64_t shared_bytes;                /* part of it that others may have mapped, too */
     uint64_t peak_bytes;                  /* most that was ever present */
