@@ -3,13 +3,10 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/file.h"
 
 enum { TEMPORARY_TRIES_MAX = 1000 };
 
@@ -71,7 +68,6 @@ static int sync_folder(const char *path)
 
 static void release(at_draft *draft)
 {
-    EVP_MD_CTX_free(draft->hash);
     free(draft->path);
     free(draft->temporary);
     *draft = (at_draft){.fd = -1};
@@ -81,37 +77,33 @@ at_err at_draft_begin(at_draft *draft, const char *path, bool sealed, at_fail *f
 {
     assert(path);
     *draft = (at_draft){.fd = -1, .path = strdup(path)};
-    if (sealed) draft->hash = EVP_MD_CTX_new();
-    bool ready = draft->path && (!sealed || draft->hash) &&
-                 (!sealed || EVP_DigestInit_ex(draft->hash, EVP_sha256(), NULL) == 1);
     int error = ENOMEM;
-    if (ready) {
+    if (draft->path) {
         draft->fd = open_temporary(path, &draft->temporary);
         error = errno;
     }
-    if (draft->fd >= 0) return AT_OK;
-    release(draft);
-    return at_file_cannot("write", path, error, fail);
+    if (draft->fd < 0) {
+        release(draft);
+        return at_file_cannot("write", path, error, fail);
+    }
+    draft->sealed = sealed && at_digest_begin(&draft->digest);
+    if (sealed && !draft->sealed) draft->error = ENOMEM;
+    return AT_OK;
 }
 
 void at_draft_put(at_draft *draft, const void *bytes, size_t size)
 {
     assert(draft->fd >= 0);
-    if (draft->hash) {
-        int done = EVP_DigestUpdate(draft->hash, bytes, size);
-        assert(done == 1);
-    }
+    if (draft->sealed) at_digest_add(&draft->digest, bytes, size);
     if (!draft->error) draft->error = write_all(draft->fd, bytes, size);
 }
 
 void at_draft_seal(at_draft *draft)
 {
     unsigned char seal[AT_DRAFT_SEAL];
-    assert(draft->hash);
-    int done = EVP_DigestFinal_ex(draft->hash, seal, NULL);
-    assert(done == 1);
-    EVP_MD_CTX_free(draft->hash);
-    draft->hash = NULL;
+    if (!draft->sealed) return; /* the commit will tell */
+    at_digest_end(&draft->digest, seal);
+    draft->sealed = false;
     at_draft_put(draft, seal, sizeof seal);
 }
 
@@ -128,6 +120,7 @@ static int finish(at_draft *draft)
 at_err at_draft_commit(at_draft *draft, at_fail *fail)
 {
     assert(draft->fd >= 0);
+    assert(!draft->sealed); /* a seal was promised */
     int error = finish(draft);
     if (error)
         unlink(draft->temporary);

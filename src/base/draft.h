@@ -13,14 +13,16 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/file.h"
 
 enum { AT_DRAFT_SEAL = 32 }; /* bytes of a seal */
 
 typedef struct at_draft {
-    int   fd;
-    int   error; /* errno of the first failure, 0: none */
-    char *path, *temporary;
-    void *hash; /* of everything put so far; NULL: not wanted */
+    int       fd;
+    int       error; /* errno of the first failure, 0: none */
+    char     *path, *temporary;
+    bool      sealed;
+    at_digest digest; /* of everything put so far, when it will be sealed */
 } at_draft;
 
 /* Opens the temporary file. `sealed`: at_draft_seal will be called. */

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -185,35 +184,53 @@ void at_file_sha256(const void *bytes, size_t size, char hex[65])
     for (size_t i = 0; i < sizeof digest; i++) snprintf(hex + 2 * i, 3, "%02x", digest[i]);
 }
 
+bool at_digest_begin(at_digest *digest)
+{
+    digest->hash = EVP_MD_CTX_new();
+    if (digest->hash && EVP_DigestInit_ex(digest->hash, EVP_sha256(), NULL) == 1) return true;
+    EVP_MD_CTX_free(digest->hash);
+    digest->hash = NULL;
+    return false;
+}
+
+void at_digest_add(at_digest *digest, const void *bytes, size_t size)
+{
+    int done = EVP_DigestUpdate(digest->hash, bytes, size);
+    assert(done == 1);
+}
+
+void at_digest_end(at_digest *digest, unsigned char sum[32])
+{
+    int done = EVP_DigestFinal_ex(digest->hash, sum, NULL);
+    assert(done == 1);
+    EVP_MD_CTX_free(digest->hash);
+    digest->hash = NULL;
+}
+
 /* Feeds all of fd to the hash. Returns an errno. */
-static int digest_all(int fd, EVP_MD_CTX *hash, unsigned char *buffer, size_t size)
+static int digest_all(int fd, at_digest *digest, unsigned char *buffer, size_t size)
 {
     assert(fd >= 0);
     for (;;) {
         ssize_t got = read_some(fd, buffer, size);
         if (got < 0) return errno;
         if (got == 0) return 0;
-        int done = EVP_DigestUpdate(hash, buffer, (size_t)got);
-        assert(done == 1);
+        at_digest_add(digest, buffer, (size_t)got);
     }
 }
 
 at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail)
 {
     enum { PIECE_SIZE = 1 << 18 };
-    int fd;
+    int       fd, error = ENOMEM;
+    at_digest hash;
     AT_TRY(open_to_read(path, &fd, fail));
-    EVP_MD_CTX    *hash = EVP_MD_CTX_new();
     unsigned char *buffer = malloc(PIECE_SIZE);
-    int            error = ENOMEM;
-    if (hash && buffer && EVP_DigestInit_ex(hash, EVP_sha256(), NULL) == 1)
-        error = digest_all(fd, hash, buffer, PIECE_SIZE);
-    if (!error) {
-        int done = EVP_DigestFinal_ex(hash, digest, NULL);
-        assert(done == 1);
+    if (buffer && at_digest_begin(&hash)) {
+        error = digest_all(fd, &hash, buffer, PIECE_SIZE);
+        at_digest_end(&hash, digest);
     }
     free(buffer);
-    EVP_MD_CTX_free(hash);
     close(fd);
     return error ? at_file_cannot("read", path, error, fail) : AT_OK;
 }

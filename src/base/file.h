@@ -2,6 +2,7 @@
 #ifndef AT_BASE_FILE_H
 #define AT_BASE_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,6 +25,16 @@ at_err at_file_make_folder(const char *path, at_fail *fail);
 
 /* Closes the file; AT_ERR_IO when any earlier write or the close failed (full disk). */
 at_err at_file_close(FILE *file, const char *path, at_fail *fail);
+
+/* SHA-256 of bytes that come piece by piece. */
+typedef struct at_digest {
+    void *hash;
+} at_digest;
+
+/* False when there is no memory. What was begun MUST be ended. */
+bool at_digest_begin(at_digest *digest);
+void at_digest_add(at_digest *digest, const void *bytes, size_t size);
+void at_digest_end(at_digest *digest, unsigned char sum[32]);
 
 /* SHA-256 of a whole file, read piece by piece. AT_ERR_MISSING, AT_ERR_IO. */
 at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail);

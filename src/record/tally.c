@@ -37,7 +37,6 @@ typedef struct books {
     uint32_t  workers;
     at_place *place;
     recall   *recent;
-    double    loss_sum, loss_weight; /* forgetting; their ratio is the mean without bias */
 } books;
 
 static at_worker_tally *worker_of(books *self, at_node worker)
@@ -139,10 +138,10 @@ static void book_piece(books *self, const at_piece *piece, uint64_t step, bool f
 
 static void book_loss(books *self, double loss)
 {
-    assert(self->loss_weight < 1);
-    self->loss_sum = loss_memory * self->loss_sum + (1 - loss_memory) * loss;
-    self->loss_weight = loss_memory * self->loss_weight + (1 - loss_memory);
-    self->totals.loss_recent = self->loss_sum / self->loss_weight;
+    assert(self->totals.loss_weight < 1);
+    self->totals.loss_fading = loss_memory * self->totals.loss_fading + (1 - loss_memory) * loss;
+    self->totals.loss_weight = loss_memory * self->totals.loss_weight + (1 - loss_memory);
+    self->totals.loss_recent = self->totals.loss_fading / self->totals.loss_weight;
 }
 
 static void book_step(books *self, const at_record *record)
@@ -174,6 +173,14 @@ static void book_drop(books *self, const at_action *action)
     self->totals.dropped_why[why] += action->as.drop.samples;
 }
 
+/* The first order. Of a run that was resumed, the time between its parts does not count. */
+static void begin(at_tally *sum, at_ns at)
+{
+    assert(at >= sum->before_end);
+    sum->began_at = at - sum->before_ns;
+    sum->applied_at += at - sum->before_end;
+}
+
 static void book_order(books *self, const at_record *record)
 {
     const at_order *order = &record->action->as.order;
@@ -181,7 +188,7 @@ static void book_order(books *self, const at_record *record)
         show_place(self, record->action->worker);
         return;
     }
-    if (self->totals.began_at == AT_NEVER) self->totals.began_at = record->at;
+    if (self->totals.began_at == AT_NEVER) begin(&self->totals, record->at);
     recall_of(self, record->action->worker)->timed = order->time_limit != AT_NEVER;
 }
 

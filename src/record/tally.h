@@ -2,6 +2,8 @@
 #ifndef AT_RECORD_TALLY_H
 #define AT_RECORD_TALLY_H
 
+#include <jansson.h>
+
 #include "record/record.h"
 #include "record/usage_tally.h"
 
@@ -41,18 +43,27 @@ typedef struct at_tally {
     uint64_t           staleness_max, staleness_count; /* of used gradients */
     double             loss_recent; /* mean training loss of the last steps, a step's weight halves
                                         in 50 steps; NAN before the first */
+    double             loss_fading, loss_weight; /* forgetting; their ratio is loss_recent */
     double             loss_total; /* sum of all training losses, each before its sample was used */
     double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
     uint64_t           test_count, test_step;
     uint32_t           evaluations, respawns, evictions;
     at_usage_tally     hub_usage, evaluator_usage;
     at_end             end;
+    /* Of a run that was resumed: how long it had trained before and when that ended, since START. */
+    at_ns before_ns, before_end;
 } at_tally;
 
 /* A tally that fills itself as a sink of the recorder; it lives until at_tally_free, which MUST
  * come after the recorder is closed. NULL when there is no memory. */
 at_tally *at_tally_new(const at_run_info *info, at_sink *sink);
 void      at_tally_free(at_tally *tally); /* accepts NULL */
+
+/* What has been counted so far, for a checkpoint at the time `at`; NULL when there is no memory. */
+json_t *at_tally_json(const at_tally *tally, at_ns at);
+
+/* Goes on from there, with the same or another number of workers. AT_ERR_FORMAT. */
+at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail);
 
 /* Progressive validation: the mean of all training losses so far, each before its sample was used;
  * NAN before the first. */
