@@ -10,6 +10,7 @@
 struct at_feed {
     at_dataset *train, *test;
     at_prep    *prep; /* NULL: samples are as they are */
+    char       *prep_text;
     at_shards   shards;
     uint64_t    seed;
     /* Private to a process, made by equip. */
@@ -39,7 +40,10 @@ static at_err make_prep(at_feed *feed, const char *steps, at_fail *fail)
 {
     if (!steps) return AT_OK;
     AT_TRY(at_prep_new(steps, at_dataset_picture(feed->train), &feed->prep, fail));
-    return at_prep_fit(feed->prep, feed->train, fail);
+    AT_TRY(at_prep_fit(feed->prep, feed->train, fail));
+    feed->prep_text = at_prep_text(feed->prep);
+    if (feed->prep_text) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for --prep");
 }
 
 static at_err fill(at_feed *feed, const at_feed_options *o, at_fail *fail)
@@ -71,6 +75,7 @@ void at_feed_free(at_feed *feed)
     at_feed_strip(feed);
     at_shards_deinit(&feed->shards);
     at_prep_free(feed->prep);
+    free(feed->prep_text);
     at_dataset_free(feed->train);
     at_dataset_free(feed->test);
     free(feed);
@@ -92,6 +97,17 @@ at_picture at_feed_picture(const at_feed *feed)
 {
     assert(feed->train);
     return feed->prep ? at_prep_out(feed->prep) : at_dataset_picture(feed->train);
+}
+
+const char *at_feed_prep(const at_feed *feed)
+{
+    return feed->prep_text;
+}
+
+const char *at_feed_form(const at_feed *feed)
+{
+    assert(feed->train);
+    return at_dataset_form(feed->train);
 }
 
 /* ---- in each process ------------------------------------------------------------------------- */

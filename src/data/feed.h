@@ -47,6 +47,11 @@ uint32_t at_feed_classes(const at_feed *feed);
 /* What a prepared sample is as a picture, or as a line of numbers (1, 1, n). */
 at_picture at_feed_picture(const at_feed *feed);
 
+/* How samples are prepared, with all numbers (at_prep_text); NULL: not at all. */
+const char *at_feed_prep(const at_feed *feed);
+/* What a sample was before that, for people: "28x28 bytes". */
+const char *at_feed_form(const at_feed *feed);
+
 /* Makes this process ready to ask for up to `rows` rows at a time; again, if it was before. */
 at_err at_feed_equip(at_feed *feed, uint32_t rows, at_fail *fail);
 /* Gives back what equip took. */

@@ -47,6 +47,10 @@ at_picture at_prep_out(const at_prep *prep);
  * before the first sample. AT_ERR_FAILED (memory), AT_ERR_USAGE (a sparse set). */
 at_err at_prep_fit(at_prep *prep, const at_dataset *train, at_fail *fail);
 
+/* The steps as text, with the numbers that fitting found, so that somebody else can do the same:
+ * new memory, to be freed by the caller. NULL: there is not enough. */
+char *at_prep_text(const at_prep *prep);
+
 /* How many floats of scratch memory preparing needs. */
 size_t at_prep_room(const at_prep *prep);
 

@@ -55,6 +55,19 @@ static void apply_pairs(const at_prep_step *step, float *out, const float *in, f
     for (size_t g = 0; g < groups; g++) affine(out + g * length, in + g * length, length, pairs[g]);
 }
 
+/* Both are (x - offset) / divisor, which normalise can be told. */
+static void tell_pairs(const at_prep_step *step, FILE *to)
+{
+    const pair *pairs = step->state;
+    size_t      groups = at_prep_groups(step->in);
+    assert(pairs);
+    fprintf(to, "%s:", at_prep_normalise.info.name);
+    for (size_t g = 0; g < groups; g++)
+        fprintf(to, "%s%.9g", g ? "," : "", -pairs[g].offset / (double)pairs[g].factor);
+    for (size_t g = 0; g < groups; g++)
+        fprintf(to, "%s%.9g", g ? "," : "/", 1 / (double)pairs[g].factor);
+}
+
 static bool plan_scale(at_prep_step *step, const char *args, const char **why)
 {
     *why = "it takes no numbers";
@@ -88,6 +101,7 @@ const at_prep_kind at_prep_scale = {
     .plan = plan_scale,
     .apply = apply_pairs,
     .fit = fit_scale,
+    .tell = tell_pairs,
     .floats_only = true,
 };
 
@@ -155,6 +169,7 @@ const at_prep_kind at_prep_normalise = {
     .plan = plan_normalise,
     .apply = apply_pairs,
     .fit = fit_normalise,
+    .tell = tell_pairs,
 };
 
 /* ---- standardise: each picture by itself ----------------------------------------------------- */

@@ -8,6 +8,7 @@
 #define AT_DATA_PREP_KIND_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/rng.h"
 #include "data/prep.h"
@@ -38,6 +39,8 @@ typedef struct at_prep_kind {
     bool resizes; /* a picture into one of another shape */
     /* Optional: takes the statistics (groups of them), if the step wants them. */
     void (*fit)(at_prep_step *step, const at_prep_stats *stats);
+    /* Optional: the numbers it goes by, once fitted, as they could have been typed: "NAME:..". */
+    void (*tell)(const at_prep_step *step, FILE *to);
     bool floats_only; /* there is nothing to do for numbers that were bytes: they are 0 .. 1 */
 } at_prep_kind;
 
@@ -47,6 +50,7 @@ struct at_prep_step {
     bool                wants_stats;
     size_t              room; /* floats of scratch memory for apply */
     void               *state;
+    char               *words; /* as typed */
 };
 
 enum { AT_PREP_STEPS_MAX = 16 };

@@ -104,6 +104,8 @@ static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
     }
     if (colon) *colon = ':';
     if (!good) return impossible(prep, entry, why, fail);
+    step->words = strdup(entry);
+    if (!step->words) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for --prep");
     measure(prep, step);
     return AT_OK;
 }
@@ -166,8 +168,31 @@ at_err at_prep_new(const char *text, at_picture in, at_prep **out, at_fail *fail
 void at_prep_free(at_prep *prep)
 {
     if (!prep) return;
-    for (size_t i = 0; i < prep->steps; i++) free(prep->step[i].state);
+    for (size_t i = 0; i < prep->steps; i++) {
+        free(prep->step[i].state);
+        free(prep->step[i].words);
+    }
     free(prep);
+}
+
+char *at_prep_text(const at_prep *prep)
+{
+    char  *text = NULL;
+    size_t size;
+    FILE  *to = open_memstream(&text, &size);
+    assert(prep->fitted);
+    if (!to) return NULL;
+    for (size_t i = 0; i < prep->steps; i++) {
+        const at_prep_step *step = &prep->step[i];
+        if (i) fputc(',', to);
+        if (step->wants_stats && step->kind->tell)
+            step->kind->tell(step, to);
+        else
+            fputs(step->words, to);
+    }
+    if (fclose(to) == 0) return text;
+    free(text);
+    return NULL;
 }
 
 at_picture at_prep_out(const at_prep *prep)

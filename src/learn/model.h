@@ -94,6 +94,9 @@ typedef struct at_tensor {
 /* Names the tensors in the order in which they lie, at most `max`; returns how many there are. */
 size_t at_model_tensors(const at_model *model, at_tensor *tensors, size_t max);
 
+/* What the model is made of (learn/net.h); borrowed. */
+const struct at_net *at_model_net(const at_model *model);
+
 /* How the flat vector is to be updated: stretches that cover it (at most `max`; returns how many
  * there are), and the settings of the groups they name. */
 size_t           at_model_stretches(const at_model *model, at_stretch *stretches, size_t max);

@@ -124,6 +124,12 @@ size_t at_model_trained(const at_model *model)
     return model->net->trained;
 }
 
+const at_net *at_model_net(const at_model *model)
+{
+    assert(model->net);
+    return model->net;
+}
+
 size_t at_model_params(const at_model *model)
 {
     return model->net->params;
@@ -266,17 +272,14 @@ typedef struct names {
 
 static void name(void *self, const placed *t)
 {
-    names          *n = self;
-    const at_layer *layer = t->layer;
+    names *n = self;
+    char   layer[AT_LAYER_NAME_SIZE];
     if (n->count < n->max) {
         at_tensor *row = &n->rows[n->count];
         *row = (at_tensor){.dims = t->tensor.dims, .at = t->plain};
         memcpy(row->shape, t->tensor.shape, sizeof row->shape);
-        if (layer->spec.name)
-            snprintf(row->name, sizeof row->name, "%.30s.%s", layer->spec.name, t->tensor.name);
-        else
-            snprintf(row->name, sizeof row->name, "%s%u.%s", layer->kind->name, layer->number,
-                     t->tensor.name);
+        at_net_layer_name(t->layer, layer);
+        snprintf(row->name, sizeof row->name, "%.30s.%s", layer, t->tensor.name);
     }
     n->count++;
 }

@@ -1,6 +1,7 @@
 #include "learn/net.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
@@ -68,6 +69,15 @@ at_conv_spec at_net_conv_spec(const at_layer *layer)
                           .bias = layer->spec.bias,
                           .relu = layer->spec.relu,
                           .wants_dx = layer->wants_dx};
+}
+
+void at_net_layer_name(const at_layer *layer, char name[AT_LAYER_NAME_SIZE])
+{
+    assert(layer->kind);
+    if (layer->spec.name)
+        snprintf(name, AT_LAYER_NAME_SIZE, "%.30s", layer->spec.name);
+    else
+        snprintf(name, AT_LAYER_NAME_SIZE, "%s%u", layer->kind->name, layer->number);
 }
 
 /* A ReLU becomes part of the layer before it, if that one can clip and nobody else reads it. */
