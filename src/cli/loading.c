@@ -16,7 +16,7 @@ static void tell(void *self, uint64_t done, uint64_t total)
     if (now < line->due) return;
     line->due = now + (line->terminal ? redraw_every : repeat_every);
     line->shown = true;
-    fprintf(stderr, "%sanytime: reading %s", line->terminal ? "\r" : "", line->name);
+    fprintf(stderr, "%sanytime: %s %s", line->terminal ? "\r" : "", line->doing, line->name);
     if (total > 0) fprintf(stderr, ", %.0f %%", 100.0 * (double)done / (double)total);
     fprintf(stderr, "%s", line->terminal ? "\033[K" : "\n");
     fflush(stderr);
@@ -25,8 +25,10 @@ static void tell(void *self, uint64_t done, uint64_t total)
 void at_loading_line_init(at_loading_line *line, const char *name, bool quiet)
 {
     assert(name);
-    *line = (at_loading_line){
-        .name = name, .due = at_clock_now() + patience, .terminal = isatty(STDERR_FILENO)};
+    *line = (at_loading_line){.doing = "reading",
+                              .name = name,
+                              .due = at_clock_now() + patience,
+                              .terminal = isatty(STDERR_FILENO)};
     line->loading = (at_loading){.tell = quiet ? NULL : tell, .self = line};
 }
 

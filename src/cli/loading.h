@@ -1,4 +1,5 @@
-/* loading.h - a line on stderr while a data set is read, when that takes more than two seconds. */
+/* loading.h - a line on stderr while a data set is read (or gone through for another reason), when
+ * that takes more than two seconds. */
 #ifndef AT_CLI_LOADING_H
 #define AT_CLI_LOADING_H
 
@@ -9,6 +10,7 @@
 
 typedef struct at_loading_line {
     at_loading  loading; /* hand this to whoever reads */
+    const char *doing;   /* "reading"; may be changed */
     const char *name;    /* of the set; borrowed */
     at_ns       due;     /* when to say something next */
     bool        terminal, shown;

@@ -27,26 +27,26 @@
         name, AT_OPTION_SWITCH, AT(field), fallback, 0, 0, verbs, group, value, help \
     }
 
-enum { RUNS = AT_FOR_RUNS, SLICES = AT_FOR_SLICES };
+enum { RUNS = AT_FOR_RUNS, SLICES = AT_FOR_SLICES, TRAINED = AT_FOR_TRAINED };
 
 const at_option at_options[] = {
-    TEXT("model", model, "softmax", RUNS | SLICES, "What is learnt", "NAME",
+    TEXT("model", model, "softmax", RUNS | SLICES | TRAINED, "What is learnt", "NAME",
          "softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, .. (see `anytime models list`), or a file "
          "NAME.net"),
-    TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES, NULL, "NAME|PATH",
+    TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES | TRAINED, NULL, "NAME|PATH",
          "a known set, a file or folder in any known format, IMAGES,LABELS, FORMAT:PATH, or "
          "synthetic:N,FEATURES,CLASSES"),
-    TEXT("test-data", test_data, NULL, RUNS | AT_FOR_PREDICT, NULL, "NAME|PATH",
+    TEXT("test-data", test_data, NULL, RUNS | TRAINED, NULL, "NAME|PATH",
          "where the test samples come from, if not from --data"),
-    TEXT("prep", prep, NULL, RUNS, NULL, "STEPS",
+    TEXT("prep", prep, NULL, RUNS | TRAINED, NULL, "STEPS",
          "what is done to a sample before it is learnt, for example pad:4,crop:32,flip,normalise; "
          "steps: scale resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] "
          "standardise rgb grey"),
-    TEXT("label", label, NULL, RUNS | AT_FOR_DATA, NULL, "COLUMN",
+    TEXT("label", label, NULL, RUNS | AT_FOR_DATA | TRAINED, NULL, "COLUMN",
          "CSV: the column of the labels [label, class or target, else the last]"),
-    WHOLE("hash-bits", hash_bits, "20", 8, 31, RUNS | AT_FOR_DATA, NULL, "B",
+    WHOLE("hash-bits", hash_bits, "20", 8, 31, RUNS | AT_FOR_DATA | TRAINED, NULL, "B",
           "Criteo: categories are hashed to 2^B features"),
-    FLAG("data-cache", data_cache, "yes", RUNS | AT_FOR_DATA, NULL,
+    FLAG("data-cache", data_cache, "yes", RUNS | AT_FOR_DATA | TRAINED, NULL,
          "keep what was slow to read, so that the next start is instant"),
 
     TEXT("init", init, NULL, RUNS, NULL, "FILE|RUN",
@@ -106,8 +106,9 @@ const at_option at_options[] = {
          "linear: the learning rate follows the total batch that a size rule has set"),
     REAL("weight-decay", weight_decay, "0", 0, 1e3, RUNS | SLICES, NULL, "X",
          "L2, applied once, in the optimizer"),
-    TEXT("engine", engine, "fast", RUNS | SLICES, NULL, "fast|ref", "ref: plain loops, the oracle"),
-    WHOLE("threads", threads, "1", 1, 1024, RUNS | SLICES, NULL, "N",
+    TEXT("engine", engine, "fast", RUNS | SLICES | TRAINED, NULL, "fast|ref",
+         "ref: plain loops, the oracle"),
+    WHOLE("threads", threads, "1", 1, 1024, RUNS | SLICES | TRAINED, NULL, "N",
           "threads of the engine in each worker"),
 
     TEXT("straggler", straggler, "none", RUNS, "Induced slowness", "LAW",
@@ -138,7 +139,7 @@ const at_option at_options[] = {
          "stop when all are met; also auc (two classes) and top5 (more than 20)"),
     WHOLE("eval-every", eval_every, NULL, 0, 1e15, RUNS, NULL, "STEPS",
           "evaluate the test set beside the training; 0: at the end only [once an epoch]"),
-    WHOLE("eval-size", eval_size, NULL, 1, 1e15, RUNS, NULL, "N",
+    WHOLE("eval-size", eval_size, NULL, 1, 1e15, RUNS | AT_FOR_PREDICT | AT_FOR_EVAL, NULL, "N",
           "evaluate on the first N test samples only [all]"),
 
     WHOLE("seed", seed, "1", 0, 9e18, RUNS | SLICES, "The run", "N",
@@ -157,8 +158,11 @@ const at_option at_options[] = {
          "what if: the machines of a recorded run, under the options given here"),
     TEXT("run", run, NULL, AT_FOR_TRAIN, NULL, "DIR",
          "folder to write to; must not exist [runs/DATE-NAME]"),
-    TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES, NULL, "DIR",
-         "folder to write to; must not exist [runs/DATE-VERB]"),
+    TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES | AT_FOR_EXPORT,
+         NULL, "DIR|FILE",
+         "folder to write to; must not exist [runs/DATE-VERB]. Of export: the file to write"),
+    TEXT("format", format, NULL, AT_FOR_EXPORT, NULL, "safetensors|onnx",
+         "what to write [by the suffix of --out]"),
     TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES, NULL,
          "all|few|none",
          "few: curves against time and two pages of panels; all: every panel by itself, too"),

@@ -45,7 +45,7 @@ typedef struct at_settings {
     /* the run */
     int64_t     seed, repeats;
     const char *run, *out, *plots, *record, *world, *config, *over, *from;
-    const char *batches, *slices;
+    const char *batches, *slices, *format, *sizes;
     bool        json, quiet, help;
 } at_settings;
 
@@ -62,8 +62,12 @@ enum {
     AT_FOR_REPORT = 256,
     AT_FOR_SLICES = 512,
     AT_FOR_PREDICT = 1024,
+    AT_FOR_EVAL = 2048,
+    AT_FOR_EXPORT = 4096,
+    AT_FOR_LINK = 8192,
+    AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 2047
+    AT_FOR_ALL = 16383
 };
 
 typedef enum at_option_type {

@@ -14,6 +14,9 @@ at_err at_print_json(const json_t *document, at_fail *fail);
  * not be made. */
 at_err at_print_json_take(json_t *document, at_fail *fail);
 
+/* Prints the scores of a test set (the "test" of result.json) in a line for people. */
+void at_print_test(const json_t *test);
+
 /* Prints a table and releases it, whatever happens; NULL as above. */
 at_err at_print_table_take(at_table *table, at_fail *fail);
 

@@ -10,14 +10,6 @@ static double real_at(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
-static void print_test(const json_t *test)
-{
-    printf("test: loss %.4f, accuracy %.4f", real_at(test, "loss"), real_at(test, "accuracy"));
-    if (json_object_get(test, "auc")) printf(", AUC %.4f", real_at(test, "auc"));
-    if (json_object_get(test, "top5")) printf(", top-5 %.4f", real_at(test, "top5"));
-    printf(" on %lld samples\n", (long long)json_integer_value(json_object_get(test, "count")));
-}
-
 static void print_summary(const json_t *result, const char *folder)
 {
     const json_t *test = json_object_get(result, "test");
@@ -31,7 +23,7 @@ static void print_summary(const json_t *result, const char *folder)
            (long long)json_integer_value(json_object_get(samples, "drawn")),
            (long long)json_integer_value(json_object_get(samples, "used")),
            (long long)json_integer_value(json_object_get(samples, "dropped")));
-    if (json_is_number(json_object_get(test, "loss"))) print_test(test);
+    if (json_is_number(json_object_get(test, "loss"))) at_print_test(test);
     printf("written to %s\n", folder);
 }
 

@@ -58,16 +58,31 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime replay runs/my-run\n",
      AT_FOR_REPLAY, at_verb_replay},
-    {"predict", "RUN [options]", "what a trained model says: one line a row",
-     "RUN is the folder of a run that has ended. For every test sample, or every row of "
-     "--test-data,\n"
-     "a line with the most probable class and its probability; with two classes, the probability "
-     "of\n"
-     "the second one (+1).\n"
+    {"eval", "RUN|FILE [options]", "how good a trained model is on test samples",
+     "Scores the newest weights of a run, or a .safetensors file, on the whole test set or on\n"
+     "--test-data: loss, accuracy, AUC (two classes), top-5 (more than 20).\n"
+     "\n"
+     "  anytime eval runs/my-run\n"
+     "  anytime eval runs/my-run --test-data new-images,new-labels\n"
+     "  anytime eval model.safetensors --model mnist-cnn --data mnist --json\n",
+     AT_FOR_EVAL, at_verb_eval},
+    {"predict", "RUN|FILE [options]", "what a trained model says: one line a row",
+     "RUN is the folder of a run, FILE its weights (.safetensors). For every test sample, or every\n"
+     "row of --test-data, a line with the most probable class and its probability; with two "
+     "classes,\n"
+     "the probability of the second one (+1).\n"
      "\n"
      "  anytime predict runs/my-run\n"
      "  anytime predict runs/clicks --test-data new.libsvm > scores.txt\n",
      AT_FOR_PREDICT, at_verb_predict},
+    {"export", "RUN|FILE --out FILE [options]", "a trained model for other programs",
+     "Writes the newest weights of a run, or a .safetensors file, as safetensors (tensors by name) "
+     "or\n"
+     "as ONNX (the whole net, without what happens to samples before it; docs/export.md).\n"
+     "\n"
+     "  anytime export runs/my-run --out model.onnx\n"
+     "  anytime export runs/my-run --out model.safetensors\n",
+     AT_FOR_EXPORT, at_verb_export},
     {"data", "list | get NAME | info NAME|PATH", "data sets",
      "  anytime data list          known sets, licences, whether they are here\n"
      "  anytime data get mnist     fetches and verifies a set into the cache\n"

@@ -32,7 +32,12 @@ at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime replay`: does a recorded run come out again? */
 at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime predict`: what a trained model says, row by row. */
 at_err at_verb_predict(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime eval`: how good a trained model is. */
+at_err at_verb_eval(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime export`: a trained model for other programs. */
+at_err at_verb_export(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime data`: data sets. */
 at_err at_verb_data(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime models`: nets. */

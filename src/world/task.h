@@ -41,17 +41,22 @@ typedef struct at_point {
 typedef struct at_task {
     void       *self;
     const char *model, *data; /* names for people */
-    size_t      params;       /* floats in the flat vector, as it is computed with and sent */
-    size_t      trained;      /* how many of them, at its begin, are not running statistics */
-    size_t      parameters;   /* for people: without padding and statistics */
-    size_t      plain;        /* numbers in the plain vector, as it is hashed and written */
-    uint64_t    samples;      /* training samples, one epoch */
-    uint64_t    test_samples; /* 0: nothing to evaluate on */
-    uint32_t    classes;      /* 0: metrics have no accuracy */
-    uint64_t    mults;        /* multiply-adds of one sample, forward; 0: not known */
-    size_t      scratch_size; /* bytes a process needs to compute, about */
-    bool        wants_large_batches; /* batch norm: tiny micro-batches spoil it */
-    bool        timing_only; /* `params` only says how large messages are: there are no floats */
+    /* Built-in nets, for those who take a trained one elsewhere: what it is made of, and what a
+     * sample is before it gets there. Otherwise NULL. */
+    const at_model *net;
+    const char     *sample_form, *prep, *prep_fitted; /* "28x28 bytes"; --prep, as given and with
+                                                       * its numbers */
+    size_t          params;       /* floats in the flat vector, as it is computed with and sent */
+    size_t          trained;      /* how many of them, at its begin, are not running statistics */
+    size_t          parameters;   /* for people: without padding and statistics */
+    size_t          plain;        /* numbers in the plain vector, as it is hashed and written */
+    uint64_t        samples;      /* training samples, one epoch */
+    uint64_t        test_samples; /* 0: nothing to evaluate on */
+    uint32_t        classes;      /* 0: metrics have no accuracy */
+    uint64_t        mults;        /* multiply-adds of one sample, forward; 0: not known */
+    size_t          scratch_size; /* bytes a process needs to compute, about */
+    bool            wants_large_batches; /* batch norm: tiny micro-batches spoil it */
+    bool timing_only; /* `params` only says how large messages are: there are no floats */
     /* A gradient is `slot_floats` floats of memory: all parameters or, of a sparse task, at_pairs
      * (learn/sparse.h) with room for a round's largest rows. */
     bool   sparse;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 
 enum { TENSORS_MAX = 4096, HEAD_SIZE = 8, ALIGN = 8 };
 
@@ -25,47 +24,68 @@ static void name_tensor(json_t *header, const at_tensor *tensor)
                                   "data_offsets", first, end));
 }
 
-/* A task that does not name its tensors has one. */
-static size_t tensors_of(const at_task *task, at_tensor *tensors)
+size_t at_weights_tensors(const at_task *task, at_tensor *tensors, size_t max)
 {
-    if (task->tensors) return task->tensors(task->self, tensors, TENSORS_MAX);
+    if (task->tensors) return task->tensors(task->self, tensors, max);
+    assert(max >= 1);
     assert(task->plain <= UINT32_MAX);
     tensors[0] = (at_tensor){.name = "params", .dims = 1, .shape = {(uint32_t)task->plain}};
     return 1;
 }
 
-static char *header_text(const at_task *task)
+json_t *at_weights_metadata(const at_task *task)
+{
+    const struct {
+        const char *key, *value;
+    } rows[] = {{"anytime", ANYTIME_VERSION}, {"model", task->model},
+                {"data", task->data},         {"samples", task->sample_form},
+                {"prep", task->prep},         {"prep_fitted", task->prep_fitted}};
+    json_t *metadata = json_object();
+    assert(task->model && task->data);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].value) json_object_set_new(metadata, rows[i].key, json_string(rows[i].value));
+    return metadata;
+}
+
+json_t *at_weights_header(const at_task *task)
 {
     static at_tensor tensors[TENSORS_MAX];
     json_t          *header = json_object();
-    size_t           count = tensors_of(task, tensors);
+    size_t           count = at_weights_tensors(task, tensors, TENSORS_MAX);
     assert(count <= TENSORS_MAX);
-    json_object_set_new(header, "__metadata__",
-                        json_pack("{s:s, s:s, s:s}", "anytime", ANYTIME_VERSION, "model",
-                                  task->model, "data", task->data));
+    json_object_set_new(header, "__metadata__", at_weights_metadata(task));
     for (size_t i = 0; i < count; i++) name_tensor(header, &tensors[i]);
+    return header;
+}
+
+at_err at_weights_begin(const char *path, const json_t *header, bool sealed, at_draft *draft,
+                        at_fail *fail)
+{
     char *text = json_dumps(header, JSON_COMPACT);
-    json_decref(header);
-    return text;
+    if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for %s", path);
+    size_t        length = strlen(text), padded = (length + ALIGN - 1) / ALIGN * ALIGN;
+    unsigned char head[HEAD_SIZE];
+    at_err        err = at_draft_begin(draft, path, sealed, fail);
+    for (int i = 0; i < HEAD_SIZE; i++) head[i] = (unsigned char)((uint64_t)padded >> (8 * i));
+    if (!err) {
+        at_draft_put(draft, head, sizeof head);
+        at_draft_put(draft, text, length);
+        at_draft_put(draft, "        ", padded - length);
+    }
+    free(text);
+    return err;
 }
 
 at_err at_weights_write(const char *path, const at_task *task, const float *plain, at_fail *fail)
 {
-    char  *text = header_text(task);
-    size_t length = text ? strlen(text) : 0, padded = (length + ALIGN - 1) / ALIGN * ALIGN, floats;
-    bool   fits = at_size_product(task->plain, sizeof(float), &floats);
-    unsigned char *bytes = text && fits ? malloc(HEAD_SIZE + padded + floats) : NULL;
-    at_err         err = AT_ERR_FAILED;
-    if (bytes) {
-        for (int i = 0; i < HEAD_SIZE; i++) bytes[i] = (unsigned char)((uint64_t)padded >> (8 * i));
-        memcpy(bytes + HEAD_SIZE, text, length);
-        memset(bytes + HEAD_SIZE + length, ' ', padded - length);
-        memcpy(bytes + HEAD_SIZE + padded, plain, floats);
-        err = at_file_write(path, bytes, HEAD_SIZE + padded + floats, fail);
-    } else {
-        at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory to write %s", path);
-    }
-    free(bytes);
-    free(text);
-    return err;
+    at_draft draft;
+    size_t   size;
+    json_t  *header = at_weights_header(task);
+    bool     fits = at_size_product(task->plain, sizeof(float), &size);
+    assert(fits);
+    at_err err = at_weights_begin(path, header, false, &draft, fail);
+    json_decref(header);
+    AT_TRY(err);
+    at_draft_put(&draft, plain, size);
+    return at_draft_commit(&draft, fail);
 }

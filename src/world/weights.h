@@ -8,8 +8,24 @@
 #ifndef AT_WORLD_WEIGHTS_H
 #define AT_WORLD_WEIGHTS_H
 
+#include <jansson.h>
+
+#include "base/draft.h"
 #include "base/err.h"
 #include "world/task.h"
+
+/* What a file says about the model it holds: an object of texts. */
+json_t *at_weights_metadata(const at_task *task);
+
+/* Names the tensors of a task, at most `max`; one that does not name its own has one. */
+size_t at_weights_tensors(const at_task *task, at_tensor *tensors, size_t max);
+
+/* The header of a file with the plain vector of a task; tensors may be added behind it. */
+json_t *at_weights_header(const at_task *task);
+
+/* Begins a file with that header; the floats of its tensors follow. */
+at_err at_weights_begin(const char *path, const json_t *header, bool sealed, at_draft *draft,
+                        at_fail *fail);
 
 /* Writes the plain vector of a task, atomically. */
 at_err at_weights_write(const char *path, const at_task *task, const float *plain, at_fail *fail);
@@ -19,5 +35,16 @@ at_err at_weights_write(const char *path, const at_task *task, const float *plai
  * a tensor is not in it, has another shape or is not of 32-bit floats. */
 at_err at_weights_read(const char *path, const at_tensor *tensors, size_t count, float *plain,
                        at_fail *fail);
+
+/* What a file says about itself; empty where it does not. */
+typedef struct at_weights_about {
+    char model[512], data[1024], prep[1024];
+} at_weights_about;
+
+/* Reads only that. Errors as above. */
+at_err at_weights_about_read(const char *path, at_weights_about *about, at_fail *fail);
+
+/* One text of what the file says about itself, to be freed; NULL when it does not have it. */
+at_err at_weights_text(const char *path, const char *key, char **text, at_fail *fail);
 
 #endif

@@ -123,16 +123,65 @@ static at_err read_tensor(reader *r, const at_tensor *tensor, float *plain)
     return AT_OK;
 }
 
+static at_err open_weights(reader *r, char path[4096])
+{
+    assert(r->path && !r->file);
+    AT_TRY(open_file(r, path));
+    return read_header(r);
+}
+
+static void close_weights(reader *r)
+{
+    json_decref(r->header);
+    if (r->file) fclose(r->file);
+}
+
 at_err at_weights_read(const char *path, const at_tensor *tensors, size_t count, float *plain,
                        at_fail *fail)
 {
     char   buffer[4096];
     reader r = {.path = path, .fail = fail};
     assert(tensors && plain);
-    at_err err = open_file(&r, buffer);
-    if (!err) err = read_header(&r);
+    at_err err = open_weights(&r, buffer);
     for (size_t i = 0; !err && i < count; i++) err = read_tensor(&r, &tensors[i], plain);
-    json_decref(r.header);
-    if (r.file) fclose(r.file);
+    close_weights(&r);
+    return err;
+}
+
+/* A text that is too long is none of ours. */
+static void copy_text(char *to, size_t size, const json_t *metadata, const char *key)
+{
+    const char *text = json_string_value(json_object_get(metadata, key));
+    to[0] = '\0';
+    if (text && strlen(text) < size) memcpy(to, text, strlen(text) + 1);
+}
+
+at_err at_weights_about_read(const char *path, at_weights_about *about, at_fail *fail)
+{
+    char   buffer[4096];
+    reader r = {.path = path, .fail = fail};
+    at_err err = open_weights(&r, buffer);
+    if (!err) {
+        const json_t *metadata = json_object_get(r.header, "__metadata__");
+        copy_text(about->model, sizeof about->model, metadata, "model");
+        copy_text(about->data, sizeof about->data, metadata, "data");
+        copy_text(about->prep, sizeof about->prep, metadata, "prep");
+    }
+    close_weights(&r);
+    return err;
+}
+
+at_err at_weights_text(const char *path, const char *key, char **text, at_fail *fail)
+{
+    char   buffer[4096];
+    reader r = {.path = path, .fail = fail};
+    *text = NULL;
+    at_err err = open_weights(&r, buffer);
+    if (!err) {
+        const json_t *metadata = json_object_get(r.header, "__metadata__");
+        const char   *found = json_string_value(json_object_get(metadata, key));
+        *text = found ? strdup(found) : NULL;
+    }
+    close_weights(&r);
     return err;
 }
