@@ -3,18 +3,15 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "record/roster.h"
 #include "record/sinks.h"
+#include "record/terminal.h"
 #include "record/view.h"
 
 enum {
-    FRAME_SIZE = 32768,
-    WIDTH_UNKNOWN = 80,
-    WIDTH_MAX = 10000,
+    FRAME_SIZE = 32768, /* a block of COLUMNS_MAX columns in colours needs 24 kB */
+    COLUMNS_MAX = 500,
     SENTENCE_SIZE = 1024,
     LOSSES_SHOWN = 5 /* a second: more would drown everything else */
 };
@@ -40,11 +37,12 @@ typedef struct console {
     at_meter *meter, *meter_shown; /* of the running second, of the last whole one */
     at_ns     meter_at;
 
-    at_ns    clock_began; /* the clock's time of the first record */
-    at_ns    now;         /* since then */
-    bool     began;       /* START has come */
-    at_ns    due;         /* when to draw or print next */
-    int      lines;       /* of the block on the terminal */
+    at_ns    clock_began;          /* the clock's time of the first record */
+    at_ns    now;                  /* since then */
+    bool     began;                /* START has come */
+    at_ns    due;                  /* when to draw or print next */
+    int      lines;                /* of the block on the terminal */
+    int      width[AT_VIEW_LINES]; /* of each of them */
     uint64_t step_shown;
 
     loss     loss;
@@ -53,47 +51,15 @@ typedef struct console {
     char     frame[FRAME_SIZE];
 } console;
 
-static int window_width(FILE *file)
-{
-    assert(file);
-    struct winsize size;
-    int            fd = fileno(file);
-    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size)) return 0;
-    return size.ws_col;
-}
-
-static bool is_set(const char *name)
-{
-    const char *value = getenv(name);
-    return value && *value;
-}
-
-at_console_options at_console_detect(FILE *file, bool quiet)
-{
-    assert(file);
-    const char *term = getenv("TERM"), *columns = getenv("COLUMNS");
-    bool        is_able = term && *term && strcmp(term, "dumb") != 0;
-    int64_t     width = 0;
-    if (!columns || !at_text_whole(columns, &width) || width > WIDTH_MAX) width = 0;
-    if (width <= 0) width = window_width(file);
-    at_console_options options = {
-        .file = file,
-        .terminal = is_able && isatty(fileno(file)),
-        .quiet = quiet,
-        .width = width > 0 ? (int)width : WIDTH_UNKNOWN,
-        .clock = at_clock_now,
-    };
-    options.colour = options.terminal && !is_set("NO_COLOR");
-    return options;
-}
-
-/* Columns that may be used. A character in the last one would leave the cursor in a place where
+/* The room there is now. A character in the last column would leave the cursor in a place where
  * terminals disagree what clearing to the end of the line means. */
-static int usable_columns(const console *self)
+static at_window usable(const console *self)
 {
-    int width = is_set("COLUMNS") ? 0 : window_width(self->options.file); /* it may have changed */
-    if (width <= 0) width = self->options.width;
-    return width > 1 ? width - 1 : 1;
+    at_window window = at_terminal_window(self->options.file);
+    if (window.columns <= 0) window.columns = self->options.width;
+    if (window.columns > COLUMNS_MAX) window.columns = COLUMNS_MAX;
+    window.columns = window.columns > 1 ? window.columns - 1 : 1;
+    return window;
 }
 
 static void write_out(const console *self, const at_text *text)
@@ -102,25 +68,38 @@ static void write_out(const console *self, const at_text *text)
     fflush(self->options.file); /* a console that is gone is no reason to stop training */
 }
 
-/* Cursor to the first line of the block. */
+/* Cursor to the first line of the block, which takes more rows than it has lines when the window
+ * has become narrower: a window that is one column wider than what may be used shows all of it. */
 static void rewind_block(console *self, at_text *out)
 {
     assert(self->options.terminal);
     assert(self->lines >= 0);
-    if (self->lines > 0) at_text_add(out, "\r\x1b[%dA", self->lines);
+    if (self->lines == 0) return;
+    int columns = usable(self).columns + 1;
+    at_text_add(out, "\r\x1b[%dA", at_terminal_rows(self->width, self->lines, columns));
 }
 
 static void draw_block(console *self, at_text *out)
 {
     assert(self->options.terminal);
-    at_view view = {
-        .progress = &self->progress,
-        .meter = self->meter_shown,
-        .elapsed = self->now,
-        .columns = usable_columns(self),
-        .colour = self->options.colour,
+    at_window window = usable(self);
+    at_view   view = {
+          .progress = &self->progress,
+          .meter = self->meter_shown,
+          .elapsed = self->now,
+          .columns = window.columns,
+          .rows = window.rows,
+          .colour = self->options.colour,
+          .ascii = self->options.ascii,
     };
+    const char *line = out->bytes + out->used;
     self->lines = at_view_draw(&view, out);
+    assert(self->lines <= AT_VIEW_LINES);
+    for (int i = 0; i < self->lines; i++) {
+        const char *end = strchr(line, '\n');
+        self->width[i] = end ? at_view_columns(line, (size_t)(end - line)) : 0;
+        if (end) line = end + 1;
+    }
     at_text_add(out, "\x1b[J"); /* the block may have become shorter */
 }
 
@@ -143,7 +122,7 @@ static void tell(console *self, const char *sentence)
     bool    has_block = self->lines > 0;
     if (has_block) rewind_block(self, &out);
     if (self->options.terminal)
-        at_view_wrap(&out, sentence, usable_columns(self), "\x1b[K\n");
+        at_view_wrap(&out, sentence, usable(self).columns, "\x1b[K\n");
     else
         at_text_add(&out, "%s\n", sentence);
     if (has_block) draw_block(self, &out);
@@ -174,7 +153,7 @@ static void begin(console *self)
         redraw(self);
         return;
     }
-    at_view_title(self->info, &title);
+    at_view_title(self->info, self->options.ascii, &title);
     tell(self, buffer);
     self->due = self->now + 2 * second;
 }

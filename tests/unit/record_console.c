@@ -4,6 +4,7 @@
 #include <math.h>
 #include <sys/ioctl.h>
 
+#include "record/terminal.h"
 #include "record/view.h"
 #include "record_script.h"
 
@@ -330,7 +331,7 @@ static void no_line_is_wider_than_the_terminal(void **state)
         }
 }
 
-static void more_than_sixteen_workers_are_summed_up(void **state)
+static void as_many_workers_as_fit_have_a_bar_of_their_own(void **state)
 {
     (void)state;
     script          run;
@@ -340,9 +341,90 @@ static void more_than_sixteen_workers_are_summed_up(void **state)
     play_terminal(&run, 18, (at_console_options){.terminal = true, .width = 80});
     end(&run);
     show(&it, written);
-    assert_string_equal(row_text(&it, 5), "16 ██▓▓▓▓▓▓░░");
-    assert_string_equal(row_text(&it, 6), "and 2 more: compute 23%, sleep 67%, idle 10%");
+    assert_string_equal(row_text(&it, 5), "16 ██▓▓▓▓▓▓░░   17 ██▓▓▓▓▓▓▓░   18 ██▓▓▓▓▓▓▓░");
+    assert_string_equal(row_text(&it, 6), "");
     free(written);
+}
+
+static void more_workers_than_fit_are_drawn_in_groups(void **state)
+{
+    (void)state;
+    script          run;
+    static terminal it;
+    memset(&it, 0, sizeof it);
+    it.width = 80;
+    play_terminal(&run, 1000, (at_console_options){.terminal = true, .width = 80});
+    script_lost(&run, 1, "killed by signal 9", false);
+    script_lost(&run, 1000, "killed by signal 9", false);
+    end(&run);
+    show(&it, written);
+    assert_string_equal(row_text(&it, 2), "amb · softmax · fashion-mnist · 1000 workers"
+                                          "   █ compute ▓ sleep ░ idle × lost");
+    assert_string_equal(row_text(&it, 4),
+                        "     1-42 ██▓▓▓▓▓▓░×       43-84 █▓▓▓▓▓▓▓▓▓      85-126 █▓▓▓▓▓▓▓▓▓");
+    assert_string_equal(row_text(&it, 11), "  883-924 ▓▓▓▓▓▓▓▓▓▓     925-966 ▓▓▓▓▓▓▓▓▓▓    "
+                                           "967-1000 ▓▓▓▓▓▓▓▓▓×");
+    assert_string_equal(row_text(&it, 12), "all: compute 1%, sleep 98%, idle 0%, 2 lost");
+    assert_string_equal(row_text(&it, 13), "");
+    free(written);
+}
+
+static void without_utf8_bars_are_made_of_ascii(void **state)
+{
+    (void)state;
+    static terminal it;
+    for (uint32_t workers = 4; workers <= 400; workers += 396) {
+        script run;
+        memset(&it, 0, sizeof it);
+        it.width = 100;
+        play_terminal(&run, workers,
+                      (at_console_options){.terminal = true, .ascii = true, .width = 100});
+        end(&run);
+        show(&it, written);
+        for (const char *c = written; *c; c++) assert_true((unsigned char)*c < 0x80);
+        free(written);
+        if (workers > 4) continue;
+        assert_string_equal(row_text(&it, 0),
+                            "amb - softmax - fashion-mnist - 4 workers   # compute = sleep . idle");
+        assert_string_equal(row_text(&it, 2),
+                            "1 ######=...   2 ######==..   3 ######===.   4 ####===...");
+    }
+}
+
+/* A block that is taller than its window could not be drawn over itself. */
+static void the_block_is_lower_than_the_window(void **state)
+{
+    (void)state;
+    script   run;
+    at_sink  sink;
+    at_meter meter[300] = {{0}};
+    char     buffer[32768];
+    script_begin(&run, 300);
+    at_tally       *tally = at_tally_new(&run.info, &sink);
+    at_run_progress progress = {.info = &run.info, .tally = tally};
+    for (int rows = 1; rows < 40; rows++)
+        for (int columns = 1; columns < 200; columns += 3) {
+            at_view view = {
+                .progress = &progress, .meter = meter, .columns = columns, .rows = rows};
+            at_text out = at_text_in(buffer, sizeof buffer);
+            int     lines = at_view_draw(&view, &out), ends = 0;
+            for (const char *c = buffer; *c; c++) ends += *c == '\n';
+            assert_int_equal(lines, ends);
+            assert_true(lines < rows || lines == 1);
+        }
+    at_tally_free(tally);
+    script_end(&run);
+}
+
+static void a_narrower_window_wraps_what_was_drawn(void **state)
+{
+    (void)state;
+    const int width[] = {79, 40, 0, 80};
+    assert_int_equal(at_terminal_rows(width, 4, 100), 4);
+    assert_int_equal(at_terminal_rows(width, 4, 80), 4);
+    assert_int_equal(at_terminal_rows(width, 4, 40), 2 + 1 + 1 + 2);
+    assert_int_equal(at_terminal_rows(width, 4, 39), 3 + 2 + 1 + 3);
+    assert_int_equal(at_terminal_rows(width, 0, 39), 0);
 }
 
 static void the_block_is_redrawn_at_most_ten_times_a_second(void **state)
@@ -385,7 +467,9 @@ static void long_sentences_break_at_spaces(void **state)
     at_view_wrap(&out, "äöüäöüäöüäöü", 5, "|");
     at_view_wrap(&out, "two\nlines", 50, "|");
     assert_string_equal(buffer, "one two|three|four|äöüäö|üäöüä|öü|two|lines|");
-    assert_int_equal(at_view_columns("\x1b[32mäb\x1b[0m c"), 4);
+    const char coloured[] = "\x1b[32mäb\x1b[0m c";
+    assert_int_equal(at_view_columns(coloured, strlen(coloured)), 4);
+    assert_int_equal(at_view_columns(coloured, 3), 0);
 }
 
 static void the_terminal_is_detected(void **state)
@@ -423,10 +507,32 @@ static void the_terminal_is_detected(void **state)
     fclose(file);
 }
 
-static int forget_columns(void **state)
+static void the_locale_tells_which_letters_there_are(void **state)
 {
     (void)state;
-    return unsetenv("COLUMNS");
+    static const struct {
+        const char *all, *ctype, *lang;
+        bool        ascii;
+    } cases[] = {{"", "", "", true},
+                 {"", "", "C", true},
+                 {"", "", "en_GB.UTF-8", false},
+                 {"", "", "C.utf8", false},
+                 {"", "C", "en_GB.UTF-8", true},
+                 {"C", "en_GB.UTF-8", "en_GB.UTF-8", true},
+                 {"de_DE.utf-8@euro", "C", "", false},
+                 {"", "", "de_DE.ISO-8859-1", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("LC_ALL", cases[i].all, 1);
+        setenv("LC_CTYPE", cases[i].ctype, 1);
+        setenv("LANG", cases[i].lang, 1);
+        assert_int_equal(at_console_detect(stderr, false).ascii, cases[i].ascii);
+    }
+}
+
+static int forget_sizes(void **state)
+{
+    (void)state;
+    return unsetenv("COLUMNS") || unsetenv("LINES");
 }
 
 int main(void)
@@ -440,11 +546,16 @@ int main(void)
         cmocka_unit_test(many_losses_are_summed_up),
         cmocka_unit_test(the_block_is_drawn_over_itself_and_sentences_stay_above),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
-        cmocka_unit_test(more_than_sixteen_workers_are_summed_up),
+        cmocka_unit_test(as_many_workers_as_fit_have_a_bar_of_their_own),
+        cmocka_unit_test(more_workers_than_fit_are_drawn_in_groups),
+        cmocka_unit_test(without_utf8_bars_are_made_of_ascii),
+        cmocka_unit_test(the_block_is_lower_than_the_window),
+        cmocka_unit_test(a_narrower_window_wraps_what_was_drawn),
         cmocka_unit_test(the_block_is_redrawn_at_most_ten_times_a_second),
         cmocka_unit_test(a_clock_of_its_own_paces_a_simulation),
         cmocka_unit_test(long_sentences_break_at_spaces),
         cmocka_unit_test(the_terminal_is_detected),
+        cmocka_unit_test(the_locale_tells_which_letters_there_are),
     };
-    return cmocka_run_group_tests(tests, forget_columns, NULL);
+    return cmocka_run_group_tests(tests, forget_sizes, NULL);
 }
