@@ -20,6 +20,7 @@
 #define AT_REPORT_STORY_H
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -30,9 +31,10 @@ typedef struct at_story at_story;
 
 /* How much is kept; 0 means the default. */
 typedef struct at_story_options {
-    uint32_t points; /* of each curve, 1000 */
-    uint32_t cells;  /* of the timeline, all rows together, 2^18 */
-    uint32_t lines;  /* of the log, 500 */
+    uint32_t points;  /* of each curve, 1000 */
+    uint32_t cells;   /* of the timeline, all rows together, 2^18 */
+    uint32_t lines;   /* of the log, 500 */
+    uint32_t workers; /* room for at least so many: a run may be resumed with more */
 } at_story_options;
 
 /* An empty story of the run that `info` tells of: the text at the head of its event log. `options`
@@ -44,9 +46,10 @@ void   at_story_free(at_story *story); /* accepts NULL */
 /* Takes one record in. It MUST be one that at_eventlog_next lets pass. */
 void at_story_put(at_story *story, const at_record *record);
 
-/* The run was resumed, and what comes now is its next log (events-2.bin, ..): time goes on from
- * where it was, steps that are told again replace the earlier ones. */
-void at_story_resume(at_story *story);
+/* The run was resumed, and what comes now is its next log (events-2.bin, ..), which has `info` at
+ * its head: time goes on from where it was, steps that are told again replace the earlier ones.
+ * False when it has more workers than there is room for: then start over with options.workers. */
+bool at_story_resume(at_story *story, const char *info);
 
 /* Reads a whole run from its folder: its event logs, or where it has none (--record steps) what its
  * tables tell. AT_ERR_MISSING when there is neither. */

@@ -1,0 +1,79 @@
+#include "report/placing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+typedef struct place {
+    at_ns ordered; /* the newest order */
+    at_ns end;     /* of the newest round, or when the worker joined */
+    bool  chained; /* `end` is the end of a round */
+} place;
+
+struct at_placing {
+    uint32_t workers;
+    place    place[];
+};
+
+at_placing *at_placing_new(uint32_t workers)
+{
+    assert(workers <= AT_WORKERS_MAX);
+    at_placing *p = calloc(1, sizeof *p + workers * sizeof *p->place);
+    if (p) p->workers = workers;
+    return p;
+}
+
+void at_placing_free(at_placing *placing)
+{
+    free(placing);
+}
+
+static place *find(at_placing *placing, at_node worker)
+{
+    assert(worker >= 1);
+    assert(worker <= placing->workers);
+    return &placing->place[worker - 1];
+}
+
+void at_placing_order(at_placing *placing, at_node worker, at_ns at)
+{
+    find(placing, worker)->ordered = at;
+}
+
+void at_placing_join(at_placing *placing, at_node worker, at_ns at)
+{
+    *find(placing, worker) = (place){.ordered = at, .end = at};
+}
+
+static at_ns larger(at_ns a, at_ns b)
+{
+    return a > b ? a : b;
+}
+
+static at_ns smaller(at_ns a, at_ns b)
+{
+    return a < b ? a : b;
+}
+
+at_placed at_placing_report(at_placing *placing, at_node worker, const at_work *work, at_ns at)
+{
+    place *p = find(placing, worker);
+    at_ns  busy = work->sleep_ns + work->compute_ns;
+    at_ns  begin = p->chained ? p->end + work->send_ns + work->idle_ns : at - busy;
+    begin = smaller(larger(begin, p->ordered), at - busy);
+    begin = larger(begin, p->end);
+    at_placed placed = {.sending = p->end, .begin = begin};
+    placed.sent = p->chained ? smaller(p->end + work->send_ns, begin) : p->end;
+    placed.end = larger(begin, smaller(begin + busy, at));
+    placed.awake = smaller(begin + work->sleep_ns, placed.end);
+    p->end = placed.end;
+    p->chained = true;
+    return placed;
+}
+
+at_ns at_placing_open(const at_placing *placing, at_node worker)
+{
+    assert(worker >= 1);
+    assert(worker <= placing->workers);
+    const place *p = &placing->place[worker - 1];
+    return larger(p->ordered, p->end);
+}
