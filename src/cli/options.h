@@ -46,6 +46,8 @@ typedef struct at_settings {
     int64_t     seed, repeats;
     const char *run, *out, *plots, *record, *world, *config, *over, *from;
     const char *batches, *slices, *format, *sizes;
+    const char *listen, *token;
+    bool        watch, open, once;
     bool        json, quiet, help;
 } at_settings;
 
@@ -65,9 +67,11 @@ enum {
     AT_FOR_EVAL = 2048,
     AT_FOR_EXPORT = 4096,
     AT_FOR_LINK = 8192,
+    AT_FOR_WATCH = 16384,
+    AT_FOR_LIVE = 32768, /* goes with a run but is no setting of it: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 16383
+    AT_FOR_ALL = 65535
 };
 
 typedef enum at_option_type {

@@ -3,6 +3,7 @@
 #include "cli/launch.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "cli/watch.h"
 #include "cli/whatif.h"
 
 static double real_at(const json_t *object, const char *key)
@@ -34,7 +35,10 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     bool      as_json = parsed->settings.json;
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     launch.run.folder = folder;
-    at_err  err = at_run(&launch.run, &result, fail);
+    at_watch watch;
+    at_err   err = at_watch_start(&watch, parsed, folder, fail);
+    if (!err) err = at_run(&launch.run, &result, fail);
+    at_watch_end(&watch);
     at_fail ignored;
     if (result && as_json) {
         at_err printed = at_print_json(result, err ? &ignored : fail);

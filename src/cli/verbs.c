@@ -12,7 +12,7 @@ const at_verb at_verbs[] = {
      "100us\n"
      "                                                  anytime minibatches, slow workers induced\n"
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
-     AT_FOR_TRAIN, at_verb_train},
+     AT_FOR_TRAIN | AT_FOR_LIVE, at_verb_train},
     {"simulate", "[options]", "the same in virtual time: any number of workers on one core",
      "`anytime train --world sim`. Gradients are really computed (unless --model none:P); time is\n"
      "modelled: --sample-time, --straggler, --latency, --bandwidth, --comm-delay, --faults.\n"
@@ -20,7 +20,7 @@ const at_verb at_verbs[] = {
      "  anytime simulate --strategy amb --workers 100 --straggler niagara --straggler-scale 20%\n"
      "  anytime simulate --from runs/DATE-fmb --strategy amb     what if it had been amb?\n"
      "  anytime simulate --model none:4607178 --workers 10000 --steps 100 --record steps\n",
-     AT_FOR_TRAIN | AT_FOR_SIMULATE, at_verb_simulate},
+     AT_FOR_TRAIN | AT_FOR_LIVE | AT_FOR_SIMULATE, at_verb_simulate},
     {"compare", "S1 S2 ... [options]", "the same run under several strategies",
      "Runs each strategy with the same seeds and the same slowness and shows means, 95 % "
      "intervals\n"
@@ -51,6 +51,17 @@ const at_verb at_verbs[] = {
      "  anytime report runs/my-run\n"
      "  anytime report runs/monday runs/tuesday --out both --plots all\n",
      AT_FOR_REPORT, at_verb_report},
+    {"watch", "RUN...", "a live dashboard of runs in a browser",
+     "RUN is the folder of a run that goes on, has ended or has not begun yet. Serves a page on "
+     "this\n"
+     "machine, prints its address and goes on until Ctrl-C; `train --watch` does the same beside "
+     "a\n"
+     "run. The page only reads; docs/watch.md tells who can see it and how Prometheus reads it.\n"
+     "\n"
+     "  anytime watch runs/my-run\n"
+     "  anytime watch runs/monday runs/tuesday --open\n"
+     "  anytime watch runs/my-run --listen 127.0.0.1:8080 --token ~/.anytime-token\n",
+     AT_FOR_WATCH, at_verb_watch},
     {"replay", "RUN", "feeds the record of a run to a fresh hub and compares what it decides",
      "RUN is the folder of a run. Every recorded event goes into a fresh hub, and every action "
      "that\n"

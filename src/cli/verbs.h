@@ -30,6 +30,8 @@ at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime report`: recorded runs side by side. */
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime watch`: recorded runs, live, in a browser. */
+at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime replay`: does a recorded run come out again? */
 at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime predict`: what a trained model says, row by row. */

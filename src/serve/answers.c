@@ -1,0 +1,274 @@
+#include <assert.h>
+#include <microhttpd.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/page.h"
+#include "serve/metrics.h"
+#include "serve/state.h"
+
+static const char html[] = "text/html; charset=utf-8", plain[] = "text/plain; charset=utf-8",
+                  json_media[] = "application/json";
+
+/* What a page of ours may do: nothing but show what comes from here. Charts set sizes by style. */
+static const char policy[] = "default-src 'none'; script-src 'self'; style-src 'self'; "
+                             "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+                             "form-action 'none'; frame-ancestors 'none'";
+
+static const char *const headers[][2] = {
+    {"Content-Security-Policy", policy},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Cache-Control", "no-store"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+};
+
+static struct MHD_Response *finish(struct MHD_Response *response, const char *type)
+{
+    assert(type);
+    if (!response) return NULL;
+    MHD_add_response_header(response, "Content-Type", type);
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    return response;
+}
+
+/* Bytes that live as long as the program. */
+static struct MHD_Response *lasting(const char *bytes, size_t size, const char *type)
+{
+    union {
+        const char *in;
+        void       *out;
+    } unconst = {.in = bytes}; /* the library's buffers are not const, but these it only reads */
+    return finish(MHD_create_response_from_buffer(size, unconst.out, MHD_RESPMEM_PERSISTENT), type);
+}
+
+/* Bytes from the heap, which the answer frees; NULL means that they could not be made. */
+static struct MHD_Response *taken(char *bytes, size_t size, const char *type)
+{
+    if (!bytes) return NULL;
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(size, bytes, MHD_RESPMEM_MUST_FREE);
+    if (!response) free(bytes);
+    return finish(response, type);
+}
+
+static struct MHD_Response *short_text(const char *text)
+{
+    return lasting(text, strlen(text), plain);
+}
+
+static struct MHD_Response *not_found(at_reply *reply)
+{
+    reply->status = MHD_HTTP_NOT_FOUND;
+    return short_text("there is nothing here\n");
+}
+
+/* ---- page and assets ------------------------------------------------------------------------ */
+
+static const at_page_file *find_page_file(const char *name)
+{
+    for (size_t i = 0; i < at_page_files_count; i++)
+        if (strcmp(at_page_files[i].name, name) == 0) return &at_page_files[i];
+    return NULL;
+}
+
+static const char *type_of(const char *name)
+{
+    static const char *const types[][2] = {{".js", "text/javascript; charset=utf-8"},
+                                           {".css", "text/css; charset=utf-8"},
+                                           {".html", html},
+                                           {".svg", "image/svg+xml"}};
+    const char              *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && i < sizeof types / sizeof *types; i++)
+        if (strcmp(dot, types[i][0]) == 0) return types[i][1];
+    return plain;
+}
+
+static struct MHD_Response *asset(const char *name, at_reply *reply)
+{
+    const at_page_file *file = find_page_file(name); /* by name among ours; never a path */
+    if (!file) return not_found(reply);
+    return lasting(file->bytes, file->size, type_of(name));
+}
+
+/* The token in the address becomes a cookie, so that what the page loads needs none in its own. */
+static struct MHD_Response *page(at_server *server, struct MHD_Connection *connection,
+                                 at_reply *reply)
+{
+    (void)connection;
+    char                 cookie[AT_TOKEN_SIZE + AT_GUARD_COOKIE_SIZE + 64];
+    struct MHD_Response *response = asset("live.html", reply);
+    snprintf(cookie, sizeof cookie, "%s=%s; Path=/; HttpOnly; SameSite=Strict",
+             server->guard.cookie, server->guard.token);
+    if (response) MHD_add_response_header(response, "Set-Cookie", cookie);
+    return response;
+}
+
+/* ---- data ----------------------------------------------------------------------------------- */
+
+static json_t *text_json(const char *text)
+{
+    json_t *value = json_string(text); /* a folder's name need not be UTF-8 */
+    return value ? value : json_string("?");
+}
+
+static json_t *run_json(const at_server *server, const at_feed *feed)
+{
+    at_ns heard = at_feed_heard(feed);
+    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o}", "label", text_json(at_feed_label(feed)),
+                     "folder", text_json(at_feed_folder(feed)), "state",
+                     at_feed_state_name[at_feed_state_of(feed)], "word",
+                     text_json(at_feed_word(feed)), "number", (json_int_t)at_feed_number(feed),
+                     "silence", heard ? json_real(at_seconds(server->now - heard)) : json_null());
+}
+
+static struct MHD_Response *json_answer(json_t *document)
+{
+    char *text = document ? json_dumps(document, AT_STORY_JSON_FLAGS) : NULL;
+    json_decref(document);
+    return taken(text, text ? strlen(text) : 0, json_media);
+}
+
+static struct MHD_Response *runs(at_server *server, struct MHD_Connection *connection,
+                                 at_reply *reply)
+{
+    (void)connection;
+    (void)reply;
+    json_t *list = json_array();
+    for (size_t i = 0; i < server->count; i++)
+        json_array_append_new(list, run_json(server, server->feeds[i]));
+    return json_answer(json_pack("{s:s, s:o}", "anytime", ANYTIME_VERSION, "runs", list));
+}
+
+/* A whole number in the query; false when it is something else. Left out, it is 0. */
+static bool get_number(struct MHD_Connection *connection, const char *key, uint64_t *number)
+{
+    const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, key);
+    *number = 0;
+    if (!text) return true;
+    size_t digits = strspn(text, "0123456789");
+    if (digits == 0 || digits > 18 || text[digits]) return false;
+    *number = strtoull(text, NULL, 10);
+    return true;
+}
+
+static json_t *story_json(const at_server *server, const at_feed *feed, uint64_t since)
+{
+    json_t   *answer = run_json(server, feed);
+    at_story *told = at_feed_story(feed);
+    bool      lasts = at_feed_state_of(feed) != AT_FEED_UNRECORDED; /* or it is another each time */
+    json_t   *news = told ? at_story_json(told, lasts ? since : 0) : json_null();
+    json_t   *result = json_deep_copy(at_feed_result(feed));
+    if (answer && (json_object_set_new(answer, "story", news) ||
+                   json_object_set_new(answer, "result", result ? result : json_null()))) {
+        json_decref(answer);
+        return NULL;
+    }
+    return answer;
+}
+
+static struct MHD_Response *story(at_server *server, struct MHD_Connection *connection,
+                                  at_reply *reply)
+{
+    uint64_t run, since;
+    if (!get_number(connection, "run", &run) || !get_number(connection, "since", &since)) {
+        reply->status = MHD_HTTP_BAD_REQUEST;
+        return short_text("run and since are whole numbers\n");
+    }
+    if (run >= server->count) return not_found(reply);
+    at_feed   *feed = server->feeds[run];
+    at_cached *cached = &server->cached[run];
+    if (!cached->response || cached->since != since || cached->number != at_feed_number(feed)) {
+        if (cached->response) MHD_destroy_response(cached->response);
+        *cached =
+            (at_cached){json_answer(story_json(server, feed, since)), since, at_feed_number(feed)};
+    }
+    reply->kept = true;
+    return cached->response;
+}
+
+static struct MHD_Response *stream(at_server *server, struct MHD_Connection *connection,
+                                   at_reply *reply)
+{
+    if (server->stream_count >= AT_SERVER_STREAMS_MAX || server->ending) {
+        reply->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+        return short_text("too many watch already\n");
+    }
+    return finish(at_stream_open(server, connection), "text/event-stream");
+}
+
+static struct MHD_Response *metrics(at_server *server, struct MHD_Connection *connection,
+                                    at_reply *reply)
+{
+    (void)connection;
+    (void)reply;
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *file = open_memstream(&text, &size);
+    if (!file) return NULL;
+    at_metrics_write(file, server->feeds, server->count, server->now);
+    if (fclose(file)) {
+        free(text);
+        return NULL;
+    }
+    return taken(text, size, at_metrics_type);
+}
+
+static struct MHD_Response *healthz(at_server *server, struct MHD_Connection *connection,
+                                    at_reply *reply)
+{
+    (void)server;
+    (void)connection;
+    (void)reply;
+    return short_text("ok\n");
+}
+
+/* ---- which one ------------------------------------------------------------------------------ */
+
+static const struct {
+    const char *path;
+    struct MHD_Response *(*answer)(at_server *server, struct MHD_Connection *connection,
+                                   at_reply *reply);
+} routes[] = {
+    {"/", page},           {"/api/runs", runs},   {"/api/story", story}, {"/api/stream", stream},
+    {"/metrics", metrics}, {"/healthz", healthz},
+};
+
+static struct MHD_Response *find_answer(at_server *server, struct MHD_Connection *connection,
+                                        const char *path, at_reply *reply)
+{
+    static const char assets[] = "/assets/";
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
+        if (strcmp(path, routes[i].path) == 0) return routes[i].answer(server, connection, reply);
+    if (strncmp(path, assets, sizeof assets - 1) == 0)
+        return asset(path + sizeof assets - 1, reply);
+    return not_found(reply);
+}
+
+at_reply at_answer(at_server *server, struct MHD_Connection *connection, const char *path)
+{
+    assert(path);
+    at_reply reply = {.status = MHD_HTTP_OK};
+    reply.response = find_answer(server, connection, path, &reply);
+    return reply;
+}
+
+at_reply at_answer_refuse(unsigned status, const char *text)
+{
+    assert(status >= 400);
+    at_reply reply = {.status = status, .response = short_text(text)};
+    if (reply.response && status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(reply.response, "Allow", "GET, HEAD");
+    if (reply.response && status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(reply.response, "WWW-Authenticate", "Bearer");
+    return reply;
+}
+
+void at_answers_forget(at_server *server)
+{
+    for (size_t i = 0; i < server->count; i++)
+        if (server->cached[i].response) MHD_destroy_response(server->cached[i].response);
+}

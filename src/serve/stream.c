@@ -1,0 +1,114 @@
+/* Event streams: an open answer to each page, in which a line appears whenever there is news. The
+ * line only says so; pages then ask for what they lack, when they have time. So a slow client
+ * misses lines but no facts, and nothing piles up for it here: its connection sleeps while there is
+ * nothing to tell, and one line at most waits for it. */
+#include <assert.h>
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/state.h"
+
+enum { LINE_SIZE = 64, BLOCK_SIZE = 256 };
+
+/* Proxies and tunnels close what is silent for long. */
+static const at_ns alive_every = AT_SEC(15);
+
+struct at_stream {
+    at_server             *server;
+    struct MHD_Connection *connection;
+    at_stream             *before, *after;
+    bool                   sleeps; /* the connection is suspended */
+    bool                   begun, ended;
+    uint64_t               told; /* newest news that was told */
+    at_ns                  told_at;
+};
+
+static bool has_to_tell(const at_stream *stream)
+{
+    const at_server *server = stream->server;
+    return !stream->begun || server->ending || stream->told != server->news ||
+           server->now - stream->told_at >= alive_every;
+}
+
+/* The next line; empty at the end. */
+static int next_line(at_stream *stream, char *line, size_t size)
+{
+    const at_server *server = stream->server;
+    stream->told_at = server->now;
+    if (!stream->begun) {
+        stream->begun = true;
+        return snprintf(line, size, "retry: 2000\n\n");
+    }
+    if (stream->told != server->news) {
+        stream->told = server->news;
+        return snprintf(line, size, "data: %" PRIu64 "\n\n", stream->told);
+    }
+    if (!server->ending) return snprintf(line, size, ": still there\n\n");
+    if (stream->ended) return 0;
+    stream->ended = true;
+    return snprintf(line, size, "event: bye\ndata: 0\n\n");
+}
+
+/* Called by the library whenever the client can take more. */
+static ssize_t read_stream(void *self, uint64_t position, char *buffer, size_t size)
+{
+    at_stream *stream = self;
+    char       line[LINE_SIZE];
+    (void)position;
+    assert(!stream->sleeps);
+    if (size < LINE_SIZE) return 0; /* asked again when there is room for a whole line */
+    if (!has_to_tell(stream)) {
+        stream->sleeps = true;
+        MHD_suspend_connection(stream->connection);
+        return 0;
+    }
+    int length = next_line(stream, line, sizeof line);
+    assert(length < LINE_SIZE);
+    if (length == 0) return MHD_CONTENT_READER_END_OF_STREAM;
+    memcpy(buffer, line, (size_t)length);
+    return length;
+}
+
+static void free_stream(void *self)
+{
+    at_stream *stream = self;
+    at_server *server = stream->server;
+    assert(server->stream_count > 0);
+    if (stream->before)
+        stream->before->after = stream->after;
+    else
+        server->streams = stream->after;
+    if (stream->after) stream->after->before = stream->before;
+    server->stream_count--;
+    free(stream);
+}
+
+struct MHD_Response *at_stream_open(at_server *server, struct MHD_Connection *connection)
+{
+    assert(server->stream_count < AT_SERVER_STREAMS_MAX);
+    at_stream *stream = calloc(1, sizeof *stream);
+    if (!stream) return NULL;
+    *stream = (at_stream){.server = server, .connection = connection, .after = server->streams};
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, BLOCK_SIZE, read_stream, stream, free_stream);
+    if (!response) {
+        free(stream);
+        return NULL;
+    }
+    if (server->streams) server->streams->before = stream;
+    server->streams = stream;
+    server->stream_count++;
+    return response;
+}
+
+void at_streams_wake(at_server *server)
+{
+    for (at_stream *stream = server->streams; stream; stream = stream->after) {
+        if (!stream->sleeps || !has_to_tell(stream)) continue;
+        stream->sleeps = false;
+        MHD_resume_connection(stream->connection);
+    }
+}

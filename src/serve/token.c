@@ -1,0 +1,73 @@
+#include "serve/token.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+enum { RANDOM_SIZE = 16, FILE_SIZE_MAX = 4096 };
+
+static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+at_err at_token_make(char token[AT_TOKEN_SIZE], at_fail *fail)
+{
+    unsigned char bytes[RANDOM_SIZE];
+    if (RAND_bytes(bytes, sizeof bytes) != 1)
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "this machine has no randomness for a token");
+    for (size_t i = 0; i < sizeof bytes; i++) snprintf(token + 2 * i, 3, "%02x", bytes[i]);
+    assert(strlen(token) >= AT_TOKEN_LENGTH_MIN);
+    return AT_OK;
+}
+
+static at_err cannot(const char *path, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot write the token: %s", path,
+                       strerror(errno));
+}
+
+static at_err make_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
+{
+    AT_TRY(at_token_make(token, fail));
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return cannot(path, fail);
+    size_t length = strlen(token);
+    bool   written = write(fd, token, length) == (ssize_t)length;
+    at_err err = written ? AT_OK : cannot(path, fail);
+    close(fd);
+    return err;
+}
+
+at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
+{
+    assert(path);
+    unsigned char *bytes;
+    size_t         size;
+    at_err         err = at_file_read(path, FILE_SIZE_MAX, &bytes, &size, fail);
+    if (err == AT_ERR_MISSING) return make_file(path, token, fail);
+    if (err) return err;
+    size_t length = strspn((const char *)bytes, letters);
+    size_t rest = size - length; /* a line end, as editors leave one */
+    bool   fits = length >= AT_TOKEN_LENGTH_MIN && length < AT_TOKEN_SIZE;
+    if (fits && (rest == 0 || (rest == 1 && bytes[length] == '\n')))
+        snprintf(token, AT_TOKEN_SIZE, "%.*s", (int)length, (const char *)bytes);
+    else
+        err = at_fail_set(fail, AT_ERR_FORMAT, "remove it, and a new one is made",
+                          "%s: not a token: 16 to 64 letters, digits, - and _", path);
+    free(bytes);
+    return err;
+}
+
+bool at_token_same(const char *token, const char *given)
+{
+    assert(strlen(token) < AT_TOKEN_SIZE);
+    size_t length = strlen(token);
+    if (!given || strlen(given) != length) return false;
+    return CRYPTO_memcmp(token, given, length) == 0;
+}
