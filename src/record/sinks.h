@@ -27,13 +27,14 @@ typedef struct at_console_options {
     bool  terminal;       /* redraw in place; otherwise plain lines now and then */
     bool  colour;         /* NO_COLOR is unset and TERM is not dumb */
     bool  quiet;          /* only sentences that matter: losses, waiting, warnings */
-    int   width;          /* columns */
+    bool  ascii;          /* LC_ALL, LC_CTYPE or LANG do not name UTF-8 */
+    int   width;          /* columns, where the window does not tell */
     at_ns (*clock)(void); /* when to redraw and how long it still takes; NULL: by the records' own
                              time, which in a simulation may run a thousand times faster */
 } at_console_options;
 
-/* Fills the options from the environment: isatty, NO_COLOR, TERM, COLUMNS or the window's size; the
- * clock is the real one. */
+/* Fills the options from the environment: isatty, NO_COLOR, TERM, the locale, COLUMNS or the
+ * window's size; the clock is the real one. */
 at_console_options at_console_detect(FILE *file, bool quiet);
 
 /* Progress bar, step, samples/s, loss, accuracy, time left, a short bar per worker that shows
