@@ -137,6 +137,7 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
                          .time_limit = s->time_limit,
                          .period = s->period,
                          .cut = s->cut,
+                         .topology = s->topology,
                          .k = s->k,
                          .staleness = s->staleness,
                          .workers = workers_of(s),
@@ -182,7 +183,7 @@ static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_
     at_task_sparse_options sparse = {.feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
-                                     .hogwild = plan->strategy->topology == AT_TOPOLOGY_HOGWILD,
+                                     .hogwild = plan->topology == AT_TOPOLOGY_HOGWILD,
                                      .init = o->init,
                                      .eval_size = o->eval_size};
     return at_task_sparse(&sparse, task, fail);
@@ -280,6 +281,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->keep = (at_keep)keep;
     run->task = &launch->task;
     run->solo = s->workers == 0;
+    run->hubs = (uint32_t)s->hubs;
     run->optimizer = s->optimizer;
     run->lr = s->lr;
     run->lr_schedule = s->lr_schedule;

@@ -67,6 +67,11 @@ const at_option at_options[] = {
     TEXT("size", size, NULL, RUNS, NULL, "RULE",
          "override one rule: static auto speed[:epoch|step] grow[:FACTOR,EPOCHS] "
          "shrink[:FACTOR,EPOCHS] loss noise probe"),
+    TEXT("topology", topology, NULL, RUNS, NULL, "hub|allreduce",
+         "who makes the updates: the hub, or at strategies that wait for all the workers together, "
+         "each a slice [hub]"),
+    WHOLE("hubs", hubs, "1", 1, 1024, RUNS, NULL, "H",
+          "processes that share the hub's updates, each a slice of the parameters"),
     WHOLE("batch", batch, NULL, 1, 1e9, RUNS, NULL, "N",
           "samples a worker and round: the size, or the mean with --time-limit auto, or the cap "
           "with a given time limit [64]"),

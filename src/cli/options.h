@@ -23,7 +23,8 @@ typedef struct at_settings {
     bool        data_cache;
     /* how */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
-    const char *time_limit, *period, *cut, *deal, *shard;
+    const char *time_limit, *period, *cut, *deal, *shard, *topology;
+    int64_t     hubs;
     int64_t     workers; /* -1: as many as cores */
     int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
     bool        respawn;

@@ -270,6 +270,24 @@ static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_
     return AT_OK;
 }
 
+/* Hogwild is a topology that only its strategy makes sense of, and the other way round. */
+static at_err resolve_topology(const char *text, at_plan *plan, at_fail *fail)
+{
+    at_topology own = plan->strategy->topology;
+    int         named = 0;
+    plan->topology = own;
+    if (!given(text)) return AT_OK;
+    while (named < AT_TOPOLOGY_COUNT && strcmp(text, at_topology_name[named]) != 0) named++;
+    if (named == AT_TOPOLOGY_COUNT)
+        return at_text_unknown("topology", text, at_topology_name, AT_TOPOLOGY_COUNT, fail);
+    if (named != (int)own && (own == AT_TOPOLOGY_HOGWILD || named == AT_TOPOLOGY_HOGWILD))
+        return at_fail_set(fail, AT_ERR_USAGE, "leave --topology out, or use --strategy hogwild",
+                           "--topology %s cannot be with --strategy %s", text,
+                           plan->strategy->name);
+    plan->topology = (at_topology)named;
+    return AT_OK;
+}
+
 /* ---- sense ----------------------------------------------------------------------------------- */
 
 static at_err check_sense(const at_plan *plan, at_fail *fail)
@@ -299,6 +317,12 @@ static at_err check_sense(const at_plan *plan, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --strategy fmb",
                            "--deal global needs fixed work and a barrier: otherwise nobody knows "
                            "beforehand which samples a step will take");
+    bool waits = plan->gather->waits_for_all && plan->release->holds;
+    if (plan->topology == AT_TOPOLOGY_ALLREDUCE && !waits)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave --topology out, or use --strategy fmb or amb",
+                           "--topology allreduce needs everybody at every step: --gather %s with "
+                           "--release %s does not wait for all",
+                           plan->gather->name, plan->release->name);
     return AT_OK;
 }
 
@@ -326,6 +350,7 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
     plan->stale = row;
     AT_TRY(resolve_size(given(o->size) ? o->size : s->size, given(o->size), plan, fail));
     AT_TRY(resolve_sizes(o, plan, fail));
+    AT_TRY(resolve_topology(o->topology, plan, fail));
     if (given(o->cut) && strcmp(o->cut, "nearest") != 0 && strcmp(o->cut, "after") != 0)
         return at_fail_set(fail, AT_ERR_USAGE, "known: nearest after", "unknown --cut '%s'",
                            o->cut);

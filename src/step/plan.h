@@ -28,6 +28,18 @@ typedef struct at_limits {
     uint32_t  targets;
 } at_limits;
 
+/* Who changes the parameters: the hub, from the workers' gradients; the workers, each a slice or its
+ * own copy, when a step closes; or the workers at any time, all the same vector. Names are part of
+ * result.json. */
+#define AT_TOPOLOGY_MAP(X) X(HUB, "hub") X(ALLREDUCE, "allreduce") X(HOGWILD, "hogwild")
+typedef enum at_topology {
+#define X(id, text) AT_TOPOLOGY_##id,
+    AT_TOPOLOGY_MAP(X)
+#undef X
+        AT_TOPOLOGY_COUNT
+} at_topology;
+extern const char *const at_topology_name[AT_TOPOLOGY_COUNT];
+
 typedef struct at_plan {
     const struct at_strategy *strategy;
     const at_work_rule       *work;
@@ -36,6 +48,7 @@ typedef struct at_plan {
     const at_newer_rule      *newer;
     const at_stale_rule      *stale;
     const at_size_rule       *size;
+    at_topology               topology;
     /* The numbers that rules carry; void where the rule has none. */
     uint32_t k;         /* gather first:K, any:K */
     at_ns    period;    /* gather every:Tp; AT_NEVER: the time limit that size rule `auto` finds */
@@ -73,6 +86,7 @@ typedef struct at_plan_options {
     const char *time_limit;                                     /* "auto" or a duration */
     const char *period;
     const char *cut;          /* "nearest" or "after" */
+    const char *topology;     /* the strategy's own */
     const char *lr_scale;     /* "none" or "linear" */
     int64_t     k, staleness; /* -1: not given */
     uint32_t    workers;
@@ -83,17 +97,6 @@ typedef struct at_plan_options {
     uint64_t    eval_steps, eval_samples;
     at_limits   limits;
 } at_plan_options;
-
-/* Who changes the parameters: the hub, from the workers' gradients, or the workers themselves, all
- * the same vector. Names are part of result.json. */
-#define AT_TOPOLOGY_MAP(X) X(HUB, "hub") X(HOGWILD, "hogwild")
-typedef enum at_topology {
-#define X(id, text) AT_TOPOLOGY_##id,
-    AT_TOPOLOGY_MAP(X)
-#undef X
-        AT_TOPOLOGY_COUNT
-} at_topology;
-extern const char *const at_topology_name[AT_TOPOLOGY_COUNT];
 
 /* One row of the strategy table. */
 typedef struct at_strategy {

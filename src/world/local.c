@@ -20,6 +20,7 @@
 #include "pace/message.h"
 #include "world/child.h"
 #include "world/host.h"
+#include "world/local_crew.h"
 #include "world/signals.h"
 
 enum { DEATHS_MAX = 5 }; /* in a row without one report: then the worker is given up */
@@ -40,6 +41,7 @@ typedef struct local {
     at_host         host;
     at_updater      updater;
     at_evaluator   *evaluator;
+    at_local_crew  *crew;      /* NULL: the hub makes updates alone */
     process        *process;   /* plan->workers */
     uint32_t        cast_mask; /* workers that have something new */
     at_ns           spin_ns;
@@ -97,6 +99,13 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     return at_local_gradient(&l->map, worker, slot);
 }
 
+static pid_t pid_of(void *self, at_node worker, uint32_t *incarnation)
+{
+    local *l = self;
+    *incarnation = l->process[worker - 1].start.incarnation;
+    return l->process[worker - 1].pid;
+}
+
 /* ---- workers come and go ------------------------------------------------------------------- */
 
 static at_err start_worker(local *l, at_node id, at_fail *fail)
@@ -115,7 +124,8 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .id = id,
                                        .incarnation = p->start.incarnation + 1,
                                        .sequence = l->host.hub->member[id - 1].sequence,
-                                       .spin_ns = l->spin_ns};
+                                       .spin_ns = l->spin_ns,
+                                       .crew = at_local_crew_of_workers(l->crew)};
     AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
     at_host_process(&l->host, id, p->pid);
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
@@ -227,6 +237,11 @@ static void reap(local *l)
     }
     if (at_evaluator_reap(l->evaluator))
         at_host_say(&l->host, at_clock_now(), "the evaluator died and was started again");
+    for (uint32_t hub; (hub = at_local_crew_reap(l->crew)) > 0;) {
+        char say[96];
+        snprintf(say, sizeof say, "hub %u died: the others do its slice from now on", hub);
+        at_host_say(&l->host, at_clock_now(), say);
+    }
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
@@ -265,6 +280,26 @@ static void loop(local *l)
 
 /* ---- beginning and end --------------------------------------------------------------------- */
 
+static at_err open_updater(local *l, at_fail *fail)
+{
+    const at_scene *scene = l->scene;
+    size_t          params = scene->task->params;
+    uint32_t        pieces_max = l->host.hub->pieces_max;
+    if (!at_local_crew_wanted(scene))
+        return at_updater_init(&l->updater, scene->learning, l->map.params, params, pieces_max,
+                               fail);
+    AT_TRY(at_updater_init_shared(&l->updater, scene->learning, l->map.params, params, pieces_max,
+                                  fail));
+    at_local_crew_options crew = {.scene = scene,
+                                  .map = &l->map,
+                                  .updater = &l->updater,
+                                  .spin_ns = l->spin_ns,
+                                  .self = l,
+                                  .pid_of = pid_of,
+                                  .evict = evict};
+    return at_local_crew_open(&crew, &l->crew, fail);
+}
+
 static at_err prepare(local *l, at_fail *fail)
 {
     const at_scene *scene = l->scene;
@@ -275,7 +310,8 @@ static at_err prepare(local *l, at_fail *fail)
     l->process = calloc(plan->workers, sizeof *l->process);
     if (!l->process) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     /* Spinning pays only while every process has a core of its own. */
-    bool roomy = plan->workers + 1 <= scene->cores && scene->sample_time == 0;
+    uint32_t hubs = scene->hubs > 1 ? scene->hubs : 1;
+    bool     roomy = plan->workers + hubs <= scene->cores && scene->sample_time == 0;
     l->spin_ns = roomy ? SPIN : 0;
     at_link link = {.self = l,
                     .send = send_order,
@@ -287,8 +323,7 @@ static at_err prepare(local *l, at_fail *fail)
     AT_TRY(at_evaluator_open(scene->task, &l->map.head->hub_bell, &l->evaluator, fail));
     AT_TRY(at_host_init(&l->host, plan, scene->recorder, &l->updater, l->evaluator, &link, fail));
     AT_TRY(at_host_watch(&l->host, scene->usage_every, fail));
-    return at_updater_init(&l->updater, scene->learning, l->map.params, scene->task->params,
-                           l->host.hub->pieces_max, fail);
+    return open_updater(l, fail);
 }
 
 static at_err start_all(local *l, at_fail *fail)
@@ -330,6 +365,8 @@ static void end_processes(local *l)
     }
     at_evaluator_close(l->evaluator);
     l->evaluator = NULL;
+    at_local_crew_close(l->crew);
+    l->crew = NULL;
 }
 
 at_err at_world_local(const at_scene *scene, at_outcome *outcome, at_fail *fail)

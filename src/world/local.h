@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "step/event.h"
 #include "world/bell.h"
+#include "world/crew.h"
 #include "world/world.h"
 
 enum { AT_LOCAL_GRADIENTS = 2 }; /* a worker fills one while the hub reads the other */
@@ -68,6 +69,7 @@ typedef struct at_local_worker_start {
     uint32_t            incarnation;
     uint64_t            sequence; /* of its last report that counted */
     at_ns               spin_ns;
+    at_crew            *crew; /* it does slices for; NULL: none */
 } at_local_worker_start;
 
 /* The worker process: returns its exit code. */

@@ -16,6 +16,7 @@ typedef struct worker {
     float              *aside;  /* a newer one; NULL: there are no delays, so the copy may change */
     uint64_t            order_seen; /* order_lock value of the newest order we took */
     at_ns               spin_ns;
+    at_crew            *crew; /* whose slices are its duty while it waits; NULL: none */
 } worker;
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -30,6 +31,7 @@ static uint32_t heard(void *self)
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     worker *w = self;
+    if (w->crew && at_crew_work(w->crew, w->id)) return;
     at_bell_wait(&w->map->head->cast_bell, heard_before, 1, at_bell_mask(w->id), until,
                  until == AT_NEVER ? w->spin_ns : 0);
 }
@@ -147,7 +149,8 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     *w = (worker){.map = start->map,
                   .slot = &start->map->slot[start->id - 1],
                   .id = start->id,
-                  .spin_ns = start->spin_ns};
+                  .spin_ns = start->spin_ns,
+                  .crew = start->crew};
     bool in_place = scene->task->sparse || (plan->release->holds && plan->gather->waits_for_all);
     if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
     if (!in_place && scene->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));

@@ -134,8 +134,8 @@ static void add_identity(json_t *root, const at_result_facts *f)
     const at_run_options *o = f->options;
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(root, "world", json_string(f->info->world));
-    json_object_set_new(root, "topology",
-                        json_string(at_topology_name[f->plan->strategy->topology]));
+    json_object_set_new(root, "topology", json_string(at_topology_name[f->plan->topology]));
+    json_object_set_new(root, "hubs", json_integer(o->hubs > 1 ? (int)o->hubs : 1));
     json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
     json_object_set_new(root, "rules", rules(f->plan));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));

@@ -18,6 +18,7 @@
 #include "world/child.h"
 #include "world/faults.h"
 #include "world/result.h"
+#include "world/topology.h"
 #include "world/weights.h"
 
 const char *const at_keep_name[AT_KEEP_COUNT] = {
@@ -119,7 +120,7 @@ static at_err check_model(const run *r, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd or adagrad",
                            "--optimizer %s changes every weight in every step, which %s avoids",
                            optim, o->task->model);
-    if (r->plan.strategy->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
+    if (r->plan.topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
     if (!o->task->descend)
         return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
                            "--strategy %s is for sparse models: workers that all write a dense "
@@ -182,7 +183,7 @@ static at_err set_learning(run *r, at_fail *fail)
     l->stretches_count = o->task->stretches_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
     l->sparse = o->task->sparse;
-    l->hogwild = r->plan.strategy->topology == AT_TOPOLOGY_HOGWILD;
+    l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
     l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;
     for (uint32_t i = 0; i < l->groups; i++)
@@ -311,6 +312,7 @@ static at_err prepare(run *r, at_fail *fail)
                            r->plan.workers);
     set_limits(r);
     AT_TRY(check_model(r, fail));
+    AT_TRY(at_topology_check(o, &r->plan, fail));
     AT_TRY(check_memory(r, fail));
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_time(r, fail));
@@ -384,6 +386,7 @@ static at_err run_world(run *r, at_fail *fail)
                                    .faults = r->faults,
                                    .fault_count = r->fault_count,
                                    .cores = r->cores,
+                                   .hubs = o->hubs,
                                    .respawn = o->respawn};
     warn(r);
     if (o->virtual_time) return at_world_sim(&scene, &r->outcome, fail);

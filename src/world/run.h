@@ -26,6 +26,7 @@ typedef struct at_run_options {
     at_plan            plan; /* resolved; its workers are 1 when `solo` */
     const at_task     *task;
     bool               solo;        /* --workers 0 */
+    uint32_t           hubs;        /* that share the updates; 0 and 1: one */
     const char        *optimizer;   /* NULL: sgd */
     double             lr;          /* 0: the optimiser's own default */
     const char        *lr_schedule; /* NULL: const */

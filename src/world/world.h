@@ -41,6 +41,7 @@ typedef struct at_scene {
     at_ns              sample_time; /* padding of computation, 0: none; in sim what it costs */
     uint32_t           cores;
     bool               respawn;
+    uint32_t           hubs;        /* processes that share the updates; 0 and 1: one */
     double             comm_delay;  /* sigma of the comm straggler in seconds, 0: none */
     at_ns              usage_every; /* how often to look what processes take, 0: never */
     /* Virtual time only. */
