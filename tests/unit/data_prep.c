@@ -414,6 +414,32 @@ static void a_list_is_its_steps_one_after_the_other(void **state)
     }
 }
 
+/* What was fitted is told, and whoever takes the text for a list of steps does the same. */
+static void a_fitted_list_can_be_told_and_typed_again(void **state)
+{
+    (void)state;
+    const at_picture shape = {3, 4, 4};
+    const char      *lists[] = {"flip,crop:3,normalise", "normalise:0.5/0.25,grey", "scale,rgb",
+                                "pad:1:reflect,standardise,normalise"};
+    count_up(size_of(shape));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        at_prep *prep = fitted(lists[i], shape);
+        char    *text = at_prep_text(prep);
+        assert_non_null(text);
+        apply(prep, out, NULL);
+        at_prep *twin = fitted(text, shape);
+        apply(twin, again, NULL);
+        for (size_t n = 0; n < size_of(at_prep_out(prep)); n++)
+            assert_float_equal(again[n], out[n], 1e-4 * (1 + fabsf(out[n])));
+        char *told = at_prep_text(twin);
+        assert_string_equal(told, text);
+        free(told);
+        free(text);
+        at_prep_free(prep);
+        at_prep_free(twin);
+    }
+}
+
 static void every_kind_says_what_it_does(void **state)
 {
     (void)state;
@@ -444,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_step_that_never_varies_is_not_divided_by_nothing),
         cmocka_unit_test(rows_come_prepared),
         cmocka_unit_test(a_list_is_its_steps_one_after_the_other),
+        cmocka_unit_test(a_fitted_list_can_be_told_and_typed_again),
         cmocka_unit_test(every_kind_says_what_it_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""How good a trained model is: of a run, of a file, on other samples."""
+import json
+import struct
+
+import support
+
+
+def write_weights(path, metadata=None, **tensors):
+    """A safetensors file of lists of numbers."""
+    header, body = ({"__metadata__": metadata} if metadata else {}), b""
+    for name, (shape, numbers) in tensors.items():
+        end = len(body) + 4 * len(numbers)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [len(body), end]}
+        body += struct.pack(f"<{len(numbers)}f", *numbers)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+class Eval(support.TestCase):
+    def score(self, *arguments):
+        return json.loads(self.anytime("eval", *arguments, "--json").out)["test"]
+
+    def assert_scores(self, found, told):
+        """The scores of a run, but for rounding: other micro-batches add in another order."""
+        for name in ("loss", "accuracy", "auc", "top5"):
+            self.assertEqual(name in found, name in told, name)
+            if name in told:
+                self.assertAlmostEqual(found[name], told[name], places=5, msg=name)
+        self.assertEqual(found["count"], told["count"])
+
+    def test_a_run_scores_as_it_did_when_it_ended(self):
+        cases = {"synthetic:2000,20,5": "softmax", "synthetic:600,20,2": "mlp:8",
+                 "synthetic:3000,20,25": "softmax"}
+        for data, model in cases.items():
+            with self.subTest(data=data):
+                ended = self.train("--data", data, "--model", model, "--workers", 2, "--steps", 50)
+                self.assert_scores(self.score(ended.folder), ended.result["test"])
+
+    def test_what_the_run_did_to_its_samples_is_done_again(self):
+        ended = self.train(*support.SMALL, "--prep", "normalise", "--model", "softmax",
+                           "--strategy", "backup", "--k", 2, "--workers", 3, "--steps", 30)
+        self.assert_scores(self.score(ended.folder), ended.result["test"])
+
+    def test_a_file_of_weights_knows_what_it_is(self):
+        ended = self.train(*support.SMALL, "--model", "mlp:6", "--prep", "normalise", "--steps", 40)
+        path = self.folder / "taken.safetensors"
+        path.write_bytes((ended.folder / "model.safetensors").read_bytes())
+        self.assert_scores(self.score(path), ended.result["test"])
+
+    def test_a_file_from_elsewhere_has_to_be_told(self):
+        path = self.folder / "bare.safetensors"
+        write_weights(path, **{"dense1.weight": ([5, 20], [0.0] * 100),
+                               "dense1.bias": ([5], [0.0] * 5)})
+        ended = self.anytime("eval", path, code=support.USAGE)
+        self.assert_complaint(ended, "which model", "--model")
+        score = self.score(path, "--model", "softmax", "--data", "synthetic:2000,20,5")
+        self.assertAlmostEqual(score["loss"], 1.609438, places=5)  # of five equal chances
+
+    def test_samples_may_be_others(self):
+        ended = self.train("--data", "synthetic:2000,20,5", "--model", "softmax", "--steps", 50)
+        more = self.folder / "more.csv"
+        rows = [[*(f"x{i}" for i in range(20)), "label"], *([0.1] * 20 + [i % 5] for i in range(7))]
+        more.write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+        self.assertEqual(self.score(ended.folder, "--eval-size", 11)["count"], 11)
+        self.assertEqual(self.score(ended.folder, "--test-data", more)["count"], 7)
+
+    def test_people_get_a_line(self):
+        ended = self.train(*support.SMALL, "--model", "softmax", "--steps", 50)
+        told = self.anytime("eval", ended.folder)
+        self.assertRegex(told.out, r"^test: loss \d.\d{4}, accuracy \d.\d{4} on 400 samples\n$")
+        self.assertEqual(told.err, "")
+
+    def test_a_model_that_has_diverged_has_no_loss(self):
+        path = self.folder / "far.safetensors"
+        write_weights(path, **{"dense1.weight": ([5, 20], [float("nan")] * 100),
+                               "dense1.bias": ([5], [0.0] * 5)})
+        self.assertIsNone(self.score(path, "--model", "softmax", "--data",
+                                     "synthetic:2000,20,5")["loss"])
+
+    def test_weights_of_somebody_elses_model_are_refused(self):
+        path = self.folder / "own.safetensors"
+        write_weights(path, {"model": "line", "data": "own"}, params=([2], [1.0, 2.0]))
+        for verb in (("eval",), ("predict",), ("export", "--out", "line.onnx")):
+            with self.subTest(verb=verb[0]):
+                ended = self.anytime(*verb, path, code=support.USAGE)
+                self.assert_complaint(ended, "line", "not one of anytime's own")
+
+    def test_what_is_not_there_is_missing(self):
+        self.assert_complaint(self.anytime("eval", self.folder / "no", code=support.MISSING), "no")
+        folder = self.train(*support.SMALL, "--steps", 2, "--record", "none").folder
+        ended = self.anytime("eval", folder, code=support.MISSING)
+        self.assert_complaint(ended, "model.safetensors")
+
+
+if __name__ == "__main__":
+    support.main()
