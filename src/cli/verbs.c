@@ -78,7 +78,8 @@ const at_verb at_verbs[] = {
      "  anytime eval model.safetensors --model mnist-cnn --data mnist --json\n",
      AT_FOR_EVAL, at_verb_eval},
     {"predict", "RUN|FILE [options]", "what a trained model says: one line a row",
-     "RUN is the folder of a run, FILE its weights (.safetensors). For every test sample, or every\n"
+     "RUN is the folder of a run, FILE its weights (.safetensors). For every test sample, or "
+     "every\n"
      "row of --test-data, a line with the most probable class and its probability; with two "
      "classes,\n"
      "the probability of the second one (+1).\n"

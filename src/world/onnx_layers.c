@@ -1,6 +1,7 @@
 /* What each kind of layer is in ONNX. A new kind is one function and one line of the table. */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "world/onnx_graph.h"
@@ -24,8 +25,9 @@ static at_onnx_value reshape(at_onnx_graph *g, const at_layer *layer, at_onnx_va
 {
     char             name[32] = "";
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Reshape", suffix);
-    assert(strlen(suffix) + sizeof "_shape" <= sizeof name && shape[0] == 0);
-    strcat(strcat(name, suffix), "_shape");
+    assert(strlen(suffix) + sizeof "_shape" <= sizeof name);
+    assert(shape[0] == 0);
+    snprintf(name, sizeof name, "%s_shape", suffix);
     at_onnx_reads(node, x.name);
     at_onnx_reads(node, at_onnx_whole(g, layer, name, shape, dims));
     return (at_onnx_value){at_onnx_output(node), dims == 2};
