@@ -118,10 +118,11 @@ static json_t *text_json(const char *text)
 static json_t *run_json(const at_server *server, const at_feed *feed)
 {
     at_ns heard = at_feed_heard(feed);
-    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o}", "label", text_json(at_feed_label(feed)),
+    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o}", "label", text_json(at_feed_label(feed)),
                      "folder", text_json(at_feed_folder(feed)), "state",
                      at_feed_state_name[at_feed_state_of(feed)], "word",
                      text_json(at_feed_word(feed)), "number", (json_int_t)at_feed_number(feed),
+                     "edition", json_sprintf("%llu", (unsigned long long)at_feed_edition(feed)),
                      "silence", heard ? json_real(at_seconds(server->now - heard)) : json_null());
 }
 
@@ -159,8 +160,7 @@ static json_t *story_json(const at_server *server, const at_feed *feed, uint64_t
 {
     json_t   *answer = run_json(server, feed);
     at_story *told = at_feed_story(feed);
-    bool      lasts = at_feed_state_of(feed) != AT_FEED_UNRECORDED; /* or it is another each time */
-    json_t   *news = told ? at_story_json(told, lasts ? since : 0) : json_null();
+    json_t   *news = told ? at_story_json(told, since) : json_null();
     json_t   *result = json_deep_copy(at_feed_result(feed));
     if (answer && (json_object_set_new(answer, "story", news) ||
                    json_object_set_new(answer, "result", result ? result : json_null()))) {
@@ -170,24 +170,32 @@ static json_t *story_json(const at_server *server, const at_feed *feed, uint64_t
     return answer;
 }
 
+/* A story that was made for somebody else who knows as much, or a new one. */
+static struct MHD_Response *find_story(at_server *server, size_t run, uint64_t since)
+{
+    const at_feed *feed = server->feeds[run];
+    at_cached     *cached = &server->cached[run];
+    if (cached->response && cached->since == since && cached->number == at_feed_number(feed))
+        return cached->response;
+    if (cached->response) MHD_destroy_response(cached->response);
+    *cached = (at_cached){.response = json_answer(story_json(server, feed, since)),
+                          .since = since,
+                          .number = at_feed_number(feed)};
+    return cached->response;
+}
+
 static struct MHD_Response *story(at_server *server, struct MHD_Connection *connection,
                                   at_reply *reply)
 {
-    uint64_t run, since;
-    if (!get_number(connection, "run", &run) || !get_number(connection, "since", &since)) {
+    uint64_t run, since, edition;
+    if (!get_number(connection, "run", &run) || !get_number(connection, "since", &since) ||
+        !get_number(connection, "edition", &edition)) {
         reply->status = MHD_HTTP_BAD_REQUEST;
-        return short_text("run and since are whole numbers\n");
+        return short_text("run, edition and since are whole numbers\n");
     }
     if (run >= server->count) return not_found(reply);
-    at_feed   *feed = server->feeds[run];
-    at_cached *cached = &server->cached[run];
-    if (!cached->response || cached->since != since || cached->number != at_feed_number(feed)) {
-        if (cached->response) MHD_destroy_response(cached->response);
-        *cached =
-            (at_cached){json_answer(story_json(server, feed, since)), since, at_feed_number(feed)};
-    }
     reply->kept = true;
-    return cached->response;
+    return find_story(server, run, edition == at_feed_edition(server->feeds[run]) ? since : 0);
 }
 
 static struct MHD_Response *stream(at_server *server, struct MHD_Connection *connection,

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "record/eventlog.h"
+#include "record/runinfo.h"
 
 enum {
     PATH_SIZE = 4096,
@@ -34,6 +35,8 @@ struct at_feed {
     at_eventlog *log;
     int64_t   refused; /* size of a log that could not be opened; it is tried again when larger */
     at_story *story;
+    uint64_t  edition; /* of the story */
+    uint32_t  workers; /* there is room for at least so many; 0: for those it began with */
 
     int64_t tables_size; /* of a run without a log, when they were last read */
     bool    tables_last; /* ... after its end */
@@ -129,18 +132,39 @@ static void read_result(at_feed *feed)
 
 /* ---- the log -------------------------------------------------------------------------------- */
 
+/* A story has room for the workers it was begun with. When a run goes on with more, it is told
+ * again from its first log. */
+static void start_over(at_feed *feed)
+{
+    feed->workers = at_run_info_workers(at_eventlog_info(feed->log));
+    at_eventlog_close(feed->log);
+    at_story_free(feed->story);
+    feed->log = NULL;
+    feed->story = NULL;
+    feed->part = 1;
+}
+
+static at_err begin_story(at_feed *feed, at_ns now, at_fail *fail)
+{
+    at_story_options options = {.workers = feed->workers};
+    assert(!feed->story);
+    feed->edition = (uint64_t)now;
+    return at_story_new(at_eventlog_info(feed->log), &options, &feed->story, fail);
+}
+
 /* A head that is cut may be whole a moment later. */
-static void open_log(at_feed *feed, const char *path, int64_t size)
+static void open_log(at_feed *feed, const char *path, int64_t size, at_ns now)
 {
     at_fail fail = {0};
     assert(!feed->log);
     if (size == feed->refused) return;
     at_err err = at_eventlog_open(path, &feed->log, &fail);
     if (!err) at_eventlog_follow(feed->log);
-    if (!err && feed->story && !at_story_resume(feed->story, at_eventlog_info(feed->log)))
-        err = at_fail_set(&fail, AT_ERR_FAILED, NULL, "it goes on with more workers: watch it anew");
-    if (!err && !feed->story)
-        err = at_story_new(at_eventlog_info(feed->log), NULL, &feed->story, &fail);
+    if (!err && feed->story && !at_story_resume(feed->story, at_eventlog_info(feed->log))) {
+        start_over(feed);
+        return;
+    }
+    if (!err && !feed->story) err = begin_story(feed, now, &fail);
     feed->refused = err ? size : 0;
     if (!err) {
         move(feed, AT_FEED_RUNNING, "the run goes on");
@@ -165,6 +189,7 @@ static void read_tables(at_feed *feed, at_ns now)
     if (at_story_read(feed->folder, NULL, &story, &ignored)) return;
     at_story_free(feed->story);
     feed->story = story;
+    feed->edition = (uint64_t)now;
     feed->tables_size = about.st_size;
     feed->tables_last = feed->result != NULL;
     feed->heard = now;
@@ -186,7 +211,7 @@ static void look_for_log(at_feed *feed, at_ns now)
     char        path[PATH_SIZE];
     struct stat about;
     if (find_part(feed, feed->part, &about, path))
-        open_log(feed, path, about.st_size);
+        open_log(feed, path, about.st_size, now);
     else if (find(feed, "workers.json", &about, path) && !find(feed, "events.bin", &about, path))
         without_log(feed, now);
     else if (stat(feed->folder, &about) == 0)
@@ -225,17 +250,18 @@ static bool read_log(at_feed *feed, at_ns now)
     return count == RECORDS_PER_POLL;
 }
 
-/* At the end of one log the next may have begun. */
-static void look_for_next(at_feed *feed)
+/* At the end of one log the next may have begun; true when there is something to read. */
+static bool look_for_next(at_feed *feed, at_ns now)
 {
     char        path[PATH_SIZE];
     struct stat about;
     assert(feed->log);
-    if (!find_part(feed, feed->part + 1, &about, path)) return;
+    if (!find_part(feed, feed->part + 1, &about, path)) return false;
     at_eventlog_close(feed->log);
     feed->log = NULL;
     feed->part++;
-    open_log(feed, path, about.st_size);
+    open_log(feed, path, about.st_size, now);
+    return feed->log || !feed->story;
 }
 
 bool at_feed_poll(at_feed *feed, at_ns now)
@@ -244,7 +270,7 @@ bool at_feed_poll(at_feed *feed, at_ns now)
     if (feed->part == UINT32_MAX) return false;
     if (!feed->log) look_for_log(feed, now);
     bool more = feed->log && read_log(feed, now);
-    if (feed->log && !more) look_for_next(feed);
+    if (feed->log && !more) more = look_for_next(feed, now);
     read_result(feed);
     return more;
 }
@@ -285,6 +311,11 @@ at_ns at_feed_heard(const at_feed *feed)
 at_story *at_feed_story(const at_feed *feed)
 {
     return feed->story;
+}
+
+uint64_t at_feed_edition(const at_feed *feed)
+{
+    return feed->edition;
 }
 
 const json_t *at_feed_result(const at_feed *feed)

@@ -57,9 +57,10 @@ uint64_t at_feed_number(const at_feed *feed);
 /* When something new was last heard of, monotonic; 0: never. */
 at_ns at_feed_heard(const at_feed *feed);
 
-/* The story so far, borrowed until the next poll; NULL: there is none yet. An unrecorded run's may
- * be another one each time, so that its serials mean nothing. */
+/* The story so far, borrowed until the next poll; NULL: there is none yet. It may be told anew, and
+ * then its edition is another: serials of an older edition mean nothing. */
 at_story *at_feed_story(const at_feed *feed);
+uint64_t  at_feed_edition(const at_feed *feed);
 
 /* result.json, borrowed until the next poll; NULL before the run has ended. */
 const json_t *at_feed_result(const at_feed *feed);

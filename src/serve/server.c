@@ -47,8 +47,11 @@ static enum MHD_Result reply_to(at_server *server, struct MHD_Connection *connec
                                 const at_request *request)
 {
     at_verdict verdict = at_guard_check(&server->guard, request);
-    at_reply   reply = verdict.status == MHD_HTTP_OK ? at_answer(server, connection, request->path)
-                                                     : at_answer_refuse(verdict.status, verdict.text);
+    at_reply   reply;
+    if (verdict.status == MHD_HTTP_OK)
+        reply = at_answer(server, connection, request->path);
+    else
+        reply = at_answer_refuse(verdict.status, verdict.text);
     if (!reply.response) return MHD_NO; /* without memory the connection ends */
     enum MHD_Result queued = MHD_queue_response(connection, reply.status, reply.response);
     if (!reply.kept) MHD_destroy_response(reply.response);
