@@ -7,12 +7,12 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "record/eventlog.h"
+#include "record/eventlogs.h"
 #include "record/runinfo.h"
 #include "report/columns.h"
 #include "report/story_parts.h"
 
-enum { PATH_SIZE = 4096 + 32, PARTS_MAX = 10000, RESULT_SIZE_MAX = 64 << 20 };
+enum { PATH_SIZE = 4096 + 32, RESULT_SIZE_MAX = 64 << 20 };
 
 static at_err path_in(char *path, const char *folder, const char *name, at_fail *fail)
 {
@@ -32,26 +32,6 @@ static at_err put_records(at_story *story, at_eventlog *log, at_fail *fail)
         if (!record) return AT_OK;
         at_story_put(story, record);
     }
-}
-
-/* Does this with each log of the folder, in order. AT_ERR_MISSING when there is none. */
-typedef at_err visit(void *self, at_eventlog *log, at_fail *fail);
-
-static at_err each_log(const char *folder, visit *look, void *self, at_fail *fail)
-{
-    char name[32] = "events.bin", path[PATH_SIZE];
-    for (int part = 2; part < PARTS_MAX; part++) {
-        at_eventlog *log = NULL;
-        at_fail      here = {0};
-        AT_TRY(path_in(path, folder, name, fail));
-        at_err err = at_eventlog_open(path, &log, &here);
-        if (!err) err = look(self, log, &here);
-        at_eventlog_close(log);
-        if (err == AT_ERR_MISSING && part > 2) return AT_OK;
-        if (err) return *fail = here, err;
-        snprintf(name, sizeof name, "events-%d.bin", part);
-    }
-    return AT_OK;
 }
 
 static at_err count_workers(void *self, at_eventlog *log, at_fail *fail)
@@ -85,8 +65,8 @@ static at_err read_logs(const char *folder, const at_story_options *options, at_
 {
     reading r = {.story = story};
     if (options) r.options = *options;
-    AT_TRY(each_log(folder, count_workers, &r.options.workers, fail));
-    return each_log(folder, read_log, &r, fail);
+    AT_TRY(at_eventlogs_visit(folder, count_workers, &r.options.workers, fail));
+    return at_eventlogs_visit(folder, read_log, &r, fail);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */
