@@ -18,15 +18,15 @@ enum {
 
 static const at_ns tables_every = AT_SEC(5);
 
-const char *const at_feed_state_name[AT_FEED_STATES] = {
+const char *const at_tail_state_name[AT_FEED_STATES] = {
 #define X(id, text) [AT_FEED_##id] = text,
     AT_FEED_MAP(X)
 #undef X
 };
 
-struct at_feed {
+struct at_tail {
     char         *folder, *label;
-    at_feed_state state;
+    at_tail_state state;
     char          word[sizeof((at_fail *)0)->text];
     uint64_t      number;
     at_ns         heard;
@@ -56,15 +56,15 @@ static char *last_part(const char *folder)
     return strndup(folder + begin, end - begin);
 }
 
-at_feed *at_feed_new(const char *folder)
+at_tail *at_tail_new(const char *folder)
 {
     assert(folder);
-    at_feed *feed = calloc(1, sizeof *feed);
+    at_tail *feed = calloc(1, sizeof *feed);
     if (!feed) return NULL;
     feed->folder = strdup(folder);
     feed->label = last_part(folder);
     if (!feed->folder || !feed->label) {
-        at_feed_free(feed);
+        at_tail_free(feed);
         return NULL;
     }
     feed->part = 1;
@@ -72,7 +72,7 @@ at_feed *at_feed_new(const char *folder)
     return feed;
 }
 
-void at_feed_free(at_feed *feed)
+void at_tail_free(at_tail *feed)
 {
     if (!feed) return;
     at_eventlog_close(feed->log);
@@ -83,7 +83,7 @@ void at_feed_free(at_feed *feed)
     free(feed);
 }
 
-static void move(at_feed *feed, at_feed_state state, const char *word)
+static void move(at_tail *feed, at_tail_state state, const char *word)
 {
     if (feed->state == state && strcmp(feed->word, word) == 0) return;
     feed->state = state;
@@ -91,13 +91,13 @@ static void move(at_feed *feed, at_feed_state state, const char *word)
     feed->number++;
 }
 
-static bool find(const at_feed *feed, const char *name, struct stat *about, char path[PATH_SIZE])
+static bool find(const at_tail *feed, const char *name, struct stat *about, char path[PATH_SIZE])
 {
     int length = snprintf(path, PATH_SIZE, "%s/%s", feed->folder, name);
     return length < PATH_SIZE && stat(path, about) == 0;
 }
 
-static bool find_part(const at_feed *feed, uint32_t part, struct stat *about, char path[PATH_SIZE])
+static bool find_part(const at_tail *feed, uint32_t part, struct stat *about, char path[PATH_SIZE])
 {
     char name[32] = "events.bin";
     assert(part >= 1);
@@ -108,7 +108,7 @@ static bool find_part(const at_feed *feed, uint32_t part, struct stat *about, ch
 /* ---- result.json ---------------------------------------------------------------------------- */
 
 /* Reads it again when it was written again, as it is when a resumed run ends. */
-static void read_result(at_feed *feed)
+static void read_result(at_tail *feed)
 {
     char           path[PATH_SIZE];
     struct stat    about;
@@ -134,7 +134,7 @@ static void read_result(at_feed *feed)
 
 /* A story has room for the workers it was begun with. When a run goes on with more, it is told
  * again from its first log. */
-static void start_over(at_feed *feed)
+static void start_over(at_tail *feed)
 {
     feed->workers = at_run_info_workers(at_eventlog_info(feed->log));
     at_eventlog_close(feed->log);
@@ -144,7 +144,7 @@ static void start_over(at_feed *feed)
     feed->part = 1;
 }
 
-static at_err begin_story(at_feed *feed, at_ns now, at_fail *fail)
+static at_err begin_story(at_tail *feed, at_ns now, at_fail *fail)
 {
     at_story_options options = {.workers = feed->workers};
     assert(!feed->story);
@@ -153,7 +153,7 @@ static at_err begin_story(at_feed *feed, at_ns now, at_fail *fail)
 }
 
 /* A head that is cut may be whole a moment later. */
-static void open_log(at_feed *feed, const char *path, int64_t size, at_ns now)
+static void open_log(at_tail *feed, const char *path, int64_t size, at_ns now)
 {
     at_fail fail = {0};
     assert(!feed->log);
@@ -176,7 +176,7 @@ static void open_log(at_feed *feed, const char *path, int64_t size, at_ns now)
 }
 
 /* Tables are read from the start each time, so not too often. */
-static void read_tables(at_feed *feed, at_ns now)
+static void read_tables(at_tail *feed, at_ns now)
 {
     char        path[PATH_SIZE];
     struct stat about;
@@ -196,7 +196,7 @@ static void read_tables(at_feed *feed, at_ns now)
     feed->number++;
 }
 
-static void without_log(at_feed *feed, at_ns now)
+static void without_log(at_tail *feed, at_ns now)
 {
     read_tables(feed, now);
     move(feed, AT_FEED_UNRECORDED,
@@ -206,7 +206,7 @@ static void without_log(at_feed *feed, at_ns now)
                           "(--record full shows it live)");
 }
 
-static void look_for_log(at_feed *feed, at_ns now)
+static void look_for_log(at_tail *feed, at_ns now)
 {
     char        path[PATH_SIZE];
     struct stat about;
@@ -218,14 +218,14 @@ static void look_for_log(at_feed *feed, at_ns now)
         move(feed, AT_FEED_STARTING, "the run starts");
 }
 
-static void follow_end(at_feed *feed, const at_record *record)
+static void follow_end(at_tail *feed, const at_record *record)
 {
     if (record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_FINISH)
         move(feed, AT_FEED_ENDED, "the run has ended");
 }
 
 /* Shows records to the story; true when there may be more. */
-static bool read_log(at_feed *feed, at_ns now)
+static bool read_log(at_tail *feed, at_ns now)
 {
     at_fail          fail = {0};
     const at_record *record = NULL;
@@ -251,7 +251,7 @@ static bool read_log(at_feed *feed, at_ns now)
 }
 
 /* At the end of one log the next may have begun; true when there is something to read. */
-static bool look_for_next(at_feed *feed, at_ns now)
+static bool look_for_next(at_tail *feed, at_ns now)
 {
     char        path[PATH_SIZE];
     struct stat about;
@@ -264,7 +264,7 @@ static bool look_for_next(at_feed *feed, at_ns now)
     return feed->log || !feed->story;
 }
 
-bool at_feed_poll(at_feed *feed, at_ns now)
+bool at_tail_poll(at_tail *feed, at_ns now)
 {
     assert(feed);
     if (feed->part == UINT32_MAX) return false;
@@ -277,48 +277,48 @@ bool at_feed_poll(at_feed *feed, at_ns now)
 
 /* ---- looking -------------------------------------------------------------------------------- */
 
-at_feed_state at_feed_state_of(const at_feed *feed)
+at_tail_state at_tail_state_of(const at_tail *feed)
 {
     assert(feed->state < AT_FEED_STATES);
     return feed->state;
 }
 
-const char *at_feed_word(const at_feed *feed)
+const char *at_tail_word(const at_tail *feed)
 {
     return feed->word;
 }
 
-const char *at_feed_label(const at_feed *feed)
+const char *at_tail_label(const at_tail *feed)
 {
     return feed->label;
 }
 
-const char *at_feed_folder(const at_feed *feed)
+const char *at_tail_folder(const at_tail *feed)
 {
     return feed->folder;
 }
 
-uint64_t at_feed_number(const at_feed *feed)
+uint64_t at_tail_number(const at_tail *feed)
 {
     return feed->number;
 }
 
-at_ns at_feed_heard(const at_feed *feed)
+at_ns at_tail_heard(const at_tail *feed)
 {
     return feed->heard;
 }
 
-at_story *at_feed_story(const at_feed *feed)
+at_story *at_tail_story(const at_tail *feed)
 {
     return feed->story;
 }
 
-uint64_t at_feed_edition(const at_feed *feed)
+uint64_t at_tail_edition(const at_tail *feed)
 {
     return feed->edition;
 }
 
-const json_t *at_feed_result(const at_feed *feed)
+const json_t *at_tail_result(const at_tail *feed)
 {
     return feed->result;
 }

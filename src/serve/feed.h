@@ -25,44 +25,44 @@
     X(RUNNING, "running")       \
     X(ENDED, "ended")           \
     X(BROKEN, "broken")
-typedef enum at_feed_state {
+typedef enum at_tail_state {
 #define X(id, text) AT_FEED_##id,
     AT_FEED_MAP(X)
 #undef X
         AT_FEED_STATES
-} at_feed_state;
-extern const char *const at_feed_state_name[AT_FEED_STATES];
+} at_tail_state;
+extern const char *const at_tail_state_name[AT_FEED_STATES];
 
-typedef struct at_feed at_feed;
+typedef struct at_tail at_tail;
 
 /* A feed of this folder, which need not exist yet. NULL when there is no memory. */
-at_feed *at_feed_new(const char *folder);
-void     at_feed_free(at_feed *feed); /* accepts NULL */
+at_tail *at_tail_new(const char *folder);
+void     at_tail_free(at_tail *feed); /* accepts NULL */
 
 /* Takes in what is new, but not for long; true when there may be more at once. `now` is the
  * monotonic time. */
-bool at_feed_poll(at_feed *feed, at_ns now);
+bool at_tail_poll(at_tail *feed, at_ns now);
 
 /* Where it stands, and a sentence about that for people. Both change only in a poll. */
-at_feed_state at_feed_state_of(const at_feed *feed);
-const char   *at_feed_word(const at_feed *feed);
+at_tail_state at_tail_state_of(const at_tail *feed);
+const char   *at_tail_word(const at_tail *feed);
 
 /* The folder's last part, by which people know the run. */
-const char *at_feed_label(const at_feed *feed);
-const char *at_feed_folder(const at_feed *feed);
+const char *at_tail_label(const at_tail *feed);
+const char *at_tail_folder(const at_tail *feed);
 
 /* Grows whenever there is something new to tell. */
-uint64_t at_feed_number(const at_feed *feed);
+uint64_t at_tail_number(const at_tail *feed);
 
 /* When something new was last heard of, monotonic; 0: never. */
-at_ns at_feed_heard(const at_feed *feed);
+at_ns at_tail_heard(const at_tail *feed);
 
 /* The story so far, borrowed until the next poll; NULL: there is none yet. It may be told anew, and
  * then its edition is another: serials of an older edition mean nothing. */
-at_story *at_feed_story(const at_feed *feed);
-uint64_t  at_feed_edition(const at_feed *feed);
+at_story *at_tail_story(const at_tail *feed);
+uint64_t  at_tail_edition(const at_tail *feed);
 
 /* result.json, borrowed until the next poll; NULL before the run has ended. */
-const json_t *at_feed_result(const at_feed *feed);
+const json_t *at_tail_result(const at_tail *feed);
 
 #endif

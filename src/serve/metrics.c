@@ -12,7 +12,7 @@ const char at_metrics_type[] = "text/plain; version=0.0.4; charset=utf-8";
 
 typedef struct metrics {
     FILE           *file;
-    at_feed *const *feeds;
+    at_tail *const *feeds;
     size_t          count;
     at_ns           now;
 } metrics;
@@ -53,11 +53,11 @@ static void put_value(FILE *file, double value)
 }
 
 /* One line; `key` may be NULL, then there is no second label. */
-static void line(const metrics *m, const char *name, const at_feed *feed, const char *key,
+static void line(const metrics *m, const char *name, const at_tail *feed, const char *key,
                  const char *label, double value)
 {
     fprintf(m->file, "%s{run=\"", name);
-    at_metrics_label(m->file, at_feed_folder(feed));
+    at_metrics_label(m->file, at_tail_folder(feed));
     fputc('"', m->file);
     if (key) {
         fprintf(m->file, ",%s=\"", key);
@@ -68,9 +68,9 @@ static void line(const metrics *m, const char *name, const at_feed *feed, const 
     put_value(m->file, value);
 }
 
-static const at_tally *tally_of(const at_feed *feed)
+static const at_tally *tally_of(const at_tail *feed)
 {
-    const at_story *story = at_feed_story(feed);
+    const at_story *story = at_tail_story(feed);
     return story ? at_story_tally(story) : NULL;
 }
 
@@ -153,11 +153,11 @@ static void put_states(const metrics *m)
     head(m, "anytime_run_state", "gauge", "1 for the state that the run is in.");
     for (size_t r = 0; r < m->count; r++)
         for (int s = 0; s < AT_FEED_STATES; s++)
-            line(m, "anytime_run_state", m->feeds[r], "state", at_feed_state_name[s],
-                 at_feed_state_of(m->feeds[r]) == (at_feed_state)s);
+            line(m, "anytime_run_state", m->feeds[r], "state", at_tail_state_name[s],
+                 at_tail_state_of(m->feeds[r]) == (at_tail_state)s);
     head(m, "anytime_run_silence_seconds", "gauge", "Since something new was heard of the run.");
     for (size_t r = 0; r < m->count; r++) {
-        at_ns heard = at_feed_heard(m->feeds[r]);
+        at_ns heard = at_tail_heard(m->feeds[r]);
         if (!heard) continue;
         line(m, "anytime_run_silence_seconds", m->feeds[r], NULL, NULL, at_seconds(m->now - heard));
     }
@@ -171,7 +171,7 @@ static void put_info(const metrics *m)
         const at_tally *tally = tally_of(m->feeds[r]);
         if (!tally) continue;
         const at_run_info *info = tally->info;
-        const char        *facts[][2] = {{"run", at_feed_folder(m->feeds[r])},
+        const char        *facts[][2] = {{"run", at_tail_folder(m->feeds[r])},
                                          {"strategy", info->plan->strategy->name},
                                          {"model", info->model},
                                          {"data", info->data},
@@ -325,7 +325,7 @@ static void put_worker_numbers(const metrics *m)
     }
 }
 
-void at_metrics_write(FILE *file, at_feed *const *feeds, size_t count, at_ns now)
+void at_metrics_write(FILE *file, at_tail *const *feeds, size_t count, at_ns now)
 {
     const metrics m = {.file = file, .feeds = feeds, .count = count, .now = now};
     assert(file);

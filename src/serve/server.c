@@ -102,7 +102,7 @@ static at_err open_feeds(at_server *server, const at_server_options *options, at
 {
     assert(options->count <= AT_SERVER_RUNS_MAX);
     for (size_t i = 0; i < options->count; i++) {
-        server->feeds[i] = at_feed_new(options->folders[i]);
+        server->feeds[i] = at_tail_new(options->folders[i]);
         if (!server->feeds[i]) return no_memory(fail);
         server->count++;
     }
@@ -176,7 +176,7 @@ void at_server_close(at_server *server)
     at_streams_wake(server); /* the library cannot end connections that sleep */
     at_answers_forget(server);
     if (server->daemon) MHD_stop_daemon(server->daemon);
-    for (size_t i = 0; i < server->count; i++) at_feed_free(server->feeds[i]);
+    for (size_t i = 0; i < server->count; i++) at_tail_free(server->feeds[i]);
     free(server);
 }
 
@@ -187,9 +187,9 @@ static bool poll_feeds(at_server *server)
 {
     bool more = false;
     for (size_t i = 0; i < server->count; i++) {
-        uint64_t before = at_feed_number(server->feeds[i]);
-        if (at_feed_poll(server->feeds[i], server->now)) more = true;
-        if (at_feed_number(server->feeds[i]) != before) server->news++;
+        uint64_t before = at_tail_number(server->feeds[i]);
+        if (at_tail_poll(server->feeds[i], server->now)) more = true;
+        if (at_tail_number(server->feeds[i]) != before) server->news++;
     }
     return more;
 }

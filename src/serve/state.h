@@ -23,7 +23,7 @@ struct at_server {
     at_address         address;
     at_guard           guard;
 
-    at_feed  *feeds[AT_SERVER_RUNS_MAX];
+    at_tail  *feeds[AT_SERVER_RUNS_MAX];
     at_cached cached[AT_SERVER_RUNS_MAX];
     size_t    count;
 
