@@ -28,9 +28,9 @@ typedef struct at_limits {
     uint32_t  targets;
 } at_limits;
 
-/* Who changes the parameters: the hub, from the workers' gradients; the workers, each a slice or its
- * own copy, when a step closes; or the workers at any time, all the same vector. Names are part of
- * result.json. */
+/* Who changes the parameters: the hub, from the workers' gradients; the workers, each a slice or
+ * its own copy, when a step closes; or the workers at any time, all the same vector. Names are part
+ * of result.json. */
 #define AT_TOPOLOGY_MAP(X) X(HUB, "hub") X(ALLREDUCE, "allreduce") X(HOGWILD, "hogwild")
 typedef enum at_topology {
 #define X(id, text) AT_TOPOLOGY_##id,

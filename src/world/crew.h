@@ -8,8 +8,8 @@
  *     at_crew_run returns when every float is done ◄───────────────┘
  *
  * A member saves each block in its journal before it changes it. When it dies in the middle, the
- * hub puts the block back and does the rest of the slice by itself, so the bits do not depend on who
- * lived. A member that stands still is ended first; nobody ever writes beside the hub.
+ * hub puts the block back and does the rest of the slice by itself, so the bits do not depend on
+ * who lived. A member that stands still is ended first; nobody ever writes beside the hub.
  */
 #ifndef AT_WORLD_CREW_H
 #define AT_WORLD_CREW_H

@@ -135,12 +135,13 @@ uint32_t at_local_crew_reap(at_local_crew *c)
 static at_err open_crew(at_local_crew *c, at_fail *fail)
 {
     const at_local_crew_options *o = &c->options;
-    bool                         workers = by_workers(o->scene);
-    at_crew_options              crew = {.updater = o->updater,
-                                         .members = workers ? o->scene->plan->workers : c->hubs_count,
-                                         .hub_bell = &o->map->head->hub_bell,
-                                         .member_bell = workers ? &o->map->head->cast_bell : NULL,
-                                         .spin_ns = o->spin_ns};
+
+    bool            workers = by_workers(o->scene);
+    at_local_head  *head = o->map->head;
+    at_crew_options crew = {
+        .updater = o->updater, .hub_bell = &head->hub_bell, .spin_ns = o->spin_ns};
+    crew.members = workers ? o->scene->plan->workers : c->hubs_count;
+    crew.member_bell = workers ? &head->cast_bell : NULL;
     crew.world = workers ? (at_crew_world){c, worker_is_gone, end_worker}
                          : (at_crew_world){c, hub_is_gone, end_hub};
     AT_TRY(at_crew_open(&crew, &c->crew, fail));

@@ -37,7 +37,7 @@ void   at_local_crew_close(at_local_crew *crew); /* ends the other hubs; accepts
 /* What workers forked from now on belong to; NULL: they have no part in updates. */
 at_crew *at_local_crew_of_workers(const at_local_crew *crew);
 
-/* Did one of the other hubs end? Its number, once; 0: none. Accepts NULL. The rest go on without. */
+/* Did one of the other hubs end? Its number, once; 0: none. Accepts NULL. */
 uint32_t at_local_crew_reap(at_local_crew *crew);
 
 #endif

@@ -107,8 +107,8 @@ enum {
 /* Does a slice of the ADD or APPLY under way: elementwise, so any cutting gives the same bits. */
 void at_updater_slice(const at_updater *updater, at_slice slice);
 
-/* Lists the vectors that the ADD or APPLY under way changes in place; returns how many. Whoever puts
- * a slice of them back can have it done once more. */
+/* Lists the vectors that the ADD or APPLY under way changes in place; returns how many. Whoever
+ * puts a slice of them back can have it done once more. */
 uint32_t at_updater_changes(const at_updater *updater, float *vectors[AT_UPDATER_CHANGES_MAX]);
 
 #endif
