@@ -113,16 +113,16 @@ static at_err serve(const at_parsed *parsed, at_fail *fail)
 /* The newest state, for a collector that reads files. */
 static at_err print_once(const at_parsed *parsed, at_fail *fail)
 {
-    at_tail *feeds[AT_WORDS_MAX] = {0};
+    at_tail *tails[AT_WORDS_MAX] = {0};
     at_ns    now = at_clock_now();
     at_err   err = AT_OK;
     for (uint32_t i = 0; i < parsed->words && !err; i++) {
-        feeds[i] = at_tail_new(parsed->word[i]);
-        if (!feeds[i]) err = at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
-        for (int p = 0; !err && p < ONCE_POLLS_MAX && at_tail_poll(feeds[i], now); p++) continue;
+        tails[i] = at_tail_new(parsed->word[i]);
+        if (!tails[i]) err = at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+        for (int p = 0; !err && p < ONCE_POLLS_MAX && at_tail_poll(tails[i], now); p++) continue;
     }
-    if (!err) at_metrics_write(stdout, feeds, parsed->words, now);
-    for (uint32_t i = 0; i < parsed->words; i++) at_tail_free(feeds[i]);
+    if (!err) at_metrics_write(stdout, tails, parsed->words, now);
+    for (uint32_t i = 0; i < parsed->words; i++) at_tail_free(tails[i]);
     return err;
 }
 

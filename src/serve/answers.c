@@ -115,14 +115,14 @@ static json_t *text_json(const char *text)
     return value ? value : json_string("?");
 }
 
-static json_t *run_json(const at_server *server, const at_tail *feed)
+static json_t *run_json(const at_server *server, const at_tail *tail)
 {
-    at_ns heard = at_tail_heard(feed);
-    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o}", "label", text_json(at_tail_label(feed)),
-                     "folder", text_json(at_tail_folder(feed)), "state",
-                     at_tail_state_name[at_tail_state_of(feed)], "word",
-                     text_json(at_tail_word(feed)), "number", (json_int_t)at_tail_number(feed),
-                     "edition", json_sprintf("%llu", (unsigned long long)at_tail_edition(feed)),
+    at_ns heard = at_tail_heard(tail);
+    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o}", "label", text_json(at_tail_label(tail)),
+                     "folder", text_json(at_tail_folder(tail)), "state",
+                     at_tail_state_name[at_tail_state_of(tail)], "word",
+                     text_json(at_tail_word(tail)), "number", (json_int_t)at_tail_number(tail),
+                     "edition", json_sprintf("%llu", (unsigned long long)at_tail_edition(tail)),
                      "silence", heard ? json_real(at_seconds(server->now - heard)) : json_null());
 }
 
@@ -140,7 +140,7 @@ static struct MHD_Response *runs(at_server *server, struct MHD_Connection *conne
     (void)reply;
     json_t *list = json_array();
     for (size_t i = 0; i < server->count; i++)
-        json_array_append_new(list, run_json(server, server->feeds[i]));
+        json_array_append_new(list, run_json(server, server->tails[i]));
     return json_answer(json_pack("{s:s, s:o}", "anytime", ANYTIME_VERSION, "runs", list));
 }
 
@@ -156,12 +156,12 @@ static bool get_number(struct MHD_Connection *connection, const char *key, uint6
     return true;
 }
 
-static json_t *story_json(const at_server *server, const at_tail *feed, uint64_t since)
+static json_t *story_json(const at_server *server, const at_tail *tail, uint64_t since)
 {
-    json_t   *answer = run_json(server, feed);
-    at_story *told = at_tail_story(feed);
+    json_t   *answer = run_json(server, tail);
+    at_story *told = at_tail_story(tail);
     json_t   *news = told ? at_story_json(told, since) : json_null();
-    json_t   *result = json_deep_copy(at_tail_result(feed));
+    json_t   *result = json_deep_copy(at_tail_result(tail));
     if (answer && (json_object_set_new(answer, "story", news) ||
                    json_object_set_new(answer, "result", result ? result : json_null()))) {
         json_decref(answer);
@@ -173,14 +173,14 @@ static json_t *story_json(const at_server *server, const at_tail *feed, uint64_t
 /* A story that was made for somebody else who knows as much, or a new one. */
 static struct MHD_Response *find_story(at_server *server, size_t run, uint64_t since)
 {
-    const at_tail *feed = server->feeds[run];
+    const at_tail *tail = server->tails[run];
     at_cached     *cached = &server->cached[run];
-    if (cached->response && cached->since == since && cached->number == at_tail_number(feed))
+    if (cached->response && cached->since == since && cached->number == at_tail_number(tail))
         return cached->response;
     if (cached->response) MHD_destroy_response(cached->response);
-    *cached = (at_cached){.response = json_answer(story_json(server, feed, since)),
+    *cached = (at_cached){.response = json_answer(story_json(server, tail, since)),
                           .since = since,
-                          .number = at_tail_number(feed)};
+                          .number = at_tail_number(tail)};
     return cached->response;
 }
 
@@ -195,7 +195,7 @@ static struct MHD_Response *story(at_server *server, struct MHD_Connection *conn
     }
     if (run >= server->count) return not_found(reply);
     reply->kept = true;
-    return find_story(server, run, edition == at_tail_edition(server->feeds[run]) ? since : 0);
+    return find_story(server, run, edition == at_tail_edition(server->tails[run]) ? since : 0);
 }
 
 static struct MHD_Response *stream(at_server *server, struct MHD_Connection *connection,
@@ -217,7 +217,7 @@ static struct MHD_Response *metrics(at_server *server, struct MHD_Connection *co
     size_t size = 0;
     FILE  *file = open_memstream(&text, &size);
     if (!file) return NULL;
-    at_metrics_write(file, server->feeds, server->count, server->now);
+    at_metrics_write(file, server->tails, server->count, server->now);
     if (fclose(file)) {
         free(text);
         return NULL;

@@ -12,7 +12,7 @@ const char at_metrics_type[] = "text/plain; version=0.0.4; charset=utf-8";
 
 typedef struct metrics {
     FILE           *file;
-    at_tail *const *feeds;
+    at_tail *const *tails;
     size_t          count;
     at_ns           now;
 } metrics;
@@ -53,11 +53,11 @@ static void put_value(FILE *file, double value)
 }
 
 /* One line; `key` may be NULL, then there is no second label. */
-static void line(const metrics *m, const char *name, const at_tail *feed, const char *key,
+static void line(const metrics *m, const char *name, const at_tail *tail, const char *key,
                  const char *label, double value)
 {
     fprintf(m->file, "%s{run=\"", name);
-    at_metrics_label(m->file, at_tail_folder(feed));
+    at_metrics_label(m->file, at_tail_folder(tail));
     fputc('"', m->file);
     if (key) {
         fprintf(m->file, ",%s=\"", key);
@@ -68,9 +68,9 @@ static void line(const metrics *m, const char *name, const at_tail *feed, const 
     put_value(m->file, value);
 }
 
-static const at_tally *tally_of(const at_tail *feed)
+static const at_tally *tally_of(const at_tail *tail)
 {
-    const at_story *story = at_tail_story(feed);
+    const at_story *story = at_tail_story(tail);
     return story ? at_story_tally(story) : NULL;
 }
 
@@ -139,9 +139,9 @@ static void put_numbers(const metrics *m)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         head(m, numbers[i].name, numbers[i].type, numbers[i].help);
         for (size_t r = 0; r < m->count; r++) {
-            const at_tally *tally = tally_of(m->feeds[r]);
+            const at_tally *tally = tally_of(m->tails[r]);
             if (!tally) continue;
-            line(m, numbers[i].name, m->feeds[r], NULL, NULL, numbers[i].value(tally));
+            line(m, numbers[i].name, m->tails[r], NULL, NULL, numbers[i].value(tally));
         }
     }
 }
@@ -152,14 +152,14 @@ static void put_states(const metrics *m)
 {
     head(m, "anytime_run_state", "gauge", "1 for the state that the run is in.");
     for (size_t r = 0; r < m->count; r++)
-        for (int s = 0; s < AT_FEED_STATES; s++)
-            line(m, "anytime_run_state", m->feeds[r], "state", at_tail_state_name[s],
-                 at_tail_state_of(m->feeds[r]) == (at_tail_state)s);
+        for (int s = 0; s < AT_TAIL_STATES; s++)
+            line(m, "anytime_run_state", m->tails[r], "state", at_tail_state_name[s],
+                 at_tail_state_of(m->tails[r]) == (at_tail_state)s);
     head(m, "anytime_run_silence_seconds", "gauge", "Since something new was heard of the run.");
     for (size_t r = 0; r < m->count; r++) {
-        at_ns heard = at_tail_heard(m->feeds[r]);
+        at_ns heard = at_tail_heard(m->tails[r]);
         if (!heard) continue;
-        line(m, "anytime_run_silence_seconds", m->feeds[r], NULL, NULL, at_seconds(m->now - heard));
+        line(m, "anytime_run_silence_seconds", m->tails[r], NULL, NULL, at_seconds(m->now - heard));
     }
 }
 
@@ -168,10 +168,10 @@ static void put_info(const metrics *m)
     static const char name[] = "anytime_run_info";
     head(m, name, "gauge", "What the run is: always 1.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->feeds[r]);
+        const at_tally *tally = tally_of(m->tails[r]);
         if (!tally) continue;
         const at_run_info *info = tally->info;
-        const char        *facts[][2] = {{"run", at_tail_folder(m->feeds[r])},
+        const char        *facts[][2] = {{"run", at_tail_folder(m->tails[r])},
                                          {"strategy", info->plan->strategy->name},
                                          {"model", info->model},
                                          {"data", info->data},
@@ -193,9 +193,9 @@ static void put_dropped(const metrics *m)
     static const char name[] = "anytime_samples_dropped_total";
     head(m, name, "counter", "Samples that were drawn but not used, by reason.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->feeds[r]);
+        const at_tally *tally = tally_of(m->tails[r]);
         for (int why = 0; tally && why < AT_DROP_COUNT; why++)
-            line(m, name, m->feeds[r], "reason", at_drop_name[why],
+            line(m, name, m->tails[r], "reason", at_drop_name[why],
                  (double)tally->dropped_why[why]);
     }
 }
@@ -205,10 +205,10 @@ static void put_tests(const metrics *m)
     static const char name[] = "anytime_test";
     head(m, name, "gauge", "Newest evaluation of the test set, by metric.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->feeds[r]);
+        const at_tally *tally = tally_of(m->tails[r]);
         for (int i = 0; tally && i < AT_METRIC_COUNT; i++)
             if (!isnan(tally->test[i]))
-                line(m, name, m->feeds[r], "metric", at_metric_name[i], tally->test[i]);
+                line(m, name, m->tails[r], "metric", at_metric_name[i], tally->test[i]);
     }
 }
 
@@ -217,14 +217,14 @@ static void put_step_seconds(const metrics *m)
     static const char name[] = "anytime_step_seconds";
     head(m, name, "summary", "Length of steps.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->feeds[r]);
+        const at_tally *tally = tally_of(m->tails[r]);
         if (!tally) continue;
         at_spread steps_spread = at_tally_steps(tally);
         double    count = (double)steps_spread.count;
-        line(m, name, m->feeds[r], "quantile", "0.5", steps_spread.p50);
-        line(m, name, m->feeds[r], "quantile", "0.95", steps_spread.p95);
-        line(m, "anytime_step_seconds_sum", m->feeds[r], NULL, NULL, steps_spread.mean * count);
-        line(m, "anytime_step_seconds_count", m->feeds[r], NULL, NULL, count);
+        line(m, name, m->tails[r], "quantile", "0.5", steps_spread.p50);
+        line(m, name, m->tails[r], "quantile", "0.95", steps_spread.p95);
+        line(m, "anytime_step_seconds_sum", m->tails[r], NULL, NULL, steps_spread.mean * count);
+        line(m, "anytime_step_seconds_count", m->tails[r], NULL, NULL, count);
     }
 }
 
@@ -232,10 +232,10 @@ static void put_staleness(const metrics *m)
 {
     head(m, "anytime_staleness", "summary", "Staleness of the gradients that were used.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->feeds[r]);
+        const at_tally *tally = tally_of(m->tails[r]);
         if (!tally) continue;
-        line(m, "anytime_staleness_sum", m->feeds[r], NULL, NULL, tally->staleness_sum);
-        line(m, "anytime_staleness_count", m->feeds[r], NULL, NULL, (double)tally->staleness_count);
+        line(m, "anytime_staleness_sum", m->tails[r], NULL, NULL, tally->staleness_sum);
+        line(m, "anytime_staleness_count", m->tails[r], NULL, NULL, (double)tally->staleness_count);
     }
 }
 
@@ -246,12 +246,12 @@ static void put_workers(const metrics *m)
                                    at_state_lost, at_state_evicted};
     head(m, name, "gauge", "Workers by state.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->feeds[r]);
+        const at_tally *tally = tally_of(m->tails[r]);
         for (size_t s = 0; tally && s < sizeof states / sizeof *states; s++) {
             double count = 0;
             for (uint32_t w = 0; w < tally->info->plan->workers; w++)
                 count += strcmp(tally->worker[w].state, states[s]) == 0;
-            line(m, name, m->feeds[r], "state", states[s], count);
+            line(m, name, m->tails[r], "state", states[s], count);
         }
     }
 }
@@ -313,21 +313,21 @@ static void put_worker_numbers(const metrics *m)
     for (size_t i = 0; i < sizeof worker_numbers / sizeof *worker_numbers; i++) {
         head(m, worker_numbers[i].name, worker_numbers[i].type, worker_numbers[i].help);
         for (size_t r = 0; r < m->count; r++) {
-            const at_tally *tally = tally_of(m->feeds[r]);
+            const at_tally *tally = tally_of(m->tails[r]);
             uint32_t        workers = tally ? tally->info->plan->workers : 0;
             for (uint32_t w = 0; w < workers && w < AT_METRICS_WORKERS_MAX; w++) {
                 char id[16];
                 snprintf(id, sizeof id, "%u", w + 1);
-                line(m, worker_numbers[i].name, m->feeds[r], "worker", id,
+                line(m, worker_numbers[i].name, m->tails[r], "worker", id,
                      worker_numbers[i].value(&tally->worker[w]));
             }
         }
     }
 }
 
-void at_metrics_write(FILE *file, at_tail *const *feeds, size_t count, at_ns now)
+void at_metrics_write(FILE *file, at_tail *const *tails, size_t count, at_ns now)
 {
-    const metrics m = {.file = file, .feeds = feeds, .count = count, .now = now};
+    const metrics m = {.file = file, .tails = tails, .count = count, .now = now};
     assert(file);
     put_states(&m);
     put_info(&m);

@@ -98,12 +98,12 @@ static at_err no_memory(at_fail *fail)
     return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory to serve a dashboard");
 }
 
-static at_err open_feeds(at_server *server, const at_server_options *options, at_fail *fail)
+static at_err open_tails(at_server *server, const at_server_options *options, at_fail *fail)
 {
     assert(options->count <= AT_SERVER_RUNS_MAX);
     for (size_t i = 0; i < options->count; i++) {
-        server->feeds[i] = at_tail_new(options->folders[i]);
-        if (!server->feeds[i]) return no_memory(fail);
+        server->tails[i] = at_tail_new(options->folders[i]);
+        if (!server->tails[i]) return no_memory(fail);
         server->count++;
     }
     return AT_OK;
@@ -151,7 +151,7 @@ at_err at_server_open(const at_server_options *options, at_server **server, at_f
     self->address = options->address;
     self->now = at_clock_now();
     snprintf(self->guard.token, sizeof self->guard.token, "%s", options->token);
-    at_err err = open_feeds(self, options, fail);
+    at_err err = open_tails(self, options, fail);
     if (!err) err = listen_at(self, fail);
     if (err) {
         at_server_close(self);
@@ -176,20 +176,20 @@ void at_server_close(at_server *server)
     at_streams_wake(server); /* the library cannot end connections that sleep */
     at_answers_forget(server);
     if (server->daemon) MHD_stop_daemon(server->daemon);
-    for (size_t i = 0; i < server->count; i++) at_tail_free(server->feeds[i]);
+    for (size_t i = 0; i < server->count; i++) at_tail_free(server->tails[i]);
     free(server);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
 /* Looks at all runs; true when there is more at once. */
-static bool poll_feeds(at_server *server)
+static bool poll_tails(at_server *server)
 {
     bool more = false;
     for (size_t i = 0; i < server->count; i++) {
-        uint64_t before = at_tail_number(server->feeds[i]);
-        if (at_tail_poll(server->feeds[i], server->now)) more = true;
-        if (at_tail_number(server->feeds[i]) != before) server->news++;
+        uint64_t before = at_tail_number(server->tails[i]);
+        if (at_tail_poll(server->tails[i], server->now)) more = true;
+        if (at_tail_number(server->tails[i]) != before) server->news++;
     }
     return more;
 }
@@ -205,7 +205,7 @@ static void serve(at_server *server, at_ns until)
 /* What was written since the last look is told, and clients have a moment to fetch it. */
 static void say_goodbye(at_server *server)
 {
-    for (int i = 0; i < LAST_POLLS_MAX && poll_feeds(server); i++) continue;
+    for (int i = 0; i < LAST_POLLS_MAX && poll_tails(server); i++) continue;
     bool  is_watched = server->stream_count > 0;
     at_ns until = server->now + linger;
     server->ending = true;
@@ -219,7 +219,7 @@ void at_server_run(at_server *server, bool (*stop)(void))
     at_ns next = server->now;
     while (!stop()) {
         if (server->now >= next) {
-            bool more = poll_feeds(server);
+            bool more = poll_tails(server);
             next = server->now + (more ? 0 : poll_every);
             at_streams_wake(server);
         }

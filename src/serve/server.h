@@ -1,6 +1,6 @@
 /* server.h - the live dashboard: a small web server that reads run folders and changes nothing.
  *
- *     run folders ─► feeds ─► GET /               the page, /assets/NAME what it is made of
+ *     run folders ─► tails ─► GET /               the page, /assets/NAME what it is made of
  *                             GET /api/runs       which runs there are and how they stand
  *                             GET /api/story      ?run=INDEX&since=SERIAL: a story, or its news
  *                             GET /api/stream     an event whenever there is something new

@@ -2,9 +2,9 @@
 #ifndef AT_SERVE_STATE_H
 #define AT_SERVE_STATE_H
 
-#include "serve/feed.h"
 #include "serve/guard.h"
 #include "serve/server.h"
+#include "serve/tail.h"
 
 struct MHD_Connection;
 struct MHD_Daemon;
@@ -15,7 +15,7 @@ typedef struct at_stream at_stream;
 /* Clients that watch together ask for the same news: it is made once. */
 typedef struct at_cached {
     struct MHD_Response *response;
-    uint64_t             since, number; /* what it answers, and the feed's number then */
+    uint64_t             since, number; /* what it answers, and the tail's number then */
 } at_cached;
 
 struct at_server {
@@ -23,11 +23,11 @@ struct at_server {
     at_address         address;
     at_guard           guard;
 
-    at_tail  *feeds[AT_SERVER_RUNS_MAX];
+    at_tail  *tails[AT_SERVER_RUNS_MAX];
     at_cached cached[AT_SERVER_RUNS_MAX];
     size_t    count;
 
-    uint64_t   news; /* grows whenever any feed has something new */
+    uint64_t   news; /* grows whenever any tail has something new */
     at_ns      now;  /* of the loop's turn */
     bool       ending;
     at_stream *streams;

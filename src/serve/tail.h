@@ -1,4 +1,4 @@
-/* feed.h - a run that is watched: what its folder tells, now and as it grows.
+/* tail.h - a run that is watched: what its folder tells, now and as it grows.
  *
  *     waiting ──folder──► starting ──events.bin──► running ──FINISH──► ended
  *                            │                        ▲                  │
@@ -8,8 +8,8 @@
  * A log that is damaged makes it `broken`; what stands before the damage is still shown. A run that
  * was killed stays `running`, in silence: its folder cannot tell the difference.
  */
-#ifndef AT_SERVE_FEED_H
-#define AT_SERVE_FEED_H
+#ifndef AT_SERVE_TAIL_H
+#define AT_SERVE_TAIL_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #include "base/time.h"
 #include "report/story.h"
 
-#define AT_FEED_MAP(X)          \
+#define AT_TAIL_MAP(X)          \
     X(WAITING, "waiting")       \
     X(STARTING, "starting")     \
     X(UNRECORDED, "unrecorded") \
@@ -26,43 +26,43 @@
     X(ENDED, "ended")           \
     X(BROKEN, "broken")
 typedef enum at_tail_state {
-#define X(id, text) AT_FEED_##id,
-    AT_FEED_MAP(X)
+#define X(id, text) AT_TAIL_##id,
+    AT_TAIL_MAP(X)
 #undef X
-        AT_FEED_STATES
+        AT_TAIL_STATES
 } at_tail_state;
-extern const char *const at_tail_state_name[AT_FEED_STATES];
+extern const char *const at_tail_state_name[AT_TAIL_STATES];
 
 typedef struct at_tail at_tail;
 
-/* A feed of this folder, which need not exist yet. NULL when there is no memory. */
+/* A tail of this folder, which need not exist yet. NULL when there is no memory. */
 at_tail *at_tail_new(const char *folder);
-void     at_tail_free(at_tail *feed); /* accepts NULL */
+void     at_tail_free(at_tail *tail); /* accepts NULL */
 
 /* Takes in what is new, but not for long; true when there may be more at once. `now` is the
  * monotonic time. */
-bool at_tail_poll(at_tail *feed, at_ns now);
+bool at_tail_poll(at_tail *tail, at_ns now);
 
 /* Where it stands, and a sentence about that for people. Both change only in a poll. */
-at_tail_state at_tail_state_of(const at_tail *feed);
-const char   *at_tail_word(const at_tail *feed);
+at_tail_state at_tail_state_of(const at_tail *tail);
+const char   *at_tail_word(const at_tail *tail);
 
 /* The folder's last part, by which people know the run. */
-const char *at_tail_label(const at_tail *feed);
-const char *at_tail_folder(const at_tail *feed);
+const char *at_tail_label(const at_tail *tail);
+const char *at_tail_folder(const at_tail *tail);
 
 /* Grows whenever there is something new to tell. */
-uint64_t at_tail_number(const at_tail *feed);
+uint64_t at_tail_number(const at_tail *tail);
 
 /* When something new was last heard of, monotonic; 0: never. */
-at_ns at_tail_heard(const at_tail *feed);
+at_ns at_tail_heard(const at_tail *tail);
 
 /* The story so far, borrowed until the next poll; NULL: there is none yet. It may be told anew, and
  * then its edition is another: serials of an older edition mean nothing. */
-at_story *at_tail_story(const at_tail *feed);
-uint64_t  at_tail_edition(const at_tail *feed);
+at_story *at_tail_story(const at_tail *tail);
+uint64_t  at_tail_edition(const at_tail *tail);
 
 /* result.json, borrowed until the next poll; NULL before the run has ended. */
-const json_t *at_tail_result(const at_tail *feed);
+const json_t *at_tail_result(const at_tail *tail);
 
 #endif

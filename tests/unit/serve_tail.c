@@ -1,4 +1,4 @@
-#include "serve/feed.h"
+#include "serve/tail.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -63,10 +63,10 @@ static void write_text(const script *run, const char *name, const char *text)
 }
 
 /* Polls to the end; how many steps the story tells of. */
-static uint64_t steps_of(at_feed *feed)
+static uint64_t steps_of(at_tail *tail)
 {
-    while (at_feed_poll(feed, AT_SEC(1))) continue;
-    const at_story *story = at_feed_story(feed);
+    while (at_tail_poll(tail, AT_SEC(1))) continue;
+    const at_story *story = at_tail_story(tail);
     return story ? at_story_tally(story)->step_count : 0;
 }
 
@@ -76,20 +76,20 @@ static void a_folder_that_is_not_there_is_waited_for(void **state)
     script run;
     begin(&run, 2);
     assert_int_equal(rmdir(run.folder), 0);
-    at_feed *feed = at_feed_new(run.folder);
-    assert_int_equal(steps_of(feed), 0);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_WAITING);
-    uint64_t number = at_feed_number(feed);
+    at_tail *tail = at_tail_new(run.folder);
+    assert_int_equal(steps_of(tail), 0);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_WAITING);
+    uint64_t number = at_tail_number(tail);
     assert_int_equal(mkdir(run.folder, 0700), 0);
-    assert_int_equal(steps_of(feed), 0);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_STARTING);
-    assert_true(at_feed_number(feed) > number);
+    assert_int_equal(steps_of(tail), 0);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_STARTING);
+    assert_true(at_tail_number(tail) > number);
     open_part(&run);
     one_step(&run);
     script_close(&run);
-    assert_int_equal(steps_of(feed), 1);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_RUNNING);
-    at_feed_free(feed);
+    assert_int_equal(steps_of(tail), 1);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_RUNNING);
+    at_tail_free(tail);
     script_end(&run);
 }
 
@@ -102,20 +102,20 @@ static void a_log_is_followed_to_its_end_and_over_a_resumption(void **state)
     for (int i = 0; i < 5; i++) one_step(&run);
     script_finish(&run, AT_END_SIGNAL);
     script_close(&run);
-    at_feed *feed = at_feed_new(run.folder);
-    assert_int_equal(steps_of(feed), 5);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_ENDED);
-    uint64_t number = at_feed_number(feed);
-    assert_int_equal(steps_of(feed), 5);
-    assert_int_equal(at_feed_number(feed), number); /* nothing new, nothing to tell */
+    at_tail *tail = at_tail_new(run.folder);
+    assert_int_equal(steps_of(tail), 5);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_ENDED);
+    uint64_t number = at_tail_number(tail);
+    assert_int_equal(steps_of(tail), 5);
+    assert_int_equal(at_tail_number(tail), number); /* nothing new, nothing to tell */
 
     open_part(&run);
     one_step(&run);
     script_close(&run);
-    steps_of(feed);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_RUNNING);
-    assert_true(at_feed_number(feed) > number);
-    at_feed_free(feed);
+    steps_of(tail);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_RUNNING);
+    assert_true(at_tail_number(tail) > number);
+    at_tail_free(tail);
     script_end(&run);
 }
 
@@ -132,18 +132,18 @@ static void a_head_that_is_cut_is_read_when_it_is_whole(void **state)
     size_t         size;
     assert_int_equal(at_file_read(path_in(&run, "events.bin"), 1 << 24, &bytes, &size, NULL),
                      AT_OK);
-    at_feed *feed = at_feed_new(other.folder);
+    at_tail *tail = at_tail_new(other.folder);
     FILE    *file = fopen(path_in(&other, "events.bin"), "wb");
     for (size_t i = 0; i < size; i++) {
         putc(bytes[i], file);
         fflush(file);
-        steps_of(feed);
+        steps_of(tail);
     }
-    assert_int_equal(steps_of(feed), 1);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_RUNNING);
+    assert_int_equal(steps_of(tail), 1);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_RUNNING);
     fclose(file);
     free(bytes);
-    at_feed_free(feed);
+    at_tail_free(tail);
     script_end(&run);
     script_end(&other);
 }
@@ -159,12 +159,12 @@ static void damage_is_told_and_what_stands_before_it_stays(void **state)
     FILE *file = fopen(path_in(&run, "events.bin"), "ab");
     fputs("\x7f this is no record", file);
     fclose(file);
-    at_feed *feed = at_feed_new(run.folder);
-    assert_int_equal(steps_of(feed), 1);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_BROKEN);
-    assert_non_null(strstr(at_feed_word(feed), "events.bin"));
-    assert_int_equal(steps_of(feed), 1);
-    at_feed_free(feed);
+    at_tail *tail = at_tail_new(run.folder);
+    assert_int_equal(steps_of(tail), 1);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_BROKEN);
+    assert_non_null(strstr(at_tail_word(tail), "events.bin"));
+    assert_int_equal(steps_of(tail), 1);
+    at_tail_free(tail);
     script_end(&run);
 }
 
@@ -174,25 +174,25 @@ static void a_run_without_a_log_shows_its_result(void **state)
     script run;
     begin(&run, 1);
     write_text(&run, "workers.json", "{}");
-    at_feed *feed = at_feed_new(run.folder);
-    steps_of(feed);
-    assert_int_equal(at_feed_state_of(feed), AT_FEED_UNRECORDED);
-    assert_null(at_feed_result(feed));
-    uint64_t number = at_feed_number(feed);
+    at_tail *tail = at_tail_new(run.folder);
+    steps_of(tail);
+    assert_int_equal(at_tail_state_of(tail), AT_TAIL_UNRECORDED);
+    assert_null(at_tail_result(tail));
+    uint64_t number = at_tail_number(tail);
     write_text(&run, "result.json", "{\"steps\": 7}");
-    steps_of(feed);
-    assert_true(at_feed_number(feed) > number);
-    assert_int_equal(json_integer_value(json_object_get(at_feed_result(feed), "steps")), 7);
-    at_feed_free(feed);
+    steps_of(tail);
+    assert_true(at_tail_number(tail) > number);
+    assert_int_equal(json_integer_value(json_object_get(at_tail_result(tail), "steps")), 7);
+    at_tail_free(tail);
     script_end(&run);
 }
 
-static char *metrics_of(at_feed *const *feeds, size_t count)
+static char *metrics_of(at_tail *const *tails, size_t count)
 {
     char  *text = NULL;
     size_t size;
     FILE  *file = open_memstream(&text, &size);
-    at_metrics_write(file, feeds, count, AT_SEC(3));
+    at_metrics_write(file, tails, count, AT_SEC(3));
     fclose(file);
     return text;
 }
@@ -207,10 +207,10 @@ static void metrics_tell_the_newest_state(void **state)
     script_lost(&run, 2, "killed by signal 9", true);
     script_drop(&run, 2, 12, AT_DROP_LOST);
     script_close(&run);
-    at_feed *feed = at_feed_new(run.folder), *none = at_feed_new("/nonexistent/\"quoted\\\n");
-    steps_of(feed);
+    at_tail *tail = at_tail_new(run.folder), *none = at_tail_new("/nonexistent/\"quoted\\\n");
+    steps_of(tail);
     steps_of(none);
-    char *text = metrics_of((at_feed *[]){feed, none}, 2), line[500];
+    char *text = metrics_of((at_tail *[]){tail, none}, 2), line[500];
     snprintf(line, sizeof line, "\nanytime_steps_total{run=\"%s\"} 1\n", run.folder);
     assert_non_null(strstr(text, line));
     snprintf(line, sizeof line, "\nanytime_samples_used_total{run=\"%s\"} 128\n", run.folder);
@@ -224,8 +224,8 @@ static void metrics_tell_the_newest_state(void **state)
     assert_non_null(strstr(text, "{run=\"/nonexistent/\\\"quoted\\\\\\n\",state=\"waiting\"} 1\n"));
     assert_non_null(strstr(text, "\n# TYPE anytime_steps_total counter\n"));
     free(text);
-    at_feed_free(feed);
-    at_feed_free(none);
+    at_tail_free(tail);
+    at_tail_free(none);
     script_end(&run);
 }
 
