@@ -166,8 +166,6 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
     bool applied = feed(host, event, about);
     if (applied) {
         at_event done = {.kind = AT_EV_APPLIED, .now = event->now};
-        /* Behind a barrier rounds begin when the update is made, and so do their leases. */
-        if (host->hub->plan->release->holds) done.now += host->took;
         done.as.applied.norm2_step = host->updater->norm2_step;
         done.as.applied.norm2_piece = host->updater->norm2_piece;
         applied = feed(host, &done, NULL);
