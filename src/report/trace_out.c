@@ -161,22 +161,21 @@ void at_trace_out_row(at_trace_out *out, at_trace_row row, const char *name)
     end_event(out, order);
 }
 
-bool at_trace_out_slice(at_trace_out *out, at_trace_row row, const char *name, const char *colour,
+void at_trace_out_slice(at_trace_out *out, at_trace_row row, const char *name, const char *colour,
                         at_ns begin, at_ns end, const char *args)
 {
     assert(begin >= 0);
     assert(begin <= end);
-    if (end < out->from) return false;
+    if (end < out->from) return;
     bool fits = has_room(out, 1);
     if (end > out->end) out->end = end;
-    if (!fits) return false;
+    if (!fits) return;
     begin_event(out, 'X', row);
     put_text(out, ",\"name\":", name);
     if (colour) put_text(out, ",\"cname\":", colour);
     put_time(out, ",\"ts\":", begin);
     put_time(out, ",\"dur\":", end - begin);
     end_event(out, args);
-    return true;
 }
 
 /* `scope`: a line through its row (t) or through all of them (g). */

@@ -41,8 +41,8 @@ void at_trace_out_process(at_trace_out *out, uint32_t process, const char *name)
 void at_trace_out_row(at_trace_out *out, at_trace_row row, const char *name);
 
 /* Something that lasts; colour is one of the names that chrome://tracing knows. Slices of a row
- * MUST NOT overlap. False when it was not written. */
-bool at_trace_out_slice(at_trace_out *out, at_trace_row row, const char *name, const char *colour,
+ * MUST NOT overlap. */
+void at_trace_out_slice(at_trace_out *out, at_trace_row row, const char *name, const char *colour,
                         at_ns begin, at_ns end, const char *args);
 
 /* Something that happens at once. */
@@ -52,7 +52,7 @@ void at_trace_out_instant(at_trace_out *out, at_trace_row row, const char *name,
 /* Marks where events begin to be missing, if any are. */
 void at_trace_out_mark_cut(at_trace_out *out, at_trace_row row, const char *name);
 
-/* An arrow from within a slice to within another. */
+/* An arrow from within a slice to within another; MUST come after both. */
 void at_trace_out_arrow(at_trace_out *out, const char *name, at_trace_row from, at_ns from_at,
                         at_trace_row to, at_ns to_at);
 
