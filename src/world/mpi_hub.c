@@ -1,0 +1,311 @@
+/* The MPI world, rank 0: as the hub of the local world, with messages instead of shared memory.
+ *
+ *     hear (what has come) ─► heed (reports, joins, departures) ─► signals, evaluations, timers
+ *       ─► serve (what waits to be sent) ─► watch (who is silent) ─► doze
+ */
+#include "world/mpi_hub.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "world/alive.h"
+#include "world/child.h"
+#include "world/mpi_roles.h"
+#include "world/resume.h"
+#include "world/signals.h"
+
+static const at_ns SPIN = AT_US(20);
+static const at_ns SETTLE_MAX = AT_MS(200);
+static const at_ns FAREWELL_MAX = AT_SEC(2);
+
+/* There is one hub in a process, and it must stay until the process ends: messages to the lost are
+ * under way for ever. */
+static at_mpi_hub standing;
+
+/* ---- link: what the host asks of us -------------------------------------------------------- */
+
+static void send_order(void *self, at_node worker, const at_order *order)
+{
+    at_mpi_hub *h = self;
+    if (!order->leave) at_mpi_expect(h, worker);
+    at_mpi_office_order(&h->office, worker, order);
+}
+
+static void flush(void *self)
+{
+    at_mpi_hub *h = self;
+    at_mpi_office_serve(&h->office);
+}
+
+static void evict(void *self, at_node worker)
+{
+    at_mpi_hub *h = self;
+    h->peer[worker - 1].evicted = true;
+}
+
+/* Where parameters go out in place, everybody has reported on them by now, so whatever is left is a
+ * word that MPI has not passed on yet. */
+static void change(void *self)
+{
+    at_mpi_hub *h = self;
+    at_ns       since = at_clock_now();
+    while (at_mpi_office_reads(&h->office) && at_clock_now() - since < SETTLE_MAX) at_mpi_hear(h);
+}
+
+/* Whoever may end its round for newer parameters gets them as they come. */
+static void publish(void *self, uint64_t version)
+{
+    at_mpi_hub *h = self;
+    at_mpi_office_publish(&h->office, version);
+    if (h->scene->plan->newer->choice == AT_NEWER_FINISH) return;
+    for (uint32_t i = 1; i <= h->workers; i++)
+        if (h->peer[i - 1].state == AT_MPI_WORKING) at_mpi_office_want(&h->office, i);
+}
+
+static const float *gradient_at(void *self, at_node worker, uint32_t slot)
+{
+    at_mpi_hub *h = self;
+    assert(slot == 0);
+    return (const float *)(const void *)(h->peer[worker - 1].inbox + AT_MPI_REPORT_HEAD);
+}
+
+/* ---- the loop ------------------------------------------------------------------------------ */
+
+static void heed_signals(at_mpi_hub *h, at_ns now)
+{
+    if (at_signals_child() && at_evaluator_reap(h->evaluator))
+        at_host_say(&h->host, now, "the evaluator died and was started again");
+    if (!at_signals_stop() || h->stopping || h->host.finished) return;
+    h->stopping = true;
+    at_host_event(&h->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
+}
+
+static void turn(at_mpi_hub *h)
+{
+    bool news = at_mpi_hear(h);
+    at_mpi_heed(h);
+    at_ns now = at_clock_now();
+    heed_signals(h, now);
+    if (!h->host.finished) at_host_poll(&h->host, now);
+    at_mpi_office_serve(&h->office);
+    at_mpi_watch(h, now);
+    if (news) {
+        at_doze_end(&h->doze);
+        return;
+    }
+    at_ns timer = at_host_due(&h->host), brought = at_mpi_brought(h);
+    at_doze_nap(&h->doze, timer < brought ? timer : brought);
+}
+
+static void loop(at_mpi_hub *h)
+{
+    while (!h->host.finished && !h->refusal.err) turn(h);
+}
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+/* What it takes to talk to workers, without training. */
+static at_err reserve_calls(at_mpi_hub *h, at_fail *fail)
+{
+    h->peer = calloc(h->workers, sizeof *h->peer);
+    h->notes = calloc(AT_MPI_NOTES, AT_MPI_NOTE);
+    h->calls = at_mpi_calls_new(h->workers + AT_MPI_NOTES + h->workers * AT_MPI_LANES);
+    if (h->peer && h->notes && h->calls) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+}
+
+static at_err reserve(at_mpi_hub *h, at_fail *fail)
+{
+    const at_scene *scene = h->scene;
+    size_t          floats = scene->task->slot_floats;
+    if (floats > (size_t)INT32_MAX - AT_MPI_REPORT_HEAD)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model or batch",
+                           "a gradient of %zu numbers does not fit into one message of MPI",
+                           floats);
+    h->inbox_size = AT_MPI_REPORT_HEAD + (floats * sizeof(float) + 63) / 64 * 64;
+    AT_TRY(reserve_calls(h, fail));
+    h->lost = calloc(h->workers, sizeof *h->lost);
+    bool enough = h->lost != NULL;
+    for (uint32_t i = 0; enough && i < h->workers; i++)
+        enough = (h->peer[i].inbox = aligned_alloc(64, h->inbox_size)) != NULL;
+    return enough ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+}
+
+/* Everything that forks comes before MPI. */
+static at_err prepare(at_mpi_hub *h, at_fail *fail)
+{
+    const at_scene *scene = h->scene;
+    const at_plan  *plan = scene->plan;
+    size_t          params = scene->task->params;
+    bool            in_place = plan->release->holds && plan->gather->waits_for_all;
+    at_link         link = {.self = h,
+                            .send = send_order,
+                            .flush = flush,
+                            .evict = evict,
+                            .change = change,
+                            .publish = publish,
+                            .gradients = {h, gradient_at}};
+    AT_TRY(at_mpi_office_open(&h->office, params, plan->workers, in_place, fail));
+    AT_TRY(at_resume_params(scene, at_mpi_office_params(&h->office), fail));
+    h->bell = at_child_share(sizeof *h->bell, fail);
+    if (!h->bell) return fail->err;
+    AT_TRY(at_evaluator_open(scene->task, h->bell, &h->evaluator, fail));
+    AT_TRY(at_host_init(&h->host, plan, scene->recorder, &h->updater, h->evaluator, &link, fail));
+    AT_TRY(at_host_watch(&h->host, scene->usage_every, fail));
+    AT_TRY(at_updater_init(&h->updater, scene->learning, at_mpi_office_params(&h->office), params,
+                           h->host.hub->pieces_max, fail));
+    AT_TRY(at_resume_host(scene, &h->host, fail));
+    return reserve(h, fail);
+}
+
+static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
+{
+    const at_scene *scene = h->scene;
+    AT_TRY(at_mpi_start(launcher, fail));
+    at_mpi_office_connect(&h->office, h->calls, h->workers + AT_MPI_NOTES);
+    at_mpi_office_publish(&h->office, h->host.hub->version);
+    gethostname(h->host_name, sizeof h->host_name - 1);
+    h->likes = at_mpi_likes(scene);
+    for (uint32_t i = 0; i < h->workers; i++) h->peer[i].drawn = at_resume_drawn(&h->host, i + 1);
+    /* Spinning pays only while every process has a core of its own. */
+    bool roomy = launcher->local_size > 0 && launcher->local_size <= scene->cores;
+    h->doze.spin_ns = roomy && scene->sample_time == 0 ? SPIN : 0;
+    at_mpi_listen(h);
+    return AT_OK;
+}
+
+/* ---- end ----------------------------------------------------------------------------------- */
+
+static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
+{
+    const at_hub *hub = h->host.hub;
+    uint32_t      workers = h->workers;
+    size_t        size = h->scene->task->params * sizeof(float);
+    at_host_outcome(&h->host, outcome);
+    outcome->params = malloc(size);
+    outcome->floats = h->scene->task->params;
+    outcome->drawn = calloc(workers, sizeof(uint64_t));
+    outcome->lost = h->lost;
+    outcome->lost_count = h->lost_count;
+    h->lost = NULL;
+    if (!outcome->params || !outcome->drawn)
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    memcpy(outcome->params, at_mpi_office_params(&h->office), size);
+    for (uint32_t i = 0; i < workers; i++) {
+        outcome->drawn[i] = h->peer[i].drawn;
+        /* The two sides of the ledger, counted by different processes. */
+        assert(outcome->drawn[i] == hub->member[i].used + hub->member[i].dropped);
+    }
+    memcpy(outcome->engine, h->engine, sizeof outcome->engine);
+    return AT_OK;
+}
+
+static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
+{
+    at_host_event(&h->host, &(at_event){.kind = AT_EV_START, .now = at_clock_now()}, NULL);
+    loop(h);
+    if (h->refusal.err) {
+        *fail = h->refusal;
+        return fail->err;
+    }
+    at_host_final_score(&h->host);
+    return hand_over(h, outcome, fail);
+}
+
+at_err at_mpi_hub_run(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
+                      at_fail *fail)
+{
+    at_mpi_hub *h = &standing;
+    assert(!h->scene);
+    *h = (at_mpi_hub){.scene = scene, .workers = scene->plan->workers};
+    at_err err = prepare(h, fail);
+    if (!err) err = connect(h, launcher, fail);
+    if (!err) {
+        at_signals_open(h->bell);
+        err = train(h, outcome, fail);
+        at_signals_close();
+    }
+    at_evaluator_close(h->evaluator);
+    at_updater_deinit(&h->updater);
+    at_host_deinit(&h->host);
+    free(h->lost);
+    if (h->bell) munmap(h->bell, sizeof *h->bell);
+    return err;
+}
+
+/* ---- farewell ------------------------------------------------------------------------------ */
+
+/* A hub that failed before it could talk still has to tell the others. */
+static bool open_bare(at_mpi_hub *h, const at_launcher *launcher)
+{
+    at_fail untold;
+    h->workers = launcher->size - 1;
+    if (at_mpi_start(launcher, &untold)) return false;
+    if (at_mpi_office_open(&h->office, 1, h->workers, true, &untold)) return false;
+    if (reserve_calls(h, &untold)) return false;
+    at_mpi_office_connect(&h->office, h->calls, h->workers + AT_MPI_NOTES);
+    at_mpi_listen(h);
+    return true;
+}
+
+/* One worker's farewell; true when it was taken. */
+static bool part(at_mpi_hub *h, at_node worker, bool *sent)
+{
+    const at_mpi_mail bye = {.kind = AT_MPI_MAIL_BYE, .together = !h->lossy};
+    if (!*sent) *sent = at_mpi_office_mail(&h->office, worker, &bye, NULL);
+    return *sent && at_mpi_office_idle(&h->office, worker);
+}
+
+/* Tells everybody to end; true when all who are not lost have heard it. */
+static bool part_from_all(at_mpi_hub *h)
+{
+    at_ns since = at_clock_now();
+    bool  all = false;
+    bool *sent = calloc(h->workers, sizeof *sent);
+    while (sent && !all && at_clock_now() - since < FAREWELL_MAX) {
+        if (at_mpi_hear(h)) at_doze_end(&h->doze);
+        all = true;
+        for (uint32_t i = 1; i <= h->workers; i++) {
+            bool taken = part(h, i, &sent[i - 1]);
+            all = all && (taken || h->peer[i - 1].state == AT_MPI_LOST);
+        }
+        if (!all) at_doze_nap(&h->doze, AT_NEVER);
+    }
+    free(sent);
+    return all;
+}
+
+/* A lost process that still exists would keep the launcher waiting. On this machine it is killed;
+ * elsewhere only the launcher can do that, which ends all of us. */
+static void bury(at_mpi_hub *h, int code)
+{
+    bool elsewhere = false;
+    for (uint32_t i = 0; i < h->workers; i++) {
+        at_mpi_peer *peer = &h->peer[i];
+        if (peer->state != AT_MPI_LOST || peer->dead) continue;
+        if (peer->near && at_alive(peer->hello.pid, peer->hello.born))
+            kill((pid_t)peer->hello.pid, SIGKILL);
+        elsewhere = elsewhere || !peer->near;
+    }
+    if (!elsewhere) return;
+    fflush(NULL);
+    at_mpi_abort(code);
+}
+
+bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
+{
+    at_mpi_hub *h = &standing;
+    if (launcher->size == 1) return true;
+    if (!at_mpi_is_started() && !open_bare(h, launcher)) return false;
+    if (!h->calls) return true; /* launcher and library do not match: everybody is alone */
+    bool told = part_from_all(h);
+    if (told && !h->lossy) return true;
+    bury(h, fail->err);
+    return false;
+}

@@ -1,0 +1,24 @@
+/* mpi_roles.h - what a rank of the MPI world can be. Internal to world/. */
+#ifndef AT_WORLD_MPI_ROLES_H
+#define AT_WORLD_MPI_ROLES_H
+
+#include "world/launcher.h"
+#include "world/world.h"
+
+/* Rank 0: runs the hub. Starts MPI after all that forks. */
+at_err at_mpi_hub_run(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
+                      at_fail *fail);
+
+/* The hub's end: tells all ranks how to end. True: they end MPI together. */
+bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail);
+
+/* The other ranks: run a worker. */
+at_err at_mpi_worker_run(const at_scene *scene, const at_launcher *launcher, at_fail *fail);
+
+/* A worker's end: waits to be told how. */
+bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail);
+
+/* A hash over what all ranks must have alike: program, model, data and layout. */
+uint64_t at_mpi_likes(const at_scene *scene);
+
+#endif

@@ -1,0 +1,104 @@
+/* mpi_wire.h - what hub and workers of the MPI world say to each other, as bytes.
+ *
+ *     hub ──mail──► worker      head │ parameters, if any │ orders, one after the other
+ *     worker ──report──► hub    head │ gradient
+ *     worker ──note──► hub      who I am, I am ready, I am alive, I have left
+ *
+ * One message a round each way: mail brings an order together with the parameters it is about, and
+ * a report comes with its gradient. Mail is the same bytes for everybody who gets it: each order
+ * says whom it is for. So it is sent from where the parameters are, to all at once.
+ *
+ * All numbers are little-endian and at fixed places. Lengths are counted in units of four bytes,
+ * which is also what a float takes.
+ */
+#ifndef AT_WORLD_MPI_WIRE_H
+#define AT_WORLD_MPI_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/usage.h"
+#include "step/event.h"
+
+enum {
+    AT_MPI_UNIT = 4,
+    AT_MPI_MAIL_HEAD = 64, /* bytes; vectors behind heads begin on cache lines */
+    AT_MPI_ORDER = 48,
+    AT_MPI_REPORT_HEAD = 128,
+    AT_MPI_NOTE = 1280,
+    AT_MPI_HOST = 64, /* with its final zero, as those below */
+    AT_MPI_NAME = 32
+};
+
+typedef enum at_mpi_mail_kind {
+    AT_MPI_MAIL_WELCOME, /* start with these numbers */
+    AT_MPI_MAIL_WORK,    /* parameters, orders, or both */
+    AT_MPI_MAIL_PULSE,   /* the hub is alive */
+    AT_MPI_MAIL_BYE      /* end */
+} at_mpi_mail_kind;
+
+/* The head of mail. */
+typedef struct at_mpi_mail {
+    at_mpi_mail_kind kind;
+    uint64_t         version; /* WORK: of the parameters inside, AT_VERSION_NONE: there are none */
+    /* WELCOME */
+    uint32_t incarnation;
+    uint64_t sequence, drawn; /* see at_node_start */
+    int64_t  pid;             /* of the hub, whose host's name follows the head */
+    uint64_t born;
+    /* BYE */
+    bool together; /* everybody is there: end MPI together */
+} at_mpi_mail;
+
+/* An order and whom it is for. */
+typedef struct at_mpi_order {
+    at_node  worker;
+    at_order order;
+} at_mpi_order;
+
+/* The head of a report. */
+typedef struct at_mpi_report {
+    at_report report;
+    uint64_t  drawn;  /* by this worker so far */
+    uint64_t  floats; /* of gradient that follow */
+} at_mpi_report;
+
+typedef enum at_mpi_note_kind {
+    AT_MPI_NOTE_HELLO, /* I am here, or cannot be: see `fail` */
+    AT_MPI_NOTE_READY, /* my engine is loaded */
+    AT_MPI_NOTE_PULSE, /* I am alive */
+    AT_MPI_NOTE_LEFT   /* I was told to leave and have sent all I had */
+} at_mpi_note_kind;
+
+typedef struct at_mpi_note {
+    at_mpi_note_kind kind;
+    uint64_t         drawn;
+    uint64_t         reports; /* LEFT: how many were sent in all */
+    /* HELLO */
+    int64_t  pid;
+    uint64_t born;  /* when the process began, in the kernel's own count */
+    uint64_t likes; /* a hash over program, model and data, in which all agree */
+    char     host[AT_MPI_HOST];
+    at_fail  fail;
+    /* READY */
+    char engine[AT_MPI_NAME];
+    /* PULSE and LEFT: what the process has taken; pid 0: not told */
+    at_usage usage;
+} at_mpi_note;
+
+void at_mpi_put_mail(void *bytes, const at_mpi_mail *mail);
+bool at_mpi_get_mail(const void *bytes, at_mpi_mail *mail); /* false: it is none */
+
+void at_mpi_put_order(void *bytes, const at_mpi_order *order);
+void at_mpi_get_order(const void *bytes, at_mpi_order *order);
+
+void at_mpi_put_report(void *bytes, const at_mpi_report *report);
+bool at_mpi_get_report(const void *bytes, at_mpi_report *report);
+
+/* Returns the units that were written, at most AT_MPI_NOTE bytes. */
+size_t at_mpi_put_note(void *bytes, const at_mpi_note *note);
+bool   at_mpi_get_note(const void *bytes, at_mpi_note *note);
+
+#endif

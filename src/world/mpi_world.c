@@ -1,0 +1,56 @@
+#include "world/mpi_world.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/rng.h"
+#include "world/mpi_comm.h"
+#include "world/mpi_roles.h"
+
+static void mix(uint64_t *hash, uint64_t word)
+{
+    *hash = at_rng_mix(*hash + 0x9e3779b97f4a7c15u + word);
+}
+
+/* Weights lie as the machine's vector units want them. Numbered weights, brought into plain order,
+ * show where each of them lies. */
+static void mix_layout(uint64_t *hash, const at_task *task)
+{
+    uint32_t *flat = malloc(task->params * sizeof *flat);
+    uint32_t *plain = calloc(task->plain, sizeof *plain);
+    for (size_t i = 0; flat && i < task->params; i++) flat[i] = (uint32_t)i;
+    if (flat && plain) task->to_plain(task->self, (float *)(void *)plain, (float *)(void *)flat);
+    for (size_t i = 0; plain && i < task->plain; i++) mix(hash, plain[i]);
+    free(flat);
+    free(plain);
+}
+
+uint64_t at_mpi_likes(const at_scene *scene)
+{
+    const at_task *task = scene->task;
+    const uint64_t words[] = {
+        task->params,        task->plain,       task->samples, task->test_samples,
+        task->classes,       task->slot_floats, scene->seed,   scene->plan->micro_batch,
+        scene->plan->workers};
+    uint64_t hash = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) mix(&hash, words[i]);
+    for (const char *c = ANYTIME_VERSION; *c; c++) mix(&hash, (unsigned char)*c);
+    if (task->to_plain && !task->sparse) mix_layout(&hash, task);
+    return hash;
+}
+
+at_err at_world_mpi(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
+                    at_fail *fail)
+{
+    assert(launcher->size == scene->plan->workers + 1);
+    if (launcher->rank == 0) return at_mpi_hub_run(scene, launcher, outcome, fail);
+    return at_mpi_worker_run(scene, launcher, fail);
+}
+
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
+{
+    bool in_order =
+        launcher->rank == 0 ? at_mpi_hub_end(launcher, fail) : at_mpi_worker_end(launcher, fail);
+    if (in_order && at_mpi_is_started()) at_mpi_finish();
+    return in_order;
+}
