@@ -101,6 +101,8 @@ static at_err serve(const at_parsed *parsed, at_fail *fail)
     at_bell    bell = {0};
     char       url[AT_SERVER_URL_SIZE];
     AT_TRY(open_server(&parsed->settings, parsed->word, parsed->words, &server, fail));
+    warn_about(&parsed->settings);
+    tell_missing(parsed);
     at_server_url(server, url);
     at_signals_open(&bell);
     at_err err = tell_address(parsed, url, fail);
@@ -132,8 +134,6 @@ at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail)
     _Static_assert((int)AT_WORDS_MAX <= (int)AT_SERVER_RUNS_MAX, "every word can be a run");
     AT_TRY(check_folders(parsed, fail));
     if (parsed->settings.once) return print_once(parsed, fail);
-    warn_about(&parsed->settings);
-    tell_missing(parsed);
     return serve(parsed, fail);
 }
 

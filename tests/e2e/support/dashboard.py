@@ -1,0 +1,95 @@
+"""A dashboard under test: `anytime watch` as a process, and ways to talk to it byte by byte."""
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import urllib.parse
+
+import support
+
+
+class Dashboard:
+    """`anytime watch` of some folders; ends with close()."""
+
+    def __init__(self, folders, *options, err_path):
+        self.command = [support.ANYTIME, "watch", *map(str, folders), *map(str, options)]
+        self.err_path = err_path
+        with open(err_path, "wb") as err:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL,
+                                            stdout=subprocess.PIPE, stderr=err, text=True)
+        self.set_url(self.process.stdout.readline().strip())
+
+    def set_url(self, url):
+        parts = urllib.parse.urlsplit(url)
+        assert parts.scheme == "http", f"no address but '{url}'{self.err()}"
+        self.url, self.host, self.port = url, parts.hostname, parts.port
+        self.token = urllib.parse.parse_qs(parts.query)["token"][0]
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def err(self):
+        return self.err_path.read_text(errors="replace")
+
+    def get(self, path, method="GET", token=True, headers=None, body=None):
+        """(status, headers, body) of one request."""
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=support.BOUND)
+        sent = {"Authorization": f"Bearer {self.token}"} if token is True else {}
+        connection.request(method, path, body=body, headers={**sent, **(headers or {})})
+        answer = connection.getresponse()
+        told = answer.status, answer.headers, answer.read()
+        connection.close()
+        return told
+
+    def json(self, path):
+        status, _, body = self.get(path)
+        assert status == 200, (status, path, body)
+        return json.loads(body)
+
+    def story(self, run=0, edition=0, since=0):
+        return self.json(f"/api/story?run={run}&edition={edition}&since={since}")
+
+    def steps(self, run=0):
+        """How many steps the dashboard knows of."""
+        story = self.story(run)["story"]
+        return story["state"]["steps"] if story else 0
+
+    def connect(self):
+        """A bare connection."""
+        return socket.create_connection((self.host, self.port), timeout=support.BOUND)
+
+    def stream(self):
+        """An open stream of events: a connection from which lines can be read."""
+        connection = self.connect()
+        connection.sendall(f"GET /api/stream HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
+                           f"Authorization: Bearer {self.token}\r\n\r\n".encode())
+        return connection
+
+    def is_alive(self):
+        return self.process.poll() is None and self.get("/healthz", token=False)[0] == 200
+
+    def stop(self):
+        """Ctrl-C; the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(support.BOUND)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class TestCase(support.TestCase):
+    """A test that watches."""
+
+    def watch(self, *folders, options=()):
+        board = Dashboard(folders, *options, err_path=self.folder / "watch.err")
+        self.addCleanup(board.close)
+        return board
+
+    def wait_known_steps(self, board, count, run=0):
+        """Waits until the dashboard knows of so many steps."""
+        support.wait_until(lambda: board.steps(run) >= count, f"the dashboard knows step {count}")

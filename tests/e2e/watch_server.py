@@ -1,0 +1,419 @@
+#!/usr/bin/env python3
+"""The server of `anytime watch`: what it serves, to whom, and that nothing brings it down."""
+import json
+import os
+import random
+import re
+import resource
+import select
+import signal
+import socket
+import subprocess
+import threading
+import time
+import unittest
+
+import support
+from support import dashboard
+
+FINISHED = (*support.SMALL, "--quiet", "--steps", 30, "--workers", 2)
+ENDLESS = (*support.SMALL, "--quiet", "--steps", 10 ** 9, "--workers", 2, "--sample-time", "100us")
+
+METRIC = re.compile(r'^anytime_[a-z_]+\{([a-z]+="(\\.|[^"\\\n])*",?)+\} '
+                    r'(NaN|[+-]Inf|-?[0-9.]+(e[+-]?[0-9]+)?)$')
+
+
+def lines_of(connection):
+    """The lines of a stream of events, chunk sizes left out."""
+    with connection.makefile("rb") as file:
+        for line in file:
+            yield line.decode(errors="replace").rstrip("\r\n")
+
+
+class Answers(dashboard.TestCase):
+    """What it serves."""
+
+    def setUp(self):
+        super().setUp()
+        self.run_folder = self.train(*FINISHED).folder
+
+    def test_the_page_comes_with_the_token_and_sets_a_cookie(self):
+        board = self.watch(self.run_folder)
+        status, headers, body = board.get(f"/?token={board.token}", token=False)
+        self.assertEqual(status, 200)
+        self.assertIn(b"<!doctype html>", body)
+        cookie = headers["Set-Cookie"]
+        self.assertIn("HttpOnly", cookie)
+        self.assertIn("SameSite=Strict", cookie)
+        status, _, _ = board.get("/api/runs", token=False,
+                                 headers={"Cookie": cookie.split(";")[0]})
+        self.assertEqual(status, 200)
+
+    def test_every_answer_carries_the_headers_that_protect(self):
+        board = self.watch(self.run_folder)
+        for path in ("/", "/api/runs", "/api/story", "/metrics", "/healthz", "/nothing"):
+            _, headers, _ = board.get(path)
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"], path)
+            self.assertNotIn("unsafe", headers["Content-Security-Policy"], path)
+            self.assertEqual(headers["X-Content-Type-Options"], "nosniff", path)
+            self.assertEqual(headers["Cache-Control"], "no-store", path)
+            self.assertEqual(headers["Referrer-Policy"], "no-referrer", path)
+            self.assertIsNone(headers["Access-Control-Allow-Origin"], path)
+
+    def test_everything_the_page_names_is_there(self):
+        board = self.watch(self.run_folder)
+        page = board.get("/")[2].decode()
+        names = re.findall(r'(?:src|href)="(assets/[^"]+)"', page)
+        self.assertTrue(names)
+        for name in names:
+            status, headers, body = board.get("/" + name)
+            self.assertEqual(status, 200, name)
+            self.assertTrue(body, name)
+            self.assertIn("css" if name.endswith("css") else "javascript", headers["Content-Type"])
+
+    def test_a_story_is_whole_first_and_then_only_what_is_new(self):
+        board = self.watch(self.run_folder)
+        self.wait_known_steps(board, 30)
+        whole = board.story()
+        self.assertEqual(whole["state"], "ended")
+        self.assertEqual(whole["result"]["steps"], 30)
+        news = board.story(edition=whole["edition"], since=whole["story"]["serial"])
+        self.assertEqual(news["story"]["serial"], whole["story"]["serial"])
+        self.assertLess(len(json.dumps(news["story"])), len(json.dumps(whole["story"])) / 4)
+        other = board.story(edition=1, since=whole["story"]["serial"])
+        self.assertEqual(other["story"]["state"], whole["story"]["state"])
+
+    def test_numbers_that_are_none_are_refused(self):
+        board = self.watch(self.run_folder)
+        for query in ("run=x", "run=-1", "run=0&since=1e3", "run=" + "9" * 40, "run="):
+            self.assertEqual(board.get("/api/story?" + query)[0], 400, query)
+        self.assertEqual(board.get("/api/story?run=1")[0], 404)
+
+    def test_prometheus_reads_the_newest_state(self):
+        board = self.watch(self.run_folder)
+        self.wait_known_steps(board, 30)
+        status, headers, body = board.get("/metrics")
+        self.assertEqual(status, 200)
+        self.assertTrue(headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        self.check_metrics(body.decode())
+        once = self.anytime("watch", self.run_folder, "--once")
+        self.check_metrics(once.out)
+
+    def check_metrics(self, text):
+        families, seen = set(), set()
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                families.add(line.split()[2])
+                continue
+            if line.startswith("# HELP "):
+                continue
+            self.assertRegex(line, METRIC)
+            series = line.rpartition(" ")[0]
+            self.assertNotIn(series, seen)
+            seen.add(series)
+            name = line.partition("{")[0]
+            self.assertTrue({name, re.sub("_(sum|count)$", "", name)} & families, name)
+        self.assertIn(f'anytime_steps_total{{run="{self.run_folder}"}} 30\n', text)
+        self.assertIn('state="finished"} 2\n', text)
+
+    def test_a_token_file_is_made_and_kept(self):
+        path = self.folder / "token"
+        tokens = []
+        for _ in range(2):
+            board = self.watch(self.run_folder, options=("--token", path))
+            tokens.append(board.token)
+            self.assertEqual(board.stop(), support.DONE)
+        self.assertEqual(tokens[0], tokens[1])
+        self.assertEqual(path.stat().st_mode & 0o777, 0o600)
+
+    def test_several_runs_stand_beside_each_other(self):
+        other = self.train(*FINISHED, "--strategy", "amb").folder
+        board = self.watch(self.run_folder, other)
+        self.wait_known_steps(board, 30, 0)
+        self.wait_known_steps(board, 30, 1)
+        labels = [run["label"] for run in board.json("/api/runs")["runs"]]
+        self.assertEqual(labels, [self.run_folder.name, other.name])
+
+    def test_wrong_usage_is_told(self):
+        self.assert_complaint(self.anytime("watch", code=support.USAGE), "folders of runs")
+        self.assert_complaint(self.anytime("watch", "a", "a", code=support.USAGE), "twice")
+        self.assert_complaint(self.anytime("watch", "a", "--listen", "example.com:80",
+                                           code=support.USAGE), "--listen")
+
+    def test_a_port_that_is_taken_is_told(self):
+        board = self.watch(self.run_folder)
+        ended = self.anytime("watch", self.run_folder, "--listen", f"127.0.0.1:{board.port}",
+                             code=support.IO)
+        self.assert_complaint(ended, board.port)
+
+
+class Guard(dashboard.TestCase):
+    """To whom it serves."""
+
+    def setUp(self):
+        super().setUp()
+        self.board = self.watch(self.train(*FINISHED).folder)
+
+    def test_without_the_token_there_is_nothing(self):
+        for path in ("/", "/api/runs", "/api/story", "/api/stream", "/metrics", "/assets/page.css",
+                     "/?token=", "/?token=" + "0" * 32, "/api/runs?token=" + "f" * 32):
+            status, _, body = self.board.get(path, token=False)
+            self.assertEqual(status, 401, path)
+            self.assertNotIn(self.board.token.encode(), body)
+        wrong = {"Authorization": "Bearer " + self.board.token[:-1]}
+        self.assertEqual(self.board.get("/api/runs", token=False, headers=wrong)[0], 401)
+
+    def test_another_name_for_this_machine_is_refused(self):
+        for host in ("evil.example", "evil.example:%d" % self.board.port,
+                     "localhost.evil.example", "127.0.0.1.nip.example", ""):
+            self.assertEqual(self.board.get("/api/runs", headers={"Host": host})[0], 403, host)
+        for host in ("localhost:9999", "127.0.0.1", "[::1]:80"):
+            self.assertEqual(self.board.get("/api/runs", headers={"Host": host})[0], 200, host)
+
+    def test_scripts_of_other_sites_are_refused(self):
+        for origin in ("http://evil.example", "null", "http://127.0.0.1:1"):
+            self.assertEqual(self.board.get("/api/runs", headers={"Origin": origin})[0], 403)
+        cross = {"Sec-Fetch-Site": "cross-site"}
+        self.assertEqual(self.board.get("/metrics", headers=cross)[0], 403)
+        own = {"Origin": f"http://127.0.0.1:{self.board.port}", "Sec-Fetch-Site": "same-origin"}
+        self.assertEqual(self.board.get("/api/runs", headers=own)[0], 200)
+
+    def test_nothing_can_be_written(self):
+        for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"):
+            status, headers, _ = self.board.get("/api/runs", method=method, body=b"x" * 5000)
+            self.assertEqual(status, 405, method)
+            self.assertEqual(headers["Allow"], "GET, HEAD", method)
+        status, headers, body = self.board.get("/api/runs", method="HEAD")
+        self.assertEqual((status, body), (200, b""))
+        self.assertGreater(int(headers["Content-Length"]), 0)
+
+    def test_no_path_leads_out(self):
+        for path in ("/../../etc/passwd", "/assets/../../../../etc/passwd", "/assets//etc/passwd",
+                     "/assets/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/assets/", "/assets/.",
+                     "/assets/..\\..\\etc\\passwd", "//etc/passwd", "/%2fetc/passwd", "/events.bin",
+                     "/assets/result.json", "/api", "/api/"):
+            status, _, body = self.board.get(path)
+            self.assertEqual(status, 404, path)
+            self.assertNotIn(b"root:", body)
+
+    def test_endless_bodies_end_the_connection(self):
+        with self.board.connect() as connection:
+            connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n"
+                               b"Content-Length: 1000000000\r\n\r\n")
+            with self.assertRaises(OSError):
+                for _ in range(100000):
+                    connection.sendall(b"x" * 65536)
+        self.assertTrue(self.board.is_alive())
+
+    def test_other_machines_are_warned_about(self):
+        self.assertNotIn("warning", self.board.err())
+        board = self.watch(self.folder, options=("--listen", "0.0.0.0:0"))
+        self.assertIn("warning", board.err())
+
+
+class Life(dashboard.TestCase):
+    """While a run goes on, before and after."""
+
+    def test_a_run_that_goes_on_is_followed(self):
+        run = self.start(*ENDLESS)
+        board = self.watch(run.folder)
+        self.wait_known_steps(board, 1)
+        steps = board.steps()
+        with board.stream() as stream:
+            told = [line for line, _ in zip((line for line in lines_of(stream)
+                                             if line.startswith("data: ")), range(3))]
+        self.assertEqual(told, sorted(told, key=lambda line: int(line[6:])))
+        self.wait_known_steps(board, steps + 1)
+        run.signal(signal.SIGINT)
+        run.wait()
+        support.wait_until(lambda: board.json("/api/runs")["runs"][0]["state"] == "ended",
+                           "the end is known")
+        support.wait_until(lambda: board.story()["result"], "the result is known")
+        self.assertEqual(board.stop(), support.DONE)
+
+    def test_a_folder_that_is_not_there_is_waited_for(self):
+        folder = self.folder / "run1"
+        board = self.watch(folder)
+        self.assertIn("waiting for it", board.err())
+        self.assertEqual(board.json("/api/runs")["runs"][0]["state"], "waiting")
+        self.train(*FINISHED)
+        self.wait_known_steps(board, 30)
+
+    def test_runs_without_a_log_show_what_there_is(self):
+        for keep in ("steps", "none"):
+            ended = self.train(*FINISHED, "--record", keep)
+            board = self.watch(ended.folder)
+            support.wait_until(lambda board=board: board.story()["result"], "the result is shown")
+            told = board.story()
+            self.assertEqual(told["state"], "unrecorded")
+            self.assertEqual(told["result"]["steps"], 30)
+            self.assertEqual(told["story"] is not None, keep == "steps")
+            self.assertIn("no event log", told["word"])
+
+    def test_a_damaged_log_is_told(self):
+        ended = self.train(*FINISHED)
+        with open(ended.folder / "events.bin", "ab") as log:
+            log.write(b"\x7fthis is no record")
+        board = self.watch(ended.folder)
+        support.wait_until(lambda: board.json("/api/runs")["runs"][0]["state"] == "broken",
+                           "the damage is told")
+        self.assertEqual(board.steps(), 30)
+
+    def test_names_that_look_like_markup_stay_text(self):
+        folder = self.folder / '<img src=x onerror=alert(1)>"'
+        ended = self.train(*FINISHED)
+        ended.folder.rename(folder)
+        board = self.watch(folder)
+        self.wait_known_steps(board, 30)
+        _, headers, body = board.get("/api/runs")
+        self.assertEqual(headers["Content-Type"], "application/json")
+        self.assertEqual(json.loads(body)["runs"][0]["label"], folder.name)
+        self.assertIn('onerror=alert(1)>\\""', board.get("/metrics")[2].decode())
+
+    def test_train_watch_tells_its_address_and_ends_with_the_run(self):
+        run = self.start(*ENDLESS, "--watch")
+        run.wait_said("watch it at http://127.0.0.1:")
+        url = re.search(r"http://\S+", run.err()).group()
+        board = dashboard.Dashboard.__new__(dashboard.Dashboard)
+        board.err_path = run.err_path
+        board.set_url(url)
+        self.wait_known_steps(board, 1)
+        with board.stream() as stream:
+            lines = lines_of(stream)
+            next(line for line in lines if line.startswith("data: "))
+            run.signal(signal.SIGINT)
+            self.assertIn("event: bye", lines)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertNotIn("watch", ended.result["options"])
+        self.assert_gone(run)
+
+    def test_a_killed_run_takes_its_dashboard_with_it(self):
+        run = self.start(*ENDLESS, "--watch")
+        run.wait_said("watch it at http://127.0.0.1:")
+        run.wait_working()
+        run.process.kill()
+        run.wait()
+        support.wait_until(lambda: not support.processes.marked(run.mark), "all are gone")
+
+
+class Crowd(dashboard.TestCase):
+    """That nothing brings it down."""
+
+    def setUp(self):
+        super().setUp()
+        low, high = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(high, max(low, 2048)), high))
+
+    def test_two_hundred_clients_hear_the_news(self):
+        run = self.start(*ENDLESS)
+        board = self.watch(run.folder)
+        self.wait_known_steps(board, 1)
+        streams = [board.stream() for _ in range(200)]
+        waiting = dict.fromkeys(streams[20:], b"")  # the first 20 never read
+        end = time.monotonic() + support.BOUND
+        while waiting and time.monotonic() < end:
+            for stream in select.select(list(waiting), [], [], 1)[0]:
+                waiting[stream] += stream.recv(65536)
+                if waiting[stream].count(b"data: ") >= 3:
+                    del waiting[stream]
+        self.assertFalse(waiting, "clients that heard nothing")
+        self.assertGreater(board.steps(), 0)
+        for stream in streams:
+            stream.close()
+        self.assertTrue(board.is_alive())
+        self.assertEqual(board.stop(), support.DONE)
+
+    def test_clients_that_never_read_do_not_hold_up_the_others(self):
+        board = self.watch(self.train(*FINISHED).folder)
+        self.wait_known_steps(board, 30)
+        request = (f"GET /assets/dygraph.min.js HTTP/1.1\r\nHost: localhost\r\n"
+                   f"Authorization: Bearer {board.token}\r\n\r\n").encode() * 20
+        silent = []
+        for _ in range(60):
+            connection = board.connect()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.sendall(request)
+            silent.append(connection)
+        for byte in (b"G", b"GET / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"):
+            for _ in range(20):
+                connection = board.connect()
+                connection.sendall(byte)
+                silent.append(connection)
+        for _ in range(50):
+            self.assertEqual(board.get("/api/runs")[0], 200)
+        for connection in silent:
+            connection.close()
+        self.assertTrue(board.is_alive())
+
+    def test_more_streams_than_there_is_room_for_are_refused(self):
+        board = self.watch(self.train(*FINISHED).folder)
+        streams = [board.stream() for _ in range(224)]
+        for stream in streams:
+            self.assertIn(b"200", stream.recv(64))
+        late = board.stream()
+        self.assertIn(b"503", late.recv(64))
+        self.assertEqual(board.get("/api/runs")[0], 200)
+        for stream in [*streams, late]:
+            stream.close()
+        support.wait_until(lambda: b"200" in self.first_bytes(board.stream()), "there is room")
+
+    @staticmethod
+    def first_bytes(connection):
+        with connection:
+            return connection.recv(64)
+
+    def test_malformed_requests_do_no_harm(self):
+        board = self.watch(self.train(*FINISHED).folder)
+        for seed in range(4):
+            with self.subTest(seed=seed):
+                self.fuzz(board, random.Random(seed), 1000)
+                self.assertTrue(board.is_alive())
+        self.assertEqual(board.json("/api/runs")["runs"][0]["state"], "ended")
+
+    def fuzz(self, board, rng, count):
+        """Sends rubbish on many connections, without waiting for what comes back."""
+        good = (f"GET /api/story?run=0&since=0 HTTP/1.1\r\nHost: localhost\r\nCookie: anytime_"
+                f"{board.port}={board.token}\r\nAuthorization: Bearer {board.token}\r\n"
+                f"Origin: http://localhost\r\n\r\n").encode()
+        open_ones = []
+        for _ in range(count):
+            connection = board.connect()
+            connection.setblocking(False)
+            try:
+                connection.send(self.spoil(rng, good))
+            except OSError:
+                pass
+            open_ones.append(connection)
+            if len(open_ones) > 40:
+                open_ones.pop(rng.randrange(len(open_ones))).close()
+        for connection in open_ones:
+            connection.close()
+
+    @staticmethod
+    def spoil(rng, good):
+        """A request with something wrong, or nothing of one at all."""
+        kind = rng.randrange(6)
+        if kind == 0:
+            return rng.randbytes(rng.randrange(1, 400))
+        bytes_ = bytearray(good)
+        if kind == 1:
+            for _ in range(rng.randrange(1, 30)):
+                bytes_[rng.randrange(len(bytes_))] = rng.randrange(256)
+        elif kind == 2:
+            place = rng.randrange(len(bytes_))
+            bytes_[place:place] = rng.randbytes(rng.randrange(200))
+        elif kind == 3:
+            return bytes(bytes_[:rng.randrange(len(bytes_))])
+        elif kind == 4:
+            return bytes(bytes_) * rng.randrange(1, 30)
+        else:
+            bytes_ = bytes_.replace(b"run=0", b"run=" + rng.choice(
+                [b"%00", b"%", b"%zz", b"9" * 5000, b"&" * 3000, b"%f0%9f", b"-0", b"\t"]))
+            bytes_ = bytes_.replace(b"/api/story", rng.choice(
+                [b"/api/story", b"/metrics", b"/assets/" + b"a" * 4000, b"*", b"http://x/", b""]))
+        return bytes(bytes_)
+
+
+if __name__ == "__main__":
+    support.main()
