@@ -179,7 +179,7 @@ static void show_left(const at_run_progress *progress, double fraction, at_ns el
     assert(elapsed >= 0);
     double gained = fraction - (isnan(progress->began) ? 0 : progress->began);
     *part = '\0';
-    if (!(gained > 0)) return;
+    if (!(gained > 0) || fraction >= 1) return;
     double left = (double)elapsed * (1 - fraction) / gained;
     char   text[16];
     if (left < 59.5e9)

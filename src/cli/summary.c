@@ -1,0 +1,181 @@
+#include "cli/summary.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/print.h"
+#include "report/table.h"
+
+enum {
+    ROWS_ALL = 12, /* up to here every worker has a row */
+    ROWS_ENDS = 4, /* beyond: the slowest and the fastest */
+    COLUMNS_MAX = 9
+};
+
+/* A worker, or all of them. */
+typedef struct row {
+    long long id, rounds, used, dropped;
+    double    compute, sleep, idle; /* seconds */
+    double    cpu, memory;          /* seconds, bytes; NAN: nobody looked */
+} row;
+
+static double real_at(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+static long long whole_at(const json_t *object, const char *key)
+{
+    return (long long)json_integer_value(json_object_get(object, key));
+}
+
+static row read_row(const json_t *worker, const json_t *usage)
+{
+    assert(json_is_object(worker));
+    bool is_seen = json_is_object(usage);
+    return (row){.id = whole_at(worker, "id"),
+                 .rounds = whole_at(worker, "rounds"),
+                 .used = whole_at(worker, "used"),
+                 .dropped = whole_at(worker, "dropped"),
+                 .compute = real_at(worker, "compute_seconds"),
+                 .sleep = real_at(worker, "sleep_seconds"),
+                 .idle = real_at(worker, "idle_seconds") + real_at(worker, "send_seconds"),
+                 .cpu = is_seen ? real_at(usage, "cpu_seconds") : NAN,
+                 .memory = is_seen ? real_at(usage, "peak_bytes") : NAN};
+}
+
+static row sum_of(const row *rows, size_t count)
+{
+    row sum = {0};
+    for (size_t i = 0; i < count; i++) {
+        sum.rounds += rows[i].rounds;
+        sum.used += rows[i].used;
+        sum.dropped += rows[i].dropped;
+        sum.compute += rows[i].compute;
+        sum.sleep += rows[i].sleep;
+        sum.idle += rows[i].idle;
+        if (isnan(rows[i].cpu)) continue;
+        sum.cpu += rows[i].cpu;
+        sum.memory = fmax(sum.memory, rows[i].memory);
+    }
+    return sum;
+}
+
+/* Seconds a round takes it; infinite when it never ended one. */
+static double slowness(const row *it)
+{
+    return it->rounds > 0 ? (it->compute + it->sleep) / (double)it->rounds : INFINITY;
+}
+
+/* Slowest first; in order of their numbers where nothing tells them apart. */
+static int compare_slowness(const void *left, const void *right)
+{
+    const row *a = left, *b = right;
+    double     x = slowness(a), y = slowness(b);
+    if (x != y) return x > y ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static void add_share(at_table *table, double part, double whole)
+{
+    assert(part >= 0);
+    if (whole > 0)
+        at_table_add(table, "%.0f %%", 100 * part / whole);
+    else
+        at_table_add(table, " ");
+}
+
+static void add_row(at_table *table, const row *it, const char *name, bool has_usage)
+{
+    double whole = it->compute + it->sleep + it->idle;
+    at_table_add(table, "%s", name);
+    at_table_add(table, "%lld", it->rounds);
+    at_table_add(table, "%lld", it->used);
+    at_table_add(table, "%lld", it->dropped);
+    add_share(table, it->compute, whole);
+    add_share(table, it->sleep, whole);
+    add_share(table, it->idle, whole);
+    if (!has_usage) return;
+    if (isnan(it->cpu)) { /* it ended before anybody looked */
+        at_table_add(table, " ");
+        at_table_add(table, " ");
+        return;
+    }
+    at_table_add(table, "%.2f s", it->cpu);
+    at_table_add(table, "%.1f MB", it->memory / 1e6);
+}
+
+static void add_worker(at_table *table, const row *it, bool has_usage)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%lld", it->id);
+    add_row(table, it, name, has_usage);
+}
+
+static void add_gap(at_table *table, size_t count, bool has_usage)
+{
+    assert(count > 0);
+    at_table_add(table, ".. %zu more", count);
+    for (int i = 1; i < (has_usage ? COLUMNS_MAX : COLUMNS_MAX - 2); i++) at_table_add(table, " ");
+}
+
+static at_table *workers_table(row *rows, size_t count, bool has_usage)
+{
+    static const at_column columns[COLUMNS_MAX] = {
+        {"worker", AT_ALIGN_LEFT},   {"rounds", AT_ALIGN_RIGHT},    {"used", AT_ALIGN_RIGHT},
+        {"dropped", AT_ALIGN_RIGHT}, {"compute", AT_ALIGN_RIGHT},   {"sleep", AT_ALIGN_RIGHT},
+        {"idle", AT_ALIGN_RIGHT},    {"processor", AT_ALIGN_RIGHT}, {"memory", AT_ALIGN_RIGHT}};
+    row       all = sum_of(rows, count);
+    bool      is_short = count > ROWS_ALL;
+    at_table *table = at_table_new(columns, has_usage ? COLUMNS_MAX : COLUMNS_MAX - 2);
+    if (!table) return NULL;
+    if (is_short) qsort(rows, count, sizeof *rows, compare_slowness);
+    for (size_t i = 0; i < count; i++) {
+        bool is_middle = is_short && i >= ROWS_ENDS && i < count - ROWS_ENDS;
+        if (!is_middle) add_worker(table, &rows[i], has_usage);
+        if (is_middle && i == ROWS_ENDS) add_gap(table, count - 2 * ROWS_ENDS, has_usage);
+    }
+    if (count > 1) add_row(table, &all, "all", has_usage);
+    return table;
+}
+
+static at_err print_workers(const json_t *result, at_fail *fail)
+{
+    const json_t *workers = json_object_get(result, "worker");
+    const json_t *usage = json_object_get(json_object_get(result, "resources"), "worker");
+    size_t        count = json_array_size(workers);
+    row          *rows = calloc(count + 1, sizeof *rows);
+    if (!rows) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for a table");
+    for (size_t i = 0; i < count; i++)
+        rows[i] = read_row(json_array_get(workers, i), json_array_get(usage, i));
+    puts("");
+    if (count > ROWS_ALL) puts("slowest and fastest workers:");
+    at_err err = at_print_table_take(workers_table(rows, count, usage != NULL), fail);
+    puts("");
+    free(rows);
+    return err;
+}
+
+static void print_sentences(const json_t *result)
+{
+    const json_t *test = json_object_get(result, "test");
+    const json_t *samples = json_object_get(result, "samples");
+    printf("%s: %lld steps in %.2f s, %.0f samples/s, %.0f %% of the workers' time useful\n",
+           json_string_value(json_object_get(result, "strategy")), whole_at(result, "steps"),
+           real_at(result, "seconds"), real_at(result, "samples_per_second"),
+           100 * real_at(result, "useful_fraction"));
+    printf("samples: %lld drawn = %lld used + %lld dropped\n", whole_at(samples, "drawn"),
+           whole_at(samples, "used"), whole_at(samples, "dropped"));
+    if (json_is_number(json_object_get(test, "loss"))) at_print_test(test);
+}
+
+at_err at_summary_print(const json_t *result, const char *folder, bool brief, at_fail *fail)
+{
+    assert(json_is_object(result));
+    print_sentences(result);
+    at_err err = brief ? AT_OK : print_workers(result, fail);
+    printf("written to %s\n", folder);
+    return err;
+}

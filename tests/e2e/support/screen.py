@@ -1,0 +1,153 @@
+"""A terminal as far as the program needs one: rows that wrap, and wrap anew when it is resized."""
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+
+import support
+from support import processes
+
+SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|(\r|\n)|([^\x1b\r\n]+)")
+
+
+class Screen:
+    """What stands on a terminal, the rows that have scrolled away included."""
+
+    def __init__(self, columns):
+        self.columns, self.row, self.column = columns, 0, 0
+        self.rows = [""]
+        self.coloured = False
+
+    def show(self, text):
+        for number, letter, move, words in SEQUENCE.findall(text):
+            if words:
+                self.write(words)
+            elif move == "\n":
+                self.next_row()
+            elif move == "\r":
+                self.column = 0
+            else:
+                self.obey(letter, number)
+
+    def write(self, words):
+        for letter in words:
+            if self.column == self.columns:
+                self.next_row()
+            row = self.rows[self.row].ljust(self.column)
+            self.rows[self.row] = row[:self.column] + letter + row[self.column + 1:]
+            self.column += 1
+
+    def next_row(self):
+        self.row, self.column = self.row + 1, 0
+        if self.row == len(self.rows):
+            self.rows.append("")
+
+    def obey(self, letter, number):
+        if letter == "A":
+            self.row = max(0, self.row - int(number))
+        elif letter in "KJ":
+            self.rows[self.row] = self.rows[self.row][:self.column]
+            if letter == "J":
+                del self.rows[self.row + 1:]
+        elif letter == "m":
+            self.coloured = True
+        else:
+            raise AssertionError(f"a sequence that ends in {letter}")
+
+    def resize(self, columns):
+        """Rows that are too long now are wrapped, as most terminals do."""
+        wrapped, row = [], 0
+        for index, text in enumerate(self.rows):
+            if index == self.row:
+                row = len(wrapped)
+            pieces = [text[i:i + columns] for i in range(0, len(text), columns)] or [""]
+            wrapped += pieces
+        self.rows, self.row, self.columns = wrapped, row, columns
+
+    def text(self):
+        return "\n".join(self.rows)
+
+    def count(self, words):
+        return self.text().count(words)
+
+
+class Terminal:
+    """A run of the program whose standard error is a terminal."""
+
+    def __init__(self, test, *arguments, columns=80, rows=24, **environment):
+        try:
+            self.ours, theirs = pty.openpty()
+        except OSError as error:
+            test.skipTest(f"no terminal to be had here: {error}")
+        self.screen = Screen(columns)
+        self.bytes = b""
+        self.set_size(columns, rows)
+        left_out = ("NO_COLOR", "COLUMNS", "LINES", "LC_ALL", "LC_CTYPE")
+        env = {key: value for key, value in os.environ.items() if key not in left_out}
+        env |= {"TERM": "xterm-256color", "LANG": "C.UTF-8", **environment}
+        self.process = subprocess.Popen(
+            [support.ANYTIME, *map(str, arguments)], cwd=test.folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=theirs, env=env, text=True)
+        os.close(theirs)
+        os.set_blocking(self.ours, False)
+        test.addCleanup(self.close)
+
+    def set_size(self, columns, rows):
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def read(self):
+        """Shows what has come; false when nothing ever will."""
+        with contextlib.suppress(BlockingIOError):
+            try:
+                while piece := os.read(self.ours, 65536):
+                    self.bytes += piece
+            except OSError as error:
+                if isinstance(error, BlockingIOError):
+                    raise
+                self.flush()
+                return False
+        self.flush()
+        return True
+
+    def flush(self):
+        """Shows all whole lines and frames: a sequence may still be on its way."""
+        whole = max(self.bytes.rfind(b"\n"), self.bytes.rfind(b"\x1b[J") + 2)
+        self.screen.show(self.bytes[:whole + 1].decode().replace("\r\n", "\n"))
+        self.bytes = self.bytes[whole + 1:]
+
+    def wait_shown(self, happens, what):
+        """Waits until the screen is so."""
+        def look():
+            self.read()
+            return happens(self.screen)
+        support.wait_until(look, lambda: f"{what}:\n{self.screen.text()}")
+
+    def resize(self, columns, rows):
+        """While the program stands still, so that it cannot draw for a size that is gone."""
+        self.process.send_signal(signal.SIGSTOP)
+        support.wait_until(lambda: processes.state(self.process.pid) == "T", "it stands still")
+        self.read()
+        self.screen.resize(columns)
+        self.set_size(columns, rows)
+        self.process.send_signal(signal.SIGCONT)
+
+    def wait(self):
+        """The end: exit code and standard output."""
+        out = []
+        def look():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                out.append(self.process.communicate(timeout=0.01)[0])
+            return not self.read() and out
+        support.wait_until(look, "the end of the run")
+        return self.process.returncode, out[0]
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        os.close(self.ours)
