@@ -1,4 +1,6 @@
-/* `anytime report RUN...`: what recorded runs came to, side by side, as a table and as plots. */
+/* `anytime report RUN...`: what recorded runs came to, side by side: a table, plots and a page. */
+#include "cli/report.h"
+
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,27 +9,11 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/compare.h"
 #include "cli/plots.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
 enum { RESULT_SIZE_MAX = 64 << 20 };
-
-typedef struct run {
-    const char *folder;
-    char       *label; /* the last part of the folder's name */
-    json_t     *result;
-    double      value[AT_MEASURE_COUNT];
-} run;
-
-typedef struct report {
-    const at_parsed *parsed;
-    const char      *command;
-    run              runs[AT_WORDS_MAX];
-    uint32_t         count;
-    char             folder[AT_COMPARE_PATH_SIZE];
-} report;
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -53,97 +39,96 @@ static char *label_of(const char *folder)
     return strndup(folder + begin, end - begin);
 }
 
-static at_err open_run(run *r, const char *folder, at_fail *fail)
+static at_err open_run(at_reported *run, const char *folder, at_fail *fail)
 {
     char    path[AT_COMPARE_PATH_SIZE];
     at_text text = at_text_in(path, sizeof path);
-    *r = (run){.folder = folder, .label = label_of(folder)};
-    if (!r->label) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    *run = (at_reported){.folder = folder, .label = label_of(folder)};
+    if (!run->label) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     at_text_add(&text, "%s/result.json", folder);
     if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
-    at_err err = read_json(path, &r->result, fail);
+    at_err err = read_json(path, &run->result, fail);
     if (err == AT_ERR_MISSING)
         return at_fail_set(fail, err, "it is written when a run ends; name folders of ended runs",
                            "%s: no result.json in it", folder);
     for (int m = 0; m < AT_MEASURE_COUNT && !err; m++)
-        r->value[m] = at_measure_of(r->result, (at_measure)m);
+        run->value[m] = at_measure_of(run->result, (at_measure)m);
     return err;
 }
 
-static at_err open_runs(report *r, at_fail *fail)
+static at_err open_runs(at_report_set *set, at_fail *fail)
 {
-    const at_parsed *parsed = r->parsed;
+    const at_parsed *parsed = set->parsed;
     if (parsed->words == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime report runs/my-run",
                            "report needs the folders of runs");
     AT_TRY(at_plots_check(parsed->settings.plots, fail));
-    AT_TRY(at_launch_folder(parsed->settings.out, "report", r->folder, sizeof r->folder, fail));
+    AT_TRY(at_launch_folder(parsed->settings.out, "report", set->folder, sizeof set->folder, fail));
     for (uint32_t i = 0; i < parsed->words; i++)
-        AT_TRY(open_run(&r->runs[r->count++], parsed->word[i], fail));
+        AT_TRY(open_run(&set->runs[set->count++], parsed->word[i], fail));
     return AT_OK;
 }
 
-static void close_runs(report *r)
+static void close_runs(at_report_set *set)
 {
-    for (uint32_t i = 0; i < r->count; i++) {
-        free(r->runs[i].label);
-        json_decref(r->runs[i].result);
+    for (uint32_t i = 0; i < set->count; i++) {
+        free(set->runs[i].label);
+        json_decref(set->runs[i].result);
     }
 }
 
 /* ---- plots --------------------------------------------------------------------------------- */
 
-static const char *text_of(const run *r, const char *key)
+static const char *text_of(const at_reported *run, const char *key)
 {
-    const char *text = json_string_value(json_object_get(r->result, key));
+    const char *text = json_string_value(json_object_get(run->result, key));
     return text ? text : "?";
 }
 
-/* "softmax on mnist", or how many runs there are when they are not of the same. */
-static void make_title(const report *r, char *title, size_t size)
+void at_report_title(const at_report_set *set, char *title, size_t size)
 {
-    const char *model = text_of(&r->runs[0], "model"), *data = text_of(&r->runs[0], "data");
+    const char *model = text_of(&set->runs[0], "model"), *data = text_of(&set->runs[0], "data");
     bool        same = true;
-    for (uint32_t i = 1; i < r->count; i++)
-        same = same && strcmp(model, text_of(&r->runs[i], "model")) == 0 &&
-               strcmp(data, text_of(&r->runs[i], "data")) == 0;
+    for (uint32_t i = 1; i < set->count; i++)
+        same = same && strcmp(model, text_of(&set->runs[i], "model")) == 0 &&
+               strcmp(data, text_of(&set->runs[i], "data")) == 0;
     at_text text = at_text_in(title, size);
     if (same)
         at_text_add(&text, "%s on %s", model, data);
     else
-        at_text_add(&text, "%u runs", r->count);
+        at_text_add(&text, "%u runs", set->count);
 }
 
-static at_err draw(const report *r, char *names, size_t size, at_fail *fail)
+static at_err draw(const at_report_set *set, char *names, size_t size, at_fail *fail)
 {
-    char          title[200];
+    char          title[AT_REPORT_TITLE_SIZE];
     at_panel_runs series[AT_WORDS_MAX];
-    make_title(r, title, sizeof title);
-    for (uint32_t i = 0; i < r->count; i++)
-        series[i] =
-            (at_panel_runs){.label = r->runs[i].label, .folders = &r->runs[i].folder, .count = 1};
+    at_report_title(set, title, sizeof title);
+    for (uint32_t i = 0; i < set->count; i++)
+        series[i] = (at_panel_runs){
+            .label = set->runs[i].label, .folders = &set->runs[i].folder, .count = 1};
     at_panel_options options = {
-        .title = title, .folder = r->folder, .runs = series, .run_count = r->count};
-    return at_plots_write(r->parsed->settings.plots, options, names, size, fail);
+        .title = title, .folder = set->folder, .runs = series, .run_count = set->count};
+    return at_plots_write(set->parsed->settings.plots, options, names, size, fail);
 }
 
 /* ---- telling ------------------------------------------------------------------------------- */
 
-static json_t *report_json(const report *r)
+static json_t *report_json(const at_report_set *set)
 {
     json_t *root = json_object(), *runs = json_array();
-    bool    drawn = strcmp(r->parsed->settings.plots, "none") != 0;
-    for (uint32_t i = 0; i < r->count; i++) {
-        json_t *one = json_pack("{s:s, s:s, s:s}", "run", r->runs[i].folder, "label",
-                                r->runs[i].label, "strategy", text_of(&r->runs[i], "strategy"));
+    bool    drawn = strcmp(set->parsed->settings.plots, "none") != 0;
+    for (uint32_t i = 0; i < set->count; i++) {
+        json_t *one = json_pack("{s:s, s:s, s:s}", "run", set->runs[i].folder, "label",
+                                set->runs[i].label, "strategy", text_of(&set->runs[i], "strategy"));
         for (int m = 0; m < AT_MEASURE_COUNT; m++)
             json_object_set_new(one, at_measure_name[m],
-                                at_measure_json((at_measure)m, r->runs[i].value[m]));
+                                at_measure_json((at_measure)m, set->runs[i].value[m]));
         json_array_append_new(runs, one);
     }
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
-    json_object_set_new(root, "command", json_string(r->command));
-    json_object_set_new(root, "folder", drawn ? json_string(r->folder) : json_null());
+    json_object_set_new(root, "command", json_string(set->command));
+    json_object_set_new(root, "folder", drawn ? json_string(set->folder) : json_null());
     if (json_object_set_new(root, "runs", runs)) return json_decref(root), NULL;
     return root;
 }
@@ -164,17 +149,17 @@ static const struct {
                {"accuracy", AT_MEASURE_ACCURACY, 4, 1}};
 enum { NUMBERS = sizeof columns / sizeof *columns, WORDS = 2 };
 
-static at_table *make_table(const report *r)
+at_table *at_report_table(const at_report_set *set)
 {
     at_column heads[WORDS + NUMBERS] = {{"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}};
     for (int i = 0; i < NUMBERS; i++)
         heads[WORDS + i] = (at_column){columns[i].head, AT_ALIGN_RIGHT};
     at_table *table = at_table_new(heads, WORDS + NUMBERS);
-    for (uint32_t i = 0; table && i < r->count; i++) {
-        at_table_add(table, "%s", r->runs[i].label);
-        at_table_add(table, "%s", text_of(&r->runs[i], "strategy"));
+    for (uint32_t i = 0; table && i < set->count; i++) {
+        at_table_add(table, "%s", set->runs[i].label);
+        at_table_add(table, "%s", text_of(&set->runs[i], "strategy"));
         for (int c = 0; c < NUMBERS; c++) {
-            double value = r->runs[i].value[columns[c].measure] * columns[c].factor;
+            double value = set->runs[i].value[columns[c].measure] * columns[c].factor;
             if (isnan(value))
                 at_table_add(table, "-");
             else
@@ -184,36 +169,46 @@ static at_table *make_table(const report *r)
     return table;
 }
 
-static at_err tell(const report *r, at_fail *fail)
+static at_err tell(const at_report_set *set, at_fail *fail)
 {
-    if (r->parsed->settings.json) return at_print_json_take(report_json(r), fail);
-    return at_print_table_take(make_table(r), fail);
+    if (set->parsed->settings.json) return at_print_json_take(report_json(set), fail);
+    return at_print_table_take(at_report_table(set), fail);
 }
 
-/* Tells what is in the folder; one in which nothing was written goes again. */
-static void tell_plots(const report *r, const char *plots)
+/* Tells what is in the folder. */
+static void tell_files(const at_report_set *set, const char *plots)
 {
-    if (rmdir(r->folder) == 0 || r->parsed->settings.json) return;
+    if (set->parsed->settings.json) return;
     if (*plots) printf("\nplots: %s, each also as .svg\n", plots);
-    printf("written to %s\n", r->folder);
+    printf("%spage: %s/report.html\n", *plots ? "" : "\n", set->folder);
+    printf("written to %s\n", set->folder);
+}
+
+/* A report that failed leaves no folder if there is nothing in it. */
+static at_err write_files(const at_report_set *set, at_fail *fail)
+{
+    char plots[AT_PLOTS_NAMES_SIZE] = "";
+    AT_TRY(at_file_make_folder(set->folder, fail));
+    at_err err = draw(set, plots, sizeof plots, fail);
+    if (!err) err = at_report_write_page(set, fail);
+    if (err)
+        rmdir(set->folder);
+    else
+        tell_files(set, plots);
+    return err;
 }
 
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    char    plots[AT_PLOTS_NAMES_SIZE] = "";
-    bool    drawn = strcmp(parsed->settings.plots, "none") != 0;
-    report *r = calloc(1, sizeof *r);
-    if (!r) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
-    r->parsed = parsed;
-    r->command = command;
-    at_err err = open_runs(r, fail);
-    if (!err) err = tell(r, fail);
-    if (!err && drawn) err = at_file_make_folder(r->folder, fail);
-    if (!err && drawn) {
-        err = draw(r, plots, sizeof plots, fail);
-        tell_plots(r, plots);
-    }
-    close_runs(r);
-    free(r);
+    bool           wanted = strcmp(parsed->settings.plots, "none") != 0;
+    at_report_set *set = calloc(1, sizeof *set);
+    if (!set) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    set->parsed = parsed;
+    set->command = command;
+    at_err err = open_runs(set, fail);
+    if (!err) err = tell(set, fail);
+    if (!err && wanted) err = write_files(set, fail);
+    close_runs(set);
+    free(set);
     return err;
 }

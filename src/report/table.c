@@ -202,3 +202,41 @@ at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail)
     }
     return check_written(file, fail);
 }
+
+/* A letter that could begin markup, or end the cell, stands behind a backslash. */
+static void print_markdown_text(FILE *file, const char *text)
+{
+    while (*text) {
+        uint32_t letter;
+        size_t   size = at_utf8_next(text, &letter);
+        if (size == 1 && strchr("\\|`*_<>[]&", (int)letter)) fputc('\\', file);
+        if (letter == '?')
+            fputc('?', file);
+        else
+            fwrite(text, 1, size, file);
+        text += size;
+    }
+}
+
+static void print_markdown_rule(const at_table *table, FILE *file)
+{
+    assert(table->columns >= 1);
+    for (size_t i = 0; i < table->columns; i++)
+        fputs(table->aligns[i] == AT_ALIGN_RIGHT ? "|---:" : "|:---", file);
+    fputs("|\n", file);
+}
+
+at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail)
+{
+    assert(table->count >= table->columns);
+    if (table->failed) return no_memory(fail);
+    for (size_t i = 0; i < table->count; i++) {
+        bool last = (i + 1) % table->columns == 0 || i + 1 == table->count;
+        if (i == table->columns) print_markdown_rule(table, file);
+        fputs("| ", file);
+        print_markdown_text(file, table->cells[i]);
+        fputs(last ? " |\n" : " ", file);
+    }
+    if (table->count == table->columns) print_markdown_rule(table, file);
+    return check_written(file, fail);
+}

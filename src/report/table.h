@@ -45,6 +45,9 @@ at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
 /* Writes the same cells as CSV (RFC 4180, but lines end in a bare newline). */
 at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail);
 
+/* Writes the same cells as a Markdown table; what would be markup in a text is escaped. */
+at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail);
+
 /* Writes one CSV field, in quotes where it needs them. */
 void at_csv_field(FILE *file, const char *text);
 

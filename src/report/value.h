@@ -1,4 +1,4 @@
-/* value.h - numbers for JSON documents; inside the report layer only. */
+/* value.h - numbers and texts for JSON documents. */
 #ifndef AT_REPORT_VALUE_H
 #define AT_REPORT_VALUE_H
 
