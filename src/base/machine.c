@@ -14,6 +14,12 @@ uint32_t at_machine_cores(void)
     return online > 0 ? (uint32_t)online : 1;
 }
 
+uint32_t at_machine_cores_all(void)
+{
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (uint32_t)online : at_machine_cores();
+}
+
 at_memory at_machine_memory(void)
 {
     at_memory memory = {0};

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/verbs.h"
+#include "world/mpi_world.h"
 
 enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };
 
@@ -64,7 +65,16 @@ static void join_command(char *buffer, size_t size, int argc, char **argv)
     for (int i = 1; i < argc; i++) add_quoted(&text, argv[i]);
 }
 
-static at_err run_verb(const at_verb *verb, int argc, char **argv, at_fail *fail)
+/* Does this verb run on all ranks? Even what is wrong with its options may be so on one of them only,
+ * as when a file is missing there. */
+static bool is_for_all_ranks(const at_verb *verb, const at_parsed *parsed)
+{
+    bool chosen = at_options_given(parsed, "world");
+    if (verb->run != at_verb_train || parsed->settings.help) return false;
+    return !chosen || strcmp(parsed->settings.world, "mpi") == 0;
+}
+
+static at_err run_verb(const at_verb *verb, int argc, char **argv, bool *all_ranks, at_fail *fail)
 {
     static char command[COMMAND_SIZE];
     at_parsed   parsed;
@@ -77,11 +87,12 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, at_fail *fail
         print_verb(stdout, verb);
     else if (!err)
         err = verb->run(&parsed, command, fail);
+    *all_ranks = is_for_all_ranks(verb, &parsed);
     at_options_deinit(&parsed);
     return err;
 }
 
-static at_err dispatch(int argc, char **argv, at_fail *fail)
+static at_err dispatch(int argc, char **argv, bool *all_ranks, at_fail *fail)
 {
     const char *name = argc > 1 ? argv[1] : NULL;
     if (!name) {
@@ -101,7 +112,7 @@ static at_err dispatch(int argc, char **argv, at_fail *fail)
         return AT_OK;
     }
     const at_verb *verb = at_verb_find(name);
-    return verb ? run_verb(verb, argc, argv, fail) : unknown_verb(name, fail);
+    return verb ? run_verb(verb, argc, argv, all_ranks, fail) : unknown_verb(name, fail);
 }
 
 /* Whoever started us may have closed a standard stream. The next file we open would get its number,
@@ -114,20 +125,40 @@ static void hold_standard_streams(void)
     if (fd >= 0) close(fd);
 }
 
+static at_err check_output(at_err err, at_fail *fail)
+{
+    bool unwritten = fflush(stdout) != 0 || ferror(stdout);
+    if (!unwritten || err) return err;
+    if (errno == EPIPE) return AT_ERR_IO; /* who reads no further needs no sentence about it */
+    return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to standard output");
+}
+
+static void tell(const at_fail *fail)
+{
+    if (!fail->err) return;
+    fprintf(stderr, "anytime: %s\n", fail->text);
+    if (fail->hint[0]) fprintf(stderr, "  hint: %s\n", fail->hint);
+}
+
+/* Rank 0 speaks, and its code is that of the job. After a loss nothing may run at exit that could
+ * wait for the lost one. */
+static int end_rank(const at_launcher *launcher, at_err err, const at_fail *fail)
+{
+    int code = launcher->rank == 0 ? (int)err : 0;
+    if (at_mpi_world_end(launcher, fail)) return code;
+    fflush(NULL);
+    _exit(code);
+}
+
 int main(int argc, char **argv)
 {
-    at_fail fail = {0};
+    at_fail     fail = {0};
+    at_launcher launcher = at_launcher_detect();
+    bool        trains = argc > 1 && strcmp(argv[1], "train") == 0, all_ranks = false;
     hold_standard_streams();
-    signal(SIGPIPE, SIG_IGN); /* a reader that went away is an error of writing, told below */
-    at_err err = dispatch(argc, argv, &fail);
-    bool   unwritten = fflush(stdout) != 0 || ferror(stdout);
-    if (unwritten && !err)
-        err = errno == EPIPE /* who reads no further needs no sentence about it */
-                  ? AT_ERR_IO
-                  : at_fail_set(&fail, AT_ERR_IO, NULL, "cannot write to standard output");
-    if (fail.err) {
-        fprintf(stderr, "anytime: %s\n", fail.text);
-        if (fail.hint[0]) fprintf(stderr, "  hint: %s\n", fail.hint);
-    }
-    return err;
+    signal(SIGPIPE, SIG_IGN);                       /* a reader that went away is told below */
+    if (launcher.rank > 0 && !trains) return AT_OK; /* one rank is enough for the others */
+    at_err err = check_output(dispatch(argc, argv, &all_ranks, &fail), &fail);
+    if (launcher.rank == 0 || !all_ranks) tell(&fail);
+    return all_ranks && launcher.size > 1 ? end_rank(&launcher, err, &fail) : (int)err;
 }
