@@ -1,0 +1,58 @@
+#include "cli/traces.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "report/trace.h"
+
+enum { PATH_SIZE = 4096 + 300 };
+
+static at_err path_in(char path[PATH_SIZE], const char *folder, const char *name, at_fail *fail)
+{
+    at_text text = at_text_in(path, PATH_SIZE);
+    at_text_add(&text, "%s/%s", folder, name);
+    if (!text.full) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder's name is too long", folder);
+}
+
+at_err at_traces_leave(const at_settings *settings, const char *folder, at_fail *fail)
+{
+    char             path[PATH_SIZE];
+    at_trace_options options = {.events_max = AT_TRACE_EVENTS_SMALL, .whole = true};
+    assert(folder);
+    if (strcmp(settings->record, "full") != 0) return AT_OK;
+    AT_TRY(path_in(path, folder, "trace.json", fail));
+    return at_trace_write(folder, path, &options, NULL, fail);
+}
+
+static void tell_rest(const char *run, const at_trace_told *told)
+{
+    char until[32];
+    if (told->omitted == 0) return;
+    at_text_show_duration(until, sizeof until, told->cut_at);
+    fprintf(stderr,
+            "%s: its timeline ends at %s; %llu more events are left out (--trace-events, "
+            "--trace-from)\n",
+            run, until, (unsigned long long)told->omitted);
+}
+
+at_err at_traces_report(const at_settings *settings, const char *run, const char *out,
+                        const char *label, char *name, size_t size, at_fail *fail)
+{
+    char             path[PATH_SIZE];
+    at_trace_told    told = {0};
+    at_trace_options options = {.events_max = (uint64_t)settings->trace_events,
+                                .from = settings->trace_from};
+    assert(settings->trace_events >= 0);
+    *name = '\0';
+    if (settings->trace_events == 0) return AT_OK;
+    snprintf(name, size, label ? "trace-%s.json" : "trace.json", label);
+    AT_TRY(path_in(path, out, name, fail));
+    at_err err = at_trace_write(run, path, &options, &told, fail);
+    if (err) *name = '\0';
+    if (err == AT_ERR_MISSING) return AT_OK;
+    tell_rest(run, &told);
+    return err;
+}
