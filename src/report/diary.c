@@ -5,15 +5,18 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "report/utf8.h"
 #include "report/value.h"
 
 enum { TEXT_SIZE = 240 };
 
 /* Names are part of the story's JSON. */
-#define KIND_MAP(X)                                                                               \
-    X(JOIN, "join") X(LOST, "lost") X(DROP, "drop") X(NOTICE, "notice") X(SAY, "say") X(END, "en" \
-                                                                                             "d")
+#define KIND_MAP(X)     \
+    X(JOIN, "join")     \
+    X(LOST, "lost")     \
+    X(DROP, "drop")     \
+    X(NOTICE, "notice") \
+    X(SAY, "say")       \
+    X(END, "end")
 typedef enum kind {
 #define X(id, text) id,
     KIND_MAP(X)

@@ -7,6 +7,7 @@ typedef struct place {
     at_ns ordered; /* the newest order */
     at_ns end;     /* of the newest round, or when the worker joined */
     bool  chained; /* `end` is the end of a round */
+    bool  again;   /* it starts by itself */
 } place;
 
 struct at_placing {
@@ -18,7 +19,8 @@ at_placing *at_placing_new(uint32_t workers)
 {
     assert(workers <= AT_WORKERS_MAX);
     at_placing *p = calloc(1, sizeof *p + workers * sizeof *p->place);
-    if (p) p->workers = workers;
+    if (!p) return NULL;
+    p->workers = workers;
     return p;
 }
 
@@ -34,9 +36,12 @@ static place *find(at_placing *placing, at_node worker)
     return &placing->place[worker - 1];
 }
 
-void at_placing_order(at_placing *placing, at_node worker, at_ns at)
+void at_placing_order(at_placing *placing, at_node worker, const at_order *order, at_ns at)
 {
-    find(placing, worker)->ordered = at;
+    place *p = find(placing, worker);
+    assert(!order->leave);
+    p->ordered = at;
+    p->again = order->again;
 }
 
 void at_placing_join(at_placing *placing, at_node worker, at_ns at)
@@ -58,7 +63,8 @@ at_placed at_placing_report(at_placing *placing, at_node worker, const at_work *
 {
     place *p = find(placing, worker);
     at_ns  busy = work->sleep_ns + work->compute_ns;
-    at_ns  begin = p->chained ? p->end + work->send_ns + work->idle_ns : at - busy;
+    at_ns  begin = p->again ? at - busy : p->ordered;
+    if (p->chained) begin = p->end + work->send_ns + work->idle_ns;
     begin = smaller(larger(begin, p->ordered), at - busy);
     begin = larger(begin, p->end);
     at_placed placed = {.sending = p->end, .begin = begin};

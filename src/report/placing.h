@@ -7,7 +7,8 @@
  *     end of the round before ─► send ─► idle ─► sleep ─► compute ─► end of this one
  *
  * and moved where that contradicts the hub: no round ends after its report was read, and none
- * begins before its order was given.
+ * begins before its order was given. A first round begins with its order; that of a worker that
+ * starts by itself, and gets no other order, ends when its report is read.
  */
 #ifndef AT_REPORT_PLACING_H
 #define AT_REPORT_PLACING_H
@@ -30,8 +31,8 @@ typedef struct at_placing at_placing;
 at_placing *at_placing_new(uint32_t workers);
 void        at_placing_free(at_placing *placing); /* accepts NULL */
 
-/* The hub gave an order. */
-void at_placing_order(at_placing *placing, at_node worker, at_ns at);
+/* The hub gave an order to work. */
+void at_placing_order(at_placing *placing, at_node worker, const at_order *order, at_ns at);
 
 /* A new process of this worker: its rounds have nothing to do with those before. */
 void at_placing_join(at_placing *placing, at_node worker, at_ns at);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/roster.h"
 #include "record/runinfo.h"
 #include "report/story_parts.h"
 
@@ -130,6 +131,13 @@ static void on_joined(at_story *s, const at_event *event)
     at_blame_join(s->blame, event->worker);
 }
 
+/* A process that ends after it was told to leave is no loss. */
+static bool is_leaving(const at_story *s, const at_record *record)
+{
+    if (record->kind != AT_REC_EVENT || record->event->kind != AT_EV_LOST) return false;
+    return s->tally->worker[record->event->worker - 1].state == at_state_finished;
+}
+
 static void on_lost(at_story *s, const at_event *event)
 {
     at_story_worker *w = worker_of(s, event->worker);
@@ -165,9 +173,9 @@ static void on_report(at_story *s, const at_record *record)
 static void on_order(at_story *s, const at_action *action)
 {
     worker_of(s, action->worker);
-    if (action->as.order.leave) return;
+    if (action->as.order.leave || action->as.order.pause) return;
     if (s->opened == AT_NEVER) s->opened = s->at;
-    at_placing_order(s->placing, action->worker, s->at);
+    at_placing_order(s->placing, action->worker, &action->as.order, s->at);
     at_blame_order(s->blame, action->worker, s->at);
 }
 
@@ -278,6 +286,7 @@ void at_story_put(at_story *story, const at_record *record)
     follow_time(story, record);
     shifted.at = story->at;
     story->tally_sink.put(story->tally_sink.self, &shifted);
+    if (is_leaving(story, record)) return;
     at_diary_put(story->diary, story->serial, story->at, record);
     if (record->kind == AT_REC_EVENT) put_event(story, record);
     if (record->kind == AT_REC_ACTION) put_action(story, record);

@@ -287,7 +287,7 @@ static void put_order(at_trace_rounds *self, const at_action *action, at_ns at)
     row            *r = row_of(self, action->worker);
     const at_order *order = &action->as.order;
     if (order->leave || order->pause) return;
-    at_placing_order(self->placing, action->worker, at);
+    at_placing_order(self->placing, action->worker, order, at);
     r->order_at = at;
     r->order_round = order->round;
 }
