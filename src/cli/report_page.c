@@ -5,10 +5,10 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/report.h"
+#include "cli/traces.h"
 #include "report/html.h"
 #include "report/story.h"
 #include "report/table.h"
-#include "report/trace.h"
 #include "report/value.h"
 
 static at_err path_in(const at_report_set *set, const char *name, char *path, size_t size,
@@ -95,16 +95,12 @@ static at_err write_markdown(const at_report_set *set, at_fail *fail)
     return err ? err : closed;
 }
 
-/* A run without an event log has no trace. */
 static at_err write_trace(const at_report_set *set, uint32_t index, at_fail *fail)
 {
-    char    path[AT_COMPARE_PATH_SIZE + 32], name[32] = "trace.json";
-    at_fail here = {0};
+    char path[AT_COMPARE_PATH_SIZE + 32], name[32] = "trace.json";
     if (set->count > 1) snprintf(name, sizeof name, "trace-%u.json", index + 1);
     AT_TRY(path_in(set, name, path, sizeof path, fail));
-    at_err err = at_trace_write(set->runs[index].folder, path, &(at_trace_options){0}, NULL, &here);
-    if (err && err != AT_ERR_MISSING) return *fail = here, err;
-    return AT_OK;
+    return at_traces_report(&set->parsed->settings, set->runs[index].folder, path, fail);
 }
 
 at_err at_report_write_page(const at_report_set *set, at_fail *fail)

@@ -38,21 +38,18 @@ static void tell_rest(const char *run, const at_trace_told *told)
             run, until, (unsigned long long)told->omitted);
 }
 
-at_err at_traces_report(const at_settings *settings, const char *run, const char *out,
-                        const char *label, char *name, size_t size, at_fail *fail)
+at_err at_traces_report(const at_settings *settings, const char *run, const char *path,
+                        at_fail *fail)
 {
-    char             path[PATH_SIZE];
+    at_fail          here = {0};
     at_trace_told    told = {0};
     at_trace_options options = {.events_max = (uint64_t)settings->trace_events,
                                 .from = settings->trace_from};
     assert(settings->trace_events >= 0);
-    *name = '\0';
     if (settings->trace_events == 0) return AT_OK;
-    snprintf(name, size, label ? "trace-%s.json" : "trace.json", label);
-    AT_TRY(path_in(path, out, name, fail));
-    at_err err = at_trace_write(run, path, &options, &told, fail);
-    if (err) *name = '\0';
+    at_err err = at_trace_write(run, path, &options, &told, &here);
     if (err == AT_ERR_MISSING) return AT_OK;
+    if (err) return *fail = here, err;
     tell_rest(run, &told);
-    return err;
+    return AT_OK;
 }

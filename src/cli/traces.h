@@ -8,10 +8,9 @@
  * browser. */
 at_err at_traces_leave(const at_settings *settings, const char *folder, at_fail *fail);
 
-/* For a report: OUT/trace-LABEL.json of a run (`label` NULL: OUT/trace.json), as far as
- * --trace-events and --trace-from let it be; what is missing is told on stderr. A run without an
- * event log has none, and *name is then empty. */
-at_err at_traces_report(const at_settings *settings, const char *run, const char *out,
-                        const char *label, char *name, size_t size, at_fail *fail);
+/* For a report: the timeline of a run, as far as --trace-events and --trace-from let it be; what is
+ * missing is told on stderr. A run without an event log has none. */
+at_err at_traces_report(const at_settings *settings, const char *run, const char *path,
+                        at_fail *fail);
 
 #endif

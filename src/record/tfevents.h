@@ -46,8 +46,9 @@ void at_tfevents_histogram(at_tfevents *file, at_ns at, uint64_t step, const cha
 /* A text in Markdown. */
 at_err at_tfevents_text(at_tfevents *file, const char *tag, const char *text, at_fail *fail);
 
+struct Tb__Event; /* tensorboard.pb-c.h */
+
 /* Any event, with its time set to `at`. Fails only for lack of memory, and only for large ones. */
-struct Tb__Event;
 at_err at_tfevents_put(at_tfevents *file, at_ns at, struct Tb__Event *event, at_fail *fail);
 
 /* A net, layer by layer, between samples and loss. */
