@@ -24,7 +24,7 @@ static at_err cannot(const char *what, const char *path, int error, at_fail *fai
                        "%s: cannot %s: %s", path, what, strerror(error));
 }
 
-static void flush(at_spool *spool)
+void at_spool_flush(at_spool *spool)
 {
     assert(spool->fd >= 0);
     assert(spool->used <= AT_SPOOL_SIZE);
@@ -86,19 +86,6 @@ at_err at_spool_open(const char *folder, const char *name, bool lines, at_spool 
     return AT_OK;
 }
 
-char *at_spool_room(at_spool *spool, size_t size)
-{
-    assert(size <= AT_SPOOL_SIZE);
-    if (spool->used + size > AT_SPOOL_SIZE) flush(spool);
-    return spool->buffer + spool->used;
-}
-
-void at_spool_byte(at_spool *spool, char byte)
-{
-    *at_spool_room(spool, 1) = byte;
-    spool->used++;
-}
-
 void at_spool_bytes(at_spool *spool, const void *bytes, size_t size)
 {
     assert(bytes || size == 0);
@@ -118,25 +105,54 @@ void at_spool_text(at_spool *spool, const char *text)
     at_spool_bytes(spool, text, strlen(text));
 }
 
+static const uint64_t powers[] = {
+    1,        10,        100,        1000,        10000,        100000,        1000000,
+    10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000};
+enum { POWERS = sizeof powers / sizeof *powers };
+
+static size_t count_digits(uint64_t value)
+{
+    size_t count = 1;
+    while (count < POWERS && value >= powers[count]) count++;
+    if (count < POWERS) return count;
+    for (value /= powers[POWERS - 1]; value >= 10; value /= 10) count++;
+    return count;
+}
+
+/* Writes exactly `count` digits. Two at a time: half the divisions, and tables are mostly made of
+ * these. */
+static void put_digits(char *to, size_t count, uint64_t value)
+{
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    for (; count >= 2; count -= 2, value /= 100)
+        memcpy(to + count - 2, pairs + 2 * (value % 100), 2);
+    if (count == 1) *to = (char)('0' + value % 10);
+}
+
 void at_spool_whole(at_spool *spool, uint64_t value)
 {
-    char  digits[NUMBER_SIZE];
-    char *first = digits + sizeof digits;
-    do *--first = (char)('0' + value % 10);
-    while (value /= 10);
-    at_spool_bytes(spool, first, (size_t)(digits + sizeof digits - first));
+    size_t count = count_digits(value);
+    assert(count <= NUMBER_SIZE);
+    put_digits(at_spool_room(spool, NUMBER_SIZE), count, value);
+    spool->used += count;
 }
 
 /* value / 10^decimals with all its decimals. */
-static void put_fixed(at_spool *spool, uint64_t value, int decimals)
+static void put_fixed(at_spool *spool, uint64_t value, size_t decimals)
 {
-    char  digits[NUMBER_SIZE];
-    char *first = digits + sizeof digits;
-    assert(decimals >= 1 && decimals < NUMBER_SIZE - 12);
-    for (int i = 0; i < decimals; i++, value /= 10) *--first = (char)('0' + value % 10);
-    *--first = '.';
-    at_spool_whole(spool, value);
-    at_spool_bytes(spool, first, (size_t)(digits + sizeof digits - first));
+    assert(decimals >= 1 && decimals < POWERS);
+    uint64_t whole = value / powers[decimals];
+    size_t   count = count_digits(whole);
+    char    *to = at_spool_room(spool, NUMBER_SIZE);
+    assert(count + 1 + decimals <= NUMBER_SIZE);
+    put_digits(to, count, whole);
+    to[count] = '.';
+    put_digits(to + count + 1, decimals, value - whole * powers[decimals]);
+    spool->used += count + 1 + decimals;
 }
 
 void at_spool_seconds(at_spool *spool, at_ns value)
@@ -152,7 +168,7 @@ void at_spool_seconds(at_spool *spool, at_ns value)
 void at_spool_real(at_spool *spool, double value)
 {
     double size = fabs(value), scale = 1e6;
-    int    decimals = 6;
+    size_t decimals = 6;
     if (!(size >= 1e-6 && size < 1e9)) {
         char *text = at_spool_room(spool, NUMBER_SIZE);
         spool->used += (size_t)snprintf(text, NUMBER_SIZE, "%.9g", value);
@@ -165,12 +181,12 @@ void at_spool_real(at_spool *spool, double value)
     put_fixed(spool, digits, decimals);
 }
 
-void at_spool_tick(at_spool *spool, at_ns at)
+void at_spool_tick(at_spool *spool, at_ns at, bool now)
 {
     assert(spool->used <= AT_SPOOL_SIZE);
-    if (at - spool->flushed_at < flush_every) return;
+    if (!now && at - spool->flushed_at < flush_every) return;
     spool->flushed_at = at;
-    flush(spool);
+    at_spool_flush(spool);
 }
 
 static void take_back(const at_spool *spool)
@@ -184,7 +200,7 @@ at_err at_spool_close(at_spool *spool, at_fail *fail)
 {
     if (!spool) return AT_OK;
     if (spool->fd >= 0) {
-        flush(spool);
+        at_spool_flush(spool);
         if (close(spool->fd) && !spool->error) spool->error = errno;
         if (spool->error) take_back(spool);
     }

@@ -9,6 +9,7 @@
 #ifndef AT_RECORD_SPOOL_H
 #define AT_RECORD_SPOOL_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,12 +36,27 @@ typedef struct at_spool {
 at_err at_spool_open(const char *folder, const char *name, bool lines, at_spool **spool,
                      at_fail *fail);
 
-/* Room for `size` more bytes (at most AT_SPOOL_SIZE), to be filled and added to `used`. */
-char *at_spool_room(at_spool *spool, size_t size);
+/* Writes out all there is. */
+void at_spool_flush(at_spool *spool);
 
-/* A text, a single byte, raw bytes. */
+/* Room for `size` more bytes (at most AT_SPOOL_SIZE), to be filled and added to `used`. It is asked
+ * for a hundred times a step, and therefore inline. */
+static inline char *at_spool_room(at_spool *spool, size_t size)
+{
+    assert(size <= AT_SPOOL_SIZE);
+    if (spool->used + size > AT_SPOOL_SIZE) at_spool_flush(spool);
+    return spool->buffer + spool->used;
+}
+
+/* A single byte. */
+static inline void at_spool_byte(at_spool *spool, char byte)
+{
+    *at_spool_room(spool, 1) = byte;
+    spool->used++;
+}
+
+/* A text, raw bytes. */
 void at_spool_text(at_spool *spool, const char *text);
-void at_spool_byte(at_spool *spool, char byte);
 void at_spool_bytes(at_spool *spool, const void *bytes, size_t size);
 
 /* A whole number in decimal. */
@@ -52,8 +68,8 @@ void at_spool_seconds(at_spool *spool, at_ns value);
 /* A real number to seven significant digits or more: 0.4121387, 0.05, 1e-09, nan. */
 void at_spool_real(at_spool *spool, double value);
 
-/* Writes out what is a second old at the time `at`. */
-void at_spool_tick(at_spool *spool, at_ns at);
+/* Writes out what is a second old at the time `at`; or all of it now. */
+void at_spool_tick(at_spool *spool, at_ns at, bool now);
 
 /* Writes out the rest, closes and releases; AT_ERR_IO when anything could not be written, and then
  * nothing is. Accepts NULL. */

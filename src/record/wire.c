@@ -61,11 +61,16 @@ bool at_wire_raw(at_wire *wire, void *bytes, size_t size)
     return !at_wire_broken(wire);
 }
 
-static void put_varint(at_spool *spool, uint64_t value)
+/* Most numbers are differences of a byte. */
+static inline void put_varint(at_spool *spool, uint64_t value)
 {
-    assert(spool);
     char  *room = at_spool_room(spool, VARINT_SIZE);
     size_t size = 0;
+    if (value < 0x80) {
+        *room = (char)value;
+        spool->used++;
+        return;
+    }
     for (; value >= 0x80; value >>= 7) room[size++] = (char)(value | 0x80);
     room[size++] = (char)value;
     assert(size <= VARINT_SIZE);
@@ -85,7 +90,7 @@ static uint64_t get_varint(at_wire *wire)
     return 0;
 }
 
-void at_wire_u64(at_wire *wire, uint64_t *value)
+static inline void code_varint(at_wire *wire, uint64_t *value)
 {
     if (wire->spool)
         put_varint(wire->spool, *value);
@@ -93,39 +98,54 @@ void at_wire_u64(at_wire *wire, uint64_t *value)
         *value = get_varint(wire);
 }
 
+static inline void code_signed(at_wire *wire, uint64_t *value)
+{
+    uint64_t zigzag = *value << 1 ^ (0 - (*value >> 63));
+    code_varint(wire, &zigzag);
+    *value = zigzag >> 1 ^ (0 - (zigzag & 1));
+}
+
+static inline void code_near(at_wire *wire, uint64_t *value, uint64_t *hint)
+{
+    uint64_t difference = *value - *hint; /* wraps, so it works for every pair */
+    code_signed(wire, &difference);
+    *value = *hint += difference;
+}
+
+void at_wire_u64(at_wire *wire, uint64_t *value)
+{
+    code_varint(wire, value);
+}
+
 void at_wire_u32(at_wire *wire, uint32_t *value)
 {
     uint64_t wide = *value;
-    at_wire_u64(wire, &wide);
+    code_varint(wire, &wide);
     if (wide > UINT32_MAX) wire->bad = "a number of more than 32 bits";
     *value = (uint32_t)wide;
 }
 
 void at_wire_signed(at_wire *wire, uint64_t *value)
 {
-    uint64_t zigzag = *value << 1 ^ (0 - (*value >> 63));
-    at_wire_u64(wire, &zigzag);
-    *value = zigzag >> 1 ^ (0 - (zigzag & 1));
+    code_signed(wire, value);
 }
 
 void at_wire_i64(at_wire *wire, int64_t *value)
 {
     uint64_t bits = (uint64_t)*value;
-    at_wire_signed(wire, &bits);
+    code_signed(wire, &bits);
     *value = (int64_t)bits;
 }
 
 void at_wire_near(at_wire *wire, uint64_t *value, uint64_t *hint)
 {
-    uint64_t difference = *value - *hint; /* wraps, so it works for every pair */
-    at_wire_signed(wire, &difference);
-    *value = *hint += difference;
+    code_near(wire, value, hint);
 }
 
 void at_wire_near32(at_wire *wire, uint32_t *value, uint64_t *hint)
 {
     uint64_t wide = *value;
-    at_wire_near(wire, &wide, hint);
+    code_near(wire, &wide, hint);
     if (wide > UINT32_MAX) wire->bad = "a number of more than 32 bits";
     *value = (uint32_t)wide;
 }
@@ -133,7 +153,7 @@ void at_wire_near32(at_wire *wire, uint32_t *value, uint64_t *hint)
 void at_wire_near_i64(at_wire *wire, int64_t *value, uint64_t *hint)
 {
     uint64_t bits = (uint64_t)*value;
-    at_wire_near(wire, &bits, hint);
+    code_near(wire, &bits, hint);
     *value = (int64_t)bits;
 }
 
