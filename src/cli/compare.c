@@ -140,6 +140,7 @@ static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
     AT_TRY(at_launch_open(&launch, &entry->parsed, compare->command, fail));
     launch.run.folder = path;
+    if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
     if (!launch.run.console.terminal) launch.run.console.quiet = true;
     at_err err = at_run(&launch.run, &result, fail);
     if (!err) err = at_compare_add(compare, entry, result, name, fail);

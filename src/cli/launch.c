@@ -98,6 +98,39 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
     return at_fail_set(fail, AT_ERR_USAGE, "give one with --run", "no free folder name in runs/");
 }
 
+/* ---- ranks ----------------------------------------------------------------------------------- */
+
+static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
+{
+    int64_t workers = parsed->settings.workers;
+    if (!launcher->name)
+        return at_fail_set(fail, AT_ERR_USAGE, "start it with: mpirun -n 5 anytime train ...",
+                           "--world mpi: nothing has started this as one of several ranks");
+    if (!at_options_given(parsed, "workers") || workers == launcher->size - 1) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "leave --workers out, or use --world local",
+                       "--workers %lld, but %s has started %u ranks: one hub and %u workers",
+                       (long long)workers, launcher->name, launcher->size, launcher->size - 1);
+}
+
+at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
+{
+    char workers[16];
+    bool given = at_options_given(parsed, "world");
+    bool wanted = given && strcmp(parsed->settings.world, "mpi") == 0;
+    if (!wanted && (given || !launcher->name)) return AT_OK;
+    AT_TRY(check_ranks(parsed, launcher, fail));
+    snprintf(workers, sizeof workers, "%u", launcher->size - 1);
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", workers, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", launcher->size > 1 ? "mpi" : "local",
+                          fail));
+    if (launcher->size == 1) return AT_OK; /* --workers 0: hub and worker in one */
+    parsed->launcher = launcher;
+    if (launcher->rank == 0) return AT_OK;
+    parsed->settings.quiet = true; /* rank 0 speaks for all */
+    parsed->settings.watch = false;
+    return AT_OK;
+}
+
 /* ---- plan, task, run ------------------------------------------------------------------------- */
 
 static uint32_t whole_or_zero(int64_t value)
@@ -120,13 +153,13 @@ static const char *release_of(const at_settings *s)
 
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
-    static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local", "sim"};
+    static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local", "sim", "mpi"};
     int deal, world;
     AT_TRY(check_duration("time-limit", s->time_limit, "auto", fail));
     AT_TRY(check_duration("period", s->period, NULL, fail));
     AT_TRY(check_duration("sample-time", s->sample_time, "measure", fail));
     AT_TRY(choose("deal", s->deal, deals, 2, &deal, fail));
-    AT_TRY(choose("world", s->world, worlds, 2, &world, fail));
+    AT_TRY(choose("world", s->world, worlds, 3, &world, fail));
     at_plan_options o = {.strategy = s->strategy,
                          .work = s->work,
                          .gather = s->gather,
@@ -271,6 +304,15 @@ static void echo_decisions(const at_run_options *run)
                             json_sprintf("%.9gs", at_seconds(run->sample_time)));
 }
 
+/* Looking takes some 50 us a process, so very often would be felt. */
+static at_err resolve_resources(const char *text, at_ns *every, at_fail *fail)
+{
+    const at_ns least = AT_MS(10);
+    if (at_text_duration(text, every) && (*every == 0 || *every >= least)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use 10ms or more, or 0 for never",
+                       "--resources %s is not a time between two looks", text);
+}
+
 static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *command,
                        at_fail *fail)
 {
@@ -279,9 +321,11 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     int                keep;
     AT_TRY(choose("record", s->record, at_keep_name, AT_KEEP_COUNT, &keep, fail));
     run->keep = (at_keep)keep;
+    AT_TRY(resolve_resources(s->resources, &run->resources, fail));
     run->task = &launch->task;
     run->solo = s->workers == 0;
     run->hubs = (uint32_t)s->hubs;
+    run->checkpoint_every = s->checkpoint_every;
     run->optimizer = s->optimizer;
     run->lr = s->lr;
     run->lr_schedule = s->lr_schedule;
@@ -289,6 +333,12 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
     run->virtual_time = strcmp(s->world, "sim") == 0;
+    if (strcmp(s->world, "mpi") == 0) {
+        if (!parsed->launcher)
+            return at_fail_set(fail, AT_ERR_USAGE, "use `mpirun -n 5 anytime train ...`",
+                               "--world mpi is for `anytime train` under a launcher");
+        run->launcher = parsed->launcher;
+    }
     run->latency = s->latency;
     run->bandwidth = s->bandwidth;
     run->comm_delay = at_seconds(s->comm_delay);
@@ -335,7 +385,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     at_err err = fill_run(launch, parsed, command, fail);
     if (err)
         at_launch_close(launch);
-    else
+    else if (!parsed->launcher || parsed->launcher->rank == 0)
         name_unused(parsed, plan);
     return err;
 }

@@ -52,8 +52,9 @@ const at_option at_options[] = {
     TEXT("init", init, NULL, RUNS, NULL, "FILE|RUN",
          "start from these weights: a .safetensors file, or the folder of a run"),
 
-    WHOLE("workers", workers, NULL, 0, 65536, RUNS, "Who works how", "N",
-          "worker processes; 0 trains in this process without a hub [as many as cores]"),
+    WHOLE("workers", workers, NULL, 0, 65536, RUNS | AT_FOR_LINK, "Who works how", "N",
+          "worker processes; 0 trains in this process without a hub [as many as cores]. Of link: the "
+          "most there are [8]"),
     TEXT(
         "strategy", strategy, "fmb", AT_FOR_TRAIN | AT_FOR_SWEEP, NULL, "S",
         "a row of six rules: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
@@ -139,7 +140,8 @@ const at_option at_options[] = {
     REAL("epochs", epochs, NULL, 1e-6, 1e9, RUNS, NULL, "X",
          "passes over the data, in samples really used [10 when no limit is given]"),
     WHOLE("samples", samples, NULL, 1, 1e18, RUNS, NULL, "N", "samples used"),
-    TIME("seconds", seconds, NULL, RUNS, NULL, "T", "time since the first computation"),
+    TIME("seconds", seconds, NULL, RUNS | AT_FOR_LINK, NULL, "T",
+         "time since the first computation. Of link: of one measurement [600ms]"),
     TEXT("target", target, NULL, RUNS, NULL, "accuracy=X,loss=Y",
          "stop when all are met; also auc (two classes) and top5 (more than 20)"),
     WHOLE("eval-every", eval_every, NULL, 0, 1e15, RUNS, NULL, "STEPS",
@@ -156,11 +158,19 @@ const at_option at_options[] = {
     TEXT("slices", slices, NULL, SLICES, NULL, "N1,N2,..",
          "into how many micro-batches; those that do not divide a batch are left out [powers of "
          "two]"),
+    TEXT("sizes", sizes, NULL, AT_FOR_LINK, NULL, "B1,B2,..",
+         "bytes of parameters [4k,31.4k,1M,10M,100M]"),
     WHOLE("repeats", repeats, "3", 1, 1000, AT_FOR_COMPARE | AT_FOR_SWEEP | SLICES, NULL, "R",
           "runs of each entry, with seeds N, N+1, ..; intervals need 3. Of slices: timings of each "
           "point"),
     TEXT("from", from, NULL, AT_FOR_SIMULATE, NULL, "RUN",
          "what if: the machines of a recorded run, under the options given here"),
+    TEXT("resume", resume, NULL, AT_FOR_TRAIN, NULL, "RUN",
+         "go on where a run was saved, with all its settings, in its folder; --workers, --world and "
+         "when it ends may be given anew"),
+    TEXT("checkpoint-every", checkpoint_every, NULL, RUNS, NULL, "STEPS|T",
+         "save so often what is needed to go on; 0: at the start and the end; none: never [60s; 0 "
+         "in virtual time; none for compare and sweep]"),
     TEXT("run", run, NULL, AT_FOR_TRAIN, NULL, "DIR",
          "folder to write to; must not exist [runs/DATE-NAME]"),
     TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES | AT_FOR_EXPORT,
@@ -171,10 +181,17 @@ const at_option at_options[] = {
     TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES, NULL,
          "all|few|none",
          "few: curves against time and two pages of panels; all: every panel by itself, too"),
+    WHOLE("trace-events", trace_events, "200000", 0, 1e8, AT_FOR_REPORT, NULL, "N",
+          "longest timeline of a run, trace.json; 0: none"),
+    TIME("trace-from", trace_from, NULL, AT_FOR_REPORT, NULL, "T",
+         "where in the run that timeline begins"),
     TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
          "everything; no line per round and no event log; result.json and workers.json only"),
-    TEXT("world", world, "local", RUNS, NULL, "local|sim",
-         "processes on this machine, or virtual time (any number of workers)"),
+    TEXT("resources", resources, "1s", RUNS, NULL, "T",
+         "look so often what each process takes: processor, memory, disk, network; 0: never"),
+    TEXT("world", world, "local", RUNS, NULL, "local|sim|mpi",
+         "processes on this machine, virtual time (any number of workers), or the ranks of mpirun or "
+         "srun [mpi when one of them started more than one]"),
     FLAG("watch", watch, "no", AT_FOR_LIVE, NULL,
          "serve a live dashboard of the run beside it, and tell its address"),
     TEXT("listen", listen, "127.0.0.1:0", AT_FOR_WATCH | AT_FOR_LIVE, NULL, "ADDR:PORT",

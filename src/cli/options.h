@@ -45,8 +45,12 @@ typedef struct at_settings {
     int64_t     eval_every, eval_size;
     /* the run */
     int64_t     seed, repeats;
-    const char *run, *out, *plots, *record, *world, *config, *over, *from;
+    const char *run, *out, *plots, *record, *world, *config, *over, *from, *resume,
+        *checkpoint_every;
     const char *batches, *slices, *format, *sizes;
+    const char *resources;
+    int64_t     trace_events;
+    at_ns       trace_from;
     const char *listen, *token;
     bool        watch, open, once;
     bool        json, quiet, help;
@@ -105,6 +109,8 @@ typedef struct at_parsed {
     const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
     uint32_t    words;
     at_arena    texts; /* owns copied texts */
+    /* Who started this process as one of several; NULL: nobody, or it does not matter. */
+    const struct at_launcher *launcher;
 } at_parsed;
 
 extern const at_option at_options[]; /* ends with a row of zeros */

@@ -1,50 +1,39 @@
-#include <stdio.h>
-
 #include "cli/launch.h"
 #include "cli/print.h"
+#include "cli/resume.h"
+#include "cli/summary.h"
+#include "cli/traces.h"
 #include "cli/verbs.h"
 #include "cli/watch.h"
 #include "cli/whatif.h"
 
-static double real_at(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
-}
-
-static void print_summary(const json_t *result, const char *folder)
-{
-    const json_t *test = json_object_get(result, "test");
-    const json_t *samples = json_object_get(result, "samples");
-    printf("%s: %lld steps in %.2f s, %.0f samples/s, %.0f %% of the workers' time useful\n",
-           json_string_value(json_object_get(result, "strategy")),
-           (long long)json_integer_value(json_object_get(result, "steps")),
-           real_at(result, "seconds"), real_at(result, "samples_per_second"),
-           100 * real_at(result, "useful_fraction"));
-    printf("samples: %lld drawn = %lld used + %lld dropped\n",
-           (long long)json_integer_value(json_object_get(samples, "drawn")),
-           (long long)json_integer_value(json_object_get(samples, "used")),
-           (long long)json_integer_value(json_object_get(samples, "dropped")));
-    if (json_is_number(json_object_get(test, "loss"))) at_print_test(test);
-    printf("written to %s\n", folder);
-}
-
-static at_err run_into(const char *folder, at_parsed *parsed, const char *command, at_fail *fail)
+/* `resume` may be NULL: the run begins at step 0. */
+static at_err run_into(const char *folder, at_parsed *parsed, const char *command,
+                       const at_checkpoint *resume, at_fail *fail)
 {
     at_launch launch;
     json_t   *result = NULL;
     bool      as_json = parsed->settings.json;
+    bool      other = parsed->launcher && parsed->launcher->rank > 0; /* rank 0 tells and writes */
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
-    launch.run.folder = folder;
+    if (!other) launch.run.folder = folder;
+    if (!other) launch.run.resume = resume;
     at_watch watch;
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
     if (!err) err = at_run(&launch.run, &result, fail);
     at_watch_end(&watch);
     at_fail ignored;
+    if (result && !other) {
+        at_err left = at_traces_leave(&parsed->settings, folder, err ? &ignored : fail);
+        if (!err) err = left;
+    }
     if (result && as_json) {
         at_err printed = at_print_json(result, err ? &ignored : fail);
         if (!err) err = printed;
     } else if (result) {
-        print_summary(result, folder);
+        at_err printed =
+            at_summary_print(result, folder, parsed->settings.quiet, err ? &ignored : fail);
+        if (!err) err = printed;
     }
     json_decref(result);
     at_launch_close(&launch);
@@ -57,21 +46,36 @@ static at_err new_folder(const at_parsed *parsed, char *folder, size_t size, at_
     if (parsed->words > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
                            "'%s' is not an option", parsed->word[0]);
+    if (parsed->launcher && parsed->launcher->rank > 0) return AT_OK; /* rank 0's affair */
     return at_launch_folder(s->run, s->strategy, folder, size, fail);
+}
+
+static at_err go_on(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    at_checkpoint checkpoint;
+    AT_TRY(at_resume_open(parsed, &checkpoint, fail));
+    at_err err = run_into(parsed->settings.resume, parsed, command, &checkpoint, fail);
+    at_checkpoint_close(&checkpoint);
+    return err;
 }
 
 at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    char folder[4096];
+    static at_launcher launcher;
+    char               folder[4096];
+    launcher = at_launcher_detect();
+    AT_TRY(at_launch_ranks(parsed, &launcher, fail));
+    if (parsed->settings.resume) return go_on(parsed, command, fail);
     AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
-    return run_into(folder, parsed, command, fail);
+    return run_into(folder, parsed, command, NULL, fail);
 }
 
 at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail)
 {
     char folder[4096];
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "sim", fail));
+    if (parsed->settings.resume) return go_on(parsed, command, fail);
     AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
     if (parsed->settings.from) AT_TRY(at_whatif_apply(parsed, folder, fail));
-    return run_into(folder, parsed, command, fail);
+    return run_into(folder, parsed, command, NULL, fail);
 }

@@ -44,6 +44,14 @@ const at_verb at_verbs[] = {
      "  anytime slices --model mnist-cnn --data fashion-mnist\n"
      "  anytime slices --model cifar10-cnn --data cifar10 --batches 256,512 --repeats 5\n",
      AT_FOR_SLICES, at_verb_slices},
+    {"link", "[options]", "what messages cost here",
+     "Rounds that carry parameters and gradients of several sizes but learn nothing: by one\n"
+     "worker process, by one loop (--workers 0), and as bare loops over memory, the limit of both.\n"
+     "Then the same with more and more workers.\n"
+     "\n"
+     "  anytime link\n"
+     "  anytime link --sizes 1M,10M --workers 16 --seconds 2\n",
+     AT_FOR_LINK, at_verb_link},
     {"report", "RUN...", "recorded runs side by side: a table and plots",
      "RUN is the folder of a run that has ended. The plots are those of `compare`, one colour a "
      "run.\n"

@@ -28,6 +28,8 @@ at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime slices`: what cutting a batch costs. */
 at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
+/* `anytime link`: what messages cost. */
+at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime report`: recorded runs side by side. */
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
 /* `anytime watch`: recorded runs, live, in a browser. */

@@ -173,7 +173,7 @@ static void put(void *opaque, const at_record *record)
         put_usage(self, record);
     }
     for (int i = 0; i < TABLES; i++)
-        if (self->table[i]) at_spool_tick(self->table[i], record->at);
+        if (self->table[i]) at_spool_tick(self->table[i], record->at, at_record_is_save(record));
 }
 
 static at_err close_sink(void *opaque, at_fail *fail)

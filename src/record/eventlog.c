@@ -15,8 +15,8 @@
 
 enum {
     HEAD_SIZE = 12,
-    INFO_SIZE_MAX = 1 << 20,
-    PARTS_MAX = 10000 /* LIMIT: how often a run can be resumed */
+    INFO_SIZE_MAX = 32 << 20, /* of a resumed run with many workers */
+    PARTS_MAX = 10000         /* LIMIT: how often a run can be resumed */
 };
 
 static const char magic[4] = {'A', 'T', 'E', 'V'};
@@ -32,7 +32,7 @@ static void put(void *opaque, const at_record *record)
 {
     writer *self = opaque;
     at_codec_write(self->codec, record);
-    at_spool_tick(self->spool, record->at);
+    at_spool_tick(self->spool, record->at, at_record_is_save(record));
 }
 
 static at_err close_sink(void *opaque, at_fail *fail)

@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "base/usage.h"
 #include "step/event.h"
+#include "step/image.h"
 #include "step/plan.h"
 
 /* A layer of what is learnt, for pictures of the net. */
@@ -42,6 +43,7 @@ typedef struct at_run_info {
     const struct json_t *options;     /* every resolved option by name; NULL: not known */
     const at_run_layer  *layers;      /* of the net, in order; NULL: it has none, or not known */
     uint32_t             layer_count;
+    const at_image *resume; /* where it goes on; NULL: it begins at step 0 */
 } at_run_info;
 
 typedef enum at_record_kind {
@@ -69,6 +71,12 @@ typedef struct at_record {
     at_node          node;    /* with USAGE: whose */
     const at_usage  *usage;   /* borrowed until the sink returns */
 } at_record;
+
+/* A checkpoint was taken: whoever goes on from it wants to find what came before on the disk. */
+static inline bool at_record_is_save(const at_record *record)
+{
+    return record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_SAVE;
+}
 
 /* One rendering. `put` MUST NOT block for long; an error is kept and told by `close`. */
 typedef struct at_sink {

@@ -84,6 +84,21 @@ static at_err check_plan(const at_plan *plan, const char *path, at_fail *fail)
     return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: the plan has no usable `%s`", path, wrong);
 }
 
+/* The log of a run that was resumed begins where the checkpoint was. */
+static at_err go_on(machine *m, const char *path, at_fail *fail)
+{
+    at_image *image;
+    at_err    err = at_run_info_image(at_eventlog_info(m->log), &image, fail);
+    if (err) return at_fail_wrap(fail, "%s", path);
+    if (!image) return AT_OK;
+    bool sound = at_image_sound(image, &m->plan);
+    if (sound) at_hub_resume(m->hub, image);
+    free(image);
+    return sound ? AT_OK
+                 : at_fail_set(fail, AT_ERR_FORMAT, NULL,
+                               "%s: no run could have been resumed like this", path);
+}
+
 static at_err open_machine(machine *m, const char *path, at_fail *fail)
 {
     AT_TRY(at_eventlog_open(path, &m->log, fail));
@@ -91,7 +106,7 @@ static at_err open_machine(machine *m, const char *path, at_fail *fail)
     if (err) return at_fail_wrap(fail, "%s", path);
     AT_TRY(check_plan(&m->plan, path, fail));
     if (!build(m)) return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", path);
-    return AT_OK;
+    return go_on(m, path, fail);
 }
 
 static void close_machine(machine *m)
@@ -294,7 +309,7 @@ static void on_event(machine *m, const at_record *record)
         tell_actions(m, NULL, &m->out.actions[m->done], -1);
         return;
     }
-    if (m->events == 0) m->started = record->event->now;
+    if (m->events == 0) m->started = record->event->now - m->hub->clock_before;
     m->events++;
     m->event = *record->event;
     m->at = record->at;
@@ -336,9 +351,9 @@ static void sum_up(const machine *m, at_replay *replay)
     replay->logs++;
     replay->events += m->events;
     replay->actions += m->actions;
-    replay->steps += m->hub->version;
-    replay->samples_used += m->hub->samples_used;
-    replay->samples_dropped += m->hub->samples_dropped;
+    replay->steps = m->hub->version;
+    replay->samples_used = m->hub->samples_used;
+    replay->samples_dropped = m->hub->samples_dropped;
     replay->trace = m->hub->trace;
     replay->complete = m->hub->finished && is_whole;
 }

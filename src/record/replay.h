@@ -31,7 +31,8 @@ typedef struct at_difference {
     char     wanted[AT_REPLAY_LINE];   /* the one that the fresh hub wants */
 } at_difference;
 
-/* What was replayed. Numbers of several logs add up; hash and end are the last one's. */
+/* What was replayed. Events and actions of several logs add up; all else is the last one's, which
+ * goes on from the checkpoint of an earlier one. */
 typedef struct at_replay {
     uint32_t      logs;
     uint64_t      events, actions, steps;

@@ -124,12 +124,10 @@ static at_err check_totals(const json_t *result, const at_replay *replay, at_fai
     return check_trace(json_object_get(result, "trace_hash"), replay->trace, fail);
 }
 
-/* A folder with several logs has the result of the whole, of which steps may have been lost with
- * one part and made again in the next; there the numbers need not add up. */
 static at_err check_result(const char *folder, at_replay *replay, at_fail *fail)
 {
     json_t *result;
-    if (!replay->complete || replay->logs > 1) return AT_OK;
+    if (!replay->complete) return AT_OK;
     AT_TRY(read_result(folder, &result, fail));
     if (!result) return AT_OK;
     at_err err = check_totals(result, replay, fail);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/image_json.h"
+
 /* Numbers of a plan, by name and place; one table for both directions. */
 typedef enum number_type { U32, U64, NS, REAL, FLAG } number_type;
 
@@ -35,6 +37,9 @@ static const struct {
     {"samples_epoch", U64, offsetof(at_plan, samples_epoch)},
     {"eval_steps", U64, offsetof(at_plan, eval_steps)},
     {"eval_samples", U64, offsetof(at_plan, eval_samples)},
+    {"saves", FLAG, offsetof(at_plan, saves)},
+    {"save_steps", U64, offsetof(at_plan, save_steps)},
+    {"save_time", NS, offsetof(at_plan, save_time)},
     {"limit_steps", U64, offsetof(at_plan, limits.steps)},
     {"limit_samples", U64, offsetof(at_plan, limits.samples)},
     {"limit_time", NS, offsetof(at_plan, limits.time)},
@@ -140,6 +145,7 @@ char *at_run_info_text(const at_run_info *info)
     json_object_set_new(object, "seed", json_integer((json_int_t)info->seed));
     json_object_set_new(object, "date", json_real(info->date));
     json_object_set_new(object, "plan", plan_json(info->plan));
+    if (info->resume) json_object_set_new(object, "resumed", at_image_json(info->resume));
     char *text = json_dumps(object, JSON_COMPACT); /* NULL for an object that could not be made */
     json_decref(object);
     return text;
@@ -254,6 +260,17 @@ at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the head of the event log is not JSON: %s",
                            error.text);
     at_err err = read_plan(json_object_get(object, "plan"), plan, fail);
+    json_decref(object);
+    return err;
+}
+
+at_err at_run_info_image(const char *text, at_image **image, at_fail *fail)
+{
+    assert(text);
+    json_t       *object = json_loads(text, 0, NULL);
+    const json_t *resumed = json_object_get(object, "resumed");
+    *image = NULL;
+    at_err err = resumed ? at_image_read(resumed, image, fail) : AT_OK;
     json_decref(object);
     return err;
 }

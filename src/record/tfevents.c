@@ -67,7 +67,7 @@ at_err at_tfevents_put(at_tfevents *file, at_ns at, Tb__Event *event, at_fail *f
     tb__event__pack(event, record + HEAD_SIZE);
     frame(record, size);
     file->spool->used += whole;
-    at_spool_tick(file->spool, at);
+    at_spool_tick(file->spool, at, false);
     return AT_OK;
 }
 

@@ -34,6 +34,7 @@ typedef struct row {
     uint32_t first, last; /* rounds that are undecided, oldest first */
     uint32_t live;        /* how many */
     bool     named;
+    bool     leaves; /* it was told to */
 } row;
 
 struct at_trace_rounds {
@@ -270,6 +271,7 @@ static void put_join(at_trace_rounds *self, const at_record *record, at_ns at)
              record->event->as.joined.incarnation);
     at_placing_join(self->placing, record->event->worker, at);
     row_of(self, record->event->worker)->order_at = AT_NEVER;
+    row_of(self, record->event->worker)->leaves = false;
     at_trace_out_instant(self->out, place_of(self, record->event->worker), "joined", at, args);
 }
 
@@ -279,13 +281,16 @@ static void put_loss(at_trace_rounds *self, const at_record *record, at_ns at)
     at_text text = at_text_in(args, sizeof args);
     at_text_add(&text, "\"how\":");
     at_trace_out_quote(&text, record->text ? record->text : "");
-    at_trace_out_instant(self->out, place_of(self, record->event->worker), "lost", at, args);
+    bool leaves = row_of(self, record->event->worker)->leaves;
+    at_trace_out_instant(self->out, place_of(self, record->event->worker), leaves ? "left" : "lost",
+                         at, args);
 }
 
 static void put_order(at_trace_rounds *self, const at_action *action, at_ns at)
 {
     row            *r = row_of(self, action->worker);
     const at_order *order = &action->as.order;
+    r->leaves = r->leaves || order->leave;
     if (order->leave || order->pause) return;
     at_placing_order(self->placing, action->worker, order, at);
     r->order_at = at;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <microhttpd.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@ struct at_stream {
     at_stream             *before, *after;
     bool                   sleeps; /* the connection is suspended */
     bool                   begun, ended;
+    bool                   gone; /* the client went away while the connection slept */
     uint64_t               told; /* newest news that was told */
     at_ns                  told_at;
 };
@@ -29,7 +31,7 @@ struct at_stream {
 static bool has_to_tell(const at_stream *stream)
 {
     const at_server *server = stream->server;
-    return !stream->begun || server->ending || stream->told != server->news ||
+    return !stream->begun || stream->gone || server->ending || stream->told != server->news ||
            server->now - stream->told_at >= alive_every;
 }
 
@@ -65,6 +67,7 @@ static ssize_t read_stream(void *self, uint64_t position, char *buffer, size_t s
         MHD_suspend_connection(stream->connection);
         return 0;
     }
+    if (stream->gone) return MHD_CONTENT_READER_END_WITH_ERROR;
     int length = next_line(stream, line, sizeof line);
     assert(length < LINE_SIZE);
     if (length == 0) return MHD_CONTENT_READER_END_OF_STREAM;
@@ -104,10 +107,23 @@ struct MHD_Response *at_stream_open(at_server *server, struct MHD_Connection *co
     return response;
 }
 
+/* The library does not watch a connection that sleeps, so we look whether anybody is there. */
+static void look(at_stream *stream)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    assert(stream->sleeps);
+    if (!info) return;
+    struct pollfd there = {.fd = info->connect_fd, .events = POLLRDHUP};
+    stream->gone = poll(&there, 1, 0) > 0;
+}
+
 void at_streams_wake(at_server *server)
 {
     for (at_stream *stream = server->streams; stream; stream = stream->after) {
-        if (!stream->sleeps || !has_to_tell(stream)) continue;
+        if (!stream->sleeps) continue;
+        if (!has_to_tell(stream)) look(stream);
+        if (!has_to_tell(stream)) continue;
         stream->sleeps = false;
         MHD_resume_connection(stream->connection);
     }

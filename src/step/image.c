@@ -84,9 +84,36 @@ static void resume_member(at_hub *hub, at_member *member, const at_image *image)
     hub->share[member->id - 1] = from->share;
 }
 
-static bool same_crew(const at_hub *hub, const at_image *image)
+static bool same_crew(const at_image *image, const at_plan *plan)
 {
-    return image->workers == hub->plan->workers && image->size_bytes == state_bytes(hub->plan);
+    return image->workers == plan->workers && image->size_bytes == state_bytes(plan);
+}
+
+static bool sound_member(const at_member_image *member)
+{
+    const uint64_t many = (uint64_t)1 << 62;
+    return member->rounds < many && member->rounds_ended < many && member->sequence < many &&
+           member->used < many && member->dropped < many && member->share.samples >= 1 &&
+           member->share.time_limit > 0;
+}
+
+bool at_image_sound(const at_image *image, const at_plan *plan)
+{
+    const uint64_t many = (uint64_t)1 << 62;
+    const at_ns    long_time = (at_ns)1 << 60;
+    uint64_t       booked = 0;
+    for (uint32_t i = 0; i < image->workers; i++) {
+        if (!sound_member(&image->member[i])) return false;
+        booked += image->member[i].used + image->member[i].dropped;
+    }
+    /* Workers that earlier parts of the run had may have left some behind. */
+    if (image->samples_used + image->samples_dropped < booked) return false;
+    if (image->version >= many || image->samples_used >= many || image->samples_dropped >= many ||
+        image->dealt >= many || image->clock < 0 || image->clock > long_time ||
+        image->elapsed < 0 || image->elapsed > image->clock)
+        return false;
+    return !same_crew(image, plan) || !plan->size->sound ||
+           plan->size->sound(image->size_state, plan);
 }
 
 void at_hub_resume(at_hub *hub, const at_image *image)
@@ -104,6 +131,6 @@ void at_hub_resume(at_hub *hub, const at_image *image)
     memcpy(hub->target, image->target, sizeof hub->target);
     for (uint32_t i = 0; i < hub->plan->workers; i++) resume_member(hub, &hub->member[i], image);
     hub->resumed = true;
-    hub->sized = same_crew(hub, image);
+    hub->sized = same_crew(image, hub->plan);
     if (hub->sized) memcpy(hub->size_state, image->size_state, image->size_bytes);
 }

@@ -48,6 +48,9 @@ void at_image_init(at_image *image, const at_plan *plan, void *memory, size_t si
 /* Fills the image from a hub. */
 void at_image_take(at_image *image, const at_hub *hub, at_ns now);
 
+/* Can this image, which comes from a file, be of a run with this plan? */
+bool at_image_sound(const at_image *image, const at_plan *plan);
+
 /* Puts a fresh hub where the image was taken; START follows. With another number of workers, those
  * that both have go on where they were, new ones begin at the slowest one's round, and the size rule
  * begins anew. */

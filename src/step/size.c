@@ -19,6 +19,11 @@ void at_size_all(const at_plan *plan, at_share *shares, uint32_t samples)
         shares[i] = (at_share){.samples = samples, .time_limit = plan->time_limit};
 }
 
+bool at_size_is_batch(const at_plan *plan, uint32_t batch)
+{
+    return batch == 0 || (batch >= plan->batch_min && batch <= plan->batch_max);
+}
+
 uint64_t at_size_epochs(const at_plan *plan, uint64_t samples_used)
 {
     return plan->samples_epoch > 0 ? samples_used / plan->samples_epoch : 0;
@@ -65,6 +70,7 @@ const at_size_rule at_size_rules[] = {
     {.name = "auto",
      .summary = "the time limit sets itself to the mean batch asked for",
      .state_size = at_size_auto_state,
+     .sound = at_size_auto_sound,
      .observe = at_size_auto_observe,
      .decide = at_size_auto_decide,
      .finds_time_limit = true},
@@ -74,6 +80,7 @@ const at_size_rule at_size_rules[] = {
      .read = at_size_speed_read,
      .tell = at_size_speed_tell,
      .state_size = at_size_speed_state,
+     .sound = at_size_speed_sound,
      .observe = at_size_speed_observe,
      .decide = at_size_speed_decide,
      .changes_samples = true,
@@ -97,17 +104,20 @@ const at_size_rule at_size_rules[] = {
     {.name = "loss",
      .summary = "doubles after a good epoch, halves after a bad one",
      .state_size = at_size_loss_state,
+     .sound = at_size_loss_sound,
      .decide = at_size_loss_decide,
      .changes_samples = true},
     {.name = "noise",
      .summary = "follows the gradient noise scale",
      .state_size = at_size_noise_state,
+     .sound = at_size_noise_sound,
      .decide = at_size_noise_decide,
      .changes_samples = true,
      .wants_norms = true},
     {.name = "probe",
      .summary = "tries 1, 2, 4, 8 times the batch, keeps the fastest",
      .state_size = at_size_probe_state,
+     .sound = at_size_probe_sound,
      .decide = at_size_probe_decide,
      .changes_samples = true},
     {0},

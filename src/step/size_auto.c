@@ -16,6 +16,7 @@
  * run comes out right, and T moves by a fraction of a micro-batch only.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "step/sizes.h"
 
@@ -43,6 +44,17 @@ size_t at_size_auto_state(const at_plan *plan)
 {
     (void)plan;
     return sizeof(memory);
+}
+
+bool at_size_auto_sound(const void *state, const at_plan *plan)
+{
+    const memory *m = state;
+    (void)plan;
+    bool fine = m->count <= ROUNDS_MAX && m->next < ROUNDS_MAX && isfinite(m->owed);
+    for (uint32_t i = 0; fine && i < m->count; i++)
+        fine = m->round[i].sleep_ns >= 0 && isfinite(m->round[i].sleep_ns) &&
+               m->round[i].sample_ns >= 0 && isfinite(m->round[i].sample_ns);
+    return fine;
 }
 
 void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work)

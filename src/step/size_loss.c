@@ -12,6 +12,7 @@
  * and is left alone otherwise. Each epoch is one decision however long its steps are.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "step/sizes.h"
 
@@ -29,6 +30,13 @@ size_t at_size_loss_state(const at_plan *plan)
 {
     (void)plan;
     return sizeof(memory);
+}
+
+bool at_size_loss_sound(const void *state, const at_plan *plan)
+{
+    const memory *m = state;
+    return isfinite(m->loss_sum) && isfinite(m->samples) && m->samples >= 0 && m->began >= 0 &&
+           isfinite(m->loss_before) && isfinite(m->time_before) && at_size_is_batch(plan, m->batch);
 }
 
 static double score(const memory *m, double loss, double time)

@@ -18,6 +18,7 @@
  * piece cannot tell the two apart and is skipped. When |G|^2 is not above 0, all is noise: n grows.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "step/sizes.h"
 
@@ -33,6 +34,12 @@ size_t at_size_noise_state(const at_plan *plan)
 {
     (void)plan;
     return sizeof(memory);
+}
+
+bool at_size_noise_sound(const void *state, const at_plan *plan)
+{
+    const memory *m = state;
+    return isfinite(m->noise) && isfinite(m->signal) && at_size_is_batch(plan, m->batch);
 }
 
 static void learn(memory *m, const at_progress *p)

@@ -6,6 +6,7 @@
  * what the size does to learning.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "step/sizes.h"
 
@@ -24,6 +25,14 @@ size_t at_size_probe_state(const at_plan *plan)
 {
     (void)plan;
     return sizeof(memory);
+}
+
+bool at_size_probe_sound(const void *state, const at_plan *plan)
+{
+    enum { TRIES_MAX = 64 };
+    const memory *m = state;
+    return m->tried < TRIES_MAX && m->began >= 0 && isfinite(m->best_time) &&
+           at_size_is_batch(plan, m->best_batch);
 }
 
 /* The size of a try; 0 when there are no more. */

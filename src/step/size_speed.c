@@ -57,6 +57,19 @@ size_t at_size_speed_state(const at_plan *plan)
     return sizeof(memory) + plan->workers * sizeof(measured);
 }
 
+bool at_size_speed_sound(const void *state, const at_plan *plan)
+{
+    const memory *m = state;
+    for (uint32_t i = 0; i < plan->workers; i++) {
+        const measured *w = &m->worker[i];
+        bool            fine = w->samples >= 0 && isfinite(w->samples) && w->time_ns >= 0 &&
+                    isfinite(w->time_ns) && w->speed >= 0 && isfinite(w->speed) &&
+                    isfinite(w->ideal) && at_size_is_batch(plan, w->share);
+        if (!fine) return false;
+    }
+    return true;
+}
+
 void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work)
 {
     memory *m = state;

@@ -19,6 +19,9 @@ void at_size_all(const at_plan *plan, at_share *shares, uint32_t samples);
 /* Whole epochs in so many used samples; 0 when the length of an epoch is not known. */
 uint64_t at_size_epochs(const at_plan *plan, uint64_t samples_used);
 
+/* A batch that a rule may have decided on; 0: it has not decided yet. */
+bool at_size_is_batch(const at_plan *plan, uint32_t batch);
+
 /* ---- for the hub (size.c) ------------------------------------------------------------------ */
 
 /* What the rule decides on. `applied` is the event that ended the step, NULL at the start. */
@@ -32,6 +35,8 @@ double at_size_lr_factor(const at_hub *hub);
 
 /* Bytes of its memory. */
 size_t at_size_auto_state(const at_plan *plan);
+/* Numbers that can be. */
+bool at_size_auto_sound(const void *state, const at_plan *plan);
 /* Remembers one round's sleep and speed. */
 void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
 /* Solves for the time limit over the remembered rounds. */
@@ -44,6 +49,8 @@ at_err at_size_speed_read(const char *number, at_plan *plan, at_fail *fail);
 void at_size_speed_tell(const at_plan *plan, at_text *text);
 /* Bytes of its memory. */
 size_t at_size_speed_state(const at_plan *plan);
+/* Numbers that can be. */
+bool at_size_speed_sound(const void *state, const at_plan *plan);
 /* Adds one round to the window. */
 void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
 /* Divides the total batch by speed. */
@@ -63,18 +70,24 @@ void at_size_shrink_decide(void *state, const at_plan *plan, at_share *shares,
 
 /* Bytes of its memory. */
 size_t at_size_loss_state(const at_plan *plan);
+/* Numbers that can be. */
+bool at_size_loss_sound(const void *state, const at_plan *plan);
 /* Doubles or halves after an epoch. */
 void at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
                          const at_progress *progress);
 
 /* Bytes of its memory. */
 size_t at_size_noise_state(const at_plan *plan);
+/* Numbers that can be. */
+bool at_size_noise_sound(const void *state, const at_plan *plan);
 /* Follows the ratio of noise to gradient. */
 void at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress);
 
 /* Bytes of its memory. */
 size_t at_size_probe_state(const at_plan *plan);
+/* Numbers that can be. */
+bool at_size_probe_sound(const void *state, const at_plan *plan);
 /* Tries sizes, then keeps the fastest. */
 void at_size_probe_decide(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress);

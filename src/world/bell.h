@@ -23,6 +23,7 @@
 typedef struct at_bell {
     _Atomic uint32_t rings;
     _Atomic uint32_t wake_at; /* sleepers want to be woken when rings has come so far */
+    _Atomic uint32_t ringer;  /* core of the last one who rang, from 1 on; 0: nobody yet */
 } at_bell;
 
 #define AT_BELL_ALL UINT32_MAX
@@ -39,7 +40,8 @@ void at_bell_ring(at_bell *bell);
 void at_bell_ring_loud(at_bell *bell, uint32_t mask);
 
 /* Sleeps until `rings` more rings than `heard` have come, a loud ring of one's mask, a signal, or
- * the time `until` (AT_NEVER: no end). Spins for spin_ns first. May return early for no reason. */
+ * the time `until` (AT_NEVER: no end). Spins for spin_ns first, unless the last one who rang did so
+ * from this core. May return early for no reason. */
 void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
                   at_ns spin_ns);
 

@@ -63,6 +63,11 @@ at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *f
     return AT_OK;
 }
 
+void at_child_name(const char *name)
+{
+    prctl(PR_SET_NAME, name);
+}
+
 void at_child_end(pid_t pid)
 {
     assert(pid > 0);

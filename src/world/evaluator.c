@@ -68,6 +68,7 @@ static int child_main(void *self)
     shared            *s = e->shared;
     at_fail            fail = {0};
     struct sched_param none = {0};
+    at_child_name("anytime-eval");
     sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
     if (e->task->open(e->task->self, 0, &fail)) return fail.err;
     for (;;) {

@@ -3,6 +3,8 @@
 #include <assert.h>
 
 #include "base/clock.h"
+#include "step/image.h"
+#include "world/signals.h"
 
 at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
                     at_evaluator *evaluator, const at_link *link, at_fail *fail)
@@ -111,6 +113,14 @@ static double apply(at_host *host, const at_action *action)
     return lr;
 }
 
+static void save(at_host *host, const at_action *action)
+{
+    at_image *image = host->hub->image;
+    if (!host->saver) return;
+    if (host->link.describe) host->link.describe(host->link.self, image);
+    at_saver_save(host->saver, host->updater, image, action->as.save.last);
+}
+
 /* Does one action; returns the learning rate of an APPLY, 0 otherwise. */
 static double perform(at_host *host, const at_action *action, at_ns now)
 {
@@ -129,7 +139,7 @@ static double perform(at_host *host, const at_action *action, at_ns now)
             at_evaluator_begin(host->evaluator, host->updater->w, action->as.evaluate.step, now);
         break;
     case AT_ACT_FINISH: host->finished = true; break;
-    case AT_ACT_SAVE: break;
+    case AT_ACT_SAVE: save(host, action); break;
     case AT_ACT_DROP:
     case AT_ACT_NOTICE: break; /* facts for the record */
     case AT_ACT_INSTALL:
@@ -160,7 +170,7 @@ static void tell_verdict(at_host *host, const at_verdict *verdict, at_ns now, bo
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
     if (event->kind == AT_EV_START) {
-        host->started = event->now;
+        host->started = event->now - host->hub->clock_before;
         host->updater->wants_norms = host->hub->plan->size->wants_norms;
     }
     bool applied = feed(host, event, about);
@@ -194,8 +204,16 @@ at_ns at_host_due(const at_host *host)
     return due;
 }
 
+static void poll_saver(at_host *host, at_ns now)
+{
+    if (at_signals_save()) host->timer[AT_TIMER_SAVE] = now;
+    const char *trouble = host->saver ? at_saver_trouble(host->saver) : NULL;
+    if (trouble) at_host_say(host, now, trouble);
+}
+
 void at_host_poll(at_host *host, at_ns now)
 {
+    poll_saver(host, now);
     at_verdict verdict;
     if (host->resources.due <= now) look(host, now);
     if (at_evaluator_take(host->evaluator, &verdict)) tell_verdict(host, &verdict, now, false);

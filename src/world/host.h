@@ -11,6 +11,7 @@
 #include "step/hub.h"
 #include "world/evaluator.h"
 #include "world/resources.h"
+#include "world/saver.h"
 #include "world/update.h"
 #include "world/world.h"
 
@@ -26,6 +27,8 @@ typedef struct at_link {
     /* Brackets around a change of the parameters; `version` is the new one. Optional. */
     void (*change)(void *self);
     void (*publish)(void *self, uint64_t version);
+    /* Adds what only the world knows to an image that is about to be saved. Optional. */
+    void (*describe)(void *self, at_image *image);
     /* Scores the parameters at once, for worlds in which evaluation takes no time; then there is
      * no evaluator. Optional. */
     void (*score)(void *self, at_score *score);
@@ -48,6 +51,7 @@ typedef struct at_host {
     at_recorder  *recorder;
     at_updater   *updater;
     at_evaluator *evaluator; /* may be NULL */
+    at_saver     *saver;     /* may be NULL */
     at_link       link;
     at_ns         timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
     at_ns         started;

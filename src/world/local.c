@@ -21,6 +21,7 @@
 #include "world/child.h"
 #include "world/host.h"
 #include "world/local_crew.h"
+#include "world/resume.h"
 #include "world/signals.h"
 
 enum { DEATHS_MAX = 5 }; /* in a row without one report: then the worker is given up */
@@ -306,7 +307,7 @@ static at_err prepare(local *l, at_fail *fail)
     const at_plan  *plan = scene->plan;
     AT_TRY(at_local_map_open(&l->map, plan->workers, scene->task->params, scene->task->slot_floats,
                              fail));
-    AT_TRY(scene->task->init(scene->task->self, l->map.params, scene->seed, fail));
+    AT_TRY(at_resume_params(scene, l->map.params, fail));
     l->process = calloc(plan->workers, sizeof *l->process);
     if (!l->process) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     /* Spinning pays only while every process has a core of its own. */
@@ -323,7 +324,12 @@ static at_err prepare(local *l, at_fail *fail)
     AT_TRY(at_evaluator_open(scene->task, &l->map.head->hub_bell, &l->evaluator, fail));
     AT_TRY(at_host_init(&l->host, plan, scene->recorder, &l->updater, l->evaluator, &link, fail));
     AT_TRY(at_host_watch(&l->host, scene->usage_every, fail));
-    return open_updater(l, fail);
+    AT_TRY(open_updater(l, fail));
+    AT_TRY(at_resume_host(scene, &l->host, fail));
+    atomic_store(&l->map.head->version, l->host.hub->version);
+    for (uint32_t i = 0; i < plan->workers; i++)
+        atomic_store(&l->map.slot[i].drawn, at_resume_drawn(&l->host, i + 1));
+    return AT_OK;
 }
 
 static at_err start_all(local *l, at_fail *fail)
@@ -396,5 +402,6 @@ void at_outcome_deinit(at_outcome *outcome)
 {
     free(outcome->params);
     free(outcome->drawn);
+    free(outcome->lost);
     *outcome = (at_outcome){0};
 }

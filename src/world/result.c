@@ -29,7 +29,7 @@ static json_t *rules(const at_plan *plan)
 
 static json_t *ledger(const at_result_facts *f)
 {
-    uint64_t drawn = 0;
+    uint64_t drawn = f->drawn_before;
     json_t  *why = json_object();
     for (uint32_t i = 0; i < f->plan->workers; i++) drawn += f->outcome->drawn[i];
     for (int i = 0; i < AT_DROP_COUNT; i++)
@@ -182,6 +182,9 @@ static void add_totals(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "respawns", whole(t->respawns));
     json_object_set_new(root, "evictions", whole(t->evictions));
     json_object_set_new(root, "worker", workers(f));
+    if (f->info->resume)
+        json_object_set_new(root, "resumed_at", whole(f->info->resume->version));
+    if (f->saved != UINT64_MAX) json_object_set_new(root, "checkpoint", whole(f->saved));
     json_object_set_new(root, "resources", f->info->usage ? resources(f) : json_null());
 }
 

@@ -16,6 +16,8 @@ typedef struct at_result_facts {
     double                wall_seconds;
     uint32_t              cores;
     bool                  oversubscribed;
+    uint64_t              drawn_before; /* by workers that a resumed run does not have any more */
+    uint64_t              saved;        /* step of the newest checkpoint, UINT64_MAX: none */
 } at_result_facts;
 
 /* The document; NULL when there is no memory. */

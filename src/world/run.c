@@ -13,11 +13,15 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "record/rewind.h"
 #include "record/tally.h"
 #include "world/bell.h"
+#include "world/checkpoint.h"
 #include "world/child.h"
 #include "world/faults.h"
+#include "world/layers.h"
 #include "world/result.h"
+#include "world/saver.h"
 #include "world/topology.h"
 #include "world/weights.h"
 
@@ -38,6 +42,7 @@ typedef struct run {
     at_tally             *tally;
     at_pace              *pace;
     at_learning           learning;
+    at_run_layer         *layers; /* of the net */
     at_outcome            outcome;
     at_ns                 began;
     at_ns                 sample_time;
@@ -45,7 +50,23 @@ typedef struct run {
     size_t                fault_count;
     uint32_t              cores;
     bool                  oversubscribed;
+    at_saver             *saver;
+    uint64_t              saved; /* step of the newest checkpoint, UINT64_MAX: none */
 } run;
+
+/* A rank that leaves the telling to rank 0. */
+static bool is_other_rank(const at_run_options *o)
+{
+    return o->launcher && o->launcher->rank > 0;
+}
+
+/* How many workers compute on this machine, as far as it is told. */
+static uint32_t processes_here(const at_run_options *o, uint32_t workers)
+{
+    if (!o->launcher) return workers;
+    uint32_t ranks = o->launcher->local_size;
+    return ranks > 0 ? ranks - (o->launcher->rank == 0) : 1;
+}
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
@@ -250,12 +271,15 @@ static at_err add_file_sinks(run *r, at_fail *fail)
     if (keep != AT_KEEP_FULL) return AT_OK;
     AT_TRY(at_sink_eventlog(&r->info, &sink, fail));
     at_recorder_add(&r->recorder, sink);
+    AT_TRY(at_sink_tensorboard(&r->info, &sink, fail));
+    at_recorder_add(&r->recorder, sink);
     return AT_OK;
 }
 
 static at_err open_sinks(run *r, at_fail *fail)
 {
     at_sink sink;
+    if (is_other_rank(r->options)) return AT_OK; /* rank 0 tells */
     r->tally = at_tally_new(&r->info, &sink);
     if (!r->tally) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     at_recorder_add(&r->recorder, sink);
@@ -277,14 +301,15 @@ static at_err check_memory(const run *r, at_fail *fail)
     at_memory      memory = at_machine_memory();
     double         copies = r->plan.release->holds ? 2 : 3; /* gradients, parameters */
     double         vectors = copies * (double)task->slot_likely * sizeof(float);
-    double         needed = r->plan.workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
+    uint32_t       workers = processes_here(r->options, r->plan.workers);
+    double         needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
     if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
     if (r->options->virtual_time || memory.available == 0 || needed < (double)memory.available)
         return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "use fewer workers, a smaller --micro-batch or a smaller model",
                        "%u workers would need %.1f GB of memory, and %.1f GB are available",
-                       r->plan.workers, needed / 1e9, (double)memory.available / 1e9);
+                       workers, needed / 1e9, (double)memory.available / 1e9);
 }
 
 /* Nobody looks at what nobody keeps, and in virtual time there is nothing to see. */
@@ -294,23 +319,106 @@ static at_ns usage_every(const at_run_options *o)
     return is_kept && !o->virtual_time ? o->resources : 0;
 }
 
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+/* What a checkpoint holds beside the state of hub and optimiser. */
+static void describe(void *self, json_t *state, at_ns at)
+{
+    const run *r = self;
+    json_object_set_new(state, "anytime", json_string(ANYTIME_VERSION));
+    json_object_set_new(state, "world", json_string(r->info.world));
+    json_object_set_new(state, "command", json_string(r->info.command));
+    json_object_set(state, "options", r->options->options);
+    json_object_set_new(state, "tally", at_tally_json(r->tally, at));
+}
+
+static at_err set_saving(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    const char           *every = o->checkpoint_every;
+    at_plan              *plan = &r->plan;
+    int64_t               steps;
+    if (!every) every = o->virtual_time ? "0" : "60s";
+    plan->saves = o->folder && o->keep != AT_KEEP_NONE && !o->task->timing_only &&
+                  strcmp(every, "none") != 0;
+    if (!plan->saves) return AT_OK;
+    if (at_text_whole(every, &steps) && steps >= 0) {
+        plan->save_steps = (uint64_t)steps;
+        return AT_OK;
+    }
+    if (at_text_duration(every, &plan->save_time) && plan->save_time > 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "write 500 (steps), 60s, 0 (start and end) or none",
+                       "--checkpoint-every cannot be '%s'", every);
+}
+
+static at_err open_saver(run *r, at_fail *fail)
+{
+    if (!r->plan.saves) return AT_OK;
+    at_saver_options options = {.task = r->options->task,
+                                .learning = &r->learning,
+                                .workers = r->plan.workers,
+                                .run = r->options->folder,
+                                .describe = describe,
+                                .self = r,
+                                .patient = r->options->virtual_time};
+    return at_saver_open(&options, &r->saver, fail);
+}
+
+/* A run that is at its end already has nothing to go on with. */
+static at_err check_resume(const run *r, at_fail *fail)
+{
+    const at_limits *limits = &r->plan.limits;
+    if (!r->options->resume) return AT_OK;
+    const at_image *image = r->options->resume->image;
+    bool            steps = limits->steps > 0 && image->version >= limits->steps;
+    bool            samples = limits->samples > 0 && image->samples_used >= limits->samples;
+    bool            time = limits->time > 0 && image->elapsed >= limits->time;
+    if (!steps && !samples && !time) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "give --steps, --epochs, --samples or --seconds",
+                       "the run has reached its end already: step %llu, %llu samples, %.1f s",
+                       (unsigned long long)image->version,
+                       (unsigned long long)image->samples_used, at_seconds(image->elapsed));
+}
+
+/* Totals go on, and the tables lose what came after the checkpoint: it will come again. */
+static at_err resume_records(run *r, at_fail *fail)
+{
+    const at_checkpoint *resume = r->options->resume;
+    if (!resume) return AT_OK;
+    return at_tally_resume(r->tally, json_object_get(resume->state, "tally"), fail);
+}
+
+/* What workers drew that were there before and are not any more. */
+static uint64_t drawn_before(const run *r)
+{
+    if (!r->options->resume) return 0;
+    const at_image *image = r->options->resume->image;
+    uint64_t        drawn = image->samples_used + image->samples_dropped;
+    for (uint32_t i = 0; i < image->workers && i < r->plan.workers; i++)
+        drawn -= image->member[i].used + image->member[i].dropped;
+    return drawn;
+}
+
 static at_err prepare(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     r->plan = o->plan;
-    r->cores = at_machine_cores();
-    r->oversubscribed =
-        !o->solo && !o->virtual_time && o->sample_time == 0 && r->plan.workers > r->cores;
+    r->cores = o->launcher ? at_machine_cores_all() : at_machine_cores();
+    r->oversubscribed = !o->solo && !o->virtual_time && o->sample_time == 0 &&
+                        processes_here(o, r->plan.workers) > r->cores;
     if (o->solo && (r->plan.workers != 1 || r->plan.release->self_starting))
         return at_fail_set(fail, AT_ERR_USAGE, "give --workers 1 or more",
                            "--workers 0 has one loop, which cannot run ahead of itself: "
                            "--release %s makes no sense",
                            r->plan.release->name);
-    if (!o->virtual_time && r->plan.workers > AT_BELL_RINGS_MAX)
+    if (!o->virtual_time && !o->launcher && r->plan.workers > AT_BELL_RINGS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
                            "%u worker processes are more than one machine can use",
                            r->plan.workers);
+    r->saved = UINT64_MAX;
     set_limits(r);
+    AT_TRY(check_resume(r, fail));
+    AT_TRY(set_saving(r, fail));
     AT_TRY(check_model(r, fail));
     AT_TRY(at_topology_check(o, &r->plan, fail));
     AT_TRY(check_memory(r, fail));
@@ -319,7 +427,7 @@ static at_err prepare(run *r, at_fail *fail)
     AT_TRY(set_pace(r, fail));
     r->info = (at_run_info){.folder = o->folder,
                             .plan = &r->plan,
-                            .world = o->virtual_time ? "sim" : "local",
+                            .world = o->virtual_time ? "sim" : o->launcher ? "mpi" : "local",
                             .command = o->command ? o->command : "",
                             .model = o->task->model,
                             .data = o->task->data,
@@ -328,8 +436,16 @@ static at_err prepare(run *r, at_fail *fail)
                             .seed = o->seed,
                             .date = at_clock_date(),
                             .progressive = o->task->sparse,
-                            .usage = usage_every(o) > 0};
-    return open_sinks(r, fail);
+                            .usage = usage_every(o) > 0,
+                            .options = o->options};
+    r->info.layers = r->layers = at_layers_of(o->task, &r->info.layer_count);
+    if (o->resume) {
+        r->info.resume = o->resume->image;
+        AT_TRY(at_rewind_tables(o->folder, o->resume->image->version, fail));
+    }
+    AT_TRY(open_sinks(r, fail));
+    AT_TRY(resume_records(r, fail));
+    return open_saver(r, fail);
 }
 
 static void say(const run *r, const char *text)
@@ -365,7 +481,7 @@ static void warn(const run *r)
     snprintf(text, sizeof text,
              "%u workers share %u cores: they slow each other down (use --sample-time to make them "
              "behave like machines of their own)",
-             r->plan.workers, r->cores);
+             processes_here(o, r->plan.workers), r->cores);
     say(r, text);
 }
 
@@ -386,9 +502,12 @@ static at_err run_world(run *r, at_fail *fail)
                                    .faults = r->faults,
                                    .fault_count = r->fault_count,
                                    .cores = r->cores,
+                                   .saver = r->saver,
+                                   .resume = o->resume,
                                    .hubs = o->hubs,
                                    .respawn = o->respawn};
     warn(r);
+    if (o->launcher) return at_world_mpi(&scene, o->launcher, &r->outcome, fail);
     if (o->virtual_time) return at_world_sim(&scene, &r->outcome, fail);
     return o->solo ? at_world_solo(&scene, &r->outcome, fail)
                    : at_world_local(&scene, &r->outcome, fail);
@@ -429,13 +548,22 @@ static at_err write_weights(const run *r, at_fail *fail)
     return at_weights_write(path, r->options->task, r->outcome.params, fail);
 }
 
+static at_err stopped(const run *r, at_fail *fail)
+{
+    char hint[300];
+    snprintf(hint, sizeof hint, "go on with: anytime train --resume %.250s",
+             r->options->folder ? r->options->folder : "");
+    return at_fail_set(fail, AT_ERR_STOPPED, r->saved != UINT64_MAX ? hint : NULL,
+                       "stopped by a signal after step %llu",
+                       (unsigned long long)r->outcome.version);
+}
+
 /* How the run ended, as an error where it is one. */
 static at_err verdict(const run *r, at_fail *fail)
 {
     switch (r->outcome.end) {
     case AT_END_SIGNAL:
-        return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal after step %llu",
-                           (unsigned long long)r->outcome.version);
+        return stopped(r, fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "look at the lines above for how they ended",
                            "no worker is left");
@@ -463,7 +591,9 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
                              .outcome = &r->outcome,
                              .wall_seconds = at_seconds(at_clock_now() - r->began),
                              .cores = r->cores,
-                             .oversubscribed = r->oversubscribed};
+                             .oversubscribed = r->oversubscribed,
+                             .drawn_before = drawn_before(r),
+                             .saved = r->saved};
     assert(r->tally->samples_used + r->tally->samples_dropped > 0 || r->outcome.version == 0);
     AT_TRY(straighten(r, fail));
     if (r->options->params_final)
@@ -481,13 +611,16 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     *result = NULL;
     at_err err = prepare(&r, fail);
     if (!err) err = run_world(&r, fail);
-    bool   ran = !err;
+    if (r.saver) r.saved = at_saver_newest(r.saver);
+    at_saver_close(r.saver);
+    bool   ran = !err && !is_other_rank(options);
     at_err closed = at_recorder_close(&r.recorder, ran ? fail : &untold);
     /* A table that could not be written does not take the result with it. */
     if (ran) err = finish(&r, result, closed ? &untold : fail);
     if (ran && closed) err = closed;
-    if (!err) err = verdict(&r, fail);
+    if (ran && !err) err = verdict(&r, fail);
     at_tally_free(r.tally);
+    free(r.layers);
     at_pace_free(r.pace);
     at_outcome_deinit(&r.outcome);
     return err;

@@ -5,13 +5,13 @@
 #include <signal.h>
 #include <stddef.h>
 
-enum { WATCHED = 3 };
-static const int watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD};
+enum { WATCHED = 4 };
+static const int watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1};
 
 /* A handler gets no argument of ours, so these few words are global. */
 static struct {
     at_bell         *bell;
-    atomic_bool      stop, child;
+    atomic_bool      stop, child, save;
     struct sigaction before[WATCHED];
 } state;
 
@@ -27,6 +27,8 @@ static void on_signal(int number)
     int interrupted = errno;
     if (number == SIGCHLD)
         atomic_store(&state.child, true);
+    else if (number == SIGUSR1)
+        atomic_store(&state.save, true);
     else
         on_stop();
     at_bell_ring_loud(state.bell, AT_BELL_ALL);
@@ -39,6 +41,7 @@ void at_signals_open(at_bell *bell)
     state.bell = bell;
     atomic_store(&state.stop, false);
     atomic_store(&state.child, false);
+    atomic_store(&state.save, false);
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
         sigaction(watched[i], &action, &state.before[i]);
@@ -60,4 +63,9 @@ bool at_signals_stop(void)
 bool at_signals_child(void)
 {
     return atomic_exchange(&state.child, false);
+}
+
+bool at_signals_save(void)
+{
+    return atomic_exchange(&state.save, false);
 }

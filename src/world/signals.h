@@ -1,4 +1,4 @@
-/* signals.h - Ctrl-C, SIGTERM and the death of children, as rings of one bell.
+/* signals.h - Ctrl-C, SIGTERM, SIGUSR1 and the death of children, as rings of one bell.
  *
  * The first SIGINT or SIGTERM asks for a clean stop; the second one has its default effect, which
  * ends the program at once (workers die with it). Handlers are put back at close, so a host program
@@ -21,5 +21,8 @@ bool at_signals_stop(void);
 
 /* Did a child end since the last call? */
 bool at_signals_child(void);
+
+/* Did SIGUSR1 ask for a checkpoint since the last call? */
+bool at_signals_save(void);
 
 #endif

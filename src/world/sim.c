@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "world/checkpoint.h"
+#include "world/resume.h"
 #include "world/signals.h"
 
 /* ---- versions -------------------------------------------------------------------------------- */
@@ -124,15 +126,18 @@ static void send_order(void *self, at_node worker, const at_order *order)
     send_params(self, worker, AT_SIM_ORDER, order);
 }
 
-/* Those who wait get new parameters with their next order; those at work only where they would do
- * something about it. */
+/* Those who wait get new parameters with their next order, or got them with it just now; those at
+ * work only where they would do something about it. */
 static void cast(at_sim *sim)
 {
     const at_plan *plan = sim->scene->plan;
     if (!plan->release->self_starting && plan->newer->choice == AT_NEWER_FINISH) return;
-    for (uint32_t i = 0; i < plan->workers; i++)
-        if (sim->host.hub->member[i].state == AT_MEMBER_WORKING)
+    for (uint32_t i = 0; i < plan->workers; i++) {
+        const at_member *member = &sim->host.hub->member[i];
+        bool             has_it = member->begun_on == sim->host.hub->version;
+        if (member->state == AT_MEMBER_WORKING && !has_it)
             send_params(sim, i + 1, AT_SIM_PARAMS, NULL);
+    }
 }
 
 static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const char *how)
@@ -275,6 +280,7 @@ static void loop(at_sim *sim)
             at_event stop = {.kind = AT_EV_STOP, .now = sim->now};
             at_host_event(&sim->host, &stop, NULL);
         }
+        if (at_signals_save()) sim->host.timer[AT_TIMER_SAVE] = sim->now;
         if (sim->host.finished) break;
         if (fault == first)
             suffer(sim, sim->fault++);
@@ -298,6 +304,32 @@ static void publish(void *self, uint64_t version)
     sim->cast_due = true; /* when the hub has taken note of its new version */
 }
 
+/* What only this world knows: the link, and how fast workers think they are. */
+static void describe(void *self, at_image *image)
+{
+    const at_sim *sim = self;
+    at_ns         in = sim->net.in_free - sim->now, out = sim->net.out_free - sim->now;
+    image->in_busy = in > 0 ? in : 0;
+    image->out_busy = out > 0 ? out : 0;
+    image->messages = sim->net.messages;
+    for (uint32_t i = 0; i < image->workers; i++)
+        image->member[i].sample_ns = sim->worker[i].cut.sample_ns;
+}
+
+static void resume(at_sim *sim, const at_image *image)
+{
+    const at_fault *end = sim->scene->faults + sim->scene->fault_count;
+    sim->now = image->clock;
+    sim->net.in_free = sim->now + image->in_busy;
+    sim->net.out_free = sim->now + image->out_busy;
+    sim->net.messages = image->messages;
+    while (sim->fault < end && sim->fault->at < sim->now) sim->fault++;
+    for (uint32_t i = 0; i < sim->scene->plan->workers; i++) {
+        sim->worker[i].drawn = at_resume_drawn(&sim->host, i + 1);
+        if (i < image->workers) sim->worker[i].cut.sample_ns = image->member[i].sample_ns;
+    }
+}
+
 static at_err prepare(at_sim *sim, at_fail *fail)
 {
     const at_scene *scene = sim->scene;
@@ -313,7 +345,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     if (!sim->worker || !sim->w)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
     if (floats > 0) {
-        AT_TRY(task->init(task->self, sim->w, scene->seed, fail));
+        AT_TRY(at_resume_params(scene, sim->w, fail));
         AT_TRY(task->open(task->self, AT_NODE_ALL, fail));
     }
     at_link link = {.self = sim,
@@ -322,12 +354,16 @@ static at_err prepare(at_sim *sim, at_fail *fail)
                     .evict = evict,
                     .change = change,
                     .publish = publish,
+                    .describe = describe,
                     .score = floats > 0 && task->test_samples > 0 ? score : NULL,
                     .gradients = {sim, gradient_at}};
     AT_TRY(
         at_host_init(&sim->host, scene->plan, scene->recorder, &sim->updater, NULL, &link, fail));
-    return at_updater_init(&sim->updater, scene->learning, sim->w, floats,
-                           sim->host.hub->pieces_max, fail);
+    AT_TRY(at_updater_init(&sim->updater, scene->learning, sim->w, floats,
+                           sim->host.hub->pieces_max, fail));
+    AT_TRY(at_resume_host(scene, &sim->host, fail));
+    if (scene->resume) resume(sim, scene->resume->image);
+    return AT_OK;
 }
 
 static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
@@ -368,7 +404,7 @@ static void release(at_sim *sim)
 
 static void run(at_sim *sim)
 {
-    at_event start = {.kind = AT_EV_START, .now = 0};
+    at_event start = {.kind = AT_EV_START, .now = sim->now};
     at_signals_open(&sim->bell);
     at_host_event(&sim->host, &start, NULL);
     for (uint32_t i = 1; i <= sim->scene->plan->workers; i++) join(sim, i);

@@ -14,6 +14,7 @@
 #include "world/child.h"
 #include "world/compute.h"
 #include "world/host.h"
+#include "world/resume.h"
 #include "world/signals.h"
 #include "world/world.h"
 
@@ -138,7 +139,7 @@ static at_err prepare(solo *s, at_fail *fail)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     s->bell = at_child_share(sizeof *s->bell, fail);
     if (!s->bell) return fail->err;
-    AT_TRY(task->init(task->self, s->params, scene->seed, fail));
+    AT_TRY(at_resume_params(scene, s->params, fail));
     AT_TRY(
         at_evaluator_open(task, s->bell, &s->evaluator, fail)); /* forks before we have engines */
     AT_TRY(task->open(task->self, 1, fail));
@@ -146,7 +147,6 @@ static at_err prepare(solo *s, at_fail *fail)
     AT_TRY(at_host_init(&s->host, scene->plan, scene->recorder, &s->updater, s->evaluator, &link,
                         fail));
     AT_TRY(at_host_watch(&s->host, scene->usage_every, fail));
-    at_worker_init(&s->machine, scene->plan, 1, 1, 1, s->host.hub->member[0].sequence);
     s->computer = (at_computer){.plan = scene->plan,
                                 .task = task,
                                 .pace = scene->pace,
@@ -155,8 +155,12 @@ static at_err prepare(solo *s, at_fail *fail)
                                 .ground = {s, interrupted, sleep_on_ground, params},
                                 .shared = scene->learning->hogwild ? s->params : NULL,
                                 .drawn = &s->drawn};
-    return at_updater_init(&s->updater, scene->learning, s->params, task->params,
-                           s->host.hub->pieces_max, fail);
+    AT_TRY(at_updater_init(&s->updater, scene->learning, s->params, task->params,
+                           s->host.hub->pieces_max, fail));
+    AT_TRY(at_resume_host(scene, &s->host, fail));
+    at_worker_init(&s->machine, scene->plan, 1, 1, 1, s->host.hub->member[0].sequence);
+    atomic_store(&s->drawn, at_resume_drawn(&s->host, 1));
+    return AT_OK;
 }
 
 static void run(solo *s)

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/arena.h"
@@ -308,4 +309,22 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
     u->norm2_step = total(u->norm2_sums, blocks_of(u)) / (samples * samples);
     u->norm2_added = 0;
     return lr;
+}
+
+void at_updater_moment(const at_updater *u, uint32_t which, float *moment)
+{
+    assert(which < u->learning->optim->states);
+    if (u->sparse)
+        at_sparse_update_squares(u->sparse, moment);
+    else
+        memcpy(moment, u->state[which], u->params * sizeof *moment);
+}
+
+void at_updater_set_moment(at_updater *u, uint32_t which, const float *moment)
+{
+    assert(which < u->learning->optim->states);
+    if (u->sparse)
+        at_sparse_update_set_squares(u->sparse, moment);
+    else
+        memcpy(u->state[which], moment, u->params * sizeof *moment);
 }

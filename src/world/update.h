@@ -111,4 +111,8 @@ void at_updater_slice(const at_updater *updater, at_slice slice);
  * puts a slice of them back can have it done once more. */
 uint32_t at_updater_changes(const at_updater *updater, float *vectors[AT_UPDATER_CHANGES_MAX]);
 
+/* Copies state vector `which` of the optimiser out and in; of sparse gradients in plain order. */
+void at_updater_moment(const at_updater *updater, uint32_t which, float *moment);
+void at_updater_set_moment(at_updater *updater, uint32_t which, const float *moment);
+
 #endif

@@ -207,3 +207,13 @@ double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
     u->folded->count = 0;
     return lr;
 }
+
+void at_sparse_update_squares(const at_sparse_update *u, float *squares)
+{
+    for (uint64_t i = 0; i <= u->dimension; i++) squares[i] = u->cells ? u->cells[i].squares : 0;
+}
+
+void at_sparse_update_set_squares(at_sparse_update *u, const float *squares)
+{
+    for (uint64_t i = 0; u->cells && i <= u->dimension; i++) u->cells[i].squares = squares[i];
+}

@@ -30,4 +30,8 @@ void at_sparse_update_measure(at_sparse_update *update, const at_action *apply,
 double at_sparse_update_apply(at_sparse_update *update, const at_action *apply,
                               const at_gradients *gradients);
 
+/* adagrad's state, dimension + 1 floats; hogwild has none: zeros. */
+void at_sparse_update_squares(const at_sparse_update *update, float *squares);
+void at_sparse_update_set_squares(at_sparse_update *update, const float *squares);
+
 #endif

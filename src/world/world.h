@@ -3,6 +3,7 @@
  *   local   one process a worker, shared memory, futex doorbells        local.c, local_worker.c
  *   solo    --workers 0: the same machines in one loop of one process   solo.c
  *   sim     virtual time, any number of workers in one process          sim.c, sim_worker.c
+ *   mpi     ranks of a launcher, on any number of machines              mpi_hub.c, mpi_worker.c
  *
  * A world needs an at_scene and leaves its story in the recorder. It returns when the hub has said
  * FINISH and nothing of it is left behind.
@@ -30,6 +31,9 @@ typedef struct at_fault {
     at_ns         lasts;
 } at_fault;
 
+struct at_saver;
+struct at_checkpoint;
+
 /* Everything a world needs; borrowed for the run. */
 typedef struct at_scene {
     const at_plan     *plan;
@@ -41,9 +45,11 @@ typedef struct at_scene {
     at_ns              sample_time; /* padding of computation, 0: none; in sim what it costs */
     uint32_t           cores;
     bool               respawn;
-    uint32_t           hubs;        /* processes that share the updates; 0 and 1: one */
-    double             comm_delay;  /* sigma of the comm straggler in seconds, 0: none */
-    at_ns              usage_every; /* how often to look what processes take, 0: never */
+    uint32_t           hubs;                 /* processes that share the updates; 0 and 1: one */
+    double             comm_delay;           /* sigma of the comm straggler in seconds, 0: none */
+    struct at_saver   *saver;                /* NULL: no checkpoints are written */
+    const struct at_checkpoint *resume;      /* NULL: the run begins at step 0 */
+    at_ns                       usage_every; /* how often to look what processes take, 0: never */
     /* Virtual time only. */
     at_ns           latency;
     double          bandwidth; /* bytes a second, 0: unlimited */
@@ -51,16 +57,24 @@ typedef struct at_scene {
     size_t          fault_count;
 } at_scene;
 
+/* A round that went away with its machine; `samples` as far as its worker had told. */
+typedef struct at_lost_round {
+    at_node  worker;
+    uint64_t round, samples;
+} at_lost_round;
+
 /* What a world hands back beside the record. */
 typedef struct at_outcome {
-    float        *params; /* final parameters, to be freed by the caller */
-    size_t        floats; /* how many there are; 0 when only time was simulated */
-    uint64_t      version;
-    uint64_t      trace; /* hash over what was applied and dropped */
-    at_end        end;
-    uint64_t     *drawn;                  /* by each worker, counted by itself; to be freed */
-    at_target_hit target[AT_TARGETS_MAX]; /* times since the first order */
-    char          engine[32];             /* what computed, as the workers told */
+    float         *params; /* final parameters, to be freed by the caller */
+    size_t         floats; /* how many there are; 0 when only time was simulated */
+    uint64_t       version;
+    uint64_t       trace; /* hash over what was applied and dropped */
+    at_end         end;
+    uint64_t      *drawn;                  /* by each worker, counted by itself; to be freed */
+    at_target_hit  target[AT_TARGETS_MAX]; /* times since the first order */
+    char           engine[32];             /* what computed, as the workers told */
+    at_lost_round *lost;                   /* to be freed */
+    size_t         lost_count;
 } at_outcome;
 
 /* Releases what the outcome holds; accepts a zeroed one. */
@@ -74,5 +88,12 @@ at_err at_world_sim(const at_scene *scene, at_outcome *outcome, at_fail *fail);
 
 /* Runs in this process, one loop, no worker processes. plan->workers MUST be 1. */
 at_err at_world_solo(const at_scene *scene, at_outcome *outcome, at_fail *fail);
+
+struct at_launcher;
+
+/* Runs as a rank of a launcher, see mpi_world.h: rank 0 as the hub, the others as workers, whose
+ * outcome stays as it is. plan->workers MUST be one less than the ranks. */
+at_err at_world_mpi(const at_scene *scene, const struct at_launcher *launcher, at_outcome *outcome,
+                    at_fail *fail);
 
 #endif

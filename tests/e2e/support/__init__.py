@@ -76,10 +76,11 @@ class Ended:
 class Run:
     """A run under way. All its processes carry a mark, so that none can hide."""
 
-    def __init__(self, arguments, folder, env=None):
+    def __init__(self, arguments, folder, env=None, resume=False):
         self.folder = folder
         self.mark = uuid.uuid4().hex
-        self.command = [ANYTIME, "train", *map(str, arguments), "--run", str(folder)]
+        self.command = [ANYTIME, "train", *map(str, arguments),
+                        "--resume" if resume else "--run", str(folder)]
         self.err_path = folder.with_name(folder.name + ".err")
         self.out_path = folder.with_name(folder.name + ".out")
         with open(self.err_path, "wb") as err, open(self.out_path, "wb") as out:
@@ -141,11 +142,13 @@ class Run:
         return processes.children(self.pid)
 
     def evaluator(self):
-        """The pid of the child that is not a worker."""
+        """The pid of the child that evaluates."""
+        return self.child_named("anytime-eval")
+
+    def child_named(self, name):
         def find():
-            others = self.children() - {row["pid"] for row in self.workers().values()}
-            return len(others) == 1 and others.pop()
-        return self.wait_until(find, "there is one child that is no worker")
+            return next((pid for pid in self.children() if processes.name(pid) == name), None)
+        return self.wait_until(find, f"there is a child {name}")
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -185,6 +188,12 @@ class TestCase(unittest.TestCase):
         """Starts a training run; it is ended with the test at the latest."""
         self.runs += 1
         run = Run(arguments, self.folder / f"run{self.runs}", env)
+        self.addCleanup(run.close)
+        return run
+
+    def resume(self, folder, *arguments):
+        """Starts a run that goes on in a folder."""
+        run = Run(arguments, folder, resume=True)
         self.addCleanup(run.close)
         return run
 

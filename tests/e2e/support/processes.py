@@ -2,6 +2,7 @@
 import contextlib
 import os
 import pathlib
+import signal
 
 PROC = pathlib.Path("/proc")
 
@@ -77,3 +78,14 @@ def sysv_segments(pids):
         rows = (PROC / "sysvipc" / "shm").read_text().splitlines()[1:]
         return [row for row in rows if int(row.split()[4]) in pids]
     return []
+
+
+def name(pid):
+    """What the process calls itself, or None when it is gone."""
+    with contextlib.suppress(OSError):
+        return (PROC / str(pid) / "comm").read_text().strip()
+    return None
+
+
+def kill(pid):
+    os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,13 @@
+/* rewind.h - what a run wrote after its checkpoint is taken back before it goes on from there. */
+#ifndef AT_RECORD_REWIND_H
+#define AT_RECORD_REWIND_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+/* Removes the lines of steps after `step` from the CSV files of the run. Files that are not there
+ * are no failure. */
+at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail);
+
+#endif

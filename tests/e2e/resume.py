@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""A run that goes on from a checkpoint is the run that was never interrupted."""
+import json
+import shutil
+import signal
+
+import support
+
+SMALL = (*support.SMALL, "--eval-every", 0)
+STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+              "dbs", "grow", "shrink", "loss", "noise", "probe")
+OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adagrad", "dual-averaging")
+
+
+def checkpoints(folder):
+    """Newest first."""
+    return sorted((folder / "checkpoint").glob("step-*.safetensors"), reverse=True)
+
+
+class Resume(support.TestCase):
+    def whole(self, *arguments):
+        """A run of its own, and what it came to."""
+        ended = self.train(*SMALL, *arguments, "--quiet")
+        self.assert_ledger(ended)
+        return ended
+
+    def cut_back(self, ended):
+        """The folder as it was before its newest checkpoint was written."""
+        folder = ended.folder.with_name(ended.folder.name + "-cut")
+        shutil.copytree(ended.folder, folder)
+        (folder / "result.json").unlink()
+        checkpoints(folder)[0].unlink()
+        return folder
+
+    def go_on(self, folder, *arguments, code=support.DONE):
+        ended = self.resume(folder, *arguments, "--quiet").wait()
+        self.assertEqual(ended.code, code, ended)
+        return ended
+
+    def assert_same_end(self, whole, *arguments, trace=True):
+        folder = self.cut_back(whole)
+        ended = self.go_on(folder, *arguments)
+        self.assert_ledger(ended)
+        first, second = whole.result, ended.result
+        self.assertLess(0, second["resumed_at"])
+        self.assertLess(second["resumed_at"], first["steps"])
+        keys = ["params_hash", "steps", "samples"] + ["trace_hash"] * trace
+        for key in keys:
+            self.assertEqual(first[key], second[key], f"{key}{whole}{ended}")
+        return ended
+
+
+class VirtualTime(Resume):
+    def test_every_strategy_ends_with_the_same_bits(self):
+        for strategy in STRATEGIES:
+            with self.subTest(strategy=strategy):
+                whole = self.whole("--world", "sim", "--workers", 4, "--strategy", strategy,
+                                   "--straggler", "exp:0,0.0001", "--steps", 130,
+                                   "--checkpoint-every", 50)
+                self.assert_same_end(whole)
+
+    def test_a_slow_network_changes_nothing(self):
+        for strategy in ("amb", "async-timed", "ssp", "batch-sync"):
+            with self.subTest(strategy=strategy):
+                whole = self.whole("--world", "sim", "--workers", 4, "--strategy", strategy,
+                                   "--latency", "20us", "--bandwidth", "1e8", "--comm-delay",
+                                   "50us", "--straggler", "niagara", "--straggler-scale", "20%",
+                                   "--steps", 130, "--checkpoint-every", 50)
+                self.assert_same_end(whole)
+
+    def test_targets_hit_before_are_remembered(self):
+        whole = self.whole("--world", "sim", "--workers", 2, "--steps", 150, "--eval-every", 10,
+                           "--target", "accuracy=0.5,loss=0.0001", "--checkpoint-every", 60)
+        ended = self.assert_same_end(whole)
+        self.assertEqual(whole.result["targets"], ended.result["targets"])
+        self.assertIsNotNone(whole.result["targets"][0]["step"])
+
+
+class RealTime(Resume):
+    def test_every_optimiser_ends_with_the_same_bits(self):
+        for optimizer in OPTIMIZERS:
+            with self.subTest(optimizer=optimizer):
+                whole = self.whole("--workers", 2, "--optimizer", optimizer, "--lr-schedule",
+                                   "cosine", "--steps", 120, "--checkpoint-every", 50)
+                self.assert_same_end(whole)
+
+    def test_schedules_and_decay_go_on(self):
+        for schedule in ("linear:0.001", "exp:500,0.5", "epochs:1,2:0.1", "stairs:3,0.5"):
+            with self.subTest(schedule=schedule):
+                whole = self.whole("--workers", 2, "--lr-schedule", schedule, "--weight-decay",
+                                   "1e-3", "--steps", 120, "--checkpoint-every", 50)
+                self.assert_same_end(whole)
+
+    def test_nets_with_batch_norm_and_dropout_go_on(self):
+        net = self.folder / "small.net"
+        net.write_text("conv 3x3x8\nbn\nrelu\nmaxpool 2\ndropout 0.3\ndense 10\n")
+        whole = self.train("--model", net, "--data", "synthetic:400,1x8x8,10", "--batch", 32,
+                           "--workers", 2, "--optimizer", "momentum", "--steps", 40,
+                           "--checkpoint-every", 15, "--quiet")
+        self.assert_same_end(whole)
+
+    def test_the_walk_that_all_workers_share_goes_on(self):
+        whole = self.whole("--workers", 3, "--deal", "global", "--steps", 120,
+                           "--checkpoint-every", 50)
+        self.assert_same_end(whole)
+
+    def test_without_a_hub(self):
+        whole = self.whole("--workers", 0, "--optimizer", "adam", "--steps", 120,
+                           "--checkpoint-every", 50)
+        self.assert_same_end(whole)
+
+    def test_sparse_models_go_on(self):
+        for optimizer in ("sgd", "adagrad"):
+            with self.subTest(optimizer=optimizer):
+                whole = self.train("--model", "sparse-lr", "--data", "synthetic-clicks:4000,1000",
+                                   "--workers", 2, "--batch", 20, "--optimizer", optimizer,
+                                   "--steps", 120, "--checkpoint-every", 50, "--eval-every", 0,
+                                   "--quiet")
+                self.assert_same_end(whole)
+
+    def test_in_another_world(self):
+        """Saved in virtual time, ended in real time, and the other way round."""
+        whole = self.whole("--workers", 3, "--steps", 120, "--checkpoint-every", 50)
+        self.assert_same_end(whole, "--world", "sim")
+        virtual = self.whole("--world", "sim", "--workers", 3, "--steps", 120,
+                             "--checkpoint-every", 50)
+        self.assertEqual(whole.result["params_hash"], virtual.result["params_hash"])
+        self.assert_same_end(virtual, "--world", "local")
+
+    def test_with_more_or_fewer_workers_the_ledger_still_adds_up(self):
+        for workers in (1, 2, 5):
+            with self.subTest(workers=workers):
+                whole = self.whole("--workers", 3, "--steps", 120, "--checkpoint-every", 50)
+                ended = self.go_on(self.cut_back(whole), "--workers", workers)
+                result = ended.result
+                self.assertEqual(result["steps"], 120)
+                samples = result["samples"]
+                self.assertEqual(samples["drawn"], samples["used"] + samples["dropped"])
+                before = result["resumed_at"]
+                self.assertEqual(samples["used"], 32 * (before * 3 + (120 - before) * workers))
+                self.assertEqual(len(result["worker"]), workers)
+
+    def test_a_run_can_be_made_longer(self):
+        short = self.whole("--workers", 2, "--steps", 60)
+        longer = self.go_on(short.folder, "--steps", 100)
+        self.assertEqual(longer.result["steps"], 100)
+        straight = self.whole("--workers", 2, "--steps", 100)
+        self.assertEqual(longer.result["params_hash"], straight.result["params_hash"])
+        self.assertEqual(longer.result["trace_hash"], straight.result["trace_hash"])
+
+    def test_tables_tell_every_step_once(self):
+        whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
+        ended = self.assert_same_end(whole)
+        for table in ("collect_stats.csv",):
+            steps = [int(row["step"]) for row in ended.table(table)]
+            self.assertEqual(steps, list(range(1, 121)), table)
+        reports = [(int(row["rank"]), int(row["worker_step"]))
+                   for row in ended.table("worker_stats.csv")]
+        self.assertEqual(sorted(reports), [(w, r) for w in (1, 2) for r in range(120)])
+        times = [float(row["time"]) for row in ended.table("worker_stats.csv")]
+        self.assertEqual(times, sorted(times))
+
+    def test_the_resumed_part_replays(self):
+        whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
+        ended = self.assert_same_end(whole)
+        self.assertTrue((ended.folder / "events-2.bin").exists())
+        told = json.loads(self.anytime("replay", ended.folder, "--json").out)
+        self.assertEqual(told["trace_hash"], ended.result["trace_hash"])
+
+
+class Signals(Resume):
+    ENDLESS = (*SMALL, "--workers", 3, "--steps", 10**7, "--lr-schedule", "linear:0.001")
+
+    def test_stopped_runs_end_as_if_they_had_not_been(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number):
+                steps = ("--workers", 3, "--steps", 3000, "--sample-time", "20us")
+                run = self.start(*SMALL, *steps)
+                run.wait_steps(100)
+                run.signal(number)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assert_ledger(ended)
+                self.assertIn("--resume", ended.err)
+                again = self.go_on(run.folder)
+                self.assert_ledger(again)
+                whole = self.whole(*steps)
+                for key in ("params_hash", "trace_hash", "steps"):
+                    self.assertEqual(whole.result[key], again.result[key], key)
+
+    def test_usr1_writes_one_and_training_goes_on(self):
+        run = self.start(*self.ENDLESS, "--checkpoint-every", 0)
+        run.wait_steps(50)
+        self.assertEqual([path.name for path in checkpoints(run.folder)],
+                         ["step-000000000000.safetensors"])
+        run.signal(signal.SIGUSR1)
+        run.wait_until(lambda: len(checkpoints(run.folder)) == 2, "there is a checkpoint")
+        before = run.steps()
+        run.wait_steps(before + 50)
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED)
+
+    def test_a_killed_hub_loses_only_what_came_after_the_checkpoint(self):
+        steps = ("--workers", 2, "--steps", 4000, "--sample-time", "10us")
+        run = self.start(*SMALL, *steps, "--checkpoint-every", 100)
+        run.wait_until(lambda: run.folder.exists() and checkpoints(run.folder) and
+                       "000000000000" not in checkpoints(run.folder)[0].name, "one is there")
+        run.signal(signal.SIGKILL)
+        run.wait()
+        again = self.go_on(run.folder)
+        self.assert_ledger(again)
+        whole = self.whole(*steps)
+        self.assertEqual(whole.result["params_hash"], again.result["params_hash"])
+        self.assertEqual(whole.result["trace_hash"], again.result["trace_hash"])
+        self.assertEqual([int(row["step"]) for row in again.table("collect_stats.csv")],
+                         list(range(1, 4001)))
+
+    def test_a_killed_saver_is_replaced(self):
+        run = self.start(*self.ENDLESS, "--checkpoint-every", 0)
+        run.wait_steps(20)
+        saver = run.child_named("anytime-saver")
+        support.processes.kill(saver)
+        run.signal(signal.SIGUSR1)
+        run.wait_until(lambda: len(checkpoints(run.folder)) == 2, "there is a checkpoint")
+        run.wait_said("started again")
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED)
+
+
+class Refusals(Resume):
+    def test_settings_cannot_change(self):
+        whole = self.whole("--workers", 2, "--steps", 40)
+        ended = self.anytime("train", "--resume", whole.folder, "--lr", 0.5, code=support.USAGE)
+        self.assert_complaint(ended, "--lr")
+
+    def test_a_run_at_its_end_says_so(self):
+        whole = self.whole("--workers", 2, "--steps", 40)
+        ended = self.anytime("train", "--resume", whole.folder, code=support.USAGE)
+        self.assert_complaint(ended, "step 40")
+
+    def test_folders_without_checkpoints(self):
+        ended = self.anytime("train", "--resume", "nowhere", code=support.MISSING)
+        self.assert_complaint(ended, "no checkpoint")
+
+    def test_a_damaged_one_is_told_and_the_one_before_is_used(self):
+        whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
+        newest = checkpoints(whole.folder)[0]
+        damaged = bytearray(newest.read_bytes())
+        damaged[len(damaged) // 2] ^= 4
+        newest.write_bytes(damaged)
+        ended = self.go_on(whole.folder)
+        self.assertLess(ended.result["resumed_at"], 120)
+        self.assertIn(newest.name, ended.err)
+        self.assertEqual(ended.result["params_hash"], whole.result["params_hash"])
+
+    def test_when_all_are_damaged_nothing_is_loaded(self):
+        whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
+        for path in checkpoints(whole.folder):
+            path.write_bytes(path.read_bytes()[:-1])
+        ended = self.anytime("train", "--resume", whole.folder, code=support.FORMAT)
+        self.assert_complaint(ended, "seal")
+
+
+if __name__ == "__main__":
+    support.main()
