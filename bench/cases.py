@@ -1,6 +1,6 @@
 """The cases: what is run, side against side, and what the ratio must be.
 
-A new case is one row in CASES, or in those of cases_nets.py and cases_sparse.py.
+A new case is one row in CASES, or in those of cases_record.py, cases_nets.py, cases_sparse.py.
 `prepare(runner)` does what must be done once and gives a function measure(runner, repeat,
 repeats) -> {side: {metric: value}} that measures both sides once.
 """
@@ -9,6 +9,7 @@ import tempfile
 
 from case import Case, in_turn, per_second
 from cases_nets import NET_CASES
+from cases_record import RECORD_CASES
 from cases_sparse import SPARSE_CASES
 from runner import Broken
 from verdict import Claim
@@ -219,6 +220,7 @@ CASES = (
          ("foreseen", "real"), lambda _runner: whatif,
          (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
                 judge="median"),)),
+    *RECORD_CASES,
     *NET_CASES,
     *SPARSE_CASES,
 )
