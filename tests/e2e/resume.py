@@ -93,7 +93,7 @@ class RealTime(Resume):
 
     def test_nets_with_batch_norm_and_dropout_go_on(self):
         net = self.folder / "small.net"
-        net.write_text("conv 3x3x8\nbn\nrelu\nmaxpool 2\ndropout 0.3\ndense 10\n")
+        net.write_text("conv 3x3x8\nbn\nrelu\nmaxpool 2\ndropout keep=0.7\ndense 10\n")
         whole = self.train("--model", net, "--data", "synthetic:400,1x8x8,10", "--batch", 32,
                            "--workers", 2, "--optimizer", "momentum", "--steps", 40,
                            "--checkpoint-every", 15, "--quiet")
