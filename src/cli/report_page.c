@@ -54,7 +54,9 @@ static at_err add_run(json_t *runs, const at_reported *run, const at_story_optio
 {
     json_t *story;
     AT_TRY(story_of(run, options, &story, fail));
-    json_t *one = json_pack("{s:o, s:O}", "story", story, "result", run->result);
+    json_t *result = json_copy(run->result);
+    if (!json_is_null(story)) json_object_del(result, "worker"); /* the story has it */
+    json_t *one = json_pack("{s:o, s:o}", "story", story, "result", result);
     json_object_set_new(one, "label", at_value_text(run->label));
     json_object_set_new(one, "folder", at_value_text(run->folder));
     json_array_append_new(runs, one);

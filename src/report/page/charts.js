@@ -44,7 +44,7 @@
 
     /** Shows these series: [{label, index (of its colour), curve: {x, y}, mean}, ..]. */
     update(series) {
-      this.series = series.filter((one) => one.curve);
+      this.series = series.filter((one) => one.curve && !isEmpty(one.curve));
       this.element.hidden = this.series.length === 0;
       if (this.element.hidden) return;
       const rows = tabulate(this.series);
@@ -60,7 +60,7 @@
     }
 
     fixedOptions() {
-      const { formatX, formatY, bars, x } = this.options;
+      const { formatX, formatY, bars } = this.options;
       return {
         labels: ["x", ...this.series.map((_, i) => "s" + i)], // texts are only shown by ourselves
         legend: "never",
@@ -74,19 +74,17 @@
         logscale: this.log,
         includeZero: Boolean(bars || this.options.zero),
         xRangePad: 4,
-        yRangePad: 6,
-        xlabel: null,
-        animatedZooms: false,
-        title: null,
+        yRangePad: bars ? 0 : 6,
         axes: {
-          x: { axisLabelFormatter: (v) => axisLabel(v, formatX), valueFormatter: (v) => formatX(v), drawGrid: false, axisLabelWidth: 64 },
-          y: { axisLabelFormatter: (v) => axisLabel(v, formatY), axisLabelWidth: 58 },
+          x: { axisLabelFormatter: (v) => axisLabel(v, formatX), drawGrid: false, axisLabelWidth: 60, pixelsPerLabel: 56 },
+          y: { axisLabelFormatter: (v) => axisLabel(v, formatY), axisLabelWidth: 54 },
         },
         highlightCallback: (event, at, points) => this.read(at, points),
         unhighlightCallback: () => this.clearReadout(),
         rightGap: 12,
         axisLabelFontSize: 11,
-        xAxisHeight: x ? 18 : 18,
+        xAxisHeight: 18,
+        ...(bars ? { plotter: drawBars } : {}),
       };
     }
 
@@ -111,19 +109,25 @@
       const { formatX, formatY, x } = this.options;
       const shown = points.slice(0, 8).map((point) => {
         const one = this.series[Number(point.name.slice(1))];
-        const mark = A.chip(one.index);
-        if (one.colour) mark.style.setProperty("background-color", `var(--${one.colour})`);
-        return A.el("span", {}, mark, `${this.series.length > 1 ? one.label + " " : ""}${formatY(point.yval)}`);
+        return A.el("span", {}, mark(one), `${this.series.length > 1 ? one.label + " " : ""}${formatY(point.yval)}`);
       });
       A.fill(this.readout, A.el("span", { class: "at", text: `${x} ${formatX(at)}` }), ...shown);
     }
 
-    /** Nothing is under the pointer: says what the axes are, and what histograms come to. */
+    /** Nothing is under the pointer: says what the axes are, and what it came to. */
     clearReadout() {
-      const { x, y, bars, formatX } = this.options;
-      const means = bars ? this.series.filter((one) => A.known(one.mean)).slice(0, 6) : [];
+      const { x, y, bars } = this.options;
       A.fill(this.readout, A.el("span", { class: "at", text: `${y} by ${x}` }),
-        ...means.map((one) => A.el("span", {}, A.chip(one.index), `mean ${formatX(one.mean)}`)));
+        ...this.series.slice(0, 6).map((one) => A.el("span", {}, mark(one), bars ? this.meanText(one) : this.lastText(one))));
+    }
+
+    meanText(one) {
+      return A.known(one.mean) ? `mean ${this.options.formatX(one.mean)}` : "";
+    }
+
+    lastText(one) {
+      const { y } = one.curve;
+      return `last ${this.options.formatY(y[y.length - 1][1])}`;
     }
 
     onKey(event) {
@@ -156,6 +160,34 @@
   function zoomed(low, high, factor) {
     const middle = (low + high) / 2, half = ((high - low) / 2) * factor;
     return [middle - half, middle + half];
+  }
+
+  function mark(one) {
+    const chip = A.chip(one.index);
+    if (one.colour) chip.style.setProperty("background-color", `var(--${one.colour})`);
+    return chip;
+  }
+
+  /** A curve that is 0 all along tells nothing. */
+  const isEmpty = (curve) => curve.y.every((point) => point[0] === 0 && point[2] === 0);
+
+  /** A plotter for histograms: filled bars from each x to the next, with an outline. */
+  function drawBars({ drawingContext: context, points, color, dygraph }) {
+    const bottom = dygraph.toDomYCoord(0);
+    const outline = new Path2D();
+    outline.moveTo(points[0].canvasx, bottom);
+    for (let i = 0; i + 1 < points.length; i++) {
+      outline.lineTo(points[i].canvasx, points[i].canvasy);
+      outline.lineTo(points[i + 1].canvasx, points[i].canvasy);
+    }
+    outline.lineTo(points[points.length - 1].canvasx, bottom);
+    context.fillStyle = color;
+    context.strokeStyle = color;
+    context.lineWidth = 1.4;
+    context.globalAlpha = 0.25;
+    context.fill(outline);
+    context.globalAlpha = 1;
+    context.stroke(outline);
   }
 
   /** Shorter than in texts: an axis has little room. */

@@ -20,7 +20,7 @@
     { title: "Top-5 accuracy by time", x: "time", y: "top-5 accuracy", formatX: seconds, formatY: (v) => number(v, 4), get: tests("top5") },
     { title: "Samples per second", x: "time", y: "samples/s", formatX: seconds, formatY: number, zero: true, get: (run) => A.rateCurve(run.steps) },
     { title: "Training loss by step", x: "step", y: "training loss", formatX: count, formatY: number, log: true, get: steps("loss", "step") },
-    { title: "Step time", x: "step", y: "time of a step", formatX: count, formatY: seconds, zero: true, get: steps("seconds", "step") },
+    { title: "Step time", x: "step", y: "time", formatX: count, formatY: seconds, zero: true, get: steps("seconds", "step") },
     { title: "Batch size", x: "step", y: "samples of a step", formatX: count, formatY: number, zero: true, get: steps("batch", "step") },
     { title: "Wall clock", x: "step", y: "time", formatX: count, formatY: seconds, get: (run) => A.clockCurve(run.steps) },
     { title: "Samples used", x: "step", y: "samples so far", formatX: count, formatY: number, get: steps("samples", "step") },
@@ -74,8 +74,7 @@
       this.chooser = A.el("select", { id: "which", on: { change: () => this.choose(this.chooser.value) } });
       this.choice = A.el("p", { class: "choice" }, A.el("label", { for: "which", text: "run" }), this.chooser);
       this.curveSection = section("curves", "Curves", this.legend, A.el("div", { class: "grid" }, this.curves.map((c) => c.element)));
-      this.workerSection = section("workers", "Workers", this.choice, this.timeline.element, this.workers.element,
-        A.el("div", { class: "grid" }, this.workerBatch.element));
+      this.workerSection = section("workers", "Workers", this.choice, this.timeline.element, this.workers.element, this.workerBatch.element);
       this.histogramSection = section("histograms", "Histograms", A.el("div", { class: "grid" }, this.histograms.map((c) => c.element)));
       this.resourceSection = section("resources", "Resources", A.el("div", { class: "grid" }, this.resources.map((c) => c.element)));
       this.sections = [this.summary.element, this.curveSection, this.workerSection, this.histogramSection,
@@ -195,7 +194,9 @@
     const timeline = story.timeline;
     if (!timeline || timeline.rows.length > LINES_MAX || timeline.rows.length !== story.workers.length) return [];
     const every = Math.max(1, Math.ceil(timeline.columns / BATCH_POINTS));
-    return timeline.rows.map((row, index) => ({ label: "worker " + row.first, index, curve: batchCurve(timeline, row, every) }));
+    const curves = timeline.rows.map((row, index) => ({ label: "worker " + row.first, index, curve: batchCurve(timeline, row, every) }));
+    const values = curves.flatMap((one) => (one.curve ? one.curve.y.flat() : []));
+    return values.some((value) => value !== values[0]) ? curves : []; // all the same: nothing to see
   }
 
   function batchCurve(timeline, row, every) {

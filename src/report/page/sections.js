@@ -181,11 +181,16 @@
     const worst = all.reduce((a, b) => (b.waited > a.waited ? b : a), { waited: 0 });
     const said = [];
     if (whole > 0 && total / whole >= 0.005)
-      said.push(`Waiting for slow workers cost ${seconds(total)}, ${percent(total / whole)} of the run; ` +
-        `${percent(worst.waited / total)} of it for worker ${worst.name}.`);
+      said.push(`Waiting for slow workers cost ${seconds(total)}, ${percent(total / whole)} of the run; ${share(worst, total)}.`);
     else said.push("Nobody waited for slow workers to speak of.");
     if (waste > 0) said.push(`Work of ${seconds(waste)} was thrown away.`);
     return said.join(" ");
+  }
+
+  /** One is named when it stands out. */
+  function share(worst, total) {
+    if (worst.waited < 0.1 * total) return "many workers have a part in it, none a large one";
+    return `worker ${worst.name} is to blame for ${percent(worst.waited / total)} of that`;
   }
 
   /* ---- ledger ---- */
@@ -235,9 +240,9 @@
       const heads = ["setting", ...runs.slice(0, 12).map((run) => run.label)];
       const apart = names.filter(differs), alike = names.filter((name) => !differs(name));
       A.fill(this.body,
-        apart.length ? table(heads, apart.map(row)) : null,
-        A.el("details", { open: apart.length === 0 }, A.el("summary", { text: apart.length ? `${alike.length} settings that are the same` : "all settings" }),
-          table(heads, alike.map(row))));
+        table(heads, (apart.length ? apart : alike.filter((name) => !name.startsWith("--"))).map(row)),
+        A.el("details", {}, A.el("summary", { text: apart.length ? `${alike.length} settings that are the same` : "all options" }),
+          table(heads, (apart.length ? alike : alike.filter((name) => name.startsWith("--"))).map(row))));
     }
   };
 

@@ -242,13 +242,13 @@
     const there = samples.filter(Boolean);
     if (!there.length) return null;
     const { first, width, count } = edges(there);
-    const x = Array.from({ length: count + 1 }, (_, i) => first + i * width);
+    const x = Array.from({ length: count + 3 }, (_, i) => first + (i - 1) * width); // and an empty bin at each end
     const y = samples.map((sample) => {
       if (!sample) return null;
-      const shares = new Array(count + 1).fill(0);
+      const shares = new Array(count + 3).fill(0);
       for (const value of sample.quantiles) {
         const bin = Math.min(count - 1, Math.max(0, Math.floor((value - first) / width + 1e-9)));
-        shares[bin] += 100 / sample.quantiles.length;
+        shares[bin + 1] += 100 / sample.quantiles.length;
       }
       return shares;
     });

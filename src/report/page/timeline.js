@@ -8,7 +8,7 @@
 "use strict";
 
 (function (A) {
-  const LABELS = 64, AXIS = 22, ROW_MAX = 26, HEIGHT_MAX = 440, HEIGHT_MIN = 60;
+  const AXIS = 22, ROW_MAX = 26, HEIGHT_MAX = 440, HEIGHT_MIN = 60;
   const PAN = 0.2, ZOOM = 1.4;
   const WORDS = { compute: "computing", sleep: "sleeping", send: "sending", gone: "gone" };
 
@@ -79,10 +79,11 @@
     /* ---- drawing ---- */
 
     measure() {
-      const rows = this.timeline.rows.length;
+      const rows = this.timeline.rows.length, last = this.timeline.rows[rows - 1];
       const width = this.canvas.clientWidth || 600;
       const height = Math.max(HEIGHT_MIN, Math.min(HEIGHT_MAX, rows * ROW_MAX));
-      return { rows, width, height, left: Math.min(LABELS, width / 5), plot: width - Math.min(LABELS, width / 5) };
+      const left = 14 + 7 * rowName(last).length; // room for the longest label
+      return { rows, width, height, left, plot: width - left };
     }
 
     drawNow() {
@@ -121,9 +122,7 @@
       context.textAlign = "right";
       context.textBaseline = "middle";
       for (let r = 0; r < size.rows; r += every) {
-        const { first, last } = this.timeline.rows[r];
-        const text = first === last ? String(first) : `${first}–${last}`;
-        context.fillText(text, size.left - 6, (r + 0.5) * tall, size.left - 8);
+        context.fillText(rowName(this.timeline.rows[r]), size.left - 6, (r + 0.5) * tall);
       }
     }
 
@@ -234,6 +233,8 @@
     }
   };
 
+  const rowName = ({ first, last }) => (first === last ? String(first) : `${first}–${last}`);
+
   /* ---- the image ---- */
 
   /** Red, green and blue of a colour of the page. */
@@ -249,26 +250,28 @@
     const context = canvas.getContext("2d");
     const image = context.createImageData(timeline.columns, timeline.rows.length);
     const fill = colourBy === "batch" ? paintBatches : paintStates;
-    timeline.rows.forEach((row, r) => fill(timeline, row, image.data, 4 * r * timeline.columns));
+    const colours = [...A.DOINGS, "idle"].map(rgb);
+    timeline.rows.forEach((row, r) => fill(timeline, row, image.data, 4 * r * timeline.columns, colours));
     context.putImageData(image, 0, 0);
     return canvas;
   }
 
   /** Mixes the colours of what happened in each cell. */
-  function paintStates(timeline, row, pixels, start) {
-    const colours = A.DOINGS.map(rgb), idle = rgb("idle");
+  function paintStates(timeline, row, pixels, start, colours) {
+    const idle = colours[A.DOINGS.length];
     for (let c = 0, p = start; c < timeline.columns; c++, p += 4) {
-      const shares = A.DOINGS.map((doing) => A.share(row, doing, c));
-      const rest = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
-      for (let k = 0; k < 3; k++)
-        pixels[p + k] = shares.reduce((sum, share, i) => sum + share * colours[i][k], rest * idle[k]);
+      for (let k = 0; k < 3; k++) pixels[p + k] = idle[k];
       pixels[p + 3] = 255;
+      A.DOINGS.forEach((doing, i) => {
+        const share = A.share(row, doing, c);
+        for (let k = 0; k < 3 && share > 0; k++) pixels[p + k] += share * (colours[i][k] - idle[k]);
+      });
     }
   }
 
   /** From faint to full with the mean batch; a cell without an end of a round is like the next. */
-  function paintBatches(timeline, row, pixels, start) {
-    const full = rgb("compute"), none = rgb("idle");
+  function paintBatches(timeline, row, pixels, start, colours) {
+    const full = colours[0], none = colours[A.DOINGS.length];
     let batch = 0;
     for (let c = timeline.columns - 1; c >= 0; c--) {
       batch = A.batchAt(timeline, row, c) || batch;
