@@ -225,6 +225,11 @@ void at_eventlog_follow(at_eventlog *log)
     log->codec->follows = true;
 }
 
+uint64_t at_eventlog_offset(const at_eventlog *log)
+{
+    return at_wire_offset(&log->codec->wire);
+}
+
 bool at_eventlog_truncated(const at_eventlog *log)
 {
     assert(log);

@@ -34,6 +34,9 @@ at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fai
  * before the first record is read. */
 void at_eventlog_follow(at_eventlog *log);
 
+/* Bytes of the file up to the end of the last record that was read. */
+uint64_t at_eventlog_offset(const at_eventlog *log);
+
 /* The file ended within a record. */
 bool at_eventlog_truncated(const at_eventlog *log);
 

@@ -1,12 +1,15 @@
 #include "record/rewind.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "record/eventlogs.h"
 
 /* Where a table has its step. A report belongs to the step after the version it met. */
 static const struct {
@@ -73,5 +76,47 @@ at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail)
 {
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         AT_TRY(rewind_table(folder, i, step, fail));
+    return AT_OK;
+}
+
+/* ---- event logs ------------------------------------------------------------------------------ */
+
+typedef struct search {
+    uint64_t step;
+    int      part, found; /* the last part that tells of the checkpoint, 0: none */
+    uint64_t end;         /* bytes of it up to there */
+} search;
+
+/* A log that is damaged somewhere is good up to there. */
+static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
+{
+    search          *s = self;
+    const at_record *record;
+    (void)fail;
+    s->part++;
+    for (at_fail damage; !at_eventlog_next(log, &record, &damage) && record;) {
+        if (!at_record_is_save(record) || record->action->as.save.step != s->step) continue;
+        s->found = s->part;
+        s->end = at_eventlog_offset(log);
+    }
+    return AT_OK;
+}
+
+at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
+{
+    char    path[4096];
+    search  s = {.step = step};
+    at_fail missing;
+    at_err  err = at_eventlogs_visit(folder, find_save, &s, &missing);
+    if (err == AT_ERR_IO || err == AT_ERR_FAILED) {
+        *fail = missing;
+        return err;
+    }
+    if (s.found == 0) return AT_OK;
+    for (int part = s.part; part >= s.found; part--) {
+        snprintf(path, sizeof path, part == 1 ? "%s/events.bin" : "%s/events-%d.bin", folder, part);
+        int failed = part > s.found ? unlink(path) : truncate(path, (off_t)s.end);
+        if (failed) return at_file_cannot("cut", path, errno, fail);
+    }
     return AT_OK;
 }

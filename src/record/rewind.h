@@ -10,4 +10,8 @@
  * are no failure. */
 at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail);
 
+/* Cuts the event logs of the run behind the checkpoint of this step, so that the log of the part
+ * that follows goes on where they end. Logs that do not tell of it stay as they are. */
+at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail);
+
 #endif

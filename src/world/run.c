@@ -279,7 +279,6 @@ static at_err add_file_sinks(run *r, at_fail *fail)
 static at_err open_sinks(run *r, at_fail *fail)
 {
     at_sink sink;
-    if (is_other_rank(r->options)) return AT_OK; /* rank 0 tells */
     r->tally = at_tally_new(&r->info, &sink);
     if (!r->tally) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     at_recorder_add(&r->recorder, sink);
@@ -380,8 +379,17 @@ static at_err check_resume(const run *r, at_fail *fail)
                        (unsigned long long)image->samples_used, at_seconds(image->elapsed));
 }
 
-/* Totals go on, and the tables lose what came after the checkpoint: it will come again. */
-static at_err resume_records(run *r, at_fail *fail)
+/* Tables and logs lose what came after the checkpoint: it will come again. */
+static at_err rewind_records(run *r, at_fail *fail)
+{
+    const at_run_options *o = r->options;
+    if (!o->resume) return AT_OK;
+    r->info.resume = o->resume->image;
+    AT_TRY(at_rewind_tables(o->folder, o->resume->image->version, fail));
+    return at_rewind_logs(o->folder, o->resume->image->version, fail);
+}
+
+static at_err resume_tally(run *r, at_fail *fail)
 {
     const at_checkpoint *resume = r->options->resume;
     if (!resume) return AT_OK;
@@ -439,12 +447,10 @@ static at_err prepare(run *r, at_fail *fail)
                             .usage = usage_every(o) > 0,
                             .options = o->options};
     r->info.layers = r->layers = at_layers_of(o->task, &r->info.layer_count);
-    if (o->resume) {
-        r->info.resume = o->resume->image;
-        AT_TRY(at_rewind_tables(o->folder, o->resume->image->version, fail));
-    }
+    if (is_other_rank(o)) return AT_OK; /* rank 0 tells and saves */
+    AT_TRY(rewind_records(r, fail));
     AT_TRY(open_sinks(r, fail));
-    AT_TRY(resume_records(r, fail));
+    AT_TRY(resume_tally(r, fail));
     return open_saver(r, fail);
 }
 
