@@ -174,8 +174,9 @@ static void show(at_trace_rounds *self, at_node worker, const round *one)
     stretch(self, where, "wait", "grey", at->sent, install_at);
     stretch(self, where, "install", "rail_response", install_at, at->begin);
     stretch(self, where, "sleep", "yellow", at->begin, at->awake);
-    at_trace_out_slice(self->out, where, lost ? "compute (dropped)" : "compute",
-                       lost ? "terrible" : "thread_state_running", at->awake, at->end, args);
+    if (at->end > at->awake || one->fate != EMPTY)
+        at_trace_out_slice(self->out, where, lost ? "compute (dropped)" : "compute",
+                           lost ? "terrible" : "thread_state_running", at->awake, at->end, args);
     if (one->fate == USED && at->end >= self->out->from)
         at_trace_out_arrow(self->out, "gradient", where, last, self->hub, one->step_at);
 }
