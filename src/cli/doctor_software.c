@@ -12,6 +12,7 @@
 #include "data/catalog.h"
 #include "learn/engine_info.h"
 #include "learn/model.h"
+#include "world/mpi_world.h"
 
 static void probe_build(at_finding *f)
 {
@@ -91,6 +92,18 @@ static void probe_gnuplot(at_finding *f)
                          "no pictures, tables only; run: apt-get install gnuplot-nox");
 }
 
+static void probe_mpi(at_finding *f)
+{
+    char        path[PATH_MAX], version[64];
+    at_launcher launcher = at_launcher_detect();
+    at_mpi_version(version, sizeof version);
+    at_finding_add(f, "%s, mpirun %s; %s", version, find_program("mpirun", path) ? path : "missing",
+                   at_launcher_survival(&launcher));
+    if (!find_program("mpirun", path))
+        at_finding_judge(f, AT_VERDICT_NOTE,
+                         "one machine only; for several run: apt-get install openmpi-bin");
+}
+
 /* npm matters only for sets that are not here yet. */
 static void probe_npm(at_finding *f)
 {
@@ -126,8 +139,7 @@ static void probe_data(at_finding *f)
 }
 
 const at_probe at_probes_software[] = {
-    {"anytime", probe_build},   {"libraries", probe_libraries},
-    {"engine", probe_engine},   {"openblas", probe_blas},
-    {"gnuplot", probe_gnuplot}, {"npm", probe_npm},
-    {"data sets", probe_data},  {0},
+    {"anytime", probe_build}, {"libraries", probe_libraries}, {"engine", probe_engine},
+    {"openblas", probe_blas}, {"gnuplot", probe_gnuplot},     {"mpi", probe_mpi},
+    {"npm", probe_npm},       {"data sets", probe_data},      {0},
 };

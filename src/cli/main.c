@@ -83,9 +83,9 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, bool *all_ran
     if (!err)
         err =
             at_options_parse(&parsed, verb->options, argc - 2, (const char *const *)argv + 2, fail);
-    if (!err && parsed.settings.help)
-        print_verb(stdout, verb);
-    else if (!err)
+    if (!err && parsed.settings.help) {
+        if (at_launcher_detect().rank == 0) print_verb(stdout, verb);
+    } else if (!err)
         err = verb->run(&parsed, command, fail);
     *all_ranks = is_for_all_ranks(verb, &parsed);
     at_options_deinit(&parsed);

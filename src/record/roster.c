@@ -1,6 +1,7 @@
 #include "record/roster.h"
 
 #include <assert.h>
+#include <stdio.h>
 
 const char at_state_starting[] = "starting", at_state_working[] = "working",
            at_state_finished[] = "finished", at_state_lost[] = "lost",
@@ -48,11 +49,13 @@ static bool follow_event(at_place *place, uint32_t workers, const at_record *rec
     const at_event *event = record->event;
     if (event->kind == AT_EV_LOST) return lose(find(place, workers, event->worker));
     if (event->kind != AT_EV_JOINED) return false;
-    *find(place, workers, event->worker) = (at_place){
+    at_place *joined = find(place, workers, event->worker);
+    *joined = (at_place){
         .pid = record->pid,
         .incarnation = event->as.joined.incarnation,
         .state = at_state_working,
     };
+    if (record->text) snprintf(joined->host, sizeof joined->host, "%s", record->text);
     return true;
 }
 

@@ -16,6 +16,7 @@ typedef struct at_place {
     int64_t     pid;         /* 0: not a process, or not there yet */
     uint32_t    incarnation; /* 0: never joined */
     const char *state;       /* one of the texts below, never another with the same letters */
+    char        host[64];    /* where it runs; empty: on this machine */
 } at_place;
 
 extern const char at_state_starting[], at_state_working[], at_state_finished[], at_state_lost[],

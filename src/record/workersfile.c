@@ -14,7 +14,7 @@
 
 enum {
     HEAD_SIZE = 256,
-    LINE_SIZE = 128, /* of one worker */
+    LINE_SIZE = 256, /* of one worker */
     WORKERS_FEW = 64 /* up to here every change is written at once */
 };
 
@@ -40,6 +40,7 @@ static void add_worker(at_text *text, at_node id, const at_place *place)
         at_text_add(text, "%lld", (long long)place->pid);
     else
         at_text_add(text, "null");
+    if (place->host[0]) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", place->host, id);
     at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"}", place->incarnation,
                 place->state);
 }

@@ -3,11 +3,13 @@
 #include <assert.h>
 #include <limits.h>
 #include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 
 #include "world/mpi_wire.h"
+#include "world/mpi_world.h"
 
 _Static_assert(sizeof(float) == AT_MPI_UNIT, "a unit is a float");
 
@@ -26,6 +28,15 @@ bool at_mpi_is_started(void)
     int started = 0;
     MPI_Initialized(&started);
     return started;
+}
+
+void at_mpi_version(char *text, size_t size)
+{
+    char whole[MPI_MAX_LIBRARY_VERSION_STRING];
+    int  length;
+    MPI_Get_library_version(whole, &length);
+    whole[strcspn(whole, ",\n")] = '\0';
+    snprintf(text, size, "%s", whole);
 }
 
 at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)

@@ -22,7 +22,7 @@
 
 static const at_ns SPIN = AT_US(20);
 static const at_ns SETTLE_MAX = AT_MS(200);
-static const at_ns FAREWELL_MAX = AT_SEC(2);
+static const at_ns FAREWELL_MAX = AT_SEC(10);
 
 /* There is one hub in a process, and it must stay until the process ends: messages to the lost are
  * under way for ever. */
@@ -170,7 +170,7 @@ static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
     AT_TRY(at_mpi_start(launcher, fail));
     at_mpi_office_connect(&h->office, h->calls, h->workers + AT_MPI_NOTES);
     at_mpi_office_publish(&h->office, h->host.hub->version);
-    gethostname(h->host_name, sizeof h->host_name - 1);
+    at_mpi_host(h->host_name);
     h->likes = at_mpi_likes(scene);
     for (uint32_t i = 0; i < h->workers; i++) h->peer[i].drawn = at_resume_drawn(&h->host, i + 1);
     /* Spinning pays only while every process has a core of its own. */
@@ -206,9 +206,18 @@ static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
     return AT_OK;
 }
 
+static void begin(at_mpi_hub *h, const at_launcher *launcher)
+{
+    char     text[320];
+    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_host_event(&h->host, &start, NULL);
+    snprintf(text, sizeof text, "%u ranks of %s: %s", launcher->size, launcher->name,
+             at_launcher_survival(launcher));
+    at_host_say(&h->host, start.now, text);
+}
+
 static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 {
-    at_host_event(&h->host, &(at_event){.kind = AT_EV_START, .now = at_clock_now()}, NULL);
     loop(h);
     if (h->refusal.err) {
         *fail = h->refusal;
@@ -228,6 +237,7 @@ at_err at_mpi_hub_run(const at_scene *scene, const at_launcher *launcher, at_out
     if (!err) err = connect(h, launcher, fail);
     if (!err) {
         at_signals_open(h->bell);
+        begin(h, launcher);
         err = train(h, outcome, fail);
         at_signals_close();
     }
@@ -265,10 +275,10 @@ static bool part(at_mpi_hub *h, at_node worker, bool *sent)
 /* Tells everybody to end; true when all who are not lost have heard it. */
 static bool part_from_all(at_mpi_hub *h)
 {
-    at_ns since = at_clock_now();
+    at_ns since = h->ear.listened;
     bool  all = false;
     bool *sent = calloc(h->workers, sizeof *sent);
-    while (sent && !all && at_clock_now() - since < FAREWELL_MAX) {
+    while (sent && !all && h->ear.listened - since < FAREWELL_MAX) {
         if (at_mpi_hear(h)) at_doze_end(&h->doze);
         all = true;
         for (uint32_t i = 1; i <= h->workers; i++) {
@@ -303,7 +313,7 @@ bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
     at_mpi_hub *h = &standing;
     if (launcher->size == 1) return true;
     if (!at_mpi_is_started() && !open_bare(h, launcher)) return false;
-    if (!h->calls) return true; /* launcher and library do not match: everybody is alone */
+    if (!h->office.calls) return true; /* launcher and library do not match: everybody is alone */
     bool told = part_from_all(h);
     if (told && !h->lossy) return true;
     bury(h, fail->err);

@@ -3,6 +3,7 @@
 #define AT_WORLD_MPI_ROLES_H
 
 #include "world/launcher.h"
+#include "world/mpi_wire.h"
 #include "world/world.h"
 
 /* Rank 0: runs the hub. Starts MPI after all that forks. */
@@ -17,6 +18,9 @@ at_err at_mpi_worker_run(const at_scene *scene, const at_launcher *launcher, at_
 
 /* A worker's end: waits to be told how. */
 bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail);
+
+/* The name of this machine, in letters that can stand anywhere. */
+void at_mpi_host(char name[AT_MPI_HOST]);
 
 /* A hash over what all ranks must have alike: program, model, data and layout. */
 uint64_t at_mpi_likes(const at_scene *scene);

@@ -1,11 +1,22 @@
 #include "world/mpi_world.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "world/mpi_comm.h"
 #include "world/mpi_roles.h"
+
+void at_mpi_host(char name[AT_MPI_HOST])
+{
+    memset(name, 0, AT_MPI_HOST);
+    gethostname(name, AT_MPI_HOST - 1);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-') *c = '_';
+}
 
 static void mix(uint64_t *hash, uint64_t word)
 {

@@ -10,6 +10,8 @@
 #ifndef AT_WORLD_MPI_WORLD_H
 #define AT_WORLD_MPI_WORLD_H
 
+#include <stddef.h>
+
 #include "base/err.h"
 #include "world/launcher.h"
 
@@ -17,5 +19,8 @@
  * whether MPI was ended in order; otherwise somebody was lost, and the process MUST leave by _exit,
  * because nothing that waits for the lost one would end. */
 bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail);
+
+/* Name and version of the MPI library; does not start it. */
+void at_mpi_version(char *text, size_t size);
 
 #endif
