@@ -18,7 +18,8 @@ static const unsigned char event_code[] = {
 static const unsigned char action_code[] = {
     [AT_ACT_SEND] = 's',     [AT_ACT_INSTALL] = 'i', [AT_ACT_COMPUTE] = 'c', [AT_ACT_ABANDON] = 'b',
     [AT_ACT_TIMER] = 't',    [AT_ACT_ADD] = '+',     [AT_ACT_APPLY] = 'a',   [AT_ACT_DROP] = 'd',
-    [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k',    [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',  [AT_ACT_FINISH] = 'f',
+    [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k',    [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',
+    [AT_ACT_FINISH] = 'f',
 };
 static const unsigned char say_code = '"', usage_code = '%';
 

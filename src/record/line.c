@@ -14,12 +14,13 @@ static const char *const action_name[] = {
     [AT_ACT_SEND] = "SEND",       [AT_ACT_INSTALL] = "INSTALL", [AT_ACT_COMPUTE] = "COMPUTE",
     [AT_ACT_ABANDON] = "ABANDON", [AT_ACT_TIMER] = "TIMER",     [AT_ACT_ADD] = "ADD",
     [AT_ACT_APPLY] = "APPLY",     [AT_ACT_DROP] = "DROP",       [AT_ACT_EVALUATE] = "EVALUATE",
-    [AT_ACT_SAVE] = "SAVE",
-    [AT_ACT_EVICT] = "EVICT",     [AT_ACT_NOTICE] = "NOTICE",   [AT_ACT_FINISH] = "FINISH",
+    [AT_ACT_SAVE] = "SAVE",       [AT_ACT_EVICT] = "EVICT",     [AT_ACT_NOTICE] = "NOTICE",
+    [AT_ACT_FINISH] = "FINISH",
 };
-static const char *const timer_name[AT_TIMER_COUNT] = {
-    [AT_TIMER_LEASE] = "lease", [AT_TIMER_NOTICE] = "notice", [AT_TIMER_PERIOD] = "period",
-    [AT_TIMER_SAVE] = "save"};
+static const char *const timer_name[AT_TIMER_COUNT] = {[AT_TIMER_LEASE] = "lease",
+                                                       [AT_TIMER_NOTICE] = "notice",
+                                                       [AT_TIMER_PERIOD] = "period",
+                                                       [AT_TIMER_SAVE] = "save"};
 
 const char *at_line_event_name(at_event_kind kind)
 {

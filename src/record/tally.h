@@ -50,7 +50,7 @@ typedef struct at_tally {
     uint32_t           evaluations, respawns, evictions;
     at_usage_tally     hub_usage, evaluator_usage;
     at_end             end;
-    /* Of a run that was resumed: how long it had trained before and when that ended, since START. */
+    /* Of a run that was resumed: how long it had trained before, and when that ended (START). */
     at_ns before_ns, before_end;
 } at_tally;
 

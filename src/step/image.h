@@ -52,8 +52,8 @@ void at_image_take(at_image *image, const at_hub *hub, at_ns now);
 bool at_image_sound(const at_image *image, const at_plan *plan);
 
 /* Puts a fresh hub where the image was taken; START follows. With another number of workers, those
- * that both have go on where they were, new ones begin at the slowest one's round, and the size rule
- * begins anew. */
+ * that both have go on where they were, new ones begin at the slowest one's round, and the size
+ * rule begins anew. */
 void at_hub_resume(at_hub *hub, const at_image *image);
 
 #endif

@@ -118,6 +118,19 @@ static json_t *resources(const at_result_facts *f)
         whole(t->hub_usage.net_out_bytes), "loopback_bytes", whole(t->hub_usage.loopback_bytes));
 }
 
+/* Rounds that went away with their machines. What of their samples was told is among the dropped. */
+static json_t *lost_rounds(const at_outcome *outcome)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < outcome->lost_count; i++) {
+        const at_lost_round *lost = &outcome->lost[i];
+        json_array_append_new(array,
+                              json_pack("{s:o, s:o, s:o}", "worker", whole(lost->worker), "round",
+                                        whole(lost->round), "samples", whole(lost->samples)));
+    }
+    return array;
+}
+
 static json_t *spread(at_spread s)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", number(s.mean), "p50", number(s.p50), "p95",
@@ -181,9 +194,9 @@ static void add_totals(json_t *root, const at_result_facts *f)
                                   whole(t->staleness_max)));
     json_object_set_new(root, "respawns", whole(t->respawns));
     json_object_set_new(root, "evictions", whole(t->evictions));
+    json_object_set_new(root, "lost_rounds", lost_rounds(f->outcome));
     json_object_set_new(root, "worker", workers(f));
-    if (f->info->resume)
-        json_object_set_new(root, "resumed_at", whole(f->info->resume->version));
+    if (f->info->resume) json_object_set_new(root, "resumed_at", whole(f->info->resume->version));
     if (f->saved != UINT64_MAX) json_object_set_new(root, "checkpoint", whole(f->saved));
     json_object_set_new(root, "resources", f->info->usage ? resources(f) : json_null());
 }

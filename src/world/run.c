@@ -338,8 +338,8 @@ static at_err set_saving(run *r, at_fail *fail)
     at_plan              *plan = &r->plan;
     int64_t               steps;
     if (!every) every = o->virtual_time ? "0" : "60s";
-    plan->saves = o->folder && o->keep != AT_KEEP_NONE && !o->task->timing_only &&
-                  strcmp(every, "none") != 0;
+    plan->saves =
+        o->folder && o->keep != AT_KEEP_NONE && !o->task->timing_only && strcmp(every, "none") != 0;
     if (!plan->saves) return AT_OK;
     if (at_text_whole(every, &steps) && steps >= 0) {
         plan->save_steps = (uint64_t)steps;
@@ -375,8 +375,8 @@ static at_err check_resume(const run *r, at_fail *fail)
     if (!steps && !samples && !time) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "give --steps, --epochs, --samples or --seconds",
                        "the run has reached its end already: step %llu, %llu samples, %.1f s",
-                       (unsigned long long)image->version,
-                       (unsigned long long)image->samples_used, at_seconds(image->elapsed));
+                       (unsigned long long)image->version, (unsigned long long)image->samples_used,
+                       at_seconds(image->elapsed));
 }
 
 /* Tables and logs lose what came after the checkpoint: it will come again. */
@@ -435,7 +435,9 @@ static at_err prepare(run *r, at_fail *fail)
     AT_TRY(set_pace(r, fail));
     r->info = (at_run_info){.folder = o->folder,
                             .plan = &r->plan,
-                            .world = o->virtual_time ? "sim" : o->launcher ? "mpi" : "local",
+                            .world = o->virtual_time ? "sim"
+                                     : o->launcher   ? "mpi"
+                                                     : "local",
                             .command = o->command ? o->command : "",
                             .model = o->task->model,
                             .data = o->task->data,
@@ -568,8 +570,7 @@ static at_err stopped(const run *r, at_fail *fail)
 static at_err verdict(const run *r, at_fail *fail)
 {
     switch (r->outcome.end) {
-    case AT_END_SIGNAL:
-        return stopped(r, fail);
+    case AT_END_SIGNAL: return stopped(r, fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "look at the lines above for how they ended",
                            "no worker is left");

@@ -36,7 +36,7 @@ typedef struct at_run_options {
     at_ns              sample_time;                 /* 0: not padded */
     bool               virtual_time;                /* --world sim */
     const at_launcher *launcher; /* --world mpi: who started the ranks; NULL: nobody */
-    at_ns              latency;                     /* the three of virtual time only */
+    at_ns              latency;  /* the three of virtual time only */
     double             bandwidth, comm_delay;
     const char        *faults;
     double             epochs;     /* 0: no such limit */
@@ -45,10 +45,10 @@ typedef struct at_run_options {
     bool               respawn;
     float             *params_final; /* optional, task->plain floats: where the parameters go */
     const char        *folder;       /* NULL: nothing is written */
-    const char        *checkpoint_every; /* "100" steps, "60s", "0": at the start and the end, "none";
+    const char *checkpoint_every;    /* "100" steps, "60s", "0": at the start and the end, "none";
                                             NULL: 60s, and 0 in virtual time */
-    const struct at_checkpoint *resume;  /* where to go on; NULL: begin at step 0 */
-    at_keep            keep;
+    const struct at_checkpoint *resume; /* where to go on; NULL: begin at step 0 */
+    at_keep                     keep;
     at_ns              resources; /* how often to look what processes take, 0: never; what is not
                                      kept is not looked at */
     at_console_options console;

@@ -173,8 +173,7 @@ static inline void stage_join(stage *s, at_node id)
     a->alive = true;
     a->frozen_until = 0;
     a->cut = (at_cut){0};
-    at_worker_init(&a->machine, &s->plan, id, ++a->incarnation, 2,
-                   s->hub->member[id - 1].sequence);
+    at_worker_init(&a->machine, &s->plan, id, ++a->incarnation, 2, s->hub->member[id - 1].sequence);
     at_event joined = {.kind = AT_EV_JOINED, .worker = id};
     joined.as.joined.incarnation = a->incarnation;
     stage_tell_hub(s, s->now, joined);
