@@ -141,9 +141,10 @@ class Folder(support.TestCase):
 
     def test_record_says_how_much_is_kept(self):
         always = {"result.json", "workers.json"}
-        steps = {"master_stats.csv", "collect_stats.csv", "model.safetensors"}
-        for keep, files in (("none", always), ("steps", always | steps),
-                            ("full", always | steps | {"worker_stats.csv", "events.bin"})):
+        steps = always | {"master_stats.csv", "collect_stats.csv", "resource_stats.csv",
+                          "model.safetensors", "checkpoint"}
+        full = steps | {"worker_stats.csv", "events.bin", "tensorboard", "trace.json"}
+        for keep, files in (("none", always), ("steps", steps), ("full", full)):
             with self.subTest(record=keep):
                 ended = self.train(*support.SMALL, "--workers", 2, "--steps", 5, "--record", keep)
                 self.assertEqual({path.name for path in ended.folder.iterdir()}, files)
