@@ -69,6 +69,7 @@ static int child_main(void *self)
     at_fail            fail = {0};
     struct sched_param none = {0};
     at_child_name("anytime-eval");
+    signal(SIGTERM, SIG_IGN); /* launchers ask whole groups to end; we end with the hub */
     sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
     if (e->task->open(e->task->self, 0, &fail)) return fail.err;
     for (;;) {

@@ -223,7 +223,8 @@ static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
         *fail = h->refusal;
         return fail->err;
     }
-    at_host_final_score(&h->host);
+    /* Launchers kill what is still there a second after they have asked it to end. */
+    if (h->host.hub->end != AT_END_SIGNAL) at_host_final_score(&h->host);
     return hand_over(h, outcome, fail);
 }
 

@@ -62,6 +62,7 @@ static at_err connect(at_mpi_port *w, const at_launcher *launcher, at_fail *fail
     w->open = w->fresh = w->aside = w->installed = AT_MPI_NO_BUFFER;
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
     AT_TRY(at_mpi_start(launcher, fail));
     w->calls = at_mpi_calls_new(AT_MPI_CALLS);
     if (!w->calls) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");

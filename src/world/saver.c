@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,7 @@ static int child_main(void *self)
     at_saver          *s = self;
     struct sched_param none = {0};
     at_child_name("anytime-saver");
+    signal(SIGTERM, SIG_IGN); /* launchers ask whole groups to end; we end with the hub */
     sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
     while (s->shared) {
         uint32_t heard = at_bell_heard(&s->shared->bell);
