@@ -153,6 +153,7 @@
       const story = (this.runs[this.chosen] || {}).story;
       this.workerSection.hidden = !story || !story.workers;
       this.resourceSection.hidden = !story || !story.usage;
+      this.log.element.hidden = !story;
       if (!story) return;
       this.timeline.update(story);
       this.workers.update(story);
@@ -187,7 +188,7 @@
     return samples.some((sample) => sample && sample.quantiles[sample.quantiles.length - 1] > 0);
   }
 
-  const LINES_MAX = 12, BATCH_POINTS = 200;
+  const LINES_MAX = 12, BATCH_POINTS = 80;
 
   /** Batches of single workers as lines, where they can still be told apart. */
   function batchCurves(story) {

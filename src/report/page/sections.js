@@ -181,15 +181,15 @@
     const worst = all.reduce((a, b) => (b.waited > a.waited ? b : a), { waited: 0 });
     const said = [];
     if (whole > 0 && total / whole >= 0.005)
-      said.push(`Waiting for slow workers cost ${seconds(total)}, ${percent(total / whole)} of the run; ${share(worst, total)}.`);
+      said.push(`Waiting for slow workers cost ${seconds(total)}, ${percent(total / whole)} of the run; ${share(worst, total, all.length)}.`);
     else said.push("Nobody waited for slow workers to speak of.");
     if (waste > 0) said.push(`Work of ${seconds(waste)} was thrown away.`);
     return said.join(" ");
   }
 
   /** One is named when it stands out. */
-  function share(worst, total) {
-    if (worst.waited < 0.1 * total) return "many workers have a part in it, none a large one";
+  function share(worst, total, count) {
+    if (worst.waited < (2 / count) * total) return "many workers have a part in it, none a large one";
     return `worker ${worst.name} is to blame for ${percent(worst.waited / total)} of that`;
   }
 

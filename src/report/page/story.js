@@ -111,19 +111,21 @@
     return x.length ? { x, y } : null;
   }
 
-  /** Samples a second, between one point and the next. */
+  const RATE_POINTS = 100; // single steps of an asynchronous run would be noise
+
+  /** Samples a second, in stretches of about the same length. */
   function rateCurve(trend) {
     const all = curve(trend, "t", "samples");
     if (!all || all.x.length < 2) return null;
-    const used = all.y.map((point) => point[2]);
-    const width = Math.max(1, Math.floor(all.x.length / 200)); // single steps would be noise
+    const least = (all.x[all.x.length - 1] - all.x[0]) / RATE_POINTS;
     const x = [], y = [];
-    for (let i = width; i < all.x.length; i += width) {
-      const time = all.x[i] - all.x[i - width];
-      if (time <= 0) continue;
-      const rate = (used[i] - used[i - width]) / time;
+    for (let i = 1, from = 0; i < all.x.length; i++) {
+      const time = all.x[i] - all.x[from];
+      if (time <= 0 || time < least) continue;
+      const rate = (all.y[i][2] - all.y[from][2]) / time;
       x.push(all.x[i]);
       y.push([rate, rate, rate]);
+      from = i;
     }
     return x.length ? { x, y } : null;
   }

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""The page of `anytime report`, in a real browser; and that the blame on it is right."""
+import json
+import os
+import pathlib
+import re
+
+import support
+from support import browser
+
+RUN = ("--data", "synthetic:1500,12,3", "--batch", "16", "--micro-batch", "4", "--sample-time",
+       "1ms", "--eval-every", "20", "--quiet")
+SLOW = ("--workers", "4", "--straggler", "speed:1,1,1,2")
+PICTURES = pathlib.Path.cwd() / "pictures"  # they stay in the build folder, to be looked at
+DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
+SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+
+
+def data_of(path):
+    """What stands in the page."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>',
+                      pathlib.Path(path).read_text(encoding="utf-8"), re.DOTALL)
+    return json.loads(found.group(1))
+
+
+class Reports(support.TestCase):
+    """Runs and their reports in a folder of its own."""
+
+    def simulate(self, name, *words):
+        self.anytime("simulate", *RUN, *words, "--run", name)
+
+    def report(self, *words):
+        """Writes a report; the path of its page."""
+        self.anytime("report", *words, "--out", "out")
+        return self.folder / "out" / "report.html"
+
+    def workers(self, page):
+        return data_of(page)["runs"][0]["story"]["workers"]
+
+
+class Blame(Reports):
+    """With one worker slowed by a known factor, it is blamed for what that costs."""
+
+    def check(self, page, steps):
+        *others, slow = self.workers(page)
+        usual = sorted(worker["compute"] for worker in others)[len(others) // 2]
+        induced = slow["compute"] - usual
+        self.assertGreater(induced, 0.9 * steps * 16e-3)
+        self.assertLess(abs(slow["waited"] - induced), 0.05 * induced, (slow, induced))
+        for worker in others:
+            self.assertLess(worker["waited"], 0.05 * induced, worker)
+
+    def test_in_virtual_time(self):
+        self.simulate("run", *SLOW, "--steps", 200)
+        self.check(self.report("run"), 200)
+
+    def test_in_virtual_time_with_a_slow_network(self):
+        self.simulate("run", *SLOW, "--steps", 200, "--latency", "3ms")
+        self.check(self.report("run"), 200)
+
+    def test_in_real_time(self):
+        run = self.train(*RUN, *SLOW, "--steps", 100)
+        self.check(self.report(run.folder), 100)
+
+    def test_under_a_bound_on_staleness(self):
+        self.simulate("run", *SLOW, "--strategy", "ssp", "--steps", 400)
+        *others, slow = self.workers(self.report("run"))
+        waiting = sum(worker["idle"] for worker in others) / len(others)
+        self.assertGreater(waiting, 0)
+        self.assertLess(abs(slow["waited"] - waiting), 0.05 * waiting)
+
+    def test_work_that_comes_to_nothing_is_told_apart(self):
+        self.simulate("run", *SLOW, "--strategy", "backup", "--steps", 200)
+        page = self.report("run")
+        *others, slow = self.workers(page)
+        self.assertEqual([worker["waited"] for worker in (*others, slow)], [0] * 4)
+        self.assertLess(abs(slow["wasted"] - slow["compute"]), 0.05 * slow["compute"])
+
+
+class Files(Reports):
+    """What lies in the folder of a report."""
+
+    def test_the_table_for_papers_is_markdown(self):
+        self.simulate("a_run", *SLOW, "--steps", 40)
+        self.report("a_run")
+        title, _, head, rule, row = (self.folder / "out/report.md").read_text().splitlines()
+        self.assertEqual(title, "**softmax on synthetic:1500,12,3**")
+        self.assertTrue(head.startswith("| run | strategy |"), head)
+        self.assertEqual(head.count("|"), rule.count("|"))
+        self.assertTrue(row.startswith("| a\\_run | fmb | 40 |"), row)
+
+    def test_a_thousand_workers_for_a_thousand_steps_fit_on_a_page(self):
+        steps = 20 if support.is_sanitized() else 1000
+        self.simulate("run", "--model", "none:1000", "--workers", 1000, "--steps", steps,
+                      "--straggler", "exp:0,4ms")
+        page = self.report("run")
+        self.assertLess(page.stat().st_size, 5_000_000)
+        self.assertEqual(len(self.workers(page)), 1000)
+        if not browser.find():
+            self.skipTest("chromium is not installed")
+        with browser.open() as tab:
+            tab.visit(page.as_uri())
+            tab.wait_for(f"{DRAWN} > 3")
+            tab.evaluate(SETTLED)
+            PICTURES.mkdir(exist_ok=True)
+            tab.screenshot(PICTURES / "thousand.png")
+            tab.check_quiet()
+
+
+class Looks(Reports):
+    """Pages as they are seen."""
+
+    def setUp(self):
+        super().setUp()
+        if not browser.find():
+            self.skipTest("chromium is not installed")
+        PICTURES.mkdir(exist_ok=True)
+
+    def visit(self, tab, page):
+        tab.visit(page.as_uri())
+        tab.wait_for(f"{DRAWN} > 3")
+        tab.evaluate(SETTLED)
+
+    def text(self, tab, selector):
+        return tab.evaluate(f"document.querySelector({json.dumps(selector)}).textContent")
+
+    def test_one_run_light_dark_and_narrow(self):
+        run = self.train(*RUN, *SLOW, "--steps", 60)
+        with browser.open() as tab:
+            self.visit(tab, self.report(run.folder))
+            self.assertIn("worker 4 is to blame", self.text(tab, ".finding"))
+            self.assertEqual(tab.evaluate("document.querySelectorAll('#workers tbody tr').length"), 4)
+            sections = tab.evaluate("[...document.querySelectorAll('nav a')].map(a => a.text)")
+            for wanted in ("Summary", "Curves", "Workers", "Histograms", "Ledger of samples",
+                           "Resources", "Log", "Settings"):
+                self.assertIn(wanted, sections)
+            tab.screenshot(PICTURES / "light.png")
+            tab.prefer("dark")
+            tab.evaluate(SETTLED)
+            ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+            self.assertLess(sum(map(int, re.findall(r"\d+", ground))), 150, ground)
+            tab.screenshot(PICTURES / "dark.png")
+            tab.resize(360, 740, mobile=True)
+            tab.evaluate(SETTLED)
+            self.assertLessEqual(tab.evaluate("document.documentElement.scrollWidth"), 360)
+            tab.screenshot(PICTURES / "narrow.png")
+            tab.check_quiet()
+            self.assertEqual(len(tab.requests), 1, tab.requests)
+
+    def test_repeats_become_bands(self):
+        for strategy in ("fmb", "amb"):
+            for seed in (1, 2, 3):
+                self.simulate(f"{strategy}-{seed}", "--workers", 4, "--steps", 60, "--straggler",
+                              "exp:0,8ms", "--strategy", strategy, "--seed", seed)
+        folders = sorted(path.name for path in self.folder.iterdir())
+        with browser.open() as tab:
+            self.visit(tab, self.report(*folders))
+            legend = self.text(tab, "#curves .legend")
+            self.assertIn("amb: mean of 3, 95 % interval", legend)
+            self.assertIn("fmb: mean of 3, 95 % interval", legend)
+            self.assertEqual(
+                tab.evaluate("document.querySelectorAll('#summary tbody tr').length"), 6)
+            self.assertEqual(tab.evaluate("Anytime.page.curves[0].series.length"), 2)
+            tab.screenshot(PICTURES / "bands.png")
+            tab.evaluate("Anytime.page.choose(5)")
+            self.assertEqual(tab.evaluate("Anytime.page.timeline.timeline.rows.length"), 4)
+            tab.check_quiet()
+
+    def test_keys_pan_and_zoom(self):
+        self.simulate("run", *SLOW, "--steps", 60)
+        window = "Anytime.page.curves[0].graph.xAxisRange()"
+        with browser.open() as tab:
+            self.visit(tab, self.report("run"))
+            for _ in range(60):  # until the first chart has the focus
+                tab.press("Tab")
+                if tab.evaluate("document.activeElement.classList.contains('chart')"):
+                    break
+            whole = tab.evaluate(window)
+            tab.press("ArrowUp")
+            zoomed = tab.evaluate(window)
+            self.assertLess(zoomed[1] - zoomed[0], whole[1] - whole[0])
+            tab.press("ArrowRight")
+            self.assertGreater(tab.evaluate(window)[0], zoomed[0])
+            tab.press("0")
+            self.assertEqual(tab.evaluate(window), whole)
+            tab.evaluate("document.querySelector('.timeline canvas').focus()")
+            tab.press("ArrowUp")
+            low, high = tab.evaluate("Anytime.page.timeline.view")
+            self.assertLess(high - low, 1)
+            tab.press("Escape")
+            self.assertEqual(tab.evaluate("Anytime.page.timeline.view"), [0, 1])
+            tab.check_quiet()
+
+    def test_names_stay_text(self):
+        name = "<img src=x onerror=alert(1)>&amp;"
+        self.simulate("run", *SLOW, "--steps", 40)
+        os.rename(self.folder / "run", self.folder / name)
+        with browser.open() as tab:
+            self.visit(tab, self.report(name))
+            self.assertEqual(self.text(tab, "h1"), name)
+            self.assertEqual(tab.evaluate("document.images.length"), 0)
+            tab.check_quiet()
+
+    def test_runs_that_recorded_less_have_what_there_is(self):
+        self.simulate("steps", *SLOW, "--steps", 40, "--record", "steps")
+        self.simulate("none", *SLOW, "--steps", 40, "--record", "none")
+        with browser.open() as tab:
+            self.visit(tab, self.report("steps", "none"))
+            rows = tab.evaluate("document.querySelectorAll('#summary tbody tr').length")
+            self.assertEqual(rows, 2)
+            self.assertTrue(tab.evaluate("document.getElementById('workers').hidden"))
+            self.assertEqual(tab.evaluate("Anytime.page.curves[0].series.length"), 1)
+            tab.check_quiet()
+
+
+if __name__ == "__main__":
+    support.main()
