@@ -63,7 +63,8 @@ typedef struct at_record {
     const at_action *action;  /* borrowed until the sink returns */
     uint64_t         version; /* the hub's, before the event; staleness = version - work.version */
     int64_t          pid;     /* with JOINED */
-    const char      *text;    /* with LOST: how it ended ("killed by signal 9"); with SAY */
+    const char      *text;    /* with LOST: how it ended ("killed by signal 9"); with JOINED: on
+                                which machine, NULL: on this one; with SAY */
     double           lr;      /* with APPLY */
     at_ns            took;    /* with APPLY: how long the update took; 0 in virtual time */
     uint64_t         count;   /* with EVALUATED: test samples */

@@ -147,11 +147,11 @@ static at_err check_model(const run *r, at_fail *fail)
                            "--strategy %s is for sparse models: workers that all write a dense "
                            "vector without locks undo each other's work",
                            r->plan.strategy->name);
-    if (o->virtual_time)
+    if (o->virtual_time || o->launcher)
         return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
-                           "--strategy %s is about memory that processes share, and in virtual "
-                           "time there is none",
-                           r->plan.strategy->name);
+                           "--strategy %s is about memory that processes share, and %s none",
+                           r->plan.strategy->name,
+                           o->launcher ? "ranks have" : "in virtual time there is");
     if (!sgd)
         return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
                            "--strategy %s has no optimiser but sgd: workers share the weights, and "
