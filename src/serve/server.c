@@ -91,19 +91,6 @@ static void on_request_end(void *self, struct MHD_Connection *connection, void *
     *state = NULL;
 }
 
-/* We refuse by ourselves whoever is too many: the library, once it is full, was seen not to notice
- * for half a minute that it is not any more. */
-static enum MHD_Result on_connect(void *self, const struct sockaddr *from, socklen_t size)
-{
-    const at_server *server = self;
-    (void)from;
-    (void)size;
-    if (!server->daemon) return MHD_NO;
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-    return info && info->num_connections < AT_SERVER_CLIENTS_MAX ? MHD_YES : MHD_NO;
-}
-
 /* ---- open and close ------------------------------------------------------------------------- */
 
 static at_err no_memory(at_fail *fail)
@@ -129,9 +116,9 @@ static at_err listen_at(at_server *server, at_fail *fail)
     if (address->ipv6) flags |= MHD_USE_IPv6;
     errno = 0;
     server->daemon = MHD_start_daemon(
-        flags, 0, on_connect, server, on_request, server, MHD_OPTION_NOTIFY_COMPLETED,
-        on_request_end, server, MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address->socket,
-        MHD_OPTION_CONNECTION_LIMIT, 2 * (unsigned)AT_SERVER_CLIENTS_MAX,
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_NOTIFY_COMPLETED, on_request_end,
+        server, MHD_OPTION_SOCK_ADDR, (const struct sockaddr *)&address->socket,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)AT_SERVER_CLIENTS_MAX,
         MHD_OPTION_PER_IP_CONNECTION_LIMIT, address->loopback ? 0u : (unsigned)CLIENTS_PER_HOST,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CLIENT_MEMORY, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)CLIENT_SILENCE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,

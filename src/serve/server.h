@@ -23,7 +23,7 @@
 
 enum {
     AT_SERVER_RUNS_MAX = 64,
-    AT_SERVER_CLIENTS_MAX = 256, /* connections at a time */
+    AT_SERVER_CLIENTS_MAX = 512, /* connections at a time; who comes then has to wait */
     AT_SERVER_STREAMS_MAX = 224, /* of which at most so many stay open for news */
     AT_SERVER_URL_SIZE = 256
 };
