@@ -5,7 +5,8 @@
 #include "cli/options.h"
 
 /* Takes every option that RUN/result.json echoes and that was not given, but for the names in
- * `except`. AT_ERR_MISSING or AT_ERR_FORMAT when there is no such result. */
+ * `except`; of a run that has not ended, those that its newest checkpoint echoes. AT_ERR_MISSING or
+ * AT_ERR_FORMAT when there is neither. */
 at_err at_adopt_run(at_parsed *parsed, const char *run, const char *const *except,
                     size_t except_count, at_fail *fail);
 

@@ -1,6 +1,7 @@
 #include "cli/trained.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,13 +49,18 @@ static bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* Settings of the run or file, and the weights to begin with. */
 static at_err adopt(at_parsed *parsed, const char *source, at_fail *fail)
 {
     at_weights_about about;
     const char      *names[AT_OPTIONS_MAX];
+    char             path[AT_WEIGHTS_PATH_SIZE], note[AT_WEIGHTS_NOTE_SIZE];
     if (is_folder(source))
         AT_TRY(at_adopt_run(parsed, source, names, not_about_the_model(names), fail));
-    AT_TRY(at_weights_about_read(source, &about, fail));
+    AT_TRY(at_weights_newest(source, path, note, fail));
+    if (*note) fprintf(stderr, "anytime: note: %s\n", note);
+    AT_TRY(at_weights_about_read(path, &about, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", path, fail));
     if (strcmp(about.data, "own") == 0 && !at_options_given(parsed, "model"))
         return at_fail_set(fail, AT_ERR_USAGE, "use the program that trained it",
                            "%s has the weights of \"%s\", a model that is not one of anytime's own",
@@ -82,7 +88,6 @@ at_err at_trained_open(at_trained *t, const char *verb, at_parsed *parsed, const
                            "anytime %s needs one run, or one file of weights", verb);
     t->source = parsed->word[0];
     AT_TRY(adopt(parsed, t->source, fail));
-    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", t->source, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", "1", fail));
     AT_TRY(at_launch_open(&t->launch, parsed, command, fail));
     return read_params(t, fail);

@@ -27,13 +27,11 @@ static at_err damaged(const reader *r, const char *what)
                        "%s: this is not a sound safetensors file: %s", r->path, what);
 }
 
-static at_err open_file(reader *r, char path[4096])
+static at_err open_file(reader *r, char path[AT_WEIGHTS_PATH_SIZE])
 {
     struct stat status;
-    if (stat(r->path, &status) == 0 && S_ISDIR(status.st_mode)) {
-        snprintf(path, 4096, "%s/model.safetensors", r->path);
-        r->path = path;
-    }
+    AT_TRY(at_weights_newest(r->path, path, NULL, r->fail));
+    r->path = path;
     r->file = fopen(r->path, "rb");
     if (!r->file && errno == ENOENT)
         return at_fail_set(r->fail, AT_ERR_MISSING, "give a .safetensors file or a run's folder",
@@ -123,7 +121,7 @@ static at_err read_tensor(reader *r, const at_tensor *tensor, float *plain)
     return AT_OK;
 }
 
-static at_err open_weights(reader *r, char path[4096])
+static at_err open_weights(reader *r, char path[AT_WEIGHTS_PATH_SIZE])
 {
     assert(r->path && !r->file);
     AT_TRY(open_file(r, path));
@@ -139,7 +137,7 @@ static void close_weights(reader *r)
 at_err at_weights_read(const char *path, const at_tensor *tensors, size_t count, float *plain,
                        at_fail *fail)
 {
-    char   buffer[4096];
+    char   buffer[AT_WEIGHTS_PATH_SIZE];
     reader r = {.path = path, .fail = fail};
     assert(tensors && plain);
     at_err err = open_weights(&r, buffer);
@@ -158,7 +156,7 @@ static void copy_text(char *to, size_t size, const json_t *metadata, const char 
 
 at_err at_weights_about_read(const char *path, at_weights_about *about, at_fail *fail)
 {
-    char   buffer[4096];
+    char   buffer[AT_WEIGHTS_PATH_SIZE];
     reader r = {.path = path, .fail = fail};
     at_err err = open_weights(&r, buffer);
     if (!err) {
@@ -173,7 +171,7 @@ at_err at_weights_about_read(const char *path, at_weights_about *about, at_fail 
 
 at_err at_weights_text(const char *path, const char *key, char **text, at_fail *fail)
 {
-    char   buffer[4096];
+    char   buffer[AT_WEIGHTS_PATH_SIZE];
     reader r = {.path = path, .fail = fail};
     *text = NULL;
     at_err err = open_weights(&r, buffer);

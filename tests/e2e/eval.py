@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """How good a trained model is: of a run, of a file, on other samples."""
 import json
+import os
 import struct
 
 import support
@@ -15,6 +16,68 @@ def write_weights(path, metadata=None, **tensors):
         body += struct.pack(f"<{len(numbers)}f", *numbers)
     text = json.dumps(header).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+class Newest(support.TestCase):
+    """Of a run the newest weights count: it may have ended, been killed, or gone on since."""
+
+    SETTINGS = (*support.SMALL, "--model", "mlp:6", "--workers", 1, "--checkpoint-every", 20)
+
+    def setUp(self):
+        super().setUp()
+        self.ended = self.train(*self.SETTINGS, "--steps", 60).folder
+        self.checkpoints = sorted((self.ended / "checkpoint").iterdir())
+        self.end = self.loss(self.ended)
+
+    def loss(self, source):
+        return json.loads(self.anytime("eval", source, "--json").out)["test"]["loss"]
+
+    def kill(self):
+        """What a run leaves that was killed at its end."""
+        (self.ended / "result.json").unlink()
+        (self.ended / "model.safetensors").unlink()
+
+    def damage(self, path):
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+
+    def test_a_run_that_was_killed_has_its_checkpoints(self):
+        self.kill()
+        self.assertEqual(self.loss(self.ended), self.end)
+        self.assertEqual(self.loss(self.checkpoints[-1]), self.end)
+
+    def test_a_run_that_has_gone_on_is_further(self):
+        before = (self.ended / "model.safetensors").read_bytes()
+        self.anytime("train", "--resume", self.ended, "--steps", 200, "--quiet")
+        longer = self.loss(self.ended)
+        self.assertLess(longer, self.end)
+        (self.ended / "model.safetensors").write_bytes(before)  # as if it had not ended yet
+        for number, path in enumerate([self.ended / "model.safetensors",
+                                       *sorted((self.ended / "checkpoint").iterdir())]):
+            os.utime(path, (1e9 + number, 1e9 + number))
+        self.assertEqual(self.loss(self.ended), longer)
+
+    def test_a_damaged_checkpoint_is_not_used_and_named(self):
+        self.kill()
+        self.damage(self.checkpoints[-1])
+        ended = self.anytime("eval", self.ended, "--json")
+        self.assertIn(self.checkpoints[-1].name, ended.err)
+        self.assertGreater(json.loads(ended.out)["test"]["loss"], self.end)
+        self.damage(self.checkpoints[-2])
+        self.assert_complaint(self.anytime("eval", self.ended, code=support.FORMAT),
+                              self.checkpoints[-1].name)
+
+    def test_init_export_and_predict_take_the_same_weights(self):
+        self.anytime("export", self.ended, "--out", "end.safetensors")
+        told = self.anytime("predict", self.ended).out
+        self.kill()
+        self.anytime("export", self.ended, "--out", "saved.safetensors")
+        self.assertEqual((self.folder / "saved.safetensors").read_bytes(),
+                         (self.folder / "end.safetensors").read_bytes())
+        self.assertEqual(self.anytime("predict", self.ended).out, told)
+        ended = self.train(*self.SETTINGS, "--steps", 1, "--lr", 1e-12, "--init", self.ended)
+        self.assertAlmostEqual(ended.result["test"]["loss"], self.end, places=5)
 
 
 class Eval(support.TestCase):
