@@ -18,6 +18,7 @@
 #include "record/histogram.h"
 #include "record/sinks.h"
 #include "record/tensorboard_text.h"
+#include "record/tensorboard_usage.h"
 #include "record/tfevents.h"
 
 enum {
@@ -251,37 +252,6 @@ static node *node_of(board *self, at_node who)
     return worker_of(self, who);
 }
 
-/* Bytes a second of a counter, unless either reading is unknown or the counter began again. */
-static void add_rate(at_tfevents_scalar *scalars, size_t *count, const char *tag, uint64_t before,
-                     uint64_t now, double seconds)
-{
-    assert(seconds > 0);
-    if (before == AT_USAGE_UNKNOWN || now == AT_USAGE_UNKNOWN || now < before) return;
-    scalars[(*count)++] = (at_tfevents_scalar){tag, (double)(now - before) / seconds};
-}
-
-static void write_usage(node *n, const at_record *record, uint64_t step)
-{
-    const at_usage    *now = record->usage, *before = &n->usage;
-    at_tfevents_scalar scalars[AT_TFEVENTS_SCALARS];
-    size_t             count = 0;
-    double             seconds = at_seconds(record->at - n->usage_at);
-    double             cpu = at_seconds(at_usage_cpu(now)) - at_seconds(at_usage_cpu(before));
-    if (cpu >= 0) scalars[count++] = (at_tfevents_scalar){"resources/cpus", cpu / seconds};
-    if (now->rss_bytes != AT_USAGE_UNKNOWN)
-        scalars[count++] = (at_tfevents_scalar){"resources/memory_bytes", (double)now->rss_bytes};
-    add_rate(scalars, &count, "resources/disk_read", before->read_bytes, now->read_bytes, seconds);
-    add_rate(scalars, &count, "resources/disk_write", before->write_bytes, now->write_bytes,
-             seconds);
-    add_rate(scalars, &count, "resources/network_in", before->net_in_bytes, now->net_in_bytes,
-             seconds);
-    add_rate(scalars, &count, "resources/network_out", before->net_out_bytes, now->net_out_bytes,
-             seconds);
-    add_rate(scalars, &count, "resources/network_loopback", before->loopback_bytes,
-             now->loopback_bytes, seconds);
-    at_tfevents_scalars(n->file, record->at, step, scalars, count);
-}
-
 /* A point needs two readings of the same process. */
 static void put_usage(board *self, const at_record *record)
 {
@@ -289,7 +259,12 @@ static void put_usage(board *self, const at_record *record)
     if (!n || !n->file) return;
     bool is_same = n->usage_at != AT_NEVER && n->usage.pid == record->usage->pid;
     if (is_same && (record->at <= n->usage_at || !is_due(&points, n->usage_at, record->at))) return;
-    if (is_same) write_usage(n, record, self->step);
+    if (is_same) {
+        at_tfevents_scalar scalars[AT_TFEVENTS_SCALARS];
+        double             seconds = at_seconds(record->at - n->usage_at);
+        size_t             count = at_tensorboard_usage(scalars, &n->usage, record->usage, seconds);
+        at_tfevents_scalars(n->file, record->at, self->step, scalars, count);
+    }
     n->usage = *record->usage;
     n->usage_at = record->at;
 }
