@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "record/later.h"
 #include "record/rewind.h"
 #include "record/tally.h"
 #include "world/bell.h"
@@ -259,6 +260,21 @@ static at_err set_pace(run *r, at_fail *fail)
 
 /* ---- sinks ----------------------------------------------------------------------------------- */
 
+/* What grows with every step. */
+static at_err open_tables(const run *r, at_recorder *tables, at_fail *fail)
+{
+    bool    is_full = r->options->keep == AT_KEEP_FULL;
+    at_sink sink;
+    AT_TRY(at_sink_csv(&r->info, is_full, &sink, fail));
+    at_recorder_add(tables, sink);
+    if (!is_full) return AT_OK;
+    AT_TRY(at_sink_eventlog(&r->info, &sink, fail));
+    at_recorder_add(tables, sink);
+    AT_TRY(at_sink_tensorboard(&r->info, &sink, fail));
+    at_recorder_add(tables, sink);
+    return AT_OK;
+}
+
 static at_err add_file_sinks(run *r, at_fail *fail)
 {
     at_keep keep = r->options->keep;
@@ -266,14 +282,14 @@ static at_err add_file_sinks(run *r, at_fail *fail)
     AT_TRY(at_sink_workers(&r->info, &sink, fail));
     at_recorder_add(&r->recorder, sink);
     if (keep == AT_KEEP_NONE) return AT_OK;
-    AT_TRY(at_sink_csv(&r->info, keep == AT_KEEP_FULL, &sink, fail));
-    at_recorder_add(&r->recorder, sink);
-    if (keep != AT_KEEP_FULL) return AT_OK;
-    AT_TRY(at_sink_eventlog(&r->info, &sink, fail));
-    at_recorder_add(&r->recorder, sink);
-    AT_TRY(at_sink_tensorboard(&r->info, &sink, fail));
-    at_recorder_add(&r->recorder, sink);
-    return AT_OK;
+    at_recorder tables = {0};
+    at_err      err = open_tables(r, &tables, fail);
+    if (!err) err = at_sink_later(&tables, &sink, fail);
+    if (!err)
+        at_recorder_add(&r->recorder, sink);
+    else
+        at_recorder_close(&tables, NULL);
+    return err;
 }
 
 static at_err open_sinks(run *r, at_fail *fail)
