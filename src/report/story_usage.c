@@ -7,6 +7,8 @@
 
 enum { POINTS = 400 };
 
+static const at_ns shortest = AT_MS(100); /* processor time comes in steps of 10 ms */
+
 static const char *const channel_name[AT_USAGE_CHANNELS] = {
 #define X(id, text) [AT_USAGE_##id] = text,
     AT_USAGE_CHANNEL_MAP(X)
@@ -39,7 +41,8 @@ static void measure(const at_process *p, const at_usage *now, double seconds, do
     const at_usage *before = &p->last;
     at_ns           cpu = at_usage_cpu(now) - at_usage_cpu(before);
     value[AT_USAGE_CPU] = seconds > 0 && cpu >= 0 ? at_seconds(cpu) / seconds : NAN;
-    value[AT_USAGE_RSS] = now->rss_bytes == AT_USAGE_UNKNOWN ? NAN : (double)now->rss_bytes;
+    bool here = now->rss_bytes != AT_USAGE_UNKNOWN && now->rss_bytes > 0; /* it has not ended */
+    value[AT_USAGE_RSS] = here ? (double)now->rss_bytes : NAN;
     value[AT_USAGE_READ] = rate(before->read_bytes, now->read_bytes, seconds);
     value[AT_USAGE_WRITE] = rate(before->write_bytes, now->write_bytes, seconds);
     value[AT_USAGE_NET_IN] = rate(before->net_in_bytes, now->net_in_bytes, seconds);
@@ -53,6 +56,7 @@ void at_story_usage(at_story *story, at_node node, const at_usage *usage)
     double      value[AT_USAGE_CHANNELS];
     if (!p) return;
     bool same = p->last.pid == usage->pid && usage->pid != 0;
+    if (same && story->at - p->last_at < shortest) return;
     measure(p, usage, same ? at_seconds(story->at - p->last_at) : 0, value);
     at_trend_add(p->trend, story->serial, at_seconds(story->at), story->step, value);
     p->last = *usage;

@@ -159,7 +159,7 @@ class Looks(Reports):
             self.assertIn("amb: mean of 3, 95 % interval", legend)
             self.assertIn("fmb: mean of 3, 95 % interval", legend)
             self.assertEqual(
-                tab.evaluate("document.querySelectorAll('#summary tbody tr').length"), 6)
+                tab.evaluate("document.querySelectorAll('#summary tbody tr').length"), 6 + 2)
             self.assertEqual(tab.evaluate("Anytime.page.curves[0].series.length"), 2)
             tab.screenshot(PICTURES / "bands.png")
             tab.evaluate("Anytime.page.choose(5)")

@@ -9,7 +9,8 @@
   const PAN = 0.2, ZOOM = 1.4;
 
   /** One chart. `options`: title, x and y (labels), formatX and formatY, log (offer a logarithmic
-   *  scale), bars (a histogram), note. */
+   *  scale), bars (a histogram), zero (the scale begins there), named (its series are not those of
+   *  the page's legend). */
   A.Chart = class {
     constructor(options) {
       this.options = options;
@@ -127,7 +128,7 @@
 
     lastText(one) {
       const { y } = one.curve;
-      return `last ${this.options.formatY(y[y.length - 1][1])}`;
+      return `${this.options.named ? one.label : "last"} ${this.options.formatY(y[y.length - 1][1])}`;
     }
 
     onKey(event) {

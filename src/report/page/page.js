@@ -55,8 +55,8 @@
       this.summary = new A.Summary();
       this.curves = CURVES.map((options) => new A.Chart(options));
       this.histograms = HISTOGRAMS.map((options) => new A.Chart({ ...options, y: "share in %", formatY: number, bars: true }));
-      this.resources = RESOURCES.map((options) => new A.Chart({ ...options, x: "time", formatX: seconds, zero: true }));
-      this.workerBatch = new A.Chart({ title: "Batch size of each worker", x: "time", y: "samples of a round", formatX: seconds, formatY: number, zero: true });
+      this.resources = RESOURCES.map((options) => new A.Chart({ ...options, x: "time", formatX: seconds, zero: true, named: true }));
+      this.workerBatch = new A.Chart({ title: "Batch size of each worker", x: "time", y: "samples of a round", formatX: seconds, formatY: number, zero: true, named: true });
       this.timeline = new A.Timeline();
       this.workers = new A.Workers();
       this.ledger = new A.Ledger();

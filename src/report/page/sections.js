@@ -64,7 +64,8 @@
       const shown = MEASURES.filter(([, get]) => runs.some((run) => A.known(get(run))));
       const targets = runs.some((run) => targetText(run));
       const heads = ["run", "strategy", "workers", ...shown.map(([head]) => head), "state", ...(targets ? ["targets"] : [])];
-      const rows = groups.flatMap((group) => group.runs.map((run) => summaryRow(run, group, shown, targets)));
+      const rows = groups.flatMap((group) => [...group.runs.map((run) => summaryRow(run, group, shown, targets)),
+        group.runs.length > 1 ? meanRow(group, shown, targets) : null]);
       A.fill(this.body, runs.length === 1 ? tiles(runs[0]) : null, A.el("div", { class: "card wide" }, table(heads, rows)));
     }
   };
@@ -75,6 +76,18 @@
     return A.el("tr", {}, A.el("th", { scope: "row" }, label), cell(what.strategy || "–"), cell(count(what.workers)),
       shown.map(([, get, format]) => cell(format(get(run)), "number")), cell(ending(run)),
       targets ? cell(targetText(run)) : null);
+  }
+
+  /** The mean of repeats, with the half of its 95 % interval where there are enough for one. */
+  function meanRow(group, shown, targets) {
+    const cells = shown.map(([, get, format]) => {
+      const values = group.runs.map(get).filter(A.known);
+      if (!values.length) return cell("–", "number");
+      const [low, mean, high] = A.interval(values);
+      return cell(format(mean) + (values.length > 2 ? ` ± ${format((high - low) / 2)}` : ""), "number");
+    });
+    return A.el("tr", { class: "mean" }, A.el("th", { scope: "row" }, A.el("span", {}, A.chip(group.index), `${group.label}, mean of ${group.runs.length}`)),
+      cell(""), cell(""), cells, cell(""), targets ? cell("") : null);
   }
 
   function ending(run) {

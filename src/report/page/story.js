@@ -167,6 +167,8 @@
     return [mean - half, mean, mean + half];
   }
 
+  A.interval = interval;
+
   /** One curve for several repeats of a run: their mean and its interval. */
   A.band = function (lines) {
     const there = lines.filter(Boolean);
