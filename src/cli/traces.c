@@ -17,12 +17,25 @@ static at_err path_in(char path[PATH_SIZE], const char *folder, const char *name
     return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder's name is too long", folder);
 }
 
-at_err at_traces_leave(const at_settings *settings, const char *folder, at_fail *fail)
+/* Has the run certainly more events than a trace that it leaves by itself? Then nobody needs to
+ * write a hundred thousand of them to find out. */
+static bool is_too_long(const json_t *result)
+{
+    enum { EVENTS_OF_ROUND = 4 }; /* at least: wait, compute, send and the arrow to its step */
+    const json_t *workers = json_object_get(result, "worker");
+    json_int_t    rounds = 0;
+    for (size_t i = 0; i < json_array_size(workers); i++)
+        rounds += json_integer_value(json_object_get(json_array_get(workers, i), "rounds"));
+    return rounds > AT_TRACE_EVENTS_SMALL / EVENTS_OF_ROUND;
+}
+
+at_err at_traces_leave(const at_settings *settings, const char *folder, const json_t *result,
+                       at_fail *fail)
 {
     char             path[PATH_SIZE];
     at_trace_options options = {.events_max = AT_TRACE_EVENTS_SMALL, .whole = true};
     assert(folder);
-    if (strcmp(settings->record, "full") != 0) return AT_OK;
+    if (strcmp(settings->record, "full") != 0 || is_too_long(result)) return AT_OK;
     AT_TRY(path_in(path, folder, "trace.json", fail));
     return at_trace_write(folder, path, &options, NULL, fail);
 }

@@ -6,7 +6,8 @@
 
 /* After a run that was recorded in full: FOLDER/trace.json, when the run is small enough for a
  * browser. */
-at_err at_traces_leave(const at_settings *settings, const char *folder, at_fail *fail);
+at_err at_traces_leave(const at_settings *settings, const char *folder, const json_t *result,
+                       at_fail *fail);
 
 /* For a report: the timeline of a run, as far as --trace-events and --trace-from let it be; what is
  * missing is told on stderr. A run without an event log has none. */

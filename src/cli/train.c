@@ -24,7 +24,7 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     at_watch_end(&watch);
     at_fail ignored;
     if (result && !other) {
-        at_err left = at_traces_leave(&parsed->settings, folder, err ? &ignored : fail);
+        at_err left = at_traces_leave(&parsed->settings, folder, result, err ? &ignored : fail);
         if (!err) err = left;
     }
     if (result && as_json) {
