@@ -184,8 +184,11 @@ at_err at_checkpoint_check(const char *path, at_fail *fail)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: there is no such file", path);
     if (!file) return at_file_cannot("read", path, errno, fail);
     unsigned char *buffer = malloc(PIECE_SIZE);
-    at_err         err = buffer ? check_seal(file, path, buffer, fail)
-                                : at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", path);
+    at_err         err = AT_ERR_FAILED;
+    if (buffer)
+        err = check_seal(file, path, buffer, fail);
+    else
+        at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory", path);
     free(buffer);
     fclose(file);
     return err;

@@ -198,7 +198,8 @@ class NoRoom(support.TestCase):
             self.assertEqual(len(ended.table("worker_stats.csv")), steps, ended)
         if (ended.folder / "result.json").exists():
             self.assertEqual(ended.result["steps"], steps, ended)
-        json.loads((ended.folder / "workers.json").read_text())
+        if (ended.folder / "workers.json").exists():
+            json.loads((ended.folder / "workers.json").read_text())
         self.assertEqual([path.name for path in ended.folder.iterdir()
                           if path.name.endswith(".tmp")], [], ended)
 
@@ -208,6 +209,11 @@ class NoRoom(support.TestCase):
                 ended = self.in_mount(f"size={size}", *self.TRAIN, "--steps", 3000, "--run",
                                       "disk/run")
                 self.assertEqual(ended.code, support.IO, ended)
+                notes = [line for line in ended.err.splitlines(True) if "no checkpoint" in line]
+                for note in notes:
+                    self.assertIn("No space left on device", note)
+                ended.err = "".join(line for line in ended.err.splitlines(True)
+                                    if line not in notes)
                 self.assert_complaint(ended, "disk/run/", "No space left on device", "disk is full")
                 self.assertFalse((ended.folder / "events.bin").exists(), ended)
                 self.assert_whole(ended, 3000)

@@ -175,7 +175,7 @@ class Others(support.TestCase):
                                  "--straggler", "exp:30,1")
                 run.wait_working()
                 run.evaluator()
-                self.assertEqual(len(run.children()), workers + 1)
+                self.assertEqual(len(run.children()), workers + 2)  # evaluator and saver
                 run.signal(signal.SIGKILL)
                 self.assertEqual(run.wait().code, -signal.SIGKILL)
                 support.wait_until(lambda: not processes.marked(run.mark),

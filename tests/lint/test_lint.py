@@ -130,7 +130,7 @@ BAD = (
     ("own header second", "src/base/sum.c", '#include <assert.h>\n\n#include "base/sum.h"\n',
      1, "layers", 'own header "base/sum.h" comes first'),
     ("MPI in a world that is not its own", "src/world/x.c", "#include <mpi.h>\n",
-     1, "layers", "src/world/mpi.c"),
+     1, "layers", "src/world/mpi"),
     ("oneDNN outside an engine", "src/learn/x.c", "#include <oneapi/dnnl/dnnl.h>\n",
      1, "layers", "engine_"),
     ("BLAS outside an engine", "src/learn/x.c", "#include <cblas.h>\n", 1, "layers", "engine_"),
