@@ -100,16 +100,27 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
+/* Under all-reduce there is no rank that only decides. */
+static uint32_t workers_among(const at_parsed *parsed, const at_launcher *launcher)
+{
+    const char *topology = parsed->settings.topology, *none = at_topology_name[AT_TOPOLOGY_HUB];
+    const char *allreduce = at_topology_name[AT_TOPOLOGY_ALLREDUCE];
+    bool        equals = strcmp(topology ? topology : none, allreduce) == 0;
+    return equals && launcher->size > 1 ? launcher->size : launcher->size - 1;
+}
+
 static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
 {
     int64_t workers = parsed->settings.workers;
     if (!launcher->name)
         return at_fail_set(fail, AT_ERR_USAGE, "start it with: mpirun -n 5 anytime train ...",
                            "--world mpi: nothing has started this as one of several ranks");
-    if (!at_options_given(parsed, "workers") || workers == launcher->size - 1) return AT_OK;
+    uint32_t among = workers_among(parsed, launcher);
+    if (!at_options_given(parsed, "workers") || workers == among) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "leave --workers out, or use --world local",
-                       "--workers %lld, but %s has started %u ranks: one hub and %u workers",
-                       (long long)workers, launcher->name, launcher->size, launcher->size - 1);
+                       "--workers %lld, but %s has started %u ranks: %s%u workers",
+                       (long long)workers, launcher->name, launcher->size,
+                       among < launcher->size ? "one hub and " : "", among);
 }
 
 at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
@@ -119,10 +130,10 @@ at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *
     bool wanted = given && strcmp(parsed->settings.world, "mpi") == 0;
     if (!wanted && (given || !launcher->name)) return AT_OK;
     AT_TRY(check_ranks(parsed, launcher, fail));
-    snprintf(workers, sizeof workers, "%u", launcher->size - 1);
+    snprintf(workers, sizeof workers, "%u", workers_among(parsed, launcher));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", workers, fail));
-    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", launcher->size > 1 ? "mpi" : "local",
-                          fail));
+    AT_TRY(
+        at_options_set(parsed, AT_FOR_TRAIN, "world", launcher->size > 1 ? "mpi" : "local", fail));
     if (launcher->size == 1) return AT_OK; /* --workers 0: hub and worker in one */
     parsed->launcher = launcher;
     if (launcher->rank == 0) return AT_OK;

@@ -6,10 +6,10 @@
 #include "world/launcher.h"
 
 static const char *const ends[] = {"steps", "epochs", "samples", "seconds", "target"};
-static const char *const free_to_change[] = {"resume",  "workers", "world", "checkpoint-every",
-                                             "respawn", "lease",   "watch", "listen",
-                                             "token",   "open",    "json",  "quiet",
-                                             "config"};
+static const char *const free_to_change[] = {"resume",  "workers",  "world", "checkpoint-every",
+                                             "respawn", "lease",    "watch", "listen",
+                                             "token",   "open",     "json",  "quiet",
+                                             "config",  "topology", "hubs"};
 enum {
     ENDS = sizeof ends / sizeof *ends,
     FREE = sizeof free_to_change / sizeof *free_to_change,
@@ -30,7 +30,7 @@ static at_err check_given(const at_parsed *parsed, at_fail *fail)
             !is_among(option->name, free_to_change, FREE))
             return at_fail_set(
                 fail, AT_ERR_USAGE,
-                "leave it out; only when a run ends, --workers and --world can change",
+                "leave it out; only when a run ends, --workers, --world and --topology can change",
                 "--%s cannot change when a run goes on", option->name);
     return AT_OK;
 }

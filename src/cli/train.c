@@ -17,7 +17,8 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     bool      other = parsed->launcher && parsed->launcher->rank > 0; /* rank 0 tells and writes */
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     if (!other) launch.run.folder = folder;
-    if (!other) launch.run.resume = resume;
+    /* Where ranks are equals, each of them goes on by itself. */
+    if (!other || launch.run.plan.topology == AT_TOPOLOGY_ALLREDUCE) launch.run.resume = resume;
     at_watch watch;
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
     if (!err) err = at_run(&launch.run, &result, fail);
@@ -50,11 +51,14 @@ static at_err new_folder(const at_parsed *parsed, char *folder, size_t size, at_
     return at_launch_folder(s->run, s->strategy, folder, size, fail);
 }
 
-static at_err go_on(at_parsed *parsed, const char *command, at_fail *fail)
+/* How many workers ranks make depends on settings that the run brings along. */
+static at_err go_on(at_parsed *parsed, const at_launcher *launcher, const char *command,
+                    at_fail *fail)
 {
     at_checkpoint checkpoint;
     AT_TRY(at_resume_open(parsed, &checkpoint, fail));
-    at_err err = run_into(parsed->settings.resume, parsed, command, &checkpoint, fail);
+    at_err err = launcher ? at_launch_ranks(parsed, launcher, fail) : AT_OK;
+    if (!err) err = run_into(parsed->settings.resume, parsed, command, &checkpoint, fail);
     at_checkpoint_close(&checkpoint);
     return err;
 }
@@ -64,8 +68,8 @@ at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
     static at_launcher launcher;
     char               folder[4096];
     launcher = at_launcher_detect();
+    if (parsed->settings.resume) return go_on(parsed, &launcher, command, fail);
     AT_TRY(at_launch_ranks(parsed, &launcher, fail));
-    if (parsed->settings.resume) return go_on(parsed, command, fail);
     AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
     return run_into(folder, parsed, command, NULL, fail);
 }
@@ -74,7 +78,7 @@ at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail)
 {
     char folder[4096];
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "sim", fail));
-    if (parsed->settings.resume) return go_on(parsed, command, fail);
+    if (parsed->settings.resume) return go_on(parsed, NULL, command, fail);
     AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
     if (parsed->settings.from) AT_TRY(at_whatif_apply(parsed, folder, fail));
     return run_into(folder, parsed, command, NULL, fail);

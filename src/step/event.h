@@ -172,7 +172,8 @@ extern const char *const at_drop_name[AT_DROP_COUNT];
     X(SAMPLES, "samples") \
     X(EPOCHS, "epochs")   \
     X(SECONDS, "seconds") \
-    X(TARGET, "target") X(SIGNAL, "signal") X(WORKERS, "no workers") X(DIVERGED, "diverged")
+    X(TARGET, "target")   \
+    X(SIGNAL, "signal") X(WORKERS, "no workers") X(DIVERGED, "diverged") X(LOST, "rank lost")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)

@@ -80,3 +80,28 @@ at_work at_compute_round(at_computer *c, const at_order *order, at_ns deadline, 
     work.overshoot_ns = deadline == AT_NEVER ? 0 : clock.now - deadline;
     return work;
 }
+
+bool at_compute_order(at_worker *machine, at_computer *computer, const at_order *order,
+                      float *gradient, at_report *report)
+{
+    at_action actions[4];
+    at_out    out = {.actions = actions, .size = 4};
+    at_event  event = {.kind = AT_EV_MESSAGE, .now = at_clock_now(), .as.order = *order};
+    at_worker_step(machine, &event, &out);
+    if (out.actions[out.count - 1].kind == AT_ACT_FINISH) return false;
+    assert(out.count == 2);
+    assert(out.actions[1].kind == AT_ACT_COMPUTE);
+    at_ns deadline = out.actions[1].as.compute.deadline;
+    event = (at_event){.kind = AT_EV_COMPUTED};
+    event.as.work = at_compute_round(computer, order, deadline, gradient);
+    event.now = at_clock_now();
+    out.count = 0;
+    at_worker_step(machine, &event, &out);
+    assert(out.actions[0].kind == AT_ACT_SEND);
+    *report = out.actions[0].as.report;
+    event = (at_event){.kind = AT_EV_SENT, .now = event.now};
+    out.count = 0;
+    at_worker_step(machine, &event, &out);
+    assert(out.count == 0);
+    return true;
+}

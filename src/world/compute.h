@@ -14,6 +14,7 @@
 #include "pace/pace.h"
 #include "step/cut.h"
 #include "step/plan.h"
+#include "step/worker.h"
 #include "world/task.h"
 
 /* What the world lends to a computation. */
@@ -44,5 +45,10 @@ typedef struct at_computer {
 /* Computes one round into gradient (task->slot_floats floats; overwritten). */
 at_work at_compute_round(at_computer *computer, const at_order *order, at_ns deadline,
                          float *gradient);
+
+/* One order through the machine of a worker that lives in one loop with its hub: the report, or
+ * false when it was told to leave. */
+bool at_compute_order(at_worker *machine, at_computer *computer, const at_order *order,
+                      float *gradient, at_report *report);
 
 #endif

@@ -216,7 +216,9 @@ void at_host_poll(at_host *host, at_ns now)
     poll_saver(host, now);
     at_verdict verdict;
     if (host->resources.due <= now) look(host, now);
-    if (at_evaluator_take(host->evaluator, &verdict)) tell_verdict(host, &verdict, now, false);
+    bool scored = host->link.verdict ? host->link.verdict(host->link.self, &verdict)
+                                     : at_evaluator_take(host->evaluator, &verdict);
+    if (scored) tell_verdict(host, &verdict, now, false);
     for (int i = 0; i < AT_TIMER_COUNT && !host->finished; i++) {
         if (host->timer[i] > now) continue;
         host->timer[i] = AT_NEVER;

@@ -32,6 +32,9 @@ typedef struct at_link {
     /* Scores the parameters at once, for worlds in which evaluation takes no time; then there is
      * no evaluator. Optional. */
     void (*score)(void *self, at_score *score);
+    /* The evaluation that all hubs of a run hear of now, where there are several that must decide
+     * alike. Optional: the evaluator is asked. */
+    bool (*verdict)(void *self, at_verdict *verdict);
     at_gradients gradients;
     bool         virtual_time; /* the clock of the machine says nothing about the run */
 } at_link;

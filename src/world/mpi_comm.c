@@ -118,6 +118,23 @@ void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t unit
     MPI_Irecv(bytes, (int)units, MPI_FLOAT, from, tag, MPI_COMM_WORLD, &calls->request[call]);
 }
 
+void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, void *all,
+                       size_t units)
+{
+    assert(!at_mpi_is_open(calls, call));
+    assert(units >= 1 && units <= INT_MAX);
+    MPI_Iallgather(mine, (int)units, MPI_FLOAT, all, (int)units, MPI_FLOAT, MPI_COMM_WORLD,
+                   &calls->request[call]);
+}
+
+void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count)
+{
+    assert(!at_mpi_is_open(calls, call));
+    assert(count >= 1 && count <= INT_MAX);
+    MPI_Iallreduce(MPI_IN_PLACE, floats, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                   &calls->request[call]);
+}
+
 bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call)
 {
     assert(call < calls->count);

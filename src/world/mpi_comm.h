@@ -44,6 +44,14 @@ void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t u
 void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t units, uint32_t rank,
                     at_mpi_tag tag);
 
+/* Begins what all ranks do together, in the same order everywhere. To gather: `units` of each rank
+ * come to every rank, in the order of ranks. To sum: the floats of all ranks are added up in place,
+ * with the same bits at every rank, but not those of any fixed order. */
+void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, void *all,
+                       size_t units);
+void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count);
+
+/* Has it begun, and not ended? */
 bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call);
 
 /* Takes a receive back. Its memory MUST not be used again. */

@@ -22,6 +22,14 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail);
 /* The name of this machine, in letters that can stand anywhere. */
 void at_mpi_host(char name[AT_MPI_HOST]);
 
+/* All ranks, where there is no hub: runs a worker and a hub of its own. */
+at_err at_mpi_allreduce_run(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
+                            at_fail *fail);
+
+/* Did this process run so, and its end: true when all ranks can end MPI together. */
+bool at_mpi_allreduce_ran(void);
+bool at_mpi_allreduce_end(const at_fail *fail);
+
 /* A hash over what all ranks must have alike: program, model, data and layout. */
 uint64_t at_mpi_likes(const at_scene *scene);
 

@@ -53,6 +53,8 @@ uint64_t at_mpi_likes(const at_scene *scene)
 at_err at_world_mpi(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
                     at_fail *fail)
 {
+    if (scene->plan->topology == AT_TOPOLOGY_ALLREDUCE)
+        return at_mpi_allreduce_run(scene, launcher, outcome, fail);
     assert(launcher->size == scene->plan->workers + 1);
     if (launcher->rank == 0) return at_mpi_hub_run(scene, launcher, outcome, fail);
     return at_mpi_worker_run(scene, launcher, fail);
@@ -60,8 +62,13 @@ at_err at_world_mpi(const at_scene *scene, const at_launcher *launcher, at_outco
 
 bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
 {
-    bool in_order =
-        launcher->rank == 0 ? at_mpi_hub_end(launcher, fail) : at_mpi_worker_end(launcher, fail);
+    bool in_order;
+    if (at_mpi_allreduce_ran())
+        in_order = at_mpi_allreduce_end(fail);
+    else if (launcher->rank == 0)
+        in_order = at_mpi_hub_end(launcher, fail);
+    else
+        in_order = at_mpi_worker_end(launcher, fail);
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }

@@ -66,7 +66,8 @@ static uint32_t processes_here(const at_run_options *o, uint32_t workers)
 {
     if (!o->launcher) return workers;
     uint32_t ranks = o->launcher->local_size;
-    return ranks > 0 ? ranks - (o->launcher->rank == 0) : 1;
+    bool     decides = o->launcher->rank == 0 && o->plan.topology != AT_TOPOLOGY_ALLREDUCE;
+    return ranks > 0 ? ranks - decides : 1;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -572,21 +573,21 @@ static at_err write_weights(const run *r, at_fail *fail)
     return at_weights_write(path, r->options->task, r->outcome.params, fail);
 }
 
-static at_err stopped(const run *r, at_fail *fail)
+static at_err stopped(const run *r, const char *why, at_fail *fail)
 {
     char hint[300];
     snprintf(hint, sizeof hint, "go on with: anytime train --resume %.250s",
              r->options->folder ? r->options->folder : "");
     return at_fail_set(fail, AT_ERR_STOPPED, r->saved != UINT64_MAX ? hint : NULL,
-                       "stopped by a signal after step %llu",
-                       (unsigned long long)r->outcome.version);
+                       "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }
 
 /* How the run ended, as an error where it is one. */
 static at_err verdict(const run *r, at_fail *fail)
 {
     switch (r->outcome.end) {
-    case AT_END_SIGNAL: return stopped(r, fail);
+    case AT_END_SIGNAL: return stopped(r, "stopped by a signal", fail);
+    case AT_END_LOST: return stopped(r, "a rank was lost", fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "look at the lines above for how they ended",
                            "no worker is left");

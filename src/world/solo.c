@@ -75,39 +75,14 @@ static const float *params(void *self, uint64_t *version)
     return s->params;
 }
 
-/* One order through the worker's machine: computes, and returns the report. */
-static bool work(solo *s, at_report *report)
-{
-    at_action actions[4];
-    at_out    out = {.actions = actions, .size = 4};
-    at_event  event = {.kind = AT_EV_MESSAGE, .now = at_clock_now(), .as.order = s->order};
-    s->ordered = false;
-    at_worker_step(&s->machine, &event, &out);
-    if (out.actions[out.count - 1].kind == AT_ACT_FINISH) return false;
-    assert(out.count == 2);
-    assert(out.actions[1].kind == AT_ACT_COMPUTE);
-    at_ns deadline = out.actions[1].as.compute.deadline;
-    event = (at_event){.kind = AT_EV_COMPUTED};
-    event.as.work = at_compute_round(&s->computer, &s->order, deadline, s->gradient);
-    event.now = at_clock_now();
-    out.count = 0;
-    at_worker_step(&s->machine, &event, &out);
-    assert(out.actions[0].kind == AT_ACT_SEND);
-    *report = out.actions[0].as.report;
-    event = (at_event){.kind = AT_EV_SENT, .now = event.now};
-    out.count = 0;
-    at_worker_step(&s->machine, &event, &out);
-    assert(out.count == 0);
-    return true;
-}
-
 static void loop(solo *s)
 {
     while (!s->host.finished) {
         at_report report;
         at_event  event = {.worker = 1};
         assert(s->ordered);
-        if (work(s, &report)) {
+        s->ordered = false;
+        if (at_compute_order(&s->machine, &s->computer, &s->order, s->gradient, &report)) {
             event.kind = AT_EV_MESSAGE;
             event.as.report = report;
         } else {

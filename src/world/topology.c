@@ -12,6 +12,25 @@ static const char *wish(const at_run_options *o, const at_plan *plan, char *text
     return text;
 }
 
+/* What holds only where ranks share no memory. */
+static at_err check_ranks(const at_run_options *o, const at_plan *plan, const char *text,
+                          at_fail *fail)
+{
+    if (plan->topology != AT_TOPOLOGY_ALLREDUCE)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
+                           "%s is for the local world: ranks have one hub", text);
+    if (plan->size->wants_norms)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --topology hub",
+                           "--size %s needs single gradients, and under --topology allreduce there "
+                           "is only their sum",
+                           plan->size->name);
+    if (o->comm_delay > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --topology hub",
+                           "--comm-delay holds up messages between hub and workers, and under "
+                           "--topology allreduce there are none");
+    return AT_OK;
+}
+
 at_err at_topology_check(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     bool allreduce = plan->topology == AT_TOPOLOGY_ALLREDUCE;
@@ -34,5 +53,5 @@ at_err at_topology_check(const at_run_options *o, const at_plan *plan, at_fail *
                            "%s cuts vectors into slices, and the gradients of %s have only the few "
                            "weights that a round has touched",
                            text, o->task->model);
-    return AT_OK;
+    return o->launcher ? check_ranks(o, plan, text, fail) : AT_OK;
 }

@@ -238,8 +238,14 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
 /* Lists the gradients of a step; the weights only matter, and only cost, under `scale`. */
 static void list_sources(at_updater *u, const at_action *apply, const at_gradients *gradients)
 {
-    uint32_t count = apply->as.apply.folded ? 1 : apply->as.apply.count;
+    bool     single = apply->as.apply.folded || u->summed;
+    uint32_t count = single ? 1 : apply->as.apply.count;
     *u->work = (at_update_work){.count = count, .folded = apply->as.apply.folded};
+    if (u->summed) {
+        assert(!apply->as.apply.folded && !u->wants_norms);
+        set_source(u, 0, u->summed, 1, 0);
+        return;
+    }
     if (apply->as.apply.folded) {
         assert(u->folded_any);
         set_source(u, 0, u->folded, 1, 0);

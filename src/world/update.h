@@ -63,6 +63,8 @@ typedef struct at_updater {
     double             norm2_added; /* sum over the pieces added so far in the open step */
     at_helpers         helpers;     /* may be set after init; no `run`: the caller does it all */
     float             *w;           /* borrowed: the world says where parameters live */
+    const float       *summed;      /* the sum of a step's gradients, for worlds that add them up on
+                                     * their way; may be set after init; NULL: they do not */
     at_sparse_update  *sparse;      /* does all of it when gradients are sparse; NULL: dense */
 
     /* The rest lies in one room, which other processes may share. */

@@ -1,0 +1,68 @@
+/* mpi_ranks.h - ranks as equals: once a round each of them says its turn, and all hear the same.
+ * Internal to world/.
+ *
+ *     rank 0  turn │ gradient ──┐                             ┌──► turns of all │ sum
+ *     rank 1  turn │ gradient ──┼──► gathered │ added up ─────┼──► turns of all │ sum
+ *     rank 2  turn │ gradient ──┘                             └──► turns of all │ sum
+ *
+ * Nobody can go on without everybody, so a rank that is gone ends the run: it is noticed by its
+ * process, where it is on this machine, and else by a silence that is too long.
+ */
+#ifndef AT_WORLD_MPI_RANKS_H
+#define AT_WORLD_MPI_RANKS_H
+
+#include "step/event.h"
+#include "world/doze.h"
+#include "world/evaluator.h"
+#include "world/mpi_comm.h"
+#include "world/mpi_wire.h"
+#include "world/pulse.h"
+
+/* What a rank says. All ranks run the same program, so these are the bytes that move. */
+typedef struct at_mpi_turn {
+    at_report  report;
+    uint64_t   drawn;
+    at_ns      now;     /* on the clock of rank 0 */
+    uint64_t   version; /* of its parameters, */
+    uint64_t   hash;    /* and a hash of them; 0: not taken this time */
+    at_verdict verdict; /* of rank 0, when it `has_verdict` */
+    bool       has_verdict, stops;
+} at_mpi_turn;
+
+typedef struct at_mpi_ranks {
+    const at_launcher *launcher;
+    at_mpi_calls      *calls;
+    at_mpi_note       *hello; /* of each rank */
+    bool              *near;  /* on this machine, so that its process can be looked at */
+    at_mpi_turn       *turn;  /* of each rank, as heard last */
+    at_ns              ahead; /* of our clock: that of rank 0 */
+    at_doze            doze;
+    at_ear             ear;
+    at_pulse           pulse; /* of the others */
+    at_ns              watched_at;
+    uint32_t           lost; /* a rank that is gone; UINT32_MAX: none, or not known which */
+    bool               broken;
+    uint32_t           word, said; /* who is lost, as the others say, and as we do */
+} at_mpi_ranks;
+
+/* Starts MPI and introduces all ranks to each other; hello->fail says why this one cannot take
+ * part, if so. Fails everywhere alike when one cannot, or has something else in mind (hello->likes). */
+at_err at_mpi_ranks_open(at_mpi_ranks *ranks, const at_launcher *launcher, const at_mpi_note *hello,
+                         at_ns spin_ns, at_fail *fail);
+
+/* Our time on the clock of rank 0. */
+at_ns at_mpi_ranks_now(const at_mpi_ranks *ranks);
+
+/* Says `mine`, hears ranks->turn, and adds up the floats of all ranks in place. False: a rank is
+ * gone (`lost`), ranks->turn is as before and the floats are void. */
+bool at_mpi_ranks_take_turns(at_mpi_ranks *ranks, const at_mpi_turn *mine, float *floats,
+                             size_t count);
+
+/* The end: true when all can end MPI together. After a loss tells the others, and returns when they
+ * have heard it, or after a moment; then nothing may be done that waits for the lost one. */
+bool at_mpi_ranks_part(at_mpi_ranks *ranks);
+
+/* After a loss: is it certain that the process of the lost rank is no more? */
+bool at_mpi_ranks_is_buried(const at_mpi_ranks *ranks);
+
+#endif
