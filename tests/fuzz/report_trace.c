@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     at_err err = at_trace_write(folder, trace, &options, NULL, &fail);
     if (err) assert(fail.err == err && fail.text[0]);
     if (!err || access(trace, F_OK) == 0) {
-        json_t *document = json_load_file(trace, 0, NULL);
+        json_t *document = json_load_file(trace, JSON_DECODE_INT_AS_REAL, NULL);
         assert(document);
         json_decref(document);
     }
