@@ -35,8 +35,10 @@ static void take_member(at_member_image *image, const at_hub *hub, const at_memb
 {
     assert(member->rounds_begun >= rounds_undone(member));
     assert(member->sequence >= member->pieces_held);
+    /* One that came back begins to count at the slowest one's round, whatever is held of it. */
+    uint64_t ended = member->rounds_ended, held = member->pieces_held;
     *image = (at_member_image){.rounds = member->rounds_begun - rounds_undone(member),
-                               .rounds_ended = member->rounds_ended - member->pieces_held,
+                               .rounds_ended = ended > held ? ended - held : 0,
                                .sequence = member->sequence - member->pieces_held,
                                .used = member->used,
                                .dropped = member->dropped,

@@ -52,8 +52,8 @@ static void on_order(at_worker *worker, const at_event *event, at_out *out)
     if (order->pause) return;
     if (worker->state == AT_WORKER_WAITING)
         begin_round(worker, event->now, out);
-    else
-        worker->ordered = !order->again;
+    else /* while we send, it may be the order that our report has asked for */
+        worker->ordered = !order->again || (worker->state == AT_WORKER_SENDING && !worker->goes_on);
 }
 
 /* Only a computation can be overtaken by a newer version; otherwise the next round takes it. */
