@@ -28,9 +28,10 @@ static const at_ns SPIN = AT_US(50);
 /* What is measured, and how far it is. */
 typedef struct link {
     at_link_report  report;
+    at_launcher     launcher;
     at_ns           lasts;
-    uint32_t        crowd_max;
     at_loading_line line;
+    FILE           *silence; /* where runs speak */
     uint32_t        done, total;
 } link;
 
@@ -71,8 +72,8 @@ static void list_crowds(at_link_report *r, uint32_t last)
 /* ---- measuring ------------------------------------------------------------------------------- */
 
 /* A run of the task, which ends after a while; the median of its steps. */
-static at_err run_rounds(const at_task *task, uint32_t workers, at_ns lasts, double *seconds,
-                         at_fail *fail)
+static at_err run_rounds(const link *l, const at_task *task, uint32_t workers, at_ns lasts,
+                         double *seconds, at_fail *fail)
 {
     bool            solo = workers == 0;
     at_plan_options plan = {.strategy = "fmb",
@@ -84,7 +85,8 @@ static at_err run_rounds(const at_task *task, uint32_t workers, at_ns lasts, dou
                             .limits = {.time = lasts}};
     at_run_options  run = {.task = task, .solo = solo, .keep = AT_KEEP_NONE, .seed = 1};
     json_t         *result = NULL;
-    run.console = at_console_detect(stderr, true);
+    run.console = at_console_detect(l->silence, true);
+    run.launcher = l->report.mpi ? &l->launcher : NULL;
     AT_TRY(at_plan_resolve(&plan, &run.plan, fail));
     at_err        err = at_run(&run, &result, fail);
     const json_t *steps = json_object_get(result, "step_seconds");
@@ -93,28 +95,41 @@ static at_err run_rounds(const at_task *task, uint32_t workers, at_ns lasts, dou
     return err;
 }
 
-static void tell(link *l)
-{
-    at_loading_tell(&l->line.loading, l->done++, l->total);
-}
-
 /* Other work on the machine can only slow a round down. */
 static void keep_best(double *best, double seconds)
 {
     if (*best <= 0 || seconds < *best) *best = seconds;
 }
 
+static at_err measure_local(const link *l, const at_task *task, at_link_size *size, at_fail *fail)
+{
+    double seconds = 0;
+    AT_TRY(run_rounds(l, task, 0, l->lasts / REPEATS, &seconds, fail));
+    keep_best(&size->solo, seconds);
+    AT_TRY(run_rounds(l, task, 1, l->lasts / REPEATS, &seconds, fail));
+    keep_best(&size->world, seconds);
+    return AT_OK;
+}
+
+static at_err measure_mpi(const link *l, const at_task *task, at_link_size *size, at_fail *fail)
+{
+    double             seconds = 0;
+    at_round_mpi_times times = {0};
+    AT_TRY(at_round_mpi(task, &l->launcher, l->lasts / REPEATS, &times, fail));
+    keep_best(&size->trip, times.trip);
+    keep_best(&size->bare, times.round);
+    AT_TRY(run_rounds(l, task, l->report.workers, l->lasts / REPEATS, &seconds, fail));
+    keep_best(&size->world, seconds);
+    return AT_OK;
+}
+
 static at_err measure_once(link *l, const at_task *task, at_link_size *size, at_fail *fail)
 {
     double seconds = 0;
-    tell(l);
-    AT_TRY(at_round_loops(task, l->lasts / REPEATS, &seconds, fail));
+    at_loading_tell(&l->line.loading, l->done++, l->total);
+    if (l->launcher.rank == 0) AT_TRY(at_round_loops(task, l->lasts / REPEATS, &seconds, fail));
     keep_best(&size->loops, seconds);
-    AT_TRY(run_rounds(task, 0, l->lasts / REPEATS, &seconds, fail));
-    keep_best(&size->solo, seconds);
-    AT_TRY(run_rounds(task, 1, l->lasts / REPEATS, &seconds, fail));
-    keep_best(&size->world, seconds);
-    return AT_OK;
+    return l->report.mpi ? measure_mpi(l, task, size, fail) : measure_local(l, task, size, fail);
 }
 
 /* In turns, so that a slow spell of the machine does not hit one of the three alone. */
@@ -132,8 +147,8 @@ static at_err measure_crowd(link *l, at_link_crowd *crowd, at_fail *fail)
 {
     at_task task;
     AT_TRY(at_round_task(l->report.crowd_floats, &task, fail));
-    tell(l);
-    at_err err = run_rounds(&task, crowd->workers, l->lasts, &crowd->round, fail);
+    at_loading_tell(&l->line.loading, l->done++, l->total);
+    at_err err = run_rounds(l, &task, crowd->workers, l->lasts, &crowd->round, fail);
     task.free(task.self);
     return err;
 }
@@ -142,29 +157,48 @@ static at_err measure(link *l, at_fail *fail)
 {
     at_link_report *r = &l->report;
     l->total = r->sizes * REPEATS + r->crowds;
+    for (uint32_t i = 0; i < r->sizes; i++) AT_TRY(measure_size(l, &r->size[i], fail));
+    if (r->mpi) return AT_OK;
     AT_TRY(at_round_bells(r->cores > 1 ? SPIN : 0, l->lasts / 2, &r->ring_awake, fail));
     AT_TRY(at_round_bells(0, l->lasts / 2, &r->ring_asleep, fail));
-    for (uint32_t i = 0; i < r->sizes; i++) AT_TRY(measure_size(l, &r->size[i], fail));
     for (uint32_t i = 0; i < r->crowds; i++) AT_TRY(measure_crowd(l, &r->crowd[i], fail));
     return AT_OK;
+}
+
+/* Ranks are as many as the launcher has started; elsewhere the number of workers grows. */
+static at_err plan(link *l, const at_settings *s, at_fail *fail)
+{
+    at_link_report *r = &l->report;
+    bool            given = s->workers >= 0;
+    r->cores = at_machine_cores();
+    r->mpi = l->launcher.size > 1;
+    r->workers = r->mpi ? l->launcher.size - 1 : 1;
+    if (r->mpi && given && s->workers != r->workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave --workers out",
+                           "--workers %lld, but %s has started %u ranks", (long long)s->workers,
+                           l->launcher.name, l->launcher.size);
+    if (!r->mpi) list_crowds(r, s->workers > 0 ? (uint32_t)s->workers : CROWD_DEFAULT);
+    return read_sizes(r, s->sizes ? s->sizes : SIZES, fail);
 }
 
 at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
-    link l = {.report = {.world = "local", .cores = at_machine_cores()}, .lasts = LASTS};
+    static link        l; /* runs point into it */
     (void)command;
     if (parsed->words > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
                            "'%s' is not an option", parsed->word[0]);
-    if (s->seconds > 0) l.lasts = s->seconds;
-    AT_TRY(read_sizes(&l.report, s->sizes ? s->sizes : SIZES, fail));
-    list_crowds(&l.report, s->workers > 0 ? (uint32_t)s->workers : CROWD_DEFAULT);
-    at_loading_line_init(&l.line, "messages", s->quiet);
+    l = (link){.launcher = at_launcher_detect(), .lasts = s->seconds > 0 ? s->seconds : LASTS};
+    AT_TRY(plan(&l, s, fail));
+    at_loading_line_init(&l.line, "messages", s->quiet || l.launcher.rank > 0);
     l.line.doing = "measuring";
+    l.silence = fopen("/dev/null", "w"); /* what is to be said about training is not about this */
+    if (!l.silence) return at_fail_set(fail, AT_ERR_IO, NULL, "/dev/null cannot be opened");
     at_err err = measure(&l, fail);
     at_loading_line_end(&l.line);
-    AT_TRY(err);
+    fclose(l.silence);
+    if (err || l.launcher.rank > 0) return err; /* rank 0 speaks for all */
     return s->json ? at_print_json_take(at_link_json(&l.report), fail)
                    : at_link_print(&l.report, fail);
 }

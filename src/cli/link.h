@@ -1,8 +1,8 @@
 /* link.h - `anytime link`: what do messages cost?
  *
- *     a round of P floats, without a model (world/round.h), in each world
- *     ─► against the same loops in one process, for several P
- *     ─► as the workers grow in number, for a small P
+ *     a round of P floats, without a model (world/round.h)
+ *     ─► local: against the same loops in one process; then with more and more workers
+ *     ─► MPI, when a launcher has started us: against a bare ping-pong of the same size
  */
 #ifndef AT_CLI_LINK_H
 #define AT_CLI_LINK_H
@@ -17,8 +17,10 @@ enum { AT_LINK_SIZES_MAX = 16, AT_LINK_CROWDS_MAX = 17 };
 typedef struct at_link_size {
     size_t floats;
     double loops; /* in one process: what memory and processor allow */
-    double solo;  /* --workers 0: with hub, worker and record */
-    double world; /* one worker in a process of its own */
+    double solo;  /* local: --workers 0, with hub, worker and record */
+    double trip;  /* MPI: a vector there and back, ping-pong */
+    double bare;  /* MPI: the loops, with the plainest calls of MPI between them */
+    double world; /* local: one worker in a process of its own; MPI: all ranks */
 } at_link_size;
 
 /* One number of workers. */
@@ -28,7 +30,8 @@ typedef struct at_link_crowd {
 } at_link_crowd;
 
 typedef struct at_link_report {
-    const char   *world;
+    bool          mpi;
+    uint32_t      workers; /* MPI: ranks but the hub */
     uint32_t      cores;
     double        ring_awake, ring_asleep; /* there and back by bells, carrying nothing; seconds */
     at_link_size  size[AT_LINK_SIZES_MAX];

@@ -70,7 +70,8 @@ static void join_command(char *buffer, size_t size, int argc, char **argv)
 static bool is_for_all_ranks(const at_verb *verb, const at_parsed *parsed)
 {
     bool chosen = at_options_given(parsed, "world");
-    if (verb->run != at_verb_train || parsed->settings.help) return false;
+    bool spread = verb->run == at_verb_train || verb->run == at_verb_link;
+    if (!spread || parsed->settings.help) return false;
     return !chosen || strcmp(parsed->settings.world, "mpi") == 0;
 }
 
@@ -154,10 +155,11 @@ int main(int argc, char **argv)
 {
     at_fail     fail = {0};
     at_launcher launcher = at_launcher_detect();
-    bool        trains = argc > 1 && strcmp(argv[1], "train") == 0, all_ranks = false;
+    const char *verb = argc > 1 ? argv[1] : "";
+    bool        spread = strcmp(verb, "train") == 0 || strcmp(verb, "link") == 0, all_ranks = false;
     hold_standard_streams();
     signal(SIGPIPE, SIG_IGN);                       /* a reader that went away is told below */
-    if (launcher.rank > 0 && !trains) return AT_OK; /* one rank is enough for the others */
+    if (launcher.rank > 0 && !spread) return AT_OK; /* one rank is enough for the others */
     at_err err = check_output(dispatch(argc, argv, &all_ranks, &fail), &fail);
     if (launcher.rank == 0 || !all_ranks) tell(&fail);
     return all_ranks && launcher.size > 1 ? end_rank(&launcher, err, &fail) : (int)err;

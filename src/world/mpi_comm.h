@@ -15,8 +15,9 @@
 #include "base/err.h"
 #include "world/launcher.h"
 
-/* Starts MPI for this process, once. Refuses when it does not find the ranks that the launcher has
- * told: then launcher and library do not belong together. */
+/* Starts MPI for this process, once; afterwards a new season, in which no message of the one before
+ * is heard. Refuses when it does not find the ranks that the launcher has told: then launcher and
+ * library do not belong together. */
 at_err at_mpi_start(const at_launcher *launcher, at_fail *fail);
 bool   at_mpi_is_started(void);
 
@@ -35,6 +36,9 @@ typedef struct at_mpi_calls at_mpi_calls;
 at_mpi_calls               *at_mpi_calls_new(uint32_t count); /* NULL: not enough memory */
 /* Releases them. Calls that are open keep their memory: MPI may still use it. */
 void at_mpi_calls_free(at_mpi_calls *calls);
+/* At the end of a season nothing is under way any more: takes all receives back, so that their memory
+ * is free. False when a call is still open: then it is not. */
+bool at_mpi_calls_end(at_mpi_calls *calls);
 
 /* Begins to send. The bytes MUST stay as they are while the call is open. */
 void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t units, uint32_t rank,

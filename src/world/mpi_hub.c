@@ -228,11 +228,22 @@ static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
     return hand_over(h, outcome, fail);
 }
 
+/* Of the run before, if there was one in this process. */
+static void forget(at_mpi_hub *h)
+{
+    if (h->lossy || !h->calls || !at_mpi_calls_end(h->calls)) return;
+    for (uint32_t i = 0; i < h->workers; i++) free(h->peer[i].inbox);
+    free(h->peer);
+    free(h->notes);
+    at_mpi_office_close(&h->office);
+    at_mpi_calls_free(h->calls);
+}
+
 at_err at_mpi_hub_run(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
                       at_fail *fail)
 {
     at_mpi_hub *h = &standing;
-    assert(!h->scene);
+    if (h->scene) forget(h);
     *h = (at_mpi_hub){.scene = scene, .workers = scene->plan->workers};
     at_err err = prepare(h, fail);
     if (!err) err = connect(h, launcher, fail);

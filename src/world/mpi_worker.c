@@ -14,6 +14,8 @@
 static const at_ns SPIN = AT_US(20);
 static const at_ns FAREWELL_MAX = AT_SEC(600); /* the hub evaluates and writes before it says so */
 
+static const at_ns LAST_WORD_MAX = AT_SEC(10);
+
 /* There is one in a process, and it must stay until that ends: messages may be under way for ever. */
 static at_mpi_port standing;
 
@@ -124,11 +126,26 @@ static void depart(at_mpi_port *w)
     insist(w, &left);
 }
 
+/* The run before, if there was one in this process. Its last word must have been taken. */
+static void forget(at_mpi_port *w)
+{
+    const at_mpi_done *done;
+    const at_ns        until = at_clock_now() + LAST_WORD_MAX;
+    while (w->calls && at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE) && at_clock_now() < until)
+        at_mpi_poll(w->calls, &done);
+    if (w->calls && at_mpi_calls_end(w->calls)) {
+        for (int i = 0; i < w->buffers; i++) free(w->buffer[i].bytes);
+        for (uint32_t i = 0; i < w->slots; i++) free(w->report[i]);
+        at_mpi_calls_free(w->calls);
+    }
+    *w = (at_mpi_port){.open = AT_MPI_NO_BUFFER};
+}
+
 at_err at_mpi_worker_run(const at_scene *scene, const at_launcher *launcher, at_fail *fail)
 {
     at_mpi_port *w = &standing;
     at_mpi_note  ready = {.kind = AT_MPI_NOTE_READY};
-    assert(!w->scene);
+    if (w->scene) forget(w);
     w->scene = scene;
     AT_TRY(reserve(w, fail));
     AT_TRY(connect(w, launcher, fail));

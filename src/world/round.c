@@ -9,7 +9,6 @@
 #include "record/histogram.h"
 #include "world/bell.h"
 #include "world/child.h"
-#include "world/update.h"
 
 enum { TIMES_MIN = 5, WARM_UP = 2 };
 
@@ -79,14 +78,6 @@ at_err at_round_task(size_t floats, at_task *task, at_fail *fail)
 
 /* ---- the loops ------------------------------------------------------------------------------- */
 
-typedef struct loops {
-    const at_task *task;
-    float         *params, *gradient;
-    at_learning    learning;
-    at_updater     updater;
-    uint64_t       step;
-} loops;
-
 static float *reserve(size_t floats)
 {
     return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
@@ -94,20 +85,23 @@ static float *reserve(size_t floats)
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
-    const loops *l = self;
+    const at_loops *l = self;
     assert(worker == 1 && slot == 0);
     return l->gradient;
 }
 
-/* What task, update.c and optimiser do in a round; nothing else. */
-static void one_round(loops *l)
+void at_loops_pull(at_loops *l)
 {
     const at_task *task = l->task;
     at_draw        draw = {.worker = 1, .position = l->step, .count = 1};
     at_point       point = {.params = l->params, .version = l->step};
-    at_piece       piece = {.worker = 1, .samples = 1, .weight = 1};
-    at_action      apply = {.kind = AT_ACT_APPLY};
     task->gradient(task->self, l->gradient, true, point, &draw);
+}
+
+void at_loops_apply(at_loops *l)
+{
+    at_piece  piece = {.worker = 1, .samples = 1, .weight = 1};
+    at_action apply = {.kind = AT_ACT_APPLY};
     apply.as.apply.step = ++l->step;
     apply.as.apply.samples = 1;
     apply.as.apply.samples_used = l->step;
@@ -117,11 +111,10 @@ static void one_round(loops *l)
     at_updater_apply(&l->updater, &apply, &(at_gradients){l, gradient_at});
 }
 
-static at_err open_loops(loops *l, at_fail *fail)
+at_err at_loops_open(at_loops *l, const at_task *task, at_fail *fail)
 {
-    const at_task *task = l->task;
+    *l = (at_loops){.task = task, .params = reserve(task->params)};
     l->learning = (at_learning){.optim = at_optim_find("sgd"), .trained = task->params};
-    l->params = reserve(task->params);
     l->gradient = reserve(task->params);
     if (!l->params || !l->gradient)
         return at_fail_set(fail, AT_ERR_FAILED, "use smaller --sizes",
@@ -131,15 +124,20 @@ static at_err open_loops(loops *l, at_fail *fail)
     return at_updater_init(&l->updater, &l->learning, l->params, task->params, 1, fail);
 }
 
-/* How long `once` takes, again and again: the median, in seconds. */
-static double time_of(void (*once)(void *self), void *self, at_ns lasts)
+void at_loops_close(at_loops *l)
+{
+    at_updater_deinit(&l->updater);
+    free(l->params);
+    free(l->gradient);
+    *l = (at_loops){0};
+}
+
+double at_round_time(void (*once)(void *self), void *self, at_ns lasts)
 {
     at_histogram *times = calloc(1, sizeof *times);
-    at_ns         now = at_clock_now(), end;
     if (!times) return 0;
     for (int i = 0; i < WARM_UP; i++) once(self);
-    now = at_clock_now();
-    end = now + lasts;
+    at_ns now = at_clock_now(), end = now + lasts;
     while (now < end || times->count < TIMES_MIN) {
         at_ns before = now;
         once(self);
@@ -153,17 +151,16 @@ static double time_of(void (*once)(void *self), void *self, at_ns lasts)
 
 static void round_of(void *self)
 {
-    one_round(self);
+    at_loops_pull(self);
+    at_loops_apply(self);
 }
 
 at_err at_round_loops(const at_task *task, at_ns lasts, double *seconds, at_fail *fail)
 {
-    loops  l = {.task = task};
-    at_err err = open_loops(&l, fail);
-    if (!err) *seconds = time_of(round_of, &l, lasts);
-    at_updater_deinit(&l.updater);
-    free(l.params);
-    free(l.gradient);
+    at_loops l;
+    at_err   err = at_loops_open(&l, task, fail);
+    if (!err) *seconds = at_round_time(round_of, &l, lasts);
+    at_loops_close(&l);
     return err;
 }
 
@@ -206,7 +203,7 @@ at_err at_round_bells(at_ns spin, at_ns lasts, double *seconds, at_fail *fail)
     c->spin = spin;
     at_err err = at_child_fork(partner, c, &pid, fail);
     if (!err) {
-        *seconds = time_of(there_and_back, c, lasts);
+        *seconds = at_round_time(there_and_back, c, lasts);
         at_child_end(pid);
     }
     munmap(c, sizeof *c);
