@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as the event log of a run; the timeline that is made of it must be JSON. */
+/* Fuzz target: any bytes as the event log of a run; the timeline made of it must be JSON. */
 #include "report/trace.h"
 
 #include <assert.h>
