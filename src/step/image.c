@@ -115,7 +115,7 @@ bool at_image_sound(const at_image *image, const at_plan *plan)
         image->elapsed < 0 || image->elapsed > image->clock)
         return false;
     return !same_crew(image, plan) || !plan->size->sound ||
-           plan->size->sound(image->size_state, plan);
+           plan->size->sound(image->size_state, plan, image->samples_used);
 }
 
 void at_hub_resume(at_hub *hub, const at_image *image)

@@ -94,8 +94,8 @@ typedef struct at_size_rule {
     void (*tell)(const struct at_plan *plan, at_text *text);
     /* Bytes of private state; the hub reserves and zeroes them. Optional: 0. */
     size_t (*state_size)(const struct at_plan *plan);
-    /* Could this state, which comes from a file, be one of ours? Optional: anything could. */
-    bool (*sound)(const void *state, const struct at_plan *plan);
+    /* Could this state, which comes from a file, be ours after so many samples? Optional. */
+    bool (*sound)(const void *state, const struct at_plan *plan, uint64_t samples_used);
     /* Sees every report that arrived. Optional. */
     void (*observe)(void *state, const struct at_plan *plan, at_node worker, const at_work *work);
     /* Sets the shares (index 0 .. workers-1) at the start and after each closed step. */

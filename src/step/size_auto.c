@@ -29,6 +29,8 @@ enum {
     BISECTIONS = 50 /* down to rounding error */
 };
 
+static const double LONG_TIME = 1e18; /* 30 years */
+
 typedef struct seen {
     double sleep_ns;
     double sample_ns;
@@ -46,14 +48,15 @@ size_t at_size_auto_state(const at_plan *plan)
     return sizeof(memory);
 }
 
-bool at_size_auto_sound(const void *state, const at_plan *plan)
+bool at_size_auto_sound(const void *state, const at_plan *plan, uint64_t samples_used)
 {
+    (void)samples_used;
     const memory *m = state;
     (void)plan;
     bool fine = m->count <= ROUNDS_MAX && m->next < ROUNDS_MAX && isfinite(m->owed);
     for (uint32_t i = 0; fine && i < m->count; i++)
-        fine = m->round[i].sleep_ns >= 0 && isfinite(m->round[i].sleep_ns) &&
-               m->round[i].sample_ns >= 0 && isfinite(m->round[i].sample_ns);
+        fine = m->round[i].sleep_ns >= 0 && m->round[i].sleep_ns < LONG_TIME &&
+               m->round[i].sample_ns >= 0 && m->round[i].sample_ns < LONG_TIME;
     return fine;
 }
 
@@ -100,6 +103,7 @@ static at_ns solve(const memory *m, const at_plan *plan)
         double enough = m->round[j].sleep_ns + m->round[j].sample_ns * plan->cap;
         if (enough > high) high = enough;
     }
+    if (high > LONG_TIME) high = LONG_TIME;
     for (int i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2;
         if (mean_batch(m, plan, middle) < wanted)

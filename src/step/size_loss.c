@@ -32,11 +32,13 @@ size_t at_size_loss_state(const at_plan *plan)
     return sizeof(memory);
 }
 
-bool at_size_loss_sound(const void *state, const at_plan *plan)
+bool at_size_loss_sound(const void *state, const at_plan *plan, uint64_t samples_used)
 {
+    (void)samples_used;
     const memory *m = state;
     return isfinite(m->loss_sum) && isfinite(m->samples) && m->samples >= 0 && m->began >= 0 &&
-           isfinite(m->loss_before) && isfinite(m->time_before) && at_size_is_batch(plan, m->batch);
+           isfinite(m->loss_before) && isfinite(m->time_before) && m->batch > 0 &&
+           at_size_is_batch(plan, m->batch);
 }
 
 static double score(const memory *m, double loss, double time)

@@ -36,10 +36,12 @@ size_t at_size_noise_state(const at_plan *plan)
     return sizeof(memory);
 }
 
-bool at_size_noise_sound(const void *state, const at_plan *plan)
+bool at_size_noise_sound(const void *state, const at_plan *plan, uint64_t samples_used)
 {
+    (void)samples_used;
     const memory *m = state;
-    return isfinite(m->noise) && isfinite(m->signal) && at_size_is_batch(plan, m->batch);
+    return isfinite(m->noise) && isfinite(m->signal) && m->batch > 0 &&
+           at_size_is_batch(plan, m->batch);
 }
 
 static void learn(memory *m, const at_progress *p)

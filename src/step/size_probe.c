@@ -27,11 +27,11 @@ size_t at_size_probe_state(const at_plan *plan)
     return sizeof(memory);
 }
 
-bool at_size_probe_sound(const void *state, const at_plan *plan)
+bool at_size_probe_sound(const void *state, const at_plan *plan, uint64_t samples_used)
 {
-    enum { TRIES_MAX = 64 };
     const memory *m = state;
-    return m->tried < TRIES_MAX && m->began >= 0 && isfinite(m->best_time) &&
+    return m->tried <= TRIES && m->began >= 0 && isfinite(m->best_time) &&
+           m->used <= samples_used && (m->best_batch > 0) == (m->tried > 0) &&
            at_size_is_batch(plan, m->best_batch);
 }
 

@@ -57,14 +57,24 @@ size_t at_size_speed_state(const at_plan *plan)
     return sizeof(memory) + plan->workers * sizeof(measured);
 }
 
-bool at_size_speed_sound(const void *state, const at_plan *plan)
+/* Bytes from a file need not be one of the two. */
+static bool is_flag(const bool *flag)
 {
+    unsigned char byte;
+    memcpy(&byte, flag, 1);
+    return byte <= 1;
+}
+
+bool at_size_speed_sound(const void *state, const at_plan *plan, uint64_t samples_used)
+{
+    (void)samples_used;
     const memory *m = state;
     for (uint32_t i = 0; i < plan->workers; i++) {
         const measured *w = &m->worker[i];
         bool            fine = w->samples >= 0 && isfinite(w->samples) && w->time_ns >= 0 &&
                     isfinite(w->time_ns) && w->speed >= 0 && isfinite(w->speed) &&
-                    isfinite(w->ideal) && at_size_is_batch(plan, w->share);
+                    isfinite(w->ideal) && at_size_is_batch(plan, w->share) && is_flag(&w->there) &&
+                    is_flag(&w->fixed);
         if (!fine) return false;
     }
     return true;

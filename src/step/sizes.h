@@ -36,7 +36,7 @@ double at_size_lr_factor(const at_hub *hub);
 /* Bytes of its memory. */
 size_t at_size_auto_state(const at_plan *plan);
 /* Numbers that can be. */
-bool at_size_auto_sound(const void *state, const at_plan *plan);
+bool at_size_auto_sound(const void *state, const at_plan *plan, uint64_t samples_used);
 /* Remembers one round's sleep and speed. */
 void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
 /* Solves for the time limit over the remembered rounds. */
@@ -50,7 +50,7 @@ void at_size_speed_tell(const at_plan *plan, at_text *text);
 /* Bytes of its memory. */
 size_t at_size_speed_state(const at_plan *plan);
 /* Numbers that can be. */
-bool at_size_speed_sound(const void *state, const at_plan *plan);
+bool at_size_speed_sound(const void *state, const at_plan *plan, uint64_t samples_used);
 /* Adds one round to the window. */
 void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work);
 /* Divides the total batch by speed. */
@@ -71,7 +71,7 @@ void at_size_shrink_decide(void *state, const at_plan *plan, at_share *shares,
 /* Bytes of its memory. */
 size_t at_size_loss_state(const at_plan *plan);
 /* Numbers that can be. */
-bool at_size_loss_sound(const void *state, const at_plan *plan);
+bool at_size_loss_sound(const void *state, const at_plan *plan, uint64_t samples_used);
 /* Doubles or halves after an epoch. */
 void at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
                          const at_progress *progress);
@@ -79,7 +79,7 @@ void at_size_loss_decide(void *state, const at_plan *plan, at_share *shares,
 /* Bytes of its memory. */
 size_t at_size_noise_state(const at_plan *plan);
 /* Numbers that can be. */
-bool at_size_noise_sound(const void *state, const at_plan *plan);
+bool at_size_noise_sound(const void *state, const at_plan *plan, uint64_t samples_used);
 /* Follows the ratio of noise to gradient. */
 void at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress);
@@ -87,7 +87,7 @@ void at_size_noise_decide(void *state, const at_plan *plan, at_share *shares,
 /* Bytes of its memory. */
 size_t at_size_probe_state(const at_plan *plan);
 /* Numbers that can be. */
-bool at_size_probe_sound(const void *state, const at_plan *plan);
+bool at_size_probe_sound(const void *state, const at_plan *plan, uint64_t samples_used);
 /* Tries sizes, then keeps the fastest. */
 void at_size_probe_decide(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress);
