@@ -1,17 +1,13 @@
 #!/usr/bin/env python3
 """The server of `anytime watch`: what it serves, to whom, and that nothing brings it down."""
 import json
-import os
 import random
 import re
 import resource
 import select
 import signal
 import socket
-import subprocess
-import threading
 import time
-import unittest
 
 import support
 from support import dashboard
@@ -335,10 +331,11 @@ class Crowd(dashboard.TestCase):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             connection.sendall(request)
             silent.append(connection)
-        for byte in (b"G", b"GET / HTTP/1.1\r\nHo", b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"):
+        post = b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n"
+        for start in (b"G", b"GET / HTTP/1.1\r\nHo", post):
             for _ in range(20):
                 connection = board.connect()
-                connection.sendall(byte)
+                connection.sendall(start)
                 silent.append(connection)
         for _ in range(50):
             self.assertEqual(board.get("/api/runs")[0], 200)

@@ -176,7 +176,8 @@
 
     /** A line for each run that people should know something about. */
     updateNotices() {
-      const lines = this.runs.map((run) => notice(run, (performance.now() - this.heardAt) / 1000)).filter(Boolean);
+      const ago = (performance.now() - this.heardAt) / 1000;
+      const lines = [...this.runs.map((run) => notice(run, ago)), ended(this.runs)].filter(Boolean);
       const key = JSON.stringify(lines);
       if (key === this.noticesKey) return;
       this.noticesKey = key;
@@ -205,9 +206,16 @@
     const silence = run.silence === null ? 0 : run.silence + ago;
     if (run.state === "running" && silence > QUIET_S)
       return ["silent", `${run.label}: no news for ${A.format.seconds(Math.round(silence))}; it waits, or was killed`];
-    if (run.state === "running") return null;
-    if (run.state === "ended") return ["ended", `${run.label}: the run has ended`];
+    if (run.state === "running" || run.state === "ended") return null;
     return [run.state, `${run.label}: ${run.word}`];
+  }
+
+  /** One line for all runs that are over. */
+  function ended(runs) {
+    const over = runs.filter((run) => run.state === "ended").map((run) => run.label);
+    if (over.length === 0) return null;
+    if (over.length === 1) return ["ended", `${over[0]} has ended`];
+    return ["ended", `${over.slice(0, -1).join(", ")} and ${over[over.length - 1]} have ended`];
   }
 
   A.live = new A.Live(document.getElementById("page"));
