@@ -68,7 +68,7 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime watch runs/my-run\n"
      "  anytime watch runs/monday runs/tuesday --open\n"
-     "  anytime watch runs/my-run --listen 127.0.0.1:8080 --token ~/.anytime-token\n",
+     "  anytime watch runs/my-run --listen 127.0.0.1:8080 --token my-token\n",
      AT_FOR_WATCH, at_verb_watch},
     {"replay", "RUN", "feeds the record of a run to a fresh hub and compares what it decides",
      "RUN is the folder of a run. Every recorded event goes into a fresh hub, and every action "
