@@ -76,10 +76,10 @@ class Ended:
 class Run:
     """A run under way. All its processes carry a mark, so that none can hide."""
 
-    def __init__(self, arguments, folder, env=None, resume=False):
+    def __init__(self, arguments, folder, env=None, resume=False, launcher=()):
         self.folder = folder
         self.mark = uuid.uuid4().hex
-        self.command = [ANYTIME, "train", *map(str, arguments),
+        self.command = [*launcher, ANYTIME, "train", *map(str, arguments),
                         "--resume" if resume else "--run", str(folder)]
         self.err_path = folder.with_name(folder.name + ".err")
         self.out_path = folder.with_name(folder.name + ".out")

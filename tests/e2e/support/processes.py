@@ -24,6 +24,12 @@ def parent(pid):
     return None
 
 
+def cpu_seconds(pid):
+    """Processor time it has taken so far, user and system."""
+    fields = (PROC / str(pid) / "stat").read_text().rpartition(") ")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def everyone():
     return {int(entry) for entry in os.listdir(PROC) if entry.isdigit()}
 

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Ranks of mpirun: the same bits as everywhere, one voice, no idle burning, clean ends."""
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+import support
+from support import mpi, processes
+
+STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+              "dbs", "grow", "shrink", "loss", "noise", "probe")
+QUIET = ("--quiet", "--json")
+NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\ndense classes\n"
+
+
+class Bits(mpi.TestCase):
+    """Rank 0 sums in worker order, so the ranks give the bits of processes and of virtual time."""
+
+    def assert_same_everywhere(self, *arguments):
+        options = (*arguments, "--record", "none", "--eval-every", 0, *QUIET)
+        here = self.train(*options).result
+        for world in ("local", "sim"):
+            there = self.local(*options, "--workers", 4, "--world", world).result
+            for key in ("params_hash", "trace_hash"):
+                self.assertEqual(here[key], there[key], f"{key} in {world}")
+        self.assertEqual(here["world"], "mpi")
+        self.assertEqual(here["workers"], 4)
+
+    def test_fmb_gives_the_parameters_of_local_and_sim(self):
+        for model, optimizer in (("softmax", "sgd"), ("mlp:24,12", "adam")):
+            with self.subTest(model=model, optimizer=optimizer):
+                self.assert_same_everywhere(*support.SMALL, "--model", model, "--optimizer",
+                                            optimizer, "--steps", 150, "--micro-batch", 16)
+
+    def test_amb_at_its_cap_gives_the_parameters_of_local_and_sim(self):
+        self.assert_same_everywhere(*support.SMALL, "--strategy", "amb", "--time-limit", "10s",
+                                    "--cap", 48, "--steps", 100)
+
+    def test_a_net_with_batch_norm_and_dropout_does_too(self):
+        net = self.folder / "small.net"
+        net.write_text(NET)
+        self.assert_same_everywhere("--data", "synthetic:300,3x12x12,4", "--model", net, "--steps",
+                                    6, "--batch", 20, "--micro-batch", 8, "--optimizer",
+                                    "momentum")
+
+    def test_sparse_models_do_too(self):
+        self.assert_same_everywhere("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr",
+                                    "--batch", 64, "--steps", 50)
+
+    def test_late_messages_and_slow_ranks_change_no_bit(self):
+        plain = self.train(*support.SMALL, "--steps", 40, *QUIET).result
+        late = self.train(*support.SMALL, "--steps", 40, "--comm-delay", "1ms", "--straggler",
+                          "exp:0,0.001", "--sample-time", "5us", *QUIET).result
+        self.assertEqual(plain["params_hash"], late["params_hash"])
+
+
+class Strategies(mpi.TestCase):
+    def test_every_strategy_learns_and_its_ledger_adds_up(self):
+        for strategy in STRATEGIES:
+            with self.subTest(strategy=strategy):
+                ended = self.train(*support.SMALL, "--strategy", strategy, "--steps", 200,
+                                   "--time-limit", "2ms", *QUIET)
+                self.assert_ledger(ended)
+                self.assertEqual(ended.result["steps"], 200)
+                self.assertGreater(ended.result["test"]["accuracy"], 0.8, ended)
+                self.assertEqual(ended.result["lost_rounds"], [])
+
+    def test_nobody_is_more_than_its_bound_ahead(self):
+        ended = self.train(*support.SMALL, "--strategy", "ssp", "--staleness", 1, "--steps", 200,
+                           "--straggler", "speed:1,1,1,4", "--sample-time", "20us", *QUIET)
+        rounds = [row["rounds"] for row in ended.result["worker"]]
+        self.assertLessEqual(max(rounds) - min(rounds), 2, ended)
+
+    def test_a_recorded_run_replays(self):
+        run = self.start(*support.SMALL, "--strategy", "async", "--steps", 100)
+        self.assertEqual(run.wait().code, support.DONE)
+        replayed = subprocess.run([support.ANYTIME, "replay", str(run.folder)],
+                                  capture_output=True, text=True, timeout=support.BOUND)
+        self.assertEqual(replayed.returncode, support.DONE, replayed.stderr)
+
+
+class Voice(mpi.TestCase):
+    """Rank 0 speaks and writes; whatever is wrong is told once."""
+
+    def refused(self, *arguments, says, code=support.USAGE, **options):
+        ended = self.train(*arguments, code=code, **options)
+        self.assertEqual(ended.err.count("anytime: "), 1, ended)
+        self.assertIn(says, ended.err, ended)
+        return ended
+
+    def test_without_a_launcher_there_are_no_ranks(self):
+        ended = self.local(*support.SMALL, "--world", "mpi", code=support.USAGE)
+        self.assertIn("mpirun -n", ended.err)
+
+    def test_the_number_of_workers_is_that_of_the_ranks(self):
+        self.refused(*support.SMALL, "--workers", 7, says="--workers 7", ranks=3)
+
+    def test_wrong_options_and_missing_data_are_told_once(self):
+        self.refused(*support.SMALL, "--stepz", 7, says="stepz")
+        self.refused("--data", "nowhere", says="nowhere", code=support.MISSING)
+        self.refused("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr", "--strategy",
+                     "hogwild", says="share")
+
+    def rank_with(self, data):
+        """A command in which the last rank has other data than the others."""
+        script = self.folder / "rank.sh"
+        script.write_text("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && other="
+                          f"'--data {data}'\nexec \"$@\" $other\n")
+        script.chmod(0o755)
+        return script
+
+    def test_what_is_wrong_on_one_rank_only_is_told_by_rank_0(self):
+        for data, code, says in (("nowhere", support.MISSING, "rank 2 on"),
+                                 ("synthetic:2001,20,5", support.USAGE, "rank 2 on")):
+            with self.subTest(data=data):
+                self.refused(*support.SMALL, says=says, code=code, ranks=3,
+                             more=[str(self.rank_with(data))])
+
+    def test_a_launcher_of_another_library_is_refused(self):
+        env = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}
+        ended = self.local(*support.SMALL, code=support.USAGE, env={**mpi.ENV, **env})
+        self.assertIn("do not belong together", ended.err)
+        env = {"PMI_SIZE": "2", "PMI_RANK": "0"}
+        ended = self.local(*support.SMALL, code=support.USAGE, env={**mpi.ENV, **env})
+        self.assertIn("do not belong together", ended.err)
+
+    def test_one_rank_needs_no_hub(self):
+        result = self.train(*support.SMALL, "--steps", 10, *QUIET, ranks=1).result
+        self.assertEqual((result["world"], result["workers"]), ("local", 0))
+
+    def test_only_rank_0_prints_and_writes(self):
+        ended = self.train(*support.SMALL, "--steps", 20)
+        self.assertEqual(ended.out.count("20 steps"), 1, ended)
+        self.assertEqual(ended.err.count("ranks of Open MPI"), 1, ended)
+        self.assertIn("--enable-recovery", ended.err)
+        rows = support.json.loads((ended.folder / "workers.json").read_text())["workers"]
+        self.assertEqual([row["rank"] for row in rows], [1, 2, 3, 4])
+        self.assertTrue(all(row["host"] for row in rows))
+
+    def test_other_verbs_are_for_one_rank(self):
+        told = subprocess.run([*mpi.launcher(3), support.ANYTIME, "models", "list"],
+                              env={**os.environ, **mpi.ENV}, capture_output=True, text=True,
+                              timeout=support.BOUND)
+        self.assertEqual(told.returncode, support.DONE, told.stderr)
+        self.assertEqual(len(re.findall(r"^softmax\b", told.stdout, re.MULTILINE)), 1, told.stdout)
+
+
+class Waiting(mpi.TestCase):
+    @unittest.skipIf(support.is_sanitized(), "a sanitized program burns more")
+    def test_a_rank_that_waits_uses_less_than_a_twentieth_of_a_core(self):
+        run = self.start(*support.SMALL, "--straggler", "speed:1,1,1,50", "--sample-time", "1ms",
+                         "--steps", 1000, "--seconds", "100s")
+        rows = run.wait_working()
+        pids = [run.hub(), *(rows[i]["pid"] for i in (1, 2, 3))]
+        before = {pid: processes.cpu_seconds(pid) for pid in pids}
+        begun = support.time.monotonic()
+        run.wait_steps(4)
+        lasted = support.time.monotonic() - begun
+        for pid in pids:
+            share = (processes.cpu_seconds(pid) - before[pid]) / lasted
+            self.assertLess(share, 0.05, f"of a core, by {pid} in {lasted:.1f} s")
+        os.kill(run.hub(), signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED)
+
+
+class Ends(mpi.TestCase):
+    def slow(self, *arguments, **options):
+        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us", *arguments,
+                         **options)
+        run.wait_working()
+        run.wait_steps(10)
+        return run
+
+    def assert_nothing_left(self, run):
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+
+    def test_a_signal_to_rank_0_stops_the_run(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(signal=number):
+                run = self.slow()
+                os.kill(run.hub(), number)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assertEqual(ended.result["stopped"], "signal")
+                self.assert_ledger(ended)
+                self.assert_nothing_left(run)
+
+    def test_a_signal_to_the_launcher_stops_the_run(self):
+        run = self.slow("--strategy", "async")
+        run.signal(signal.SIGTERM)
+        ended = run.wait()  # its code is mpirun's own
+        self.assertEqual(ended.result["stopped"], "signal", ended)
+        self.assert_ledger(ended)
+        self.assert_nothing_left(run)
+
+    def test_a_run_goes_on_under_another_launcher_or_none(self):
+        whole = self.local(*support.SMALL, "--workers", 3, "--steps", 60, *QUIET).result
+        first = self.train(*support.SMALL, "--steps", 30, "--checkpoint-every", 10, ranks=4)
+        second = support.Run(("--steps", 60, *QUIET), first.folder, resume=True)
+        self.addCleanup(second.close)
+        self.assertEqual(second.wait().result["params_hash"], whole["params_hash"])
+        first = self.local(*support.SMALL, "--workers", 3, "--steps", 30, "--checkpoint-every", 10)
+        second = self.train("--steps", 60, *QUIET, ranks=4, resume=first.folder)
+        self.assertEqual(second.result["params_hash"], whole["params_hash"])
+
+
+if __name__ == "__main__":
+    mpi.main()

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Ranks die and freeze at random; with recovery on every run goes on with the rest.
+
+With recovery on mpirun ends with 0 whatever its ranks say, so the verdict is result.json's. The
+watchdog is here (support.BOUND), not in the product.
+"""
+import contextlib
+import os
+import random
+import signal
+import unittest
+
+import support
+from support import mpi
+
+RECOVERY = ("--enable-recovery",)
+STRATEGIES = ("fmb", "amb", "backup", "async", "ssp")
+KILLS_EACH = 4  # 20 in all
+RANKS = KILLS_EACH + 3
+
+
+class Chaos(mpi.TestCase):
+    def begin(self, *arguments, **options):
+        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us", "--time-limit",
+                         "2ms", *arguments, more=RECOVERY, **options)
+        run.wait_working()
+        run.wait_steps(20)  # before anybody has finished anything, patience is long
+        return run
+
+    def working(self, run):
+        return {number: row["pid"] for number, row in run.workers().items()
+                if row["state"] == "working"}
+
+    def lose_one(self, run, dice, number=signal.SIGKILL):
+        """Hits a worker and waits until its loss is told."""
+        worker, pid = dice.choice(sorted(self.working(run).items()))
+        os.kill(pid, number)
+        run.wait_until(lambda: worker not in self.working(run), f"the loss of {worker} is told")
+        run.wait_steps(run.steps() + dice.randrange(1, 20))
+        return worker, pid
+
+    def stop(self, run):
+        os.kill(run.hub(), signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.result["stopped"], "signal", ended)
+        self.assert_ledger(ended)
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+        return ended.result
+
+    def assert_lost(self, result, lost):
+        states = {row["id"]: row["state"] for row in result["worker"]}
+        self.assertEqual({number for number, state in states.items() if state == "lost"}, set(lost))
+        self.assertLessEqual({row["worker"] for row in result["lost_rounds"]}, set(lost))
+
+    def test_twenty_killed_workers(self):
+        for seed, strategy in enumerate(STRATEGIES):
+            with self.subTest(strategy=strategy):
+                dice = random.Random(seed)
+                run = self.begin("--strategy", strategy, ranks=RANKS)
+                lost = [self.lose_one(run, dice)[0] for _ in range(KILLS_EACH)]
+                self.assert_lost(self.stop(run), lost)
+
+    def test_a_run_that_lost_workers_ends_as_it_should(self):
+        run = self.start(*support.SMALL, "--steps", 400, "--sample-time", "100us", more=RECOVERY)
+        run.wait_working()
+        lost = [self.lose_one(run, random.Random(7))[0] for _ in range(2)]
+        ended = run.wait()
+        self.assertEqual((ended.result["stopped"], ended.result["steps"]), ("steps", 400), ended)
+        self.assert_ledger(ended)
+        self.assert_lost(ended.result, lost)
+
+    def test_a_frozen_worker_is_given_up_and_is_not_counted_when_it_comes_back(self):
+        for seed, strategy in enumerate(("fmb", "async")):
+            with self.subTest(strategy=strategy):
+                run = self.begin("--strategy", strategy)
+                worker, pid = self.lose_one(run, random.Random(seed), signal.SIGSTOP)
+                os.kill(pid, signal.SIGCONT)
+                run.wait_steps(run.steps() + 50)
+                self.assert_lost(self.stop(run), [worker])
+
+    def test_a_worker_that_stays_frozen_does_not_keep_the_launcher(self):
+        run = self.begin()
+        worker, _ = self.lose_one(run, random.Random(3), signal.SIGSTOP)
+        self.assert_lost(self.stop(run), [worker])
+
+    def test_a_short_pause_costs_nobody_its_place(self):
+        run = self.begin("--strategy", "async")
+        for pid in self.working(run).values():
+            os.kill(pid, signal.SIGSTOP)
+            run.wait_steps(run.steps() + 3)
+            os.kill(pid, signal.SIGCONT)
+        self.assert_lost(self.stop(run), [])
+
+    def test_when_all_workers_are_gone_the_run_has_failed(self):
+        run = self.begin(ranks=3)
+        for pid in self.working(run).values():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        ended = run.wait()
+        self.assertEqual(ended.result["stopped"], "no workers", ended)
+        self.assert_ledger(ended)
+
+    def test_workers_leave_when_their_hub_is_gone(self):
+        run = self.begin("--checkpoint-every", 20)
+        run.wait_steps(30)
+        os.kill(run.hub(), signal.SIGKILL)
+        run.wait()
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+        ended = support.Run(("--steps", 60), run.folder, resume=True).wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        self.assert_ledger(ended)
+
+    @unittest.skipIf(support.is_sanitized(), "leaks are told on the way out")
+    def test_without_recovery_a_death_ends_all(self):
+        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us")
+        rows = run.wait_working()
+        os.kill(rows[1]["pid"], signal.SIGKILL)
+        self.assertNotEqual(run.wait().code, support.DONE)
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+
+
+if __name__ == "__main__":
+    mpi.main()

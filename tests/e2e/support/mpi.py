@@ -1,0 +1,63 @@
+"""Runs under mpirun."""
+import json
+import shutil
+import sys
+
+import support
+from support import processes
+
+MPIRUN = shutil.which("mpirun")
+
+# More ranks than cores, as root perhaps, and never beyond this machine.
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+       "OMPI_MCA_btl": "self,vader", "OMPI_MCA_oob_tcp_if_include": "lo"}
+
+
+def launcher(ranks, *more):
+    return [MPIRUN, "-n", str(ranks), "--oversubscribe", "--bind-to", "none", *more]
+
+
+class Run(support.Run):
+    """A run under mpirun: the hub is one of its children."""
+
+    def hub(self):
+        """The pid of rank 0."""
+        return self.wait_until(self._hub, "rank 0 has written workers.json")
+
+    def _hub(self):
+        try:
+            return json.loads((self.folder / "workers.json").read_text())["hub"]
+        except FileNotFoundError:
+            return None
+
+    def left(self):
+        """Processes of this run that still run."""
+        return processes.marked(self.mark)
+
+
+class TestCase(support.TestCase):
+    def start(self, *arguments, env=None, ranks=5, more=(), resume=None):
+        self.runs += 1
+        folder = resume or self.folder / f"run{self.runs}"
+        run = Run(arguments, folder, {**ENV, **(env or {})}, resume is not None,
+                  launcher(ranks, *more))
+        self.addCleanup(run.close)
+        return run
+
+    def train(self, *arguments, code=support.DONE, **options):
+        ended = self.start(*arguments, **options).wait()
+        self.assertEqual(ended.code, code, ended)
+        return ended
+
+    def local(self, *arguments, code=support.DONE, env=None):
+        """The same without a launcher."""
+        ended = super().start(*arguments, env=env).wait()
+        self.assertEqual(ended.code, code, ended)
+        return ended
+
+
+def main():
+    if not MPIRUN:
+        print("skipped: there is no mpirun here (apt-get install openmpi-bin)")
+        sys.exit(77)
+    support.main()
