@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""What messages cost: what is measured and how it is told. How long it took is nobody's promise."""
+import json
+import os
+import subprocess
+import unittest
+
+import support
+from support import mpi
+
+SHORT = ("--seconds", "20ms", "--quiet")
+PLACE = {"round_seconds", "rounds_per_second", "bytes_per_second", "share"}
+
+
+class Link(support.TestCase):
+    def assert_place(self, place, size):
+        """Four numbers that say the same."""
+        self.assertEqual(set(place), PLACE)
+        self.assertGreater(place["round_seconds"], 0)
+        self.assertAlmostEqual(place["rounds_per_second"] * place["round_seconds"], 1, places=6)
+        self.assertAlmostEqual(place["bytes_per_second"] * place["round_seconds"] / size, 1,
+                               places=6)
+
+    def assert_sizes(self, told, places, sizes):
+        self.assertEqual([row["bytes"] for row in told["sizes"]], sizes)
+        for row in told["sizes"]:
+            self.assertEqual(set(row), {"parameters", "bytes", *places})
+            self.assertEqual(row["bytes"], 4 * row["parameters"])
+            for name in places:
+                self.assert_place(row[name], row["bytes"])
+
+
+class Local(Link):
+    def test_every_size_is_told_with_its_limit(self):
+        told = json.loads(self.anytime("link", *SHORT, "--sizes", "4k,1M", "--workers", 1,
+                                       "--json").out)
+        self.assertEqual((told["world"], told["workers"]), ("local", 1))
+        self.assert_sizes(told, ("loops", "solo", "local"), [4000, 1000000])
+        for row in told["sizes"]:
+            self.assertAlmostEqual(row["loops"]["share"], 1)
+            self.assertAlmostEqual(row["local"]["share"], row["loops"]["round_seconds"] /
+                                   row["local"]["round_seconds"], places=6)
+        self.assertGreater(told["ring"]["awake_seconds"], 0)
+        self.assertGreater(told["ring"]["asleep_seconds"], 0)
+
+    def test_workers_grow_in_number_up_to_the_last(self):
+        for most, expected in ((1, [1]), (2, [1, 2]), (5, [1, 2, 4, 5])):
+            with self.subTest(most=most):
+                told = json.loads(self.anytime("link", *SHORT, "--sizes", "4k", "--workers", most,
+                                               "--json").out)
+                rows = told["crowd"]["workers"]
+                self.assertEqual([row["workers"] for row in rows], expected)
+                for row in rows:
+                    self.assertAlmostEqual(row["worker_seconds"] * row["workers"],
+                                           row["round_seconds"])
+
+    def test_people_get_two_tables_and_nothing_is_left(self):
+        ended = self.anytime("link", *SHORT, "--sizes", "4k,31.4k", "--workers", 2)
+        lines = ended.out.splitlines()
+        self.assertIn("local", lines[0])
+        for words in ("round of", "31.4 kB", "1 worker", "workers", "rounds/s"):
+            self.assertTrue(any(words in line for line in lines), f"{words}{ended}")
+        self.assertEqual(ended.err, "")
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_what_cannot_be_measured_is_refused(self):
+        for arguments, words in ((("--sizes", "4k,many"), "many"), (("--sizes", "3"), "4 bytes"),
+                                 (("--sizes", "1e12"), "2 GB"), (("4k",), "not an option"),
+                                 (("--sizes", ",".join(["4k"] * 17)), "more than 16")):
+            with self.subTest(words=words):
+                ended = self.anytime("link", *arguments, code=support.USAGE)
+                self.assert_complaint(ended, words)
+
+
+@unittest.skipUnless(mpi.MPIRUN, "there is no mpirun here (apt-get install openmpi-bin)")
+class Ranks(Link):
+    def link(self, ranks, *arguments, code=support.DONE):
+        """One document or table, whatever the number of ranks."""
+        command = [*mpi.launcher(ranks), support.ANYTIME, "link", *SHORT, *map(str, arguments)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=support.BOUND, cwd=self.folder,
+                              env={**os.environ, **mpi.ENV}, check=False)
+        self.assertEqual(done.returncode, code, done)
+        return done
+
+    def test_rounds_of_all_sizes_follow_each_other_in_one_job(self):
+        for ranks in (2, 4):
+            with self.subTest(ranks=ranks):
+                told = json.loads(self.link(ranks, "--sizes", "4k,31.4k,1M", "--json").stdout)
+                self.assertEqual((told["world"], told["workers"]), ("mpi", ranks - 1))
+                self.assert_sizes(told, ("loops", "pingpong", "bare", "mpi"),
+                                  [4000, 31400, 1000000])
+
+    def test_one_rank_is_a_machine_of_its_own(self):
+        told = json.loads(self.link(1, "--sizes", "4k", "--workers", 1, "--json").stdout)
+        self.assertEqual(told["world"], "local")
+
+    def test_ranks_are_as_many_as_were_started(self):
+        done = self.link(2, "--workers", 3, code=support.USAGE)
+        self.assertIn("2 ranks", done.stderr)
+
+
+if __name__ == "__main__":
+    support.main()
