@@ -13,8 +13,7 @@
 
 #include <stdint.h>
 
-#include "step/event.h"
-#include "step/plan.h"
+#include "record/record.h"
 
 typedef struct at_blamed {
     double waited, wasted; /* seconds */

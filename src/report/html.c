@@ -10,8 +10,9 @@
 #include "report/utf8.h"
 
 static const char *const styles[] = {"dygraph.min.css", "page.css"};
-static const char *const scripts[] = {"dygraph.min.js", "dom.js",      "story.js", "charts.js",
-                                      "timeline.js",    "sections.js", "page.js",  "report.js"};
+static const char *const scripts[] = {"dygraph.min.js", "dom.js",      "tables.js",  "story.js",
+                                      "charts.js",      "timeline.js", "summary.js", "workers.js",
+                                      "sections.js",    "panels.js",   "page.js",    "report.js"};
 
 typedef struct page {
     at_draft      draft;

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "step/event.h"
+#include "record/record.h"
 
 /* One round; times since the start of the run. */
 typedef struct at_placed {

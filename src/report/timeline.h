@@ -12,7 +12,7 @@
 #include <jansson.h>
 #include <stdint.h>
 
-#include "step/event.h"
+#include "record/record.h"
 
 enum { AT_TIMELINE_ROWS = 1000 };
 

@@ -16,6 +16,7 @@ static inline json_t *at_value_json(double value)
     return json_real(value);
 }
 
+/* A count of samples, steps and the like. */
 static inline json_t *at_value_count(uint64_t value)
 {
     return json_integer((json_int_t)value);

@@ -51,10 +51,16 @@ def test_json_has_the_numbers_of_the_runs():
 def test_without_plots_there_is_no_folder():
     simulate("run", "--record", "none")
     before = sorted(os.listdir("."))
-    for words in (("--plots", "none"), ("--out", "out")):
-        out, _ = anytime("report", "run", *words)
-        assert "written" not in out
-        assert sorted(os.listdir(".")) == before, os.listdir(".")
+    out, _ = anytime("report", "run", "--plots", "none")
+    assert "written" not in out
+    assert sorted(os.listdir(".")) == before, os.listdir(".")
+
+
+def test_a_run_that_recorded_nothing_has_a_page_with_its_result():
+    simulate("run", "--record", "none")
+    out, _ = anytime("report", "run", "--out", "out")
+    assert "page: out/report.html" in out
+    assert sorted(os.listdir("out")) == ["report.html", "report.md"], os.listdir("out")
 
 
 def test_what_is_no_run_is_refused():

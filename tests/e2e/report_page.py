@@ -129,7 +129,8 @@ class Looks(Reports):
         with browser.open() as tab:
             self.visit(tab, self.report(run.folder))
             self.assertIn("worker 4 is to blame", self.text(tab, ".finding"))
-            self.assertEqual(tab.evaluate("document.querySelectorAll('#workers tbody tr').length"), 4)
+            rows = tab.evaluate("document.querySelectorAll('#workers tbody tr').length")
+            self.assertEqual(rows, 4)
             sections = tab.evaluate("[...document.querySelectorAll('nav a')].map(a => a.text)")
             for wanted in ("Summary", "Curves", "Workers", "Histograms", "Ledger of samples",
                            "Resources", "Log", "Settings"):

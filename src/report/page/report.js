@@ -2,9 +2,9 @@
 "use strict";
 
 (function (A) {
-  const data = document.getElementById("data");
-  if (!data) return;
-  const report = JSON.parse(data.textContent);
-  A.page = new A.Page(document.getElementById("page"));
-  A.page.update(report.runs);
+    const data = document.getElementById("data");
+    if (!data) return;
+    const report = JSON.parse(data.textContent);
+    A.page = new A.Page(document.getElementById("page"));
+    A.page.update(report.runs);
 })(Anytime);

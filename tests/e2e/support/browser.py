@@ -138,8 +138,8 @@ class Page:
                            awaitPromise=True)
         if "exceptionDetails" in answer:
             details = answer["exceptionDetails"]
-            raise BrowserError(f"{expression}: "
-                               f"{details.get('exception', {}).get('description', details['text'])}")
+            told = details.get("exception", {}).get("description", details["text"])
+            raise BrowserError(f"{expression}: {told}")
         return answer["result"].get("value")
 
     def wait_for(self, expression, bound=BOUND):

@@ -1,0 +1,182 @@
+/* summary.js - what the runs came to, one row each; of a single run also as tiles. */
+"use strict";
+
+(function (A) {
+    const { number, seconds, percent, count } = A.format;
+    const { table, cell } = A;
+
+    const accuracyOf = (run) => {
+        const test = run.story ? run.story.state.test : (run.result || {}).test || {};
+        return test.accuracy;
+    };
+    const stateOf = A.stateOf;
+    const resultOf = (run, key) => (run.result ? run.result[key] : undefined);
+
+    /** Seconds that the run waited for stragglers. */
+    const waited = (run) =>
+        ((run.story || {}).workers || []).reduce((sum, worker) => sum + worker.waited, 0);
+
+    function targetText(run) {
+        const targets = resultOf(run, "targets") || [];
+        return targets
+            .map(
+                (t) =>
+                    `${t.metric} ${number(t.value)}: ` +
+                    (A.known(t.seconds) ? seconds(t.seconds) : "missed"),
+            )
+            .join(", ");
+    }
+
+    const first = (...values) => values.find((value) => A.known(value));
+
+    /* What is told of each run: heading, number, how to write it. */
+    const MEASURES = [
+        ["steps", (run) => first(resultOf(run, "steps"), stateOf(run).steps), count],
+        ["time", (run) => first(resultOf(run, "seconds"), stateOf(run).seconds), seconds],
+        [
+            "step",
+            (run) =>
+                first(
+                    (stateOf(run).step_seconds || {}).mean,
+                    (resultOf(run, "step_seconds") || {}).mean,
+                ),
+            seconds,
+        ],
+        [
+            "samples/s",
+            (run) => first(resultOf(run, "samples_per_second"), stateOf(run).rate),
+            number,
+        ],
+        [
+            "useful time",
+            (run) => first(resultOf(run, "useful_fraction"), stateOf(run).useful),
+            percent,
+        ],
+        [
+            "lost to stragglers",
+            (run) => ((run.story || {}).workers ? waited(run) : undefined),
+            seconds,
+        ],
+        [
+            "staleness",
+            (run) => first(stateOf(run).staleness, (resultOf(run, "staleness") || {}).mean),
+            number,
+        ],
+        [
+            "training loss",
+            (run) => first(stateOf(run).loss, (resultOf(run, "train") || {}).loss),
+            (v, digits = 4) => number(v, digits),
+        ],
+        ["accuracy", accuracyOf, (v, digits = 4) => number(v, digits)],
+    ];
+
+    A.Summary = class {
+        constructor() {
+            this.body = A.el("div");
+            this.element = A.el(
+                "section",
+                { id: "summary" },
+                A.el("h2", { text: "Summary" }),
+                this.body,
+            );
+        }
+
+        update(runs, groups) {
+            const shown = MEASURES.filter(([, get]) => runs.some((run) => get(run)));
+            const targets = runs.some((run) => targetText(run));
+            const heads = [
+                "run",
+                "strategy",
+                "workers",
+                ...shown.map(([head]) => head),
+                "state",
+                ...(targets ? ["targets"] : []),
+            ];
+            const rows = groups.flatMap((group) => [
+                ...group.runs.map((run) => summaryRow(run, group, shown, targets)),
+                group.runs.length > 1 ? meanRow(group, shown, targets) : null,
+            ]);
+            A.fill(
+                this.body,
+                runs.length === 1 ? tiles(runs[0]) : null,
+                A.el("div", { class: "card wide" }, table(heads, rows, { class: "close" })),
+            );
+        }
+    };
+
+    function summaryRow(run, group, shown, targets) {
+        const what = run.result || (run.story || {}).info || {};
+        const label = A.el("span", {}, A.chip(group.index), run.label);
+        return A.el(
+            "tr",
+            {},
+            A.el("th", { scope: "row" }, label),
+            cell(what.strategy || "–"),
+            cell(count(what.workers)),
+            shown.map(([, get, format]) => cell(format(get(run)), "number")),
+            cell(ending(run)),
+            targets ? cell(targetText(run)) : null,
+        );
+    }
+
+    /** The mean of repeats, with the half of its 95 % interval where there are enough for one. */
+    function meanRow(group, shown, targets) {
+        const cells = shown.map(([, get, format]) => {
+            const values = group.runs.map(get).filter(A.known);
+            if (!values.length) return cell("–", "number");
+            const [low, mean, high] = A.interval(values);
+            return cell(
+                format(mean) +
+                    (values.length > 2 && high > low ? ` ± ${format((high - low) / 2, 2)}` : ""),
+                "number",
+            );
+        });
+        return A.el(
+            "tr",
+            { class: "mean" },
+            A.el(
+                "th",
+                { scope: "row" },
+                A.el("span", {}, A.chip(group.index), `${group.label}, mean`),
+            ),
+            cell(""),
+            cell(""),
+            cells,
+            cell(""),
+            targets ? cell("") : null,
+        );
+    }
+
+    function ending(run) {
+        const end = stateOf(run).end || resultOf(run, "stopped") || "–";
+        return end === "running" ? "running" : "ended: " + end;
+    }
+
+    /** The few numbers of a single run that people ask for first. */
+    function tiles(run) {
+        const state = stateOf(run);
+        const whole = state.seconds;
+        const list = MEASURES.filter(([head, get]) => head !== "step" && get(run)).map(
+            ([head, get, format]) => [
+                head,
+                format(get(run)),
+                head === "lost to stragglers" && whole > 0
+                    ? `${percent(waited(run) / whole)} of the run`
+                    : "",
+            ],
+        );
+        return A.el(
+            "dl",
+            { class: "tiles" },
+            list.map(([head, value, more]) =>
+                A.el(
+                    "div",
+                    { class: "card tile" },
+                    A.el("dt", { text: head }),
+                    A.el("dd", { text: value }),
+                    more ? A.el("dd", { class: "more", text: more }) : null,
+                ),
+            ),
+        );
+    }
+})(Anytime);
