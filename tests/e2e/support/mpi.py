@@ -36,11 +36,12 @@ class Run(support.Run):
 
 
 class TestCase(support.TestCase):
-    def start(self, *arguments, env=None, ranks=5, more=(), resume=None):
+    def start(self, *arguments, env=None, ranks=5, more=(), resume=None, enter=()):
+        """`more` are options of mpirun, `enter` is a command that it runs under."""
         self.runs += 1
         folder = resume or self.folder / f"run{self.runs}"
         run = Run(arguments, folder, {**ENV, **(env or {})}, resume is not None,
-                  launcher(ranks, *more))
+                  [*enter, *launcher(ranks, *more)])
         self.addCleanup(run.close)
         return run
 

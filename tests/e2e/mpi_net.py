@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Ranks over TCP, on a network of their own that loses packets and is slow: the same bits."""
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+import support
+from support import mpi
+
+TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo",
+       "OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "1000"}
+PORTS = "20000-20999"
+PROXY_PORT, PROXY_USER = 30000, 65534
+PROXY = pathlib.Path(__file__).parent / "support" / "slow_proxy.py"
+TOOLS = ("ip", "nft", "unshare", "nsenter", "setpriv")
+
+RULES = f"""
+table ip test {{
+    chain meant {{
+        type nat hook output priority -100
+        tcp dport {PORTS} meta skuid != {PROXY_USER} redirect to :{PROXY_PORT}
+    }}
+    chain lost {{
+        type filter hook input priority 0
+        tcp dport {PROXY_PORT} numgen random mod 1000 < 5 counter drop
+    }}
+}}
+"""
+
+
+class Network:
+    """A network namespace whose ports of MPI lead through a slow proxy and lose packets."""
+
+    def __init__(self, delay):
+        self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
+        self.enter = ["nsenter", f"--net=/proc/{self.keeper.pid}/ns/net"]
+        self.proxy = None
+        support.wait_until(self._is_apart, "the namespace is there")
+        self.call("ip", "link", "set", "lo", "up")
+        self.call("nft", "-f", "-", input=RULES)
+        self.proxy = subprocess.Popen(
+            [*self.enter, "setpriv", f"--reuid={PROXY_USER}", "--clear-groups", sys.executable,
+             "-c", PROXY.read_text(), str(PROXY_PORT), str(delay)],
+            stdout=subprocess.PIPE, text=True)
+        if self.proxy.stdout.readline() != "ready\n":
+            raise OSError("the proxy does not start")
+
+    def _is_apart(self):
+        return os.readlink(f"/proc/{self.keeper.pid}/ns/net") != os.readlink("/proc/self/ns/net")
+
+    def call(self, *command, **options):
+        return subprocess.run([*self.enter, *command], check=True, text=True,
+                              capture_output=True, timeout=support.BOUND, **options).stdout
+
+    def close(self):
+        for process in (self.proxy, self.keeper):
+            if process:
+                process.kill()
+                process.wait()
+        if self.proxy:
+            self.proxy.stdout.close()
+
+
+class Tcp(mpi.TestCase):
+    OPTIONS = (*support.SMALL, "--model", "mlp:40")
+
+    def assert_bits_of_local(self, steps, **options):
+        arguments = (*self.OPTIONS, "--steps", steps, "--quiet", "--json")
+        here = self.local(*arguments, "--workers", 4).result
+        there = self.train(*arguments, env=TCP, **options).result
+        self.assertEqual(here["params_hash"], there["params_hash"])
+
+    def test_tcp_gives_the_bits_of_shared_memory(self):
+        self.assert_bits_of_local(100)
+
+    def test_a_death_is_survived_as_well(self):
+        run = self.start(*self.OPTIONS, "--steps", 10**7, "--sample-time", "50us", env=TCP,
+                         more=("--enable-recovery",))
+        rows = run.wait_working()
+        run.wait_steps(20)
+        os.kill(rows[2]["pid"], signal.SIGKILL)
+        run.wait_until(lambda: run.workers()[2]["state"] == "lost", "the loss is told")
+        run.wait_steps(run.steps() + 20)
+        os.kill(run.hub(), signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.result["stopped"], "signal", ended)
+        self.assert_ledger(ended)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
+                     f"networks of one's own need root and {', '.join(TOOLS)}")
+class Slow(Tcp):
+    """The same 2 ms away, with one packet in 200 lost."""
+
+    def setUp(self):
+        super().setUp()
+        try:
+            self.network = Network(0.002)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.skipTest(f"no network of one's own: {error}")
+        self.addCleanup(self.network.close)
+
+    def start(self, *arguments, **options):
+        return super().start(*arguments, enter=self.network.enter, **options)
+
+    def dropped(self):
+        told = self.network.call("nft", "list", "ruleset")
+        return int(re.search(r"counter packets (\d+)", told)[1])
+
+    def test_tcp_gives_the_bits_of_shared_memory(self):
+        self.assert_bits_of_local(100)
+        self.assertGreater(self.dropped(), 0)
+
+    def test_every_sample_is_accounted_for(self):
+        for strategy in ("async", "backup"):
+            with self.subTest(strategy=strategy):
+                ended = self.train(*self.OPTIONS, "--strategy", strategy, "--steps", 100, env=TCP)
+                self.assert_ledger(ended)
+
+
+if __name__ == "__main__":
+    mpi.main()
