@@ -3,8 +3,8 @@
  *     put ─► buffer ─ full, 50 ms old, a save, a sentence, the end ─► put of every sink behind it
  *
  * Between two steps of a hub its caches belong to the workers, so that everything a sink touches
- * has to be fetched anew; twenty steps at once cost half as much as one by one. What is kept here is
- * lost when the process is killed, as is what the sinks' own buffers hold, for up to a second.
+ * has to be fetched anew; twenty steps at once cost half as much as one by one. What is kept here
+ * is lost when the process is killed, as is what the sinks' own buffers hold, for up to a second.
  */
 #ifndef AT_RECORD_LATER_H
 #define AT_RECORD_LATER_H

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "record/roster.h"
@@ -279,12 +278,12 @@ static layout fit_workers(const at_view *view, int lines)
 
 static void draw_label(const group *it, int columns, at_text *out)
 {
-    char label[32];
-    int  length = it->count == 1
-                      ? snprintf(label, sizeof label, "%u", it->first + 1)
-                      : snprintf(label, sizeof label, "%u-%u", it->first + 1, it->first + it->count);
-    assert(length <= columns);
-    at_text_add(out, "%*s ", columns, label);
+    char    buffer[32];
+    at_text label = at_text_in(buffer, sizeof buffer);
+    at_text_add(&label, "%u", it->first + 1);
+    if (it->count > 1) at_text_add(&label, "-%u", it->first + it->count);
+    assert(label.used <= (size_t)columns);
+    at_text_add(out, "%*s ", columns, buffer);
 }
 
 /* Returns the number of lines. */

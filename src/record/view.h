@@ -8,8 +8,8 @@
  * that is lost, and a last line sums up all of them. On a terminal without UTF-8 the bars are made
  * of #, =, . and x.
  *
- * No line is wider than the columns given, and there are fewer lines than rows, escape sequences aside. Every line ends by clearing what
- * an older, longer one may have left.
+ * No line is wider than the columns given, escape sequences aside, and there are fewer lines than
+ * rows. Every line ends by clearing what an older, longer one may have left.
  */
 #ifndef AT_RECORD_VIEW_H
 #define AT_RECORD_VIEW_H

@@ -103,8 +103,9 @@ static void all_numbers_are_found(void **state)
 static void a_name_with_parentheses_and_numbers_misleads_nobody(void **state)
 {
     (void)state;
-    char text[300] = "4711 (a) R 9 9 9 9 9 9 9 9 9 9 9 9 9 9 (b)";
-    strcat(text, strchr(stat_text, ')'));
+    char text[300];
+    snprintf(text, sizeof text, "4711 (a) R 9 9 9 9 9 9 9 9 9 9 9 9 9 9 (b)%s",
+             strchr(stat_text, ')'));
     put_text("stat", text);
     at_usage usage = read_it();
     assert_int_equal(at_usage_cpu(&usage), 300 * (1000000000 / sysconf(_SC_CLK_TCK)));
