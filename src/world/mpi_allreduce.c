@@ -129,6 +129,7 @@ static at_mpi_turn turn_of(equal *e, const at_report *report)
                         .drawn = atomic_load(&e->drawn),
                         .now = at_mpi_ranks_now(&e->ranks),
                         .version = version,
+                        .trace = e->host.hub->trace,
                         .stops = at_signals_stop()};
     if (version % HASH_EVERY == 0) turn.hash = hash_params(e);
     turn.has_verdict = at_evaluator_take(e->evaluator, &turn.verdict);
@@ -139,10 +140,11 @@ static void compare(equal *e)
 {
     for (uint32_t i = 1; i < e->launcher->size; i++) {
         const at_mpi_turn *first = &e->ranks.turn[0], *turn = &e->ranks.turn[i];
-        if (turn->version == first->version && turn->hash == first->hash) continue;
+        bool               hubs = turn->version == first->version && turn->trace == first->trace;
+        if (hubs && turn->hash == first->hash) continue;
         at_fail_set(&e->differ, AT_ERR_FAILED, "use --topology hub, and look after these machines",
-                    "the parameters of rank %u are not those of rank 0 any more, at step %llu", i,
-                    (unsigned long long)first->version);
+                    "the %s of rank %u is not that of rank 0 any more, at step %llu",
+                    hubs ? "model" : "hub", i, (unsigned long long)first->version);
         return;
     }
 }
@@ -301,7 +303,7 @@ static at_err meet(equal *e, at_fail *fail)
     AT_TRY(at_mpi_ranks_open(&e->ranks, e->launcher, &hello, roomy ? SPIN : 0, fail));
     for (uint32_t i = 0; i < e->launcher->size; i++)
         e->ranks.turn[i].drawn = at_resume_drawn(&e->host, i + 1);
-    e->now = at_mpi_ranks_now(&e->ranks);
+    e->now = e->ranks.turn[0].now; /* the same everywhere, as all that hubs hear */
     return AT_OK;
 }
 

@@ -1,8 +1,7 @@
 #include "world/mpi_ranks.h"
 
 #include <assert.h>
-#include <signal.h>
-#include <stdio.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +18,7 @@ enum {
     CALL_WORDS
 };
 static const at_ns WATCH_EVERY = AT_MS(50);
+static const at_ns YIELD_MAX = AT_MS(10);
 
 /* A rank computes for a whole round without a word, and how long rounds get is nobody's promise. */
 static const at_ns PATIENCE_MIN = AT_SEC(60);
@@ -54,13 +54,21 @@ static void watch(at_mpi_ranks *r)
     if (silent > PATIENCE_STOPPED && at_signals_stop()) lose(r, UINT32_MAX);
 }
 
+/* Once all turns are heard everybody is here, and what we wait for is done by others who need a
+ * core for it: ours, if they like. Only when that takes long is somebody in trouble. */
 static void nap(at_mpi_ranks *r, bool news)
 {
-    if (news)
+    at_ns now = at_clock_now();
+    bool  summing = !at_mpi_is_open(r->calls, CALL_TURN);
+    if (news) {
         at_doze_end(&r->doze);
-    else
+        r->news_at = now;
+    } else if (summing && now - r->news_at < YIELD_MAX) {
+        sched_yield();
+    } else {
         at_doze_nap(&r->doze, AT_NEVER);
-    if (!news) watch(r);
+        watch(r);
+    }
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */

@@ -22,10 +22,10 @@
 typedef struct at_mpi_turn {
     at_report  report;
     uint64_t   drawn;
-    at_ns      now;     /* on the clock of rank 0 */
-    uint64_t   version; /* of its parameters, */
-    uint64_t   hash;    /* and a hash of them; 0: not taken this time */
-    at_verdict verdict; /* of rank 0, when it `has_verdict` */
+    at_ns      now;            /* on the clock of rank 0 */
+    uint64_t   version, trace; /* of its hub */
+    uint64_t   hash;           /* of its parameters; 0: not taken this time */
+    at_verdict verdict;        /* of rank 0, when it `has_verdict` */
     bool       has_verdict, stops;
 } at_mpi_turn;
 
@@ -39,14 +39,14 @@ typedef struct at_mpi_ranks {
     at_doze            doze;
     at_ear             ear;
     at_pulse           pulse; /* of the others */
-    at_ns              watched_at;
-    uint32_t           lost; /* a rank that is gone; UINT32_MAX: none, or not known which */
+    at_ns              watched_at, news_at;
+    uint32_t           lost; /* a rank that is gone; UINT32_MAX: none, or nobody knows which */
     bool               broken;
     uint32_t           word, said; /* who is lost, as the others say, and as we do */
 } at_mpi_ranks;
 
 /* Starts MPI and introduces all ranks to each other; hello->fail says why this one cannot take
- * part, if so. Fails everywhere alike when one cannot, or has something else in mind (hello->likes). */
+ * part, if so. Fails everywhere alike when one cannot, or has something else in mind (`likes`). */
 at_err at_mpi_ranks_open(at_mpi_ranks *ranks, const at_launcher *launcher, const at_mpi_note *hello,
                          at_ns spin_ns, at_fail *fail);
 
