@@ -45,12 +45,12 @@ def case(name, summary, at_most, *run):
     return Case(name, f"{summary}: CPU time of a step with --record full against none",
                 ("full", "none"), prepare(*run),
                 (Claim("CPU a step", "cpu_us_per_step", "us", at_most=at_most, best="low",
-                       judge="median"),), repeats=41, repeats_quick=21)
+                       judge="median"),), repeats=31, repeats_quick=15)
 
 
 RECORD_CASES = (
     case("record-softmax", "softmax, batch 60, 4 workers", 1.03,
-         6000, "--model", "softmax", "--batch", 60, "--micro-batch", 60, "--workers", 4),
+         10000, "--model", "softmax", "--batch", 60, "--micro-batch", 60, "--workers", 4),
     case("record-mlp", "mlp:300,100, batch 256, one worker", 1.01,
          300, "--model", "mlp:300,100", "--batch", 256, "--micro-batch", 64, "--workers", 1),
 )
