@@ -15,11 +15,6 @@ uint64_t at_wire_offset(const at_wire *wire)
     return wire->offset + wire->next;
 }
 
-bool at_wire_broken(const at_wire *wire)
-{
-    return wire->ended || wire->bad || wire->error;
-}
-
 void at_wire_rewind(at_wire *wire, uint64_t offset)
 {
     assert(!wire->spool);
@@ -57,6 +52,11 @@ bool at_wire_raw(at_wire *wire, void *bytes, size_t size)
 {
     assert(!wire->spool);
     unsigned char *to = bytes;
+    if (wire->end - wire->next >= size && !at_wire_broken(wire)) {
+        memcpy(to, wire->buffer + wire->next, size);
+        wire->next += size;
+        return true;
+    }
     for (size_t i = 0; i < size && !at_wire_broken(wire); i++) to[i] = get_byte(wire);
     return !at_wire_broken(wire);
 }
@@ -77,7 +77,7 @@ static inline void put_varint(at_spool *spool, uint64_t value)
     spool->used += size;
 }
 
-static uint64_t get_varint(at_wire *wire)
+static uint64_t get_slow_varint(at_wire *wire)
 {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -88,6 +88,22 @@ static uint64_t get_varint(at_wire *wire)
     }
     wire->bad = "a number of more than 64 bits";
     return 0;
+}
+
+/* Nearly every byte of a log is part of such a number, and nearly every one lies in the buffer. */
+static uint64_t get_varint(at_wire *wire)
+{
+    if (wire->end - wire->next < VARINT_SIZE || at_wire_broken(wire)) return get_slow_varint(wire);
+    const unsigned char *bytes = wire->buffer + wire->next;
+    uint64_t             value = 0;
+    for (size_t i = 0; i < VARINT_SIZE - 1; i++) {
+        value |= (uint64_t)(bytes[i] & 0x7f) << (7 * i);
+        if (bytes[i] < 0x80) {
+            wire->next += i + 1;
+            return value;
+        }
+    }
+    return get_slow_varint(wire);
 }
 
 static inline void code_varint(at_wire *wire, uint64_t *value)
@@ -191,8 +207,10 @@ void at_wire_real(at_wire *wire, double *value)
         wire->spool->used += sizeof bits;
         return;
     }
+    unsigned char bytes[sizeof bits] = {0};
+    if (!at_wire_raw(wire, bytes, sizeof bytes)) memset(bytes, 0, sizeof bytes);
     bits = 0;
-    for (int i = 0; i < 64; i += 8) bits |= (uint64_t)get_byte(wire) << i;
+    for (int i = 0; i < 8; i++) bits |= (uint64_t)bytes[i] << (8 * i);
     memcpy(value, &bits, sizeof bits);
 }
 

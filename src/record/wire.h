@@ -30,7 +30,10 @@ typedef struct at_wire {
 } at_wire;
 
 /* Nothing more can be read. */
-bool at_wire_broken(const at_wire *wire);
+static inline bool at_wire_broken(const at_wire *wire)
+{
+    return wire->ended || wire->bad || wire->error;
+}
 
 /* How many bytes have been consumed. */
 uint64_t at_wire_offset(const at_wire *wire);
