@@ -20,8 +20,8 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
 /* Releases it; accepts a zeroed one. */
 void at_launch_close(at_launch *launch);
 
-/* Finds out whether this is a rank of the MPI world, and makes it one: ranks decide how many workers
- * there are. The launcher is borrowed; it MUST outlive `parsed`. */
+/* Finds out whether this is a rank of the MPI world, and makes it one: ranks decide how many
+ * workers there are. The launcher is borrowed; it MUST outlive `parsed`. */
 at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *fail);
 
 /* Reads "accuracy=0.9,loss=0.2". */

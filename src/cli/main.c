@@ -65,8 +65,8 @@ static void join_command(char *buffer, size_t size, int argc, char **argv)
     for (int i = 1; i < argc; i++) add_quoted(&text, argv[i]);
 }
 
-/* Does this verb run on all ranks? Even what is wrong with its options may be so on one of them only,
- * as when a file is missing there. */
+/* Does this verb run on all ranks? Even what is wrong with its options may be so on one of them
+ * only, as when a file is missing there. */
 static bool is_for_all_ranks(const at_verb *verb, const at_parsed *parsed)
 {
     bool chosen = at_options_given(parsed, "world");

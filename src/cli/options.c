@@ -190,8 +190,8 @@ const at_option at_options[] = {
     TEXT("resources", resources, "1s", RUNS, NULL, "T",
          "look so often what each process takes: processor, memory, disk, network; 0: never"),
     TEXT("world", world, "local", RUNS, NULL, "local|sim|mpi",
-         "processes on this machine, virtual time (any number of workers), or the ranks of mpirun or "
-         "srun [mpi when one of them started more than one]"),
+         "processes on this machine, virtual time (any number of workers), or the ranks of mpirun "
+         "or srun [mpi when one of them started more than one]"),
     FLAG("watch", watch, "no", AT_FOR_LIVE, NULL,
          "serve a live dashboard of the run beside it, and tell its address"),
     TEXT("listen", listen, "127.0.0.1:0", AT_FOR_WATCH | AT_FOR_LIVE, NULL, "ADDR:PORT",

@@ -36,8 +36,8 @@ typedef struct at_mpi_calls at_mpi_calls;
 at_mpi_calls               *at_mpi_calls_new(uint32_t count); /* NULL: not enough memory */
 /* Releases them. Calls that are open keep their memory: MPI may still use it. */
 void at_mpi_calls_free(at_mpi_calls *calls);
-/* At the end of a season nothing is under way any more: takes all receives back, so that their memory
- * is free. False when a call is still open: then it is not. */
+/* At the end of a season nothing is under way any more: takes all receives back, so that their
+ * memory is free. False when a call is still open: then it is not. */
 bool at_mpi_calls_end(at_mpi_calls *calls);
 
 /* Begins to send. The bytes MUST stay as they are while the call is open. */

@@ -88,17 +88,24 @@ typedef struct at_mpi_note {
     at_usage usage;
 } at_mpi_note;
 
+/* Writes the head of mail, AT_MPI_MAIL_HEAD bytes. */
 void at_mpi_put_mail(void *bytes, const at_mpi_mail *mail);
-bool at_mpi_get_mail(const void *bytes, at_mpi_mail *mail); /* false: it is none */
+/* Reads it; false: these bytes are no mail. */
+bool at_mpi_get_mail(const void *bytes, at_mpi_mail *mail);
 
+/* Writes an order, AT_MPI_ORDER bytes. */
 void at_mpi_put_order(void *bytes, const at_mpi_order *order);
+/* Reads it. */
 void at_mpi_get_order(const void *bytes, at_mpi_order *order);
 
+/* Writes the head of a report, AT_MPI_REPORT_HEAD bytes. */
 void at_mpi_put_report(void *bytes, const at_mpi_report *report);
+/* Reads it; false: these bytes are no report. */
 bool at_mpi_get_report(const void *bytes, at_mpi_report *report);
 
-/* Returns the units that were written, at most AT_MPI_NOTE bytes. */
+/* Writes a note; returns the units that it takes, at most AT_MPI_NOTE bytes. */
 size_t at_mpi_put_note(void *bytes, const at_mpi_note *note);
-bool   at_mpi_get_note(const void *bytes, at_mpi_note *note);
+/* Reads it; false: these bytes are no note. */
+bool at_mpi_get_note(const void *bytes, at_mpi_note *note);
 
 #endif

@@ -118,7 +118,7 @@ static json_t *resources(const at_result_facts *f)
         whole(t->hub_usage.net_out_bytes), "loopback_bytes", whole(t->hub_usage.loopback_bytes));
 }
 
-/* Rounds that went away with their machines. What of their samples was told is among the dropped. */
+/* Rounds that went away with their machines; what was told of their samples is in the dropped. */
 static json_t *lost_rounds(const at_outcome *outcome)
 {
     json_t *array = json_array();

@@ -15,40 +15,40 @@ from support import mpi
 TCP = {"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_btl_tcp_if_include": "lo",
        "OMPI_MCA_btl_tcp_port_min_v4": "20000", "OMPI_MCA_btl_tcp_port_range_v4": "1000"}
 PORTS = "20000-20999"
-PROXY_PORT, PROXY_USER = 30000, 65534
-PROXY = pathlib.Path(__file__).parent / "support" / "slow_proxy.py"
+RELAY_PORT, RELAY_USER = 30000, 65534
+RELAY = pathlib.Path(__file__).parent / "support" / "slow_relay.py"
 TOOLS = ("ip", "nft", "unshare", "nsenter", "setpriv")
 
 RULES = f"""
 table ip test {{
     chain meant {{
         type nat hook output priority -100
-        tcp dport {PORTS} meta skuid != {PROXY_USER} redirect to :{PROXY_PORT}
+        tcp dport {PORTS} meta skuid != {RELAY_USER} redirect to :{RELAY_PORT}
     }}
     chain lost {{
         type filter hook input priority 0
-        tcp dport {PROXY_PORT} numgen random mod 1000 < 5 counter drop
+        tcp dport {RELAY_PORT} numgen random mod 1000 < 5 counter drop
     }}
 }}
 """
 
 
 class Network:
-    """A network namespace whose ports of MPI lead through a slow proxy and lose packets."""
+    """A network namespace whose ports of MPI lead through a slow relay and lose packets."""
 
     def __init__(self, delay):
         self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
         self.enter = ["nsenter", f"--net=/proc/{self.keeper.pid}/ns/net"]
-        self.proxy = None
+        self.relay = None
         support.wait_until(self._is_apart, "the namespace is there")
         self.call("ip", "link", "set", "lo", "up")
         self.call("nft", "-f", "-", input=RULES)
-        self.proxy = subprocess.Popen(
-            [*self.enter, "setpriv", f"--reuid={PROXY_USER}", "--clear-groups", sys.executable,
-             "-c", PROXY.read_text(), str(PROXY_PORT), str(delay)],
+        self.relay = subprocess.Popen(
+            [*self.enter, "setpriv", f"--reuid={RELAY_USER}", "--clear-groups", sys.executable,
+             "-c", RELAY.read_text(), str(RELAY_PORT), str(delay)],
             stdout=subprocess.PIPE, text=True)
-        if self.proxy.stdout.readline() != "ready\n":
-            raise OSError("the proxy does not start")
+        if self.relay.stdout.readline() != "ready\n":
+            raise OSError("the relay does not start")
 
     def _is_apart(self):
         return os.readlink(f"/proc/{self.keeper.pid}/ns/net") != os.readlink("/proc/self/ns/net")
@@ -58,12 +58,12 @@ class Network:
                               capture_output=True, timeout=support.BOUND, **options).stdout
 
     def close(self):
-        for process in (self.proxy, self.keeper):
+        for process in (self.relay, self.keeper):
             if process:
                 process.kill()
                 process.wait()
-        if self.proxy:
-            self.proxy.stdout.close()
+        if self.relay:
+            self.relay.stdout.close()
 
 
 class Tcp(mpi.TestCase):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Passes TCP connections on to where they were meant to go, each chunk a while later.
 
-usage: slow_proxy.py PORT SECONDS. Expects connections that the kernel has redirected to PORT, and
+usage: slow_relay.py PORT SECONDS. Expects connections that the kernel has redirected to PORT, and
 runs as a user whose own connections are not redirected. Says "ready" when it listens.
 """
 import asyncio
