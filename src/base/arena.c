@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { ALIGN = 64 }; /* a cache line, and the widest vector register */
 
@@ -20,6 +21,18 @@ _Bool at_arena_init(at_arena *arena, size_t size)
     if (!arena->base) return 0;
     memset(arena->base, 0, rounded);
     return 1;
+}
+
+void *at_large_new(size_t size)
+{
+    enum { HUGE_PAGE = 2 << 20 };
+    size_t align = size >= HUGE_PAGE ? HUGE_PAGE : ALIGN;
+    assert(size > 0);
+    if (size > (size_t)-1 - align) return NULL;
+    size_t rounded = (size + align - 1) / align * align;
+    void  *place = aligned_alloc(align, rounded);
+    if (place && align == HUGE_PAGE) madvise(place, rounded, MADV_HUGEPAGE); /* or as it comes */
+    return place;
 }
 
 void at_arena_deinit(at_arena *arena)

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "world/alive.h"
 #include "world/child.h"
@@ -20,7 +21,7 @@
 #include "world/resume.h"
 #include "world/signals.h"
 
-static const at_ns SPIN = AT_US(20);
+static const at_ns SPIN = AT_US(200); /* a round of 1 MB still finds somebody who looks */
 static const at_ns SETTLE_MAX = AT_MS(200);
 static const at_ns FAREWELL_MAX = AT_SEC(10);
 
@@ -133,7 +134,7 @@ static at_err reserve(at_mpi_hub *h, at_fail *fail)
     h->lost = calloc(h->workers, sizeof *h->lost);
     bool enough = h->lost != NULL;
     for (uint32_t i = 0; enough && i < h->workers; i++)
-        enough = (h->peer[i].inbox = aligned_alloc(64, h->inbox_size)) != NULL;
+        enough = (h->peer[i].inbox = at_large_new(h->inbox_size)) != NULL;
     return enough ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
 }
 

@@ -40,7 +40,7 @@ at_err at_mpi_office_open(at_mpi_office *office, size_t params, uint32_t workers
     if (!at_mpi_mail_size(params, workers, &size))
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model",
                            "%zu parameters do not fit into one message of MPI", params);
-    office->own.bytes = aligned_alloc(64, size);
+    office->own.bytes = at_large_new(size);
     office->address = calloc(workers, sizeof *office->address);
     office->letters = AT_MPI_LETTERS;
     office->letter = calloc(AT_MPI_LETTERS + (size_t)workers * LANE_PARAMS, sizeof *office->letter);
@@ -98,7 +98,7 @@ static void head_letter(at_mpi_letter *letter, uint64_t version)
 
 static bool make_letter(const at_mpi_office *office, at_mpi_letter *letter)
 {
-    if (!letter->bytes) letter->bytes = aligned_alloc(64, letter_size(office));
+    if (!letter->bytes) letter->bytes = at_large_new(letter_size(office));
     if (!letter->bytes) return false;
     memcpy(letter->bytes + AT_MPI_MAIL_HEAD, office->own.bytes + AT_MPI_MAIL_HEAD,
            office->params * sizeof(float));

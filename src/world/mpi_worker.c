@@ -5,24 +5,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "world/alive.h"
 #include "world/mpi_mail.h"
 #include "world/mpi_port.h"
 #include "world/mpi_roles.h"
 
-static const at_ns SPIN = AT_US(20);
+static const at_ns SPIN = AT_US(200);          /* a round of 1 MB still finds a hub that looks */
 static const at_ns FAREWELL_MAX = AT_SEC(600); /* the hub evaluates and writes before it says so */
 
 static const at_ns LAST_WORD_MAX = AT_SEC(10);
 
-/* There is one in a process, and it must stay until that ends: messages may be under way for ever. */
+/* There is one in a process, and it stays until that ends: messages may be under way for ever. */
 static at_mpi_port standing;
 
 /* ---- beginning ----------------------------------------------------------------------------- */
 
-/* Where a step waits for everybody nothing comes while we compute: two buffers take turns. Elsewhere
- * newer parameters wait beside those in use, and with slow networks also those under way. */
+/* Where a step waits for everybody nothing comes while we compute: two buffers take turns.
+ * Elsewhere newer parameters wait beside those in use, and with slow networks also those under
+ * way. */
 static int buffers_needed(const at_scene *scene)
 {
     if (scene->plan->release->holds && scene->plan->gather->waits_for_all) return 2;
@@ -42,9 +44,9 @@ static at_err reserve(at_mpi_port *w, at_fail *fail)
         AT_MPI_REPORT_HEAD + (scene->task->slot_floats * sizeof(float) + 63) / 64 * 64;
     bool enough = true;
     for (int i = 0; i < w->buffers; i++)
-        enough = (w->buffer[i].bytes = aligned_alloc(64, w->mail_size)) != NULL && enough;
+        enough = (w->buffer[i].bytes = at_large_new(w->mail_size)) != NULL && enough;
     for (uint32_t i = 0; i < w->slots; i++)
-        enough = (w->report[i] = aligned_alloc(64, report_size)) != NULL && enough;
+        enough = (w->report[i] = at_large_new(report_size)) != NULL && enough;
     return enough ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
 }
 
@@ -53,7 +55,7 @@ static at_err reserve_bare(at_mpi_port *w, at_fail *fail)
 {
     w->buffers = 1;
     w->mail_size = AT_MPI_SMALL;
-    w->buffer[0].bytes = aligned_alloc(64, w->mail_size);
+    w->buffer[0].bytes = at_large_new(w->mail_size);
     return w->buffer[0].bytes ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
 }
 
