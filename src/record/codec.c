@@ -348,27 +348,26 @@ void at_codec_write(at_codec *codec, const at_record *record)
 static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
 {
     assert(!codec->wire.spool);
+    const unsigned char *event = memchr(event_code, letter, sizeof event_code);
+    const unsigned char *action = memchr(action_code, letter, sizeof action_code);
     *record = (at_record){.kind = AT_REC_SAY};
-    for (size_t i = 0; i < sizeof event_code; i++) {
-        if (event_code[i] != letter) continue;
+    if (event) {
         memset(&codec->event, 0, sizeof codec->event);
-        codec->event.kind = (at_event_kind)i;
+        codec->event.kind = (at_event_kind)(event - event_code);
         record->kind = AT_REC_EVENT;
         record->event = &codec->event;
-        return true;
-    }
-    for (size_t i = 0; i < sizeof action_code; i++) {
-        if (action_code[i] != letter) continue;
+    } else if (action) {
         memset(&codec->action, 0, sizeof codec->action);
-        codec->action.kind = (at_action_kind)i;
+        codec->action.kind = (at_action_kind)(action - action_code);
         record->kind = AT_REC_ACTION;
         record->action = &codec->action;
-        return true;
+    } else if (letter == usage_code) {
+        codec->usage = (at_usage){0};
+        record->kind = AT_REC_USAGE;
+        record->usage = &codec->usage;
+    } else {
+        return letter == say_code;
     }
-    if (letter != usage_code) return letter == say_code;
-    codec->usage = (at_usage){0};
-    record->kind = AT_REC_USAGE;
-    record->usage = &codec->usage;
     return true;
 }
 
