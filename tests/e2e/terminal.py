@@ -65,7 +65,7 @@ class Seen(support.TestCase):
         for columns in (39, 20, 8, 2):
             with self.subTest(columns=columns):
                 terminal = self.run_on(*ENDLESS, "--workers", 2, columns=columns)
-                terminal.wait_shown(lambda screen: len(screen.rows) > 3, "a block")
+                terminal.wait_shown(lambda screen: len(screen.rows) > 2, "a block")
                 self.assert_fits(terminal.screen)
                 self.stop(terminal)
 
