@@ -25,13 +25,14 @@ typedef struct workersfile {
     char     *text;
     size_t    text_size;
     uint32_t  workers;
+    uint32_t  first_rank; /* of the first worker: a hub comes before it */
     bool      dirty;
     at_ns     written_at;
     int       error; /* errno of the first failure, 0: none */
     at_place *place;
 } workersfile;
 
-static void add_worker(at_text *text, at_node id, const at_place *place)
+static void add_worker(at_text *text, at_node id, uint32_t rank, const at_place *place)
 {
     assert(id >= 1);
     assert(place->state);
@@ -40,7 +41,7 @@ static void add_worker(at_text *text, at_node id, const at_place *place)
         at_text_add(text, "%lld", (long long)place->pid);
     else
         at_text_add(text, "null");
-    if (place->host[0]) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", place->host, id);
+    if (place->host[0]) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", place->host, rank);
     at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"}", place->incarnation,
                 place->state);
 }
@@ -51,7 +52,7 @@ static at_text compose(workersfile *self)
     at_text_add(&text, "{\n  \"anytime\": \"%s\",\n  \"hub\": %ld,\n  \"workers\": [\n",
                 ANYTIME_VERSION, (long)getpid());
     for (uint32_t i = 0; i < self->workers; i++) {
-        add_worker(&text, i + 1, &self->place[i]);
+        add_worker(&text, i + 1, self->first_rank + i, &self->place[i]);
         at_text_add(&text, i + 1 < self->workers ? ",\n" : "\n");
     }
     at_text_add(&text, "  ]\n}\n");
@@ -137,6 +138,7 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
     workersfile *self = calloc(1, sizeof *self);
     if (!self) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     self->workers = info->plan->workers;
+    self->first_rank = info->plan->topology == AT_TOPOLOGY_ALLREDUCE ? 0 : 1;
     self->written_at = AT_NEVER;
     if (!reserve(self, info->folder)) {
         close_sink(self, NULL);

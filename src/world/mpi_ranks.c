@@ -92,16 +92,29 @@ static bool is_any_open(const at_mpi_ranks *r)
     return false;
 }
 
-/* The others are heard when something ended that all of us had begun. A word about a loss tells
- * what others have seen where we cannot look. */
+/* A word about a loss tells what others have seen where we cannot look. Instead of a rank's number
+ * it may be the note of one that has failed before it came to us. */
+static void heed_word(at_mpi_ranks *r, const at_mpi_done *done)
+{
+    at_mpi_note note;
+    uint32_t    lost = done->rank;
+    if (done->units == 1)
+        memcpy(&lost, r->word, sizeof lost);
+    else if (at_mpi_get_note(r->word, &note) && note.fail.err)
+        r->hello[done->rank] = note;
+    lose(r, lost);
+}
+
+/* The others are heard when something ended that all of us had begun. */
 static bool hear(at_mpi_ranks *r)
 {
     const at_mpi_done *done;
     uint32_t           count = at_mpi_poll(r->calls, &done);
     for (uint32_t i = 0; i < count; i++)
-        if (done[i].call == CALL_WORD) lose(r, r->word);
+        if (done[i].call == CALL_WORD) heed_word(r, &done[i]);
     if (!at_mpi_is_open(r->calls, CALL_WORD))
-        at_mpi_receive(r->calls, CALL_WORD, &r->word, 1, AT_MPI_ANYBODY, AT_MPI_TAG_NOTE);
+        at_mpi_receive(r->calls, CALL_WORD, r->word, sizeof r->word / AT_MPI_UNIT, AT_MPI_ANYBODY,
+                       AT_MPI_TAG_NOTE);
     if (count > 0) at_pulse_beat(&r->pulse, r->ear.listened, true);
     return count > 0;
 }
@@ -146,7 +159,7 @@ static at_err check_hello(const at_mpi_ranks *r, uint32_t rank, at_fail *fail)
         if (rank > 0) at_fail_wrap(fail, "rank %u on %s", rank, hello->host);
         return fail->err;
     }
-    if (hello->likes == first->likes) return AT_OK;
+    if (r->broken || hello->likes == first->likes) return AT_OK;
     return at_fail_set(
         fail, AT_ERR_USAGE,
         "use the same anytime, model and data, and machines with the same vector units",
@@ -160,8 +173,10 @@ static at_err introduce(at_mpi_ranks *r, const at_mpi_note *hello, at_fail *fail
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_MPI_NOTE);
     if (!all) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     at_mpi_put_note(mine, hello);
-    if (!gather(r, mine, all, sizeof mine, NULL, 0)) /* `all` stays: MPI may still use it */
+    if (!gather(r, mine, all, sizeof mine, NULL, 0)) { /* `all` stays: MPI may still use it */
+        if (r->lost != UINT32_MAX) AT_TRY(check_hello(r, r->lost, fail));
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "some ranks have not come");
+    }
     for (uint32_t i = 0; i < r->launcher->size; i++) {
         bool valid = at_mpi_get_note(all + (size_t)i * AT_MPI_NOTE, &r->hello[i]);
         assert(valid);

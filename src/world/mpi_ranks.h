@@ -42,7 +42,8 @@ typedef struct at_mpi_ranks {
     at_ns              watched_at, news_at;
     uint32_t           lost; /* a rank that is gone; UINT32_MAX: none, or nobody knows which */
     bool               broken;
-    uint32_t           word, said; /* who is lost, as the others say, and as we do */
+    uint32_t           said; /* who is lost, as we say, and as the others do: */
+    unsigned char      word[AT_MPI_NOTE];
 } at_mpi_ranks;
 
 /* Starts MPI and introduces all ranks to each other; hello->fail says why this one cannot take

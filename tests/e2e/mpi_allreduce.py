@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+"""All-reduce: ranks that are all workers decide alike, stay equal bit for bit, and end together."""
+import os
+import signal
+import unittest
+
+import support
+from support import mpi, processes, tensors
+
+ALLREDUCE = ("--topology", "allreduce")
+QUIET = ("--quiet", "--json")
+WIDE = ("--data", "synthetic:600,400,10", "--model", "mlp:300,100", "--batch", "16")
+NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\ndense classes\n"
+
+
+class Bits(mpi.TestCase):
+    """MPI adds gradients up in an order of its own, so the bits are its own, too: the same in every
+    run, but not those of a hub. What differs is the last bits of sums."""
+
+    def both(self, *arguments, ranks=4):
+        """Runs under all-reduce and with a hub, with the same number of workers."""
+        options = (*arguments, "--eval-every", 0, *QUIET)
+        equals = self.train(*options, *ALLREDUCE, ranks=ranks)
+        hub = self.train(*options, ranks=ranks + 1)
+        for ended in equals, hub:
+            self.assertEqual(ended.result["workers"], ranks)
+            self.assert_ledger(ended)
+        self.assertEqual(equals.result["topology"], "allreduce")
+        self.assertEqual(equals.result["trace_hash"], hub.result["trace_hash"])
+        return equals, hub
+
+    def distance(self, one, two):
+        """The largest difference of two weights, of those of the same tensor."""
+        first, second = (tensors.read(ended.folder / "model.safetensors") for ended in (one, two))
+        self.assertEqual(first.keys(), second.keys())
+        return max(max(abs(a - b) for a, b in zip(first[name], second[name], strict=True)) /
+                   max(1e-9, max(map(abs, first[name]))) for name in first)
+
+    def test_two_runs_give_the_same_bits(self):
+        first, second = (self.train(*WIDE, "--steps", 120, *ALLREDUCE, *QUIET, ranks=3).result
+                         for _ in range(2))
+        self.assertEqual(first["params_hash"], second["params_hash"])
+        self.assertEqual(first["trace_hash"], second["trace_hash"])
+
+    def test_a_single_sum_of_two_gradients_has_the_bits_of_a_hub(self):
+        """With two ranks there is only one order."""
+        equals, hub = self.both(*WIDE, "--steps", 60, "--optimizer", "adam", ranks=2)
+        self.assertEqual(equals.result["params_hash"], hub.result["params_hash"])
+
+    def test_weights_stay_close_to_those_of_a_hub(self):
+        for optimizer, lr, bound in (("sgd", 0.1, 1e-5), ("momentum", 0.01, 1e-5),
+                                     ("adam", 0.001, 1e-3)):
+            with self.subTest(optimizer=optimizer):
+                equals, hub = self.both(*WIDE, "--steps", 60, "--optimizer", optimizer,
+                                        "--lr", lr)
+                distance = self.distance(equals, hub)
+                print(f"{optimizer}: off by {distance:.1e} of the largest weight", flush=True)
+                self.assertLess(distance, bound)
+                self.assertAlmostEqual(equals.result["train"]["loss"],
+                                       hub.result["train"]["loss"], delta=1e-3)
+
+    def test_timed_rounds_and_nets_with_batch_norm_do_too(self):
+        net = self.folder / "small.net"
+        net.write_text(NET)
+        same = ("--data", "synthetic:300,3x12x12,4", "--model", net, "--steps", 6, "--batch", 20,
+                "--micro-batch", 8, "--optimizer", "momentum", "--strategy", "amb",
+                "--time-limit", "60s")
+        self.assertLess(self.distance(*self.both(*same, ranks=3)), 1e-4)
+
+    def test_strategies_that_wait_for_all_learn(self):
+        for strategy in ("fmb", "amb", "dbs", "grow", "shrink", "loss", "probe"):
+            with self.subTest(strategy=strategy):
+                ended = self.train(*support.SMALL, "--strategy", strategy, "--steps", 200,
+                                   "--time-limit", "2ms", *ALLREDUCE, *QUIET, ranks=4)
+                self.assert_ledger(ended)
+                self.assertEqual(ended.result["steps"], 200)
+                self.assertGreater(ended.result["test"]["accuracy"], 0.8, ended)
+
+    def test_a_recorded_run_replays(self):
+        ended = self.train(*support.SMALL, "--strategy", "amb", "--time-limit", "2ms",
+                           "--steps", 100, *ALLREDUCE, ranks=3)
+        self.anytime("replay", ended.folder)
+
+
+class Together(mpi.TestCase):
+    def test_ends_by_time_and_by_target_are_the_same_for_all(self):
+        """Hubs that did not agree would leave somebody waiting."""
+        for end in (("--seconds", "300ms"), ("--target", "accuracy=0.7", "--eval-every", 5),
+                    ("--epochs", 2)):
+            for _ in range(3):
+                with self.subTest(end=end):
+                    ended = self.train(*support.SMALL, *end, *ALLREDUCE, *QUIET, ranks=3)
+                    self.assertIn(ended.result["stopped"], ("seconds", "target", "epochs"))
+                    self.assert_ledger(ended)
+
+    def test_rank_0_speaks_for_all(self):
+        ended = self.train(*support.SMALL, "--steps", 20, *ALLREDUCE, ranks=3)
+        self.assertEqual(ended.out.count("20 steps"), 1, ended)
+        rows = support.json.loads((ended.folder / "workers.json").read_text())["workers"]
+        self.assertEqual([row["rank"] for row in rows], [0, 1, 2])
+
+    def refused(self, *arguments, says, code=support.USAGE, **options):
+        ended = self.train(*support.SMALL, "--steps", 3, *ALLREDUCE, *arguments, code=code,
+                           **options)
+        self.assertEqual(ended.err.count("anytime: "), 1, ended)
+        self.assertIn(says, ended.err, ended)
+
+    def test_what_makes_no_sense_is_refused_once(self):
+        for arguments, says in ((("--strategy", "async"), "does not wait for all"),
+                                (("--strategy", "noise"), "only their sum"),
+                                (("--comm-delay", "1ms"), "--comm-delay"),
+                                (("--workers", 7), "3 ranks: 3 workers"),
+                                (("--hubs", 2), "contradict each other")):
+            with self.subTest(arguments=arguments):
+                self.refused(*arguments, says=says, ranks=3)
+
+    def test_what_is_wrong_on_one_rank_only_is_told_by_rank_0(self):
+        script = self.folder / "rank.sh"
+        script.write_text("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && other=\"--data $OTHER\"\n"
+                          "exec \"$@\" $other\n")
+        script.chmod(0o755)
+        for data, code in (("nowhere", support.MISSING), ("synthetic:2001,20,5", support.USAGE)):
+            with self.subTest(data=data):
+                self.refused(says="rank 2 on", code=code, ranks=3, more=[str(script)],
+                             env={"OTHER": data})
+
+    @unittest.skipIf(support.is_sanitized(), "a sanitized program burns more")
+    def test_a_rank_that_waits_uses_less_than_a_twentieth_of_a_core(self):
+        run = self.start(*support.SMALL, "--straggler", "speed:1,1,50", "--sample-time", "1ms",
+                         "--steps", 1000, *ALLREDUCE, ranks=3)
+        pids = [run.wait_working()[i]["pid"] for i in (1, 2)]
+        before = {pid: processes.cpu_seconds(pid) for pid in pids}
+        begun = support.time.monotonic()
+        run.wait_steps(4)
+        lasted = support.time.monotonic() - begun
+        for pid in pids:
+            share = (processes.cpu_seconds(pid) - before[pid]) / lasted
+            self.assertLess(share, 0.05, f"of a core, by {pid} in {lasted:.1f} s")
+
+
+class Losses(mpi.TestCase):
+    def slow(self, *arguments, **options):
+        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us", *ALLREDUCE,
+                         *arguments, ranks=4, **options)
+        run.wait_working()
+        run.wait_steps(10)
+        return run
+
+    def assert_nothing_left(self, run):
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+
+    def test_a_signal_to_any_rank_stops_the_run(self):
+        for worker in (1, 3):
+            with self.subTest(worker=worker):
+                run = self.slow()
+                os.kill(run.workers()[worker]["pid"], signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assertEqual(ended.result["stopped"], "signal")
+                self.assert_ledger(ended)
+                self.assert_nothing_left(run)
+
+    def test_a_lost_rank_ends_the_run_with_a_checkpoint(self):
+        """mpirun --enable-recovery ends with 0 whatever its ranks say, so rank 0 is asked."""
+        script = self.folder / "rank.sh"
+        script.write_text("#!/bin/sh\n\"$@\"\ncode=$?\n"
+                          "[ $OMPI_COMM_WORLD_RANK = 0 ] && echo $code > $CODE\nexit $code\n")
+        script.chmod(0o755)
+        code = self.folder / "code"
+        run = self.slow("--quiet", more=["--enable-recovery", str(script)],
+                        env={"CODE": str(code)})
+        os.kill(run.workers()[3]["pid"], signal.SIGKILL)
+        ended = run.wait()
+        result = ended.result
+        self.assertEqual(code.read_text(), f"{support.STOPPED}\n", ended)
+        self.assertEqual(result["stopped"], "rank lost", ended)
+        self.assertEqual(result["checkpoint"], result["steps"], ended)
+        self.assertEqual([row["state"] for row in result["worker"]],
+                         ["finished", "finished", "lost", "finished"], ended)
+        self.assertEqual([row["worker"] for row in result["lost_rounds"]], [2, 3, 4], ended)
+        self.assert_ledger(ended)
+        self.assert_nothing_left(run)
+        self.assert_goes_on(run, result["steps"])
+
+    def assert_goes_on(self, run, step):
+        """With the same workers, and then with a hub besides."""
+        for more, ranks, arguments in ((10, 4, ()), (20, 5, ("--topology", "hub"))):
+            ended = self.train("--steps", step + more, *QUIET, *arguments, ranks=ranks,
+                               resume=run.folder)
+            self.assertEqual(ended.result["steps"], step + more, ended)
+            self.assert_ledger(ended)
+
+    def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(self):
+        arguments = (*WIDE, "--optimizer", "adam", *ALLREDUCE)
+        whole = self.train(*arguments, "--steps", 40, *QUIET, ranks=3).result
+        first = self.train(*arguments, "--steps", 17, *QUIET, ranks=3)
+        ended = self.train("--steps", 40, *QUIET, ranks=3, resume=first.folder)
+        self.assertEqual(ended.result["params_hash"], whole["params_hash"], ended)
+
+    def test_the_others_end_when_rank_0_is_lost(self):
+        run = self.slow(more=["--enable-recovery"])
+        os.kill(run.workers()[1]["pid"], signal.SIGKILL)
+        run.wait()
+        self.assert_nothing_left(run)
+
+
+if __name__ == "__main__":
+    mpi.main()
