@@ -65,6 +65,7 @@ static line *newest(at_diary *d)
 
 static line *new_line(at_diary *d, kind what, at_ns at)
 {
+    assert(d->size >= 1);
     line *l = &d->lines[d->count++ % d->size];
     *l = (line){.kind = what, .at = at};
     return l;
@@ -76,6 +77,7 @@ static void put_join(at_diary *d, uint64_t serial, at_ns at, const at_event *eve
 {
     line *l = newest(d);
     bool  again = event->as.joined.incarnation > 1;
+    assert(event->worker >= 1);
     if (again || !l || l->kind != JOIN || l->last + 1 != event->worker) {
         l = new_line(d, JOIN, at);
         l->first = event->worker;
@@ -118,6 +120,7 @@ static const char *reason(at_drop why)
 
 static void put_drop(at_diary *d, uint64_t serial, at_ns at, const at_action *action)
 {
+    assert(action->as.drop.why < AT_DROP_COUNT);
     line *l = newest(d);
     if (!l || l->kind != DROP || l->why != action->as.drop.why) {
         l = new_line(d, DROP, at);
@@ -133,6 +136,7 @@ static void put_drop(at_diary *d, uint64_t serial, at_ns at, const at_action *ac
 
 static void put_sentence(at_diary *d, uint64_t serial, at_ns at, kind what, const char *sentence)
 {
+    assert(sentence);
     line   *l = new_line(d, what, at);
     at_text text = at_text_in(l->text, sizeof l->text);
     l->serial = serial;

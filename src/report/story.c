@@ -30,6 +30,7 @@ static at_err no_memory(at_fail *fail)
 /* A text of the log's head, borrowed from it. */
 static const char *info_text(const at_story *story, const char *name)
 {
+    assert(story->info_json);
     return json_string_value(json_object_get(story->info_json, name));
 }
 
@@ -119,6 +120,7 @@ static at_story_worker *worker_of(at_story *s, at_node worker)
 static void end_absence(at_story *s, at_node worker)
 {
     at_story_worker *w = worker_of(s, worker);
+    if (w->gone_since != AT_NEVER) assert(w->gone_since <= s->at);
     if (w->gone_since != AT_NEVER)
         at_timeline_add(s->timeline, s->serial, worker, AT_DOING_GONE, w->gone_since, s->at);
     w->gone_since = AT_NEVER;
@@ -159,6 +161,9 @@ static void on_report(at_story *s, const at_record *record)
     const at_event *event = record->event;
     const at_work  *work = &event->as.report.work;
     at_placed       p = at_placing_report(s->placing, event->worker, work, s->at);
+    assert(p.sending <= p.sent && p.sent <= p.begin);
+    assert(p.begin <= p.awake && p.awake <= p.end);
+    assert(p.end <= s->at);
     worker_of(s, event->worker);
     s->detailed = true;
     at_timeline_add(s->timeline, s->serial, event->worker, AT_DOING_SEND, p.sending, p.sent);
@@ -189,6 +194,7 @@ static void on_drop(at_story *s, const at_action *action)
 
 static double mean_staleness(const at_action *apply)
 {
+    assert(apply->kind == AT_ACT_APPLY);
     double sum = 0;
     for (uint32_t i = 0; i < apply->as.apply.count; i++)
         sum += (double)(apply->as.apply.step - 1 - apply->as.apply.pieces[i].version);
@@ -215,6 +221,7 @@ static void on_apply(at_story *s, const at_record *record)
     const at_action *a = record->action;
     double           samples = (double)a->as.apply.samples, value[AT_STEP_CHANNELS];
     at_ns            opened = s->opened == AT_NEVER ? s->at : s->opened;
+    assert(opened <= s->at);
     value[AT_STEP_LOSS] = samples > 0 ? a->as.apply.loss_sum / samples : NAN;
     value[AT_STEP_LR] = record->lr;
     value[AT_STEP_BATCH] = samples;
@@ -275,6 +282,7 @@ static void follow_time(at_story *s, const at_record *record)
         if (s->shift > shift_max) s->shift = shift_max;
         s->resuming = false;
     }
+    assert(s->shift >= 0);
     at_ns at = record->at + s->shift;
     if (at > s->at) s->at = at;
 }
@@ -282,6 +290,7 @@ static void follow_time(at_story *s, const at_record *record)
 void at_story_put(at_story *story, const at_record *record)
 {
     at_record shifted = *record;
+    assert(story->serial < UINT64_MAX);
     story->serial++;
     follow_time(story, record);
     shifted.at = story->at;

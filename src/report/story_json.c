@@ -30,6 +30,7 @@ static json_t *rules_json(const at_plan *plan)
 
 static json_t *limits_json(const at_limits *limits)
 {
+    assert(limits->targets <= AT_TARGETS_MAX);
     json_t *targets = json_array();
     for (uint32_t i = 0; i < limits->targets; i++)
         json_array_append_new(targets, json_pack("{s:s, s:o}", "metric",
@@ -90,6 +91,7 @@ static json_t *state_json(const at_story *s)
     double          seconds = at_tally_seconds(t);
     at_spread       steps = at_tally_steps(t);
     json_t         *state = json_object();
+    assert(t->end < AT_END_COUNT);
     json_object_set_new(state, "end", json_string(at_end_name[t->end]));
     json_object_set_new(state, "at", at_value_seconds(s->at));
     json_object_set_new(state, "step", at_value_count(s->step));
@@ -143,6 +145,7 @@ static json_t *sums_json(const sums *sum, at_node first, at_node last)
 {
     const at_worker_tally *w = &sum->all;
     json_t                *row = json_object();
+    assert(first <= last);
     json_object_set_new(row, "first", at_value_count(first));
     json_object_set_new(row, "last", at_value_count(last));
     json_object_set_new(row, "state", json_string(first == last ? w->state : ""));
@@ -178,6 +181,7 @@ static json_t *workers_json(const at_story *s, uint64_t since)
         }
         if (news) json_array_append_new(rows, sums_json(&sum, first, worker - 1));
     }
+    assert(worker == workers + 1);
     return rows;
 }
 
@@ -217,6 +221,7 @@ static json_t *worst_json(const at_story *s)
 static json_t *quantiles_json(at_sample *sample)
 {
     json_t *values = json_array();
+    assert(sample->count > 0);
     at_stats_sort(sample->value, sample->count);
     for (int i = 0; i < QUANTILES; i++) {
         double percent = 100 * (i + 0.5) / QUANTILES;
@@ -274,7 +279,7 @@ json_t *at_story_json(at_story *story, uint64_t since)
     set(object, "since", at_value_count(since));
     if (since == 0) set(object, "info", info_json(story));
     set(object, "state", state_json(story));
-    if (story->serial <= since) return object;
+    if (story->serial <= since) return object; /* a page of an earlier server may know more */
     set(object, "steps", at_trend_json(story->steps, since));
     set(object, "tests", at_trend_json(story->tests, since));
     set(object, "log", at_diary_json(story->diary, since));

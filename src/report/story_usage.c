@@ -39,7 +39,8 @@ static double rate(uint64_t before, uint64_t now, double seconds)
 static void measure(const at_process *p, const at_usage *now, double seconds, double *value)
 {
     const at_usage *before = &p->last;
-    at_ns           cpu = at_usage_cpu(now) - at_usage_cpu(before);
+    assert(seconds >= 0);
+    at_ns cpu = at_usage_cpu(now) - at_usage_cpu(before);
     value[AT_USAGE_CPU] = seconds > 0 && cpu >= 0 ? at_seconds(cpu) / seconds : NAN;
     bool here = now->rss_bytes != AT_USAGE_UNKNOWN && now->rss_bytes > 0; /* it has not ended */
     value[AT_USAGE_RSS] = here ? (double)now->rss_bytes : NAN;
@@ -55,6 +56,7 @@ void at_story_usage(at_story *story, at_node node, const at_usage *usage)
     at_process *p = find(story, node);
     double      value[AT_USAGE_CHANNELS];
     if (!p) return;
+    assert(p->last_at <= story->at);
     bool same = p->last.pid == usage->pid && usage->pid != 0;
     if (same && story->at - p->last_at < shortest) return;
     measure(p, usage, same ? at_seconds(story->at - p->last_at) : 0, value);
