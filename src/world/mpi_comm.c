@@ -22,6 +22,10 @@ struct at_mpi_calls {
     at_mpi_done *done;
 };
 
+/* When a connection has broken, Open MPI may take sockets for unused and look at them every 10 ms
+ * only. Messages over TCP would then be that late for the rest of the run. */
+static const char SOCKETS_EVERY_US[] = "100";
+
 static int season;
 
 /* A tag that only this season knows. */
@@ -57,6 +61,7 @@ at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
         season++;
         return AT_OK;
     }
+    setenv("OMPI_MCA_mpi_event_tick_rate", SOCKETS_EVERY_US, 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "MPI could not be started");
     prctl(PR_SET_TIMERSLACK, 1L); /* naps are of microseconds */

@@ -132,7 +132,8 @@ static bool welcome(at_mpi_hub *h, at_node worker)
                               .sequence = member->sequence,
                               .drawn = peer_of(h, worker)->drawn,
                               .pid = getpid(),
-                              .born = at_alive_born(getpid())};
+                              .born = at_alive_born(getpid()),
+                              .usage_every = h->scene->usage_every};
     return at_mpi_office_mail(&h->office, worker, &mail, h->host_name);
 }
 

@@ -29,7 +29,7 @@ bool at_mpi_port_note(at_mpi_port *w, at_mpi_note *note)
 /* Far from the hub, only we can see what we take. */
 static void measure(at_mpi_port *w, at_ns now, at_usage *usage)
 {
-    at_ns every = w->scene->usage_every;
+    at_ns every = w->welcome.usage_every;
     if (w->hub_near || every == 0 || now - w->measured_at < every) return;
     w->measured_at = now;
     if (!at_usage_read(getpid(), usage)) usage->pid = 0;

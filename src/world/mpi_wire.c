@@ -112,6 +112,7 @@ static void code_mail(cursor *c, at_mpi_mail *mail)
     code_u64(c, &mail->drawn);
     code_i64(c, &mail->pid);
     code_u64(c, &mail->born);
+    code_i64(c, &mail->usage_every);
     assert(used(c) <= AT_MPI_MAIL_HEAD);
 }
 

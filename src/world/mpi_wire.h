@@ -48,6 +48,7 @@ typedef struct at_mpi_mail {
     uint64_t sequence, drawn; /* see at_node_start */
     int64_t  pid;             /* of the hub, whose host's name follows the head */
     uint64_t born;
+    at_ns    usage_every; /* as in the scene: workers do not know what is kept */
     /* BYE */
     bool together; /* everybody is there: end MPI together */
 } at_mpi_mail;

@@ -23,6 +23,7 @@ static void mail_comes_out_as_it_went_in(void **state)
                              .drawn = 77,
                              .pid = 4711,
                              .born = 123456789,
+                             .usage_every = AT_SEC(1),
                              .together = true};
     at_mpi_put_mail(bytes, &in);
     assert_true(at_mpi_get_mail(bytes, &out));
@@ -33,6 +34,7 @@ static void mail_comes_out_as_it_went_in(void **state)
     assert_int_equal(out.drawn, in.drawn);
     assert_int_equal(out.pid, in.pid);
     assert_int_equal(out.born, in.born);
+    assert_int_equal(out.usage_every, in.usage_every);
     assert_true(out.together);
 }
 
