@@ -123,5 +123,78 @@ class Slow(Tcp):
                 self.assert_ledger(ended)
 
 
+class Machines:
+    """Two machines: network namespaces joined by a cable, each with a name of its own."""
+
+    NET = "10.99.0.0/24"
+
+    def __init__(self, folder):
+        self.names = [f"at-{os.getpid()}-{letter}" for letter in "ab"]
+        for name in self.names:
+            self.call("netns", "add", name)
+        a, b = self.names
+        self.call("link", "add", "cable", "netns", a, "type", "veth", "peer", "name", "cable",
+                  "netns", b)
+        for number, name in enumerate(self.names, 1):
+            self.call("-n", name, "addr", "add", f"10.99.0.{number}/24", "dev", "cable")
+            for device in ("lo", "cable"):
+                self.call("-n", name, "link", "set", device, "up")
+        self.hosts = folder / "hosts"
+        self.hosts.write_text("10.99.0.1 slots=3\n10.99.0.2 slots=2\n")
+        self.agent = folder / "agent.sh"  # what mpirun reaches the other machine with
+        self.agent.write_text(f"#!/bin/sh\nshift\nexec ip netns exec {b} unshare --uts sh -c "
+                              '"hostname node-b; $*"\n')
+        self.agent.chmod(0o755)
+        self.enter = ["ip", "netns", "exec", a, "unshare", "--uts", "sh", "-c",
+                      'hostname node-a; exec "$@"', "sh"]
+        self.env = {"OMPI_MCA_btl": "self,vader,tcp", "OMPI_MCA_plm_rsh_agent": str(self.agent),
+                    "OMPI_MCA_btl_tcp_if_include": self.NET,
+                    "OMPI_MCA_oob_tcp_if_include": self.NET}
+        self.more = ("--hostfile", str(self.hosts))
+
+    @staticmethod
+    def call(*command):
+        subprocess.run(["ip", *command], check=True, capture_output=True, timeout=support.BOUND)
+
+    def close(self):
+        for name in self.names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True,
+                           timeout=support.BOUND)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
+                     f"machines of one's own need root and {', '.join(TOOLS)}")
+class TwoMachines(Tcp):
+    def setUp(self):
+        super().setUp()
+        try:
+            self.machines = Machines(self.folder)
+        except subprocess.CalledProcessError as error:
+            self.skipTest(f"no machines of one's own: {error.stderr}")
+        self.addCleanup(self.machines.close)
+
+    def start(self, *arguments, env=None, more=(), **options):
+        return super().start(*arguments, env={**(env or {}), **self.machines.env},
+                             more=(*more, *self.machines.more), enter=self.machines.enter,
+                             **options)
+
+    def test_a_death_is_survived_as_well(self):
+        """Nobody here can look at that process: only its silence tells."""
+        run = self.start(*self.OPTIONS, "--steps", 10**7, "--sample-time", "50us",
+                         more=("--enable-recovery",))
+        rows = run.wait_working()
+        self.assertEqual([row["host"] for row in rows.values()], ["node-a"] * 2 + ["node-b"] * 2)
+        run.wait_steps(20)
+        os.kill(rows[4]["pid"], signal.SIGKILL)
+        run.wait_until(lambda: run.workers()[4]["state"] == "lost", "the loss is told")
+        run.wait_steps(run.steps() + 100)
+        os.kill(run.hub(), signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.result["stopped"], "signal", ended)
+        self.assertEqual([row["worker"] for row in ended.result["lost_rounds"]], [4])
+        self.assert_ledger(ended)
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+
+
 if __name__ == "__main__":
     mpi.main()
