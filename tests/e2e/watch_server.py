@@ -235,6 +235,20 @@ class Life(dashboard.TestCase):
         self.train(*FINISHED)
         self.wait_known_steps(board, 30)
 
+    def test_a_resumed_run_is_followed_from_log_to_log(self):
+        run = self.start(*ENDLESS)
+        run.wait_steps(5)
+        board = self.watch(run.folder)
+        run.signal(signal.SIGINT)
+        stopped = run.wait().result["steps"]
+        self.wait_known_steps(board, stopped)
+        self.anytime("train", "--resume", run.folder, "--steps", stopped + 50, "--quiet")
+        support.wait_until(lambda: (board.story()["result"] or {}).get("steps") == stopped + 50,
+                           "the result of the whole run is known")
+        self.wait_known_steps(board, stopped + 50)
+        told = board.story()["story"]["steps"]["step"]
+        self.assertEqual(told, sorted(told))
+
     def test_runs_without_a_log_show_what_there_is(self):
         for keep in ("steps", "none"):
             ended = self.train(*FINISHED, "--record", keep)
