@@ -30,10 +30,11 @@ at_err at_weights_begin(const char *path, const json_t *header, bool sealed, at_
 /* Writes the plain vector of a task, atomically. */
 at_err at_weights_write(const char *path, const at_task *task, const float *plain, at_fail *fail);
 
-/* Where the newest weights are. A file is its own; of the folder of a run it is the newest sound
- * checkpoint or model.safetensors, whichever is newer. *note tells of a checkpoint that could not be
- * used, or is empty; it may be NULL. AT_ERR_MISSING, AT_ERR_FORMAT. */
 enum { AT_WEIGHTS_PATH_SIZE = 4096, AT_WEIGHTS_NOTE_SIZE = 512 };
+
+/* Where the newest weights are. A file is its own; of the folder of a run it is the newest sound
+ * checkpoint or model.safetensors, whichever is newer. *note tells of a checkpoint that could not
+ * be used, or is empty; it may be NULL. AT_ERR_MISSING, AT_ERR_FORMAT. */
 at_err at_weights_newest(const char *source, char path[AT_WEIGHTS_PATH_SIZE],
                          char note[AT_WEIGHTS_NOTE_SIZE], at_fail *fail);
 

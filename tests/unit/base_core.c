@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -85,6 +86,20 @@ static void sizes_that_overflow_are_noticed(void **state)
     assert_true(at_size_product(0, SIZE_MAX, &product));
     assert_int_equal(product, 0);
     assert_false(at_size_product(SIZE_MAX, 2, &product));
+}
+
+static void large_memory_is_aligned_and_whole(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 63, 4096, (2 << 20) - 1, 2 << 20, (4 << 20) + 5};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *place = at_large_new(sizes[i]);
+        assert_non_null(place);
+        assert_int_equal((uintptr_t)place % 64, 0);
+        memset(place, 7, sizes[i]);
+        free(place);
+    }
+    assert_null(at_large_new(SIZE_MAX - 64));
 }
 
 static void an_arena_gives_zeroed_aligned_memory_until_it_is_used_up(void **state)
@@ -201,6 +216,7 @@ int main(void)
         cmocka_unit_test(sentences_that_are_too_long_are_cut),
         cmocka_unit_test(try_returns_at_the_first_failure),
         cmocka_unit_test(sizes_that_overflow_are_noticed),
+        cmocka_unit_test(large_memory_is_aligned_and_whole),
         cmocka_unit_test(an_arena_gives_zeroed_aligned_memory_until_it_is_used_up),
         cmocka_unit_test(a_stream_is_a_function_of_its_four_numbers),
         cmocka_unit_test(uniform_draws_are_even_and_never_one),
