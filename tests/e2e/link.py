@@ -76,10 +76,11 @@ class Local(Link):
 class Ranks(Link):
     def link(self, ranks, *arguments, code=support.DONE):
         """One document or table, whatever the number of ranks."""
+        settings = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI has its own
         command = [*mpi.launcher(ranks), support.ANYTIME, "link", *SHORT, *map(str, arguments)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=support.BOUND, cwd=self.folder,
-                              env={**os.environ, **mpi.ENV}, check=False)
+                              env={**os.environ, **mpi.ENV, "ASAN_OPTIONS": settings}, check=False)
         self.assertEqual(done.returncode, code, done)
         return done
 
