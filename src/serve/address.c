@@ -18,6 +18,7 @@ static at_err refuse(const char *text, at_fail *fail)
 /* The host between brackets; false when it has none around it. */
 static bool unwrap(const char *host, char *inside, size_t size)
 {
+    assert(size > 0);
     size_t length = strlen(host);
     if (length < 4 || length > size || host[0] != '[' || host[length - 1] != ']') return false;
     snprintf(inside, size, "%.*s", (int)(length - 2), host + 1);
@@ -36,6 +37,7 @@ bool at_address_is_digits(const char *host)
 
 static bool set_ipv6(at_address *address)
 {
+    assert(!address->ipv6);
     struct sockaddr_in6 *to = (struct sockaddr_in6 *)&address->socket;
     char                 inside[AT_ADDRESS_HOST_SIZE];
     if (!unwrap(address->host, inside, sizeof inside)) return false;
@@ -49,6 +51,7 @@ static bool set_ipv6(at_address *address)
 
 static bool set_ipv4(at_address *address)
 {
+    assert(!address->ipv6);
     struct sockaddr_in *to = (struct sockaddr_in *)&address->socket;
     bool                named = strcmp(address->host, "localhost") == 0;
     if (inet_pton(AF_INET, named ? "127.0.0.1" : address->host, &to->sin_addr) != 1) return false;

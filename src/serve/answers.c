@@ -40,6 +40,7 @@ static struct MHD_Response *finish(struct MHD_Response *response, const char *ty
 /* Bytes that live as long as the program. */
 static struct MHD_Response *lasting(const char *bytes, size_t size, const char *type)
 {
+    assert(bytes);
     union {
         const char *in;
         void       *out;
@@ -50,6 +51,7 @@ static struct MHD_Response *lasting(const char *bytes, size_t size, const char *
 /* Bytes from the heap, which the answer frees; NULL means that they could not be made. */
 static struct MHD_Response *taken(char *bytes, size_t size, const char *type)
 {
+    assert(type);
     if (!bytes) return NULL;
     struct MHD_Response *response =
         MHD_create_response_from_buffer(size, bytes, MHD_RESPMEM_MUST_FREE);
@@ -64,6 +66,7 @@ static struct MHD_Response *short_text(const char *text)
 
 static struct MHD_Response *not_found(at_reply *reply)
 {
+    assert(reply);
     reply->status = MHD_HTTP_NOT_FOUND;
     return short_text("there is nothing here\n");
 }
@@ -72,6 +75,7 @@ static struct MHD_Response *not_found(at_reply *reply)
 
 static const at_page_file *find_page_file(const char *name)
 {
+    assert(at_page_files_count > 0);
     for (size_t i = 0; i < at_page_files_count; i++)
         if (strcmp(at_page_files[i].name, name) == 0) return &at_page_files[i];
     return NULL;
@@ -79,6 +83,7 @@ static const at_page_file *find_page_file(const char *name)
 
 static const char *type_of(const char *name)
 {
+    assert(name);
     static const char *const types[][2] = {{".js", "text/javascript; charset=utf-8"},
                                            {".css", "text/css; charset=utf-8"},
                                            {".html", html},
@@ -91,6 +96,7 @@ static const char *type_of(const char *name)
 
 static struct MHD_Response *asset(const char *name, at_reply *reply)
 {
+    assert(reply->status == MHD_HTTP_OK);
     const at_page_file *file = find_page_file(name); /* by name among ours; never a path */
     if (!file) return not_found(reply);
     return lasting(file->bytes, file->size, type_of(name));
@@ -100,6 +106,8 @@ static struct MHD_Response *asset(const char *name, at_reply *reply)
 static struct MHD_Response *page(at_server *server, struct MHD_Connection *connection,
                                  at_reply *reply)
 {
+    assert(server->guard.cookie[0]);
+    assert(server->guard.token[0]);
     (void)connection;
     char                 cookie[AT_TOKEN_SIZE + AT_GUARD_COOKIE_SIZE + 64];
     struct MHD_Response *response = asset("live.html", reply);
@@ -113,12 +121,14 @@ static struct MHD_Response *page(at_server *server, struct MHD_Connection *conne
 
 static json_t *text_json(const char *text)
 {
+    assert(text);
     json_t *value = json_string(text); /* a folder's name need not be UTF-8 */
     return value ? value : json_string("?");
 }
 
 static json_t *run_json(const at_server *server, const at_tail *tail)
 {
+    assert(tail);
     at_ns heard = at_tail_heard(tail);
     return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o}", "label", text_json(at_tail_label(tail)),
                      "folder", text_json(at_tail_folder(tail)), "state",
@@ -149,6 +159,7 @@ static struct MHD_Response *runs(at_server *server, struct MHD_Connection *conne
 /* A whole number in the query; false when it is something else. Left out, it is 0. */
 static bool get_number(struct MHD_Connection *connection, const char *key, uint64_t *number)
 {
+    assert(key);
     const char *text = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, key);
     *number = 0;
     if (!text) return true;
@@ -175,6 +186,7 @@ static json_t *story_json(const at_server *server, const at_tail *tail, uint64_t
 /* A story that was made for somebody else who knows as much, or a new one. */
 static struct MHD_Response *find_story(at_server *server, size_t run, uint64_t since)
 {
+    assert(run < server->count);
     const at_tail *tail = server->tails[run];
     at_cached     *cached = &server->cached[run];
     if (cached->response && cached->since == since && cached->number == at_tail_number(tail))
@@ -203,6 +215,7 @@ static struct MHD_Response *story(at_server *server, struct MHD_Connection *conn
 static struct MHD_Response *stream(at_server *server, struct MHD_Connection *connection,
                                    at_reply *reply)
 {
+    assert(server->stream_count <= AT_SERVER_STREAMS_MAX);
     if (server->stream_count >= AT_SERVER_STREAMS_MAX || server->ending) {
         reply->status = MHD_HTTP_SERVICE_UNAVAILABLE;
         return short_text("too many watch already\n");

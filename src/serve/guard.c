@@ -11,6 +11,7 @@ static const at_verdict fine = {200, NULL};
 
 static bool is(const char *text, const char *word)
 {
+    assert(word);
     return text && strcmp(text, word) == 0;
 }
 
@@ -18,6 +19,7 @@ static bool is(const char *text, const char *word)
  * tunnel (ssh -L) changes the port, so any is right. */
 static bool split_host(const char *host, char *name, size_t size)
 {
+    assert(size > 1);
     const char *bracket = strrchr(host, ']'), *colon = strrchr(host, ':');
     size_t      length = strlen(host);
     if (colon && (!bracket || colon > bracket)) {
@@ -32,6 +34,7 @@ static bool split_host(const char *host, char *name, size_t size)
 /* An address in digits cannot be rebound: a page that names us by it was served by us. */
 static bool is_our_host(const at_guard *guard, const char *host)
 {
+    assert(guard->token[0]);
     char name[AT_GUARD_NAME_SIZE];
     if (!host || !split_host(host, name, sizeof name)) return false;
     if (at_address_is_digits(name) || strcasecmp(name, "localhost") == 0) return true;
@@ -49,6 +52,7 @@ static bool is_our_origin(const char *origin, const char *host)
 /* Links from elsewhere may lead to the page, scripts from elsewhere may not get at the rest. */
 static bool is_our_site(const at_request *request)
 {
+    assert(request->path);
     if (!request->site || is(request->path, "/")) return true;
     return is(request->site, "same-origin") || is(request->site, "none");
 }

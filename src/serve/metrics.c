@@ -39,11 +39,13 @@ void at_metrics_label(FILE *file, const char *value)
 
 static void head(const metrics *m, const char *name, const char *type, const char *help)
 {
+    assert(strncmp(name, "anytime_", 8) == 0);
     fprintf(m->file, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
 
 static void put_value(FILE *file, double value)
 {
+    assert(file);
     if (isnan(value))
         fputs(" NaN\n", file);
     else if (isinf(value))
@@ -56,6 +58,8 @@ static void put_value(FILE *file, double value)
 static void line(const metrics *m, const char *name, const at_tail *tail, const char *key,
                  const char *label, double value)
 {
+    assert(!key == !label);
+    assert(strncmp(name, "anytime_", 8) == 0);
     fprintf(m->file, "%s{run=\"", name);
     at_metrics_label(m->file, at_tail_folder(tail));
     fputc('"', m->file);
@@ -70,6 +74,7 @@ static void line(const metrics *m, const char *name, const at_tail *tail, const 
 
 static const at_tally *tally_of(const at_tail *tail)
 {
+    assert(tail);
     const at_story *story = at_tail_story(tail);
     return story ? at_story_tally(story) : NULL;
 }
@@ -136,6 +141,7 @@ static const struct {
 
 static void put_numbers(const metrics *m)
 {
+    assert(m->count > 0);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         head(m, numbers[i].name, numbers[i].type, numbers[i].help);
         for (size_t r = 0; r < m->count; r++) {
@@ -150,6 +156,7 @@ static void put_numbers(const metrics *m)
 
 static void put_states(const metrics *m)
 {
+    assert(m->now > 0);
     head(m, "anytime_run_state", "gauge", "1 for the state that the run is in.");
     for (size_t r = 0; r < m->count; r++)
         for (int s = 0; s < AT_TAIL_STATES; s++)

@@ -32,6 +32,8 @@ typedef struct visit {
 static at_request read_request(const at_server *server, struct MHD_Connection *connection,
                                const char *method, const char *path)
 {
+    assert(path);
+    assert(method);
     return (at_request){
         .method = method,
         .path = path,
@@ -46,6 +48,7 @@ static at_request read_request(const at_server *server, struct MHD_Connection *c
 static enum MHD_Result reply_to(at_server *server, struct MHD_Connection *connection,
                                 const at_request *request)
 {
+    assert(request->path);
     at_verdict verdict = at_guard_check(&server->guard, request);
     at_reply   reply;
     if (verdict.status == MHD_HTTP_OK)
@@ -111,6 +114,7 @@ static at_err open_tails(at_server *server, const at_server_options *options, at
 
 static at_err listen_at(at_server *server, at_fail *fail)
 {
+    assert(!server->daemon);
     const at_address *address = &server->address;
     unsigned          flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
     if (address->ipv6) flags |= MHD_USE_IPv6;
@@ -132,6 +136,7 @@ static at_err listen_at(at_server *server, at_fail *fail)
 /* Which port it became, and what follows from that. */
 static void settle(at_server *server)
 {
+    assert(server->daemon);
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
     if (info) server->address.port = info->port;
@@ -185,6 +190,7 @@ void at_server_close(at_server *server)
 /* Looks at all runs; true when there is more at once. */
 static bool poll_tails(at_server *server)
 {
+    assert(server->count >= 1);
     bool more = false;
     for (size_t i = 0; i < server->count; i++) {
         uint64_t before = at_tail_number(server->tails[i]);
@@ -196,6 +202,7 @@ static bool poll_tails(at_server *server)
 
 static void serve(at_server *server, at_ns until)
 {
+    assert(server->daemon);
     at_ns wait = until - at_clock_now();
     if (wait < 0) wait = 0;
     MHD_run_wait(server->daemon, (int32_t)(wait / AT_MS(1)) + (wait > 0));
@@ -205,6 +212,7 @@ static void serve(at_server *server, at_ns until)
 /* What was written since the last look is told, and clients have a moment to fetch it. */
 static void say_goodbye(at_server *server)
 {
+    assert(!server->ending);
     for (int i = 0; i < LAST_POLLS_MAX && poll_tails(server); i++) continue;
     bool  is_watched = server->stream_count > 0;
     at_ns until = server->now + linger;

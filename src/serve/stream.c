@@ -30,6 +30,7 @@ struct at_stream {
 
 static bool has_to_tell(const at_stream *stream)
 {
+    assert(stream->told <= stream->server->news);
     const at_server *server = stream->server;
     return !stream->begun || stream->gone || server->ending || stream->told != server->news ||
            server->now - stream->told_at >= alive_every;
@@ -38,6 +39,7 @@ static bool has_to_tell(const at_stream *stream)
 /* The next line; empty at the end. */
 static int next_line(at_stream *stream, char *line, size_t size)
 {
+    assert(has_to_tell(stream));
     const at_server *server = stream->server;
     stream->told_at = server->now;
     if (!stream->begun) {
@@ -120,6 +122,7 @@ static void look(at_stream *stream)
 
 void at_streams_wake(at_server *server)
 {
+    assert(server->stream_count <= AT_SERVER_STREAMS_MAX);
     for (at_stream *stream = server->streams; stream; stream = stream->after) {
         if (!stream->sleeps) continue;
         if (!has_to_tell(stream)) look(stream);

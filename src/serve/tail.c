@@ -49,6 +49,7 @@ struct at_tail {
 
 static char *last_part(const char *folder)
 {
+    assert(folder);
     size_t end = strlen(folder);
     while (end > 1 && folder[end - 1] == '/') end--;
     size_t begin = end;
@@ -85,6 +86,7 @@ void at_tail_free(at_tail *tail)
 
 static void move(at_tail *tail, at_tail_state state, const char *word)
 {
+    assert(state < AT_TAIL_STATES);
     if (tail->state == state && strcmp(tail->word, word) == 0) return;
     tail->state = state;
     snprintf(tail->word, sizeof tail->word, "%s", word);
@@ -93,6 +95,7 @@ static void move(at_tail *tail, at_tail_state state, const char *word)
 
 static bool find(const at_tail *tail, const char *name, struct stat *about, char path[PATH_SIZE])
 {
+    assert(name);
     int length = snprintf(path, PATH_SIZE, "%s/%s", tail->folder, name);
     return length < PATH_SIZE && stat(path, about) == 0;
 }
@@ -136,6 +139,8 @@ static void read_result(at_tail *tail)
  * again from its first log. */
 static void start_over(at_tail *tail)
 {
+    assert(tail->story);
+    assert(tail->part > 1);
     tail->workers = at_run_info_workers(at_eventlog_info(tail->log));
     at_eventlog_close(tail->log);
     at_story_free(tail->story);
@@ -178,6 +183,7 @@ static void open_log(at_tail *tail, const char *path, int64_t size, at_ns now)
 /* Tables are read from the start each time, so not too often. */
 static void read_tables(at_tail *tail, at_ns now)
 {
+    assert(!tail->log);
     char        path[PATH_SIZE];
     struct stat about;
     at_story   *story;
@@ -208,6 +214,7 @@ static void without_log(at_tail *tail, at_ns now)
 
 static void look_for_log(at_tail *tail, at_ns now)
 {
+    assert(!tail->log);
     char        path[PATH_SIZE];
     struct stat about;
     if (find_part(tail, tail->part, &about, path))
@@ -220,6 +227,7 @@ static void look_for_log(at_tail *tail, at_ns now)
 
 static void follow_end(at_tail *tail, const at_record *record)
 {
+    assert(record);
     if (record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_FINISH)
         move(tail, AT_TAIL_ENDED, "the run has ended");
 }
@@ -227,6 +235,8 @@ static void follow_end(at_tail *tail, const at_record *record)
 /* Shows records to the story; true when there may be more. */
 static bool read_log(at_tail *tail, at_ns now)
 {
+    assert(tail->log);
+    assert(tail->story);
     at_fail          fail = {0};
     const at_record *record = NULL;
     at_err           err = AT_OK;

@@ -28,12 +28,14 @@ at_err at_token_make(char token[AT_TOKEN_SIZE], at_fail *fail)
 
 static at_err cannot(const char *path, at_fail *fail)
 {
+    assert(errno);
     return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot write the token: %s", path,
                        strerror(errno));
 }
 
 static at_err make_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
 {
+    assert(path);
     AT_TRY(at_token_make(token, fail));
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return cannot(path, fail);
