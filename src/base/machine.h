@@ -7,8 +7,8 @@
 /* Cores this process may run on; at least 1. */
 uint32_t at_machine_cores(void);
 
-/* Cores of the machine, also those this process may not run on: a launcher may have given each of its
- * processes one. */
+/* Cores of the machine, also those this process may not run on: a launcher may have given each of
+ * its processes one. */
 uint32_t at_machine_cores_all(void);
 
 /* Bytes of memory; 0: unknown. */

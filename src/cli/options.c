@@ -53,8 +53,8 @@ const at_option at_options[] = {
          "start from these weights: a .safetensors file, or the folder of a run"),
 
     WHOLE("workers", workers, NULL, 0, 65536, RUNS | AT_FOR_LINK, "Who works how", "N",
-          "worker processes; 0 trains in this process without a hub [as many as cores]. Of link: the "
-          "most there are [8]"),
+          "worker processes; 0 trains in this process without a hub [as many as cores]. Of link: "
+          "the most there are [8]"),
     TEXT(
         "strategy", strategy, "fmb", AT_FOR_TRAIN | AT_FOR_SWEEP, NULL, "S",
         "a row of six rules: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
@@ -166,8 +166,8 @@ const at_option at_options[] = {
     TEXT("from", from, NULL, AT_FOR_SIMULATE, NULL, "RUN",
          "what if: the machines of a recorded run, under the options given here"),
     TEXT("resume", resume, NULL, AT_FOR_TRAIN, NULL, "RUN",
-         "go on where a run was saved, with all its settings, in its folder; --workers, --world and "
-         "when it ends may be given anew"),
+         "go on where a run was saved, with all its settings, in its folder; --workers, --world "
+         "and when it ends may be given anew"),
     TEXT("checkpoint-every", checkpoint_every, NULL, RUNS, NULL, "STEPS|T",
          "save so often what is needed to go on; 0: at the start and the end; none: never [60s; 0 "
          "in virtual time; none for compare and sweep]"),

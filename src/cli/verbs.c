@@ -46,8 +46,8 @@ const at_verb at_verbs[] = {
      AT_FOR_SLICES, at_verb_slices},
     {"link", "[options]", "what messages cost here",
      "Rounds that carry parameters and gradients of several sizes but learn nothing: by one\n"
-     "worker process, by one loop (--workers 0), and as bare loops over memory, the limit of both.\n"
-     "Then the same with more and more workers.\n"
+     "worker process, by one loop (--workers 0), and as bare loops over memory, the limit of\n"
+     "both. Then the same with more and more workers.\n"
      "\n"
      "  anytime link\n"
      "  anytime link --sizes 1M,10M --workers 16 --seconds 2\n",

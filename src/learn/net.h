@@ -58,8 +58,9 @@ at_err at_net_add(at_net *net, at_layer_spec spec, at_fail *fail);
  * class, works out who wants gradients, and lays the statistics behind the parameters. */
 at_err at_net_finish(at_net *net, at_fail *fail);
 
-/* What the names of a layer's tensors begin with: what its line says, or its kind and number. */
 enum { AT_LAYER_NAME_SIZE = 48 };
+
+/* What the names of a layer's tensors begin with: what its line says, or its kind and number. */
 void at_net_layer_name(const at_layer *layer, char name[AT_LAYER_NAME_SIZE]);
 
 /* A convolution layer as its engine sees it. */

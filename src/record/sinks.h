@@ -14,8 +14,8 @@ at_err at_sink_eventlog(const at_run_info *info, at_sink *sink, at_fail *fail);
  * too, one line per report. With info->usage resource_stats.csv, one line per USAGE record. */
 at_err at_sink_csv(const at_run_info *info, bool rounds, at_sink *sink, at_fail *fail);
 
-/* tensorboard/hub/, tensorboard/worker-01/, ..: files that TensorBoard reads, new ones for each part
- * of a run that is resumed. */
+/* tensorboard/hub/, tensorboard/worker-01/, ..: files that TensorBoard reads, new ones for each
+ * part of a run that is resumed. */
 at_err at_sink_tensorboard(const at_run_info *info, at_sink *sink, at_fail *fail);
 
 /* workers.json: pids and states, rewritten atomically at every join and loss. */
