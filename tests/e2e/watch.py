@@ -17,6 +17,8 @@ STEPS = "((Anytime.live.runs[0] || {}).story || {state: {steps: 0}}).state.steps
 STATUS = "document.querySelector('.status').textContent"
 NOTICES = "document.querySelector('.notices').textContent"
 DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
+FITTING = ("[...document.querySelectorAll('.chart:not([hidden]) .plot')].every((plot) => "
+           "Math.abs(plot.querySelector('canvas').clientWidth - plot.clientWidth) < 2)")
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 
@@ -62,6 +64,7 @@ class Live(dashboard.TestCase):
     def pictures(self, page):
         """Light and dark, wide and narrow; nothing is ever wider than the window."""
         self.picture(page, "light")
+        self.assertTrue(page.evaluate(FITTING), "a chart is not as wide as its place")
         page.prefer("dark")
         self.picture(page, "dark")
         page.resize(390, 844, mobile=True)

@@ -130,6 +130,8 @@
             this.updateChooser(runs);
             this.summary.update(runs, groups);
             this.updateLegend(groups);
+            // A chart that is made where nothing is shown cannot know its size.
+            this.curveSection.hidden = this.histogramSection.hidden = false;
             this.curves.forEach((chart, i) =>
                 chart.update(
                     told.map((group) => ({
