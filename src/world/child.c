@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -63,9 +64,13 @@ at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *f
     return AT_OK;
 }
 
-void at_child_name(const char *name)
+void at_child_beside(const char *name)
 {
+    struct sched_param none = {0};
     prctl(PR_SET_NAME, name);
+    sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
 }
 
 void at_child_end(pid_t pid)

@@ -16,8 +16,10 @@ void *at_child_share(size_t size, at_fail *fail);
  * and has the default answer to all other signals. */
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail);
 
-/* Names this process for people who look at a list of processes; 15 letters at most are kept. */
-void at_child_name(const char *name);
+/* Makes this process one that works beside the training: at idle priority, under a name for people
+ * who look at a list of processes (15 letters at most are kept), and deaf to the signals that
+ * launchers send to whole groups. It ends with its parent. */
+void at_child_beside(const char *name);
 
 /* Kills and reaps a child, also a stopped one. */
 void at_child_end(pid_t pid);

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -64,13 +62,10 @@ static void score_snapshot(at_evaluator *e)
 
 static int child_main(void *self)
 {
-    at_evaluator      *e = self;
-    shared            *s = e->shared;
-    at_fail            fail = {0};
-    struct sched_param none = {0};
-    at_child_name("anytime-eval");
-    signal(SIGTERM, SIG_IGN); /* launchers ask whole groups to end; we end with the hub */
-    sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
+    at_evaluator *e = self;
+    shared       *s = e->shared;
+    at_fail       fail = {0};
+    at_child_beside("anytime-eval");
     if (e->task->open(e->task->self, 0, &fail)) return fail.err;
     for (;;) {
         uint32_t heard = at_bell_heard(&s->bell);

@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,11 +66,8 @@ static void write_snapshot(at_saver *s)
 /* Never returns: it ends with the hub, or when it is told to. */
 static int child_main(void *self)
 {
-    at_saver          *s = self;
-    struct sched_param none = {0};
-    at_child_name("anytime-saver");
-    signal(SIGTERM, SIG_IGN); /* launchers ask whole groups to end; we end with the hub */
-    sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
+    at_saver *s = self;
+    at_child_beside("anytime-saver");
     while (s->shared) {
         uint32_t heard = at_bell_heard(&s->shared->bell);
         uint64_t asked = atomic_load(&s->shared->asked);

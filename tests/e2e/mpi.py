@@ -195,6 +195,17 @@ class Ends(mpi.TestCase):
         self.assert_ledger(ended)
         self.assert_nothing_left(run)
 
+    def test_a_checkpoint_can_be_asked_for_through_the_launcher(self):
+        run = self.slow()
+        saved = run.folder / "checkpoint"
+        before = set(saved.iterdir())
+        run.signal(signal.SIGUSR1)
+        run.wait_until(lambda: set(saved.iterdir()) - before, "there is another checkpoint")
+        os.kill(run.hub(), signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertNotIn("died", ended.err)
+
     def test_a_run_goes_on_under_another_launcher_or_none(self):
         whole = self.local(*support.SMALL, "--workers", 3, "--steps", 60, *QUIET).result
         first = self.train(*support.SMALL, "--steps", 30, "--checkpoint-every", 10, ranks=4)
