@@ -1,6 +1,7 @@
 """The cases: what is run, side against side, and what the ratio must be.
 
-A new case is one row in CASES, or in those of cases_record.py, cases_nets.py, cases_sparse.py.
+A new case is one row in CASES, or in those of cases_record.py, cases_nets.py, cases_sparse.py,
+cases_topologies.py.
 `prepare(runner)` does what must be done once and gives a function measure(runner, repeat,
 repeats) -> {side: {metric: value}} that measures both sides once.
 """
@@ -11,6 +12,7 @@ from case import Case, in_turn, per_second
 from cases_nets import NET_CASES
 from cases_record import RECORD_CASES
 from cases_sparse import SPARSE_CASES
+from cases_topologies import TOPOLOGY_CASES
 from runner import Broken
 from verdict import Claim
 
@@ -223,4 +225,5 @@ CASES = (
     *RECORD_CASES,
     *NET_CASES,
     *SPARSE_CASES,
+    *TOPOLOGY_CASES,
 )

@@ -12,7 +12,7 @@
 
 enum {
     JOURNAL = 4 * AT_UPDATER_BLOCK,    /* floats changed at a time; they stay in the cache */
-    SLICE_MIN = 16 * AT_UPDATER_BLOCK, /* floats that take about as long as waking a process */
+    SLICE_MIN = 64 * AT_UPDATER_BLOCK, /* floats that take about as long as waking a process */
     LOOKS_MAX = 20 /* without one block done, until a member is ended; a lease lasts longer */
 };
 static const at_ns LOOK_EVERY = AT_MS(100);

@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "world/child.h"
 
-enum { PARAMS = 150001, PIECES = 2, MEMBERS = 4, STEPS = 6, DEADLY = 3 };
+enum { PARAMS = 300001, PIECES = 2, MEMBERS = 4, STEPS = 6, DEADLY = 3 };
 
 /* How a member behaves in step DEADLY. */
 typedef enum fate { LIVES, DIES, STANDS } fate;

@@ -1,0 +1,34 @@
+"""The cases about who makes the updates of a large model: one hub, all workers, or several hubs.
+
+A round of one sample on a model of 12 MB (and of 44 MB) is mostly memory traffic, so this measures
+the topologies and not the engine. On a machine with as many cores as workers nobody can gain: what
+the cases guard is that no topology loses much. docs/topologies.md says when which of them pays.
+"""
+from case import Case, in_turn, per_second
+from verdict import Claim
+
+LARGE = ("--data", "synthetic:300,784,10", "--batch", 1, "--workers", 2, "--eval-every", 0,
+         "--eval-size", 1, "--lr", 0.001)
+
+
+def side(name, model, steps, *arguments):
+    def run(runner, repeat):
+        result = runner.anytime(name, *LARGE, "--model", model, "--steps", steps, "--seed",
+                                repeat + 1, *arguments)
+        return {"steps_per_second": per_second(result, result["steps"])}
+    return name, run
+
+
+def case(name, model, size, steps, topology, *arguments):
+    return Case(name, f"updates of {size} of parameters: {topology} against one hub",
+                (topology, "one hub"),
+                in_turn(side(topology, model, steps, *arguments), side("one hub", model, steps)),
+                (Claim("speed", "steps_per_second", "steps/s", at_least=0.7, goal=1.2),))
+
+
+TOPOLOGY_CASES = (
+    case("allreduce-12mb", "mlp:2000,700", "12 MB", 300, "all-reduce", "--topology", "allreduce"),
+    case("hubs-12mb", "mlp:2000,700", "12 MB", 300, "two hubs", "--hubs", 2),
+    case("allreduce-44mb", "mlp:4000,2000", "44 MB", 60, "all-reduce", "--topology", "allreduce"),
+    case("hubs-44mb", "mlp:4000,2000", "44 MB", 60, "two hubs", "--hubs", 2),
+)
