@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -35,4 +36,20 @@ at_memory at_machine_memory(void)
     fclose(file);
     assert(memory.available <= memory.total);
     return memory;
+}
+
+int at_machine_core(void)
+{
+    return sched_getcpu();
+}
+
+void at_machine_stay(int core)
+{
+    static cpu_set_t before;
+    static bool      known;
+    cpu_set_t        one;
+    if (!known) known = sched_getaffinity(0, sizeof before, &before) == 0;
+    CPU_ZERO(&one);
+    if (core >= 0 && core < CPU_SETSIZE) CPU_SET((unsigned)core, &one);
+    if (known) sched_setaffinity(0, sizeof one, core >= 0 ? &one : &before);
 }

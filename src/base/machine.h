@@ -11,6 +11,12 @@ uint32_t at_machine_cores(void);
  * its processes one. */
 uint32_t at_machine_cores_all(void);
 
+/* The core that this thread runs on now; -1: unknown. */
+int at_machine_core(void);
+
+/* Keeps this thread on one core; a negative one lets it run wherever it might before. */
+void at_machine_stay(int core);
+
 /* Bytes of memory; 0: unknown. */
 typedef struct at_memory {
     uint64_t total;

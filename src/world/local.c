@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "pace/message.h"
 #include "world/child.h"
 #include "world/host.h"
@@ -46,6 +47,7 @@ typedef struct local {
     process        *process;   /* plan->workers */
     uint32_t        cast_mask; /* workers that have something new */
     at_ns           spin_ns;
+    int             core; /* that hub and worker share; -1: they do not */
     bool            stopping;
 } local;
 
@@ -126,6 +128,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .incarnation = p->start.incarnation + 1,
                                        .sequence = l->host.hub->member[id - 1].sequence,
                                        .spin_ns = l->spin_ns,
+                                       .core = l->core,
                                        .crew = at_local_crew_of_workers(l->crew)};
     AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
     at_host_process(&l->host, id, p->pid);
@@ -301,6 +304,18 @@ static at_err open_updater(local *l, at_fail *fail)
     return at_local_crew_open(&crew, &l->crew, fail);
 }
 
+/* A hub and one worker that wait for each other never compute at the same time. On one core what
+ * they hand over stays in its cache; between two, moving it takes longer than all that is done with
+ * it. Small vectors move fast, and there a wake-up on another core is cheaper than a switch. */
+static bool takes_turns(const at_scene *scene, uint32_t hubs)
+{
+    enum { BYTES_MIN = 128 << 10 };
+    const at_plan *plan = scene->plan;
+    return plan->workers == 1 && hubs == 1 && plan->release->holds && plan->gather->waits_for_all &&
+           scene->task->threads == 1 && !scene->task->sparse &&
+           scene->task->params * sizeof(float) >= BYTES_MIN;
+}
+
 static at_err prepare(local *l, at_fail *fail)
 {
     const at_scene *scene = l->scene;
@@ -313,7 +328,8 @@ static at_err prepare(local *l, at_fail *fail)
     /* Spinning pays only while every process has a core of its own. */
     uint32_t hubs = scene->hubs > 1 ? scene->hubs : 1;
     bool     roomy = plan->workers + hubs <= scene->cores && scene->sample_time == 0;
-    l->spin_ns = roomy ? SPIN : 0;
+    l->core = takes_turns(scene, hubs) ? at_machine_core() : -1;
+    l->spin_ns = roomy && l->core < 0 ? SPIN : 0;
     at_link link = {.self = l,
                     .send = send_order,
                     .flush = flush,
@@ -383,7 +399,9 @@ at_err at_world_local(const at_scene *scene, at_outcome *outcome, at_fail *fail)
         at_signals_open(&l.map.head->hub_bell);
         err = start_all(&l, fail);
         if (!err) {
+            if (l.core >= 0) at_machine_stay(l.core);
             loop(&l);
+            if (l.core >= 0) at_machine_stay(-1);
             at_host_final_score(&l.host);
             err = hand_over(&l, outcome, fail);
         }

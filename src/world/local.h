@@ -69,6 +69,7 @@ typedef struct at_local_worker_start {
     uint32_t            incarnation;
     uint64_t            sequence; /* of its last report that counted */
     at_ns               spin_ns;
+    int                 core; /* to stay on; -1: any */
     at_crew            *crew; /* it does slices for; NULL: none */
 } at_local_worker_start;
 

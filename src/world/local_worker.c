@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "world/local.h"
 #include "world/node.h"
 
@@ -186,6 +187,7 @@ int at_local_worker_main(void *self)
                           .drawn = &w.slot->drawn};
     if (scene->task->sparse) node.params_lock = &start->map->head->params_lock;
     if (scene->learning->hogwild) node.shared = start->map->params;
+    if (start->core >= 0) at_machine_stay(start->core);
     at_node_run(&node);
     free(w.params);
     free(w.aside);

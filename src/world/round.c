@@ -66,6 +66,7 @@ at_err at_round_task(size_t floats, at_task *task, at_fail *fail)
                       .parameters = floats,
                       .plain = floats,
                       .samples = 1,
+                      .threads = 1,
                       .slot_floats = floats,
                       .slot_likely = floats,
                       .init = init,

@@ -54,6 +54,7 @@ typedef struct at_task {
     uint64_t        test_samples; /* 0: nothing to evaluate on */
     uint32_t        classes;      /* 0: metrics have no accuracy */
     uint64_t        mults;        /* multiply-adds of one sample, forward; 0: not known */
+    uint32_t        threads;      /* that compute in a worker; 0: unknown */
     size_t          scratch_size; /* bytes a process needs to compute, about */
     bool            wants_large_batches; /* batch norm: tiny micro-batches spoil it */
     bool timing_only; /* `params` only says how large messages are: there are no floats */

@@ -256,6 +256,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .test_samples = tests,
                       .classes = t->shape.classes,
                       .mults = at_model_mults(t->model),
+                      .threads = options->threads,
                       .scratch_size = scratch_size(t),
                       .wants_large_batches = at_model_wants_large_batches(t->model),
                       .stretches = t->stretches,
