@@ -1,8 +1,9 @@
 /* doze.h - waiting for something that cannot wake us, without spinning.
  *
- * Whoever waits looks, dozes, and looks again. Naps grow with the time that was waited: what is
- * waited for is noticed at most an eighth of that later, and somebody who has waited for long costs
- * next to nothing. Naps need a timer slack of 1 ns (PR_SET_TIMERSLACK).
+ * Whoever waits looks, dozes, and looks again. At first it only lets others go first, because a nap
+ * takes longer than a short step. Then naps grow with the time that was waited: what is waited for
+ * is noticed at most an eighth of that later, and somebody who has waited for long costs next to
+ * nothing. Naps need a timer slack of 1 ns (PR_SET_TIMERSLACK).
  */
 #ifndef AT_WORLD_DOZE_H
 #define AT_WORLD_DOZE_H
