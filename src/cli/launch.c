@@ -100,13 +100,12 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* Under all-reduce there is no rank that only decides. */
-static uint32_t workers_among(const at_parsed *parsed, const at_launcher *launcher)
+/* Ranks that are no workers: under all-reduce there are none. */
+static uint32_t hubs_among(const at_settings *s)
 {
-    const char *topology = parsed->settings.topology, *none = at_topology_name[AT_TOPOLOGY_HUB];
     const char *allreduce = at_topology_name[AT_TOPOLOGY_ALLREDUCE];
-    bool        equals = strcmp(topology ? topology : none, allreduce) == 0;
-    return equals && launcher->size > 1 ? launcher->size : launcher->size - 1;
+    if (s->topology && strcmp(s->topology, allreduce) == 0) return 0;
+    return s->hubs > 1 ? (uint32_t)s->hubs : 1;
 }
 
 static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
@@ -115,12 +114,16 @@ static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, 
     if (!launcher->name)
         return at_fail_set(fail, AT_ERR_USAGE, "start it with: mpirun -n 5 anytime train ...",
                            "--world mpi: nothing has started this as one of several ranks");
-    uint32_t among = workers_among(parsed, launcher);
-    if (!at_options_given(parsed, "workers") || workers == among) return AT_OK;
+    uint32_t hubs = hubs_among(&parsed->settings), ranks = launcher->size;
+    if (hubs > 1 && hubs >= ranks)
+        return at_fail_set(fail, AT_ERR_USAGE, "start more ranks",
+                           "--hubs %u, but %s has started %u ranks: nobody is left to work", hubs,
+                           launcher->name, ranks);
+    if (!at_options_given(parsed, "workers") || workers == ranks - hubs) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "leave --workers out, or use --world local",
-                       "--workers %lld, but %s has started %u ranks: %s%u workers",
-                       (long long)workers, launcher->name, launcher->size,
-                       among < launcher->size ? "one hub and " : "", among);
+                       "--workers %lld, but %s has started %u ranks: %u hub%s and %u workers",
+                       (long long)workers, launcher->name, ranks, hubs, hubs == 1 ? "" : "s",
+                       ranks - hubs);
 }
 
 at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
@@ -130,7 +133,7 @@ at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *
     bool wanted = given && strcmp(parsed->settings.world, "mpi") == 0;
     if (!wanted && (given || !launcher->name)) return AT_OK;
     AT_TRY(check_ranks(parsed, launcher, fail));
-    snprintf(workers, sizeof workers, "%u", workers_among(parsed, launcher));
+    snprintf(workers, sizeof workers, "%u", launcher->size - hubs_among(&parsed->settings));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", workers, fail));
     AT_TRY(
         at_options_set(parsed, AT_FOR_TRAIN, "world", launcher->size > 1 ? "mpi" : "local", fail));

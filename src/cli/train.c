@@ -18,7 +18,8 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     if (!other) launch.run.folder = folder;
     /* Where ranks are equals, each of them goes on by itself. */
-    if (!other || launch.run.plan.topology == AT_TOPOLOGY_ALLREDUCE) launch.run.resume = resume;
+    bool equals = launch.run.plan.topology == AT_TOPOLOGY_ALLREDUCE || launch.run.hubs > 1;
+    if (!other || equals) launch.run.resume = resume;
     at_watch watch;
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
     if (!err) err = at_run(&launch.run, &result, fail);

@@ -40,6 +40,7 @@ typedef struct at_run_info {
     double               date;        /* seconds since 1970 at the start */
     bool                 progressive; /* people expect to see the progressive validation loss */
     bool                 usage;       /* USAGE records will come */
+    uint32_t             hubs;        /* that share the updates; 0 and 1: one */
     const struct json_t *options;     /* every resolved option by name; NULL: not known */
     const at_run_layer  *layers;      /* of the net, in order; NULL: it has none, or not known */
     uint32_t             layer_count;

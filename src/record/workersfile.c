@@ -138,7 +138,8 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
     workersfile *self = calloc(1, sizeof *self);
     if (!self) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
     self->workers = info->plan->workers;
-    self->first_rank = info->plan->topology == AT_TOPOLOGY_ALLREDUCE ? 0 : 1;
+    bool equals = info->plan->topology == AT_TOPOLOGY_ALLREDUCE;
+    self->first_rank = info->hubs > 1 ? info->hubs : equals ? 0 : 1;
     self->written_at = AT_NEVER;
     if (!reserve(self, info->folder)) {
         close_sink(self, NULL);

@@ -118,6 +118,7 @@ static void save(at_host *host, const at_action *action)
     at_image *image = host->hub->image;
     if (!host->saver) return;
     if (host->link.describe) host->link.describe(host->link.self, image);
+    if (!host->saver) return; /* the world found that it cannot be whole */
     at_saver_save(host->saver, host->updater, image, action->as.save.last);
 }
 

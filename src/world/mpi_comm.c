@@ -171,6 +171,13 @@ void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t co
                    &calls->request[call]);
 }
 
+void at_mpi_cast_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count, uint32_t root)
+{
+    assert(!at_mpi_is_open(calls, call));
+    assert(count >= 1 && count <= INT_MAX);
+    MPI_Ibcast(floats, (int)count, MPI_FLOAT, (int)root, MPI_COMM_WORLD, &calls->request[call]);
+}
+
 bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call)
 {
     assert(call < calls->count);

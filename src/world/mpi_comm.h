@@ -54,6 +54,9 @@ void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t unit
 void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, void *all,
                        size_t units);
 void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count);
+/* To cast: the floats of rank `root` come to all. */
+void at_mpi_cast_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count,
+                     uint32_t root);
 
 /* Has it begun, and not ended? */
 bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call);

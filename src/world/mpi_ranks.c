@@ -13,10 +13,9 @@ enum {
     CHUNK = 1 << 18, /* floats: large enough for bandwidth, small enough for its ends to be seen */
     WINDOW = 4,      /* chunks that are added up at a time */
     CALL_TURN = WINDOW,
-    CALLS = WINDOW + 1, /* of turns */
-    CALL_WORD = CALLS,  /* that somebody is gone; ours goes to each rank by a call of its own: */
-    CALL_WORDS
+    CALL_OTHERS /* then those of our user, the word that we listen for, and ours to each rank */
 };
+#define ASKS (UINT32_MAX - 1) /* a word that is no rank's number: answer, please */
 static const at_ns WATCH_EVERY = AT_MS(50);
 static const at_ns YIELD_MAX = AT_MS(10);
 
@@ -26,6 +25,23 @@ static const at_ns PATIENCE_STOPPED = AT_MS(500);
 static const at_ns FAREWELL_MAX = AT_MS(300);
 
 _Static_assert(sizeof(at_mpi_turn) % AT_MPI_UNIT == 0, "turns move in units");
+
+uint32_t at_mpi_ranks_call(const at_mpi_ranks *r, uint32_t i)
+{
+    assert(i < r->others);
+    return CALL_OTHERS + i;
+}
+
+static uint32_t call_word(const at_mpi_ranks *r)
+{
+    return CALL_OTHERS + r->others;
+}
+
+static uint32_t call_to(const at_mpi_ranks *r, uint32_t rank)
+{
+    assert(rank < r->launcher->size);
+    return call_word(r) + 1 + rank;
+}
 
 /* ---- who is there ---------------------------------------------------------------------------- */
 
@@ -87,13 +103,13 @@ static size_t sum_more(at_mpi_ranks *r, float *floats, size_t begun, size_t coun
 
 static bool is_any_open(const at_mpi_ranks *r)
 {
-    for (uint32_t i = 0; i < CALLS; i++)
+    for (uint32_t i = 0; i < call_word(r); i++)
         if (at_mpi_is_open(r->calls, i)) return true;
     return false;
 }
 
 /* A word about a loss tells what others have seen where we cannot look. Instead of a rank's number
- * it may be the note of one that has failed before it came to us. */
+ * it may be a question, or the note of a rank that has failed before it came to us. */
 static void heed_word(at_mpi_ranks *r, const at_mpi_done *done)
 {
     at_mpi_note note;
@@ -102,7 +118,10 @@ static void heed_word(at_mpi_ranks *r, const at_mpi_done *done)
         memcpy(&lost, r->word, sizeof lost);
     else if (at_mpi_get_note(r->word, &note) && note.fail.err)
         r->hello[done->rank] = note;
-    lose(r, lost);
+    if (lost == ASKS)
+        r->asker = done->rank;
+    else
+        lose(r, lost);
 }
 
 /* The others are heard when something ended that all of us had begun. */
@@ -111,28 +130,54 @@ static bool hear(at_mpi_ranks *r)
     const at_mpi_done *done;
     uint32_t           count = at_mpi_poll(r->calls, &done);
     for (uint32_t i = 0; i < count; i++)
-        if (done[i].call == CALL_WORD) heed_word(r, &done[i]);
-    if (!at_mpi_is_open(r->calls, CALL_WORD))
-        at_mpi_receive(r->calls, CALL_WORD, r->word, sizeof r->word / AT_MPI_UNIT, AT_MPI_ANYBODY,
-                       AT_MPI_TAG_NOTE);
+        if (done[i].call == call_word(r)) heed_word(r, &done[i]);
+    if (!at_mpi_is_open(r->calls, call_word(r)))
+        at_mpi_receive(r->calls, call_word(r), r->word, sizeof r->word / AT_MPI_UNIT,
+                       AT_MPI_ANYBODY, AT_MPI_TAG_NOTE);
     if (count > 0) at_pulse_beat(&r->pulse, r->ear.listened, true);
     return count > 0;
+}
+
+/* A question may come before there is somebody to answer it. */
+static void answer(at_mpi_ranks *r)
+{
+    if (r->asker == UINT32_MAX || !r->answer) return;
+    r->answer(r->self, r->asker);
+    r->asker = UINT32_MAX;
+}
+
+/* Waits until all that was begun has ended, and the floats are added up. */
+static bool settle(at_mpi_ranks *r, float *floats, size_t count)
+{
+    size_t begun = 0;
+    at_ear_now(&r->ear, at_clock_now());
+    do {
+        begun = sum_more(r, floats, begun, count);
+        bool news = hear(r);
+        answer(r);
+        if (is_any_open(r)) nap(r, news);
+    } while (!r->broken && (begun < count || is_any_open(r)));
+    at_doze_end(&r->doze);
+    return !r->broken;
+}
+
+bool at_mpi_ranks_settle(at_mpi_ranks *r)
+{
+    return settle(r, NULL, 0);
 }
 
 static bool gather(at_mpi_ranks *r, const void *mine, void *all, size_t size, float *floats,
                    size_t count)
 {
-    size_t begun = 0;
     assert(size % AT_MPI_UNIT == 0);
-    at_ear_now(&r->ear, at_clock_now());
     at_mpi_gather_all(r->calls, CALL_TURN, mine, all, size / AT_MPI_UNIT);
-    do {
-        begun = sum_more(r, floats, begun, count);
-        bool news = hear(r);
-        if (is_any_open(r)) nap(r, news);
-    } while (!r->broken && (begun < count || is_any_open(r)));
-    at_doze_end(&r->doze);
-    return !r->broken;
+    return settle(r, floats, count);
+}
+
+void at_mpi_ranks_ask(at_mpi_ranks *r, uint32_t rank)
+{
+    r->said = ASKS;
+    at_mpi_send(r->calls, call_to(r, rank), &r->said, 1, rank, AT_MPI_TAG_NOTE);
 }
 
 bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *floats, size_t count)
@@ -201,10 +246,14 @@ static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 }
 
 at_err at_mpi_ranks_open(at_mpi_ranks *r, const at_launcher *launcher, const at_mpi_note *hello,
-                         at_ns spin_ns, at_fail *fail)
+                         uint32_t calls, at_ns spin_ns, at_fail *fail)
 {
-    *r = (at_mpi_ranks){.launcher = launcher, .doze = {.spin_ns = spin_ns}, .lost = UINT32_MAX};
-    r->calls = at_mpi_calls_new(CALL_WORDS + launcher->size);
+    *r = (at_mpi_ranks){.launcher = launcher,
+                        .others = calls,
+                        .doze = {.spin_ns = spin_ns},
+                        .lost = UINT32_MAX,
+                        .asker = UINT32_MAX};
+    r->calls = at_mpi_calls_new(CALL_OTHERS + calls + 1 + launcher->size);
     r->hello = calloc(launcher->size, sizeof *r->hello);
     r->near = calloc(launcher->size, sizeof *r->near);
     r->turn = calloc(launcher->size, sizeof *r->turn);
@@ -231,19 +280,19 @@ static void spread_word(at_mpi_ranks *r)
     r->said = r->lost;
     for (uint32_t i = 0; i < size; i++)
         if (i != r->launcher->rank && i != r->lost)
-            at_mpi_send(r->calls, CALL_WORDS + i, &r->said, 1, i, AT_MPI_TAG_NOTE);
+            at_mpi_send(r->calls, call_to(r, i), &r->said, 1, i, AT_MPI_TAG_NOTE);
     while (!heard && at_clock_now() - since < FAREWELL_MAX) {
         hear(r);
         heard = true;
         for (uint32_t i = 0; i < size; i++)
-            heard = heard && !at_mpi_is_open(r->calls, CALL_WORDS + i);
+            heard = heard && !at_mpi_is_open(r->calls, call_to(r, i));
         if (!heard) at_doze_nap(&r->doze, AT_NEVER);
     }
 }
 
 bool at_mpi_ranks_part(at_mpi_ranks *r)
 {
-    if (!r->broken) at_mpi_cancel(r->calls, CALL_WORD);
+    if (!r->broken) at_mpi_cancel(r->calls, call_word(r));
     if (r->broken) spread_word(r);
     return !r->broken;
 }

@@ -27,6 +27,7 @@ typedef struct at_mpi_turn {
     uint64_t   hash;           /* of its parameters; 0: not taken this time */
     at_verdict verdict;        /* of rank 0, when it `has_verdict` */
     bool       has_verdict, stops;
+    char       engine[AT_MPI_NAME]; /* what computes there */
 } at_mpi_turn;
 
 typedef struct at_mpi_ranks {
@@ -42,14 +43,26 @@ typedef struct at_mpi_ranks {
     at_ns              watched_at, news_at;
     uint32_t           lost; /* a rank that is gone; UINT32_MAX: none, or nobody knows which */
     bool               broken;
-    uint32_t           said; /* who is lost, as we say, and as the others do: */
-    unsigned char      word[AT_MPI_NOTE];
+    uint32_t           others; /* calls of our user */
+    uint32_t           asker;  /* who has asked us something; UINT32_MAX: nobody */
+    void              *self;   /* who answers; may be set after open */
+    void (*answer)(void *self, uint32_t rank);
+    uint32_t      said; /* who is lost, as we say, and as the others do: */
+    unsigned char word[AT_MPI_NOTE];
 } at_mpi_ranks;
 
 /* Starts MPI and introduces all ranks to each other; hello->fail says why this one cannot take
  * part, if so. Fails everywhere alike when one cannot, or has something else in mind (`likes`). */
 at_err at_mpi_ranks_open(at_mpi_ranks *ranks, const at_launcher *launcher, const at_mpi_note *hello,
-                         at_ns spin_ns, at_fail *fail);
+                         uint32_t calls, at_ns spin_ns, at_fail *fail);
+
+/* The i-th of the calls that were asked for at open. Whatever is begun with them has ended when
+ * turns are taken, or by itself with `settle`, which is false when a rank is gone. */
+uint32_t at_mpi_ranks_call(const at_mpi_ranks *ranks, uint32_t i);
+bool     at_mpi_ranks_settle(at_mpi_ranks *ranks);
+
+/* Asks a rank, which hears it when it takes its next turn, or is about to. */
+void at_mpi_ranks_ask(at_mpi_ranks *ranks, uint32_t rank);
 
 /* Our time on the clock of rank 0. */
 at_ns at_mpi_ranks_now(const at_mpi_ranks *ranks);

@@ -22,7 +22,7 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail);
 /* The name of this machine, in letters that can stand anywhere. */
 void at_mpi_host(char name[AT_MPI_HOST]);
 
-/* All ranks, where there is no hub: runs a worker and a hub of its own. */
+/* All ranks, where each runs a hub of its own: all-reduce, and several hubs. */
 at_err at_mpi_allreduce_run(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
                             at_fail *fail);
 

@@ -53,7 +53,7 @@ uint64_t at_mpi_likes(const at_scene *scene)
 at_err at_world_mpi(const at_scene *scene, const at_launcher *launcher, at_outcome *outcome,
                     at_fail *fail)
 {
-    if (scene->plan->topology == AT_TOPOLOGY_ALLREDUCE)
+    if (scene->plan->topology == AT_TOPOLOGY_ALLREDUCE || scene->hubs > 1)
         return at_mpi_allreduce_run(scene, launcher, outcome, fail);
     assert(launcher->size == scene->plan->workers + 1);
     if (launcher->rank == 0) return at_mpi_hub_run(scene, launcher, outcome, fail);

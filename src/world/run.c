@@ -66,8 +66,9 @@ static uint32_t processes_here(const at_run_options *o, uint32_t workers)
 {
     if (!o->launcher) return workers;
     uint32_t ranks = o->launcher->local_size;
-    bool     decides = o->launcher->rank == 0 && o->plan.topology != AT_TOPOLOGY_ALLREDUCE;
-    return ranks > 0 ? ranks - decides : 1;
+    uint32_t hubs = o->hubs > 1 ? o->hubs : o->plan.topology != AT_TOPOLOGY_ALLREDUCE;
+    if (o->launcher->rank >= hubs) hubs = 0; /* they are elsewhere, for all we know */
+    return ranks > hubs ? ranks - hubs : 1;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -463,6 +464,7 @@ static at_err prepare(run *r, at_fail *fail)
                             .seed = o->seed,
                             .date = at_clock_date(),
                             .progressive = o->task->sparse,
+                            .hubs = o->hubs,
                             .usage = usage_every(o) > 0,
                             .options = o->options};
     r->info.layers = r->layers = at_layers_of(o->task, &r->info.layer_count);

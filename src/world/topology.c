@@ -16,18 +16,20 @@ static const char *wish(const at_run_options *o, const at_plan *plan, char *text
 static at_err check_ranks(const at_run_options *o, const at_plan *plan, const char *text,
                           at_fail *fail)
 {
-    if (plan->topology != AT_TOPOLOGY_ALLREDUCE)
+    if (!plan->gather->waits_for_all || !plan->release->holds)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
-                           "%s is for the local world: ranks have one hub", text);
+                           "under a launcher %s is for strategies that wait for all, and "
+                           "--strategy %s does not",
+                           text, plan->strategy->name);
     if (plan->size->wants_norms)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --topology hub",
-                           "--size %s needs single gradients, and under --topology allreduce there "
-                           "is only their sum",
-                           plan->size->name);
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "--size %s needs whole single gradients, and with %s nobody has them",
+                           plan->size->name, text);
     if (o->comm_delay > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --topology hub",
-                           "--comm-delay holds up messages between hub and workers, and under "
-                           "--topology allreduce there are none");
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--comm-delay holds up messages between one hub and its workers, and "
+                           "with %s there are none",
+                           text);
     return AT_OK;
 }
 

@@ -84,6 +84,13 @@ static at_err take_room(at_updater *u, bool shared, at_fail *fail)
     return AT_OK;
 }
 
+/* Shared memory begins as zeros, and costs nothing where it stays so. */
+static void fill(float *vector, size_t n, float value, bool shared)
+{
+    if (shared && value == 0) return;
+    for (size_t i = 0; i < n; i++) vector[i] = value;
+}
+
 static at_err init(at_updater *u, const at_learning *learning, float *w, size_t params,
                    uint32_t pieces_max, bool shared, at_fail *fail)
 {
@@ -94,7 +101,7 @@ static at_err init(at_updater *u, const at_learning *learning, float *w, size_t 
     AT_TRY(take_room(u, shared, fail));
     list_updates(u);
     for (uint32_t k = 0; k < learning->optim->states; k++)
-        for (size_t i = 0; i < params; i++) u->state[k][i] = learning->optim->state_start;
+        fill(u->state[k], params, learning->optim->state_start, shared);
     return AT_OK;
 }
 

@@ -107,9 +107,9 @@ class Together(mpi.TestCase):
 
     def test_what_makes_no_sense_is_refused_once(self):
         for arguments, says in ((("--strategy", "async"), "does not wait for all"),
-                                (("--strategy", "noise"), "only their sum"),
+                                (("--strategy", "noise"), "whole single gradients"),
                                 (("--comm-delay", "1ms"), "--comm-delay"),
-                                (("--workers", 7), "3 ranks: 3 workers"),
+                                (("--workers", 7), "3 ranks: 0 hubs and 3 workers"),
                                 (("--hubs", 2), "contradict each other")):
             with self.subTest(arguments=arguments):
                 self.refused(*arguments, says=says, ranks=3)
