@@ -132,9 +132,10 @@ static at_err reserve(at_mpi_hub *h, at_fail *fail)
     h->inbox_size = AT_MPI_REPORT_HEAD + (floats * sizeof(float) + 63) / 64 * 64;
     AT_TRY(reserve_calls(h, fail));
     h->lost = calloc(h->workers, sizeof *h->lost);
-    bool enough = h->lost != NULL;
+    size_t likely = AT_MPI_REPORT_HEAD + scene->task->slot_likely * sizeof(float);
+    bool   enough = h->lost != NULL;
     for (uint32_t i = 0; enough && i < h->workers; i++)
-        enough = (h->peer[i].inbox = at_large_new(h->inbox_size)) != NULL;
+        enough = (h->peer[i].inbox = at_mpi_room(h->inbox_size, likely)) != NULL;
     return enough ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
 }
 

@@ -19,6 +19,10 @@ at_err at_mpi_worker_run(const at_scene *scene, const at_launcher *launcher, at_
 /* A worker's end: waits to be told how. */
 bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail);
 
+/* Memory for messages, of which `likely` bytes are written to now: otherwise the first steps would
+ * pay for that. NULL: not enough. */
+void *at_mpi_room(size_t size, size_t likely);
+
 /* The name of this machine, in letters that can stand anywhere. */
 void at_mpi_host(char name[AT_MPI_HOST]);
 

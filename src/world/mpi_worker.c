@@ -42,11 +42,12 @@ static at_err reserve(at_mpi_port *w, at_fail *fail)
     w->slots = scene->plan->release->holds ? 1 : AT_MPI_GRADIENTS;
     size_t report_size =
         AT_MPI_REPORT_HEAD + (scene->task->slot_floats * sizeof(float) + 63) / 64 * 64;
-    bool enough = true;
+    size_t likely = AT_MPI_REPORT_HEAD + scene->task->slot_likely * sizeof(float);
+    bool   enough = true;
     for (int i = 0; i < w->buffers; i++)
-        enough = (w->buffer[i].bytes = at_large_new(w->mail_size)) != NULL && enough;
+        enough = (w->buffer[i].bytes = at_mpi_room(w->mail_size, w->mail_size)) != NULL && enough;
     for (uint32_t i = 0; i < w->slots; i++)
-        enough = (w->report[i] = at_large_new(report_size)) != NULL && enough;
+        enough = (w->report[i] = at_mpi_room(report_size, likely)) != NULL && enough;
     return enough ? AT_OK : at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
 }
 

@@ -6,9 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/rng.h"
 #include "world/mpi_comm.h"
 #include "world/mpi_roles.h"
+
+void *at_mpi_room(size_t size, size_t likely)
+{
+    void *room = at_large_new(size);
+    assert(likely <= size);
+    if (room) memset(room, 0, likely);
+    return room;
+}
 
 void at_mpi_host(char name[AT_MPI_HOST])
 {
