@@ -23,6 +23,7 @@ static const at_ns YIELD_MAX = AT_MS(10);
 static const at_ns PATIENCE_MIN = AT_SEC(60);
 static const at_ns PATIENCE_STOPPED = AT_MS(500);
 static const at_ns FAREWELL_MAX = AT_MS(300);
+static const at_ns LISTEN_LAST = AT_MS(20);
 
 _Static_assert(sizeof(at_mpi_turn) % AT_MPI_UNIT == 0, "turns move in units");
 
@@ -51,10 +52,19 @@ static void lose(at_mpi_ranks *r, uint32_t rank)
     r->broken = true;
 }
 
+static bool hear(at_mpi_ranks *r);
+
+/* Somebody who is gone may have left because of another, who is the one that was lost. Before it
+ * left it said so, and its word counts for more than what we see. */
 static void look_at_processes(at_mpi_ranks *r)
 {
+    at_ns since = at_clock_now();
     for (uint32_t i = 0; i < r->launcher->size; i++)
         if (r->near[i] && !at_alive(r->hello[i].pid, r->hello[i].born)) lose(r, i);
+    while (r->broken && at_clock_now() - since < LISTEN_LAST) {
+        hear(r);
+        at_doze_nap(&r->doze, AT_NEVER);
+    }
 }
 
 /* Told to end while somebody does not answer: the launcher may be about to end everybody, and there
@@ -114,14 +124,15 @@ static void heed_word(at_mpi_ranks *r, const at_mpi_done *done)
 {
     at_mpi_note note;
     uint32_t    lost = done->rank;
-    if (done->units == 1)
-        memcpy(&lost, r->word, sizeof lost);
-    else if (at_mpi_get_note(r->word, &note) && note.fail.err)
-        r->hello[done->rank] = note;
-    if (lost == ASKS)
+    if (done->units == 1) memcpy(&lost, r->word, sizeof lost);
+    if (lost == ASKS) {
         r->asker = done->rank;
-    else
-        lose(r, lost);
+        return;
+    }
+    if (done->units > 1 && at_mpi_get_note(r->word, &note) && note.fail.err)
+        r->hello[done->rank] = note;
+    lose(r, lost);
+    if (lost != UINT32_MAX) r->lost = lost;
 }
 
 /* The others are heard when something ended that all of us had begun. */
