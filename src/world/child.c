@@ -66,11 +66,22 @@ at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *f
 
 void at_child_beside(const char *name)
 {
-    struct sched_param none = {0};
     prctl(PR_SET_NAME, name);
-    sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
+}
+
+void at_child_idle(void)
+{
+    struct sched_param none = {0};
+    sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
+}
+
+bool at_child_hurry(pid_t pid)
+{
+    struct sched_param none = {0};
+    assert(pid > 0);
+    return sched_setscheduler(pid, SCHED_OTHER, &none) == 0;
 }
 
 void at_child_end(pid_t pid)

@@ -2,6 +2,7 @@
 #ifndef AT_WORLD_CHILD_H
 #define AT_WORLD_CHILD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -16,10 +17,16 @@ void *at_child_share(size_t size, at_fail *fail);
  * and has the default answer to all other signals. */
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail);
 
-/* Makes this process one that works beside the training: at idle priority, under a name for people
- * who look at a list of processes (15 letters at most are kept), and deaf to the signals that
- * launchers send to whole groups. It ends with its parent. */
+/* This process works beside the training: it has a name for people who look at a list of processes
+ * (15 letters are kept), and signals to whole groups do not end it. */
 void at_child_beside(const char *name);
+
+/* From now on this process takes only what others leave of the processor. It cannot always go back:
+ * who waits for it may have to start another one. */
+void at_child_idle(void);
+
+/* Somebody waits for this child: it gets its share again. False when that is not permitted. */
+bool at_child_hurry(pid_t pid);
 
 /* Kills and reaps a child, also a stopped one. */
 void at_child_end(pid_t pid);

@@ -23,6 +23,7 @@ typedef struct shared {
     at_bell          bell, done_bell; /* rung for the saver, and by it */
     _Atomic uint64_t asked, answered;
     _Atomic uint64_t newest;
+    _Atomic bool     urgent; /* somebody waits for what is asked */
     uint64_t         step;
     uint32_t         moments;
     char             trouble[512]; /* of the last answer; "": it was written */
@@ -38,6 +39,7 @@ struct at_saver {
     float           *vector; /* parameters, then the optimiser's states */
     uint64_t         taken;  /* answers that were looked at */
     pid_t            pid;
+    bool             lowered; /* that process takes only what others leave */
     char             trouble[600];
 };
 
@@ -75,6 +77,7 @@ static int child_main(void *self)
             at_bell_wait(&s->shared->bell, heard, 1, AT_BELL_ALL, AT_NEVER, 0);
             continue;
         }
+        if (!atomic_load(&s->shared->urgent)) at_child_idle();
         write_snapshot(s);
         atomic_store(&s->shared->answered, asked);
         at_bell_ring_loud(&s->shared->done_bell, AT_BELL_ALL);
@@ -159,6 +162,21 @@ static void revive(at_saver *s)
     at_child_fork(child_main, s, &s->pid, &fail);
 }
 
+/* One that takes only what others leave may never be done on a busy machine. When somebody waits it
+ * gets its share again; where that is not permitted a new one takes its place, and what it was
+ * writing is void, because what comes now is newer. */
+static void hasten(at_saver *s)
+{
+    at_fail fail;
+    if (!s->lowered || (s->pid > 0 && at_child_hurry(s->pid))) return;
+    if (s->pid > 0) at_child_end(s->pid);
+    s->pid = 0;
+    s->lowered = false;
+    remove_drafts(s->folder);
+    atomic_store(&s->shared->answered, atomic_load(&s->shared->asked));
+    at_child_fork(child_main, s, &s->pid, &fail);
+}
+
 static void await(at_saver *s)
 {
     enum { DEATHS_MAX = 3 };
@@ -194,6 +212,7 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_image *image
     bool   wanted = last || s->options.patient || image->version == 0;
     size_t params = s->options.task->params;
     if (is_busy(s) && !wanted) return;
+    if (wanted) hasten(s);
     await(s);
     revive(s);
     if (is_busy(s) || !put_text(s, image)) {
@@ -206,6 +225,8 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_image *image
     for (uint32_t i = 0; i < s->shared->moments; i++)
         at_updater_moment(updater, i, s->vector + (i + 1) * params);
     s->shared->step = image->version;
+    atomic_store(&s->shared->urgent, wanted);
+    s->lowered = s->lowered || !wanted;
     atomic_fetch_add(&s->shared->asked, 1);
     at_bell_ring_loud(&s->shared->bell, AT_BELL_ALL);
     if (last || image->version == 0) await(s);
@@ -235,8 +256,11 @@ uint64_t at_saver_newest(const at_saver *s)
 void at_saver_close(at_saver *s)
 {
     if (!s) return;
-    await(s);
+    /* What is still being written was not waited for, and is not worth waiting for ever. */
+    bool given_up = is_busy(s) && s->lowered && !(s->pid > 0 && at_child_hurry(s->pid));
+    if (!given_up) await(s);
     if (s->pid > 0) at_child_end(s->pid);
+    if (given_up) remove_drafts(s->folder);
     munmap(s->shared, s->size);
     free(s);
 }
