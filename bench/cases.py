@@ -1,7 +1,6 @@
 """The cases: what is run, side against side, and what the ratio must be.
 
-A new case is one row in CASES, or in those of cases_record.py, cases_nets.py, cases_sparse.py,
-cases_topologies.py.
+A new case is one row in CASES, or in those of cases_mpi.py and the other files of that kind.
 `prepare(runner)` does what must be done once and gives a function measure(runner, repeat,
 repeats) -> {side: {metric: value}} that measures both sides once.
 """
@@ -9,6 +8,7 @@ import statistics
 import tempfile
 
 from case import Case, in_turn, per_second
+from cases_mpi import MPI_CASES, steps_of_ddp
 from cases_nets import NET_CASES
 from cases_record import RECORD_CASES
 from cases_sparse import SPARSE_CASES
@@ -37,14 +37,6 @@ def steps_of_torch(model, batch):
         return {"steps_per_second": runner.torch(
             "PyTorch", "torch_plain.py", "--model", model, "--batch", batch, "--seed", repeat + 1)}
     return "PyTorch", side
-
-
-def steps_of_ddp(model, batch, processes):
-    def side(runner, repeat):
-        return {"steps_per_second": runner.torch(
-            "DDP", "torch_ddp.py", "--model", model, "--batch", batch, "--processes", processes,
-            "--seed", repeat + 1)}
-    return "DDP", side
 
 
 def against_torch(name, model, batch, at_least):
@@ -223,6 +215,7 @@ CASES = (
          (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
                 judge="median"),)),
     *RECORD_CASES,
+    *MPI_CASES,
     *NET_CASES,
     *SPARSE_CASES,
     *TOPOLOGY_CASES,

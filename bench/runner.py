@@ -38,21 +38,22 @@ class Runner:
         self.commands = {}  # the last command of each kind, for the record
         self.versions = {}
 
-    def anytime(self, label, *arguments):
-        """Trains once. The document of result.json, with `cpu_seconds` of the whole family."""
+    def anytime(self, label, *arguments, launcher=(), extra=None):
+        """Trains once. The document of result.json, with `cpu_seconds` of the whole family. A
+        launcher is a command that starts ranks, `extra` what the environment needs for it."""
         arguments = ["train", *QUIET, *map(str, arguments)]
         if "--data" not in arguments:
             arguments[1:1] = ["--data", "fashion-mnist"]
-        self.commands[label] = "anytime " + shlex.join(arguments)
+        self.commands[label] = shlex.join((*launcher, "anytime", *arguments))
         with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
             document, cpu_seconds = self.run_json(
-                label, [self.program, *arguments, "--run", f"{folder}/run"])
+                label, [*launcher, self.program, *arguments, "--run", f"{folder}/run"], extra)
         self.versions["anytime"] = f"{document.get('anytime')} ({document.get('engine')})"
         return {**document, "cpu_seconds": cpu_seconds}
 
-    def anytime_learns(self, label, *arguments, accuracy_min=ACCURACY_MIN):
+    def anytime_learns(self, label, *arguments, accuracy_min=ACCURACY_MIN, **options):
         """Trains once and refuses a run that has not learnt."""
-        result = self.anytime(label, *arguments)
+        result = self.anytime(label, *arguments, **options)
         accuracy = (result.get("test") or {}).get("accuracy") or 0.0
         if accuracy < accuracy_min:
             raise Broken(f"{label} ended at a test accuracy of {accuracy:.3f}: it does not learn")

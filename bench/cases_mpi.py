@@ -1,0 +1,51 @@
+"""Cases under mpirun: a hub and workers that send messages, against PyTorch's processes."""
+from case import Case, in_turn, per_second
+from cases_nets import ddp_side as samples_of_ddp
+from verdict import Claim
+
+# More ranks than cores, which Open MPI wants to be asked for, also as root.
+LAUNCHER = ("mpirun", "--oversubscribe", "--bind-to", "none", "-n")
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+       "OMPI_MCA_btl": "self,vader"}
+
+
+def ranks(runner, repeat, model, batch, workers, **options):
+    """One run of a hub and so many workers."""
+    return runner.anytime_learns(
+        "anytime", "--model", model, "--strategy", "fmb", "--batch", batch, "--micro-batch", batch,
+        "--lr", 0.1, "--eval-every", 0, "--eval-size", 2000, "--seconds", runner.seconds, "--seed",
+        repeat + 1, launcher=(*LAUNCHER, str(workers + 1)), extra=ENV, **options)
+
+
+def steps_side(model, batch, workers):
+    def side(runner, repeat):
+        result = ranks(runner, repeat, model, batch, workers)
+        return {"steps_per_second": per_second(result, result["steps"])}
+    return "anytime", side
+
+
+def steps_of_ddp(model, batch, processes):
+    def side(runner, repeat):
+        return {"steps_per_second": runner.torch(
+            "DDP", "torch_ddp.py", "--model", model, "--batch", batch, "--processes", processes,
+            "--seed", repeat + 1)}
+    return "DDP", side
+
+
+def samples_side(model, batch, workers):
+    def side(runner, repeat):
+        result = ranks(runner, repeat, model, batch, workers, accuracy_min=0.3)
+        return {"samples_per_second": per_second(result, result["samples"]["used"])}
+    return "anytime", side
+
+
+MPI_CASES = (
+    Case("mpi-softmax", "softmax, batch 60, 4 workers under MPI, against PyTorch DDP over gloo",
+         ("anytime", "DDP"), in_turn(steps_side("softmax", 60, 4), steps_of_ddp("softmax", 60, 4)),
+         (Claim("speed", "steps_per_second", "steps/s", at_least=10),)),
+    Case("mpi-mnist-cnn", "mnist-cnn, batch 64, 4 workers under MPI, against PyTorch DDP over gloo",
+         ("anytime", "DDP"),
+         in_turn(samples_side("mnist-cnn", 64, 4), samples_of_ddp("mnist-cnn", 64, 4)),
+         (Claim("speed", "samples_per_second", "samples/s", at_least=1.4),), repeats=3,
+         repeats_quick=2),
+)
