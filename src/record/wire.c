@@ -141,11 +141,6 @@ void at_wire_u32(at_wire *wire, uint32_t *value)
     *value = (uint32_t)wide;
 }
 
-void at_wire_signed(at_wire *wire, uint64_t *value)
-{
-    code_signed(wire, value);
-}
-
 void at_wire_i64(at_wire *wire, int64_t *value)
 {
     uint64_t bits = (uint64_t)*value;

@@ -50,7 +50,6 @@ void at_wire_u64(at_wire *wire, uint64_t *value);
 void at_wire_u32(at_wire *wire, uint32_t *value);
 
 /* A signed number in 64 bits: zig-zag, so that it is short when it is near zero on either side. */
-void at_wire_signed(at_wire *wire, uint64_t *value);
 void at_wire_i64(at_wire *wire, int64_t *value);
 
 /* The difference to *hint, which then becomes the value. */

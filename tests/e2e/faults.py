@@ -201,6 +201,24 @@ class Others(support.TestCase):
                 self.assert_ledger(ended)
                 self.assert_gone(run)
 
+    def test_a_hub_shares_a_core_with_its_only_worker_and_with_nobody_else(self):
+        everywhere = os.sched_getaffinity(0)
+        if len(everywhere) == 1:
+            self.skipTest("there is one core only")
+        run = self.start("--data", "synthetic:2000,300,10", "--model", "mlp:150", "--batch", 8,
+                         *QUIET, *LONG, "--workers", 1)
+        worker = run.wait_working()[1]["pid"]
+        shared = run.wait_until(lambda: len(cores := os.sched_getaffinity(run.pid)) == 1 and cores,
+                                "the hub stays on a core")
+        run.wait_until(lambda: os.sched_getaffinity(worker) == shared, "its worker, too")
+        first = run.evaluator()
+        os.kill(first, signal.SIGKILL)
+        again = run.wait_until(lambda: (pid := run.evaluator()) != first and pid,
+                               "there is another evaluator")
+        run.wait_until(lambda: os.sched_getaffinity(again) == everywhere, "it goes anywhere")
+        run.signal(signal.SIGTERM)
+        self.assertEqual(run.wait().code, support.STOPPED)
+
 
 if __name__ == "__main__":
     support.main()

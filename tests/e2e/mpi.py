@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import support
-from support import mpi, processes
+from support import mpi
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "dbs", "grow", "shrink", "loss", "noise", "probe")
@@ -154,27 +154,14 @@ class Waiting(mpi.TestCase):
                          "--steps", 1000, "--seconds", "100s")
         rows = run.wait_working()
         pids = [run.hub(), *(rows[i]["pid"] for i in (1, 2, 3))]
-        before = {pid: processes.cpu_seconds(pid) for pid in pids}
-        begun = support.time.monotonic()
-        run.wait_steps(4)
-        lasted = support.time.monotonic() - begun
-        for pid in pids:
-            share = (processes.cpu_seconds(pid) - before[pid]) / lasted
-            self.assertLess(share, 0.05, f"of a core, by {pid} in {lasted:.1f} s")
+        self.assert_idle(run, pids)
         os.kill(run.hub(), signal.SIGTERM)
         self.assertEqual(run.wait().code, support.STOPPED)
 
 
 class Ends(mpi.TestCase):
     def slow(self, *arguments, **options):
-        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us", *arguments,
-                         **options)
-        run.wait_working()
-        run.wait_steps(10)
-        return run
-
-    def assert_nothing_left(self, run):
-        support.wait_until(lambda: not run.left(), "all processes are gone")
+        return self.endless(*support.SMALL, "--sample-time", "50us", *arguments, **options)
 
     def test_a_signal_to_rank_0_stops_the_run(self):
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,7 +5,7 @@ import signal
 import unittest
 
 import support
-from support import mpi, processes, tensors
+from support import mpi, tensors
 
 ALLREDUCE = ("--topology", "allreduce")
 QUIET = ("--quiet", "--json")
@@ -129,25 +129,13 @@ class Together(mpi.TestCase):
         run = self.start(*support.SMALL, "--straggler", "speed:1,1,50", "--sample-time", "1ms",
                          "--steps", 1000, *ALLREDUCE, ranks=3)
         pids = [run.wait_working()[i]["pid"] for i in (1, 2)]
-        before = {pid: processes.cpu_seconds(pid) for pid in pids}
-        begun = support.time.monotonic()
-        run.wait_steps(4)
-        lasted = support.time.monotonic() - begun
-        for pid in pids:
-            share = (processes.cpu_seconds(pid) - before[pid]) / lasted
-            self.assertLess(share, 0.05, f"of a core, by {pid} in {lasted:.1f} s")
+        self.assert_idle(run, pids)
 
 
 class Losses(mpi.TestCase):
     def slow(self, *arguments, **options):
-        run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us", *ALLREDUCE,
-                         *arguments, ranks=4, **options)
-        run.wait_working()
-        run.wait_steps(10)
-        return run
-
-    def assert_nothing_left(self, run):
-        support.wait_until(lambda: not run.left(), "all processes are gone")
+        return self.endless(*support.SMALL, "--sample-time", "50us", *ALLREDUCE, *arguments,
+                            ranks=4, **options)
 
     def test_a_signal_to_any_rank_stops_the_run(self):
         for worker in (1, 3):

@@ -66,14 +66,8 @@ class Checkpoints(mpi.TestCase):
 
 class Ends(mpi.TestCase):
     def slow(self, *arguments, **options):
-        run = self.start(*WIDE, "--steps", 10**7, "--sample-time", "100us", "--hubs", 2,
-                         "--optimizer", "adam", *arguments, **options)
-        run.wait_working()
-        run.wait_steps(10)
-        return run
-
-    def assert_nothing_left(self, run):
-        support.wait_until(lambda: not run.left(), "all processes are gone")
+        return self.endless(*WIDE, "--sample-time", "100us", "--hubs", 2, "--optimizer", "adam",
+                            *arguments, **options)
 
     def test_a_signal_stops_the_run_with_a_checkpoint(self):
         run = self.slow()

@@ -48,6 +48,26 @@ class TestCase(support.TestCase):
         self.addCleanup(run.close)
         return run
 
+    def endless(self, *arguments, **options):
+        """A run under way that only the test ends."""
+        run = self.start("--steps", 10**7, *arguments, **options)
+        run.wait_working()
+        run.wait_steps(10)
+        return run
+
+    def assert_nothing_left(self, run):
+        support.wait_until(lambda: not run.left(), "all processes are gone")
+
+    def assert_idle(self, run, pids):
+        """They wait for others while a few steps go by: under 5 % of a core each."""
+        before = {pid: processes.cpu_seconds(pid) for pid in pids}
+        begun = support.time.monotonic()
+        run.wait_steps(4)
+        lasted = support.time.monotonic() - begun
+        for pid in pids:
+            share = (processes.cpu_seconds(pid) - before[pid]) / lasted
+            self.assertLess(share, 0.05, f"of a core, by {pid} in {lasted:.1f} s")
+
     def train(self, *arguments, code=support.DONE, **options):
         ended = self.start(*arguments, **options).wait()
         self.assertEqual(ended.code, code, ended)
