@@ -23,7 +23,7 @@ def case(name, model, size, steps, topology, *arguments):
     return Case(name, f"updates of {size} of parameters: {topology} against one hub",
                 (topology, "one hub"),
                 in_turn(side(topology, model, steps, *arguments), side("one hub", model, steps)),
-                (Claim("speed", "steps_per_second", "steps/s", at_least=0.7, goal=1.2),))
+                (Claim("speed", "steps_per_second", "steps/s", at_least=0.8, goal=1.2),))
 
 
 TOPOLOGY_CASES = (
