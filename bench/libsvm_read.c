@@ -1,6 +1,6 @@
 /* Reads one LIBSVM file with our reader and says how long that took; see libsvm_speed.py. */
 #include "base/clock.h"
-#include "data/format.h"
+#include "data/formats/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 # Files that become part of the program: a C file with a table of them, made at build time.
 #
-#   anytime_embed(made.c at_page_file at_page_files report/page.h FILES ... [STEMS] [SIZES])
+#   anytime_embed(made.c at_page_file at_page_files report/page/page.h FILES ... [STEMS] [SIZES])
 #
 # A row is {"name", bytes}, with STEMS by the name without its last suffix, with SIZES {.., size}; a
 # zero byte follows each file. ARRAY_count is how many there are.

@@ -1,5 +1,5 @@
-# One static library a layer. A layer links only what DESIGN's table lets it include, so a
-# forbidden call fails at link time as well as in tools/lint.
+# One static library per layer, with all folders below it. A layer links only the layers it may
+# include (ARCHITECTURE.md), so a forbidden call fails at link time as well as in tools/lint.
 
 add_library(flags INTERFACE)
 target_include_directories(flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
@@ -21,14 +21,9 @@ if(ANYTIME_SANITIZE)
 endif()
 
 function(anytime_layer name)
-  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
-  if(NOT sources)
-    add_library(at_${name} INTERFACE)
-    target_link_libraries(at_${name} INTERFACE flags ${ARGN})
-  else()
-    add_library(at_${name} STATIC ${sources})
-    target_link_libraries(at_${name} PUBLIC flags ${ARGN})
-  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
+  add_library(at_${name} STATIC ${sources})
+  target_link_libraries(at_${name} PUBLIC flags ${ARGN})
 endfunction()
 
 anytime_layer(base dep_crypto dep_jansson m)
@@ -41,43 +36,44 @@ target_sources(at_learn PRIVATE ${models_c})
 anytime_layer(data at_base dep_zlib dep_lzma dep_png dep_jpeg)
 include(cmake/proto.cmake)
 include(cmake/page.cmake)
+anytime_layer(message at_base at_step)
 anytime_layer(record at_base at_step dep_protobuf_c)
 anytime_messages(record)
 anytime_layer(report at_base at_record)
 target_sources(at_report PRIVATE ${page_c})
 anytime_layer(serve at_base at_record at_report dep_microhttpd)
-anytime_layer(world at_base at_step at_pace at_learn at_data at_record dep_protobuf_c dep_mpi)
-anytime_messages(world)
+anytime_layer(task at_base at_step at_learn)
+anytime_layer(model_io at_base at_step at_learn at_record at_task dep_protobuf_c)
+anytime_messages(model_io)
+anytime_layer(world at_base at_step at_pace at_learn at_data at_message at_record at_task
+  at_model_io dep_mpi)
 
-file(GLOB main_source CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/main.c)
-file(GLOB cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
 list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c
   ${PROJECT_SOURCE_DIR}/src/cli/library.c)
-if(main_source)
-  add_library(at_cli STATIC ${cli_sources})
-  target_link_libraries(at_cli PUBLIC at_world at_report at_serve)
-  # What `anytime doctor` says about the build.
-  string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
-  string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)
-  set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/doctor_software.c PROPERTIES
-    COMPILE_DEFINITIONS
-    "ANYTIME_FLAGS=\"${build_flags}\";ANYTIME_SANITIZERS=\"${ANYTIME_SANITIZE}\"")
-  add_executable(anytime ${main_source})
-  target_link_libraries(anytime PRIVATE at_cli)
+add_library(at_cli STATIC ${cli_sources})
+target_link_libraries(at_cli PUBLIC at_world at_report at_serve)
+# What `anytime doctor` says about the build.
+string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
+string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/verbs/doctor_software.c PROPERTIES
+  COMPILE_DEFINITIONS
+  "ANYTIME_FLAGS=\"${build_flags}\";ANYTIME_SANITIZERS=\"${ANYTIME_SANITIZE}\"")
+add_executable(anytime ${PROJECT_SOURCE_DIR}/src/cli/main.c)
+target_link_libraries(anytime PRIVATE at_cli)
 
-  # The library: everything but main, and only the functions of anytime.h are seen from outside.
-  add_library(libanytime SHARED ${PROJECT_SOURCE_DIR}/src/cli/library.c)
-  target_link_libraries(libanytime PRIVATE at_cli)
-  target_link_options(libanytime PRIVATE
-    "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libanytime.map")
-  set_target_properties(libanytime PROPERTIES OUTPUT_NAME anytime VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libanytime.map)
-  target_include_directories(libanytime PUBLIC ${PROJECT_SOURCE_DIR}/include)
+# The library: everything but main, and only the functions of anytime.h are seen from outside.
+add_library(libanytime SHARED ${PROJECT_SOURCE_DIR}/src/cli/library.c)
+target_link_libraries(libanytime PRIVATE at_cli)
+target_link_options(libanytime PRIVATE
+  "LINKER:--version-script=${PROJECT_SOURCE_DIR}/cmake/libanytime.map")
+set_target_properties(libanytime PROPERTIES OUTPUT_NAME anytime VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libanytime.map)
+target_include_directories(libanytime PUBLIC ${PROJECT_SOURCE_DIR}/include)
 
-  file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
-  foreach(source ${example_sources})
-    get_filename_component(name ${source} NAME_WE)
-    add_executable(example_${name} ${source})
-    target_link_libraries(example_${name} PRIVATE libanytime flags m)
-  endforeach()
-endif()
+file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
+foreach(source ${example_sources})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(example_${name} ${source})
+  target_link_libraries(example_${name} PRIVATE libanytime flags m)
+endforeach()

@@ -1,15 +1,16 @@
-# Messages of other programs (TensorBoard, ONNX): src/LAYER/NAME.proto becomes NAME.pb-c.h and
+# Messages of other programs (TensorBoard, ONNX): src/LAYER/**/NAME.proto becomes NAME.pb-c.h and
 # NAME.pb-c.c at build time. The code is protobuf-c's, so our warnings do not apply to it.
 
 function(anytime_messages layer)
-  file(GLOB protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.proto)
+  file(GLOB_RECURSE protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.proto)
   set(folder ${PROJECT_BINARY_DIR}/proto/${layer})
   file(MAKE_DIRECTORY ${folder})
   foreach(proto ${protos})
     get_filename_component(name ${proto} NAME_WE)
+    get_filename_component(home ${proto} DIRECTORY)
     set(made ${folder}/${name}.pb-c.c)
     add_custom_command(OUTPUT ${made} ${folder}/${name}.pb-c.h
-      COMMAND ${PROTOC_C} --c_out=${folder} --proto_path=${PROJECT_SOURCE_DIR}/src/${layer} ${proto}
+      COMMAND ${PROTOC_C} --c_out=${folder} --proto_path=${home} ${proto}
       DEPENDS ${proto}
       COMMENT "Messages of ${name}.proto" VERBATIM)
     set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w)

@@ -12,7 +12,7 @@ pattern=$1 seconds=$2 jobs=$3
 export ASAN_OPTIONS=handle_abort=1:allocator_may_return_null=1
 cmake --preset fuzz >/dev/null
 
-names=$(cd tests/fuzz && ls ./*_*.c | sed 's|^\./||; s|\.c$||' | grep -e "$pattern") || {
+names=$(cd tests/fuzz && ls ./*/*.c | sed 's|^\./||; s|/|_|; s|\.c$||' | grep -e "$pattern") || {
     echo "fuzz: no target matches '$pattern'" >&2
     exit 1
 }

@@ -29,6 +29,21 @@ at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *form
     return err;
 }
 
+at_err at_fail_memory(at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+}
+
+at_err at_fail_memory_for(at_fail *fail, const char *format, ...)
+{
+    char    purpose[sizeof fail->text - 32];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(purpose, sizeof purpose, format, args);
+    va_end(args);
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory %s", purpose);
+}
+
 at_err at_fail_wrap(at_fail *fail, const char *format, ...)
 {
     assert(fail);

@@ -40,6 +40,12 @@ const char *at_err_text(at_err err);
 at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* "not enough memory": AT_ERR_FAILED. The second says for what, as in
+ *     return at_fail_memory_for(fail, "to read %s", path); */
+at_err at_fail_memory(at_fail *fail);
+at_err at_fail_memory_for(at_fail *fail, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /* Puts "CONTEXT: " in front of a failure that came from below. Returns fail->err. */
 at_err at_fail_wrap(at_fail *fail, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/draft.h"
+#include "base/atomic_file.h"
 
 enum { READ_SIZE_FIRST = 65536 }; /* where the size is not known beforehand, as with a pipe */
 
@@ -36,7 +36,7 @@ at_err at_file_cannot(const char *what, const char *path, int error, at_fail *fa
 
 static at_err no_memory(const char *path, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: not enough memory to hold it", path);
+    return at_fail_memory_for(fail, "to hold %s", path);
 }
 
 /* read() that goes on after a signal. */
@@ -121,11 +121,11 @@ at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, si
 
 at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail)
 {
-    at_draft draft;
+    at_atomic_file draft;
     assert(bytes || size == 0);
-    AT_TRY(at_draft_begin(&draft, path, false, fail));
-    at_draft_put(&draft, bytes, size);
-    return at_draft_commit(&draft, fail);
+    AT_TRY(at_atomic_file_begin(&draft, path, false, fail));
+    at_atomic_file_put(&draft, bytes, size);
+    return at_atomic_file_commit(&draft, fail);
 }
 
 /* One folder; one that is there already is as good. Returns an errno. */

@@ -12,7 +12,7 @@ uint64_t at_rng_mix(uint64_t z) /* the finaliser of splitmix64 */
     return z ^ (z >> 31);
 }
 
-at_rng at_rng_stream(uint64_t seed, uint64_t node, at_stream purpose, uint64_t round)
+at_rng at_rng_stream(uint64_t seed, uint64_t node, at_rng_purpose purpose, uint64_t round)
 {
     uint64_t key = at_rng_mix(seed + GOLDEN);
     key = at_rng_mix(key + GOLDEN * (node + 1));

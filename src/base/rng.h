@@ -4,7 +4,7 @@
  * never moves the draws of another, and every strategy meets the same slowness for the same
  * seed in every world. There is no global generator and no seed from the clock.
  *
- *     at_rng r = at_rng_stream(seed, worker, AT_STREAM_PACE, round);
+ *     at_rng r = at_rng_stream(seed, worker, AT_RNG_PURPOSE_PACE, round);
  *     double sleep_s = at_rng_normal(&r);
  */
 #ifndef AT_BASE_RNG_H
@@ -12,23 +12,23 @@
 
 #include <stdint.h>
 
-typedef enum at_stream {
-    AT_STREAM_INIT,      /* initial parameters */
-    AT_STREAM_SHUFFLE,   /* order of the samples */
-    AT_STREAM_PACE,      /* induced slowness of computing */
-    AT_STREAM_NETWORK,   /* induced slowness of messages */
-    AT_STREAM_SYNTHETIC, /* made-up data sets */
-    AT_STREAM_TEST,      /* tests and benchmarks */
-    AT_STREAM_PREP,      /* random preparation of samples: crops, flips */
-    AT_STREAM_NOISE      /* dropout */
-} at_stream;
+typedef enum at_rng_purpose {
+    AT_RNG_PURPOSE_INIT,      /* initial parameters */
+    AT_RNG_PURPOSE_SHUFFLE,   /* order of the samples */
+    AT_RNG_PURPOSE_PACE,      /* induced slowness of computing */
+    AT_RNG_PURPOSE_NETWORK,   /* induced slowness of messages */
+    AT_RNG_PURPOSE_SYNTHETIC, /* made-up data sets */
+    AT_RNG_PURPOSE_TEST,      /* tests and benchmarks */
+    AT_RNG_PURPOSE_PREP,      /* random preparation of samples: crops, flips */
+    AT_RNG_PURPOSE_NOISE      /* dropout */
+} at_rng_purpose;
 
 typedef struct at_rng {
     uint64_t state;
 } at_rng;
 
 /* The stream that belongs to these four numbers; streams of different numbers are unrelated. */
-at_rng at_rng_stream(uint64_t seed, uint64_t node, at_stream purpose, uint64_t round);
+at_rng at_rng_stream(uint64_t seed, uint64_t node, at_rng_purpose purpose, uint64_t round);
 
 /* The next 64 random bits. */
 uint64_t at_rng_next(at_rng *rng);

@@ -10,7 +10,8 @@
 #include "base/clock.h"
 #include "base/machine.h"
 #include "base/text.h"
-#include "cli/loading.h"
+#include "cli/loading_progress.h"
+#include "world/tasks/tasks.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
 

@@ -2,8 +2,8 @@
 #ifndef AT_CLI_LAUNCH_H
 #define AT_CLI_LAUNCH_H
 
-#include "cli/options.h"
-#include "world/run.h"
+#include "cli/options/options.h"
+#include "world/core/run.h"
 
 /* A run that is ready to go: settings checked, data loaded. */
 typedef struct at_launch {

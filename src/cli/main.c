@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/verbs.h"
-#include "world/mpi_world.h"
+#include "cli/verbs/verbs.h"
+#include "world/mpi/mpi_world.h"
 
 enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };
 

@@ -2,7 +2,7 @@
 #ifndef AT_CLI_PLOTS_H
 #define AT_CLI_PLOTS_H
 
-#include "report/panels.h"
+#include "report/plot/panels.h"
 
 /* Refuses what --plots cannot be. */
 at_err at_plots_check(const char *plots, at_fail *fail);

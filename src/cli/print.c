@@ -38,7 +38,7 @@ void at_print_test(const json_t *test)
 
 at_err at_print_table_take(at_table *table, at_fail *fail)
 {
-    if (!table) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for a table");
+    if (!table) return at_fail_memory_for(fail, "for a table");
     at_err err = at_table_print(table, stdout, fail);
     at_table_free(table);
     return err;

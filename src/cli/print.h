@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/err.h"
-#include "report/table.h"
+#include "report/summary/table.h"
 
 /* Prints a JSON document and a line end. */
 at_err at_print_json(const json_t *document, at_fail *fail);

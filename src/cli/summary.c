@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "cli/print.h"
-#include "report/table.h"
+#include "report/summary/table.h"
 
 enum {
     ROWS_ALL = 12, /* up to here every worker has a row */
@@ -147,7 +147,7 @@ static at_err print_workers(const json_t *result, at_fail *fail)
     const json_t *usage = json_object_get(json_object_get(result, "resources"), "worker");
     size_t        count = json_array_size(workers);
     row          *rows = calloc(count + 1, sizeof *rows);
-    if (!rows) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory for a table");
+    if (!rows) return at_fail_memory_for(fail, "for a table");
     for (size_t i = 0; i < count; i++)
         rows[i] = read_row(json_array_get(workers, i), json_array_get(usage, i));
     puts("");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "report/trace.h"
+#include "report/trace/trace.h"
 
 enum { PATH_SIZE = 4096 + 300 };
 

@@ -2,7 +2,7 @@
 #ifndef AT_CLI_TRACES_H
 #define AT_CLI_TRACES_H
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 /* After a run that was recorded in full: FOLDER/trace.json, when the run is small enough for a
  * browser. */

@@ -2,7 +2,7 @@
  * a worker is hit by a task that costs it U{5..10} s an epoch, spread evenly over its rounds, for
  * U{4..20} epochs from then on. A task that hits a worker which is slow already replaces the old
  * one; so the last 20 epochs tell its state, and no history has to be kept. */
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
 {
     assert(options->rounds_per_epoch >= 1);
     disturb *d = *self = calloc(1, sizeof *d);
-    if (!d) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!d) return at_fail_memory(fail);
     d->rounds_per_epoch = options->rounds_per_epoch;
     AT_TRY(at_pace_take_number(&arguments, "P", &d->probability, fail));
     if (d->probability > 1)
@@ -35,7 +35,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
 /* The task that hits the worker in this epoch; streams are numbered by epoch here. */
 static task task_of_epoch(const disturb *d, const at_pace_moment *moment, uint64_t epoch)
 {
-    at_rng rng = at_rng_stream(moment->seed, moment->worker, AT_STREAM_PACE, epoch);
+    at_rng rng = at_rng_stream(moment->seed, moment->worker, AT_RNG_PURPOSE_PACE, epoch);
     if (at_rng_uniform(&rng) >= d->probability) return (task){0};
     double   seconds = SECONDS_MIN + (double)at_rng_below(&rng, SECONDS_MAX - SECONDS_MIN + 1);
     uint64_t epochs = EPOCHS_MIN + at_rng_below(&rng, EPOCHS_MAX - EPOCHS_MIN + 1);

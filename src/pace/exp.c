@@ -1,5 +1,5 @@
 /* The shifted exponential of coded-computation papers: sleep = SHIFT + Exp(MEAN). */
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,7 +14,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     (void)options;
     assert(arguments);
     shifted_exp *e = *self = calloc(1, sizeof *e);
-    if (!e) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!e) return at_fail_memory(fail);
     AT_TRY(at_pace_take_seconds(&arguments, "SHIFT", &e->shift, fail));
     AT_TRY(at_pace_take_seconds(&arguments, "MEAN", &e->mean, fail));
     return at_pace_take_end(arguments, fail);

@@ -2,7 +2,7 @@
  * k is drawn with probability w_k, then
  *     sleep = min(limit, |N(mean_k, sd_k)|),   limit = min(1024 s, max_k(mean_k + 5 sd_k)).
  */
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 #include <assert.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     for (const char *c = arguments; *c; c++) count += *c == ';';
     mix *m = NULL;
     if (at_size_product(count, sizeof *m->parts, &size)) m = calloc(1, sizeof *m + size);
-    if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!m) return at_fail_memory(fail);
     *self = m;
     at_err err = take_components(m, arguments, fail);
     assert(m->count <= count);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 static const double SLEEP_SECONDS_MAX = 365.25 * 24 * 3600; /* a heavy tail must not overflow */
 
@@ -93,7 +93,7 @@ static at_err explain(const at_pace_law *law, const char *spelling, at_fail *fai
 static at_err parse_law(at_pace *pace, const at_pace_options *options, at_fail *fail)
 {
     char *name = strdup(options->law);
-    if (!name) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!name) return at_fail_memory(fail);
     char *arguments = strchr(name, ':');
     if (arguments) *arguments++ = '\0';
     at_err err = find_law(name, &pace->law, fail);
@@ -138,7 +138,7 @@ static at_err parse_scale(at_pace *pace, const at_pace_options *options, at_fail
 static at_err new_law(const at_pace_options *options, at_pace **pace, at_fail *fail)
 {
     at_pace *p = calloc(1, sizeof *p);
-    if (!p) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!p) return at_fail_memory(fail);
     p->seed = options->seed;
     p->workers = options->workers;
     at_err err = parse_law(p, options, fail);
@@ -186,7 +186,7 @@ at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail
     if (!fail) fail = &unheard;
     *pace = NULL;
     char *text = strdup(options->law);
-    if (!text) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!text) return at_fail_memory(fail);
     at_pace_options part = *options;
     at_err          err = new_laws(&part, text, pace, fail);
     if (err) {

@@ -65,7 +65,7 @@ typedef struct at_pace_law {
     const char                *usage;
     const char                *summary;
     const char                *preset; /* what the name stands for when it takes no arguments */
-    const struct at_pace_kind *kind;   /* how it works: pace/kind.h, for this layer only */
+    const struct at_pace_kind *kind;   /* how it works: pace/pace_kind.h, for this layer only */
 } at_pace_law;
 extern const at_pace_law at_pace_laws[];
 extern const size_t      at_pace_laws_count;

@@ -1,5 +1,5 @@
 /* A heavy tail: P(sleep > t) = (MIN / t)^ALPHA for t >= MIN. */
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 #include <assert.h>
 #include <math.h>
@@ -14,7 +14,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     (void)options;
     assert(arguments);
     pareto *p = *self = calloc(1, sizeof *p);
-    if (!p) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!p) return at_fail_memory(fail);
     AT_TRY(at_pace_take_seconds(&arguments, "MIN", &p->min, fail));
     AT_TRY(at_pace_take_number(&arguments, "ALPHA", &p->alpha, fail));
     if (p->min <= 0 || p->alpha <= 0)

@@ -1,5 +1,5 @@
 /* Machines that are slow for good: worker w needs F_w times the time, F given in turn. */
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     for (const char *c = arguments; *c; c++) count += *c == ',';
     speed *s = NULL;
     if (at_size_product(count, sizeof *s->factors, &size)) s = calloc(1, sizeof *s + size);
-    if (!s) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!s) return at_fail_memory(fail);
     *self = s;
     at_err err = take_factors(s, arguments, fail);
     assert(s->count <= count);

@@ -1,6 +1,6 @@
 /* Sleeps measured elsewhere, or written by hand: line r of the file is round r, its column w the
  * sleep of worker w in seconds. A run longer than the trace starts it again from the top. */
-#include "pace/kind.h"
+#include "pace/pace_kind.h"
 
 #include <assert.h>
 #include <math.h>
@@ -110,7 +110,7 @@ static at_err parse(unsigned char *bytes, size_t size, uint32_t workers, void **
         return at_fail_set(fail, AT_ERR_FORMAT, "a trace is a plain text file",
                            "it has zero bytes in it");
     trace *t = *self = new_trace(text, workers);
-    if (!t) return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory");
+    if (!t) return at_fail_memory(fail);
     return read_lines(text, t, fail);
 }
 

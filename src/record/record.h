@@ -15,8 +15,8 @@
 #include "base/time.h"
 #include "base/usage.h"
 #include "step/event.h"
-#include "step/image.h"
 #include "step/plan.h"
+#include "step/snapshot.h"
 
 /* A layer of what is learnt, for pictures of the net. */
 typedef struct at_run_layer {
@@ -44,7 +44,7 @@ typedef struct at_run_info {
     const struct json_t *options;     /* every resolved option by name; NULL: not known */
     const at_run_layer  *layers;      /* of the net, in order; NULL: it has none, or not known */
     uint32_t             layer_count;
-    const at_image      *resume; /* where it goes on; NULL: it begins at step 0 */
+    const at_snapshot   *resume; /* where it goes on; NULL: it begins at step 0 */
 } at_run_info;
 
 typedef enum at_record_kind {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/image_json.h"
+#include "record/log/snapshot_json.h"
 
 /* Numbers of a plan, by name and place; one table for both directions. */
 typedef enum number_type { U32, U64, NS, REAL, FLAG } number_type;
@@ -145,7 +145,7 @@ char *at_run_info_text(const at_run_info *info)
     json_object_set_new(object, "seed", json_integer((json_int_t)info->seed));
     json_object_set_new(object, "date", json_real(info->date));
     json_object_set_new(object, "plan", plan_json(info->plan));
-    if (info->resume) json_object_set_new(object, "resumed", at_image_json(info->resume));
+    if (info->resume) json_object_set_new(object, "resumed", at_snapshot_json(info->resume));
     char *text = json_dumps(object, JSON_COMPACT); /* NULL for an object that could not be made */
     json_decref(object);
     return text;
@@ -264,13 +264,13 @@ at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
     return err;
 }
 
-at_err at_run_info_image(const char *text, at_image **image, at_fail *fail)
+at_err at_run_info_snapshot(const char *text, at_snapshot **snapshot, at_fail *fail)
 {
     assert(text);
     json_t       *object = json_loads(text, 0, NULL);
     const json_t *resumed = json_object_get(object, "resumed");
-    *image = NULL;
-    at_err err = resumed ? at_image_read(resumed, image, fail) : AT_OK;
+    *snapshot = NULL;
+    at_err err = resumed ? at_snapshot_read(resumed, snapshot, fail) : AT_OK;
     json_decref(object);
     return err;
 }

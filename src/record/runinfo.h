@@ -16,7 +16,7 @@ char *at_run_info_text(const at_run_info *info);
 at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail);
 
 /* Where the run was resumed, in new memory, to be given to free(); NULL: it began at step 0. */
-at_err at_run_info_image(const char *text, at_image **image, at_fail *fail);
+at_err at_run_info_snapshot(const char *text, at_snapshot **snapshot, at_fail *fail);
 
 /* Only the number of workers, 1 .. AT_WORKERS_MAX; 0 when the text does not tell it. */
 uint32_t at_run_info_workers(const char *text);

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "record/roster.h"
-#include "report/utf8.h"
+#include "report/summary/utf8.h"
 
 const char at_metrics_type[] = "text/plain; version=0.0.4; charset=utf-8";
 
 typedef struct metrics {
-    FILE           *file;
-    at_tail *const *tails;
-    size_t          count;
-    at_ns           now;
+    FILE                   *file;
+    at_run_follower *const *tails;
+    size_t                  count;
+    at_ns                   now;
 } metrics;
 
 /* ---- lines ---------------------------------------------------------------------------------- */
@@ -55,13 +55,13 @@ static void put_value(FILE *file, double value)
 }
 
 /* One line; `key` may be NULL, then there is no second label. */
-static void line(const metrics *m, const char *name, const at_tail *tail, const char *key,
+static void line(const metrics *m, const char *name, const at_run_follower *tail, const char *key,
                  const char *label, double value)
 {
     assert(!key == !label);
     assert(strncmp(name, "anytime_", 8) == 0);
     fprintf(m->file, "%s{run=\"", name);
-    at_metrics_label(m->file, at_tail_folder(tail));
+    at_metrics_label(m->file, at_run_follower_folder(tail));
     fputc('"', m->file);
     if (key) {
         fprintf(m->file, ",%s=\"", key);
@@ -72,11 +72,11 @@ static void line(const metrics *m, const char *name, const at_tail *tail, const 
     put_value(m->file, value);
 }
 
-static const at_tally *tally_of(const at_tail *tail)
+static const at_tally *tally_of(const at_run_follower *tail)
 {
     assert(tail);
-    const at_story *story = at_tail_story(tail);
-    return story ? at_story_tally(story) : NULL;
+    const at_run_summary *summary = at_run_follower_story(tail);
+    return summary ? at_run_summary_tally(summary) : NULL;
 }
 
 /* ---- one number a run ----------------------------------------------------------------------- */
@@ -159,12 +159,12 @@ static void put_states(const metrics *m)
     assert(m->now > 0);
     head(m, "anytime_run_state", "gauge", "1 for the state that the run is in.");
     for (size_t r = 0; r < m->count; r++)
-        for (int s = 0; s < AT_TAIL_STATES; s++)
-            line(m, "anytime_run_state", m->tails[r], "state", at_tail_state_name[s],
-                 at_tail_state_of(m->tails[r]) == (at_tail_state)s);
+        for (int s = 0; s < AT_RUN_FOLLOWER_STATES; s++)
+            line(m, "anytime_run_state", m->tails[r], "state", at_run_follower_state_name[s],
+                 at_run_follower_state_of(m->tails[r]) == (at_run_follower_state)s);
     head(m, "anytime_run_silence_seconds", "gauge", "Since something new was heard of the run.");
     for (size_t r = 0; r < m->count; r++) {
-        at_ns heard = at_tail_heard(m->tails[r]);
+        at_ns heard = at_run_follower_heard(m->tails[r]);
         if (!heard) continue;
         line(m, "anytime_run_silence_seconds", m->tails[r], NULL, NULL, at_seconds(m->now - heard));
     }
@@ -178,7 +178,7 @@ static void put_info(const metrics *m)
         const at_tally *tally = tally_of(m->tails[r]);
         if (!tally) continue;
         const at_run_info *info = tally->info;
-        const char        *facts[][2] = {{"run", at_tail_folder(m->tails[r])},
+        const char        *facts[][2] = {{"run", at_run_follower_folder(m->tails[r])},
                                          {"strategy", info->plan->strategy->name},
                                          {"model", info->model},
                                          {"data", info->data},
@@ -332,7 +332,7 @@ static void put_worker_numbers(const metrics *m)
     }
 }
 
-void at_metrics_write(FILE *file, at_tail *const *tails, size_t count, at_ns now)
+void at_metrics_write(FILE *file, at_run_follower *const *tails, size_t count, at_ns now)
 {
     const metrics m = {.file = file, .tails = tails, .count = count, .now = now};
     assert(file);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/time.h"
-#include "serve/tail.h"
+#include "serve/run_follower.h"
 
 enum { AT_METRICS_WORKERS_MAX = 1000 }; /* LIMIT: with lines of their own */
 
@@ -14,7 +14,7 @@ enum { AT_METRICS_WORKERS_MAX = 1000 }; /* LIMIT: with lines of their own */
 extern const char at_metrics_type[];
 
 /* Writes all families of all runs; `now` is the monotonic time. */
-void at_metrics_write(FILE *file, at_tail *const *tails, size_t count, at_ns now);
+void at_metrics_write(FILE *file, at_run_follower *const *tails, size_t count, at_ns now);
 
 /* A label's value: quotes, backslashes and line ends escaped, other control characters and bytes
  * that are not UTF-8 as '?'. */

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "serve/state.h"
+#include "serve/server_state.h"
 
 enum {
     CLIENT_MEMORY = 16384, /* bytes for what one sends and gets, beside shared answers */
@@ -49,12 +49,12 @@ static enum MHD_Result reply_to(at_server *server, struct MHD_Connection *connec
                                 const at_request *request)
 {
     assert(request->path);
-    at_verdict verdict = at_guard_check(&server->guard, request);
-    at_reply   reply;
+    at_access_decision verdict = at_access_check(&server->guard, request);
+    at_reply           reply;
     if (verdict.status == MHD_HTTP_OK)
-        reply = at_answer(server, connection, request->path);
+        reply = at_response(server, connection, request->path);
     else
-        reply = at_answer_refuse(verdict.status, verdict.text);
+        reply = at_response_refuse(verdict.status, verdict.text);
     if (!reply.response) return MHD_NO; /* without memory the connection ends */
     enum MHD_Result queued = MHD_queue_response(connection, reply.status, reply.response);
     if (!reply.kept) MHD_destroy_response(reply.response);
@@ -98,14 +98,14 @@ static void on_request_end(void *self, struct MHD_Connection *connection, void *
 
 static at_err no_memory(at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "not enough memory to serve a dashboard");
+    return at_fail_memory_for(fail, "to serve a dashboard");
 }
 
 static at_err open_tails(at_server *server, const at_server_options *options, at_fail *fail)
 {
     assert(options->count <= AT_SERVER_RUNS_MAX);
     for (size_t i = 0; i < options->count; i++) {
-        server->tails[i] = at_tail_new(options->folders[i]);
+        server->tails[i] = at_run_follower_new(options->folders[i]);
         if (!server->tails[i]) return no_memory(fail);
         server->count++;
     }
@@ -178,10 +178,10 @@ void at_server_close(at_server *server)
 {
     if (!server) return;
     server->ending = true;
-    at_streams_wake(server); /* the library cannot end connections that sleep */
-    at_answers_forget(server);
+    at_event_streams_wake(server); /* the library cannot end connections that sleep */
+    at_responses_forget(server);
     if (server->daemon) MHD_stop_daemon(server->daemon);
-    for (size_t i = 0; i < server->count; i++) at_tail_free(server->tails[i]);
+    for (size_t i = 0; i < server->count; i++) at_run_follower_free(server->tails[i]);
     free(server);
 }
 
@@ -193,9 +193,9 @@ static bool poll_tails(at_server *server)
     assert(server->count >= 1);
     bool more = false;
     for (size_t i = 0; i < server->count; i++) {
-        uint64_t before = at_tail_number(server->tails[i]);
-        if (at_tail_poll(server->tails[i], server->now)) more = true;
-        if (at_tail_number(server->tails[i]) != before) server->news++;
+        uint64_t before = at_run_follower_number(server->tails[i]);
+        if (at_run_follower_poll(server->tails[i], server->now)) more = true;
+        if (at_run_follower_number(server->tails[i]) != before) server->news++;
     }
     return more;
 }
@@ -217,7 +217,7 @@ static void say_goodbye(at_server *server)
     bool  is_watched = server->stream_count > 0;
     at_ns until = server->now + linger;
     server->ending = true;
-    at_streams_wake(server);
+    at_event_streams_wake(server);
     while (is_watched && server->now < until) serve(server, until);
 }
 
@@ -229,7 +229,7 @@ void at_server_run(at_server *server, bool (*stop)(void))
         if (server->now >= next) {
             bool more = poll_tails(server);
             next = server->now + (more ? 0 : poll_every);
-            at_streams_wake(server);
+            at_event_streams_wake(server);
         }
         serve(server, next);
     }

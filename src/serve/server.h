@@ -2,7 +2,7 @@
  *
  *     run folders ─► tails ─► GET /               the page, /assets/NAME what it is made of
  *                             GET /api/runs       which runs there are and how they stand
- *                             GET /api/story      ?run=INDEX&since=SERIAL: a story, or its news
+ *                             GET /api/story      ?run=INDEX&since=SERIAL: a summary, or its news
  *                             GET /api/stream     an event whenever there is something new
  *                             GET /metrics        for Prometheus
  *                             GET /healthz        "ok"

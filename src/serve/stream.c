@@ -10,17 +10,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/state.h"
+#include "serve/server_state.h"
 
 enum { LINE_SIZE = 64, BLOCK_SIZE = 256 };
 
 /* Proxies and tunnels close what is silent for long. */
 static const at_ns alive_every = AT_SEC(15);
 
-struct at_stream {
+struct at_event_stream {
     at_server             *server;
     struct MHD_Connection *connection;
-    at_stream             *before, *after;
+    at_event_stream       *before, *after;
     bool                   sleeps; /* the connection is suspended */
     bool                   begun, ended;
     bool                   gone; /* the client went away while the connection slept */
@@ -28,7 +28,7 @@ struct at_stream {
     at_ns                  told_at;
 };
 
-static bool has_to_tell(const at_stream *stream)
+static bool has_to_tell(const at_event_stream *stream)
 {
     assert(stream->told <= stream->server->news);
     const at_server *server = stream->server;
@@ -37,7 +37,7 @@ static bool has_to_tell(const at_stream *stream)
 }
 
 /* The next line; empty at the end. */
-static int next_line(at_stream *stream, char *line, size_t size)
+static int next_line(at_event_stream *stream, char *line, size_t size)
 {
     assert(has_to_tell(stream));
     const at_server *server = stream->server;
@@ -59,8 +59,8 @@ static int next_line(at_stream *stream, char *line, size_t size)
 /* Called by the library whenever the client can take more. */
 static ssize_t read_stream(void *self, uint64_t position, char *buffer, size_t size)
 {
-    at_stream *stream = self;
-    char       line[LINE_SIZE];
+    at_event_stream *stream = self;
+    char             line[LINE_SIZE];
     (void)position;
     assert(!stream->sleeps);
     if (size < LINE_SIZE) return 0; /* asked again when there is room for a whole line */
@@ -79,8 +79,8 @@ static ssize_t read_stream(void *self, uint64_t position, char *buffer, size_t s
 
 static void free_stream(void *self)
 {
-    at_stream *stream = self;
-    at_server *server = stream->server;
+    at_event_stream *stream = self;
+    at_server       *server = stream->server;
     assert(server->stream_count > 0);
     if (stream->before)
         stream->before->after = stream->after;
@@ -91,12 +91,13 @@ static void free_stream(void *self)
     free(stream);
 }
 
-struct MHD_Response *at_stream_open(at_server *server, struct MHD_Connection *connection)
+struct MHD_Response *at_event_stream_open(at_server *server, struct MHD_Connection *connection)
 {
     assert(server->stream_count < AT_SERVER_STREAMS_MAX);
-    at_stream *stream = calloc(1, sizeof *stream);
+    at_event_stream *stream = calloc(1, sizeof *stream);
     if (!stream) return NULL;
-    *stream = (at_stream){.server = server, .connection = connection, .after = server->streams};
+    *stream =
+        (at_event_stream){.server = server, .connection = connection, .after = server->streams};
     struct MHD_Response *response = MHD_create_response_from_callback(
         MHD_SIZE_UNKNOWN, BLOCK_SIZE, read_stream, stream, free_stream);
     if (!response) {
@@ -110,7 +111,7 @@ struct MHD_Response *at_stream_open(at_server *server, struct MHD_Connection *co
 }
 
 /* The library does not watch a connection that sleeps, so we look whether anybody is there. */
-static void look(at_stream *stream)
+static void look(at_event_stream *stream)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -120,10 +121,10 @@ static void look(at_stream *stream)
     stream->gone = poll(&there, 1, 0) > 0;
 }
 
-void at_streams_wake(at_server *server)
+void at_event_streams_wake(at_server *server)
 {
     assert(server->stream_count <= AT_SERVER_STREAMS_MAX);
-    for (at_stream *stream = server->streams; stream; stream = stream->after) {
+    for (at_event_stream *stream = server->streams; stream; stream = stream->after) {
         if (!stream->sleeps) continue;
         if (!has_to_tell(stream)) look(stream);
         if (!has_to_tell(stream)) continue;

@@ -216,9 +216,10 @@ typedef struct at_action {
             uint64_t step;
         } evaluate;
         struct {
-            uint64_t               step;
-            bool                   last;  /* nothing will be applied any more */
-            const struct at_image *image; /* valid until the next hub step; NULL when recorded */
+            uint64_t step;
+            bool     last; /* nothing will be applied any more */
+            const struct at_snapshot
+                *snapshot; /* valid until the next hub step; NULL when recorded */
         } save;
         struct {
             at_ns    waited;

@@ -5,9 +5,9 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
-#include "step/image.h"
-#include "step/sizes.h"
-#include "step/watch.h"
+#include "step/lease.h"
+#include "step/rules/sizes.h"
+#include "step/snapshot.h"
 
 /* ---- building ---------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ size_t at_hub_size(const at_plan *plan)
 {
     size_t each = sizeof(at_member) + sizeof(at_share);
     return sizeof(at_hub) + plan->workers * each + pieces_max(plan) * sizeof(at_piece) +
-           size_state(plan) + sizeof(at_image) + at_image_size(plan) +
+           size_state(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
            8 * 64; /* seven parts, each rounded up to a cache line */
 }
 
@@ -48,10 +48,10 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     hub->share = at_arena_get(&arena, plan->workers, sizeof *hub->share);
     hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
     hub->size_state = at_arena_get(&arena, 1, size_state(plan));
-    hub->image = at_arena_get(&arena, 1, sizeof *hub->image);
-    void *image = at_arena_get(&arena, 1, at_image_size(plan));
-    assert(hub->member && hub->share && hub->piece && hub->size_state && hub->image && image);
-    at_image_init(hub->image, plan, image, at_image_size(plan));
+    hub->snapshot = at_arena_get(&arena, 1, sizeof *hub->snapshot);
+    void *snapshot = at_arena_get(&arena, 1, at_snapshot_size(plan));
+    assert(hub->member && hub->share && hub->piece && hub->size_state && hub->snapshot && snapshot);
+    at_snapshot_init(hub->snapshot, plan, snapshot, at_snapshot_size(plan));
     for (uint32_t i = 0; i < plan->workers; i++)
         hub->member[i] = (at_member){.id = i + 1, .expected = true, .begun_on = AT_VERSION_NONE};
     return hub;
@@ -114,7 +114,7 @@ static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
     at_action *send = at_out_push(out, AT_ACT_SEND);
     send->worker = member->id;
     send->as.order.leave = true;
-    at_watch_member(hub, now, out);
+    at_lease_member(hub, now, out);
 }
 
 static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
@@ -161,7 +161,7 @@ static void begin(at_hub *hub, at_ns now, at_out *out)
     assert(hub->version == 0 || hub->resumed);
     hub->began_at = now - hub->elapsed_before;
     ask_save(hub, now, out);
-    at_watch_open(hub, now);
+    at_lease_open(hub, now);
     ask_period(hub, out);
 }
 
@@ -177,7 +177,7 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     member->begun_on = hub->version;
     member->state = AT_MEMBER_WORKING;
     member->since = now;
-    at_watch_member(hub, now, out);
+    at_lease_member(hub, now, out);
 }
 
 static bool may_release(const at_hub *hub)
@@ -217,11 +217,11 @@ static void tell_amounts(const at_hub *hub, at_out *out)
 static void save(at_hub *hub, bool last, at_ns now, at_out *out)
 {
     if (!hub->plan->saves) return;
-    at_image_take(hub->image, hub, now);
+    at_snapshot_take(hub->snapshot, hub, now);
     at_action *action = at_out_push(out, AT_ACT_SAVE);
     action->as.save.step = hub->version;
     action->as.save.last = last;
-    action->as.save.image = hub->image;
+    action->as.save.snapshot = hub->snapshot;
 }
 
 static void set_save_next(at_hub *hub)
@@ -263,7 +263,7 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
     }
     hub->draining = false;
     set_save_next(hub);
-    at_watch_open(hub, now);
+    at_lease_open(hub, now);
     save(hub, false, now, out);
     ask_period(hub, out);
     for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
@@ -396,7 +396,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     hub->samples_open = 0;
     hub->loss_open = 0;
     hub->dealt_closed = hub->dealt;
-    at_watch_open(hub, now);
+    at_lease_open(hub, now);
     at_end end = finite ? limit_reached(hub, now) : AT_END_DIVERGED;
     if (end != AT_END_RUNNING) {
         wind_down(hub, end, now, out);
@@ -465,7 +465,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     member->sequence = report->sequence;
     member->rounds_ended++;
     if (member->state == AT_MEMBER_WORKING) { /* one told to leave has a single lease for it */
-        at_watch_round(hub, event->now - member->since);
+        at_lease_round(hub, event->now - member->since);
         member->since = event->now;
     }
     if (hub->plan->size->observe)
@@ -598,8 +598,8 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 static void on_timer(at_hub *hub, const at_event *event, at_out *out)
 {
     switch (event->as.timer) {
-    case AT_TIMER_LEASE: at_watch_lease(hub, event->now, out); break;
-    case AT_TIMER_NOTICE: at_watch_notice(hub, event->now, out); break;
+    case AT_TIMER_LEASE: at_lease_expired(hub, event->now, out); break;
+    case AT_TIMER_NOTICE: at_lease_notice(hub, event->now, out); break;
     case AT_TIMER_PERIOD: close_if_ready(hub, event->now, out); break;
     case AT_TIMER_SAVE:
         if (hub->end == AT_END_RUNNING) save(hub, false, event->now, out);
@@ -612,7 +612,7 @@ static void on_timer(at_hub *hub, const at_event *event, at_out *out)
 static void on_start(at_hub *hub, at_ns now, at_out *out)
 {
     hub->started_at = now - hub->clock_before;
-    at_watch_open(hub, now);
+    at_lease_open(hub, now);
     set_save_next(hub);
     if (!hub->resumed) hub->eval_samples_next = hub->plan->eval_samples;
     at_progress nothing = at_size_progress(hub, NULL);

@@ -59,20 +59,20 @@ typedef struct at_hub {
     uint32_t       reports_needed; /* before it is worth looking again whether to close */
     void          *size_state;
 
-    uint64_t         version; /* = closed steps */
-    uint64_t         samples_used, samples_dropped, samples_open;
-    double           loss_open;
-    uint64_t         trace;        /* hash over APPLY and DROP so far */
-    uint64_t         dealt;        /* position in the common walk of --deal global */
-    uint64_t         dealt_closed; /* the same when the last step was closed */
-    bool             assembled;    /* everybody who will come has come; nobody starts before */
-    bool             applying, evaluating, finished;
-    bool             draining;  /* a checkpoint is due: nobody starts until everybody has ended */
-    bool             resumed;   /* began from an image .. */
-    bool             sized;     /* .. that also had the size rule's decisions */
-    uint64_t         save_next; /* version at which the next checkpoint is due */
-    struct at_image *image;     /* of the last SAVE */
-    at_end           end;       /* AT_END_RUNNING until the run winds down */
+    uint64_t            version; /* = closed steps */
+    uint64_t            samples_used, samples_dropped, samples_open;
+    double              loss_open;
+    uint64_t            trace;        /* hash over APPLY and DROP so far */
+    uint64_t            dealt;        /* position in the common walk of --deal global */
+    uint64_t            dealt_closed; /* the same when the last step was closed */
+    bool                assembled;    /* everybody who will come has come; nobody starts before */
+    bool                applying, evaluating, finished;
+    bool                draining; /* a checkpoint is due: nobody starts until everybody has ended */
+    bool                resumed;  /* began from an snapshot .. */
+    bool                sized;    /* .. that also had the size rule's decisions */
+    uint64_t            save_next; /* version at which the next checkpoint is due */
+    struct at_snapshot *snapshot;  /* of the last SAVE */
+    at_end              end;       /* AT_END_RUNNING until the run winds down */
 
     at_ns         started_at;   /* START, less what earlier parts of the run took */
     at_ns         clock_before; /* what they took, from their START and from their first order */

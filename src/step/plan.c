@@ -6,6 +6,12 @@
 
 #include "base/text.h"
 
+const char *const at_topology_name[AT_TOPOLOGY_COUNT] = {
+#define X(id, text) [AT_TOPOLOGY_##id] = text,
+    AT_TOPOLOGY_MAP(X)
+#undef X
+};
+
 enum {
     BATCH_DEFAULT = 64,
     MICRO_DEFAULT = 32,

@@ -9,7 +9,7 @@
 
 #include "base/err.h"
 #include "step/event.h"
-#include "step/rules.h"
+#include "step/rules/rules.h"
 
 enum { AT_TARGETS_MAX = 4 };
 

@@ -36,10 +36,4 @@ const at_strategy at_strategies[] = {
      .topology = AT_TOPOLOGY_HOGWILD, .batch = 4096, .micro_batch = 256},
 };
 
-const char *const at_topology_name[AT_TOPOLOGY_COUNT] = {
-#define X(id, text) [AT_TOPOLOGY_##id] = text,
-    AT_TOPOLOGY_MAP(X)
-#undef X
-};
-
 const size_t at_strategies_count = sizeof at_strategies / sizeof *at_strategies;

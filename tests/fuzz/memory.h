@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/source.h"
+#include "data/files/source.h"
 
 /* Called by the fuzzer, or by driver.c, for every input. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

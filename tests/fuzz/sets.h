@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "data/format.h"
+#include "data/formats/format.h"
 #include "memory.h"
 
 /* Whatever was accepted must hold together, and a set fits itself. */

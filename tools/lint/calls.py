@@ -32,7 +32,7 @@ BANS = (
     Ban("system popen", EVERYWHERE, (), "a shell reads the words; use posix_spawn or execvp"),
     Ban("alloca __builtin_alloca", EVERYWHERE, (), "a stack has no error to return"),
     Ban("printf vprintf puts putchar perror",
-        ("src",), ("src/cli/*", "src/record/console.c"),
+        ("src",), ("src/cli/*", "src/record/sinks/console.c"),
         "libraries do not print; report a record or return an at_fail"),
     Ban("malloc calloc realloc reallocarray free aligned_alloc posix_memalign strdup strndup "
         "asprintf vasprintf mmap",
@@ -41,13 +41,13 @@ BANS = (
 )
 
 # Words rather than calls: whoever names the streams means to print.
-STREAMS = Ban("stdout stderr", ("src",), ("src/cli/*", "src/record/console.c"),
+STREAMS = Ban("stdout stderr", ("src",), ("src/cli/*", "src/record/sinks/console.c"),
               "libraries do not print; report a record or return an at_fail")
 
 EXCEPTIONS = {
-    ("src/data/child.c", "_exit"):
+    ("src/data/fetch/subprocess.c", "_exit"):
         "a forked child that could not become another program has nobody to return to",
-    ("src/world/child.c", "_exit"):
+    ("src/world/process/child.c", "_exit"):
         "a forked worker must end without running the exit handlers of its parent",
 }
 

@@ -9,10 +9,9 @@ import re
 from tree import Finding
 
 # Files with tables whose rows users choose by name.
-TABLES = ("src/step/work.c", "src/step/gather.c", "src/step/release.c", "src/step/newer.c",
-          "src/step/stale.c", "src/step/size.c", "src/step/strategy.c", "src/pace/pace.c",
-          "src/learn/families.c", "src/learn/schedule.c", "src/learn/optim_*.c",
-          "src/cli/options*.c", "src/cli/verbs.c")
+TABLES = ("src/step/rules/*.c", "src/step/strategy.c", "src/pace/pace.c",
+          "src/learn/net/families.c", "src/learn/optim/*.c",
+          "src/cli/options/options.c", "src/cli/verbs/verbs.c")
 
 ROW = re.compile(r'^[ ]*(?:[A-Z]+\(|\{[ ]*|\.name = )"([a-z][a-z0-9-]*)",', re.MULTILINE)
 CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)

@@ -1,4 +1,4 @@
-/* story.js - the story of a run as the program tells it (src/report/story.h), and what can be
+/* story.js - the story of a run as the program tells it (src/report/summary/run_summary.h), and what can be
  * drawn of it.
  *
  * The first answer is whole. Later ones hold only what has changed since a serial number; merge()

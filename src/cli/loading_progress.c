@@ -1,0 +1,39 @@
+#include "cli/loading_progress.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static const at_ns patience = 2000000000, redraw_every = 200000000, repeat_every = 10000000000;
+
+/* On a terminal the line is drawn over itself; in a file there is one now and then. */
+static void tell(void *self, uint64_t done, uint64_t total)
+{
+    at_loading_line *line = self;
+    at_ns            now = at_clock_now();
+    if (now < line->due) return;
+    line->due = now + (line->terminal ? redraw_every : repeat_every);
+    line->shown = true;
+    fprintf(stderr, "%sanytime: %s %s", line->terminal ? "\r" : "", line->doing, line->name);
+    if (total > 0) fprintf(stderr, ", %.0f %%", 100.0 * (double)done / (double)total);
+    fprintf(stderr, "%s", line->terminal ? "\033[K" : "\n");
+    fflush(stderr);
+}
+
+void at_loading_line_init(at_loading_line *line, const char *name, bool quiet)
+{
+    assert(name);
+    *line = (at_loading_line){.doing = "reading",
+                              .name = name,
+                              .due = at_clock_now() + patience,
+                              .terminal = isatty(STDERR_FILENO)};
+    line->loading = (at_loading){.tell = quiet ? NULL : tell, .self = line};
+}
+
+void at_loading_line_end(at_loading_line *line)
+{
+    if (line->shown && line->terminal) fprintf(stderr, "\r\033[K");
+    line->shown = false;
+}

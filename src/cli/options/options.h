@@ -1,0 +1,149 @@
+/* options.h - every option is one row of one table.
+ *
+ * The row feeds the parser, --help, the config file and the echo in result.json. Values may come
+ * from `--name value`, `--name=value`, a config file of `name = value` lines (--config FILE), or an
+ * entry of compare ('amb:lr=0.05'); a later value replaces an earlier one.
+ */
+#ifndef AT_CLI_OPTIONS_OPTIONS_H
+#define AT_CLI_OPTIONS_OPTIONS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/time.h"
+
+typedef struct at_settings {
+    /* what */
+    const char *model, *data, *test_data, *prep, *init, *label;
+    int64_t     hash_bits;
+    bool        data_cache;
+    /* how */
+    const char *strategy, *work, *gather, *release, *newer, *stale, *size;
+    const char *time_limit, *period, *cut, *deal, *shard, *topology;
+    int64_t     hubs;
+    int64_t     workers; /* -1: as many as cores */
+    int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
+    bool        respawn;
+    at_ns       lease;
+    /* learning */
+    const char *optimizer, *lr_schedule, *lr_scale, *engine;
+    double      lr, weight_decay;
+    int64_t     threads;
+    /* slowness */
+    const char *straggler, *straggler_scale, *sample_time, *faults;
+    at_ns       latency, comm_delay;
+    double      bandwidth;
+    /* when to stop, when to look */
+    int64_t     steps, samples;
+    double      epochs;
+    at_ns       seconds;
+    const char *target;
+    int64_t     eval_every, eval_size;
+    /* the run */
+    int64_t     seed, repeats;
+    const char *run, *out, *plots, *record, *world, *config, *over, *from, *resume,
+        *checkpoint_every;
+    const char *batches, *slices, *format, *sizes;
+    const char *resources;
+    int64_t     trace_events;
+    at_ns       trace_from;
+    const char *listen, *token;
+    bool        watch, open, once;
+    bool        json, quiet, help;
+} at_settings;
+
+/* Which verbs an option belongs to. */
+enum {
+    AT_FOR_TRAIN = 1,
+    AT_FOR_COMPARE = 2,
+    AT_FOR_DATA = 4,
+    AT_FOR_MODELS = 8,
+    AT_FOR_DOCTOR = 16,
+    AT_FOR_SWEEP = 32,
+    AT_FOR_REPLAY = 64,
+    AT_FOR_SIMULATE = 128,
+    AT_FOR_REPORT = 256,
+    AT_FOR_SLICES = 512,
+    AT_FOR_PREDICT = 1024,
+    AT_FOR_EVAL = 2048,
+    AT_FOR_EXPORT = 4096,
+    AT_FOR_LINK = 8192,
+    AT_FOR_WATCH = 16384,
+    AT_FOR_LIVE = 32768, /* goes with a run but is no setting of it: never echoed */
+    AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
+    AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
+    AT_FOR_ALL = 65535
+};
+
+typedef enum at_option_type {
+    AT_OPTION_TEXT,
+    AT_OPTION_WHOLE,
+    AT_OPTION_REAL,
+    AT_OPTION_DURATION,
+    AT_OPTION_YES_NO,
+    AT_OPTION_SWITCH /* yes or no, as AT_OPTION_YES_NO, or another word of `value` (no|yes|..) */
+} at_option_type;
+
+typedef struct at_option {
+    const char    *name;
+    at_option_type type;
+    size_t         offset;   /* of the field in at_settings */
+    const char    *fallback; /* NULL: not given */
+    double         min, max; /* of numbers */
+    unsigned       verbs;
+    const char    *group; /* heading in --help; NULL: same as the row above */
+    const char    *value; /* what stands for the value in --help; NULL: yes or no */
+    const char    *help;
+} at_option;
+
+enum { AT_OPTIONS_MAX = 96, AT_STRING_TABLE_MAX = 64 };
+
+/* Settings with where they came from. */
+typedef struct at_parsed {
+    at_settings settings;
+    bool        given[AT_OPTIONS_MAX];     /* by row: the user said it */
+    const char *word[AT_STRING_TABLE_MAX]; /* arguments that are not options, in order */
+    uint32_t    words;
+    at_arena    texts; /* owns copied texts */
+    /* Who started this process as one of several; NULL: nobody, or it does not matter. */
+    const struct at_launcher *launcher;
+} at_parsed;
+
+extern const at_option at_options[]; /* ends with a row of zeros */
+
+/* All defaults. AT_ERR_FAILED when there is no memory. */
+at_err at_options_init(at_parsed *parsed, at_fail *fail);
+/* Releases the texts; accepts a zeroed one. */
+void at_options_deinit(at_parsed *parsed);
+
+/* A copy that owns its own texts. */
+at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail);
+
+/* Reads the arguments behind the verb. An option that is unknown, not of this verb, or whose value
+ * does not fit is refused with the nearest known name. */
+at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
+                        at_fail *fail);
+
+/* Sets one option, as if it had been typed. */
+at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
+                      at_fail *fail);
+
+/* Takes the values of an echo (see below) for options that the user did not give, but for those
+ * named in `except`. */
+at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
+                          size_t except_count, at_fail *fail);
+
+/* Did the user give this option? */
+bool at_options_given(const at_parsed *parsed, const char *name);
+
+/* Every option of these verbs with its value, enough to run it again. */
+json_t *at_options_echo(const at_parsed *parsed, unsigned verb);
+
+/* The part of --help about options of this verb. */
+void at_options_help(FILE *file, unsigned verb);
+
+#endif

@@ -1,0 +1,453 @@
+/* The parser over the option table. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/text.h"
+#include "cli/options/options.h"
+
+enum { TEXTS_SIZE = 1 << 18, CONFIG_SIZE_MAX = 1 << 16 };
+
+/* ---- rows and fields ------------------------------------------------------------------------- */
+
+static void *field(at_settings *settings, const at_option *row)
+{
+    return (char *)settings + row->offset;
+}
+
+static size_t row_count(void)
+{
+    size_t count = 0;
+    while (at_options[count].name) count++;
+    assert(count <= AT_OPTIONS_MAX);
+    return count;
+}
+
+static const at_option *find_row(const char *name, unsigned verb)
+{
+    for (const at_option *row = at_options; row->name; row++)
+        if ((row->verbs & verb) && strcmp(row->name, name) == 0) return row;
+    return NULL;
+}
+
+static const char *keep_text(at_parsed *parsed, const char *text)
+{
+    size_t size = strlen(text) + 1;
+    char  *copy = at_arena_get(&parsed->texts, 1, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+static at_err unknown_option(const char *name, unsigned verb, at_fail *fail)
+{
+    const char *names[AT_OPTIONS_MAX];
+    size_t      count = 0;
+    for (const at_option *row = at_options; row->name; row++)
+        if (row->verbs & verb) names[count++] = row->name;
+    char        hint[160];
+    at_text     text = at_text_in(hint, sizeof hint);
+    const char *nearest = at_text_nearest(name, names, count);
+    if (nearest) at_text_add(&text, "did you mean --%s? ", nearest);
+    at_text_add(&text, "--help lists all");
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown option --%s", name);
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static at_err out_of_range(const at_option *row, const char *value, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s %s is out of range (%g to %g)", row->name,
+                       value, row->min, row->max);
+}
+
+static bool is_yes_no(const char *text, bool *yes)
+{
+    static const char *const words[] = {"yes", "no", "on", "off", "true", "false", "1", "0"};
+    for (int i = 0; i < 8; i++) {
+        *yes = i % 2 == 0;
+        if (strcmp(text, words[i]) == 0) return true;
+    }
+    return false;
+}
+
+static at_err set_yes_no(bool *place, const at_option *row, const char *value, at_fail *fail)
+{
+    if (is_yes_no(value, place)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "write yes or no", "--%s cannot be '%s'", row->name,
+                       value);
+}
+
+/* Whether the word is among those of "no|yes|by-class". */
+static bool is_listed(const char *list, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = list; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
+        if (length > 0 && strcspn(at, "|") == length && strncmp(at, word, length) == 0) return true;
+    return false;
+}
+
+static at_err set_text(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    const char *copy = keep_text(parsed, value);
+    if (!copy) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is too long", row->name);
+    *(const char **)field(&parsed->settings, row) = copy;
+    return AT_OK;
+}
+
+/* A yes or no in other words is yes or no here, too. */
+static at_err set_switch(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    bool yes;
+    if (is_yes_no(value, &yes)) return set_text(parsed, row, yes ? "yes" : "no", fail);
+    if (is_listed(row->value, value)) return set_text(parsed, row, value, fail);
+    char    hint[120];
+    at_text text = at_text_in(hint, sizeof hint);
+    at_text_add(&text, "write one of %s", row->value);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be '%s'", row->name, value);
+}
+
+static at_err set_value(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    void *place = field(&parsed->settings, row);
+    switch (row->type) {
+    case AT_OPTION_TEXT: return set_text(parsed, row, value, fail);
+    case AT_OPTION_SWITCH: return set_switch(parsed, row, value, fail);
+    case AT_OPTION_WHOLE: {
+        int64_t whole;
+        if (!at_text_whole(value, &whole))
+            return at_fail_set(fail, AT_ERR_USAGE, "write it as 60000, 6e4 or 60k",
+                               "--%s %s is not a whole number", row->name, value);
+        if ((double)whole < row->min || (double)whole > row->max)
+            return out_of_range(row, value, fail);
+        *(int64_t *)place = whole;
+        return AT_OK;
+    }
+    case AT_OPTION_REAL: {
+        double real;
+        if (!at_text_real(value, &real))
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s %s is not a number", row->name,
+                               value);
+        if (real < row->min || real > row->max) return out_of_range(row, value, fail);
+        *(double *)place = real;
+        return AT_OK;
+    }
+    case AT_OPTION_DURATION: {
+        if (!at_text_duration(value, (at_ns *)place) || *(at_ns *)place == 0)
+            return at_fail_set(fail, AT_ERR_USAGE, "write it as 5.5s, 20ms or 100us",
+                               "--%s %s is not a duration above 0", row->name, value);
+        return AT_OK;
+    }
+    case AT_OPTION_YES_NO: return set_yes_no(place, row, value, fail);
+    }
+    assert(!"unreachable");
+    return AT_ERR_FAILED;
+}
+
+/* The value of "not given": -1 for whole numbers, where 0 may mean something. */
+static void set_absent(at_settings *settings, const at_option *row)
+{
+    switch (row->type) {
+    case AT_OPTION_TEXT:
+    case AT_OPTION_SWITCH: *(const char **)field(settings, row) = NULL; break;
+    case AT_OPTION_WHOLE: *(int64_t *)field(settings, row) = -1; break;
+    case AT_OPTION_REAL: *(double *)field(settings, row) = 0; break;
+    case AT_OPTION_DURATION: *(at_ns *)field(settings, row) = 0; break;
+    case AT_OPTION_YES_NO: *(bool *)field(settings, row) = false; break;
+    }
+}
+
+at_err at_options_init(at_parsed *parsed, at_fail *fail)
+{
+    *parsed = (at_parsed){0};
+    assert(row_count() > 0);
+    if (!at_arena_init(&parsed->texts, TEXTS_SIZE)) return at_fail_memory(fail);
+    for (const at_option *row = at_options; row->name; row++) {
+        set_absent(&parsed->settings, row);
+        if (row->fallback) AT_TRY(set_value(parsed, row, row->fallback, fail));
+    }
+    return AT_OK;
+}
+
+void at_options_deinit(at_parsed *parsed)
+{
+    at_arena_deinit(&parsed->texts);
+    *parsed = (at_parsed){0};
+}
+
+at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail)
+{
+    at_arena texts;
+    if (!at_arena_init(&texts, TEXTS_SIZE)) return at_fail_memory(fail);
+    *to = *from;
+    to->texts = texts;
+    for (const at_option *row = at_options; row->name; row++) {
+        const char **place = field(&to->settings, row);
+        bool         text = row->type == AT_OPTION_TEXT || row->type == AT_OPTION_SWITCH;
+        if (!text || !*place) continue;
+        *place = keep_text(to, *place);
+        assert(*place); /* what fitted there fits here */
+    }
+    return AT_OK;
+}
+
+/* ---- one option ------------------------------------------------------------------------------ */
+
+static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at_fail *fail);
+
+at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
+                      at_fail *fail)
+{
+    const at_option *row = find_row(name, verb);
+    if (!row) return unknown_option(name, verb, fail);
+    AT_TRY(set_value(parsed, row, value, fail));
+    parsed->given[row - at_options] = true;
+    return strcmp(name, "config") == 0 ? read_config(parsed, verb, value, fail) : AT_OK;
+}
+
+/* A value of an echo as text; false for null and for what is no value. */
+static bool echo_text(const json_t *value, char *text, size_t size)
+{
+    if (json_is_string(value))
+        snprintf(text, size, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        snprintf(text, size, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, size, "%.17g", json_real_value(value));
+    else if (json_is_boolean(value))
+        snprintf(text, size, "%s", json_is_true(value) ? "yes" : "no");
+    else
+        return false;
+    return true;
+}
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
+                          size_t except_count, at_fail *fail)
+{
+    char text[1024];
+    for (const at_option *row = at_options; row->name; row++) {
+        bool wanted = (row->verbs & AT_FOR_TRAIN) && !parsed->given[row - at_options] &&
+                      !is_among(row->name, except, except_count);
+        if (wanted && echo_text(json_object_get(echo, row->name), text, sizeof text))
+            AT_TRY(set_value(parsed, row, text, fail));
+    }
+    return AT_OK;
+}
+
+bool at_options_given(const at_parsed *parsed, const char *name)
+{
+    const at_option *row = find_row(name, AT_FOR_ALL);
+    assert(row);
+    return parsed->given[row - at_options];
+}
+
+/* ---- config files ---------------------------------------------------------------------------- */
+
+static char *trim(char *text)
+{
+    text += strspn(text, " \t\r");
+    for (size_t length = strlen(text); length > 0 && strchr(" \t\r", text[length - 1]);)
+        text[--length] = '\0';
+    return text;
+}
+
+static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, at_fail *fail)
+{
+    for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
+        if (hash == line || strchr(" \t", hash[-1])) *hash = '\0'; /* but runs/a#1 is a name */
+    line = trim(line);
+    if (!*line) return AT_OK;
+    char *equals = strchr(line, '=');
+    if (!equals)
+        return at_fail_set(fail, AT_ERR_USAGE, "write `name = value`", "'%s' has no value", line);
+    *equals = '\0';
+    char *name = trim(line), *value = trim(equals + 1);
+    if (strcmp(name, "config") == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "a config file cannot name another one");
+    return at_options_set(parsed, verb, name, value, fail);
+}
+
+static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at_fail *fail)
+{
+    unsigned char *bytes = NULL;
+    size_t         size;
+    AT_TRY(at_file_read(path, CONFIG_SIZE_MAX, &bytes, &size, fail));
+    at_err err = AT_OK;
+    char  *rest = (char *)bytes, *line;
+    if (memchr(bytes, 0, size))
+        err = at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: not a text file", path);
+    for (int number = 1; !err && (line = strsep(&rest, "\n")); number++) {
+        err = read_config_line(parsed, verb, line, fail);
+        if (err) at_fail_wrap(fail, "%s:%d", path, number);
+    }
+    free(bytes);
+    return err;
+}
+
+/* ---- the command line ------------------------------------------------------------------------ */
+
+static at_err add_word(at_parsed *parsed, const char *word, at_fail *fail)
+{
+    if (parsed->words == AT_STRING_TABLE_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d arguments", AT_STRING_TABLE_MAX);
+    parsed->word[parsed->words++] = word;
+    return AT_OK;
+}
+
+static bool is_flag(const char *name, unsigned verb)
+{
+    const at_option *row = find_row(name, verb);
+    return row && (row->type == AT_OPTION_YES_NO || row->type == AT_OPTION_SWITCH);
+}
+
+/* Whether the next argument is the value of a flag: it need not have one. */
+static bool is_value_of_flag(const char *name, unsigned verb, const char *next)
+{
+    const at_option *row = find_row(name, verb);
+    bool             ignored;
+    if (!is_flag(name, verb)) return false;
+    return is_yes_no(next, &ignored) || (row->value && is_listed(row->value, next));
+}
+
+/* A yes/no option may stand alone, with =yes, or as --no-NAME. */
+static at_err set_flag(at_parsed *parsed, unsigned verb, const char *name, const char *value,
+                       bool *taken, at_fail *fail)
+{
+    const at_option *row = find_row(name, verb);
+    *taken = true;
+    if (is_flag(name, verb)) return at_options_set(parsed, verb, name, value ? value : "yes", fail);
+    if (!row && !value && strncmp(name, "no-", 3) == 0 && is_flag(name + 3, verb))
+        return at_options_set(parsed, verb, name + 3, "no", fail);
+    *taken = false;
+    return AT_OK;
+}
+
+static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *const *argv, int *i,
+                        at_fail *fail)
+{
+    char        name[64];
+    const char *text = argv[*i] + 2, *equals = strchr(text, '=');
+    size_t      length = equals ? (size_t)(equals - text) : strlen(text);
+    if (length >= sizeof name) return unknown_option(text, verb, fail);
+    memcpy(name, text, length);
+    name[length] = '\0';
+    const char *value = equals ? equals + 1 : NULL;
+    const char *after = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0 ? argv[*i + 1] : NULL;
+    bool        taken;
+    if (!value && after && is_value_of_flag(name, verb, after)) value = argv[++*i];
+    AT_TRY(set_flag(parsed, verb, name, value, &taken, fail));
+    if (taken) return AT_OK;
+    if (!find_row(name, verb)) return unknown_option(name, verb, fail);
+    if (!value && after) value = argv[++*i];
+    if (!value) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s needs a value", name);
+    return at_options_set(parsed, verb, name, value, fail);
+}
+
+at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
+                        at_fail *fail)
+{
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "-h") == 0)
+            AT_TRY(at_options_set(parsed, verb, "help", "yes", fail));
+        else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+            AT_TRY(parse_one(parsed, verb, argc, argv, &i, fail));
+        else if (argv[i][0] == '-' && argv[i][1])
+            return at_fail_set(fail, AT_ERR_USAGE,
+                               "options start with two dashes; --help lists all",
+                               "unknown option %s", argv[i]);
+        else
+            AT_TRY(add_word(parsed, argv[i], fail));
+    }
+    return AT_OK;
+}
+
+/* ---- showing --------------------------------------------------------------------------------- */
+
+static json_t *value_json(const at_settings *settings, const at_option *row)
+{
+    const void *place = (const char *)settings + row->offset;
+    char        text[32];
+    switch (row->type) {
+    case AT_OPTION_TEXT:
+    case AT_OPTION_SWITCH: {
+        const char *value = *(const char *const *)place;
+        return value ? json_string(value) : json_null();
+    }
+    case AT_OPTION_WHOLE: {
+        int64_t value = *(const int64_t *)place;
+        return value >= 0 ? json_integer(value) : json_null();
+    }
+    case AT_OPTION_REAL: {
+        double value = *(const double *)place;
+        bool   absent = value == 0 && !row->fallback;
+        return absent ? json_null() : json_real(value);
+    }
+    case AT_OPTION_DURATION: {
+        at_ns value = *(const at_ns *)place;
+        snprintf(text, sizeof text, "%.9gs", at_seconds(value));
+        return value > 0 ? json_string(text) : json_null();
+    }
+    case AT_OPTION_YES_NO: return json_boolean(*(const bool *)place);
+    }
+    assert(!"unreachable");
+    return NULL;
+}
+
+json_t *at_options_echo(const at_parsed *parsed, unsigned verb)
+{
+    json_t *object = json_object();
+    for (const at_option *row = at_options; row->name; row++) {
+        bool about_output = strcmp(row->name, "help") == 0 || strcmp(row->name, "config") == 0;
+        if ((row->verbs & verb) && !about_output)
+            json_object_set_new(object, row->name, value_json(&parsed->settings, row));
+    }
+    return object;
+}
+
+/* Prints text in lines of at most 100 columns, the second and later ones indented. */
+static void print_wrapped(FILE *file, const char *text, int indent)
+{
+    int column = indent;
+    while (*text) {
+        int word = (int)strcspn(text, " ");
+        if (column + 1 + word > 100 && column > indent) {
+            fprintf(file, "\n%*s", indent, "");
+            column = indent;
+        }
+        fprintf(file, " %.*s", word, text);
+        column += 1 + word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    fprintf(file, "\n");
+}
+
+void at_options_help(FILE *file, unsigned verb)
+{
+    enum { COLUMN = 34 };
+    const char *group = "Options", *shown = NULL;
+    for (const at_option *row = at_options; row->name; row++) {
+        if (row->group) group = row->group;
+        if (!(row->verbs & verb)) continue;
+        if (group != shown) fprintf(file, "\n%s:\n", group);
+        shown = group;
+        char    name[64], help[400];
+        at_text text = at_text_in(name, sizeof name), about = at_text_in(help, sizeof help);
+        at_text_add(&text, "--%s%s%s", row->name, row->value ? " " : "",
+                    row->value ? row->value : "");
+        at_text_add(&about, "%s", row->help);
+        if (row->fallback && row->value)
+            at_text_add(&about, " [%s]", row->fallback);
+        else if (row->fallback && strcmp(row->fallback, "yes") == 0)
+            at_text_add(&about, " [yes; --no-%s]", row->name);
+        fprintf(file, "  %-*s", COLUMN - 3, name);
+        print_wrapped(file, help, COLUMN - 1);
+    }
+}

@@ -1,0 +1,101 @@
+#include "cli/trained_model.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/arena.h"
+#include "cli/options/inherit_options.h"
+#include "model_io/safetensors.h"
+
+/* What is about the run and not about its model: all that these verbs do not take themselves. */
+static size_t not_about_the_model(const char *names[AT_OPTIONS_MAX])
+{
+    static const char *const about_this_time[] = {"eval-size"};
+    size_t                   count = 0;
+    for (const at_option *row = at_options; row->name; row++) {
+        bool ours = row->verbs & AT_FOR_TRAINED;
+        for (size_t i = 0; i < sizeof about_this_time / sizeof *about_this_time; i++)
+            ours = ours && strcmp(row->name, about_this_time[i]) != 0;
+        if (!ours) names[count++] = row->name;
+    }
+    assert(count < AT_OPTIONS_MAX);
+    return count;
+}
+
+static at_err take(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
+{
+    if (!*value || at_options_given(parsed, name)) return AT_OK;
+    return at_options_set(parsed, AT_FOR_TRAIN, name, value, fail);
+}
+
+/* A file from elsewhere does not know what model it is of. */
+static at_err adopt_file(at_parsed *parsed, const char *path, const at_safetensors_about *about,
+                         at_fail *fail)
+{
+    if (!*about->model && !at_options_given(parsed, "model"))
+        return at_fail_set(fail, AT_ERR_USAGE, "give --model and --data",
+                           "%s does not say which model its weights are of", path);
+    AT_TRY(take(parsed, "model", about->model, fail));
+    AT_TRY(take(parsed, "data", about->data, fail));
+    return take(parsed, "prep", about->prep, fail);
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Settings of the run or file, and the weights to begin with. */
+static at_err adopt(at_parsed *parsed, const char *source, at_fail *fail)
+{
+    at_safetensors_about about;
+    const char          *names[AT_OPTIONS_MAX];
+    char                 path[AT_SAFETENSORS_PATH_SIZE], note[AT_SAFETENSORS_NOTE_SIZE];
+    if (is_folder(source))
+        AT_TRY(at_inherit_run_options(parsed, source, names, not_about_the_model(names), fail));
+    AT_TRY(at_safetensors_newest(source, path, note, fail));
+    if (*note) fprintf(stderr, "anytime: note: %s\n", note);
+    AT_TRY(at_safetensors_about_read(path, &about, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", path, fail));
+    if (strcmp(about.data, "own") == 0 && !at_options_given(parsed, "model"))
+        return at_fail_set(fail, AT_ERR_USAGE, "use the program that trained it",
+                           "%s has the weights of \"%s\", a model that is not one of anytime's own",
+                           source, about.model);
+    return is_folder(source) ? AT_OK : adopt_file(parsed, source, &about, fail);
+}
+
+static at_err read_params(at_trained_model *t, at_fail *fail)
+{
+    const at_task *task = &t->launch.task;
+    size_t         size;
+    if (at_size_product(task->params + 15, sizeof(float), &size))
+        t->params = aligned_alloc(64, size / 64 * 64);
+    if (!t->params) return at_fail_memory(fail);
+    AT_TRY(task->init(task->self, t->params, 0, fail));
+    return task->open(task->self, 0, fail);
+}
+
+at_err at_trained_model_open(at_trained_model *t, const char *verb, at_parsed *parsed,
+                             const char *command, at_fail *fail)
+{
+    *t = (at_trained_model){0};
+    if (parsed->words != 1)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL,
+                           "anytime %s needs one run, or one file of weights", verb);
+    t->source = parsed->word[0];
+    AT_TRY(adopt(parsed, t->source, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", "1", fail));
+    AT_TRY(at_launch_open(&t->launch, parsed, command, fail));
+    return read_params(t, fail);
+}
+
+void at_trained_model_close(at_trained_model *t)
+{
+    free(t->params);
+    at_launch_close(&t->launch);
+    *t = (at_trained_model){0};
+}

@@ -1,0 +1,261 @@
+/* The numbers of a comparison, and compare.json and compare.csv made of them. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/verbs/compare.h"
+#include "report/summary/table.h"
+
+const char *const at_measure_name[AT_MEASURE_COUNT] = {
+#define X(id, name, key, part) [AT_MEASURE_##id] = name,
+    AT_MEASURE_MAP(X)
+#undef X
+};
+
+static const struct {
+    const char *key, *part;
+} source[AT_MEASURE_COUNT] = {
+#define X(id, name, key, part) [AT_MEASURE_##id] = {key, part},
+    AT_MEASURE_MAP(X)
+#undef X
+};
+
+/* ---- from a run ---------------------------------------------------------------------------- */
+
+static double number_of(const json_t *value)
+{
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/* The time when the last of the targets was met; NAN when one was not, or when there is none. */
+static double target_seconds(const json_t *result)
+{
+    const json_t *targets = json_object_get(result, "targets");
+    double        last = json_array_size(targets) > 0 ? 0 : NAN;
+    for (size_t i = 0; i < json_array_size(targets); i++) {
+        double seconds = number_of(json_object_get(json_array_get(targets, i), "seconds"));
+        if (isnan(seconds)) return NAN;
+        last = fmax(last, seconds);
+    }
+    return last;
+}
+
+double at_measure_of(const json_t *result, at_measure measure)
+{
+    if (measure == AT_MEASURE_TARGET) return target_seconds(result);
+    const json_t *value = json_object_get(result, source[measure].key);
+    return number_of(source[measure].part ? json_object_get(value, source[measure].part) : value);
+}
+
+/* JSON has no NAN. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *at_measure_json(at_measure measure, double value)
+{
+    bool whole = measure == AT_MEASURE_STEPS && value >= 0 && value < 9e15;
+    return whole ? json_integer((json_int_t)value) : number(value);
+}
+
+at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result,
+                      const char *folder, at_fail *fail)
+{
+    uint32_t i = entry->run_count;
+    assert(i < compare->repeats);
+    json_t *run = json_object(), *stopped = json_object_get(result, "stopped");
+    json_object_set_new(run, "seed", json_integer(compare->parsed->settings.seed + i));
+    json_object_set_new(run, "folder", json_string(folder));
+    json_object_set(run, "stopped", stopped);
+    for (int m = 0; m < AT_MEASURE_COUNT; m++) {
+        entry->value[m][i] = at_measure_of(result, (at_measure)m);
+        json_object_set_new(run, at_measure_name[m],
+                            at_measure_json((at_measure)m, entry->value[m][i]));
+    }
+    if (json_array_append_new(entry->runs, run)) return at_fail_memory(fail);
+    entry->run_count++;
+    return AT_OK;
+}
+
+/* ---- statistics ---------------------------------------------------------------------------- */
+
+at_interval at_compare_mean(const at_entry *entry, at_measure measure)
+{
+    assert(measure < AT_MEASURE_COUNT);
+    return at_stats_mean(entry->value[measure], entry->run_count);
+}
+
+at_interval at_compare_speedup(const at_compare *compare, const at_entry *entry, at_measure measure)
+{
+    const at_entry *first = compare->entry;
+    assert(measure == AT_MEASURE_RATE || measure == AT_MEASURE_TARGET);
+    assert(first->run_count >= entry->run_count); /* it runs first */
+    const double *values = entry->value[measure], *bases = first->value[measure];
+    if (measure == AT_MEASURE_TARGET) return at_stats_ratio(bases, values, entry->run_count);
+    return at_stats_ratio(values, bases, entry->run_count);
+}
+
+uint32_t at_compare_reached(const at_entry *entry)
+{
+    uint32_t reached = 0;
+    for (uint32_t i = 0; i < entry->run_count; i++)
+        reached += isnan(entry->value[AT_MEASURE_TARGET][i]) ? 0u : 1u;
+    return reached;
+}
+
+/* ---- compare.json -------------------------------------------------------------------------- */
+
+static json_t *interval_json(at_interval interval)
+{
+    return json_pack("{s:o, s:o, s:o, s:i}", "value", number(interval.value), "low",
+                     number(interval.low), "high", number(interval.high), "count",
+                     (int)interval.count);
+}
+
+static json_t *summary_json(const at_entry *entry)
+{
+    json_t *summary = json_object();
+    for (int m = 0; m < AT_MEASURE_COUNT; m++)
+        json_object_set_new(summary, at_measure_name[m],
+                            interval_json(at_compare_mean(entry, (at_measure)m)));
+    json_object_set_new(summary, "reached", json_integer(at_compare_reached(entry)));
+    return summary;
+}
+
+static json_t *speedup_json(const at_compare *compare, const at_entry *entry)
+{
+    json_t *speedup = json_object();
+    if (entry == compare->entry) return json_decref(speedup), json_null();
+    for (int m = 0; m < AT_MEASURE_COUNT; m++)
+        if (m == AT_MEASURE_RATE || m == AT_MEASURE_TARGET)
+            json_object_set_new(speedup, at_measure_name[m],
+                                interval_json(at_compare_speedup(compare, entry, (at_measure)m)));
+    return speedup;
+}
+
+static json_t *entry_json(const at_compare *compare, const at_entry *entry)
+{
+    char    finding[AT_FINDING_SIZE];
+    bool    told = entry != compare->entry && entry->run_count > 0;
+    json_t *object = json_object();
+    json_object_set_new(object, "label", json_string(entry->label));
+    json_object_set_new(object, "entry", json_string(entry->text));
+    json_object_set_new(object, "strategy", json_string(entry->parsed.settings.strategy));
+    json_object_set(object, "options", entry->own);
+    json_object_set(object, "runs", entry->runs);
+    json_object_set_new(object, "summary", summary_json(entry));
+    json_object_set_new(object, "speedup", speedup_json(compare, entry));
+    json_object_set_new(
+        object, "finding",
+        told ? json_string(at_compare_finding(compare, entry, finding, sizeof finding))
+             : json_null());
+    return object;
+}
+
+static json_t *targets_json(const at_limits *limits)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < limits->targets; i++)
+        json_array_append_new(array, json_pack("{s:s, s:f}", "metric",
+                                               at_metric_name[limits->target[i].metric], "value",
+                                               limits->target[i].value));
+    return array;
+}
+
+json_t *at_compare_json(const at_compare *compare)
+{
+    json_t  *root = json_object(), *entries = json_array();
+    uint64_t done = 0;
+    for (uint32_t i = 0; i < compare->entries; i++) {
+        done += compare->entry[i].run_count;
+        json_array_append_new(entries, entry_json(compare, &compare->entry[i]));
+    }
+    bool complete = done == (uint64_t)compare->entries * compare->repeats;
+    json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
+    json_object_set_new(root, "command", json_string(compare->command));
+    json_object_set_new(root, "options", at_options_echo(compare->parsed, AT_FOR_COMPARE));
+    json_object_set_new(root, "folder", json_string(compare->folder));
+    json_object_set_new(root, "complete", json_boolean(complete));
+    json_object_set_new(root, "targets", targets_json(&compare->limits));
+    if (json_object_set_new(root, "entries", entries)) return json_decref(root), NULL;
+    return root;
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+static at_err no_memory(at_fail *fail)
+{
+    return at_fail_memory_for(fail, "for the comparison's files");
+}
+
+static at_err write_text(const at_compare *compare, const char *name, const char *text,
+                         at_fail *fail)
+{
+    char path[AT_COMPARE_PATH_SIZE + 32];
+    snprintf(path, sizeof path, "%s/%s", compare->folder, name);
+    return at_file_write(path, text, strlen(text), fail);
+}
+
+static at_err write_json(const at_compare *compare, at_fail *fail)
+{
+    json_t *document = at_compare_json(compare);
+    char   *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    at_err  err = text ? write_text(compare, "compare.json", text, fail) : no_memory(fail);
+    free(text);
+    json_decref(document);
+    return err;
+}
+
+static void add_csv_row(at_table *table, const at_entry *entry, uint32_t i)
+{
+    const json_t *run = json_array_get(entry->runs, i);
+    at_table_add(table, "%s", entry->label);
+    at_table_add(table, "%s", entry->parsed.settings.strategy);
+    at_table_add(table, "%lld", (long long)json_integer_value(json_object_get(run, "seed")));
+    at_table_add(table, "%s", json_string_value(json_object_get(run, "folder")));
+    for (int m = 0; m < AT_MEASURE_COUNT; m++) {
+        double value = entry->value[m][i];
+        if (isnan(value))
+            at_table_add(table, "%s", "");
+        else
+            at_table_add(table, "%.9g", value);
+    }
+}
+
+/* One line a run; what is not known is empty. */
+static at_table *csv_table(const at_compare *compare)
+{
+    at_column columns[4 + AT_MEASURE_COUNT] = {{"label", AT_ALIGN_LEFT},
+                                               {"strategy", AT_ALIGN_LEFT},
+                                               {"seed", AT_ALIGN_LEFT},
+                                               {"folder", AT_ALIGN_LEFT}};
+    for (int m = 0; m < AT_MEASURE_COUNT; m++) columns[4 + m].head = at_measure_name[m];
+    at_table *table = at_table_new(columns, 4 + AT_MEASURE_COUNT);
+    for (uint32_t i = 0; table && i < compare->entries; i++)
+        for (uint32_t run = 0; run < compare->entry[i].run_count; run++)
+            add_csv_row(table, &compare->entry[i], run);
+    return table;
+}
+
+static at_err write_csv(const at_compare *compare, at_fail *fail)
+{
+    char     *text = NULL;
+    size_t    size;
+    at_table *table = csv_table(compare);
+    FILE     *file = open_memstream(&text, &size);
+    at_err    err = table && file ? at_table_print_csv(table, file, fail) : no_memory(fail);
+    if (file && fclose(file) && !err) err = no_memory(fail);
+    if (!err) err = write_text(compare, "compare.csv", text, fail);
+    free(text);
+    at_table_free(table);
+    return err;
+}
+
+at_err at_compare_write(const at_compare *compare, at_fail *fail)
+{
+    AT_TRY(write_json(compare, fail));
+    return write_csv(compare, fail);
+}

@@ -1,0 +1,76 @@
+/* `anytime eval`: how good a trained model is on test samples. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "cli/loading_progress.h"
+#include "cli/print.h"
+#include "cli/trained_model.h"
+#include "cli/verbs/verbs.h"
+#include "world/process/evaluator.h"
+
+enum { ROWS = 1024 }; /* scored between two looks at the clock */
+
+static void score_all(const at_trained_model *t, at_score *sum, const at_loading *loading)
+{
+    const at_task *task = &t->launch.task;
+    assert(task->score);
+    for (uint64_t first = 0; first < task->test_samples; first += ROWS) {
+        uint64_t left = task->test_samples - first;
+        at_loading_tell(loading, first, task->test_samples);
+        task->score(task->self, sum, t->params, first, left < ROWS ? left : ROWS);
+    }
+}
+
+/* What has diverged has no loss: null. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* The same names as in result.json; metrics that the task does not have are left out. */
+static json_t *test_of(const at_score *score)
+{
+    double  value[AT_METRIC_COUNT];
+    json_t *test = json_object();
+    at_score_metrics(value, score);
+    json_object_set_new(test, "loss", number(value[AT_METRIC_LOSS]));
+    json_object_set_new(test, "accuracy", number(value[AT_METRIC_ACCURACY]));
+    for (int i = 0; i < AT_METRIC_COUNT; i++)
+        if (i != AT_METRIC_LOSS && i != AT_METRIC_ACCURACY && !isnan(value[i]))
+            json_object_set_new(test, at_metric_name[i], number(value[i]));
+    json_object_set_new(test, "count", json_integer((json_int_t)score->count));
+    return test;
+}
+
+static at_err evaluate(const at_trained_model *t, const at_settings *settings, at_fail *fail)
+{
+    const at_task  *task = &t->launch.task;
+    at_score        score = {0};
+    at_loading_line line;
+    if (task->test_samples == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give some with --test-data",
+                           "there are no test samples");
+    const char *data = settings->test_data ? settings->test_data : task->data;
+    at_loading_line_init(&line, data, settings->quiet);
+    line.doing = "scoring";
+    score_all(t, &score, &line.loading);
+    at_loading_line_end(&line);
+    json_t *test = test_of(&score);
+    if (settings->json)
+        return at_print_json_take(json_pack("{s:s, s:s, s:s, s:o}", "run", t->source, "model",
+                                            task->model, "data", data, "test", test),
+                                  fail);
+    at_print_test(test);
+    json_decref(test);
+    return AT_OK;
+}
+
+at_err at_verb_eval(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    at_trained_model trained;
+    at_err           err = at_trained_model_open(&trained, "eval", parsed, command, fail);
+    if (!err) err = evaluate(&trained, &parsed->settings, fail);
+    at_trained_model_close(&trained);
+    return err;
+}

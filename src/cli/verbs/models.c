@@ -1,0 +1,285 @@
+/* `anytime models`: which nets there are, and what one of them is made of. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/options/subcommands.h"
+#include "cli/print.h"
+#include "cli/verbs/verbs.h"
+#include "data/set/dataset.h"
+#include "learn/net/model.h"
+#include "learn/net/net.h"
+
+enum { ROWS = 32, /* samples that layouts are chosen for: the usual micro-batch */ FORM_SIZE = 40 };
+
+/* A picture is 3x32x32; a line of numbers is only their number. */
+static const char *show_form(char *text, const uint32_t form[3])
+{
+    if (form[1] == 1 && form[2] == 1)
+        snprintf(text, FORM_SIZE, "%u", form[0]);
+    else
+        snprintf(text, FORM_SIZE, "%ux%ux%u", form[0], form[1], form[2]);
+    return text;
+}
+
+static json_t *form_json(const uint32_t form[3])
+{
+    return json_pack("[I, I, I]", (json_int_t)form[0], (json_int_t)form[1], (json_int_t)form[2]);
+}
+
+/* What a net was made for; features are 0 when it does not say. */
+static at_shape published_shape(const at_net_about *about)
+{
+    bool picture = (uint64_t)about->height * about->width > 1;
+    return (at_shape){.features = about->channels * about->height * about->width,
+                      .classes = about->classes,
+                      .channels = picture ? about->channels : 0,
+                      .height = picture ? about->height : 0,
+                      .width = picture ? about->width : 0};
+}
+
+/* ---- list ------------------------------------------------------------------------------------ */
+
+/* One net of the program with its published size. */
+typedef struct entry {
+    const char  *name;
+    at_net_about about;
+    size_t       params;
+    uint64_t     mults;
+} entry;
+
+static at_err measure(const at_net_builtin *net, entry *e, at_fail *fail)
+{
+    at_model *model;
+    *e = (entry){.name = net->name};
+    AT_TRY(at_net_about_text(net->name, net->text, &e->about, fail));
+    AT_TRY(
+        at_model_plan(net->name, published_shape(&e->about), AT_ENGINE_FAST, ROWS, &model, fail));
+    e->params = at_model_params(model);
+    e->mults = at_model_mults(model);
+    at_model_free(model);
+    return AT_OK;
+}
+
+static json_t *entry_json(const entry *e)
+{
+    const uint32_t form[3] = {e->about.channels, e->about.height, e->about.width};
+    return json_pack("{s:s, s:s, s:s, s:o, s:I, s:I, s:I}", "name", e->name, "usage", e->name,
+                     "summary", e->about.summary, "input", form_json(form), "classes",
+                     (json_int_t)e->about.classes, "parameters", (json_int_t)e->params,
+                     "multiply_adds", (json_int_t)e->mults);
+}
+
+/* The model that is no net. */
+static const at_model_family sparse = {
+    .name = "sparse-lr", .usage = "sparse-lr", .summary = "logistic regression on sparse rows"};
+
+static json_t *family_json(const at_model_family *family)
+{
+    return json_pack("{s:s, s:s, s:s}", "name", family->name, "usage", family->usage, "summary",
+                     family->summary);
+}
+
+static at_err list_json(at_fail *fail)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < at_model_families_count; i++)
+        json_array_append_new(list, family_json(&at_model_families[i]));
+    json_array_append_new(list, family_json(&sparse));
+    for (size_t i = 0; i < at_net_builtins_count; i++) {
+        entry  e;
+        at_err err = measure(&at_net_builtins[i], &e, fail);
+        if (err) {
+            json_decref(list);
+            return err;
+        }
+        json_array_append_new(list, entry_json(&e));
+    }
+    return at_print_json_take(list, fail);
+}
+
+static void add_family(at_table *table, const at_model_family *family, const char *classes)
+{
+    at_table_add(table, "%s", family->usage);
+    at_table_add(table, "any");
+    at_table_add(table, "%s", classes);
+    at_table_add(table, " ");
+    at_table_add(table, "%s", family->summary);
+}
+
+static void add_entry(at_table *table, const entry *e)
+{
+    char form[FORM_SIZE];
+    at_table_add(table, "%s", e->name);
+    at_table_add(
+        table, "%s",
+        show_form(form, (uint32_t[3]){e->about.channels, e->about.height, e->about.width}));
+    at_table_add(table, "%u", e->about.classes);
+    at_table_add(table, "%zu", e->params);
+    at_table_add(table, "%s", e->about.summary);
+}
+
+static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
+{
+    static const at_column columns[] = {{"model", AT_ALIGN_LEFT},
+                                        {"input", AT_ALIGN_RIGHT},
+                                        {"classes", AT_ALIGN_RIGHT},
+                                        {"parameters", AT_ALIGN_RIGHT},
+                                        {"what it is", AT_ALIGN_LEFT}};
+    assert(!none);
+    if (parsed->settings.json) return list_json(fail);
+    at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; table && i < at_model_families_count; i++)
+        add_family(table, &at_model_families[i], "any");
+    if (table) add_family(table, &sparse, "2");
+    for (size_t i = 0; table && i < at_net_builtins_count; i++) {
+        entry  e;
+        at_err err = measure(&at_net_builtins[i], &e, fail);
+        if (err) {
+            at_table_free(table);
+            return err;
+        }
+        add_entry(table, &e);
+    }
+    return at_print_table_take(table, fail);
+}
+
+/* ---- show ------------------------------------------------------------------------------------ */
+
+/* A model as it would be for some data. */
+typedef struct sight {
+    const char   *name, *data; /* data is NULL for the shape it was made for */
+    at_net_about  about;
+    at_shape      shape;
+    at_model     *model;
+    at_layer_info layer[AT_NET_LAYERS_MAX];
+    size_t        layers;
+} sight;
+
+static at_err shape_of_data(sight *s, at_fail *fail)
+{
+    at_dataset *set;
+    AT_TRY(at_dataset_open(s->data, AT_SPLIT_TRAIN, &set, fail));
+    at_image_shape picture = at_dataset_picture(set);
+    s->shape = (at_shape){.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
+    if (picture.width != s->shape.features) { /* else it is a line of numbers */
+        s->shape.channels = picture.channels;
+        s->shape.height = picture.height;
+        s->shape.width = picture.width;
+    }
+    at_dataset_free(set);
+    return AT_OK;
+}
+
+/* Given data decide; else what the net says; else the form of the default set, which is known, so
+ * that it need not be on this machine to be talked about. */
+static at_err find_shape(const at_parsed *parsed, sight *s, at_fail *fail)
+{
+    if (strcmp(s->name, sparse.name) == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "see docs/sparse.md",
+                           "%s has no layers: one weight a feature, and a bias", s->name);
+    AT_TRY(at_net_about_find(s->name, &s->about, fail));
+    s->data = parsed->settings.data;
+    if (at_options_given(parsed, "data")) return shape_of_data(s, fail);
+    s->shape = published_shape(&s->about);
+    const char *end = strrchr(s->name, '.');
+    bool        file = end && !strcmp(end, ".net");
+    if (s->shape.features && s->shape.classes)
+        s->data = NULL;
+    else if (file)
+        return at_fail_set(fail, AT_ERR_USAGE, "give --data, or write `input` and `classes` lines",
+                           "%s does not say what it was made for", s->name);
+    else
+        s->shape = (at_shape){.features = 784, .classes = 10};
+    return AT_OK;
+}
+
+static json_t *layer_json(const at_layer_info *l)
+{
+    return json_pack("{s:s, s:s, s:o, s:o, s:I, s:I, s:s}", "kind", l->kind, "detail", l->detail,
+                     "in", form_json(l->in), "out", form_json(l->out), "parameters",
+                     (json_int_t)l->params, "multiply_adds", (json_int_t)l->mults, "engine",
+                     l->engine);
+}
+
+static json_t *show_json(const sight *s)
+{
+    json_t *layers = json_array();
+    size_t  params = at_model_params(s->model);
+    for (size_t i = 0; i < s->layers; i++) json_array_append_new(layers, layer_json(&s->layer[i]));
+    return json_pack("{s:s, s:s?, s:I, s:I, s:o, s:I, s:I, s:I, s:s, s:o}", "model", s->name,
+                     "data", s->data, "features", (json_int_t)s->shape.features, "classes",
+                     (json_int_t)s->shape.classes, "input", form_json(s->layer[0].in), "parameters",
+                     (json_int_t)params, "statistics",
+                     (json_int_t)(at_model_plain(s->model) - params), "multiply_adds",
+                     (json_int_t)at_model_mults(s->model), "engine", at_model_engine(s->model),
+                     "layers", layers);
+}
+
+static void add_numbers(at_table *table, size_t params, uint64_t mults)
+{
+    at_table_add(table, "%zu", params);
+    at_table_add(table, "%llu", (unsigned long long)mults);
+}
+
+static void add_layer(at_table *table, size_t number, const at_layer_info *l)
+{
+    char in[FORM_SIZE], out[FORM_SIZE];
+    at_table_add(table, "%zu %s %s", number, l->kind, l->detail);
+    at_table_add(table, "%s", show_form(in, l->in));
+    at_table_add(table, "%s", show_form(out, l->out));
+    add_numbers(table, l->params, l->mults);
+    at_table_add(table, "%s", l->engine);
+}
+
+static void print_head(const sight *s)
+{
+    size_t stats = at_model_plain(s->model) - at_model_params(s->model);
+    printf("%s on %s: %u features, %u classes, computed by %s\n", s->name,
+           s->data ? s->data : "what it was made for", s->shape.features, s->shape.classes,
+           at_model_engine(s->model));
+    if (s->about.summary[0]) printf("%s\n", s->about.summary);
+    if (stats) printf("besides the parameters: %zu running statistics of batch norm\n", stats);
+    printf("\n");
+}
+
+static at_err show_table(const sight *s, at_fail *fail)
+{
+    static const at_column columns[] = {
+        {"layer", AT_ALIGN_LEFT},          {"in", AT_ALIGN_RIGHT},
+        {"out", AT_ALIGN_RIGHT},           {"parameters", AT_ALIGN_RIGHT},
+        {"multiply-adds", AT_ALIGN_RIGHT}, {"by", AT_ALIGN_LEFT}};
+    char in[FORM_SIZE];
+    print_head(s);
+    at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
+    for (size_t i = 0; table && i < s->layers; i++) add_layer(table, i + 1, &s->layer[i]);
+    if (table) {
+        at_table_add(table, "total");
+        at_table_add(table, "%s", show_form(in, s->layer[0].in));
+        at_table_add(table, "%u", s->shape.classes);
+        add_numbers(table, at_model_params(s->model), at_model_mults(s->model));
+        at_table_add(table, "%s", at_model_engine(s->model));
+    }
+    return at_print_table_take(table, fail);
+}
+
+static at_err show(const at_parsed *parsed, const char *name, at_fail *fail)
+{
+    sight s = {.name = name};
+    AT_TRY(find_shape(parsed, &s, fail));
+    AT_TRY(at_model_plan(name, s.shape, AT_ENGINE_FAST, ROWS, &s.model, fail));
+    s.layers = at_model_layers(s.model, s.layer, AT_NET_LAYERS_MAX);
+    assert(s.layers > 0 && s.layers <= AT_NET_LAYERS_MAX);
+    at_err err =
+        parsed->settings.json ? at_print_json_take(show_json(&s), fail) : show_table(&s, fail);
+    at_model_free(s.model);
+    return err;
+}
+
+at_err at_verb_models(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    static const at_subcommand actions[] = {{"list", NULL, list}, {"show", "NAME", show}, {0}};
+    (void)command;
+    return at_subcommand_run("models", actions, parsed, fail);
+}

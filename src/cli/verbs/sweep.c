@@ -1,0 +1,52 @@
+/* `anytime sweep --over NAME=V1,V2,..`: a comparison whose entries differ in one option. */
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/verbs/verbs.h"
+
+enum { ENTRY_SIZE = 256, NAME_SIZE = 64 };
+
+/* A label may name a folder, so whatever is neither letter nor digit becomes a dash. */
+static void add_label(at_text *text, const char *name, const char *value)
+{
+    at_text_add(text, "%s-", name);
+    for (; *value; value++) {
+        bool plain = isalnum((unsigned char)*value) || *value == '.';
+        at_text_add(text, "%c", plain ? *value : '-');
+    }
+}
+
+static at_err add_entry(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
+{
+    char *entry = at_arena_get(&parsed->texts, 1, ENTRY_SIZE);
+    if (!entry || parsed->words == AT_STRING_TABLE_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d values", AT_STRING_TABLE_MAX);
+    at_text text = at_text_in(entry, ENTRY_SIZE);
+    at_text_add(&text, "%s:%s=%s,label=", parsed->settings.strategy, name, value);
+    add_label(&text, name, value);
+    if (!*value || text.full)
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as --over batch=16,32,64",
+                           "'%s' is not a value to sweep over", value);
+    parsed->word[parsed->words++] = entry;
+    return AT_OK;
+}
+
+at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    const char *over = parsed->settings.over, *equals = over ? strchr(over, '=') : NULL;
+    char        name[NAME_SIZE], values[1024], *rest = values, *value;
+    if (parsed->words > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
+                           "sweep takes no argument '%s'", parsed->word[0]);
+    if (!equals || equals == over || (size_t)(equals - over) >= sizeof name ||
+        strlen(equals + 1) >= sizeof values)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example --over batch=16,32,64",
+                           "sweep needs --over NAME=V1,V2,..");
+    snprintf(name, sizeof name, "%.*s", (int)(equals - over), over);
+    snprintf(values, sizeof values, "%s", equals + 1);
+    while ((value = strsep(&rest, ","))) AT_TRY(add_entry(parsed, name, value, fail));
+    return at_verb_compare(parsed, command, fail);
+}

@@ -1,0 +1,202 @@
+#include "data/draw/feed.h"
+
+#include "base/arena.h"
+#include "data/draw/sampler.h"
+#include "data/prep/prep.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+struct at_feed {
+    at_dataset *train, *test;
+    at_prep    *prep; /* NULL: samples are as they are */
+    char       *prep_text;
+    at_shards   shards;
+    uint64_t    seed;
+    /* Private to a process, made by equip. */
+    at_sampler   walk; /* of the worker that was asked for last */
+    bool         walking;
+    at_arena     arena;
+    uint32_t     rows;
+    float       *x;           /* (rows, features) */
+    float       *scratch;     /* of the preparation */
+    uint32_t    *labels;      /* (rows) */
+    uint64_t    *now, *ahead; /* (rows) indices of these samples and of the ones after */
+    at_feed_draw ahead_draw;  /* what `ahead` was worked out for; count 0: nothing */
+};
+
+/* ---- before the fork ------------------------------------------------------------------------- */
+
+static at_err open_sets(at_feed *feed, const at_feed_options *o, at_fail *fail)
+{
+    const char *test = o->test_data ? o->test_data : o->data;
+    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->reading, &feed->train, fail));
+    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->reading, &feed->test, fail));
+    AT_TRY(at_dataset_check_dense(feed->train, fail));
+    return at_dataset_agree(feed->train, feed->test, fail);
+}
+
+static at_err make_prep(at_feed *feed, const char *steps, at_fail *fail)
+{
+    if (!steps) return AT_OK;
+    AT_TRY(at_prep_new(steps, at_dataset_picture(feed->train), &feed->prep, fail));
+    AT_TRY(at_prep_fit(feed->prep, feed->train, fail));
+    feed->prep_text = at_prep_text(feed->prep);
+    if (feed->prep_text) return AT_OK;
+    return at_fail_memory_for(fail, "for --prep");
+}
+
+static at_err fill(at_feed *feed, const at_feed_options *o, at_fail *fail)
+{
+    AT_TRY(open_sets(feed, o, fail));
+    AT_TRY(make_prep(feed, o->prep, fail));
+    return at_shards_init(&feed->shards, o->shard, feed->train, at_dataset_count(feed->train),
+                          o->workers, fail);
+}
+
+at_err at_feed_new(const at_feed_options *options, at_feed **out, at_fail *fail)
+{
+    assert(options->data && options->workers >= 1);
+    *out = NULL;
+    at_feed *feed = calloc(1, sizeof *feed);
+    if (!feed) return at_fail_memory(fail);
+    feed->seed = options->seed;
+    at_err err = fill(feed, options, fail);
+    if (err)
+        at_feed_free(feed);
+    else
+        *out = feed;
+    return err;
+}
+
+void at_feed_free(at_feed *feed)
+{
+    if (!feed) return;
+    at_feed_strip(feed);
+    at_shards_deinit(&feed->shards);
+    at_prep_free(feed->prep);
+    free(feed->prep_text);
+    at_dataset_free(feed->train);
+    at_dataset_free(feed->test);
+    free(feed);
+}
+
+uint64_t at_feed_count(const at_feed *feed, at_split split)
+{
+    assert(feed->train && feed->test);
+    return at_dataset_count(split == AT_SPLIT_TRAIN ? feed->train : feed->test);
+}
+
+uint32_t at_feed_classes(const at_feed *feed)
+{
+    assert(feed->train);
+    return at_dataset_classes(feed->train);
+}
+
+at_image_shape at_feed_picture(const at_feed *feed)
+{
+    assert(feed->train);
+    return feed->prep ? at_prep_out(feed->prep) : at_dataset_picture(feed->train);
+}
+
+const char *at_feed_prep(const at_feed *feed)
+{
+    return feed->prep_text;
+}
+
+const char *at_feed_form(const at_feed *feed)
+{
+    assert(feed->train);
+    return at_dataset_form(feed->train);
+}
+
+/* ---- in each process ------------------------------------------------------------------------- */
+
+void at_feed_strip(at_feed *feed)
+{
+    at_arena_deinit(&feed->arena);
+    feed->walking = false;
+    feed->rows = 0;
+    feed->ahead_draw = (at_feed_draw){0};
+}
+
+at_err at_feed_equip(at_feed *feed, uint32_t rows, at_fail *fail)
+{
+    assert(rows >= 1);
+    at_feed_strip(feed); /* what the process we were forked from had for itself */
+    at_image_shape p = at_feed_picture(feed);
+    size_t         scratch = feed->prep ? at_prep_room(feed->prep) * sizeof(float) : 0;
+    size_t         rest = rows * (sizeof *feed->labels + 2 * sizeof *feed->now) + scratch + 5 * 64;
+    size_t         plane, x_size;
+    bool           fits = at_size_product((size_t)p.height * p.width, p.channels, &plane) &&
+                at_size_product(plane * sizeof(float), rows, &x_size) && x_size <= SIZE_MAX - rest;
+    if (!fits || !at_arena_init(&feed->arena, x_size + rest))
+        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --micro-batch",
+                           "not enough memory for a micro-batch of %u samples", rows);
+    feed->rows = rows;
+    feed->x = at_arena_get(&feed->arena, 1, x_size);
+    feed->labels = at_arena_get(&feed->arena, rows, sizeof *feed->labels);
+    feed->now = at_arena_get(&feed->arena, rows, sizeof *feed->now);
+    feed->ahead = at_arena_get(&feed->arena, rows, sizeof *feed->ahead);
+    feed->scratch = at_arena_get(&feed->arena, 1, scratch);
+    assert(feed->x && feed->labels && feed->now && feed->ahead && feed->scratch);
+    return AT_OK;
+}
+
+/* A process that computes for everybody changes the walk it holds with the worker. */
+static const at_sampler *walk_of(at_feed *feed, uint64_t walk)
+{
+    if (!feed->walking || feed->walk.worker != walk)
+        at_sampler_start(&feed->walk, feed->seed, walk, &feed->shards);
+    feed->walking = true;
+    return &feed->walk;
+}
+
+/* The indices of this draw were worked out, and their rows asked for, while the one before was
+ * computed; unless this draw is not the one that was expected. */
+static void find_indices(at_feed *feed, const at_feed_draw *draw, uint32_t ahead)
+{
+    const at_feed_draw *a = &feed->ahead_draw;
+    const at_sampler   *walk = walk_of(feed, draw->walk);
+    bool                expected = a->position == draw->position && a->count >= draw->count &&
+                    a->walk == draw->walk && a->count > 0;
+    if (expected) {
+        uint64_t *swap = feed->now;
+        feed->now = feed->ahead;
+        feed->ahead = swap;
+    } else {
+        at_sampler_indices(walk, draw->position, feed->now, draw->count);
+    }
+    feed->ahead_draw = (at_feed_draw){draw->walk, draw->position + draw->count, ahead};
+    at_sampler_indices(walk, feed->ahead_draw.position, feed->ahead, ahead);
+}
+
+static at_feed_rows fetch(at_feed *feed, const at_dataset *set, uint32_t count,
+                          const at_prep_key *key)
+{
+    if (feed->prep)
+        at_prep_rows(feed->prep, feed->x, feed->labels, set, feed->now, count, feed->scratch, key);
+    else
+        at_dataset_rows(set, feed->x, feed->labels, feed->now, count);
+    return (at_feed_rows){feed->x, feed->labels};
+}
+
+at_feed_rows at_feed_train(at_feed *feed, const at_feed_draw *draw, uint32_t ahead)
+{
+    assert(draw->count >= 1 && draw->count <= feed->rows);
+    assert(ahead <= feed->rows);
+    at_prep_key key = {feed->seed, draw->walk, draw->position};
+    find_indices(feed, draw, ahead);
+    at_feed_rows rows = fetch(feed, feed->train, draw->count, &key);
+    at_dataset_prefetch(feed->train, feed->ahead, ahead);
+    return rows;
+}
+
+at_feed_rows at_feed_test(at_feed *feed, uint64_t first, uint32_t count)
+{
+    assert(count >= 1 && count <= feed->rows);
+    assert(first + count <= at_dataset_count(feed->test));
+    feed->ahead_draw.count = 0; /* the indices serve another purpose now */
+    for (uint32_t i = 0; i < count; i++) feed->now[i] = first + i;
+    return fetch(feed, feed->test, count, NULL);
+}

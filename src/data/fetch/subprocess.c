@@ -1,0 +1,160 @@
+#include "data/fetch/subprocess.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { TAIL_SIZE = 400, EXIT_NO_FOLDER = 126, EXIT_NO_PROGRAM = 127 };
+
+/* The end of what a program said. */
+typedef struct last_words {
+    char   bytes[TAIL_SIZE + 1];
+    size_t used;
+} last_words;
+
+sigset_t at_child_stop_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+static void tail_add(last_words *tail, const char *bytes, size_t size)
+{
+    assert(tail->used <= TAIL_SIZE);
+    if (size > TAIL_SIZE) bytes += size - TAIL_SIZE, size = TAIL_SIZE;
+    size_t keep = TAIL_SIZE - size < tail->used ? TAIL_SIZE - size : tail->used;
+    memmove(tail->bytes, tail->bytes + tail->used - keep, keep);
+    memcpy(tail->bytes + keep, bytes, size);
+    tail->used = keep + size;
+    assert(tail->used <= TAIL_SIZE);
+    tail->bytes[tail->used] = '\0';
+}
+
+/* One line for a message: line ends become bars, other control characters go. */
+static void tail_flatten(last_words *tail)
+{
+    assert(tail->used <= TAIL_SIZE);
+    while (tail->used > 0 && (unsigned char)tail->bytes[tail->used - 1] <= ' ') tail->used--;
+    tail->bytes[tail->used] = '\0';
+    for (char *c = tail->bytes; *c; c++)
+        if ((unsigned char)*c < ' ') *c = *c == '\n' ? '|' : ' ';
+}
+
+/* The child's side of fork. A group of its own lets us stop its children along with it. */
+_Noreturn static void become(const char *const *arguments, const char *folder, int output)
+{
+    assert(arguments[0]);
+    sigset_t stop = at_child_stop_signals();
+    int      nothing = open("/dev/null", O_RDONLY);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &stop, NULL);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    if (chdir(folder)) _exit(EXIT_NO_FOLDER);
+    execvp(arguments[0], (char *const *)(uintptr_t)arguments);
+    _exit(EXIT_NO_PROGRAM);
+}
+
+/* Keeps the child's words until it closes its output; true when a signal asked us to stop. */
+static bool listen_to(last_words *tail, int output, int signals)
+{
+    struct pollfd wait_for[] = {{.fd = output, .events = POLLIN},
+                                {.fd = signals, .events = POLLIN}};
+    for (;;) {
+        char bytes[4096];
+        if (poll(wait_for, 2, -1) < 0 && errno != EINTR) return false;
+        if (wait_for[1].revents & POLLIN) return true;
+        ssize_t got = wait_for[0].revents ? read(output, bytes, sizeof bytes) : 1;
+        if (got <= 0) return false;
+        if (wait_for[0].revents) tail_add(tail, bytes, (size_t)got);
+    }
+}
+
+static at_err judge(const char *program, int status, last_words *said, const char *hint,
+                    at_fail *fail)
+{
+    tail_flatten(said);
+    const char *words = said->used > 0 ? said->bytes : "it said nothing";
+    if (WIFSIGNALED(status)) {
+        sigset_t stop = at_child_stop_signals();
+        bool     wanted = sigismember(&stop, WTERMSIG(status)) == 1;
+        return at_fail_set(fail, wanted ? AT_ERR_STOPPED : AT_ERR_FAILED,
+                           "run the same command again", "%s was ended by a signal (%s)", program,
+                           strsignal(WTERMSIG(status)));
+    }
+    assert(WIFEXITED(status));
+    switch (WEXITSTATUS(status)) {
+    case 0: return AT_OK;
+    case EXIT_NO_PROGRAM:
+        return at_fail_set(fail, AT_ERR_MISSING, hint, "the program %s is not installed", program);
+    default:
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "check the network, then run the same command again",
+                           "%s failed with exit code %d: %s", program, WEXITSTATUS(status), words);
+    }
+}
+
+static int reap(pid_t pid)
+{
+    assert(pid > 0);
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    return status;
+}
+
+/* The parent's side of fork. */
+static at_err attend(pid_t pid, const char *program, int output, const char *hint, int *code,
+                     at_fail *fail)
+{
+    assert(pid > 0 && program);
+    last_words said = {.used = 0};
+    sigset_t   stop = at_child_stop_signals();
+    int        signals = signalfd(-1, &stop, SFD_CLOEXEC);
+    bool       stopped = listen_to(&said, output, signals);
+    if (stopped) kill(-pid, SIGTERM);
+    int status = reap(pid);
+    if (WIFEXITED(status)) *code = WEXITSTATUS(status);
+    if (signals >= 0) close(signals);
+    if (!stopped) return judge(program, status, &said, hint, fail);
+    return at_fail_set(fail, AT_ERR_STOPPED, "run the same command again",
+                       "stopped by a signal while %s was running", program);
+}
+
+at_err at_child_run_code(const char *const *arguments, const char *folder, const char *hint,
+                         int *code, at_fail *fail)
+{
+    assert(arguments[0] && code);
+    *code = -1;
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC))
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) become(arguments, folder, ends[1]);
+    close(ends[1]);
+    at_err err = pid < 0 ? at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot start %s: %s",
+                                       arguments[0], strerror(errno))
+                         : attend(pid, arguments[0], ends[0], hint, code, fail);
+    close(ends[0]);
+    return err;
+}
+
+at_err at_child_run(const char *const *arguments, const char *folder, const char *hint,
+                    at_fail *fail)
+{
+    int code;
+    return at_child_run_code(arguments, folder, hint, &code, fail);
+}

@@ -1,0 +1,205 @@
+#include "data/formats/csv.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROW_SIZE_MAX = 1 << 26, ROOM_FIRST = 1 << 12, END = -1 };
+
+#define HINT "a row is fields with commas between them; a field with a comma stands in quotes"
+
+void at_csv_take(at_csv *csv, at_source *source)
+{
+    assert(source);
+    memset(csv, 0, sizeof *csv);
+    csv->source = source;
+}
+
+void at_csv_close(at_csv *csv)
+{
+    assert(csv);
+    at_source_close(csv->source);
+    free(csv->row);
+    free(csv->starts);
+    memset(csv, 0, sizeof *csv);
+}
+
+at_err at_csv_wrong(const at_csv *csv, const char *hint, at_fail *fail, const char *format, ...)
+{
+    char    words[300];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return at_fail_set(fail, AT_ERR_FORMAT, hint, "%s: line %llu: %s", at_source_path(csv->source),
+                       (unsigned long long)csv->line, words);
+}
+
+const char *at_csv_cell(const at_csv *csv, size_t index)
+{
+    assert(index < csv->count);
+    return csv->row + csv->starts[index];
+}
+
+static at_err no_memory(const at_csv *csv, at_fail *fail)
+{
+    return at_fail_memory_for(fail, "for a row of %s", at_source_path(csv->source));
+}
+
+/* The next byte without taking it, or END. */
+static at_err peek(at_csv *csv, int *byte, at_fail *fail)
+{
+    if (csv->at == csv->filled) {
+        csv->at = 0;
+        AT_TRY(at_source_read(csv->source, csv->buffer, sizeof csv->buffer, &csv->filled, fail));
+    }
+    *byte = csv->at < csv->filled ? csv->buffer[csv->at] : END;
+    return AT_OK;
+}
+
+/* Adds a byte to the field under way. */
+static at_err put(at_csv *csv, int byte, at_fail *fail)
+{
+    assert(byte >= 0);
+    if (csv->used == csv->room) {
+        size_t room = csv->room ? 2 * csv->room : ROOM_FIRST;
+        if (room > ROW_SIZE_MAX)
+            return at_csv_wrong(csv, "is a quote missing?", fail,
+                                "the row that begins here is longer than %d bytes", ROW_SIZE_MAX);
+        char *row = realloc(csv->row, room);
+        if (!row) return no_memory(csv, fail);
+        csv->row = row;
+        csv->room = room;
+    }
+    csv->row[csv->used++] = (char)byte;
+    return AT_OK;
+}
+
+static at_err begin_field(at_csv *csv, at_fail *fail)
+{
+    if (csv->count == AT_CSV_COLUMNS_MAX)
+        return at_csv_wrong(csv, HINT, fail, "has more than %d fields", AT_CSV_COLUMNS_MAX);
+    if (csv->count == csv->starts_room) {
+        size_t  room = csv->starts_room ? 2 * csv->starts_room : 64;
+        size_t *starts = reallocarray(csv->starts, room, sizeof *starts);
+        if (!starts) return no_memory(csv, fail);
+        csv->starts = starts;
+        csv->starts_room = room;
+    }
+    csv->starts[csv->count++] = csv->used;
+    return AT_OK;
+}
+
+static bool is_blank(int byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r';
+}
+
+static bool ends_field(const at_csv *csv, int byte)
+{
+    return byte == csv->separator || byte == '\n' || byte == END;
+}
+
+static at_err skip_blanks(at_csv *csv, int *byte, at_fail *fail)
+{
+    AT_TRY(peek(csv, byte, fail));
+    while (is_blank(*byte) && *byte != csv->separator) {
+        csv->at++;
+        AT_TRY(peek(csv, byte, fail));
+    }
+    return AT_OK;
+}
+
+/* Behind the opening quote; ends behind the closing one. */
+static at_err read_quoted(at_csv *csv, int *byte, at_fail *fail)
+{
+    for (;; csv->at++) {
+        AT_TRY(peek(csv, byte, fail));
+        if (*byte == END)
+            return at_csv_wrong(csv, HINT, fail, "a field's closing quote is missing");
+        if (*byte == '\0') return at_csv_wrong(csv, HINT, fail, "holds a zero byte");
+        csv->lines += *byte == '\n';
+        if (*byte == '"') {
+            csv->at++;
+            AT_TRY(peek(csv, byte, fail));
+            if (*byte != '"') break;
+        }
+        AT_TRY(put(csv, *byte, fail));
+    }
+    AT_TRY(skip_blanks(csv, byte, fail));
+    if (ends_field(csv, *byte)) return AT_OK;
+    return at_csv_wrong(csv, HINT, fail, "field %zu goes on behind its closing quote", csv->count);
+}
+
+static at_err read_plain(at_csv *csv, int *byte, at_fail *fail)
+{
+    size_t start = csv->used;
+    while (!ends_field(csv, *byte)) {
+        if (*byte == '\0') return at_csv_wrong(csv, HINT, fail, "holds a zero byte");
+        AT_TRY(put(csv, *byte, fail));
+        csv->at++;
+        AT_TRY(peek(csv, byte, fail));
+    }
+    while (csv->used > start && is_blank(csv->row[csv->used - 1])) csv->used--;
+    return AT_OK;
+}
+
+static at_err read_field(at_csv *csv, int *byte, at_fail *fail)
+{
+    AT_TRY(begin_field(csv, fail));
+    AT_TRY(skip_blanks(csv, byte, fail));
+    if (*byte == '"') {
+        csv->at++;
+        AT_TRY(read_quoted(csv, byte, fail));
+    } else {
+        AT_TRY(read_plain(csv, byte, fail));
+    }
+    return put(csv, '\0', fail);
+}
+
+/* The separator is what occurs first in the first line; a byte order mark is skipped. */
+static at_err begin_file(at_csv *csv, at_fail *fail)
+{
+    int byte;
+    csv->separator = ',';
+    AT_TRY(peek(csv, &byte, fail));
+    if (csv->filled >= 3 && memcmp(csv->buffer, "\xef\xbb\xbf", 3) == 0) csv->at = 3;
+    bool quoted = false;
+    for (size_t i = csv->at; i < csv->filled && csv->buffer[i] != '\n'; i++) {
+        char c = (char)csv->buffer[i];
+        quoted ^= c == '"';
+        if (quoted || !(c == ',' || c == ';' || c == '\t')) continue;
+        csv->separator = c;
+        break;
+    }
+    return AT_OK;
+}
+
+/* One line, or several when quotes hold them together. */
+static at_err read_row(at_csv *csv, bool *more, at_fail *fail)
+{
+    int byte;
+    csv->used = csv->count = 0;
+    csv->line = csv->lines + 1;
+    AT_TRY(peek(csv, &byte, fail));
+    *more = byte != END;
+    if (!*more) return AT_OK;
+    for (;;) {
+        AT_TRY(read_field(csv, &byte, fail));
+        if (byte != END) csv->at++;
+        if (byte != csv->separator) break;
+    }
+    csv->lines += byte == '\n';
+    return AT_OK;
+}
+
+at_err at_csv_next(at_csv *csv, bool *more, at_fail *fail)
+{
+    assert(csv->source && more);
+    if (!csv->separator) AT_TRY(begin_file(csv, fail));
+    do AT_TRY(read_row(csv, more, fail));
+    while (*more && csv->count == 1 && at_csv_cell(csv, 0)[0] == '\0');
+    return AT_OK;
+}

@@ -1,0 +1,225 @@
+/* Steps that scale numbers: scale, normalise, standardise. */
+#include "data/prep/prep_kind.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 8 }; /* numbers side by side, so that the compiler may use vectors */
+
+/* ---- scale and normalise: x * factor + offset, a pair for each group ------------------------- */
+
+typedef struct pair {
+    float factor, offset;
+} pair;
+
+static bool make_pairs(at_prep_step *step, const char **why)
+{
+    size_t groups = at_prep_groups(step->in), size;
+    *why = "there is not enough memory";
+    if (!at_size_product(groups, sizeof(pair), &size)) return false;
+    pair *pairs = malloc(size);
+    if (!pairs) return false;
+    for (size_t g = 0; g < groups; g++) pairs[g] = (pair){.factor = 1.0f};
+    step->state = pairs;
+    return true;
+}
+
+/* Eight at a time, through a block of their own, so that the compiler may use vectors although out
+ * may be in. */
+static void affine(float *out, const float *in, size_t count, pair p)
+{
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        float block[LANES];
+        for (size_t l = 0; l < LANES; l++) block[l] = in[i + l] * p.factor + p.offset;
+        memcpy(out + i, block, sizeof block);
+    }
+    for (; i < count; i++) out[i] = in[i] * p.factor + p.offset;
+}
+
+static void apply_pairs(const at_prep_step *step, float *out, const float *in, float *scratch)
+{
+    (void)scratch;
+    const pair *pairs = step->state;
+    size_t      groups = at_prep_groups(step->in), length = at_image_shape_size(step->in) / groups;
+    assert(pairs && length >= 1);
+    if (length == 1) {
+        for (size_t g = 0; g < groups; g++) out[g] = in[g] * pairs[g].factor + pairs[g].offset;
+        return;
+    }
+    for (size_t g = 0; g < groups; g++) affine(out + g * length, in + g * length, length, pairs[g]);
+}
+
+/* Both are (x - offset) / divisor, which normalise can be told. */
+static void tell_pairs(const at_prep_step *step, FILE *to)
+{
+    const pair *pairs = step->state;
+    size_t      groups = at_prep_groups(step->in);
+    assert(pairs);
+    fprintf(to, "%s:", at_prep_normalise.info.name);
+    for (size_t g = 0; g < groups; g++)
+        fprintf(to, "%s%.9g", g ? "," : "", -pairs[g].offset / (double)pairs[g].factor);
+    for (size_t g = 0; g < groups; g++)
+        fprintf(to, "%s%.9g", g ? "," : "/", 1 / (double)pairs[g].factor);
+}
+
+static bool plan_scale(at_prep_step *step, const char *args, const char **why)
+{
+    *why = "it takes no numbers";
+    if (args) return false;
+    step->wants_stats = true;
+    return make_pairs(step, why);
+}
+
+/* All channels of a picture keep their relation, so they share one range; the numbers of a line
+ * have nothing to do with each other. */
+static void fit_scale(at_prep_step *step, const at_prep_stats *stats)
+{
+    pair  *pairs = step->state;
+    size_t groups = at_prep_groups(step->in);
+    double min = INFINITY, max = -INFINITY;
+    bool   line = at_image_shape_is_line(step->in);
+    assert(pairs);
+    for (size_t g = 0; g < groups; g++) {
+        min = fmin(min, stats[g].min);
+        max = fmax(max, stats[g].max);
+    }
+    for (size_t g = 0; g < groups; g++) {
+        double low = line ? stats[g].min : min, high = line ? stats[g].max : max;
+        double width = high > low ? high - low : 1.0;
+        pairs[g] = (pair){.factor = (float)(1.0 / width), .offset = (float)(-low / width)};
+    }
+}
+
+const at_prep_kind at_prep_scale = {
+    .info = {"scale", "scale", "to 0 .. 1: bytes already are; other numbers by their range"},
+    .plan = plan_scale,
+    .apply = apply_pairs,
+    .fit = fit_scale,
+    .tell = tell_pairs,
+    .floats_only = true,
+};
+
+static pair pair_of(double mean, double deviation)
+{
+    double divisor = deviation > 0.0 ? deviation : 1.0; /* what never changes stays 0 */
+    return (pair){.factor = (float)(1.0 / divisor), .offset = (float)(-mean / divisor)};
+}
+
+/* Reads "0.5" or "0.49,0.48,0.45", `size` characters, into value[0 .. groups-1]. */
+static bool read_numbers(const char *text, size_t size, double *value, size_t groups)
+{
+    size_t      count = 0;
+    const char *end = text + size;
+    while (count < groups) {
+        char        word[32] = "";
+        const char *comma = memchr(text, ',', (size_t)(end - text));
+        size_t      length = (size_t)((comma ? comma : end) - text);
+        if (length == 0 || length >= sizeof word) return false;
+        memcpy(word, text, length);
+        if (!at_text_real(word, &value[count++])) return false;
+        if (!comma) break;
+        text = comma + 1;
+        if (count == groups) return false;
+    }
+    for (size_t g = 1; count == 1 && g < groups; g++) value[g] = value[0];
+    return count == 1 || count == groups;
+}
+
+/* "MEANS/DEVIATIONS" */
+static bool read_pairs(pair *pairs, size_t groups, const char *args)
+{
+    const char *slash = strchr(args, '/');
+    double     *value = calloc(groups, 2 * sizeof *value);
+    bool good = value && slash && read_numbers(args, (size_t)(slash - args), value, groups) &&
+                read_numbers(slash + 1, strlen(slash + 1), value + groups, groups);
+    for (size_t g = 0; good && g < groups; g++) {
+        good = value[groups + g] > 0.0;
+        pairs[g] = pair_of(value[g], value[groups + g]);
+        good = good && isfinite(pairs[g].factor) && isfinite(pairs[g].offset);
+    }
+    free(value);
+    return good;
+}
+
+static bool plan_normalise(at_prep_step *step, const char *args, const char **why)
+{
+    if (!make_pairs(step, why)) return false;
+    step->wants_stats = !args;
+    *why = "write MEANS/DEVIATIONS, one number or one a channel each: normalise:0.5/0.25";
+    return !args || read_pairs(step->state, at_prep_groups(step->in), args);
+}
+
+static void fit_normalise(at_prep_step *step, const at_prep_stats *stats)
+{
+    pair *pairs = step->state;
+    assert(pairs && step->wants_stats);
+    for (size_t g = 0; g < at_prep_groups(step->in); g++)
+        pairs[g] = pair_of(stats[g].mean, stats[g].deviation);
+}
+
+const at_prep_kind at_prep_normalise = {
+    .info = {"normalise", "normalise, normalise:MEANS/DEVIATIONS",
+             "each channel to mean 0 and deviation 1, by the training set or as given"},
+    .plan = plan_normalise,
+    .apply = apply_pairs,
+    .fit = fit_normalise,
+    .tell = tell_pairs,
+};
+
+/* ---- standardise: each picture by itself ----------------------------------------------------- */
+
+static double sum_of(const float *x, size_t count)
+{
+    float  lane[LANES] = {0};
+    double sum = 0.0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (size_t l = 0; l < LANES; l++) lane[l] += x[i + l];
+    for (; i < count; i++) sum += (double)x[i];
+    for (size_t l = 0; l < LANES; l++) sum += (double)lane[l];
+    return sum;
+}
+
+static double squares_of(const float *x, size_t count, float mean)
+{
+    float  lane[LANES] = {0};
+    double sum = 0.0;
+    size_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        for (size_t l = 0; l < LANES; l++) lane[l] += (x[i + l] - mean) * (x[i + l] - mean);
+    for (; i < count; i++) sum += (double)((x[i] - mean) * (x[i] - mean));
+    for (size_t l = 0; l < LANES; l++) sum += (double)lane[l];
+    return sum;
+}
+
+static bool plan_standardise(at_prep_step *step, const char *args, const char **why)
+{
+    (void)step;
+    *why = "it takes no numbers";
+    return !args;
+}
+
+/* A picture of one colour has no deviation; 1/sqrt(n) keeps it finite, as published. */
+static void apply_standardise(const at_prep_step *step, float *out, const float *in, float *scratch)
+{
+    (void)scratch;
+    size_t count = at_image_shape_size(step->in);
+    assert(count >= 1);
+    double mean = sum_of(in, count) / (double)count;
+    double variance = squares_of(in, count, (float)mean) / (double)count;
+    double least = 1.0 / sqrt((double)count);
+    double deviation = sqrt(variance) > least ? sqrt(variance) : least;
+    affine(out, in, count, pair_of(mean, deviation));
+}
+
+const at_prep_kind at_prep_standardise = {
+    .info = {"standardise", "standardise", "each picture by itself to mean 0 and deviation 1"},
+    .plan = plan_standardise,
+    .apply = apply_standardise,
+};

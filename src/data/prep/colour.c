@@ -1,0 +1,64 @@
+/* Steps that change the number of channels. */
+#include "data/prep/prep_kind.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { COLOURS = 3 };
+
+static bool plan_rgb(at_prep_step *step, const char *args, const char **why)
+{
+    *why = "it takes no numbers";
+    if (args) return false;
+    *why = "it needs a picture of one channel";
+    step->out.channels = COLOURS;
+    return step->in.channels == 1 || step->in.channels == COLOURS;
+}
+
+static void apply_rgb(const at_prep_step *step, float *out, const float *in, float *scratch)
+{
+    (void)scratch;
+    assert(step->out.channels == COLOURS);
+    size_t plane = (size_t)step->in.height * step->in.width;
+    bool   grey = step->in.channels == 1; /* a picture in colours stays as it is */
+    for (size_t c = 0; c < COLOURS; c++)
+        memcpy(out + c * plane, in + (grey ? 0 : c * plane), plane * sizeof *out);
+}
+
+const at_prep_kind at_prep_rgb = {
+    .info = {"rgb", "rgb", "grey copied to three channels; colours stay"},
+    .plan = plan_rgb,
+    .apply = apply_rgb,
+    .resizes = true,
+};
+
+static bool plan_grey(at_prep_step *step, const char *args, const char **why)
+{
+    *why = "it takes no numbers";
+    if (args) return false;
+    *why = "it needs a picture of three channels";
+    step->out.channels = 1;
+    return step->in.channels == 1 || step->in.channels == COLOURS;
+}
+
+/* Weights of ITU-R BT.601, as most programs use them. */
+static void apply_grey(const at_prep_step *step, float *out, const float *in, float *scratch)
+{
+    (void)scratch;
+    assert(step->out.channels == 1);
+    size_t plane = (size_t)step->in.height * step->in.width;
+    if (step->in.channels == 1) {
+        memcpy(out, in, plane * sizeof *out);
+        return;
+    }
+    const float *red = in, *green = in + plane, *blue = in + 2 * plane;
+    for (size_t i = 0; i < plane; i++)
+        out[i] = 0.299f * red[i] + 0.587f * green[i] + 0.114f * blue[i];
+}
+
+const at_prep_kind at_prep_grey = {
+    .info = {"grey", "grey", "colours to one channel (0.299 R + 0.587 G + 0.114 B)"},
+    .plan = plan_grey,
+    .apply = apply_grey,
+    .resizes = true,
+};

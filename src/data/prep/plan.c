@@ -1,0 +1,207 @@
+/* Reading a list of steps, and working out the shapes on the way. */
+#include "data/prep/prep_kind.h"
+
+#include "base/arena.h"
+#include "base/text.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENTRY_SIZE_MAX = 256 };
+
+static const size_t SIZE_MAX_NUMBERS = (size_t)1 << 26; /* LIMIT: a prepared sample of 256 MiB */
+
+static const at_prep_kind *const kinds[] = {
+    &at_prep_scale,     &at_prep_resize,      &at_prep_pad, &at_prep_crop, &at_prep_flip,
+    &at_prep_normalise, &at_prep_standardise, &at_prep_rgb, &at_prep_grey,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+bool at_prep_sides(const char *args, uint32_t max, uint32_t *height, uint32_t *width)
+{
+    char        word[2][16] = {"", ""};
+    int64_t     value[2];
+    const char *x = args ? strchr(args, 'x') : NULL;
+    size_t      length = x ? (size_t)(x - args) : args ? strlen(args) : 0;
+    const char *second = x ? x + 1 : args;
+    if (length == 0 || length >= sizeof word[0] || strlen(second) >= sizeof word[1]) return false;
+    memcpy(word[0], args, length);
+    memcpy(word[1], second, strlen(second));
+    for (int i = 0; i < 2; i++)
+        if (!at_text_whole(word[i], &value[i]) || value[i] < 1 || value[i] > max) return false;
+    *height = (uint32_t)value[0];
+    *width = (uint32_t)value[1];
+    return true;
+}
+
+static const at_prep_kind *kind_of(const char *name)
+{
+    assert(name);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i]->info.name, name) == 0) return kinds[i];
+    return NULL;
+}
+
+static at_err unknown(const char *name, at_fail *fail)
+{
+    const char *names[KIND_COUNT];
+    for (size_t i = 0; i < KIND_COUNT; i++) names[i] = kinds[i]->info.name;
+    return at_text_unknown("step of --prep", name, names, KIND_COUNT, fail);
+}
+
+static at_err impossible(const at_prep *prep, const char *entry, const char *why, at_fail *fail)
+{
+    const at_prep_step *step = &prep->step[prep->steps - 1];
+    at_image_shape      in = step->in, out = step->out;
+    assert(why);
+    if (memcmp(&in, &out, sizeof in) == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, why,
+                           "--prep: step %zu, %s, cannot be done to %ux%ux%u "
+                           "(channels x height x width)",
+                           prep->steps, entry, in.channels, in.height, in.width);
+    return at_fail_set(fail, AT_ERR_USAGE, why,
+                       "--prep: step %zu, %s, cannot make %ux%ux%u of %ux%ux%u "
+                       "(channels x height x width)",
+                       prep->steps, entry, out.channels, out.height, out.width, in.channels,
+                       in.height, in.width);
+}
+
+static void measure(at_prep *prep, const at_prep_step *step)
+{
+    size_t sides[] = {step->in.height, step->in.width, step->out.height, step->out.width};
+    size_t size = at_image_shape_size(step->out);
+    for (size_t i = 0; i < 4; i++)
+        if (sides[i] > prep->side_max) prep->side_max = sides[i];
+    if (size > prep->size_max) prep->size_max = size;
+    if (step->room > prep->room_max) prep->room_max = step->room;
+    prep->out = step->out;
+}
+
+/* Checks before the kind's plan that it may be asked, and afterwards that its answer is sane. */
+static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
+{
+    if (prep->steps == AT_PREP_STEPS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--prep: more than %d steps",
+                           AT_PREP_STEPS_MAX);
+    char *colon = strchr(entry, ':');
+    if (colon) *colon = '\0';
+    const at_prep_kind *kind = kind_of(entry);
+    if (!kind) return unknown(entry, fail);
+    at_prep_step *step = &prep->step[prep->steps++];
+    const char   *why = "it needs pictures, and this is a line of numbers";
+    *step = (at_prep_step){.kind = kind, .in = prep->out, .out = prep->out};
+    bool picture = kind->bend || kind->resizes;
+    bool good = !(picture && at_image_shape_is_line(step->in)) &&
+                kind->plan(step, colon ? colon + 1 : NULL, &why);
+    size_t plane, size;
+    if (good && (!at_size_product(step->out.height, step->out.width, &plane) ||
+                 !at_size_product(plane, step->out.channels, &size) || size > SIZE_MAX_NUMBERS)) {
+        why = "that is too large";
+        good = false;
+    }
+    if (colon) *colon = ':';
+    if (!good) return impossible(prep, entry, why, fail);
+    step->words = strdup(entry);
+    if (!step->words) return at_fail_memory_for(fail, "for --prep");
+    measure(prep, step);
+    return AT_OK;
+}
+
+/* The next entry of the list without blanks around it; numbers behind a comma belong to the entry
+ * before. Returns what follows, or NULL at the end. *size is its length. */
+static const char *next_entry(const char *text, const char **entry, size_t *size)
+{
+    const char *end = text;
+    for (;; end++) {
+        end += strcspn(end, ",");
+        const char *next = end + (*end == ',');
+        next += strspn(next, " ");
+        if (*end == '\0' || !(isdigit((unsigned char)*next) || strchr(".+-", *next)) || !*next)
+            break;
+    }
+    const char *rest = *end ? end + 1 : NULL;
+    text += strspn(text, " ");
+    while (end > text && end[-1] == ' ') end--;
+    *entry = text;
+    *size = (size_t)(end - text);
+    return rest;
+}
+
+static at_err parse(at_prep *prep, const char *text, at_fail *fail)
+{
+    while (text) {
+        char        entry[ENTRY_SIZE_MAX];
+        const char *from;
+        size_t      size;
+        text = next_entry(text, &from, &size);
+        if (size == 0 || size >= sizeof entry)
+            return at_fail_set(
+                fail, AT_ERR_USAGE, "write steps with commas between them: flip,grey",
+                "--prep: step %zu is %s", prep->steps + 1, size == 0 ? "empty" : "too long");
+        memcpy(entry, from, size);
+        entry[size] = '\0';
+        AT_TRY(add_step(prep, entry, fail));
+    }
+    return AT_OK;
+}
+
+at_err at_prep_new(const char *text, at_image_shape in, at_prep **out, at_fail *fail)
+{
+    assert(text && out);
+    assert(in.channels > 0 && in.height > 0 && in.width > 0);
+    *out = NULL;
+    at_prep *prep = calloc(1, sizeof *prep);
+    if (!prep) return at_fail_memory_for(fail, "for --prep");
+    prep->in = prep->out = in;
+    prep->size_max = at_image_shape_size(in);
+    at_err err = parse(prep, text, fail);
+    if (err)
+        at_prep_free(prep);
+    else
+        *out = prep;
+    return err;
+}
+
+void at_prep_free(at_prep *prep)
+{
+    if (!prep) return;
+    for (size_t i = 0; i < prep->steps; i++) {
+        free(prep->step[i].state);
+        free(prep->step[i].words);
+    }
+    free(prep);
+}
+
+char *at_prep_text(const at_prep *prep)
+{
+    char  *text = NULL;
+    size_t size;
+    FILE  *to = open_memstream(&text, &size);
+    assert(prep->fitted);
+    if (!to) return NULL;
+    for (size_t i = 0; i < prep->steps; i++) {
+        const at_prep_step *step = &prep->step[i];
+        if (i) fputc(',', to);
+        if (step->wants_stats && step->kind->tell)
+            step->kind->tell(step, to);
+        else
+            fputs(step->words, to);
+    }
+    if (fclose(to) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+at_image_shape at_prep_out(const at_prep *prep)
+{
+    assert(prep);
+    return prep->out;
+}
+
+const at_prep_info *at_prep_list(size_t index)
+{
+    return index < KIND_COUNT ? &kinds[index]->info : NULL;
+}

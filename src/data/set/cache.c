@@ -1,0 +1,287 @@
+#include "data/set/cache.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "data/files/unpack.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const at_cache_limits at_cache_limits_default = {(uint64_t)1 << 20, (uint64_t)8 << 30};
+
+enum {
+    SURE_AFTER_S = 2,        /* file systems tell changes apart that are so far from each other */
+    ABANDONED_AFTER_S = 3600 /* nobody writes one entry for an hour */
+};
+
+/* ---- which entry ----------------------------------------------------------------------------- */
+
+/* Everything but the files on which the outcome of reading depends; the path, too, because it may
+ * carry wishes (FOLDER,SIZE). */
+static char *make_key(const at_resolved *found, at_split split, const at_reading *reading)
+{
+    _Static_assert(sizeof(at_reading) == 2 * sizeof(void *) + 8,
+                   "a new field of at_reading may belong into the key");
+    char *key = NULL;
+    int   size = asprintf(&key, "%s\n%s\n%s\n%s\nlabel=%s\nhash_bits=%u\n" ANYTIME_VERSION,
+                          found->format->name, found->path, found->row ? found->row->name : "",
+                        split == AT_SPLIT_TRAIN ? "train" : "test",
+                        reading->label ? reading->label : "", reading->hash_bits);
+    return size < 0 ? NULL : key;
+}
+
+/* The files that reading would read, by absolute names. */
+static bool list_files(at_files *files, const at_resolved *found, at_split split)
+{
+    at_files named = {0};
+    at_err   err = at_format_sources(found->format, found->path, split, &named, NULL);
+    for (size_t i = 0; !err && i < named.count; i++) {
+        char *whole = realpath(named.path[i], NULL);
+        err = whole ? at_files_add(files, whole, NULL) : AT_ERR_MISSING;
+        free(whole);
+    }
+    at_files_deinit(&named);
+    return !err && files->count > 0;
+}
+
+/* Size and time of change; no digest. */
+static bool stamp_file(const char *path, at_stamp *stamp)
+{
+    struct stat status;
+    if (stat(path, &status) || !S_ISREG(status.st_mode)) return false;
+    *stamp = (at_stamp){.size = (uint64_t)status.st_size,
+                        .seconds = status.st_mtim.tv_sec,
+                        .nanoseconds = (uint32_t)status.st_mtim.tv_nsec};
+    return true;
+}
+
+static bool stamp_files(at_cache *cache)
+{
+    cache->stamp = calloc(cache->files.count, sizeof *cache->stamp);
+    for (size_t i = 0; cache->stamp && i < cache->files.count; i++)
+        if (!stamp_file(cache->files.path[i], &cache->stamp[i])) return false;
+    return cache->stamp != NULL;
+}
+
+static bool is_packed(const char *path)
+{
+    unsigned char bytes[16];
+    FILE         *file = fopen(path, "rb");
+    size_t        got = file ? fread(bytes, 1, sizeof bytes, file) : 0;
+    if (file) fclose(file);
+    return at_unpack_find(bytes, got) != NULL;
+}
+
+/* What is read as fast as an entry could be is not kept. */
+static bool is_worth_it(const at_cache *cache, const at_format *format)
+{
+    uint64_t total = 0;
+    bool     slow = format->parses;
+    for (size_t i = 0; i < cache->files.count; i++) {
+        total += cache->stamp[i].size;
+        slow = slow || is_packed(cache->files.path[i]);
+    }
+    return slow && total >= cache->limits.source_min;
+}
+
+/* $XDG_CACHE_HOME/anytime/parsed, then a hash of key and paths: one entry for one question. */
+static bool name_entry(at_cache *cache)
+{
+    char folder[PATH_MAX], hex[65], link[PATH_MAX + 80];
+    if (at_catalog_cache(folder, NULL)) return false;
+    at_file_sha256(cache->key, strlen(cache->key), hex);
+    for (size_t i = 0; i < cache->files.count; i++) {
+        int size = snprintf(link, sizeof link, "%s %s", hex, cache->files.path[i]);
+        if (size < 0 || (size_t)size >= sizeof link) return false;
+        at_file_sha256(link, (size_t)size, hex);
+    }
+    at_text path = at_text_in(cache->path, sizeof cache->path);
+    at_text_add(&path, "%s/parsed/%.32s.bin", folder, hex);
+    return !path.full;
+}
+
+bool at_cache_open(at_cache *cache, const at_resolved *found, at_split split,
+                   const at_reading *reading, at_cache_limits limits)
+{
+    assert(found->format && reading);
+    *cache = (at_cache){.limits = limits};
+    if (found->format->made_up) return false;
+    cache->key = make_key(found, split, reading);
+    return cache->key && list_files(&cache->files, found, split) && stamp_files(cache) &&
+           is_worth_it(cache, found->format) && name_entry(cache);
+}
+
+void at_cache_close(at_cache *cache)
+{
+    free(cache->key);
+    free(cache->stamp);
+    at_files_deinit(&cache->files);
+    *cache = (at_cache){0};
+}
+
+/* ---- using an entry -------------------------------------------------------------------------- */
+
+/* Whether the file is what it was. A time that does not match proves nothing: *restamp. */
+static bool is_same(const char *path, const at_stamp *now, at_stamp *then, bool *restamp)
+{
+    unsigned char digest[sizeof then->digest];
+    if (now->size != then->size) return false;
+    if (now->seconds == then->seconds && now->nanoseconds == then->nanoseconds) return true;
+    if (at_file_digest(path, digest, NULL)) return false;
+    if (memcmp(digest, then->digest, sizeof digest) != 0) return false;
+    then->seconds = now->seconds;
+    then->nanoseconds = now->nanoseconds;
+    *restamp = true;
+    return true;
+}
+
+/* Changed so lately that it could change again without another time: its digest decides. */
+static void doubt_new_times(at_stamp *stamp, size_t count)
+{
+    int64_t now = (int64_t)at_clock_date();
+    for (size_t i = 0; i < count; i++)
+        if (stamp[i].seconds > now - SURE_AFTER_S) stamp[i].nanoseconds = AT_STAMP_UNSURE;
+}
+
+/* Fills `shapes`; its mapping is left behind only on success. */
+static bool load_from(int fd, const at_cache *cache, at_stamp *then, at_dataset *shapes)
+{
+    at_cache_note note = {cache->key, &cache->files, then};
+    at_cache_head head = {0};
+    bool          restamp = false;
+    struct stat   status;
+    if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
+    if (!at_cache_head_read(fd, &note, &head, shapes)) return false;
+    for (size_t i = 0; i < cache->files.count; i++)
+        if (!is_same(cache->files.path[i], &cache->stamp[i], &then[i], &restamp)) return false;
+    if (!at_cache_file_map(fd, &head, shapes)) return false;
+    if (restamp) {
+        doubt_new_times(then, cache->files.count);
+        at_cache_file_restamp(fd, &head, &note, shapes);
+    }
+    return true;
+}
+
+bool at_cache_load(const at_cache *cache, at_dataset *set)
+{
+    assert(cache->path[0] && !set->map);
+    int fd = open(cache->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) fd = open(cache->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0) return false;
+    at_stamp  *then = calloc(cache->files.count, sizeof *then);
+    at_dataset shapes = *set;
+    shapes.cached = true;
+    bool loaded = then && load_from(fd, cache, then, &shapes);
+    if (loaded) {
+        *set = shapes;
+        (void)futimens(fd, NULL); /* used just now; a file system that is read-only forgets */
+    }
+    free(then);
+    close(fd);
+    return loaded;
+}
+
+/* ---- keeping an entry ------------------------------------------------------------------------ */
+
+typedef struct entry {
+    char            name[NAME_MAX + 1];
+    uint64_t        size;
+    struct timespec used;
+} entry;
+
+static int older_first(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->used.tv_sec != y->used.tv_sec) return x->used.tv_sec < y->used.tv_sec ? -1 : 1;
+    if (x->used.tv_nsec != y->used.tv_nsec) return x->used.tv_nsec < y->used.tv_nsec ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t size = strlen(name), end_size = strlen(end);
+    return size > end_size && strcmp(name + size - end_size, end) == 0;
+}
+
+/* The entries of the folder, to be freed; leavings of writers that died are removed on the way. */
+static entry *list_entries(DIR *listing, size_t *count)
+{
+    entry  *entries = NULL;
+    size_t  room = 0;
+    int64_t now = (int64_t)at_clock_date();
+    *count = 0;
+    for (struct dirent *there; (there = readdir(listing));) {
+        struct stat status;
+        if (fstatat(dirfd(listing), there->d_name, &status, AT_SYMLINK_NOFOLLOW)) continue;
+        if (ends_with(there->d_name, ".tmp") && status.st_mtime < now - ABANDONED_AFTER_S)
+            unlinkat(dirfd(listing), there->d_name, 0);
+        if (!ends_with(there->d_name, ".bin")) continue;
+        if (*count == room) {
+            entry *more = reallocarray(entries, room = 2 * room + 16, sizeof *more);
+            if (!more) break;
+            entries = more;
+        }
+        entries[*count] = (entry){.size = (uint64_t)status.st_size, .used = status.st_mtim};
+        snprintf(entries[(*count)++].name, sizeof entries->name, "%s", there->d_name);
+    }
+    return entries;
+}
+
+/* Removes the least recently used entries until there is room for another one. */
+static void make_room(const char *folder, uint64_t size, uint64_t total_max)
+{
+    assert(size <= total_max);
+    DIR *listing = opendir(folder);
+    if (!listing) return;
+    size_t   count;
+    entry   *entries = list_entries(listing, &count);
+    uint64_t total = size;
+    if (count > 0) qsort(entries, count, sizeof *entries, older_first);
+    for (size_t i = 0; i < count; i++) total += entries[i].size;
+    for (size_t i = 0; i < count && total > total_max; i++)
+        if (unlinkat(dirfd(listing), entries[i].name, 0) == 0) total -= entries[i].size;
+    free(entries);
+    closedir(listing);
+}
+
+/* The digests, and whether the files are still what they were before they were read. */
+static bool digest_files(const at_cache *cache, at_stamp *stamp)
+{
+    for (size_t i = 0; i < cache->files.count; i++) {
+        at_stamp after;
+        stamp[i] = cache->stamp[i];
+        if (at_file_digest(cache->files.path[i], stamp[i].digest, NULL)) return false;
+        if (!stamp_file(cache->files.path[i], &after)) return false;
+        if (after.size != stamp[i].size || after.seconds != stamp[i].seconds ||
+            after.nanoseconds != stamp[i].nanoseconds)
+            return false;
+    }
+    doubt_new_times(stamp, cache->files.count);
+    return true;
+}
+
+bool at_cache_keep(const at_cache *cache, const at_dataset *set)
+{
+    assert(cache->path[0] && set->map);
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", cache->path);
+    *strrchr(folder, '/') = '\0';
+    if (set->map_size > cache->limits.total_max || at_file_make_folder(folder, NULL)) return false;
+    at_stamp *stamp = calloc(cache->files.count, sizeof *stamp);
+    bool      kept = stamp && digest_files(cache, stamp);
+    if (kept) {
+        unlink(cache->path); /* the one that was not valid */
+        make_room(folder, set->map_size, cache->limits.total_max);
+        at_cache_note note = {cache->key, &cache->files, stamp};
+        kept = at_cache_file_write(cache->path, &note, set);
+    }
+    free(stamp);
+    return kept;
+}

@@ -1,0 +1,125 @@
+#include "data/set/resolve.h"
+
+#include "base/text.h"
+#include "data/files/sniff.h"
+#include "data/files/source.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { FORMATS_MAX = 32, WORD_SIZE = 32 };
+
+/* "FORMAT:" in front of a name, as a word; false when what stands there cannot be one, as in a path
+ * or in a list of files. */
+static bool word_before_colon(const char *name, char word[WORD_SIZE])
+{
+    size_t length = strcspn(name, ":");
+    if (name[length] == '\0' || length == 0 || length >= WORD_SIZE) return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isalnum((unsigned char)name[i]) && name[i] != '-' && name[i] != '_') return false;
+    memcpy(word, name, length);
+    word[length] = '\0';
+    return true;
+}
+
+static const at_format *format_of_name(const char *word)
+{
+    assert(word);
+    for (size_t i = 0; at_formats[i]; i++)
+        if (strcmp(at_formats[i]->name, word) == 0) return at_formats[i];
+    return NULL;
+}
+
+static const at_format *format_of_content(const char *name)
+{
+    assert(name);
+    for (size_t i = 0; at_formats[i]; i++)
+        if (at_format_claims(at_formats[i], name)) return at_formats[i];
+    return NULL;
+}
+
+/* "idx (train-images*, train-labels*), cifar (data_batch_*.bin)" */
+static const char *looked_for(char *buffer, size_t size)
+{
+    at_text     text = at_text_in(buffer, size);
+    const char *between = "";
+    for (size_t i = 0; at_formats[i]; i++) {
+        const at_format *format = at_formats[i];
+        if (!format->wants) continue; /* nothing that lies in a file or folder */
+        at_text_add(&text, "%s%s (%s)", between, format->name, format->wants);
+        between = ", ";
+    }
+    assert(text.used > 0);
+    return buffer;
+}
+
+static at_err unknown_folder(const char *path, at_fail *fail)
+{
+    char wanted[560];
+    return at_fail_set(fail, AT_ERR_MISSING,
+                       "FORMAT:PATH reads it as that format and says what is missing",
+                       "%s: the folder holds no data set that can be read; looked for %s", path,
+                       looked_for(wanted, sizeof wanted));
+}
+
+static at_err unknown_file(const char *path, at_fail *fail)
+{
+    unsigned char bytes[AT_SNIFF_SIZE];
+    size_t        got = 0;
+    at_source    *source;
+    AT_TRY(at_source_open(path, &source, fail));
+    at_err err = at_source_read(source, bytes, sizeof bytes, &got, fail);
+    at_source_close(source);
+    if (err) return err;
+    at_sniffed sniffed = at_sniff(bytes, got);
+    return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
+                       "%s: is no data set that can be read, at byte 0 it is %s", path,
+                       sniffed.what);
+}
+
+static at_err unknown_format(const char *word, at_fail *fail)
+{
+    const char *names[FORMATS_MAX];
+    size_t      count = 0;
+    for (; at_formats[count]; count++) {
+        assert(count < FORMATS_MAX);
+        names[count] = at_formats[count]->name;
+    }
+    return at_text_unknown("data format", word, names, count, fail);
+}
+
+/* No format claims the name: explain why not. */
+static at_err unknown(const char *name, at_fail *fail)
+{
+    struct stat status;
+    char        word[WORD_SIZE], hint[160] = "`anytime data list` shows the known sets";
+    if (stat(name, &status) == 0)
+        return S_ISDIR(status.st_mode) ? unknown_folder(name, fail) : unknown_file(name, fail);
+    if (word_before_colon(name, word)) return unknown_format(word, fail);
+    const char *nearest = at_catalog_nearest(name);
+    if (nearest) snprintf(hint, sizeof hint, "did you mean %s?", nearest);
+    return at_fail_set(fail, AT_ERR_MISSING, hint,
+                       "%s: there is no data set, file or folder of that name", name);
+}
+
+at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail)
+{
+    assert(name && resolved);
+    char word[WORD_SIZE];
+    *resolved = (at_resolved){.path = name, .row = at_catalog_find(name)};
+    if (resolved->row) {
+        AT_TRY(at_catalog_locate(resolved->row, resolved->folder, fail));
+        resolved->path = resolved->folder;
+    } else if (word_before_colon(name, word)) {
+        const at_format *forced = format_of_name(word);
+        if (forced && !forced->made_up) {
+            resolved->format = forced;
+            resolved->path = name + strlen(word) + 1;
+        }
+    }
+    if (!resolved->format) resolved->format = format_of_content(resolved->path);
+    return resolved->format ? AT_OK : unknown(resolved->path, fail);
+}

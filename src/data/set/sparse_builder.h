@@ -1,0 +1,85 @@
+/* sparse_builder.h - sparse rows while they are read, and the set they become.
+ *
+ *     text ──► part ──► builder 0 ─┐
+ *          └─► part ──► builder 1 ─┼─► at_sparse_builders_finish ──► one set of exactly the
+ * right size
+ *              ...              ┘
+ *
+ * How many rows a file has is known only when all of it was read, so each part of it is read into
+ * a builder of its own, by whichever thread. A builder reserves addresses for the most its part
+ * can hold; pages that are never touched cost nothing.
+ */
+#ifndef AT_DATA_SET_SPARSE_BUILDER_H
+#define AT_DATA_SET_SPARSE_BUILDER_H
+
+#include <assert.h>
+#include <stdbool.h>
+
+#include "data/set/store.h"
+
+/* The most features there can be: indices are below 2^31. */
+#define AT_SPARSE_BUILDER_FEATURES_MAX ((uint64_t)1 << 31)
+
+typedef struct at_sparse_builder {
+    uint64_t  rows, rows_max;
+    uint64_t  numbers, numbers_max;
+    int32_t  *labels;  /* (rows) as in the file */
+    uint32_t *counts;  /* (rows) numbers of the row */
+    uint32_t *indices; /* (numbers) as in the file */
+    float    *values;  /* (numbers) */
+    uint64_t  lines;   /* read so far, for messages */
+    uint64_t  row_start;
+    uint32_t  index_max;  /* largest index, also of numbers that were zero */
+    bool      index_zero; /* index 0 occurs */
+} at_sparse_builder;
+
+/* Adds a number to the row under way. Zeros are left out. */
+static inline void at_sparse_builder_put(at_sparse_builder *builder, uint32_t index, float value)
+{
+    assert(builder->numbers < builder->numbers_max);
+    builder->indices[builder->numbers] = index;
+    builder->values[builder->numbers] = value;
+    builder->numbers += value != 0.0f;
+}
+
+/* Ends the row under way. */
+static inline void at_sparse_builder_end_row(at_sparse_builder *builder, int32_t label)
+{
+    assert(builder->rows < builder->rows_max);
+    builder->labels[builder->rows] = label;
+    builder->counts[builder->rows++] = (uint32_t)(builder->numbers - builder->row_start);
+    builder->row_start = builder->numbers;
+}
+
+/* All builders of a set, in the order of its files; zeroed: none. */
+typedef struct at_sparse_builders {
+    at_sparse_builder *builder;
+    size_t             count, room;
+} at_sparse_builders;
+
+/* Adds `count` empty builders at the end, each with room for so many rows and numbers. The first of
+ * them is *first, valid until the next call. */
+at_err at_sparse_builders_add(at_sparse_builders *builders, size_t count, uint64_t rows_max,
+                              uint64_t numbers_max, at_sparse_builder **first, at_fail *fail);
+
+/* Gives back what a builder did not use of its room. */
+void at_sparse_builder_trim(at_sparse_builder *builder);
+
+/* What a set becomes of its builders. */
+typedef struct at_sparse_builders_end {
+    const char *path;         /* for messages */
+    uint32_t    features;     /* 0: as many as the largest index says */
+    bool        zero_based;   /* indices begin with 0; otherwise they do when there is an index 0 */
+    bool        plain_labels; /* labels are 0 and 1 and need no names */
+} at_sparse_builders_end;
+
+/* Fills the set and releases the builders one by one, so that memory is hardly needed twice. Labels
+ * become 0 .. classes-1 in rising order and keep their numbers as names. AT_ERR_FORMAT when there
+ * is no row, or too many different labels. */
+at_err at_sparse_builders_finish(at_sparse_builders *builders, at_dataset *set,
+                                 const at_sparse_builders_end *end, at_fail *fail);
+
+/* Releases; accepts zeroed ones. */
+void at_sparse_builders_deinit(at_sparse_builders *builders);
+
+#endif

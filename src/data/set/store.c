@@ -1,0 +1,165 @@
+#include "data/set/store.h"
+
+#include "base/arena.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LINE_SIZE = 64, PARTS_MAX = 5 };
+
+/* One mapping, cut into parts that begin at cache lines. */
+typedef struct layout {
+    size_t start[PARTS_MAX];
+    size_t count, size;
+    bool   fits; /* false: some size was beyond what a machine can address */
+} layout;
+
+static void add_part(layout *plan, uint64_t count, size_t size_each)
+{
+    assert(plan->count < PARTS_MAX);
+    size_t size;
+    plan->start[plan->count++] = plan->size;
+    plan->fits = plan->fits && at_size_product(count, size_each, &size) && size <= SIZE_MAX / 4 &&
+                 plan->size <= SIZE_MAX / 4;
+    if (plan->fits) plan->size += (size + LINE_SIZE - 1) / LINE_SIZE * LINE_SIZE;
+}
+
+static at_err make_map(at_dataset *set, const layout *plan, at_fail *fail)
+{
+    assert(!set->map);
+    void *map = MAP_FAILED;
+    if (plan->fits)
+        map = mmap(NULL, plan->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller set, or a machine with more memory",
+                           "not enough memory for %llu samples of %u features",
+                           (unsigned long long)set->count, set->features);
+    /* Rows are drawn in random order: large pages save most of the address look-ups. Only a
+     * wish, so the answer does not matter. */
+    (void)madvise(map, plan->size, MADV_HUGEPAGE);
+    set->map = map;
+    set->map_size = plan->size;
+    return AT_OK;
+}
+
+static void *part(const at_dataset *set, const layout *plan, size_t index)
+{
+    assert(index < plan->count);
+    assert(plan->start[index] <= set->map_size);
+    return (unsigned char *)set->map + plan->start[index];
+}
+
+static size_t element_size(at_element element)
+{
+    switch (element) {
+    case AT_ELEMENT_BYTE: return 1;
+    case AT_ELEMENT_FLOAT: return sizeof(float);
+    }
+    assert(!"unreachable");
+    return 0;
+}
+
+at_err at_store_reserve(at_dataset *set, uint64_t count, uint32_t features, at_element element,
+                        at_fail *fail)
+{
+    assert(count > 0 && features > 0);
+    assert(!set->map);
+    set->count = count;
+    set->features = features;
+    set->element = element;
+    set->widen = at_rows_widen_best();
+
+    layout plan = {.fits = at_size_product(features, element_size(element), &set->row_size)};
+    add_part(&plan, count, set->row_size);
+    add_part(&plan, count, sizeof *set->labels);
+    add_part(&plan, set->names_size, 1);
+    AT_TRY(make_map(set, &plan, fail));
+    set->rows = part(set, &plan, 0);
+    set->labels = part(set, &plan, 1);
+    if (set->names_size > 0) set->names = part(set, &plan, 2);
+    assert((uintptr_t)set->labels % LINE_SIZE == 0);
+    return AT_OK;
+}
+
+at_err at_store_reserve_sparse(at_dataset *set, uint64_t count, uint64_t numbers, uint32_t features,
+                               at_fail *fail)
+{
+    assert(count > 0 && features > 0);
+    assert(!set->map);
+    set->count = count;
+    set->features = features;
+    set->element = AT_ELEMENT_FLOAT;
+
+    layout plan = {.fits = count < UINT64_MAX};
+    add_part(&plan, count + 1, sizeof *set->starts);
+    add_part(&plan, count, sizeof *set->labels);
+    add_part(&plan, numbers, sizeof *set->indices);
+    add_part(&plan, numbers, sizeof *set->values);
+    add_part(&plan, set->names_size, 1);
+    AT_TRY(make_map(set, &plan, fail));
+    set->starts = part(set, &plan, 0);
+    set->labels = part(set, &plan, 1);
+    set->indices = part(set, &plan, 2);
+    set->values = part(set, &plan, 3);
+    if (set->names_size > 0) set->names = part(set, &plan, 4);
+    return AT_OK;
+}
+
+const char *at_store_name(const at_dataset *set, uint64_t index)
+{
+    assert(index < (uint64_t)set->classes + set->features);
+    const char *name = set->names, *end = set->names + set->names_size;
+    if (!name) return NULL;
+    for (; index > 0 && name < end; index--) name += strlen(name) + 1;
+    return name < end ? name : NULL;
+}
+
+uint32_t at_store_label_max(const at_dataset *set)
+{
+    assert(set->map);
+    uint32_t max = 0;
+    for (uint64_t i = 0; i < set->count; i++)
+        if (set->labels[i] > max) max = set->labels[i];
+    return max;
+}
+
+/* Sparse rows are read without any further check, so this is the last look at them. It costs a
+ * few per cent of what reading them did. */
+static bool sparse_rows_are_right(const at_dataset *set)
+{
+    const uint64_t *starts = set->starts;
+    if (starts[0] != 0) return false;
+    for (uint64_t i = 0; i < set->count; i++) {
+        if (starts[i + 1] < starts[i] || starts[i + 1] - starts[i] > set->features) return false;
+        for (uint64_t k = starts[i]; k < starts[i + 1]; k++) {
+            if (set->indices[k] >= set->features) return false;
+            if (k > starts[i] && set->indices[k] <= set->indices[k - 1]) return false;
+        }
+    }
+    return true;
+}
+
+bool at_store_is_right(const at_dataset *set)
+{
+    assert(set->map);
+    return at_store_label_max(set) < set->classes && (!set->starts || sparse_rows_are_right(set)) &&
+           (!set->names || set->names[set->names_size - 1] == '\0');
+}
+
+at_err at_store_seal(at_dataset *set, at_fail *fail)
+{
+    assert(at_store_is_right(set));
+    if (mprotect(set->map, set->map_size, PROT_READ))
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make the data read-only");
+    return AT_OK;
+}
+
+at_err at_store_unseal(at_dataset *set, at_fail *fail)
+{
+    assert(set->map);
+    if (mprotect(set->map, set->map_size, PROT_READ | PROT_WRITE))
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make the data writable");
+    return AT_OK;
+}

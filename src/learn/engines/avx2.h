@@ -1,0 +1,54 @@
+/* avx2.h - what the AVX2 kernels share: vectors of 8 floats, masks, sums of lanes.
+ *
+ * Only for engine_avx2*.c. AVX2 marks functions compiled for AVX2 and FMA whatever the build's
+ * target is; TILE marks those that are always inlined with constant sizes, so that their loops
+ * unroll and their small arrays become registers.
+ */
+#ifndef AT_LEARN_ENGINES_AVX2_H
+#define AT_LEARN_ENGINES_AVX2_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "learn/engines/kernels.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#define AVX2 __attribute__((target("avx2,fma")))
+#define TILE static inline __attribute__((always_inline, target("avx2,fma")))
+
+/* An unrolled loop over i < n; n is a constant once the tile is inlined, and at most 8. */
+#define EACH(i, n) _Pragma("GCC unroll 8") for (size_t i = 0; i < (n); i++)
+
+enum { LANES = 8 };
+
+/* All ones in the first n lanes (n <= 8). */
+TILE __m256i mask_first(size_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+
+/* The sum of all lanes, always in the same order. */
+TILE float sum_lanes(__m256 v)
+{
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+/* dense_weight for layers with many outputs: packs x into scratch (at_avx2_packed floats) first. */
+size_t at_avx2_packed(size_t B, size_t I);
+void   at_avx2_weight_wide(float *dw, const float *dy, const float *x, size_t B, size_t I, size_t O,
+                           at_write write, float *scratch);
+
+/* Slots of at_kernels_avx2 that live in engine_avx2_rows.c. */
+void   at_avx2_relu_forward(float *z, size_t n);
+void   at_avx2_relu_backward(float *dy, const float *y, size_t n);
+double at_avx2_softmax_loss(float *z, const uint32_t *labels, size_t B, size_t C);
+
+#endif
+
+#endif

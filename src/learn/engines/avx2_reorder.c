@@ -1,0 +1,100 @@
+/* Between blocks of channels and the plain order, for AVX2: tiles of 8x8 are transposed in
+ * registers. Tiles at the borders are filled up with zeros when they are read and cut when they are
+ * written; blocks are always written whole, so their unused channels become zero on the way. */
+#include "learn/engines/activation_kernels.h"
+#include "learn/engines/avx2.h"
+
+#if defined(__x86_64__)
+
+#include <assert.h>
+
+/* A tile in memory: so much of it is there, in rows `stride` floats apart. */
+typedef struct tile {
+    size_t stride, rows, columns;
+} tile;
+
+TILE void store_first(float *to, __m256 v, size_t n)
+{
+    if (n == LANES) {
+        _mm256_storeu_ps(to, v);
+        return;
+    }
+    __m128 rest = _mm256_castps256_ps128(v);
+    if (n & 4) {
+        _mm_storeu_ps(to, rest);
+        rest = _mm256_extractf128_ps(v, 1);
+    }
+    if (n & 2) _mm_storel_pi((__m64 *)(to + (n & 4)), rest);
+    if (n & 1) _mm_store_ss(to + n - 1, n & 2 ? _mm_movehl_ps(rest, rest) : rest);
+}
+
+TILE void load_tile(__m256 v[LANES], const float *from, tile t)
+{
+    __m256i mask = mask_first(t.columns);
+    EACH(i, LANES)
+    v[i] = i < t.rows ? _mm256_maskload_ps(from + i * t.stride, mask) : _mm256_setzero_ps();
+}
+
+/* Pairs of rows, then pairs of pairs, then halves change places. */
+TILE void transpose(__m256 v[LANES])
+{
+    __m256 two[LANES], four[LANES];
+    EACH(i, 4)
+    {
+        two[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
+        two[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
+    }
+    EACH(i, 2)
+    EACH(j, 2)
+    {
+        __m256 a = two[4 * i + j], b = two[4 * i + j + 2];
+        four[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
+        four[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
+    }
+    EACH(i, 4)
+    {
+        v[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
+    }
+}
+
+TILE void turn(float *to, tile into, const float *from, tile outof)
+{
+    __m256 v[LANES];
+    load_tile(v, from, outof);
+    transpose(v);
+    EACH(i, LANES)
+    if (i < into.rows) store_first(to + i * into.stride, v[i], into.columns);
+}
+
+static size_t at_most_lanes(size_t left)
+{
+    return left < LANES ? left : LANES;
+}
+
+AVX2 static void to_plain(float *plain, const float *x, size_t area, size_t block, size_t used)
+{
+    assert(block % LANES == 0 && used <= block);
+    for (size_t b = 0; b < used; b += LANES)
+        for (size_t i = 0; i < area; i += LANES) {
+            size_t places = at_most_lanes(area - i), channels = at_most_lanes(used - b);
+            turn(plain + b * area + i, (tile){area, channels, places}, x + i * block + b,
+                 (tile){block, places, LANES});
+        }
+}
+
+AVX2 static void from_plain(float *y, const float *plain, size_t area, size_t block, size_t used)
+{
+    assert(block % LANES == 0 && used <= block);
+    for (size_t i = 0; i < area; i += LANES)
+        for (size_t b = 0; b < block; b += LANES) {
+            size_t places = at_most_lanes(area - i),
+                   channels = b < used ? at_most_lanes(used - b) : 0;
+            turn(y + i * block + b, (tile){block, places, LANES},
+                 channels ? plain + b * area + i : plain, (tile){area, channels, places});
+        }
+}
+
+const at_turns at_turns_avx2 = {.to_plain = to_plain, .from_plain = from_plain};
+
+#endif

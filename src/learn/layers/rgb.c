@@ -1,0 +1,46 @@
+/* Rgb: grey samples as three equal channels, for nets that were made for colour. Samples that have
+ * three channels already stay as they are. */
+#include "learn/layers/layer.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { COLOURS = 3 };
+
+static at_err shape(at_layer *layer, at_fail *fail)
+{
+    if (layer->in.channels != 1 && layer->in.channels != COLOURS)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL,
+                           "%ux%ux%u has %u channels, and only 1 or 3 can become 3x%ux%u",
+                           layer->in.channels, layer->in.height, layer->in.width,
+                           layer->in.channels, layer->in.height, layer->in.width);
+    layer->out.channels = COLOURS;
+    layer->out.height = layer->in.height;
+    layer->out.width = layer->in.width;
+    return AT_OK;
+}
+
+static void forward(const at_layer *layer, const at_pass *pass)
+{
+    size_t in = at_activation_numbers(&layer->in), copies = COLOURS / layer->in.channels;
+    float *y = pass->y;
+    assert(pass->x != pass->y && layer->in.block == 1);
+    for (size_t n = 0; n < pass->count; n++)
+        for (size_t c = 0; c < copies; c++, y += in) memcpy(y, pass->x + n * in, in * sizeof *y);
+}
+
+/* Nothing that is trained comes before it. */
+static void backward(const at_layer *layer, const at_pass *pass)
+{
+    assert(!layer->wants_dx);
+    assert(!pass->dx);
+}
+
+const at_layer_kind at_layer_rgb = {
+    .name = "rgb",
+    .takes_plain = true,
+    .gives_plain = true,
+    .shape = shape,
+    .forward = forward,
+    .backward = backward,
+};

@@ -1,0 +1,52 @@
+/* Multi-layer perceptron: dense layers with ReLU between them. */
+#include "learn/net/net.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Reads the width at *text and moves *text behind it and its comma, or to NULL at the end. */
+static at_err take_width(const char **text, uint32_t *width, at_fail *fail)
+{
+    char        word[24];
+    const char *comma = strchr(*text, ',');
+    size_t      length = comma ? (size_t)(comma - *text) : strlen(*text);
+    int64_t     value = 0;
+    snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), *text);
+    if (length >= sizeof word || !at_text_whole(word, &value) || value < 1 ||
+        value > AT_NET_WIDTH_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example mlp:300,100",
+                           "model mlp: \"%s\" is not the width of a layer (1 to %d)", word,
+                           AT_NET_WIDTH_MAX);
+    *width = (uint32_t)value;
+    *text = comma ? comma + 1 : NULL;
+    return AT_OK;
+}
+
+static at_err add_dense(at_net *net, uint32_t out, at_fail *fail)
+{
+    at_layer_spec dense = {.kind = &at_layer_dense,
+                           .from = AT_FROM_LAST,
+                           .units = out,
+                           .bias = true,
+                           .start = {.kind = AT_INIT_GLOROT}};
+    return at_net_add(net, dense, fail);
+}
+
+at_err at_family_mlp(at_net *net, const char *args, at_fail *fail)
+{
+    assert(net->count == 0);
+    if (!args || !*args)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example mlp:300,100",
+                           "model mlp needs the widths of its hidden layers");
+    at_layer_spec relu = {.kind = &at_layer_relu, .from = AT_FROM_LAST};
+    while (args) {
+        uint32_t width = 0;
+        AT_TRY(take_width(&args, &width, fail));
+        AT_TRY(add_dense(net, width, fail));
+        AT_TRY(at_net_add(net, relu, fail));
+    }
+    return add_dense(net, net->shape.classes, fail);
+}

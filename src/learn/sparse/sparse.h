@@ -1,0 +1,106 @@
+/* sparse.h - a linear model of sparse rows, logistic loss: the loops, without any policy.
+ *
+ *   flat vector   w_0 .. w_(d-1) │ bias │ scale │ rate
+ *   meaning       weight i = scale * w_i; the bias is the weight of a feature that every row has
+ *   gradient      unmerged (index, value) pairs, row after row, then one for the bias
+ *
+ * A step touches what its rows touch and nothing else. Weight decay shrinks all weights alike, so
+ * it is one multiplication of `scale`. `rate` is the learning rate for those who update the vector
+ * themselves (hogwild.h); others do not look at it.
+ *
+ * Labels are 0 and 1. Every loop does the same operations in the same order wherever it runs.
+ */
+#ifndef AT_LEARN_SPARSE_SPARSE_H
+#define AT_LEARN_SPARSE_SPARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { AT_SPARSE_EXTRA = 3 }; /* floats behind the weights: bias, scale, rate */
+
+/* Rows ahead that the loops ask memory for; lists of rows may be that much longer than `count`. */
+enum { AT_SPARSE_AHEAD = 36 };
+
+/* Many sparse rows: row r has values[k] at feature indices[k] for k = starts[r] .. starts[r+1]-1.
+ * All indices MUST be below the dimension. */
+typedef struct at_csr {
+    const uint64_t *starts;
+    const uint32_t *indices;
+    const float    *values;
+    const uint32_t *labels;
+} at_csr;
+
+/* Some rows by their numbers, in order: `count` to be computed and `ahead` that come next. */
+typedef struct at_csr_list {
+    const uint64_t *row; /* (count + ahead) */
+    uint32_t        count, ahead;
+} at_csr_list;
+
+/* One coordinate of a gradient. An index may come several times: the values add up. */
+typedef struct at_pair {
+    uint32_t index;
+    float    value;
+} at_pair;
+
+/* A whole gradient, as it lies in memory that workers and hub share. */
+typedef struct at_pairs {
+    uint64_t count;
+    at_pair  pair[];
+} at_pairs;
+
+/* Floats of the flat vector of a model of that dimension. */
+size_t at_sparse_floats(uint64_t dimension);
+
+/* Weights of zero (scale 1). */
+void at_sparse_init(float *flat, uint64_t dimension);
+
+/* The scale, and the rate. */
+float *at_sparse_scale(float *flat, uint64_t dimension);
+float *at_sparse_rate(float *flat, uint64_t dimension);
+
+/* Between the flat vector and the weights with the bias behind them (dimension + 1 floats). */
+void at_sparse_to_plain(float *plain, const float *flat, uint64_t dimension);
+void at_sparse_from_plain(float *flat, const float *plain, uint64_t dimension);
+
+/* margins (list->count) <- scale * (bias + sum of w_i x_i) of each row of the list. */
+void at_sparse_margins(float *margins, const at_csr *rows, const at_csr_list *list,
+                       const float *flat, uint64_t dimension);
+
+/* coefs (count) <- sigmoid(margin) - label, the derivative of the loss by the margin; returns the
+ * sum of the losses. `coefs` may be NULL. */
+double at_sparse_losses(float *coefs, const at_csr *rows, const at_csr_list *list,
+                        const float *margins);
+
+/* Appends the gradient of the rows of the list: coef * x of each row, and for the bias the sum of
+ * the coefs. The caller has made sure that there is room. */
+void at_sparse_emit(at_pairs *pairs, const at_csr *rows, const at_csr_list *list,
+                    const float *coefs, uint64_t dimension);
+
+/* w_i -= step * value, pair after pair. */
+void at_sparse_descend(float *w, const at_pair *pair, uint64_t count, float step);
+
+/* What AdaGrad keeps of a coordinate: the squares above its start, and a place where the pairs of
+ * a step add up, 0 between steps. Zeros are a valid start. */
+typedef struct at_sparse_cell {
+    float sum, squares;
+} at_sparse_cell;
+
+/* cells[index].sum += weight * value. */
+void at_sparse_collect(at_sparse_cell *cells, const at_pair *pair, uint64_t count, float weight);
+
+/* The sum of squares of all sums that the pairs name, which are 0 afterwards. */
+double at_sparse_norm2(at_sparse_cell *cells, const at_pair *pair, uint64_t count);
+
+/* How at_sparse_adagrad changes weights. */
+typedef struct at_sparse_how {
+    float mean;  /* makes the sum a mean: 1 / samples */
+    float step;  /* learning rate / scale */
+    float start; /* of the sum of squares */
+} at_sparse_how;
+
+/* AdaGrad on the sums that the pairs name, which are 0 afterwards: with g = mean * sum,
+ * a += g^2, w -= step * g / sqrt(a). */
+void at_sparse_adagrad(float *w, at_sparse_cell *cells, const at_pair *pair, uint64_t count,
+                       const at_sparse_how *how);
+
+#endif

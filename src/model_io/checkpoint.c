@@ -1,0 +1,274 @@
+#include "model_io/checkpoint.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/atomic_file.h"
+#include "base/file.h"
+#include "model_io/safetensors.h"
+#include "record/log/snapshot_json.h"
+
+enum { NAME_SIZE = 64, LIST_MAX = 4096, TENSORS_MAX = 4096, PIECE_SIZE = 1 << 18 };
+
+static const char NAME_PATTERN[] = "step-%012llu.safetensors";
+static const char MOMENT_NAME[] = "anytime.optimizer.%u", SEAL_NAME[] = "anytime.seal";
+
+/* ---- the folder ------------------------------------------------------------------------------ */
+
+/* The steps of the files there are, newest first. A name must be exactly the one we would give. */
+typedef struct list {
+    uint64_t step[LIST_MAX];
+    size_t   count;
+} list;
+
+static bool is_ours(const char *name, uint64_t *step)
+{
+    char               again[NAME_SIZE];
+    unsigned long long number;
+    if (sscanf(name, "step-%llu.", &number) != 1) return false;
+    snprintf(again, sizeof again, NAME_PATTERN, number);
+    *step = number;
+    return strcmp(name, again) == 0;
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    uint64_t one, other;
+    memcpy(&one, a, sizeof one);
+    memcpy(&other, b, sizeof other);
+    return one < other ? 1 : one > other ? -1 : 0;
+}
+
+static void list_files(const char *folder, list *files)
+{
+    files->count = 0;
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (const struct dirent *entry; (entry = readdir(dir)) && files->count < LIST_MAX;)
+        if (is_ours(entry->d_name, &files->step[files->count])) files->count++;
+    closedir(dir);
+    qsort(files->step, files->count, sizeof *files->step, newest_first);
+}
+
+static void path_of(const char *folder, uint64_t step, char path[4096])
+{
+    int used = snprintf(path, 4096, "%s/", folder);
+    assert(used > 0 && used < 4096 - NAME_SIZE);
+    snprintf(path + used, NAME_SIZE, NAME_PATTERN, (unsigned long long)step);
+}
+
+static void remove_old(const char *folder)
+{
+    static list files;
+    char        path[4096];
+    list_files(folder, &files);
+    for (size_t i = AT_CHECKPOINTS_KEPT; i < files.count; i++) {
+        path_of(folder, files.step[i], path);
+        unlink(path);
+    }
+}
+
+/* ---- writing --------------------------------------------------------------------------------- */
+
+/* A tensor of one dimension behind what the header names already; returns where it ends. */
+static json_int_t name_behind(json_t *header, const char *name, const char *type, size_t count,
+                              size_t width, json_int_t first)
+{
+    json_int_t end = first + (json_int_t)(count * width);
+    json_object_set_new(header, name,
+                        json_pack("{s:s, s:[I], s:[I, I]}", "dtype", type, "shape",
+                                  (json_int_t)count, "data_offsets", first, end));
+    return end;
+}
+
+static json_t *header_of(const at_checkpoint_parts *parts)
+{
+    json_t    *header = at_safetensors_header(parts->task);
+    json_t    *metadata = json_object_get(header, "__metadata__");
+    size_t     plain = parts->task->plain;
+    json_int_t end = (json_int_t)(plain * sizeof(float));
+    for (uint32_t i = 0; i < parts->moments; i++) {
+        char name[NAME_SIZE];
+        snprintf(name, sizeof name, MOMENT_NAME, i);
+        end = name_behind(header, name, "F32", plain, sizeof(float), end);
+    }
+    name_behind(header, SEAL_NAME, "U8", AT_ATOMIC_FILE_SEAL, 1, end);
+    json_object_set_new(metadata, "checkpoint", json_string(parts->state));
+    return header;
+}
+
+/* Vectors go out one after the other through the same room. */
+static void put_vectors(at_atomic_file *draft, const at_checkpoint_parts *parts, float *room)
+{
+    const at_task *task = parts->task;
+    size_t         size = task->plain * sizeof(float);
+    for (uint32_t i = 0; i <= parts->moments; i++) {
+        const float *vector = i == 0 ? parts->params : parts->moment[i - 1];
+        bool         turn = task->to_plain && (i == 0 || !task->sparse);
+        if (turn) task->to_plain(task->self, room, vector);
+        at_atomic_file_put(draft, turn ? room : vector, size);
+    }
+}
+
+at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts, at_fail *fail)
+{
+    char           path[4096];
+    at_atomic_file draft;
+    assert(parts->moments <= AT_CHECKPOINT_MOMENTS);
+    float *room = malloc(parts->task->plain * sizeof *room);
+    if (!room) return at_fail_memory_for(fail, "for a checkpoint");
+    path_of(folder, parts->step, path);
+    json_t *header = header_of(parts);
+    at_err  err = at_safetensors_begin(path, header, true, &draft, fail);
+    json_decref(header);
+    if (!err) {
+        put_vectors(&draft, parts, room);
+        at_atomic_file_seal(&draft);
+        err = at_atomic_file_commit(&draft, fail);
+    }
+    free(room);
+    if (!err) remove_old(folder);
+    return err;
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static at_err broken(const char *path, const char *what, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: %s", path, what);
+}
+
+/* The digest of all but the last bytes, which are told apart. */
+static at_err digest(FILE *file, const char *path, long size, unsigned char *buffer,
+                     at_digest *hash, at_fail *fail)
+{
+    for (long left = size; left > 0;) {
+        size_t piece = left < PIECE_SIZE ? (size_t)left : PIECE_SIZE;
+        if (fread(buffer, 1, piece, file) != piece) return broken(path, "cannot be read", fail);
+        at_digest_add(hash, buffer, piece);
+        left -= (long)piece;
+    }
+    return AT_OK;
+}
+
+static at_err check_seal(FILE *file, const char *path, unsigned char *buffer, at_fail *fail)
+{
+    unsigned char seal[AT_ATOMIC_FILE_SEAL], found[AT_ATOMIC_FILE_SEAL];
+    if (fseek(file, 0, SEEK_END)) return broken(path, "cannot be read", fail);
+    long size = ftell(file);
+    if (size < AT_ATOMIC_FILE_SEAL) return broken(path, "is cut off", fail);
+    rewind(file);
+    at_digest hash;
+    if (!at_digest_begin(&hash)) return at_fail_memory_for(fail, "for %s", path);
+    at_err err = digest(file, path, size - AT_ATOMIC_FILE_SEAL, buffer, &hash, fail);
+    at_digest_end(&hash, seal);
+    AT_TRY(err);
+    if (fread(found, 1, sizeof found, file) != sizeof found)
+        return broken(path, "cannot be read", fail);
+    return memcmp(seal, found, sizeof seal) == 0
+               ? AT_OK
+               : broken(path, "is cut off or was changed: its seal does not fit", fail);
+}
+
+at_err at_checkpoint_check(const char *path, at_fail *fail)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file && errno == ENOENT)
+        return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: there is no such file", path);
+    if (!file) return at_file_cannot("read", path, errno, fail);
+    unsigned char *buffer = malloc(PIECE_SIZE);
+    at_err         err = AT_ERR_FAILED;
+    if (buffer)
+        err = check_seal(file, path, buffer, fail);
+    else
+        at_fail_memory_for(fail, "for %s", path);
+    free(buffer);
+    fclose(file);
+    return err;
+}
+
+static at_err read_state(at_checkpoint *c, at_fail *fail)
+{
+    char *text = NULL;
+    AT_TRY(at_checkpoint_check(c->path, fail));
+    AT_TRY(at_safetensors_text(c->path, "checkpoint", &text, fail));
+    c->state = text ? json_loads(text, 0, NULL) : NULL;
+    free(text);
+    if (!json_is_object(c->state)) return broken(c->path, "is not a checkpoint of a run", fail);
+    return at_snapshot_read(json_object_get(c->state, "image"), &c->snapshot, fail);
+}
+
+/* Newest first; of those that cannot be used the first is remembered. */
+static at_err open_newest(at_checkpoint *c, const char *folder, const list *files, at_fail *fail)
+{
+    at_fail first = {0}, next;
+    for (size_t i = 0; i < files->count; i++) {
+        path_of(folder, files->step[i], c->path);
+        at_err err = read_state(c, i == 0 ? &first : &next);
+        if (!err && i > 0)
+            snprintf(c->damaged, sizeof c->damaged, "%.400s; going on from step %llu", first.text,
+                     (unsigned long long)files->step[i]);
+        if (!err) return AT_OK;
+        at_checkpoint_close(c);
+    }
+    *fail = first;
+    return first.err;
+}
+
+at_err at_checkpoint_open(const char *run, at_checkpoint *checkpoint, at_fail *fail)
+{
+    static list files;
+    char        folder[4096 - NAME_SIZE];
+    *checkpoint = (at_checkpoint){0};
+    int used = snprintf(folder, sizeof folder, "%s/checkpoint", run);
+    if (used < 0 || (size_t)used >= sizeof folder)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
+    list_files(folder, &files);
+    if (files.count > 0) return open_newest(checkpoint, folder, &files, fail);
+    return at_fail_set(fail, AT_ERR_MISSING, "name the folder of a run that wrote checkpoints",
+                       "%s: there is no checkpoint", folder);
+}
+
+void at_checkpoint_close(at_checkpoint *checkpoint)
+{
+    json_decref(checkpoint->state);
+    free(checkpoint->snapshot);
+    *checkpoint = (at_checkpoint){0};
+}
+
+static at_err read_vector(const at_checkpoint *c, const at_task *task, const at_tensor *tensors,
+                          size_t count, bool turn, float *vector, at_fail *fail)
+{
+    float *plain = turn ? malloc(task->plain * sizeof *plain) : vector;
+    if (!plain) return at_fail_memory_for(fail, "for %s", c->path);
+    at_err err = at_safetensors_read(c->path, tensors, count, plain, fail);
+    if (turn) {
+        if (!err) task->from_plain(task->self, vector, plain);
+        free(plain);
+    }
+    return err;
+}
+
+at_err at_checkpoint_params(const at_checkpoint *checkpoint, const at_task *task, float *params,
+                            at_fail *fail)
+{
+    static at_tensor tensors[TENSORS_MAX];
+    size_t           count = at_safetensors_tensors(task, tensors, TENSORS_MAX);
+    return read_vector(checkpoint, task, tensors, count, task->from_plain, params, fail);
+}
+
+at_err at_checkpoint_moment(const at_checkpoint *checkpoint, const at_task *task, uint32_t which,
+                            float *moment, at_fail *fail)
+{
+    assert(which < AT_CHECKPOINT_MOMENTS);
+    at_tensor tensor = {.dims = 1, .shape = {(uint32_t)task->plain}};
+    snprintf(tensor.name, sizeof tensor.name, MOMENT_NAME, which);
+    bool turn = task->from_plain && !task->sparse;
+    return read_vector(checkpoint, task, &tensor, 1, turn, moment, fail);
+}

@@ -1,0 +1,211 @@
+#include "record/log/append_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NUMBER_SIZE = 32 }; /* longest number in decimal, with room to spare */
+
+static const at_ns flush_every = 1000000000;
+
+static at_err cannot(const char *what, const char *path, int error, at_fail *fail)
+{
+    assert(error != 0);
+    bool is_full = error == ENOSPC || error == EDQUOT;
+    return at_fail_set(fail, AT_ERR_IO,
+                       is_full ? "the disk is full: free some space or choose another --run folder"
+                               : "check the run folder and its permissions",
+                       "%s: cannot %s: %s", path, what, strerror(error));
+}
+
+void at_append_file_flush(at_append_file *spool)
+{
+    assert(spool->fd >= 0);
+    assert(spool->used <= AT_APPEND_FILE_SIZE);
+    const char *bytes = spool->buffer;
+    size_t      left = spool->used;
+    while (left > 0 && !spool->error) {
+        ssize_t done = write(spool->fd, bytes, left);
+        if (done < 0 && errno == EINTR) continue;
+        if (done < 0) {
+            spool->error = errno;
+            break;
+        }
+        assert((size_t)done <= left);
+        bytes += done;
+        left -= (size_t)done;
+    }
+    spool->used = 0;
+}
+
+/* Looks at what the file holds already: a resumed run goes on in the files of the first part. */
+static int look_back(at_append_file *spool, bool lines)
+{
+    assert(spool->used == 0);
+    struct stat info;
+    if (fstat(spool->fd, &info)) return errno;
+    spool->size_before = info.st_size;
+    spool->fresh = info.st_size == 0;
+    char last = '\n';
+    if (!lines || !S_ISREG(info.st_mode) || spool->fresh) return 0;
+    if (pread(spool->fd, &last, 1, info.st_size - 1) != 1) return errno ? errno : EIO;
+    if (last != '\n') at_append_file_byte(spool, '\n');
+    return 0;
+}
+
+at_err at_append_file_open(const char *folder, const char *name, bool lines, at_append_file **spool,
+                           at_fail *fail)
+{
+    assert(folder);
+    *spool = NULL;
+    at_append_file *self = malloc(sizeof *self);
+    if (!self) return at_fail_memory_for(fail, "for %s", name);
+    self->fd = -1;
+    self->error = 0;
+    self->used = 0;
+    self->flushed_at = 0;
+    self->fresh = false;
+    if (asprintf(&self->path, "%s/%s", folder, name) < 0) {
+        free(self);
+        return at_fail_memory_for(fail, "for %s", name);
+    }
+    self->fd = open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    int error = self->fd < 0 ? errno : look_back(self, lines);
+    if (error) {
+        at_err err = cannot("open", self->path, error, fail);
+        at_append_file_close(self, NULL);
+        return err;
+    }
+    *spool = self;
+    return AT_OK;
+}
+
+void at_append_file_bytes(at_append_file *spool, const void *bytes, size_t size)
+{
+    assert(bytes || size == 0);
+    const char *from = bytes;
+    while (size > 0) {
+        size_t part = size < AT_APPEND_FILE_SIZE ? size : AT_APPEND_FILE_SIZE;
+        memcpy(at_append_file_room(spool, part), from, part);
+        spool->used += part;
+        from += part;
+        size -= part;
+    }
+}
+
+void at_append_file_text(at_append_file *spool, const char *text)
+{
+    assert(text);
+    at_append_file_bytes(spool, text, strlen(text));
+}
+
+static const uint64_t powers[] = {
+    1,        10,        100,        1000,        10000,        100000,        1000000,
+    10000000, 100000000, 1000000000, 10000000000, 100000000000, 1000000000000, 10000000000000};
+enum { POWERS = sizeof powers / sizeof *powers };
+
+static size_t count_digits(uint64_t value)
+{
+    size_t count = 1;
+    while (count < POWERS && value >= powers[count]) count++;
+    if (count < POWERS) return count;
+    for (value /= powers[POWERS - 1]; value >= 10; value /= 10) count++;
+    return count;
+}
+
+/* Writes exactly `count` digits. Two at a time: half the divisions, and tables are mostly made of
+ * these. */
+static void put_digits(char *to, size_t count, uint64_t value)
+{
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    for (; count >= 2; count -= 2, value /= 100)
+        memcpy(to + count - 2, pairs + 2 * (value % 100), 2);
+    if (count == 1) *to = (char)('0' + value % 10);
+}
+
+void at_append_file_whole(at_append_file *spool, uint64_t value)
+{
+    size_t count = count_digits(value);
+    assert(count <= NUMBER_SIZE);
+    put_digits(at_append_file_room(spool, NUMBER_SIZE), count, value);
+    spool->used += count;
+}
+
+/* value / 10^decimals with all its decimals. */
+static void put_fixed(at_append_file *spool, uint64_t value, size_t decimals)
+{
+    assert(decimals >= 1 && decimals < POWERS);
+    uint64_t whole = value / powers[decimals];
+    size_t   count = count_digits(whole);
+    char    *to = at_append_file_room(spool, NUMBER_SIZE);
+    assert(count + 1 + decimals <= NUMBER_SIZE);
+    put_digits(to, count, whole);
+    to[count] = '.';
+    put_digits(to + count + 1, decimals, value - whole * powers[decimals]);
+    spool->used += count + 1 + decimals;
+}
+
+void at_append_file_seconds(at_append_file *spool, at_ns value)
+{
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    uint64_t micro = size / 1000 + (size % 1000 >= 500);
+    if (value < 0 && micro > 0) at_append_file_byte(spool, '-');
+    put_fixed(spool, micro, 6);
+}
+
+/* Numbers of everyday size get up to six decimals, small ones as many as show seven digits; the few
+ * that are left (nan, 1e-12, 1e30) may cost a call of the library. */
+void at_append_file_real(at_append_file *spool, double value)
+{
+    double size = fabs(value), scale = 1e6;
+    size_t decimals = 6;
+    if (!(size >= 1e-6 && size < 1e9)) {
+        char *text = at_append_file_room(spool, NUMBER_SIZE);
+        spool->used += (size_t)snprintf(text, NUMBER_SIZE, "%.9g", value);
+        return;
+    }
+    for (; size * scale < 1e6; decimals++) scale *= 10;
+    uint64_t digits = (uint64_t)llround(size * scale);
+    for (; decimals > 1 && digits % 10 == 0; decimals--) digits /= 10;
+    if (value < 0) at_append_file_byte(spool, '-');
+    put_fixed(spool, digits, decimals);
+}
+
+void at_append_file_tick(at_append_file *spool, at_ns at, bool now)
+{
+    assert(spool->used <= AT_APPEND_FILE_SIZE);
+    if (!now && at - spool->flushed_at < flush_every) return;
+    spool->flushed_at = at;
+    at_append_file_flush(spool);
+}
+
+static void take_back(const at_append_file *spool)
+{
+    assert(spool->error);
+    int done = spool->fresh ? unlink(spool->path) : truncate(spool->path, spool->size_before);
+    (void)done; /* a second failure would tell nothing new */
+}
+
+at_err at_append_file_close(at_append_file *spool, at_fail *fail)
+{
+    if (!spool) return AT_OK;
+    if (spool->fd >= 0) {
+        at_append_file_flush(spool);
+        if (close(spool->fd) && !spool->error) spool->error = errno;
+        if (spool->error) take_back(spool);
+    }
+    at_err err = spool->error ? cannot("write", spool->path, spool->error, fail) : AT_OK;
+    free(spool->path);
+    free(spool);
+    return err;
+}

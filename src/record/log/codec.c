@@ -1,0 +1,400 @@
+#include "record/log/codec.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/log/codec_usage.h"
+
+/* The letter a record begins with: capitals went into the hub, small ones came out. These are the
+ * file format; they never follow the order of an enum. */
+static const unsigned char event_code[] = {
+    [AT_EV_START] = 'S',     [AT_EV_JOINED] = 'J',   [AT_EV_LOST] = 'L', [AT_EV_MESSAGE] = 'M',
+    [AT_EV_NEWER] = 'N',     [AT_EV_COMPUTED] = 'C', [AT_EV_SENT] = 'D', [AT_EV_APPLIED] = 'A',
+    [AT_EV_EVALUATED] = 'E', [AT_EV_TIMER] = 'T',    [AT_EV_STOP] = 'X',
+};
+static const unsigned char action_code[] = {
+    [AT_ACT_SEND] = 's',     [AT_ACT_INSTALL] = 'i', [AT_ACT_COMPUTE] = 'c', [AT_ACT_ABANDON] = 'b',
+    [AT_ACT_TIMER] = 't',    [AT_ACT_ADD] = '+',     [AT_ACT_APPLY] = 'a',   [AT_ACT_DROP] = 'd',
+    [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k',    [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',
+    [AT_ACT_FINISH] = 'f',
+};
+static const unsigned char say_code = '"', usage_code = '%';
+
+at_codec *at_codec_new(at_append_file *spool, int fd)
+{
+    assert(spool || fd >= 0);
+    at_codec *codec = calloc(1, sizeof *codec);
+    if (!codec) return NULL;
+    codec->hint = calloc(AT_WORKERS_MAX + 1, sizeof *codec->hint);
+    if (!codec->hint) {
+        free(codec);
+        return NULL;
+    }
+    codec->wire.spool = spool;
+    codec->wire.fd = fd;
+    return codec;
+}
+
+void at_codec_free(at_codec *codec)
+{
+    if (!codec) return;
+    free(codec->changes);
+    free(codec->pieces);
+    free(codec->hint);
+    free(codec);
+}
+
+/* Keeps a worker's hint as it is now, for undo. */
+static void remember(at_codec *codec, at_node worker)
+{
+    assert(codec->change_count <= codec->changes_size);
+    if (codec->change_count == codec->changes_size) {
+        size_t           size = codec->changes_size ? 2 * codec->changes_size : 64;
+        at_codec_change *more = realloc(codec->changes, size * sizeof *more);
+        if (!more) {
+            codec->wire.error = ENOMEM;
+            return;
+        }
+        codec->changes = more;
+        codec->changes_size = size;
+    }
+    codec->changes[codec->change_count++] = (at_codec_change){worker, codec->hint[worker]};
+}
+
+static at_codec_hint *code_worker(at_codec *codec, at_node *worker)
+{
+    at_wire_u32(&codec->wire, worker);
+    if (*worker > AT_WORKERS_MAX) {
+        codec->wire.bad = "a worker that cannot be";
+        *worker = 0;
+    }
+    if (codec->follows) remember(codec, *worker);
+    return &codec->hint[*worker];
+}
+
+static void code_work(at_codec *codec, at_work *work, at_codec_hint *hint)
+{
+    assert(hint);
+    bool *flags[] = {&work->abandoned, &work->capped, &work->overslept};
+    at_wire_near(&codec->wire, &work->round, &hint->round);
+    at_wire_near(&codec->wire, &work->version, &hint->version);
+    at_wire_near32(&codec->wire, &work->samples, &hint->samples);
+    at_wire_flags(&codec->wire, flags, 3);
+    at_wire_real(&codec->wire, &work->loss_sum);
+    at_wire_i64(&codec->wire, &work->compute_ns);
+    at_wire_i64(&codec->wire, &work->sleep_ns);
+    at_wire_i64(&codec->wire, &work->overshoot_ns);
+    at_wire_i64(&codec->wire, &work->idle_ns);
+    at_wire_i64(&codec->wire, &work->install_ns);
+    at_wire_i64(&codec->wire, &work->send_ns);
+}
+
+static void code_report(at_codec *codec, at_report *report, at_codec_hint *hint)
+{
+    assert(hint >= codec->hint);
+    assert(hint <= codec->hint + AT_WORKERS_MAX);
+    at_wire_near32(&codec->wire, &report->incarnation, &hint->incarnation);
+    at_wire_near32(&codec->wire, &report->slot, &hint->slot);
+    at_wire_near(&codec->wire, &report->sequence, &hint->sequence);
+    at_wire_flag(&codec->wire, &report->again);
+    code_work(codec, &report->work, hint);
+}
+
+static void code_order(at_codec *codec, at_order *order, at_codec_hint *hint)
+{
+    assert(hint);
+    bool *flags[] = {&order->again, &order->leave, &order->pause};
+    at_wire_near(&codec->wire, &order->round, &hint->order_round);
+    at_wire_near(&codec->wire, &order->version, &hint->order_version);
+    uint64_t position = order->position + 1; /* AT_POSITION_OWN becomes 0 */
+    at_wire_u64(&codec->wire, &position);
+    order->position = position - 1;
+    at_wire_near_i64(&codec->wire, &order->time_limit, &codec->base.time_limit);
+    at_wire_near32(&codec->wire, &order->samples_max, &hint->samples_max);
+    at_wire_flags(&codec->wire, flags, 3);
+}
+
+/* A piece repeats what its report said, so nearly all of it is as expected. */
+static void code_piece(at_codec *codec, at_piece *piece)
+{
+    at_codec_hint *hint = code_worker(codec, &piece->worker);
+    at_wire_near32(&codec->wire, &piece->slot, &hint->slot);
+    at_wire_near32(&codec->wire, &piece->samples, &hint->samples);
+    at_wire_near32(&codec->wire, &piece->incarnation, &hint->incarnation);
+    at_wire_near(&codec->wire, &piece->sequence, &hint->sequence);
+    at_wire_near(&codec->wire, &piece->version, &hint->version);
+    bool is_weighted = piece->weight != 1;
+    at_wire_flag(&codec->wire, &is_weighted);
+    if (is_weighted)
+        at_wire_real(&codec->wire, &piece->weight);
+    else
+        piece->weight = 1;
+}
+
+/* Room for one more piece. It grows with the pieces really there, not with what the file claims. */
+static bool grow_pieces(at_codec *codec, size_t count)
+{
+    assert(count <= codec->pieces_size);
+    if (count < codec->pieces_size) return true;
+    size_t    size = codec->pieces_size ? 2 * codec->pieces_size : 64;
+    at_piece *more = realloc(codec->pieces, size * sizeof *more);
+    if (!more) {
+        codec->wire.error = ENOMEM;
+        return false;
+    }
+    codec->pieces = more;
+    codec->pieces_size = size;
+    return true;
+}
+
+static void read_pieces(at_codec *codec, uint32_t count)
+{
+    assert(!codec->wire.spool);
+    if (count > AT_CODEC_PIECES) codec->wire.bad = "a step of too many gradients";
+    for (uint32_t i = 0; i < count && !at_wire_broken(&codec->wire); i++) {
+        if (!grow_pieces(codec, i)) return;
+        memset(&codec->pieces[i], 0, sizeof codec->pieces[i]);
+        code_piece(codec, &codec->pieces[i]);
+    }
+}
+
+/* One unless the learning rate follows the batch. */
+static void code_lr_factor(at_codec *codec, double *factor)
+{
+    bool is_other = *factor != 1;
+    at_wire_flag(&codec->wire, &is_other);
+    if (is_other)
+        at_wire_real(&codec->wire, factor);
+    else
+        *factor = 1;
+}
+
+static void code_apply(at_codec *codec, at_action *action, at_record *record)
+{
+    uint32_t count = action->as.apply.count;
+    at_wire_u64(&codec->wire, &action->as.apply.step);
+    at_wire_u64(&codec->wire, &action->as.apply.samples);
+    at_wire_u64(&codec->wire, &action->as.apply.samples_used);
+    at_wire_flag(&codec->wire, &action->as.apply.folded);
+    at_wire_real(&codec->wire, &action->as.apply.loss_sum);
+    at_wire_i64(&codec->wire, &action->as.apply.wait_ns);
+    code_lr_factor(codec, &action->as.apply.lr_factor);
+    at_wire_real(&codec->wire, &record->lr);
+    at_wire_i64(&codec->wire, &record->took);
+    at_wire_u32(&codec->wire, &count);
+    if (codec->wire.spool) {
+        assert(count <= AT_CODEC_PIECES);
+        for (uint32_t i = 0; i < count; i++) {
+            at_piece piece = action->as.apply.pieces[i];
+            code_piece(codec, &piece);
+        }
+        return;
+    }
+    read_pieces(codec, count);
+    action->as.apply.count = count;
+    action->as.apply.pieces = codec->pieces;
+}
+
+static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
+{
+    uint64_t now = codec->base.now;
+    at_wire_u64(&codec->wire, &event->as.evaluated.step);
+    at_wire_near_i64(&codec->wire, &event->as.evaluated.at, &now);
+    for (int i = 0; i < AT_METRIC_COUNT; i++) {
+        double *value = &event->as.evaluated.value[i];
+        bool    known = !isnan(*value);
+        at_wire_flag(&codec->wire, &known);
+        if (known)
+            at_wire_real(&codec->wire, value);
+        else
+            *value = NAN;
+    }
+    at_wire_u64(&codec->wire, &record->count);
+    at_wire_flag(&codec->wire, &record->final);
+}
+
+/* Few size rules want the norms, so most of these are not there. */
+static void code_applied(at_codec *codec, at_event *event)
+{
+    bool has_norms = event->as.applied.norm2_step != 0 || event->as.applied.norm2_piece != 0;
+    at_wire_flag(&codec->wire, &has_norms);
+    if (!has_norms) return; /* an event that is read starts as zeros */
+    at_wire_real(&codec->wire, &event->as.applied.norm2_step);
+    at_wire_real(&codec->wire, &event->as.applied.norm2_piece);
+}
+
+static void code_event_fields(at_codec *codec, at_event *event, at_record *record,
+                              at_codec_hint *hint)
+{
+    switch (event->kind) {
+    case AT_EV_JOINED:
+        at_wire_u32(&codec->wire, &event->as.joined.incarnation);
+        at_wire_i64(&codec->wire, &record->pid);
+        break;
+    case AT_EV_LOST:
+        at_wire_u64(&codec->wire, &event->as.lost.drawn);
+        at_wire_flag(&codec->wire, &event->as.lost.returns);
+        at_wire_text(&codec->wire, &record->text);
+        break;
+    case AT_EV_MESSAGE: code_report(codec, &event->as.report, hint); break;
+    case AT_EV_NEWER: at_wire_u64(&codec->wire, &event->as.newer.version); break;
+    case AT_EV_COMPUTED: code_work(codec, &event->as.work, hint); break;
+    case AT_EV_EVALUATED: code_evaluated(codec, event, record); break;
+    case AT_EV_TIMER:
+        event->as.timer = (at_timer)at_wire_choice(&codec->wire, event->as.timer, AT_TIMER_COUNT);
+        break;
+    case AT_EV_APPLIED: code_applied(codec, event); break;
+    case AT_EV_START:
+    case AT_EV_SENT:
+    case AT_EV_STOP: break;
+    }
+}
+
+static void code_event(at_codec *codec, at_event *event, at_record *record)
+{
+    uint64_t gap = (uint64_t)event->now - codec->base.at;
+    at_wire_near(&codec->wire, &gap, &codec->base.now_gap);
+    codec->base.now = codec->base.at + gap;
+    event->now = (at_ns)codec->base.now;
+    at_codec_hint *hint = code_worker(codec, &event->worker);
+    code_event_fields(codec, event, record, hint);
+}
+
+static void code_drop(at_codec *codec, at_action *action)
+{
+    at_wire_u64(&codec->wire, &action->as.drop.sequence);
+    at_wire_u64(&codec->wire, &action->as.drop.samples);
+    at_wire_u64(&codec->wire, &action->as.drop.version);
+    action->as.drop.why = (at_drop)at_wire_choice(&codec->wire, action->as.drop.why, AT_DROP_COUNT);
+}
+
+static void code_timer(at_codec *codec, at_action *action)
+{
+    uint64_t now = codec->base.now;
+    action->as.timer.timer =
+        (at_timer)at_wire_choice(&codec->wire, action->as.timer.timer, AT_TIMER_COUNT);
+    at_wire_near_i64(&codec->wire, &action->as.timer.at, &now);
+}
+
+static void code_action(at_codec *codec, at_action *action, at_record *record)
+{
+    at_wire       *wire = &codec->wire;
+    at_codec_hint *hint = code_worker(codec, &action->worker);
+    switch (action->kind) {
+    case AT_ACT_SEND: code_order(codec, &action->as.order, hint); break;
+    case AT_ACT_COMPUTE:
+        code_order(codec, &action->as.compute.order, hint);
+        at_wire_i64(wire, &action->as.compute.deadline);
+        break;
+    case AT_ACT_TIMER: code_timer(codec, action); break;
+    case AT_ACT_ADD: code_piece(codec, &action->as.add); break;
+    case AT_ACT_APPLY: code_apply(codec, action, record); break;
+    case AT_ACT_DROP: code_drop(codec, action); break;
+    case AT_ACT_EVALUATE: at_wire_u64(wire, &action->as.evaluate.step); break;
+    case AT_ACT_SAVE:
+        at_wire_u64(wire, &action->as.save.step);
+        at_wire_flag(wire, &action->as.save.last);
+        action->as.save.snapshot = NULL;
+        break;
+    case AT_ACT_NOTICE:
+        at_wire_i64(wire, &action->as.notice.waited);
+        at_wire_u64(wire, &action->as.notice.step);
+        break;
+    case AT_ACT_FINISH:
+        action->as.finish.why = (at_end)at_wire_choice(wire, action->as.finish.why, AT_END_COUNT);
+        break;
+    case AT_ACT_INSTALL:
+    case AT_ACT_ABANDON:
+    case AT_ACT_EVICT: break;
+    }
+}
+
+/* All that follows the letter; the kinds of record, event and action are known. */
+static void code_record(at_codec *codec, at_record *record, at_event *event, at_action *action)
+{
+    at_wire_near_i64(&codec->wire, &record->at, &codec->base.at);
+    at_wire_near(&codec->wire, &record->version, &codec->base.version);
+    if (record->kind == AT_REC_EVENT) code_event(codec, event, record);
+    if (record->kind == AT_REC_ACTION) code_action(codec, action, record);
+    if (record->kind == AT_REC_SAY) at_wire_text(&codec->wire, &record->text);
+    if (record->kind == AT_REC_USAGE) at_codec_usage(&codec->wire, &record->node, &codec->usage);
+}
+
+static unsigned char letter_of(const at_record *record)
+{
+    if (record->kind == AT_REC_EVENT) return event_code[record->event->kind];
+    if (record->kind == AT_REC_ACTION) return action_code[record->action->kind];
+    return record->kind == AT_REC_USAGE ? usage_code : say_code;
+}
+
+void at_codec_write(at_codec *codec, const at_record *record)
+{
+    assert(record->kind <= AT_REC_USAGE);
+    assert(codec->wire.spool);
+    unsigned char letter = letter_of(record);
+    at_record     copy = *record; /* the coding functions take what they could also change */
+    assert(letter);
+    at_append_file_byte(codec->wire.spool, (char)letter);
+    if (record->event) codec->event = *record->event;
+    if (record->action) codec->action = *record->action;
+    if (record->usage) codec->usage = *record->usage;
+    code_record(codec, &copy, &codec->event, &codec->action);
+}
+
+/* Sets the kinds that belong to a letter; false when there is none. */
+static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
+{
+    assert(!codec->wire.spool);
+    const unsigned char *event = memchr(event_code, letter, sizeof event_code);
+    const unsigned char *action = memchr(action_code, letter, sizeof action_code);
+    *record = (at_record){.kind = AT_REC_SAY};
+    if (event) {
+        memset(&codec->event, 0, sizeof codec->event);
+        codec->event.kind = (at_event_kind)(event - event_code);
+        record->kind = AT_REC_EVENT;
+        record->event = &codec->event;
+    } else if (action) {
+        memset(&codec->action, 0, sizeof codec->action);
+        codec->action.kind = (at_action_kind)(action - action_code);
+        record->kind = AT_REC_ACTION;
+        record->action = &codec->action;
+    } else if (letter == usage_code) {
+        codec->usage = (at_usage){0};
+        record->kind = AT_REC_USAGE;
+        record->usage = &codec->usage;
+    } else {
+        return letter == say_code;
+    }
+    return true;
+}
+
+bool at_codec_read(at_codec *codec, at_record *record)
+{
+    assert(!codec->wire.spool);
+    unsigned char letter;
+    codec->start = at_wire_offset(&codec->wire);
+    codec->base_before = codec->base;
+    codec->change_count = 0;
+    if (!at_wire_raw(&codec->wire, &letter, 1)) return false;
+    if (!find_kind(codec, letter, record)) {
+        codec->wire.bad = "an unknown kind of record";
+        return false;
+    }
+    code_record(codec, record, &codec->event, &codec->action);
+    return !at_wire_broken(&codec->wire);
+}
+
+void at_codec_undo(at_codec *codec)
+{
+    assert(codec->follows);
+    assert(codec->wire.ended);
+    while (codec->change_count > 0) { /* backwards: a worker's oldest hint is the right one */
+        const at_codec_change *change = &codec->changes[--codec->change_count];
+        codec->hint[change->worker] = change->before;
+    }
+    codec->base = codec->base_before;
+    at_wire_rewind(&codec->wire, codec->start);
+}

@@ -1,0 +1,79 @@
+#include "record/sinks/terminal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+enum { WIDTH_UNKNOWN = 80, SIZE_MAX_TOLD = 10000 };
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+/* A size from the environment; 0 when there is none that makes sense. */
+static int told_size(const char *name)
+{
+    const char *text = getenv(name);
+    int64_t     value;
+    bool is_size = text && at_text_whole(text, &value) && value > 0 && value <= SIZE_MAX_TOLD;
+    return is_size ? (int)value : 0;
+}
+
+at_terminal_size at_terminal_window(FILE *file)
+{
+    assert(file);
+    struct winsize   size = {0};
+    at_terminal_size window = {.columns = told_size("COLUMNS"), .rows = told_size("LINES")};
+    int              fd = fileno(file);
+    if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size)) return window;
+    if (window.columns == 0) window.columns = size.ws_col;
+    if (window.rows == 0) window.rows = size.ws_row;
+    return window;
+}
+
+int at_terminal_rows(const int *width, int lines, int columns)
+{
+    assert(columns >= 1);
+    int rows = 0;
+    for (int i = 0; i < lines; i++) rows += width[i] > columns ? (width[i] - 1) / columns + 1 : 1;
+    return rows;
+}
+
+/* The first of these that is set decides which letters there are; "en_GB.UTF-8", "C.utf8". */
+static bool has_utf8(void)
+{
+    static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (!is_set(names[i])) continue;
+        const char *charset = strchr(getenv(names[i]), '.');
+        return charset &&
+               (strncasecmp(charset, ".utf-8", 6) == 0 || strncasecmp(charset, ".utf8", 5) == 0);
+    }
+    return false;
+}
+
+at_console_options at_console_detect(FILE *file, bool quiet)
+{
+    assert(file);
+    const char        *term = getenv("TERM");
+    bool               is_able = term && *term && strcmp(term, "dumb") != 0;
+    int                width = at_terminal_window(file).columns;
+    at_console_options options = {
+        .file = file,
+        .terminal = is_able && isatty(fileno(file)),
+        .quiet = quiet,
+        .width = width > 0 ? width : WIDTH_UNKNOWN,
+        .ascii = !has_utf8(),
+        .clock = at_clock_now,
+    };
+    options.colour = options.terminal && !is_set("NO_COLOR");
+    return options;
+}

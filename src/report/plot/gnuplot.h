@@ -1,0 +1,18 @@
+/* gnuplot.h - runs gnuplot on scripts. */
+#ifndef AT_REPORT_PLOT_GNUPLOT_H
+#define AT_REPORT_PLOT_GNUPLOT_H
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+enum { AT_GNUPLOT_SCRIPTS_MAX = 32 };
+
+/* Runs NAME.gp of each name inside the folder, in this order and in one gnuplot (it takes longer to
+ * start than to draw), without a shell and without the user's own gnuplot settings, and waits for
+ * it. AT_ERR_MISSING with a hint when it is not installed, AT_ERR_FAILED with its own words when it
+ * does not like a script. */
+at_err at_gnuplot_run_all(const char *folder, const char *const *names, size_t count,
+                          at_fail *fail);
+
+#endif

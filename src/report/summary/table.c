@@ -1,0 +1,242 @@
+#include "report/summary/table.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "report/summary/utf8.h"
+
+struct at_table {
+    at_align *aligns; /* columns of them */
+    char    **cells;  /* row by row; the first row holds the heads */
+    size_t    columns, count, room;
+    bool      failed; /* a cell was lost for lack of memory */
+};
+
+/* Makes room for one more cell. */
+static bool grow(at_table *table)
+{
+    assert(table->count <= table->room);
+    if (table->count < table->room) return true;
+    size_t room = table->room ? 2 * table->room : 64, size;
+    if (!at_size_product(room, sizeof *table->cells, &size)) return false;
+    char **cells = realloc(table->cells, size);
+    if (!cells) return false;
+    table->cells = cells;
+    table->room = room;
+    return true;
+}
+
+static void take_cell(at_table *table, char *text)
+{
+    if (text && grow(table)) {
+        table->cells[table->count++] = text;
+    } else {
+        free(text);
+        table->failed = true;
+    }
+}
+
+at_table *at_table_new(const at_column *columns, size_t count)
+{
+    assert(columns);
+    assert(count >= 1);
+    at_table *table = calloc(1, sizeof *table);
+    if (!table) return NULL;
+    table->columns = count;
+    table->aligns = calloc(count, sizeof *table->aligns);
+    for (size_t i = 0; i < count && table->aligns; i++) {
+        table->aligns[i] = columns[i].align;
+        take_cell(table, strdup(columns[i].head));
+    }
+    if (table->aligns && !table->failed) return table;
+    at_table_free(table);
+    return NULL;
+}
+
+void at_table_free(at_table *table)
+{
+    if (!table) return;
+    for (size_t i = 0; i < table->count; i++) free(table->cells[i]);
+    free(table->cells);
+    free(table->aligns);
+    free(table);
+}
+
+void at_table_add(at_table *table, const char *format, ...)
+{
+    assert(table);
+    char   *text = NULL;
+    va_list args;
+    va_start(args, format);
+    if (vasprintf(&text, format, args) < 0) text = NULL;
+    va_end(args);
+    take_cell(table, text);
+}
+
+size_t at_table_width(const char *text)
+{
+    assert(text);
+    size_t   width = 0;
+    uint32_t letter;
+    while (*text) {
+        text += at_utf8_next(text, &letter);
+        width += at_utf8_width(letter);
+    }
+    return width;
+}
+
+static void print_text(FILE *file, const char *text)
+{
+    while (*text) {
+        uint32_t letter;
+        size_t   size = at_utf8_next(text, &letter);
+        if (letter == '?')
+            fputc('?', file);
+        else
+            fwrite(text, 1, size, file);
+        text += size;
+    }
+}
+
+static void print_times(FILE *file, const char *text, size_t count)
+{
+    while (count-- > 0) fputs(text, file);
+}
+
+/* Nothing is padded behind the last cell, so that lines have no blanks at their ends. */
+static void print_cell(const at_table *table, size_t index, size_t width, FILE *file)
+{
+    const char *text = table->cells[index];
+    size_t      column = index % table->columns;
+    bool        last = column + 1 == table->columns || index + 1 == table->count;
+    assert(at_table_width(text) <= width);
+    size_t padding = width - at_table_width(text);
+    if (column) fputs("  ", file);
+    if (table->aligns[column] == AT_ALIGN_RIGHT) print_times(file, " ", padding);
+    print_text(file, text);
+    if (table->aligns[column] == AT_ALIGN_LEFT && !last) print_times(file, " ", padding);
+    if (last) fputc('\n', file);
+}
+
+static size_t *measure_columns(const at_table *table)
+{
+    assert(table->columns >= 1);
+    size_t *widths = calloc(table->columns, sizeof *widths);
+    for (size_t i = 0; i < table->count && widths; i++) {
+        size_t width = at_table_width(table->cells[i]), column = i % table->columns;
+        if (width > widths[column]) widths[column] = width;
+    }
+    return widths;
+}
+
+static void print_rule(const at_table *table, const size_t *widths, FILE *file)
+{
+    assert(widths);
+    size_t total = 2 * (table->columns - 1);
+    for (size_t i = 0; i < table->columns; i++) total += widths[i];
+    print_times(file, "─", total);
+    fputc('\n', file);
+}
+
+static at_err no_memory(at_fail *fail)
+{
+    return at_fail_memory_for(fail, "for a table");
+}
+
+static at_err check_written(FILE *file, at_fail *fail)
+{
+    errno = 0;
+    if (!fflush(file) && !ferror(file)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_IO, "is the disk full?", "cannot write a table: %s",
+                       errno ? strerror(errno) : "an earlier write failed");
+}
+
+at_err at_table_print(const at_table *table, FILE *file, at_fail *fail)
+{
+    assert(table->count >= table->columns);
+    size_t *widths = measure_columns(table);
+    if (!widths || table->failed) {
+        free(widths);
+        return no_memory(fail);
+    }
+    for (size_t i = 0; i < table->count; i++) {
+        if (i == table->columns) print_rule(table, widths, file);
+        print_cell(table, i, widths[i % table->columns], file);
+    }
+    if (table->count == table->columns) print_rule(table, widths, file);
+    free(widths);
+    return check_written(file, fail);
+}
+
+void at_csv_field(FILE *file, const char *text)
+{
+    assert(text);
+    size_t size = strlen(text);
+    bool   blank_edge = size && (text[0] == ' ' || text[size - 1] == ' ');
+    if (!blank_edge && !strpbrk(text, ",\"\r\n")) {
+        fputs(text, file);
+        return;
+    }
+    fputc('"', file);
+    for (; *text; text++) {
+        if (*text == '"') fputc('"', file);
+        fputc(*text, file);
+    }
+    fputc('"', file);
+}
+
+at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail)
+{
+    assert(table->count >= table->columns);
+    if (table->failed) return no_memory(fail);
+    for (size_t i = 0; i < table->count; i++) {
+        bool last = (i + 1) % table->columns == 0 || i + 1 == table->count;
+        at_csv_field(file, table->cells[i]);
+        fputc(last ? '\n' : ',', file);
+    }
+    return check_written(file, fail);
+}
+
+/* A letter that could begin markup, or end the cell, stands behind a backslash. */
+static void print_markdown_text(FILE *file, const char *text)
+{
+    while (*text) {
+        uint32_t letter;
+        size_t   size = at_utf8_next(text, &letter);
+        if (size == 1 && strchr("\\|`*_<>[]&", (int)letter)) fputc('\\', file);
+        if (letter == '?')
+            fputc('?', file);
+        else
+            fwrite(text, 1, size, file);
+        text += size;
+    }
+}
+
+static void print_markdown_rule(const at_table *table, FILE *file)
+{
+    assert(table->columns >= 1);
+    for (size_t i = 0; i < table->columns; i++)
+        fputs(table->aligns[i] == AT_ALIGN_RIGHT ? "|---:" : "|:---", file);
+    fputs("|\n", file);
+}
+
+at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail)
+{
+    assert(table->count >= table->columns);
+    if (table->failed) return no_memory(fail);
+    for (size_t i = 0; i < table->count; i++) {
+        bool last = (i + 1) % table->columns == 0 || i + 1 == table->count;
+        if (i == table->columns) print_markdown_rule(table, file);
+        fputs("| ", file);
+        print_markdown_text(file, table->cells[i]);
+        fputs(last ? " |\n" : " ", file);
+    }
+    if (table->count == table->columns) print_markdown_rule(table, file);
+    return check_written(file, fail);
+}

@@ -1,0 +1,57 @@
+/* table.h - aligned text tables for people, CSV for programs.
+ *
+ *     at_table *t = at_table_new((const at_column[]){{"strategy", AT_ALIGN_LEFT},
+ *                                                    {"seconds", AT_ALIGN_RIGHT}}, 2);
+ *     at_table_add(t, "amb");
+ *     at_table_add(t, "%.1f", 12.3);
+ *     err = at_table_print(t, stdout, &fail);
+ *     at_table_free(t);
+ *
+ *     strategy  seconds
+ *     ─────────────────
+ *     amb          12.3
+ */
+#ifndef AT_REPORT_SUMMARY_TABLE_H
+#define AT_REPORT_SUMMARY_TABLE_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/err.h"
+
+typedef enum at_align { AT_ALIGN_LEFT, AT_ALIGN_RIGHT } at_align; /* numbers go right */
+
+typedef struct at_column {
+    const char *head;
+    at_align    align;
+} at_column;
+
+typedef struct at_table at_table;
+
+/* An empty table; the heads are copied. NULL when there is no memory. */
+at_table *at_table_new(const at_column *columns, size_t count);
+void      at_table_free(at_table *table); /* accepts NULL */
+
+/* Fills the next cell, row by row, printf-like. A lack of memory is reported when the table is
+ * written. */
+void at_table_add(at_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes the table with its heads; the last row may be incomplete. Columns are as wide as their
+ * widest cell on a terminal: combining marks take no place, East Asian letters two. Control
+ * characters and bytes that are not UTF-8 appear as '?'. AT_ERR_IO when the file cannot be
+ * written. */
+at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
+
+/* Writes the same cells as CSV (RFC 4180, but lines end in a bare newline). */
+at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail);
+
+/* Writes the same cells as a Markdown table; what would be markup in a text is escaped. */
+at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail);
+
+/* Writes one CSV field, in quotes where it needs them. */
+void at_csv_field(FILE *file, const char *text);
+
+/* Columns that a text takes on a terminal. */
+size_t at_table_width(const char *text);
+
+#endif

@@ -1,0 +1,138 @@
+#include "step/snapshot.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/arena.h"
+
+static size_t state_bytes(const at_plan *plan)
+{
+    return plan->size->state_size ? plan->size->state_size(plan) : 0;
+}
+
+size_t at_snapshot_size(const at_plan *plan)
+{
+    return plan->workers * sizeof(at_member_snapshot) + state_bytes(plan) + 3 * 64;
+}
+
+void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, size_t size)
+{
+    at_arena arena = {.base = memory, .size = size};
+    *snapshot = (at_snapshot){.workers = plan->workers, .size_bytes = state_bytes(plan)};
+    snapshot->member = at_arena_get(&arena, plan->workers, sizeof *snapshot->member);
+    snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
+    assert(snapshot->member && snapshot->size_state);
+}
+
+/* Rounds of this member that are undone: the one under way, and those in the open step. */
+static uint64_t rounds_undone(const at_member *member)
+{
+    bool busy = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_EVICTED;
+    return member->pieces_held + (busy ? 1 : 0);
+}
+
+static void take_member(at_member_snapshot *snapshot, const at_hub *hub, const at_member *member)
+{
+    assert(member->rounds_begun >= rounds_undone(member));
+    assert(member->sequence >= member->pieces_held);
+    /* One that came back begins to count at the slowest one's round, whatever is held of it. */
+    uint64_t ended = member->rounds_ended, held = member->pieces_held;
+    *snapshot = (at_member_snapshot){.rounds = member->rounds_begun - rounds_undone(member),
+                                     .rounds_ended = ended > held ? ended - held : 0,
+                                     .sequence = member->sequence - member->pieces_held,
+                                     .used = member->used,
+                                     .dropped = member->dropped,
+                                     .share = hub->share[member->id - 1]};
+}
+
+static void take_targets(at_snapshot *snapshot, const at_hub *hub)
+{
+    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
+    for (int i = 0; i < AT_TARGETS_MAX; i++)
+        if (snapshot->target[i].hit) snapshot->target[i].at -= hub->began_at;
+}
+
+void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
+{
+    assert(snapshot->workers == hub->plan->workers);
+    bool began = hub->began_at != AT_NEVER;
+    snapshot->version = hub->version;
+    snapshot->samples_used = hub->samples_used;
+    snapshot->samples_dropped = hub->samples_dropped;
+    snapshot->trace = hub->trace;
+    snapshot->dealt = hub->dealt_closed;
+    snapshot->eval_samples_next = hub->eval_samples_next;
+    snapshot->clock = now - hub->started_at;
+    snapshot->elapsed = began ? now - hub->began_at : hub->elapsed_before;
+    take_targets(snapshot, hub);
+    for (uint32_t i = 0; i < snapshot->workers; i++)
+        take_member(&snapshot->member[i], hub, &hub->member[i]);
+    memcpy(snapshot->size_state, hub->size_state, snapshot->size_bytes);
+}
+
+static void resume_member(at_hub *hub, at_member *member, const at_snapshot *snapshot)
+{
+    uint64_t slowest = UINT64_MAX;
+    for (uint32_t i = 0; i < snapshot->workers; i++)
+        if (snapshot->member[i].rounds_ended < slowest) slowest = snapshot->member[i].rounds_ended;
+    member->rounds_ended = slowest;
+    if (member->id > snapshot->workers) return;
+    const at_member_snapshot *from = &snapshot->member[member->id - 1];
+    member->rounds_begun = from->rounds;
+    member->rounds_ended = from->rounds_ended;
+    member->sequence = from->sequence;
+    member->used = from->used;
+    member->dropped = from->dropped;
+    hub->share[member->id - 1] = from->share;
+}
+
+static bool same_crew(const at_snapshot *snapshot, const at_plan *plan)
+{
+    return snapshot->workers == plan->workers && snapshot->size_bytes == state_bytes(plan);
+}
+
+static bool sound_member(const at_member_snapshot *member)
+{
+    const uint64_t many = (uint64_t)1 << 62;
+    return member->rounds < many && member->rounds_ended < many && member->sequence < many &&
+           member->used < many && member->dropped < many && member->share.samples >= 1 &&
+           member->share.time_limit > 0;
+}
+
+bool at_snapshot_sound(const at_snapshot *snapshot, const at_plan *plan)
+{
+    const uint64_t many = (uint64_t)1 << 62;
+    const at_ns    long_time = (at_ns)1 << 60;
+    uint64_t       booked = 0;
+    for (uint32_t i = 0; i < snapshot->workers; i++) {
+        if (!sound_member(&snapshot->member[i])) return false;
+        booked += snapshot->member[i].used + snapshot->member[i].dropped;
+    }
+    /* Workers that earlier parts of the run had may have left some behind. */
+    if (snapshot->samples_used + snapshot->samples_dropped < booked) return false;
+    if (snapshot->version >= many || snapshot->samples_used >= many ||
+        snapshot->samples_dropped >= many || snapshot->dealt >= many || snapshot->clock < 0 ||
+        snapshot->clock > long_time || snapshot->elapsed < 0 || snapshot->elapsed > snapshot->clock)
+        return false;
+    return !same_crew(snapshot, plan) || !plan->size->sound ||
+           plan->size->sound(snapshot->size_state, plan, snapshot->samples_used);
+}
+
+void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
+{
+    assert(hub->version == 0);
+    assert(snapshot->workers >= 1);
+    hub->version = snapshot->version;
+    hub->samples_used = snapshot->samples_used;
+    hub->samples_dropped = snapshot->samples_dropped;
+    hub->trace = snapshot->trace;
+    hub->dealt = hub->dealt_closed = snapshot->dealt;
+    hub->eval_samples_next = snapshot->eval_samples_next;
+    hub->elapsed_before = snapshot->elapsed;
+    hub->clock_before = snapshot->clock;
+    memcpy(hub->target, snapshot->target, sizeof hub->target);
+    for (uint32_t i = 0; i < hub->plan->workers; i++) resume_member(hub, &hub->member[i], snapshot);
+    hub->resumed = true;
+    hub->sized = same_crew(snapshot, hub->plan);
+    if (hub->sized) memcpy(hub->size_state, snapshot->size_state, snapshot->size_bytes);
+}

@@ -1,0 +1,266 @@
+#include "world/core/host.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "step/snapshot.h"
+#include "world/process/signals.h"
+
+at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
+                    at_evaluator *evaluator, const at_world_ops *link, at_fail *fail)
+{
+    *host =
+        (at_host){.recorder = recorder, .updater = updater, .evaluator = evaluator, .link = *link};
+    size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers);
+    if (!at_arena_init(&host->arena, hub_size + actions * sizeof(at_action) + 128))
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
+    host->hub = at_hub_init(plan, at_arena_get(&host->arena, 1, hub_size), hub_size);
+    host->out.actions = at_arena_get(&host->arena, actions, sizeof(at_action));
+    host->out.size = actions;
+    assert(host->out.actions);
+    for (int i = 0; i < AT_TIMER_COUNT; i++) host->timer[i] = AT_NEVER;
+    host->resources.due = AT_NEVER;
+    return AT_OK;
+}
+
+void at_host_deinit(at_host *host)
+{
+    at_arena_deinit(&host->arena);
+    at_resources_deinit(&host->resources);
+    *host = (at_host){0};
+}
+
+static void record_event(at_host *host, const at_event *event, const at_about *about)
+{
+    at_record record = {.kind = AT_REC_EVENT,
+                        .at = event->now - host->started,
+                        .event = event,
+                        .version = host->hub->version};
+    if (about) {
+        record.pid = about->pid;
+        record.text = about->text;
+        record.count = about->count;
+        record.final = about->final;
+    }
+    at_recorder_put(host->recorder, &record);
+}
+
+static void record_action(at_host *host, at_ns now, const at_action *action, double lr)
+{
+    at_record record = {.kind = AT_REC_ACTION,
+                        .at = now - host->started,
+                        .action = action,
+                        .version = host->hub->version,
+                        .lr = lr,
+                        .took = action->kind == AT_ACT_APPLY ? host->took : 0};
+    at_recorder_put(host->recorder, &record);
+}
+
+void at_host_say(at_host *host, at_ns now, const char *text)
+{
+    at_record record = {.kind = AT_REC_SAY, .at = now - host->started, .text = text};
+    at_recorder_put(host->recorder, &record);
+}
+
+at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
+{
+    assert(!host->resources.pid);
+    return at_resources_init(&host->resources, every, host->hub->plan->workers, fail);
+}
+
+void at_host_process(at_host *host, at_node worker, int64_t pid)
+{
+    if (host->resources.every > 0) at_resources_name(&host->resources, worker, pid);
+}
+
+void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now)
+{
+    assert(usage->pid > 0);
+    if (host->resources.every == 0) return;
+    at_record record = {.kind = AT_REC_USAGE,
+                        .at = now - host->started,
+                        .version = host->hub->version,
+                        .node = node,
+                        .usage = usage};
+    at_recorder_put(host->recorder, &record);
+}
+
+/* Looks what everybody has taken, and decides when to look again. */
+static void look(at_host *host, at_ns now)
+{
+    at_resources *resources = &host->resources;
+    if (resources->every == 0) return;
+    at_resources_look(resources, host->recorder, at_evaluator_pid(host->evaluator),
+                      now - host->started, host->hub->version);
+    resources->due = now + resources->every;
+}
+
+static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
+{
+    at_evaluation evaluation = {.step = step, .at = now};
+    host->link.score(host->link.self, &evaluation.score);
+    return evaluation;
+}
+
+static double apply(at_host *host, const at_action *action)
+{
+    at_world_ops *link = &host->link;
+    at_ns         begin = link->virtual_time ? 0 : at_clock_now();
+    if (link->change) link->change(link->self);
+    double lr = at_updater_apply(host->updater, action, &link->gradients);
+    if (link->publish) link->publish(link->self, action->as.apply.step);
+    host->took = link->virtual_time ? 0 : at_clock_now() - begin;
+    return lr;
+}
+
+static void save(at_host *host, const at_action *action)
+{
+    at_snapshot *snapshot = host->hub->snapshot;
+    if (!host->saver) return;
+    if (host->link.describe) host->link.describe(host->link.self, snapshot);
+    if (!host->saver) return; /* the world found that it cannot be whole */
+    at_saver_save(host->saver, host->updater, snapshot, action->as.save.last);
+}
+
+/* Does one action; returns the learning rate of an APPLY, 0 otherwise. */
+static double perform(at_host *host, const at_action *action, at_ns now)
+{
+    at_world_ops *link = &host->link;
+    switch (action->kind) {
+    case AT_ACT_SEND: link->send(link->self, action->worker, &action->as.order); break;
+    case AT_ACT_EVICT: link->evict(link->self, action->worker); break;
+    case AT_ACT_TIMER: host->timer[action->as.timer.timer] = action->as.timer.at; break;
+    case AT_ACT_ADD: at_updater_add(host->updater, &action->as.add, &link->gradients); break;
+    case AT_ACT_APPLY: return apply(host, action);
+    case AT_ACT_EVALUATE:
+        if (host->link.score) {
+            host->evaluation = score_at_once(host, action->as.evaluate.step, now);
+            host->scored = true;
+        } else if (host->evaluator)
+            at_evaluator_begin(host->evaluator, host->updater->w, action->as.evaluate.step, now);
+        break;
+    case AT_ACT_FINISH: host->finished = true; break;
+    case AT_ACT_SAVE: save(host, action); break;
+    case AT_ACT_DROP:
+    case AT_ACT_NOTICE: break; /* facts for the record */
+    case AT_ACT_INSTALL:
+    case AT_ACT_COMPUTE:
+    case AT_ACT_ABANDON: assert(!"an action of a worker"); break;
+    }
+    return 0;
+}
+
+/* Feeds one event; true when an update was made, which the hub wants to hear about next. */
+static bool feed(at_host *host, const at_event *event, const at_about *about)
+{
+    bool applied = false;
+    record_event(host, event, about);
+    host->out.count = 0;
+    at_hub_step(host->hub, event, &host->out);
+    for (size_t i = 0; i < host->out.count; i++) {
+        const at_action *action = &host->out.actions[i];
+        double           lr = perform(host, action, event->now);
+        record_action(host, event->now, action, lr);
+        applied = applied || action->kind == AT_ACT_APPLY;
+    }
+    return applied;
+}
+
+static void tell_verdict(at_host *host, const at_evaluation *evaluation, at_ns now, bool final);
+
+void at_host_event(at_host *host, const at_event *event, const at_about *about)
+{
+    if (event->kind == AT_EV_START) {
+        host->started = event->now - host->hub->clock_before;
+        host->updater->wants_norms = host->hub->plan->size->wants_norms;
+    }
+    bool applied = feed(host, event, about);
+    if (applied) {
+        at_event done = {.kind = AT_EV_APPLIED, .now = event->now};
+        done.as.applied.norm2_step = host->updater->norm2_step;
+        done.as.applied.norm2_piece = host->updater->norm2_piece;
+        applied = feed(host, &done, NULL);
+        assert(!applied);
+    }
+    if (host->link.flush) host->link.flush(host->link.self);
+    if (!host->scored) return;
+    host->scored = false;
+    tell_verdict(host, &host->evaluation, event->now, false);
+}
+
+static void tell_verdict(at_host *host, const at_evaluation *evaluation, at_ns now, bool final)
+{
+    at_event event = {.kind = AT_EV_EVALUATED, .now = now};
+    event.as.evaluated.step = evaluation->step;
+    event.as.evaluated.at = evaluation->at;
+    at_score_metrics(event.as.evaluated.value, &evaluation->score);
+    at_host_event(host, &event, &(at_about){.count = evaluation->score.count, .final = final});
+}
+
+at_ns at_host_due(const at_host *host)
+{
+    at_ns due = host->resources.due;
+    for (int i = 0; i < AT_TIMER_COUNT; i++)
+        if (host->timer[i] < due) due = host->timer[i];
+    return due;
+}
+
+static void poll_saver(at_host *host, at_ns now)
+{
+    if (at_signals_save()) host->timer[AT_TIMER_SAVE] = now;
+    const char *trouble = host->saver ? at_saver_trouble(host->saver) : NULL;
+    if (trouble) at_host_say(host, now, trouble);
+}
+
+void at_host_poll(at_host *host, at_ns now)
+{
+    poll_saver(host, now);
+    at_evaluation evaluation;
+    if (host->resources.due <= now) look(host, now);
+    bool scored = host->link.evaluation ? host->link.evaluation(host->link.self, &evaluation)
+                                        : at_evaluator_take(host->evaluator, &evaluation);
+    if (scored) tell_verdict(host, &evaluation, now, false);
+    for (int i = 0; i < AT_TIMER_COUNT && !host->finished; i++) {
+        if (host->timer[i] > now) continue;
+        host->timer[i] = AT_NEVER;
+        at_event event = {.kind = AT_EV_TIMER, .now = now, .as.timer = (at_timer)i};
+        at_host_event(host, &event, NULL);
+    }
+}
+
+static void final_score_beside(at_host *host, at_ns last_apply)
+{
+    at_evaluation evaluation;
+    if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &evaluation))
+        tell_verdict(host, &evaluation, at_clock_now(), false);
+    if (!at_evaluator_busy(host->evaluator)) {
+        at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
+        if (at_evaluator_wait(host->evaluator, &evaluation)) {
+            tell_verdict(host, &evaluation, at_clock_now(), true);
+            return;
+        }
+    }
+    at_host_say(host, at_clock_now(), "the final evaluation made no progress and was given up");
+}
+
+void at_host_final_score(at_host *host)
+{
+    at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
+    look(host, at_clock_now());
+    if (host->evaluator) final_score_beside(host, last_apply);
+    if (host->evaluator) look(host, at_clock_now()); /* scoring is work, too */
+    if (!host->link.score) return;
+    at_evaluation evaluation = score_at_once(host, host->hub->version, last_apply);
+    tell_verdict(host, &evaluation, host->hub->ended_at, true);
+}
+
+void at_host_outcome(const at_host *host, at_outcome *outcome)
+{
+    const at_hub *hub = host->hub;
+    assert(hub->finished);
+    *outcome = (at_outcome){.version = hub->version, .trace = hub->trace, .end = hub->end};
+    for (int i = 0; i < AT_TARGETS_MAX; i++) {
+        outcome->target[i] = hub->target[i];
+        outcome->target[i].at -= hub->began_at;
+    }
+}

@@ -1,0 +1,223 @@
+#include "world/core/result.h"
+
+#include <assert.h>
+#include <math.h>
+
+#include "base/file.h"
+
+/* JSON has no NaN: what is not known is null. */
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *whole(uint64_t value)
+{
+    return json_integer((json_int_t)value);
+}
+
+static json_t *rules(const at_plan *plan)
+{
+    json_t *object = json_object();
+    char    text[64];
+    for (int i = 0; i < AT_FAMILY_COUNT; i++)
+        json_object_set_new(
+            object, at_family_name[i],
+            json_string(at_plan_rule_text(plan, (enum at_family)i, text, sizeof text)));
+    return object;
+}
+
+static json_t *ledger(const at_result_facts *f)
+{
+    uint64_t drawn = f->drawn_before;
+    json_t  *why = json_object();
+    for (uint32_t i = 0; i < f->plan->workers; i++) drawn += f->outcome->drawn[i];
+    for (int i = 0; i < AT_DROP_COUNT; i++)
+        if (f->tally->dropped_why[i] > 0)
+            json_object_set_new(why, at_drop_name[i], whole(f->tally->dropped_why[i]));
+    return json_pack("{s:o, s:o, s:o, s:o}", "drawn", whole(drawn), "used",
+                     whole(f->tally->samples_used), "dropped", whole(f->tally->samples_dropped),
+                     "dropped_why", why);
+}
+
+static json_t *test(const at_tally *tally)
+{
+    json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(tally->test[AT_METRIC_LOSS]),
+                               "accuracy", number(tally->test[AT_METRIC_ACCURACY]), "count",
+                               whole(tally->test_count), "step", whole(tally->test_step));
+    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
+        if (!isnan(tally->test[i]))
+            json_object_set_new(object, at_metric_name[i], number(tally->test[i]));
+    return object;
+}
+
+static json_t *targets(const at_result_facts *f)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < f->plan->limits.targets; i++) {
+        const at_target     *target = &f->plan->limits.target[i];
+        const at_target_hit *hit = &f->outcome->target[i];
+        double               seconds = hit->hit ? at_seconds(hit->at) : NAN;
+        json_array_append_new(array, json_pack("{s:s, s:o, s:o, s:o}", "metric",
+                                               at_metric_name[target->metric], "value",
+                                               number(target->value), "seconds", number(seconds),
+                                               "step", hit->hit ? whole(hit->step) : json_null()));
+    }
+    return array;
+}
+
+static json_t *worker_row(const at_result_facts *f, uint32_t i)
+{
+    const at_worker_tally *w = &f->tally->worker[i];
+    json_t                *row = json_object();
+    json_object_set_new(row, "id", whole(i + 1));
+    json_object_set_new(row, "pid", json_integer((json_int_t)w->pid));
+    json_object_set_new(row, "incarnations", whole(w->incarnations));
+    json_object_set_new(row, "rounds", whole(w->rounds));
+    json_object_set_new(row, "samples", whole(w->samples));
+    json_object_set_new(row, "drawn", whole(f->outcome->drawn[i]));
+    json_object_set_new(row, "used", whole(w->samples_used));
+    json_object_set_new(row, "dropped", whole(w->samples_dropped));
+    json_object_set_new(row, "compute_seconds", number(at_seconds(w->compute_ns)));
+    json_object_set_new(row, "sleep_seconds", number(at_seconds(w->sleep_ns)));
+    json_object_set_new(row, "idle_seconds", number(at_seconds(w->idle_ns)));
+    json_object_set_new(row, "send_seconds", number(at_seconds(w->send_ns)));
+    json_object_set_new(row, "state", json_string(w->state));
+    return row;
+}
+
+static json_t *workers(const at_result_facts *f)
+{
+    json_t *array = json_array();
+    for (uint32_t i = 0; i < f->plan->workers; i++) json_array_append_new(array, worker_row(f, i));
+    return array;
+}
+
+/* What one node took; null when nobody looked. */
+static json_t *usage(const at_usage_tally *t)
+{
+    if (t->last.pid == 0) return json_null();
+    return json_pack("{s:o, s:o, s:o, s:o}", "cpu_seconds", number(at_seconds(t->cpu_ns)),
+                     "peak_bytes", whole(t->peak_bytes), "read_bytes", whole(t->read_bytes),
+                     "write_bytes", whole(t->write_bytes));
+}
+
+static json_t *resources(const at_result_facts *f)
+{
+    const at_tally *t = f->tally;
+    at_ns           cpu = t->hub_usage.cpu_ns + t->evaluator_usage.cpu_ns;
+    json_t         *worker = json_array();
+    for (uint32_t i = 0; i < f->plan->workers; i++) {
+        cpu += t->worker[i].usage.cpu_ns;
+        json_array_append_new(worker, usage(&t->worker[i].usage));
+    }
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o}}", "cpu_seconds", number(at_seconds(cpu)), "hub",
+        usage(&t->hub_usage), "evaluator", usage(&t->evaluator_usage), "worker", worker, "network",
+        "in_bytes", whole(t->hub_usage.net_in_bytes), "out_bytes",
+        whole(t->hub_usage.net_out_bytes), "loopback_bytes", whole(t->hub_usage.loopback_bytes));
+}
+
+/* Rounds that went away with their machines; what was told of their samples is in the dropped. */
+static json_t *lost_rounds(const at_outcome *outcome)
+{
+    json_t *array = json_array();
+    for (size_t i = 0; i < outcome->lost_count; i++) {
+        const at_lost_round *lost = &outcome->lost[i];
+        json_array_append_new(array,
+                              json_pack("{s:o, s:o, s:o}", "worker", whole(lost->worker), "round",
+                                        whole(lost->round), "samples", whole(lost->samples)));
+    }
+    return array;
+}
+
+static json_t *spread(at_spread s)
+{
+    return json_pack("{s:o, s:o, s:o, s:o}", "mean", number(s.mean), "p50", number(s.p50), "p95",
+                     number(s.p95), "max", number(s.max));
+}
+
+static double mean_of(double sum, uint64_t count)
+{
+    return count > 0 ? sum / (double)count : 0;
+}
+
+static void add_identity(json_t *root, const at_result_facts *f)
+{
+    const at_run_options *o = f->options;
+    json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
+    json_object_set_new(root, "world", json_string(f->info->world));
+    json_object_set_new(root, "topology", json_string(at_topology_name[f->plan->topology]));
+    json_object_set_new(root, "hubs", json_integer(o->hubs > 1 ? (int)o->hubs : 1));
+    json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
+    json_object_set_new(root, "rules", rules(f->plan));
+    json_object_set_new(root, "command", json_string(o->command ? o->command : ""));
+    json_object_set_new(root, "options", o->options ? json_incref(o->options) : json_object());
+    json_object_set_new(
+        root, "machine",
+        json_pack("{s:i, s:b}", "cores", (int)f->cores, "oversubscribed", (int)f->oversubscribed));
+    json_object_set_new(root, "model", json_string(f->info->model));
+    json_object_set_new(root, "parameters", whole(f->info->parameters));
+    json_object_set_new(root, "data", json_string(f->info->data));
+    json_object_set_new(root, "workers", json_integer(o->solo ? 0 : (int)f->plan->workers));
+    json_object_set_new(root, "seed", whole(o->seed));
+    json_object_set_new(root, "engine", json_string(f->outcome->engine));
+}
+
+static void add_totals(json_t *root, const at_result_facts *f)
+{
+    const at_tally *t = f->tally;
+    double          seconds = at_tally_seconds(t);
+    json_object_set_new(root, "stopped", json_string(at_end_name[f->outcome->end]));
+    json_object_set_new(root, "steps", whole(f->outcome->version));
+    json_object_set_new(root, "seconds", number(seconds));
+    json_object_set_new(root, "wall_seconds", number(f->wall_seconds));
+    json_object_set_new(root, "samples", ledger(f));
+    json_object_set_new(root, "samples_per_second",
+                        number(seconds > 0 ? (double)t->samples_used / seconds : 0));
+    json_object_set_new(root, "mean_batch",
+                        number(mean_of((double)t->samples_used, t->staleness_count)));
+    json_object_set_new(root, "train",
+                        json_pack("{s:o, s:o}", "loss", number(t->loss_recent), "progressive",
+                                  number(at_tally_progressive(t))));
+    json_object_set_new(root, "test", test(t));
+    json_object_set_new(root, "targets", targets(f));
+    json_object_set_new(root, "step_seconds", spread(at_tally_steps(t)));
+    json_object_set_new(root, "useful_fraction", number(at_tally_useful(t)));
+    json_object_set_new(root, "overshoot_seconds",
+                        json_pack("{s:o, s:o}", "mean",
+                                  number(mean_of(t->overshoot_sum, t->overshoot_count)), "max",
+                                  number(t->overshoot_max)));
+    json_object_set_new(root, "staleness",
+                        json_pack("{s:o, s:o}", "mean",
+                                  number(mean_of(t->staleness_sum, t->staleness_count)), "max",
+                                  whole(t->staleness_max)));
+    json_object_set_new(root, "respawns", whole(t->respawns));
+    json_object_set_new(root, "evictions", whole(t->evictions));
+    json_object_set_new(root, "lost_rounds", lost_rounds(f->outcome));
+    json_object_set_new(root, "worker", workers(f));
+    if (f->info->resume) json_object_set_new(root, "resumed_at", whole(f->info->resume->version));
+    if (f->saved != UINT64_MAX) json_object_set_new(root, "checkpoint", whole(f->saved));
+    json_object_set_new(root, "resources", f->info->usage ? resources(f) : json_null());
+}
+
+static void add_hashes(json_t *root, const at_result_facts *f)
+{
+    char hex[65], trace[17];
+    /* Parameters are float32 in plain layout; every machine this builds for is little-endian. */
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "params_hash covers these bytes");
+    at_file_sha256(f->outcome->params, f->outcome->floats * sizeof(float), hex);
+    snprintf(trace, sizeof trace, "%016llx", (unsigned long long)f->outcome->trace);
+    json_object_set_new(root, "params_hash", json_string(hex));
+    json_object_set_new(root, "trace_hash", json_string(trace));
+}
+
+json_t *at_result_json(const at_result_facts *f)
+{
+    json_t *root = json_object();
+    if (!root) return NULL;
+    add_identity(root, f);
+    add_totals(root, f);
+    add_hashes(root, f);
+    return root;
+}

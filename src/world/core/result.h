@@ -1,0 +1,26 @@
+/* result.h - what a run was and what came of it, as JSON. Internal to world/. */
+#ifndef AT_WORLD_CORE_RESULT_H
+#define AT_WORLD_CORE_RESULT_H
+
+#include <jansson.h>
+
+#include "record/tally.h"
+#include "world/core/run.h"
+
+typedef struct at_result_facts {
+    const at_run_options *options;
+    const at_plan        *plan;
+    const at_run_info    *info;
+    const at_tally       *tally;
+    const at_outcome     *outcome;
+    double                wall_seconds;
+    uint32_t              cores;
+    bool                  oversubscribed;
+    uint64_t              drawn_before; /* by workers that a resumed run does not have any more */
+    uint64_t              saved;        /* step of the newest checkpoint, UINT64_MAX: none */
+} at_result_facts;
+
+/* The document; NULL when there is no memory. */
+json_t *at_result_json(const at_result_facts *facts);
+
+#endif

@@ -1,0 +1,343 @@
+#include "world/core/update.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/arena.h"
+#include "world/core/update_sparse.h"
+#include "world/process/child.h"
+
+/* ---- the room -------------------------------------------------------------------------------- */
+
+enum { LINE = 64 }; /* bytes of a cache line */
+
+/* Hands out parts in order; without a base it only counts. */
+typedef struct room {
+    unsigned char *base;
+    size_t         used;
+    bool           overflow;
+} room;
+
+static void *part(room *r, size_t count, size_t size_each)
+{
+    size_t size;
+    void  *start = r->base ? r->base + r->used : NULL;
+    bool   fits = at_size_product(count, size_each, &size) && size <= SIZE_MAX / 2 - r->used;
+    if (!fits) r->overflow = true;
+    if (fits) r->used += (size + LINE - 1) / LINE * LINE;
+    return start;
+}
+
+static size_t blocks_of(const at_updater *u)
+{
+    return (u->params + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK;
+}
+
+static void lay_out(at_updater *u, room *r)
+{
+    size_t sources = u->sources_max;
+    for (uint32_t i = 0; i < u->learning->optim->states; i++)
+        u->state[i] = part(r, u->params, sizeof(float));
+    u->folded = part(r, u->params, sizeof(float));
+    u->work = part(r, 1, sizeof *u->work);
+    u->updates = part(r, u->updates_count, sizeof *u->updates);
+    u->sources = part(r, sources, sizeof *u->sources);
+    u->weights = part(r, sources, sizeof *u->weights);
+    u->shares = part(r, sources, sizeof *u->shares);
+    u->norm2_sums = part(r, blocks_of(u), sizeof *u->norm2_sums);
+    u->norm2_pieces = part(r, blocks_of(u), sizeof *u->norm2_pieces);
+}
+
+/* What of each range stays the same from step to step. */
+static void list_updates(at_updater *u)
+{
+    const at_learning *l = u->learning;
+    for (size_t i = 0; i < u->updates_count; i++) {
+        at_param_range_update *update = &u->updates[i];
+        *update = (at_param_range_update){.count = u->params};
+        if (!l->ranges) continue;
+        update->at = l->ranges[i].at;
+        update->count = l->ranges[i].count;
+        update->statistics = l->ranges[i].group < 0;
+        if (update->statistics) update->keep = l->ranges[i].keep;
+        assert(update->at + update->count <= u->params);
+    }
+}
+
+/* Most of it costs memory only when it is written to. */
+static at_err take_room(at_updater *u, bool shared, at_fail *fail)
+{
+    room all = {0};
+    lay_out(u, &all);
+    if (!all.overflow)
+        u->room = shared ? at_child_share(all.used, fail) : aligned_alloc(LINE, all.used);
+    if (!u->room)
+        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller model",
+                           "not enough memory for the optimiser's state of %zu parameters",
+                           u->params);
+    u->room_size = shared ? all.used : 0;
+    all.base = u->room;
+    all.used = 0;
+    lay_out(u, &all);
+    return AT_OK;
+}
+
+/* Shared memory begins as zeros, and costs nothing where it stays so. */
+static void fill(float *vector, size_t n, float value, bool shared)
+{
+    if (shared && value == 0) return;
+    for (size_t i = 0; i < n; i++) vector[i] = value;
+}
+
+static at_err init(at_updater *u, const at_learning *learning, float *w, size_t params,
+                   uint32_t pieces_max, bool shared, at_fail *fail)
+{
+    assert(learning->groups <= AT_GROUPS_MAX);
+    *u = (at_updater){.learning = learning, .params = params, .w = w};
+    u->sources_max = pieces_max > 2 ? pieces_max : 2; /* ADD sums two */
+    u->updates_count = learning->ranges ? learning->ranges_count : 1;
+    AT_TRY(take_room(u, shared, fail));
+    list_updates(u);
+    for (uint32_t k = 0; k < learning->optim->states; k++)
+        fill(u->state[k], params, learning->optim->state_start, shared);
+    return AT_OK;
+}
+
+at_err at_updater_init(at_updater *u, const at_learning *learning, float *w, size_t params,
+                       uint32_t pieces_max, at_fail *fail)
+{
+    if (!learning->sparse) return init(u, learning, w, params, pieces_max, false, fail);
+    *u = (at_updater){.learning = learning, .params = params, .w = w};
+    return at_sparse_update_new(learning, w, params, pieces_max, &u->sparse, fail);
+}
+
+at_err at_updater_init_shared(at_updater *u, const at_learning *learning, float *w, size_t params,
+                              uint32_t pieces_max, at_fail *fail)
+{
+    assert(!learning->sparse);
+    return init(u, learning, w, params, pieces_max, true, fail);
+}
+
+void at_updater_deinit(at_updater *u)
+{
+    if (u->room_size > 0)
+        munmap(u->room, u->room_size);
+    else
+        free(u->room);
+    at_sparse_update_free(u->sparse);
+    *u = (at_updater){0};
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+/* Squares of n floats from `at` on, as far as they are trained. */
+static double squares(const at_updater *u, const float *v, size_t at, size_t n)
+{
+    double sum = 0;
+    for (size_t i = at; i < at + n && i < u->learning->trained; i++) sum += (double)v[i] * v[i];
+    return sum;
+}
+
+/* Norms are sums over blocks, in the order of the blocks, so whoever measured which changes no bit;
+ * and a sum of many small squares stays exact enough that way. */
+static void measure_block(const at_updater *u, size_t at, size_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < u->work->count; i++)
+        if (u->shares[i] > 0) sum += squares(u, u->sources[i], at, n) * u->shares[i];
+    u->norm2_pieces[at / AT_UPDATER_BLOCK] = sum;
+    u->norm2_sums[at / AT_UPDATER_BLOCK] = squares(u, u->folded, at, n);
+}
+
+static void measure(const at_updater *u, at_slice slice)
+{
+    for (size_t at = 0; at < slice.count; at += AT_UPDATER_BLOCK) {
+        size_t left = slice.count - at;
+        measure_block(u, slice.first + at, left < AT_UPDATER_BLOCK ? left : AT_UPDATER_BLOCK);
+    }
+}
+
+/* To be measured, gradients must be summed first, which the optimiser otherwise does by the way. */
+void at_updater_slice(const at_updater *u, at_slice slice)
+{
+    const at_update_work *work = u->work;
+    const float          *weights = work->weighted ? u->weights : NULL;
+    const float *const   *sources = u->sources;
+    const float          *sum = u->folded;
+    uint32_t              count = work->count;
+    assert(slice.first % AT_UPDATER_BLOCK == 0);
+    assert(slice.first <= u->params && slice.count <= u->params - slice.first);
+    if (work->adds || (work->measures && !work->folded))
+        at_sum_slice(u->folded, sources, weights, count, slice);
+    if (work->measures) {
+        measure(u, slice);
+        sources = &sum;
+        weights = NULL;
+        count = 1;
+    }
+    if (work->adds) return;
+    at_optim_apply_slice(u->learning->optim, u->w, u->state[0], u->state[1], sources, weights,
+                         count, u->updates, u->updates_count, slice);
+}
+
+uint32_t at_updater_changes(const at_updater *u, float *vectors[AT_UPDATER_CHANGES_MAX])
+{
+    uint32_t count = 0;
+    if (u->work->adds) {
+        vectors[count++] = u->folded;
+        return count;
+    }
+    vectors[count++] = u->w;
+    for (uint32_t i = 0; i < u->learning->optim->states; i++) vectors[count++] = u->state[i];
+    assert(count <= AT_UPDATER_CHANGES_MAX);
+    return count;
+}
+
+/* ---- ADD and APPLY --------------------------------------------------------------------------- */
+
+static double total(const double *blocks, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += blocks[i];
+    return sum;
+}
+
+/* Has all slices done, by whoever does them. */
+static void carry_out(at_updater *u, const at_piece *pieces, uint32_t count)
+{
+    u->work->measures = u->wants_norms;
+    if (u->helpers.run)
+        u->helpers.run(u->helpers.self, pieces, count);
+    else
+        at_updater_slice(u, (at_slice){0, u->params});
+    if (u->wants_norms) u->norm2_added += total(u->norm2_pieces, blocks_of(u));
+}
+
+static void set_source(at_updater *u, uint32_t i, const float *source, double weight,
+                       uint32_t samples)
+{
+    assert(i < u->sources_max);
+    u->sources[i] = source;
+    u->weights[i] = (float)weight;
+    u->shares[i] = samples > 0 ? 1 / ((double)samples * samples) : 0;
+}
+
+void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
+{
+    if (u->sparse) {
+        at_sparse_update_add(u->sparse, piece, gradients, u->wants_norms);
+        return;
+    }
+    uint32_t count = 0;
+    assert(piece->samples >= 1);
+    if (!u->folded_any) u->weight_folded = 0;
+    if (u->folded_any) set_source(u, count++, u->folded, 1, 0);
+    set_source(u, count++, gradients->at(gradients->self, piece->worker, piece->slot),
+               piece->weight, piece->samples);
+    *u->work = (at_update_work){.count = count, .weighted = true, .adds = true};
+    u->weight_folded += piece->weight * piece->samples;
+    u->folded_any = true;
+    carry_out(u, piece, 1);
+}
+
+/* Lists the gradients of a step; the weights only matter, and only cost, under `scale`. */
+static void list_sources(at_updater *u, const at_action *apply, const at_gradients *gradients)
+{
+    bool     single = apply->as.apply.folded || u->summed;
+    uint32_t count = single ? 1 : apply->as.apply.count;
+    *u->work = (at_update_work){.count = count, .folded = apply->as.apply.folded};
+    if (u->summed) {
+        assert(!apply->as.apply.folded && !u->wants_norms);
+        set_source(u, 0, u->summed, 1, 0);
+        return;
+    }
+    if (apply->as.apply.folded) {
+        assert(u->folded_any);
+        set_source(u, 0, u->folded, 1, 0);
+        u->folded_any = false;
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const at_piece *piece = &apply->as.apply.pieces[i];
+        assert(piece->samples >= 1);
+        set_source(u, i, gradients->at(gradients->self, piece->worker, piece->slot), piece->weight,
+                   piece->samples);
+        u->work->weighted = u->work->weighted || u->weights[i] < 1;
+    }
+}
+
+/* How many samples the statistics of a step are the sums of; a weight makes a sample count less. */
+static double samples_weighted(const at_updater *u, const at_action *apply)
+{
+    if (apply->as.apply.folded) return u->weight_folded;
+    double sum = 0;
+    for (uint32_t i = 0; i < apply->as.apply.count; i++)
+        sum += apply->as.apply.pieces[i].weight * apply->as.apply.pieces[i].samples;
+    return sum;
+}
+
+static double rate_of(const at_rate *rate, const at_action *apply)
+{
+    return at_schedule_rate(&rate->schedule, (double)apply->as.apply.samples_used) *
+           apply->as.apply.lr_factor;
+}
+
+/* What changes from step to step. Returns the learning rate of the parameters of no group. */
+static double set_updates(at_updater *u, const at_action *apply)
+{
+    const at_learning *l = u->learning;
+    float              scale = 1.0f / (float)apply->as.apply.samples;
+    for (size_t i = 0; i < u->updates_count; i++) {
+        at_param_range_update *update = &u->updates[i];
+        if (update->statistics) {
+            update->how.scale = (float)(1.0 / samples_weighted(u, apply));
+            continue;
+        }
+        const at_rate *rate = &l->rate[l->ranges ? l->ranges[i].group : (int32_t)l->groups];
+        update->how = (at_update){.lr = (float)rate_of(rate, apply),
+                                  .weight_decay = (float)rate->weight_decay,
+                                  .momentum = rate->momentum,
+                                  .scale = scale,
+                                  .step = apply->as.apply.step};
+    }
+    return rate_of(&l->rate[l->groups], apply);
+}
+
+double at_updater_apply(at_updater *u, const at_action *apply, const at_gradients *gradients)
+{
+    assert(apply->kind == AT_ACT_APPLY);
+    assert(apply->as.apply.samples > 0); /* an empty step is never applied */
+    if (u->sparse) {
+        if (u->wants_norms)
+            at_sparse_update_measure(u->sparse, apply, gradients, &u->norm2_step, &u->norm2_piece);
+        return at_sparse_update_apply(u->sparse, apply, gradients);
+    }
+    list_sources(u, apply, gradients);
+    double lr = set_updates(u, apply), samples = (double)apply->as.apply.samples;
+    carry_out(u, apply->as.apply.pieces, apply->as.apply.count);
+    if (!u->wants_norms) return lr;
+    u->norm2_piece = u->norm2_added / apply->as.apply.count;
+    u->norm2_step = total(u->norm2_sums, blocks_of(u)) / (samples * samples);
+    u->norm2_added = 0;
+    return lr;
+}
+
+void at_updater_moment(const at_updater *u, uint32_t which, float *moment)
+{
+    assert(which < u->learning->optim->states);
+    if (u->sparse)
+        at_sparse_update_squares(u->sparse, moment);
+    else
+        memcpy(moment, u->state[which], u->params * sizeof *moment);
+}
+
+void at_updater_set_moment(at_updater *u, uint32_t which, const float *moment)
+{
+    assert(which < u->learning->optim->states);
+    if (u->sparse)
+        at_sparse_update_set_squares(u->sparse, moment);
+    else
+        memcpy(u->state[which], moment, u->params * sizeof *moment);
+}

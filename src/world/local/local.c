@@ -1,0 +1,416 @@
+/* The local world, hub side: one process a worker, shared memory, one bell to wait at.
+ *
+ *     hub: hear ─► read reports ─► reap children ─► signals ─► evaluations, timers ─► sleep
+ *
+ * The hub sleeps until the number of reports it needs has come, a child has ended, a signal or a
+ * timer. It has no threads and loads no engine, so it can fork a replacement at any time.
+ */
+#include "world/local/local.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/machine.h"
+#include "pace/comm_delay.h"
+#include "world/core/host.h"
+#include "world/core/resume.h"
+#include "world/local/local_update_pool.h"
+#include "world/process/child.h"
+#include "world/process/signals.h"
+
+enum { DEATHS_MAX = 5 }; /* in a row without one report: then the worker is given up */
+static const at_ns SPIN = AT_US(50);
+
+typedef struct process {
+    pid_t                 pid; /* 0: none */
+    uint32_t              deaths;
+    bool                  evicted;
+    at_ns                 report_due; /* when a slow network brings its report; AT_NEVER: none */
+    uint64_t              messages;
+    at_local_worker_start start;
+} process;
+
+typedef struct local {
+    const at_world_context *context;
+    at_local_map            map;
+    at_host                 host;
+    at_updater              updater;
+    at_evaluator           *evaluator;
+    at_local_update_pool   *crew;      /* NULL: the hub makes updates alone */
+    process                *process;   /* plan->workers */
+    uint32_t                cast_mask; /* workers that have something new */
+    at_ns                   spin_ns;
+    int                     core; /* that hub and worker share; -1: they do not */
+    bool                    stopping;
+} local;
+
+/* ---- link: what the host asks of us -------------------------------------------------------- */
+
+static void send_order(void *self, at_node worker, const at_order *order)
+{
+    local         *l = self;
+    at_local_slot *slot = &l->map.slot[worker - 1];
+    if (order->leave) {
+        atomic_store(&slot->leave, true);
+    } else {
+        atomic_fetch_add(&slot->order_lock, 1);
+        slot->order = *order;
+        atomic_fetch_add(&slot->order_lock, 1);
+    }
+    l->cast_mask |= at_bell_mask(worker);
+}
+
+static void flush(void *self)
+{
+    local *l = self;
+    if (l->cast_mask) at_bell_ring_loud(&l->map.head->cast_bell, l->cast_mask);
+    l->cast_mask = 0;
+}
+
+static void evict(void *self, at_node worker)
+{
+    local   *l = self;
+    process *p = &l->process[worker - 1];
+    if (p->pid == 0) return; /* it has just died by itself; LOST is on its way */
+    p->evicted = true;
+    kill(p->pid, SIGKILL); /* also ends a stopped process; the reaping follows as for any other */
+}
+
+static void change(void *self)
+{
+    local *l = self;
+    atomic_fetch_add(&l->map.head->params_lock, 1);
+}
+
+static void publish(void *self, uint64_t version)
+{
+    local *l = self;
+    atomic_store(&l->map.head->version, version);
+    atomic_fetch_add(&l->map.head->params_lock, 1);
+}
+
+static const float *gradient_at(void *self, at_node worker, uint32_t slot)
+{
+    local *l = self;
+    return at_local_gradient(&l->map, worker, slot);
+}
+
+static pid_t pid_of(void *self, at_node worker, uint32_t *incarnation)
+{
+    local *l = self;
+    *incarnation = l->process[worker - 1].start.incarnation;
+    return l->process[worker - 1].pid;
+}
+
+/* ---- workers come and go ------------------------------------------------------------------- */
+
+static at_err start_worker(local *l, at_node id, at_fail *fail)
+{
+    process       *p = &l->process[id - 1];
+    at_local_slot *slot = &l->map.slot[id - 1];
+    assert(p->pid == 0);
+    /* Only `drawn` lives on: the replacement goes on where the lost one was in its walk. */
+    atomic_store(&slot->sent, 0);
+    atomic_store(&slot->taken, 0);
+    atomic_store(&slot->order_lock, 0);
+    p->evicted = false;
+    p->report_due = AT_NEVER;
+    p->start = (at_local_worker_start){.context = l->context,
+                                       .map = &l->map,
+                                       .id = id,
+                                       .incarnation = p->start.incarnation + 1,
+                                       .sequence = l->host.hub->member[id - 1].sequence,
+                                       .spin_ns = l->spin_ns,
+                                       .core = l->core,
+                                       .crew = at_local_update_pool_of_workers(l->crew)};
+    AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
+    at_host_process(&l->host, id, p->pid);
+    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
+    event.as.joined.incarnation = p->start.incarnation;
+    at_host_event(&l->host, &event, &(at_about){.pid = p->pid});
+    return AT_OK;
+}
+
+static void deliver(local *l, at_node id, const at_report *report)
+{
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
+    event.as.report = *report;
+    l->process[id - 1].deaths = 0;
+    if (!l->host.finished) at_host_event(&l->host, &event, NULL);
+}
+
+/* Has a slow network brought this worker's report by now? A worker has one report under way at
+ * most, and computes its next gradient into another place, so the report can stay where it is. */
+static bool is_brought(local *l, at_node id)
+{
+    process *p = &l->process[id - 1];
+    double   sigma = l->context->comm_delay;
+    if (sigma == 0 || l->host.hub->end != AT_END_RUNNING) return true;
+    if (p->report_due == AT_NEVER)
+        p->report_due =
+            at_clock_now() + at_comm_delay(sigma, l->context->seed, id, 2 * p->messages++);
+    if (at_clock_now() < p->report_due) return false;
+    p->report_due = AT_NEVER;
+    return true;
+}
+
+/* A report is taken when its gradient will not be read any more, or when its worker cannot
+ * overwrite it. A gradient that is held is safe until its worker's next order, so the report is
+ * taken before anything else; one that is added on arrival is taken after that, and its worker,
+ * which may wait for it, is told. */
+static void read_reports(local *l, at_node id, bool dead)
+{
+    at_local_slot *slot = &l->map.slot[id - 1];
+    uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
+    bool           holds = l->context->plan->release->holds;
+    while (taken < atomic_load(&slot->sent)) {
+        const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
+        if (!dead && !is_brought(l, id)) return;
+        taken++;
+        if (holds) atomic_store(&slot->taken, taken);
+        deliver(l, id, report);
+        if (holds) continue;
+        atomic_store(&slot->taken, taken);
+        l->cast_mask |= at_bell_mask(id);
+        flush(l);
+    }
+}
+
+static void lost(local *l, at_node id, int status)
+{
+    process *p = &l->process[id - 1];
+    char     how[64];
+    bool     running = l->host.hub->end == AT_END_RUNNING;
+    bool     returns = running && l->context->respawn && ++p->deaths < DEATHS_MAX;
+    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_clock_now()};
+    event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
+    event.as.lost.returns = returns;
+    const char *text =
+        p->evicted ? "evicted, its lease had passed" : at_child_status(status, how, sizeof how);
+    p->pid = 0;
+    at_host_event(&l->host, &event, &(at_about){.text = text});
+    if (running && l->context->respawn && !returns) {
+        char say[96];
+        snprintf(say, sizeof say, "worker %u died %d times in a row and is given up", id,
+                 DEATHS_MAX);
+        at_host_say(&l->host, event.now, say);
+    }
+}
+
+/* A worker that was promised and cannot come: told to the hub as one that joined and left. */
+static void give_up(local *l, at_node id, const at_fail *fail)
+{
+    process *p = &l->process[id - 1];
+    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
+    event.as.joined.incarnation = p->start.incarnation;
+    at_host_event(&l->host, &event, NULL);
+    event = (at_event){.kind = AT_EV_LOST, .worker = id, .now = event.now};
+    event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
+    at_host_event(&l->host, &event, &(at_about){.text = fail->text});
+}
+
+/* Its last words: exact where a look at a living process is not. */
+static void note_usage(local *l, at_node id, pid_t pid, const struct rusage *rusage)
+{
+    at_usage usage;
+    at_usage_ended(pid, rusage, &usage);
+    at_host_process(&l->host, id, 0);
+    at_host_usage(&l->host, id, &usage, at_clock_now());
+}
+
+static void reap(local *l)
+{
+    for (uint32_t i = 0; i < l->context->plan->workers; i++) {
+        process      *p = &l->process[i];
+        struct rusage rusage;
+        int           status;
+        if (p->pid == 0 || wait4(p->pid, &status, WNOHANG, &rusage) != p->pid) continue;
+        note_usage(l, i + 1, p->pid, &rusage);
+        read_reports(l, i + 1, true); /* what it had finished before it died still counts */
+        lost(l, i + 1, status);
+        at_fail fail = {0};
+        bool    comes_back = l->host.hub->member[i].expected;
+        if (comes_back && start_worker(l, i + 1, &fail)) give_up(l, i + 1, &fail);
+    }
+    if (at_evaluator_reap(l->evaluator))
+        at_host_say(&l->host, at_clock_now(), "the evaluator died and was started again");
+    for (uint32_t hub; (hub = at_local_update_pool_reap(l->crew)) > 0;) {
+        char say[96];
+        snprintf(say, sizeof say, "hub %u died: the others do its slice from now on", hub);
+        at_host_say(&l->host, at_clock_now(), say);
+    }
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+static at_ns next_brought(const local *l)
+{
+    at_ns next = AT_NEVER;
+    for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers; i++)
+        if (l->process[i].pid > 0 && l->process[i].report_due < next)
+            next = l->process[i].report_due;
+    return next;
+}
+
+static void loop(local *l)
+{
+    at_bell *bell = &l->map.head->hub_bell;
+    while (!l->host.finished) {
+        uint32_t heard = at_bell_heard(bell);
+        for (uint32_t i = 1; i <= l->context->plan->workers; i++) read_reports(l, i, false);
+        if (at_signals_child()) reap(l);
+        at_ns now = at_clock_now();
+        if (at_signals_stop() && !l->stopping && !l->host.finished) {
+            l->stopping = true;
+            at_event event = {.kind = AT_EV_STOP, .now = now};
+            at_host_event(&l->host, &event, NULL);
+        }
+        if (!l->host.finished) at_host_poll(&l->host, now);
+        flush(l);
+        if (l->host.finished) break;
+        at_ns    timer = at_host_due(&l->host), brought = next_brought(l);
+        uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_patience(l->host.hub, now);
+        at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < brought ? timer : brought,
+                     l->spin_ns);
+    }
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+static at_err open_updater(local *l, at_fail *fail)
+{
+    const at_world_context *context = l->context;
+    size_t                  params = context->task->params;
+    uint32_t                pieces_max = l->host.hub->pieces_max;
+    if (!at_local_update_pool_wanted(context))
+        return at_updater_init(&l->updater, context->learning, l->map.params, params, pieces_max,
+                               fail);
+    AT_TRY(at_updater_init_shared(&l->updater, context->learning, l->map.params, params, pieces_max,
+                                  fail));
+    at_local_update_pool_options crew = {.context = context,
+                                         .map = &l->map,
+                                         .updater = &l->updater,
+                                         .spin_ns = l->spin_ns,
+                                         .self = l,
+                                         .pid_of = pid_of,
+                                         .evict = evict};
+    return at_local_update_pool_open(&crew, &l->crew, fail);
+}
+
+/* A hub and one worker that wait for each other never compute at the same time. On one core what
+ * they hand over stays in its cache; between two, moving it takes longer than all that is done with
+ * it. Small vectors move fast, and there a wake-up on another core is cheaper than a switch. */
+static bool takes_turns(const at_world_context *context, uint32_t hubs)
+{
+    enum { BYTES_MIN = 128 << 10 };
+    const at_plan *plan = context->plan;
+    return plan->workers == 1 && hubs == 1 && plan->release->holds && plan->gather->waits_for_all &&
+           context->task->threads == 1 && !context->task->sparse &&
+           context->task->params * sizeof(float) >= BYTES_MIN;
+}
+
+static at_err prepare(local *l, at_fail *fail)
+{
+    const at_world_context *context = l->context;
+    const at_plan          *plan = context->plan;
+    AT_TRY(at_local_map_open(&l->map, plan->workers, context->task->params,
+                             context->task->slot_floats, fail));
+    AT_TRY(at_resume_params(context, l->map.params, fail));
+    l->process = calloc(plan->workers, sizeof *l->process);
+    if (!l->process) return at_fail_memory(fail);
+    /* Spinning pays only while every process has a core of its own. */
+    uint32_t hubs = context->hubs > 1 ? context->hubs : 1;
+    bool     roomy = plan->workers + hubs <= context->cores && context->sample_time == 0;
+    l->core = takes_turns(context, hubs) ? at_machine_core() : -1;
+    l->spin_ns = roomy && l->core < 0 ? SPIN : 0;
+    at_world_ops link = {.self = l,
+                         .send = send_order,
+                         .flush = flush,
+                         .evict = evict,
+                         .change = change,
+                         .publish = publish,
+                         .gradients = {l, gradient_at}};
+    AT_TRY(at_evaluator_open(context->task, &l->map.head->hub_bell, &l->evaluator, fail));
+    AT_TRY(at_host_init(&l->host, plan, context->recorder, &l->updater, l->evaluator, &link, fail));
+    AT_TRY(at_host_watch(&l->host, context->usage_every, fail));
+    AT_TRY(open_updater(l, fail));
+    AT_TRY(at_resume_host(context, &l->host, fail));
+    atomic_store(&l->map.head->version, l->host.hub->version);
+    for (uint32_t i = 0; i < plan->workers; i++)
+        atomic_store(&l->map.slot[i].drawn, at_resume_drawn(&l->host, i + 1));
+    return AT_OK;
+}
+
+static at_err start_all(local *l, at_fail *fail)
+{
+    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_host_event(&l->host, &start, NULL);
+    for (uint32_t i = 1; i <= l->context->plan->workers; i++) AT_TRY(start_worker(l, i, fail));
+    return AT_OK;
+}
+
+static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
+{
+    const at_hub *hub = l->host.hub;
+    uint32_t      workers = l->context->plan->workers;
+    size_t        size = l->context->task->params * sizeof(float);
+    at_host_outcome(&l->host, outcome);
+    outcome->params = malloc(size);
+    outcome->floats = l->context->task->params;
+    outcome->drawn = calloc(workers, sizeof(uint64_t));
+    if (!outcome->params || !outcome->drawn) return at_fail_memory(fail);
+    memcpy(outcome->params, l->map.params, size);
+    for (uint32_t i = 0; i < workers; i++) {
+        outcome->drawn[i] = atomic_load(&l->map.slot[i].drawn);
+        /* The two sides of the ledger, counted by different processes. */
+        assert(outcome->drawn[i] == hub->member[i].used + hub->member[i].dropped);
+    }
+    memcpy(outcome->engine, l->map.slot[0].engine, sizeof outcome->engine);
+    return AT_OK;
+}
+
+static void end_processes(local *l)
+{
+    for (uint32_t i = 0; l->process && i < l->context->plan->workers; i++) {
+        if (l->process[i].pid > 0) {
+            at_child_end(l->process[i].pid);
+            l->process[i].pid = 0;
+        }
+    }
+    at_evaluator_close(l->evaluator);
+    l->evaluator = NULL;
+    at_local_update_pool_close(l->crew);
+    l->crew = NULL;
+}
+
+at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+{
+    local  l = {.context = context};
+    at_err err = prepare(&l, fail);
+    if (!err) {
+        at_signals_open(&l.map.head->hub_bell);
+        err = start_all(&l, fail);
+        if (!err) {
+            if (l.core >= 0) at_machine_stay(l.core);
+            loop(&l);
+            if (l.core >= 0) at_machine_stay(-1);
+            at_host_final_score(&l.host);
+            err = hand_over(&l, outcome, fail);
+        }
+        end_processes(&l);
+        at_signals_close();
+    }
+    end_processes(&l);
+    at_updater_deinit(&l.updater);
+    at_host_deinit(&l.host);
+    free(l.process);
+    at_local_map_close(&l.map);
+    return err;
+}

@@ -1,0 +1,196 @@
+/* The worker process of the local world: what node.c needs of shared memory and bells. */
+#include <assert.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "world/core/worker_loop.h"
+#include "world/local/local.h"
+
+typedef struct worker {
+    const at_local_map *map;
+    at_local_slot      *slot;
+    at_node             id;
+    float              *params; /* installed copy; NULL: none is made, see copy_params */
+    float              *aside;  /* a newer one; NULL: there are no delays, so the copy may change */
+    uint64_t            order_seen; /* order_lock value of the newest order we took */
+    at_ns               spin_ns;
+    at_update_pool     *crew; /* whose slices are its duty while it waits; NULL: none */
+} worker;
+
+/* ---- waiting ------------------------------------------------------------------------------- */
+
+static uint32_t heard(void *self)
+{
+    worker *w = self;
+    return at_bell_heard(&w->map->head->cast_bell);
+}
+
+/* Spinning is for the end of a step, not for sleeps whose end is known. */
+static void wait(void *self, uint32_t heard_before, at_ns until)
+{
+    worker *w = self;
+    if (w->crew && at_update_pool_work(w->crew, w->id)) return;
+    at_bell_wait(&w->map->head->cast_bell, heard_before, 1, at_bell_mask(w->id), until,
+                 until == AT_NEVER ? w->spin_ns : 0);
+}
+
+/* ---- shared words -------------------------------------------------------------------------- */
+
+static bool leaves(void *self)
+{
+    worker *w = self;
+    return atomic_load_explicit(&w->slot->leave, memory_order_acquire);
+}
+
+static bool take_order(void *self, at_order *order)
+{
+    worker *w = self;
+    for (;;) {
+        uint64_t before = atomic_load_explicit(&w->slot->order_lock, memory_order_acquire);
+        if (before == w->order_seen) return false;
+        if (before % 2 == 0) {
+            *order = w->slot->order;
+            atomic_thread_fence(memory_order_acquire);
+            if (atomic_load_explicit(&w->slot->order_lock, memory_order_relaxed) == before) {
+                w->order_seen = before;
+                return true;
+            }
+        }
+        sched_yield();
+    }
+}
+
+static uint64_t newest(void *self)
+{
+    worker *w = self;
+    return atomic_load_explicit(&w->map->head->version, memory_order_relaxed);
+}
+
+/* Copies the newest parameters. The hub writes them for microseconds at a time; if it does so while
+ * we read, we read again. Without a place for a copy only their version is noted: sparse tasks read
+ * parameters where they are, and so do all where a step waits for every worker, because then the
+ * hub never writes while somebody computes. */
+static uint64_t copy_params(const worker *w, float *to)
+{
+    const at_local_head *head = w->map->head;
+    for (;;) {
+        uint64_t before = atomic_load_explicit(&head->params_lock, memory_order_acquire);
+        if (before % 2 == 0) {
+            uint64_t version = atomic_load_explicit(&head->version, memory_order_relaxed);
+            if (to) memcpy(to, w->map->params, w->map->params_count * sizeof(float));
+            atomic_thread_fence(memory_order_acquire);
+            if (atomic_load_explicit(&head->params_lock, memory_order_relaxed) == before)
+                return version;
+        }
+        sched_yield();
+    }
+}
+
+static uint64_t fetch(void *self)
+{
+    worker *w = self;
+    return copy_params(w, w->aside ? w->aside : w->params);
+}
+
+static const float *install(void *self)
+{
+    worker *w = self;
+    if (w->aside) {
+        float *before = w->params;
+        w->params = w->aside;
+        w->aside = before;
+    }
+    return w->params ? w->params : w->map->params;
+}
+
+/* ---- reports ------------------------------------------------------------------------------- */
+
+static float *gradient(void *self, uint32_t slot)
+{
+    worker *w = self;
+    return at_local_gradient(w->map, w->id, slot);
+}
+
+/* At most one report outstanding: the one before must have been read, which also means that its
+ * gradient slot is ours again. */
+static void await_taken(worker *w, uint64_t sent)
+{
+    for (;;) {
+        uint32_t heard_before = heard(w);
+        if (atomic_load(&w->slot->taken) >= sent || atomic_load(&w->slot->leave)) return;
+        wait(w, heard_before, AT_NEVER);
+    }
+}
+
+static void send_report(void *self, const at_report *report)
+{
+    worker  *w = self;
+    uint64_t sent = atomic_load_explicit(&w->slot->sent, memory_order_relaxed);
+    await_taken(w, sent);
+    w->slot->report[sent % AT_LOCAL_GRADIENTS] = *report;
+    atomic_store(&w->slot->sent, sent + 1);
+    at_bell_ring(&w->map->head->hub_bell);
+}
+
+/* ---- life ---------------------------------------------------------------------------------- */
+
+static at_err new_vector(const at_local_map *map, float **vector, at_fail *fail)
+{
+    *vector = aligned_alloc(64, map->stride * sizeof(float));
+    return *vector ? AT_OK : at_fail_memory(fail);
+}
+
+static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail *fail)
+{
+    const at_world_context *context = start->context;
+    const at_plan          *plan = context->plan;
+    *w = (worker){.map = start->map,
+                  .slot = &start->map->slot[start->id - 1],
+                  .id = start->id,
+                  .spin_ns = start->spin_ns,
+                  .crew = start->crew};
+    bool in_place = context->task->sparse || (plan->release->holds && plan->gather->waits_for_all);
+    if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
+    if (!in_place && context->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));
+    AT_TRY(context->task->open(context->task->self, start->id, fail));
+    snprintf(w->slot->engine, sizeof w->slot->engine, "%s",
+             context->task->engine(context->task->self));
+    return AT_OK;
+}
+
+int at_local_worker_main(void *self)
+{
+    const at_local_worker_start *start = self;
+    const at_world_context      *context = start->context;
+    worker                       w;
+    at_fail                      fail = {0};
+    if (open_worker(&w, start, &fail)) return fail.err;
+    /* Behind a barrier the hub has read a gradient before the next one is begun. */
+    uint32_t             slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
+    at_worker_loop_start node = {.context = context,
+                                 .port = {.self = &w,
+                                          .heard = heard,
+                                          .wait = wait,
+                                          .leaves = leaves,
+                                          .take_order = take_order,
+                                          .newest = newest,
+                                          .fetch = fetch,
+                                          .install = install,
+                                          .gradient = gradient,
+                                          .send = send_report},
+                                 .id = start->id,
+                                 .incarnation = start->incarnation,
+                                 .slots = slots,
+                                 .sequence = start->sequence,
+                                 .drawn = &w.slot->drawn};
+    if (context->task->sparse) node.params_lock = &start->map->head->params_lock;
+    if (context->learning->hogwild) node.shared = start->map->params;
+    if (start->core >= 0) at_machine_stay(start->core);
+    at_worker_loop_run(&node);
+    free(w.params);
+    free(w.aside);
+    return 0;
+}

@@ -1,0 +1,145 @@
+#include "world/mpi/mpi_slices.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "world/process/child.h"
+
+/* Calls: gradients to or from each rank, a cast of each hub, states to or from each hub. */
+uint32_t at_mpi_slices_calls(uint32_t hubs, uint32_t ranks)
+{
+    assert(hubs < ranks);
+    return ranks + hubs + 2 * hubs;
+}
+
+static uint32_t call_gradient(const at_mpi_slices *s, uint32_t rank)
+{
+    return at_mpi_ranks_call(s->ranks, rank);
+}
+
+static uint32_t call_cast(const at_mpi_slices *s, uint32_t hub)
+{
+    return at_mpi_ranks_call(s->ranks, s->hubs + s->workers + hub);
+}
+
+static uint32_t call_state(const at_mpi_slices *s, uint32_t hub, uint32_t state)
+{
+    return at_mpi_ranks_call(s->ranks, s->workers + (2 + state) * s->hubs + hub);
+}
+
+static uint32_t own_rank(const at_mpi_slices *s)
+{
+    return s->ranks->launcher->rank;
+}
+
+static bool is_hub(const at_mpi_slices *s)
+{
+    return own_rank(s) < s->hubs;
+}
+
+/* The slice of a hub; those of the last ones may be empty when there is little to share. */
+static at_slice slice_of(const at_mpi_slices *s, uint32_t hub)
+{
+    size_t params = s->updater->params;
+    size_t blocks = (params + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK;
+    size_t size = (blocks + s->hubs - 1) / s->hubs * AT_UPDATER_BLOCK;
+    size_t first = hub * size < params ? hub * size : params;
+    return (at_slice){first, params - first < size ? params - first : size};
+}
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+void at_mpi_slices_send(at_mpi_slices *s)
+{
+    at_mpi_calls *calls = s->ranks->calls;
+    at_slice      own = is_hub(s) ? slice_of(s, own_rank(s)) : (at_slice){0};
+    for (uint32_t i = 0; i < s->workers && own.count > 0; i++)
+        at_mpi_receive(calls, call_gradient(s, s->hubs + i), s->inbox[i] + own.first, own.count,
+                       s->hubs + i, AT_MPI_TAG_REPORT);
+    for (uint32_t h = 0; h < s->hubs && !is_hub(s); h++) {
+        at_slice slice = slice_of(s, h);
+        if (slice.count > 0)
+            at_mpi_send(calls, call_gradient(s, h), s->gradient + slice.first, slice.count, h,
+                        AT_MPI_TAG_REPORT);
+    }
+}
+
+const float *at_mpi_slices_gradient(const at_mpi_slices *s, at_node worker)
+{
+    assert(worker >= 1 && worker <= s->workers);
+    return is_hub(s) ? s->inbox[worker - 1] : s->gradient;
+}
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+/* Does our slice of the update, if we have one, and gets the others'. */
+static void run(void *self, const at_piece *pieces, uint32_t count)
+{
+    at_mpi_slices *s = self;
+    (void)pieces;
+    (void)count;
+    at_slice own = is_hub(s) ? slice_of(s, own_rank(s)) : (at_slice){0};
+    if (own.count > 0) at_updater_slice(s->updater, own);
+    for (uint32_t h = 0; h < s->hubs; h++) {
+        at_slice slice = slice_of(s, h);
+        if (slice.count > 0)
+            at_mpi_cast_all(s->ranks->calls, call_cast(s, h), s->updater->w + slice.first,
+                            slice.count, h);
+    }
+    if (!at_mpi_ranks_settle(s->ranks)) s->torn = true;
+}
+
+/* ---- states ---------------------------------------------------------------------------------- */
+
+static void answer(void *self, uint32_t rank)
+{
+    at_mpi_slices *s = self;
+    at_slice       own = slice_of(s, own_rank(s));
+    assert(rank == 0 && is_hub(s));
+    for (uint32_t i = 0; i < s->updater->learning->optim->states && own.count > 0; i++)
+        at_mpi_send(s->ranks->calls, call_state(s, own_rank(s), i),
+                    s->updater->state[i] + own.first, own.count, rank, AT_MPI_TAG_REPORT);
+}
+
+bool at_mpi_slices_fetch(at_mpi_slices *s)
+{
+    uint32_t states = s->updater->learning->optim->states;
+    if (s->ranks->broken) return false;
+    for (uint32_t h = 1; h < s->hubs && states > 0; h++) {
+        at_slice slice = slice_of(s, h);
+        for (uint32_t i = 0; i < states && slice.count > 0; i++)
+            at_mpi_receive(s->ranks->calls, call_state(s, h, i), s->updater->state[i] + slice.first,
+                           slice.count, h, AT_MPI_TAG_REPORT);
+        at_mpi_ranks_ask(s->ranks, h);
+    }
+    return at_mpi_ranks_settle(s->ranks);
+}
+
+/* ---- beginning ------------------------------------------------------------------------------- */
+
+/* Vectors of shared memory cost only what is written to. They stay until the process ends: after a
+ * loss MPI may still use them. */
+static at_err open_inbox(at_mpi_slices *s, at_fail *fail)
+{
+    s->inbox = calloc(s->workers, sizeof *s->inbox);
+    if (!s->inbox) return at_fail_memory(fail);
+    for (uint32_t i = 0; i < s->workers; i++) {
+        s->inbox[i] = at_child_share(s->updater->params * sizeof(float), fail);
+        if (!s->inbox[i]) return fail->err;
+    }
+    return AT_OK;
+}
+
+at_err at_mpi_slices_open(at_mpi_slices *s, at_mpi_ranks *ranks, uint32_t hubs, at_updater *updater,
+                          const float *gradient, at_fail *fail)
+{
+    *s = (at_mpi_slices){.hubs = hubs,
+                         .workers = ranks->launcher->size - hubs,
+                         .ranks = ranks,
+                         .updater = updater,
+                         .gradient = gradient};
+    updater->helpers = (at_helpers){s, run};
+    ranks->self = s;
+    ranks->answer = answer;
+    return is_hub(s) ? open_inbox(s, fail) : AT_OK;
+}

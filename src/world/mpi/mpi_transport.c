@@ -1,0 +1,269 @@
+#include "world/mpi/mpi_transport.h"
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/usage.h"
+#include "learn/sparse/sparse.h"
+#include "world/mpi/mpi_roles.h"
+#include "world/process/alive.h"
+
+static const at_ns PULSE_EVERY = AT_MS(200);
+static const at_ns WATCH_EVERY = AT_MS(50);
+static const at_ns NAP = AT_MS(1);
+
+/* ---- notes --------------------------------------------------------------------------------- */
+
+bool at_mpi_transport_note(at_mpi_transport *w, at_worker_note *note)
+{
+    if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return false;
+    note->drawn = atomic_load(&w->drawn);
+    at_mpi_send(w->calls, AT_MPI_CALL_NOTE, w->note, at_message_put_note(w->note, note), 0,
+                AT_MPI_TAG_NOTE);
+    w->noted_at = at_clock_now();
+    return true;
+}
+
+/* Far from the hub, only we can see what we take. */
+static void measure(at_mpi_transport *w, at_ns now, at_usage *usage)
+{
+    at_ns every = w->welcome.usage_every;
+    if (w->hub_near || every == 0 || now - w->measured_at < every) return;
+    w->measured_at = now;
+    if (!at_usage_read(getpid(), usage)) usage->pid = 0;
+}
+
+static void beat(at_mpi_transport *w, at_ns now)
+{
+    at_worker_note note = {.kind = AT_WORKER_NOTE_PULSE};
+    if (!w->welcomed || now - w->noted_at < PULSE_EVERY) return;
+    if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return;
+    measure(w, now, &note.usage);
+    at_mpi_transport_note(w, &note);
+}
+
+/* ---- mail ---------------------------------------------------------------------------------- */
+
+static bool is_used(const at_mpi_transport *w, int i)
+{
+    return i == w->open || i == w->fresh || i == w->aside || i == w->installed;
+}
+
+/* Opens a buffer for the next mail, when there is one. */
+static void receive(at_mpi_transport *w)
+{
+    for (int i = 0; w->open == AT_MPI_NO_BUFFER && i < w->buffers; i++)
+        if (!is_used(w, i)) w->open = i;
+    if (w->open == AT_MPI_NO_BUFFER || at_mpi_is_open(w->calls, AT_MPI_CALL_MAIL)) return;
+    at_mpi_receive(w->calls, AT_MPI_CALL_MAIL, w->buffer[w->open].bytes,
+                   w->mail_size / AT_MESSAGE_UNIT, 0, AT_MPI_TAG_MAIL);
+}
+
+static void read_orders(at_mpi_transport *w, const unsigned char *at, const unsigned char *end)
+{
+    for (; at + AT_ORDER_MESSAGE <= end; at += AT_ORDER_MESSAGE) {
+        at_order_message order;
+        at_message_get_order(at, &order);
+        if (order.worker != w->id) continue;
+        if (order.order.leave) {
+            w->leaves = true;
+        } else {
+            w->order = order.order;
+            w->ordered = true;
+        }
+    }
+}
+
+static void read_work(at_mpi_transport *w, const at_hub_message *mail, size_t size)
+{
+    at_mpi_buffer *into = &w->buffer[w->open];
+    size_t vector = mail->version == AT_VERSION_NONE ? 0 : w->context->task->params * sizeof(float);
+    assert(size >= AT_HUB_MESSAGE_HEAD + vector);
+    read_orders(w, into->bytes + AT_HUB_MESSAGE_HEAD + vector, into->bytes + size);
+    if (vector == 0) return;
+    into->version = mail->version;
+    w->fresh = w->open; /* and what was fresh before is free */
+    w->open = AT_MPI_NO_BUFFER;
+}
+
+static void read_welcome(at_mpi_transport *w, const at_hub_message *mail)
+{
+    char        here[AT_MPI_HOST];
+    const char *host = (const char *)w->buffer[w->open].bytes + AT_HUB_MESSAGE_HEAD;
+    at_mpi_host(here);
+    w->welcomed = true;
+    w->welcome = *mail;
+    w->hub_near = strncmp(host, here, sizeof here) == 0 && at_alive(mail->pid, mail->born);
+}
+
+static void read_mail(at_mpi_transport *w, size_t units)
+{
+    at_hub_message mail;
+    bool           valid = at_message_get_hub(w->buffer[w->open].bytes, &mail);
+    assert(valid);
+    at_failure_detector_beat(&w->hub, w->ear.listened, true);
+    switch (mail.kind) {
+    case AT_HUB_MESSAGE_WELCOME: read_welcome(w, &mail); break;
+    case AT_HUB_MESSAGE_WORK: read_work(w, &mail, units * AT_MESSAGE_UNIT); break;
+    case AT_HUB_MESSAGE_PULSE: return;
+    case AT_HUB_MESSAGE_BYE:
+        w->bye = w->leaves = true;
+        w->together = mail.together;
+        break;
+    }
+    w->news++;
+    at_backoff_end(&w->backoff);
+}
+
+/* Whoever was told to leave waits for as long as it takes; others notice that the hub is gone. */
+static void watch(at_mpi_transport *w, at_ns now)
+{
+    if (!w->welcomed || now - w->watched_at < WATCH_EVERY) return;
+    w->watched_at = now;
+    bool gone = w->hub_near && !at_alive(w->welcome.pid, w->welcome.born);
+    bool silent = !w->leaves && at_failure_detector_is_gone(&w->hub, w->ear.listened);
+    if (!gone && !silent) return;
+    w->orphaned = w->leaves = true;
+    w->news++;
+}
+
+/* ---- the port ------------------------------------------------------------------------------ */
+
+void at_mpi_transport_poll(void *self)
+{
+    at_mpi_transport  *w = self;
+    const at_mpi_done *done;
+    at_ns              now = at_clock_now();
+    at_listening_clock_now(&w->ear, now);
+    uint32_t count = at_mpi_poll(w->calls, &done);
+    for (uint32_t i = 0; i < count; i++)
+        if (done[i].call == AT_MPI_CALL_MAIL) read_mail(w, done[i].units);
+    receive(w);
+    beat(w, now);
+    watch(w, now);
+}
+
+uint32_t at_mpi_transport_heard(void *self)
+{
+    at_mpi_transport *w = self;
+    at_mpi_transport_poll(w);
+    return w->news;
+}
+
+/* Naps towards an end that is known need not be short. */
+void at_mpi_transport_wait(void *self, uint32_t heard, at_ns until)
+{
+    at_mpi_transport *w = self;
+    at_ns             now = at_clock_now();
+    if (w->news != heard) return;
+    if (until == AT_NEVER)
+        at_backoff_nap(&w->backoff, AT_NEVER);
+    else
+        at_clock_sleep_until(now + NAP < until ? now + NAP : until);
+    at_mpi_transport_poll(w);
+}
+
+static bool leaves(void *self)
+{
+    at_mpi_transport *w = self;
+    return w->leaves;
+}
+
+static bool take_order(void *self, at_order *order)
+{
+    at_mpi_transport *w = self;
+    if (!w->ordered) return false;
+    *order = w->order;
+    w->ordered = false;
+    return true;
+}
+
+static uint64_t newest(void *self)
+{
+    const at_mpi_transport *w = self;
+    int                     i = w->fresh != AT_MPI_NO_BUFFER   ? w->fresh
+                                : w->aside != AT_MPI_NO_BUFFER ? w->aside
+                                                               : w->installed;
+    return i == AT_MPI_NO_BUFFER ? AT_VERSION_NONE : w->buffer[i].version;
+}
+
+static uint64_t fetch(void *self)
+{
+    at_mpi_transport *w = self;
+    assert(w->fresh != AT_MPI_NO_BUFFER);
+    assert(w->aside == AT_MPI_NO_BUFFER);
+    w->aside = w->fresh;
+    w->fresh = AT_MPI_NO_BUFFER;
+    return w->buffer[w->aside].version;
+}
+
+static const float *install(void *self)
+{
+    at_mpi_transport *w = self;
+    assert(w->aside != AT_MPI_NO_BUFFER);
+    w->installed = w->aside;
+    w->aside = AT_MPI_NO_BUFFER;
+    receive(w);
+    return (const float *)(const void *)(w->buffer[w->installed].bytes + AT_HUB_MESSAGE_HEAD);
+}
+
+/* Waits until the report of that slot was taken; whoever has to leave does not wait. */
+static void await_report(at_mpi_transport *w, uint32_t slot)
+{
+    while (at_mpi_is_open(w->calls, slot) && !w->leaves) {
+        at_mpi_transport_poll(w);
+        if (at_mpi_is_open(w->calls, slot)) at_backoff_nap(&w->backoff, AT_NEVER);
+    }
+    at_backoff_end(&w->backoff);
+}
+
+static float *gradient(void *self, uint32_t slot)
+{
+    at_mpi_transport *w = self;
+    await_report(w, slot);
+    return (float *)(void *)(w->report[slot] + AT_REPORT_MESSAGE_HEAD);
+}
+
+/* How much of a gradient there is to send. */
+static size_t gradient_floats(const at_mpi_transport *w, const at_report *report)
+{
+    const at_task *task = w->context->task;
+    if (report->work.abandoned || report->work.samples == 0) return 0;
+    if (!task->sparse) return task->slot_floats;
+    const at_pairs *pairs = (const void *)(w->report[report->slot] + AT_REPORT_MESSAGE_HEAD);
+    size_t          size = sizeof *pairs + pairs->count * sizeof *pairs->pair;
+    assert(size / sizeof(float) <= task->slot_floats);
+    return size / sizeof(float);
+}
+
+/* At most one report outstanding, as everywhere. */
+static void send_report(void *self, const at_report *report)
+{
+    at_mpi_transport *w = self;
+    at_report_message head = {
+        .report = *report, .drawn = atomic_load(&w->drawn), .floats = gradient_floats(w, report)};
+    for (uint32_t i = 0; i < w->slots; i++) await_report(w, i);
+    if (at_mpi_is_open(w->calls, report->slot)) return; /* nobody will take it any more */
+    at_message_put_report(w->report[report->slot], &head);
+    at_mpi_send(w->calls, report->slot, w->report[report->slot],
+                AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);
+    w->reports++;
+    w->noted_at = at_clock_now();
+}
+
+at_transport at_mpi_transport_of(at_mpi_transport *w)
+{
+    return (at_transport){.self = w,
+                          .poll = at_mpi_transport_poll,
+                          .heard = at_mpi_transport_heard,
+                          .wait = at_mpi_transport_wait,
+                          .leaves = leaves,
+                          .take_order = take_order,
+                          .newest = newest,
+                          .fetch = fetch,
+                          .install = install,
+                          .gradient = gradient,
+                          .send = send_report};
+}

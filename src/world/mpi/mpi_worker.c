@@ -1,0 +1,191 @@
+/* A worker of the MPI world: from its first word to its last. */
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "world/mpi/mpi_roles.h"
+#include "world/mpi/mpi_transport.h"
+#include "world/mpi/param_sender.h"
+#include "world/process/alive.h"
+
+static const at_ns SPIN = AT_US(200);          /* a round of 1 MB still finds a hub that looks */
+static const at_ns FAREWELL_MAX = AT_SEC(600); /* the hub evaluates and writes before it says so */
+
+static const at_ns LAST_WORD_MAX = AT_SEC(10);
+
+/* There is one in a process, and it stays until that ends: messages may be under way for ever. */
+static at_mpi_transport standing;
+
+/* ---- beginning ----------------------------------------------------------------------------- */
+
+/* Where a step waits for everybody nothing comes while we compute: two buffers take turns.
+ * Elsewhere newer parameters wait beside those in use, and with slow networks also those under
+ * way. */
+static int buffers_needed(const at_world_context *context)
+{
+    if (context->plan->release->holds && context->plan->gather->waits_for_all) return 2;
+    return context->comm_delay > 0 ? 4 : 3;
+}
+
+static at_err reserve(at_mpi_transport *w, at_fail *fail)
+{
+    const at_world_context *context = w->context;
+    bool fits = at_hub_message_size(context->task->params, context->plan->workers, &w->mail_size);
+    if (!fits)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the model does not fit into a message");
+    if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;
+    w->buffers = buffers_needed(context);
+    w->slots = context->plan->release->holds ? 1 : AT_MPI_GRADIENTS;
+    size_t report_size =
+        AT_REPORT_MESSAGE_HEAD + (context->task->slot_floats * sizeof(float) + 63) / 64 * 64;
+    size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
+    bool   enough = true;
+    for (int i = 0; i < w->buffers; i++)
+        enough = (w->buffer[i].bytes = at_mpi_room(w->mail_size, w->mail_size)) != NULL && enough;
+    for (uint32_t i = 0; i < w->slots; i++)
+        enough = (w->report[i] = at_mpi_room(report_size, likely)) != NULL && enough;
+    return enough ? AT_OK : at_fail_memory(fail);
+}
+
+/* Whoever cannot take part only listens for the end. */
+static at_err reserve_bare(at_mpi_transport *w, at_fail *fail)
+{
+    w->buffers = 1;
+    w->mail_size = AT_MPI_SMALL;
+    w->buffer[0].bytes = at_large_new(w->mail_size);
+    return w->buffer[0].bytes ? AT_OK : at_fail_memory(fail);
+}
+
+/* Signals are the hub's affair: it tells everybody what follows from them. */
+static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail *fail)
+{
+    w->id = launcher->rank;
+    w->open = w->fresh = w->aside = w->installed = AT_MPI_NO_BUFFER;
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGUSR1, SIG_IGN);
+    AT_TRY(at_mpi_start(launcher, fail));
+    w->calls = at_mpi_calls_new(AT_MPI_CALLS);
+    if (!w->calls) return at_fail_memory(fail);
+    at_listening_clock_now(&w->ear, at_clock_now());
+    at_failure_detector_init(&w->hub, w->ear.listened);
+    return AT_OK;
+}
+
+static at_worker_note hello_of(const at_mpi_transport *w, const at_fail *fail)
+{
+    at_worker_note hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid(), .fail = *fail};
+    hello.born = at_alive_born(hello.pid);
+    if (w->context) hello.fingerprint = at_job_fingerprint(w->context);
+    at_mpi_host(hello.host);
+    return hello;
+}
+
+static void await_welcome(at_mpi_transport *w)
+{
+    while (!w->welcomed && !w->leaves) {
+        uint32_t before = at_mpi_transport_heard(w);
+        if (!w->welcomed && !w->leaves) at_mpi_transport_wait(w, before, AT_NEVER);
+    }
+}
+
+/* Sends a note as soon as the one before was taken. */
+static void insist(at_mpi_transport *w, at_worker_note *note)
+{
+    while (!w->bye && !w->orphaned && !at_mpi_transport_note(w, note)) {
+        at_mpi_transport_poll(w);
+        at_backoff_nap(&w->backoff, AT_NEVER);
+    }
+    at_backoff_end(&w->backoff);
+}
+
+static void work(at_mpi_transport *w)
+{
+    at_worker_loop_start node = {.context = w->context,
+                                 .port = at_mpi_transport_of(w),
+                                 .id = w->id,
+                                 .incarnation = w->welcome.incarnation,
+                                 .slots = w->slots,
+                                 .sequence = w->welcome.sequence,
+                                 .drawn = &w->drawn};
+    at_worker_loop_run(&node);
+}
+
+/* Everything that was sent must have been taken before we say that it was all. */
+static void depart(at_mpi_transport *w)
+{
+    at_worker_note left = {.kind = AT_WORKER_NOTE_LEFT, .reports = w->reports};
+    bool           open = true;
+    while (open && !w->bye && !w->orphaned) {
+        open = false;
+        for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
+        at_mpi_transport_poll(w);
+        if (open) at_backoff_nap(&w->backoff, AT_NEVER);
+    }
+    insist(w, &left);
+}
+
+/* The run before, if there was one in this process. Its last word must have been taken. */
+static void forget(at_mpi_transport *w)
+{
+    const at_mpi_done *done;
+    const at_ns        until = at_clock_now() + LAST_WORD_MAX;
+    while (w->calls && at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE) && at_clock_now() < until)
+        at_mpi_poll(w->calls, &done);
+    if (w->calls && at_mpi_calls_end(w->calls)) {
+        for (int i = 0; i < w->buffers; i++) free(w->buffer[i].bytes);
+        for (uint32_t i = 0; i < w->slots; i++) free(w->report[i]);
+        at_mpi_calls_free(w->calls);
+    }
+    *w = (at_mpi_transport){.open = AT_MPI_NO_BUFFER};
+}
+
+at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *launcher,
+                         at_fail *fail)
+{
+    at_mpi_transport *w = &standing;
+    at_worker_note    ready = {.kind = AT_WORKER_NOTE_READY};
+    if (w->context) forget(w);
+    w->context = context;
+    AT_TRY(reserve(w, fail));
+    AT_TRY(connect(w, launcher, fail));
+    bool roomy = launcher->local_size > 0 && launcher->local_size <= context->cores;
+    w->backoff.spin_ns = roomy && context->sample_time == 0 ? SPIN : 0;
+    at_worker_note hello = hello_of(w, &(at_fail){0});
+    insist(w, &hello);
+    await_welcome(w);
+    if (w->bye || w->orphaned) return AT_OK;
+    atomic_store(&w->drawn, w->welcome.drawn);
+    AT_TRY(context->task->open(context->task->self, w->id, fail));
+    snprintf(ready.engine, sizeof ready.engine, "%s", context->task->engine(context->task->self));
+    insist(w, &ready);
+    work(w);
+    depart(w);
+    return AT_OK;
+}
+
+/* ---- end ----------------------------------------------------------------------------------- */
+
+bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail)
+{
+    at_mpi_transport *w = &standing;
+    at_fail           untold;
+    at_ns             since = at_clock_now();
+    if (!at_mpi_is_started() && (reserve_bare(w, &untold) || connect(w, launcher, &untold)))
+        return !at_mpi_is_started();
+    if (!w->calls) return true; /* launcher and library do not match: everybody is alone */
+    if (fail->err) {
+        at_worker_note hello = hello_of(w, fail);
+        insist(w, &hello);
+    }
+    while (!w->bye && !w->orphaned && at_clock_now() - since < FAREWELL_MAX) {
+        uint32_t before = at_mpi_transport_heard(w);
+        if (!w->bye) at_mpi_transport_wait(w, before, AT_NEVER);
+    }
+    at_mpi_cancel(w->calls, AT_MPI_CALL_MAIL);
+    return w->bye && w->together;
+}

@@ -1,0 +1,266 @@
+#include "world/process/saver.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "model_io/checkpoint.h"
+#include "record/log/snapshot_json.h"
+#include "world/process/bell.h"
+#include "world/process/child.h"
+
+/* Shared with the process that writes. A request or answer is published by its counter. */
+typedef struct shared {
+    at_bell          bell, done_bell; /* rung for the saver, and by it */
+    _Atomic uint64_t asked, answered;
+    _Atomic uint64_t newest;
+    _Atomic bool     urgent; /* somebody waits for what is asked */
+    uint64_t         step;
+    uint32_t         moments;
+    char             trouble[512]; /* of the last answer; "": it was written */
+} shared;
+
+struct at_saver {
+    at_saver_options options;
+    char             folder[4000];
+    shared          *shared;
+    size_t           size; /* of the mapping */
+    char            *text; /* the state, as JSON */
+    size_t           text_size;
+    float           *vector; /* parameters, then the optimiser's states */
+    uint64_t         taken;  /* answers that were looked at */
+    pid_t            pid;
+    bool             lowered; /* that process takes only what others leave */
+    char             trouble[600];
+};
+
+enum { TEXT_SIZE = 1 << 20, TEXT_SIZE_WORKER = 1024 };
+
+/* ---- the process that writes ----------------------------------------------------------------- */
+
+static void write_snapshot(at_saver *s)
+{
+    const at_task      *task = s->options.task;
+    at_checkpoint_parts parts = {.task = task,
+                                 .step = s->shared->step,
+                                 .params = s->vector,
+                                 .moments = s->shared->moments,
+                                 .state = s->text};
+    for (uint32_t i = 0; i < parts.moments; i++)
+        parts.moment[i] = s->vector + (i + 1) * task->params;
+    at_fail fail = {0};
+    s->shared->trouble[0] = '\0';
+    if (at_checkpoint_write(s->folder, &parts, &fail))
+        snprintf(s->shared->trouble, sizeof s->shared->trouble, "%.500s", fail.text);
+    else
+        atomic_store(&s->shared->newest, parts.step);
+}
+
+/* Never returns: it ends with the hub, or when it is told to. */
+static int child_main(void *self)
+{
+    at_saver *s = self;
+    at_child_beside("anytime-saver");
+    while (s->shared) {
+        uint32_t heard = at_bell_heard(&s->shared->bell);
+        uint64_t asked = atomic_load(&s->shared->asked);
+        if (asked == atomic_load(&s->shared->answered)) {
+            at_bell_wait(&s->shared->bell, heard, 1, AT_BELL_ALL, AT_NEVER, 0);
+            continue;
+        }
+        if (!atomic_load(&s->shared->urgent)) at_child_idle();
+        write_snapshot(s);
+        atomic_store(&s->shared->answered, asked);
+        at_bell_ring_loud(&s->shared->done_bell, AT_BELL_ALL);
+    }
+    return 0;
+}
+
+/* ---- the hub's side -------------------------------------------------------------------------- */
+
+/* A saver that was killed while it wrote has left its draft. */
+static void remove_drafts(const char *folder)
+{
+    char path[4400];
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (const struct dirent *entry; (entry = readdir(dir));) {
+        size_t length = strlen(entry->d_name);
+        bool   draft = strncmp(entry->d_name, ".anytime-", 9) == 0 && length > 4 &&
+                     strcmp(entry->d_name + length - 4, ".tmp") == 0;
+        if (!draft) continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        unlink(path);
+    }
+    closedir(dir);
+}
+
+/* head │ text │ parameters │ states. Memory is taken as it is written to. */
+static at_err share(at_saver *s, at_fail *fail)
+{
+    const at_saver_options *o = &s->options;
+    size_t                  head = (sizeof(shared) + 63) / 64 * 64, floats, bytes;
+    s->text_size = TEXT_SIZE + (size_t)o->workers * TEXT_SIZE_WORKER;
+    bool fits = at_size_product(o->task->params, 1 + o->learning->optim->states, &floats) &&
+                at_size_product(floats, sizeof(float), &bytes) && bytes < SIZE_MAX / 2;
+    if (!fits) return at_fail_memory_for(fail, "for checkpoints");
+    s->size = head + s->text_size + bytes;
+    s->shared = at_child_share(s->size, fail);
+    if (!s->shared) return fail->err;
+    s->text = (char *)s->shared + head;
+    s->vector = (float *)(void *)(s->text + s->text_size);
+    atomic_store(&s->shared->newest, UINT64_MAX);
+    return AT_OK;
+}
+
+at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail *fail)
+{
+    assert(options->run);
+    at_saver *s = calloc(1, sizeof *s);
+    *saver = NULL;
+    if (!s) return at_fail_memory(fail);
+    s->options = *options;
+    int    used = snprintf(s->folder, sizeof s->folder, "%s/checkpoint", options->run);
+    at_err err = used < 0 || (size_t)used >= sizeof s->folder
+                     ? at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long")
+                     : at_file_make_folder(s->folder, fail);
+    if (!err) remove_drafts(s->folder);
+    if (!err) err = share(s, fail);
+    if (!err) err = at_child_fork(child_main, s, &s->pid, fail);
+    if (err) {
+        if (s->shared) munmap(s->shared, s->size);
+        free(s);
+        return err;
+    }
+    *saver = s;
+    return AT_OK;
+}
+
+static bool is_busy(const at_saver *s)
+{
+    return atomic_load(&s->shared->asked) != atomic_load(&s->shared->answered);
+}
+
+/* Has it died? Then it is started anew; what it was asked stays asked. */
+static void revive(at_saver *s)
+{
+    int     status;
+    at_fail fail;
+    if (s->pid > 0 && waitpid(s->pid, &status, WNOHANG) != s->pid) return;
+    snprintf(s->trouble, sizeof s->trouble,
+             "the process that writes checkpoints died and was started again");
+    s->pid = 0;
+    at_child_fork(child_main, s, &s->pid, &fail);
+}
+
+/* One that takes only what others leave may never be done on a busy machine. When somebody waits it
+ * gets its share again; where that is not permitted a new one takes its place, and what it was
+ * writing is void, because what comes now is newer. */
+static void hasten(at_saver *s)
+{
+    at_fail fail;
+    if (!s->lowered || (s->pid > 0 && at_child_hurry(s->pid))) return;
+    if (s->pid > 0) at_child_end(s->pid);
+    s->pid = 0;
+    s->lowered = false;
+    remove_drafts(s->folder);
+    atomic_store(&s->shared->answered, atomic_load(&s->shared->asked));
+    at_child_fork(child_main, s, &s->pid, &fail);
+}
+
+static void await(at_saver *s)
+{
+    enum { DEATHS_MAX = 3 };
+    int deaths = 0;
+    while (is_busy(s) && deaths < DEATHS_MAX) {
+        uint32_t heard = at_bell_heard(&s->shared->done_bell);
+        pid_t    before = s->pid;
+        revive(s);
+        if (s->pid != before) deaths++;
+        if (is_busy(s))
+            at_bell_wait(&s->shared->done_bell, heard, 1, AT_BELL_ALL, at_clock_now() + AT_SEC(1),
+                         0);
+    }
+}
+
+/* False when it does not fit, which only a run with absurdly many options could bring about. */
+static bool put_text(at_saver *s, const at_snapshot *snapshot)
+{
+    json_t *state = json_object();
+    json_object_set_new(state, "image", at_snapshot_json(snapshot));
+    json_object_set_new(state, "optimizer", json_string(s->options.learning->optim->name));
+    if (s->options.describe) s->options.describe(s->options.self, state, snapshot->clock);
+    char *text = json_dumps(state, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    bool  fits = text && strlen(text) < s->text_size;
+    if (fits) memcpy(s->text, text, strlen(text) + 1);
+    free(text);
+    json_decref(state);
+    return fits;
+}
+
+void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *snapshot, bool last)
+{
+    bool   wanted = last || s->options.patient || snapshot->version == 0;
+    size_t params = s->options.task->params;
+    if (is_busy(s) && !wanted) return;
+    if (wanted) hasten(s);
+    await(s);
+    revive(s);
+    if (is_busy(s) || !put_text(s, snapshot)) {
+        snprintf(s->trouble, sizeof s->trouble, "no checkpoint of step %llu could be written",
+                 (unsigned long long)snapshot->version);
+        return;
+    }
+    memcpy(s->vector, updater->w, params * sizeof(float));
+    s->shared->moments = s->options.learning->optim->states;
+    for (uint32_t i = 0; i < s->shared->moments; i++)
+        at_updater_moment(updater, i, s->vector + (i + 1) * params);
+    s->shared->step = snapshot->version;
+    atomic_store(&s->shared->urgent, wanted);
+    s->lowered = s->lowered || !wanted;
+    atomic_fetch_add(&s->shared->asked, 1);
+    at_bell_ring_loud(&s->shared->bell, AT_BELL_ALL);
+    if (last || snapshot->version == 0) await(s);
+}
+
+const char *at_saver_trouble(at_saver *s)
+{
+    uint64_t answered = atomic_load(&s->shared->answered);
+    if (is_busy(s)) revive(s);
+    if (answered != s->taken) {
+        s->taken = answered;
+        if (s->shared->trouble[0])
+            snprintf(s->trouble, sizeof s->trouble, "no checkpoint: %s", s->shared->trouble);
+    }
+    if (!s->trouble[0]) return NULL;
+    static char told[sizeof s->trouble];
+    memcpy(told, s->trouble, sizeof told);
+    s->trouble[0] = '\0';
+    return told;
+}
+
+uint64_t at_saver_newest(const at_saver *s)
+{
+    return atomic_load(&s->shared->newest);
+}
+
+void at_saver_close(at_saver *s)
+{
+    if (!s) return;
+    /* What is still being written was not waited for, and is not worth waiting for ever. */
+    bool given_up = is_busy(s) && s->lowered && !(s->pid > 0 && at_child_hurry(s->pid));
+    if (!given_up) await(s);
+    if (s->pid > 0) at_child_end(s->pid);
+    if (given_up) remove_drafts(s->folder);
+    munmap(s->shared, s->size);
+    free(s);
+}

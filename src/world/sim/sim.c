@@ -1,0 +1,426 @@
+/* The world in virtual time, hub side and the loop. */
+#include "world/sim/sim.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_io/checkpoint.h"
+#include "world/core/resume.h"
+#include "world/process/signals.h"
+
+/* ---- versions -------------------------------------------------------------------------------- */
+
+at_sim_params *at_sim_params_use(at_sim_params *params)
+{
+    if (params) params->users++;
+    return params;
+}
+
+void at_sim_params_drop(at_sim_params *params)
+{
+    if (!params) return;
+    assert(params->users > 0);
+    if (--params->users > 0) return;
+    if (!params->borrowed) free(params->w);
+    free(params);
+}
+
+/* The hub's parameters as they are now. While they are the newest, everybody who needs them reads
+ * them where the hub has them. */
+static at_sim_params *current_params(at_sim *sim)
+{
+    uint64_t version = sim->host.hub->version;
+    if (sim->current && sim->current->version == version) return sim->current;
+    at_sim_params *fresh = calloc(1, sizeof *fresh);
+    if (!fresh) {
+        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
+        return sim->current; /* the run ends before anybody looks */
+    }
+    fresh->version = version;
+    fresh->w = sim->w;
+    fresh->borrowed = true;
+    at_sim_params_drop(sim->current);
+    sim->current = at_sim_params_use(fresh);
+    return fresh;
+}
+
+/* Will anybody still compute with the newest parameters once there are newer ones? Who waits for an
+ * order will get others with it; who computes, begins by itself, or has them on the way, needs
+ * them. */
+static bool is_needed(const at_sim *sim, const at_sim_params *params)
+{
+    uint32_t known = 1; /* sim->current */
+    bool     self_starting = sim->context->plan->release->self_starting;
+    for (uint32_t i = 0; i < sim->context->plan->workers; i++) {
+        const at_sim_worker *w = &sim->worker[i];
+        uint32_t             uses = (w->newest == params) + (uint32_t)(w->installed == params);
+        if (uses > 0 && (w->computing || self_starting)) return true;
+        known += uses;
+    }
+    assert(known <= params->users);
+    return known < params->users;
+}
+
+/* The hub is about to write: whoever needs the old version gets a copy of it. */
+static void change(void *self)
+{
+    at_sim        *sim = self;
+    at_sim_params *old = sim->current;
+    const at_task *task = sim->context->task;
+    if (!old || !old->borrowed || task->timing_only) return;
+    old->borrowed = false;
+    old->w = NULL;
+    if (!is_needed(sim, old)) return;
+    old->w = aligned_alloc(64, (task->params * sizeof(float) + 63) / 64 * 64);
+    if (old->w)
+        memcpy(old->w, sim->w, task->params * sizeof(float));
+    else
+        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker)
+{
+    at_sim_worker *w = &sim->worker[worker - 1];
+    at_heap_entry *entry = calloc(1, sizeof *entry);
+    at_ns          thaw = w->frozen_until;
+    assert(at >= sim->now);
+    bool of_worker = kind <= AT_SIM_COMPUTED;
+    if (entry && of_worker && at < thaw) at = thaw; /* it sleeps through what happens meanwhile */
+    if (!entry || !at_heap_put(&sim->heap, at, entry)) {
+        free(entry);
+        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
+        return NULL;
+    }
+    entry->kind = kind;
+    entry->worker = worker;
+    entry->incarnation = w->incarnation;
+    return entry;
+}
+
+static void free_entry(at_heap_entry *entry)
+{
+    at_sim_params_drop(entry->params);
+    free(entry);
+}
+
+/* ---- link ------------------------------------------------------------------------------------ */
+
+static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
+{
+    bool           leave = order && order->leave;
+    uint64_t       samples = order ? order->samples_max : sim->context->plan->batch;
+    double         bytes = leave ? 0 : at_task_message(sim->context->task, samples);
+    at_ns          arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
+    if (!entry) return;
+    if (!leave) entry->params = at_sim_params_use(current_params(sim));
+    if (order) entry->order = *order;
+}
+
+static void send_order(void *self, at_node worker, const at_order *order)
+{
+    send_params(self, worker, AT_SIM_ORDER, order);
+}
+
+/* Those who wait get new parameters with their next order, or got them with it just now; those at
+ * work only where they would do something about it. */
+static void cast(at_sim *sim)
+{
+    const at_plan *plan = sim->context->plan;
+    if (!plan->release->self_starting && plan->newer->choice == AT_NEWER_FINISH) return;
+    for (uint32_t i = 0; i < plan->workers; i++) {
+        const at_member *member = &sim->host.hub->member[i];
+        bool             has_it = member->begun_on == sim->host.hub->version;
+        if (member->state == AT_MEMBER_WORKING && !has_it)
+            send_params(sim, i + 1, AT_SIM_PARAMS, NULL);
+    }
+}
+
+static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const char *how)
+{
+    at_event event = {.kind = AT_EV_LOST, .worker = worker, .now = sim->now};
+    event.as.lost.drawn = sim->worker[worker - 1].drawn;
+    event.as.lost.returns = returns;
+    at_host_event(&sim->host, &event, &(at_about){.text = how});
+    if (sim->host.hub->member[worker - 1].expected)
+        at_sim_at(sim, sim->now + after, AT_SIM_RETURN, worker);
+}
+
+/* The LOST that must follow comes as an entry of the heap, after the event that asked for it. */
+static void evict(void *self, at_node worker)
+{
+    at_sim *sim = self;
+    at_sim_worker_die(sim, worker);
+    sim->worker[worker - 1].frozen_until = 0;
+    at_heap_entry *entry = at_sim_at(sim, sim->now, AT_SIM_GONE, worker);
+    if (entry) entry->token = 1; /* evicted */
+}
+
+static void score(void *self, at_score *sum)
+{
+    at_sim        *sim = self;
+    const at_task *task = sim->context->task;
+    task->score(task->self, sum, sim->w, 0, task->test_samples);
+}
+
+static const float *gradient_at(void *self, at_node worker, uint32_t slot)
+{
+    at_sim *sim = self;
+    return sim->worker[worker - 1].gradient[slot];
+}
+
+/* ---- coming and going ------------------------------------------------------------------------ */
+
+static void join(at_sim *sim, at_node worker)
+{
+    at_sim_worker *w = &sim->worker[worker - 1];
+    assert(!w->alive);
+    w->alive = true;
+    w->incarnation++;
+    w->frozen_until = 0;
+    w->late = 0;
+    w->idle_since = sim->now;
+    at_worker_init(&w->machine, sim->context->plan, worker, w->incarnation, AT_SIM_SLOTS,
+                   sim->host.hub->member[worker - 1].sequence);
+    at_event event = {.kind = AT_EV_JOINED, .worker = worker, .now = sim->now};
+    event.as.joined.incarnation = w->incarnation;
+    at_host_event(&sim->host, &event, NULL);
+}
+
+static void on_report(at_sim *sim, const at_heap_entry *entry)
+{
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = entry->worker, .now = sim->now};
+    event.as.report = entry->report;
+    bool current = entry->incarnation == sim->worker[entry->worker - 1].incarnation;
+    at_host_event(&sim->host, &event, NULL);
+    if (current && !sim->host.finished) at_sim_worker_sent(sim, entry->worker);
+}
+
+static void on_gone(at_sim *sim, const at_heap_entry *entry)
+{
+    bool running = sim->host.hub->end == AT_END_RUNNING;
+    bool evicted = entry->token == 1;
+    lose(sim, entry->worker, running && sim->context->respawn, 0,
+         evicted ? "evicted, its lease had passed" : "left");
+}
+
+static void dispatch(at_sim *sim, at_heap_entry *entry)
+{
+    switch (entry->kind) {
+    case AT_SIM_REPORT: on_report(sim, entry); break;
+    case AT_SIM_GONE: on_gone(sim, entry); break;
+    case AT_SIM_RETURN:
+        if (sim->host.hub->member[entry->worker - 1].expected) join(sim, entry->worker);
+        break;
+    case AT_SIM_ORDER:
+    case AT_SIM_PARAMS:
+    case AT_SIM_MICRO:
+    case AT_SIM_COMPUTED: at_sim_worker_event(sim, entry); break;
+    }
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* Everything that would reach a frozen worker, or end its computation, happens when it thaws. */
+static void freeze(at_sim *sim, at_node worker, at_ns until)
+{
+    at_heap *heap = &sim->heap;
+    if (until <= sim->worker[worker - 1].frozen_until) return; /* it is frozen for longer anyway */
+    sim->worker[worker - 1].frozen_until = until;
+    at_heap moved = {0};
+    while (heap->count > 0) {
+        at_due due = at_heap_take(heap);
+        bool   its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
+        at_ns  at = its && due.at < until ? until : due.at;
+        if (!at_heap_put(&moved, at, due.entry)) {
+            free_entry(due.entry);
+            sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, NULL, "out of memory");
+        }
+    }
+    at_heap_deinit(heap);
+    *heap = moved;
+}
+
+static void suffer(at_sim *sim, const at_fault *fault)
+{
+    at_sim_worker *w = &sim->worker[fault->worker - 1];
+    if (!w->alive || sim->host.hub->member[fault->worker - 1].state == AT_MEMBER_EVICTED) return;
+    switch (fault->kind) {
+    case AT_FAULT_FREEZE: freeze(sim, fault->worker, sim->now + fault->lasts); break;
+    case AT_FAULT_LATE: w->late += fault->lasts; break;
+    case AT_FAULT_DIE:
+        at_sim_worker_die(sim, fault->worker);
+        lose(sim, fault->worker, sim->context->respawn, fault->lasts, "died");
+        break;
+    }
+}
+
+/* ---- the loop -------------------------------------------------------------------------------- */
+
+static at_ns next_fault(const at_sim *sim)
+{
+    const at_fault *end = sim->context->faults + sim->context->fault_count;
+    return sim->fault < end ? sim->fault->at : AT_NEVER;
+}
+
+static void loop(at_sim *sim)
+{
+    while (!sim->host.finished && !sim->err) {
+        at_ns heap = at_heap_due(&sim->heap), timer = at_host_due(&sim->host);
+        at_ns fault = next_fault(sim), first = heap < timer ? heap : timer;
+        if (fault < first) first = fault;
+        assert(first != AT_NEVER); /* somebody always owes something, and leases run out */
+        assert(first >= sim->now || first == timer); /* a lease may turn out to have passed */
+        if (first > sim->now) sim->now = first;
+        if (at_signals_stop()) {
+            at_event stop = {.kind = AT_EV_STOP, .now = sim->now};
+            at_host_event(&sim->host, &stop, NULL);
+        }
+        if (at_signals_save()) sim->host.timer[AT_TIMER_SAVE] = sim->now;
+        if (sim->host.finished) break;
+        if (fault == first)
+            suffer(sim, sim->fault++);
+        else if (heap == first) {
+            at_due due = at_heap_take(&sim->heap);
+            dispatch(sim, due.entry);
+            free_entry(due.entry);
+        } else
+            at_host_poll(&sim->host, sim->now);
+        if (sim->cast_due) cast(sim);
+        sim->cast_due = false;
+    }
+}
+
+/* ---- beginning and end --------------------------------------------------------------------- */
+
+static void publish(void *self, uint64_t version)
+{
+    at_sim *sim = self;
+    (void)version;
+    sim->cast_due = true; /* when the hub has taken note of its new version */
+}
+
+/* What only this world knows: the link, and how fast workers think they are. */
+static void describe(void *self, at_snapshot *snapshot)
+{
+    const at_sim *sim = self;
+    at_ns         in = sim->net.in_free - sim->now, out = sim->net.out_free - sim->now;
+    snapshot->in_busy = in > 0 ? in : 0;
+    snapshot->out_busy = out > 0 ? out : 0;
+    snapshot->messages = sim->net.messages;
+    for (uint32_t i = 0; i < snapshot->workers; i++)
+        snapshot->member[i].sample_ns = sim->worker[i].cut.sample_ns;
+}
+
+static void resume(at_sim *sim, const at_snapshot *snapshot)
+{
+    const at_fault *end = sim->context->faults + sim->context->fault_count;
+    sim->now = snapshot->clock;
+    sim->net.in_free = sim->now + snapshot->in_busy;
+    sim->net.out_free = sim->now + snapshot->out_busy;
+    sim->net.messages = snapshot->messages;
+    while (sim->fault < end && sim->fault->at < sim->now) sim->fault++;
+    for (uint32_t i = 0; i < sim->context->plan->workers; i++) {
+        sim->worker[i].drawn = at_resume_drawn(&sim->host, i + 1);
+        if (i < snapshot->workers) sim->worker[i].cut.sample_ns = snapshot->member[i].sample_ns;
+    }
+}
+
+static at_err prepare(at_sim *sim, at_fail *fail)
+{
+    const at_world_context *context = sim->context;
+    const at_task          *task = context->task;
+    size_t                  floats = task->timing_only ? 0 : task->params;
+    sim->net = (at_sim_net){.latency = context->latency,
+                            .bandwidth = context->bandwidth,
+                            .delay_sigma = context->comm_delay,
+                            .seed = context->seed};
+    sim->fault = context->faults;
+    sim->worker = calloc(context->plan->workers, sizeof *sim->worker);
+    sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
+    if (!sim->worker || !sim->w)
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
+    if (floats > 0) {
+        AT_TRY(at_resume_params(context, sim->w, fail));
+        AT_TRY(task->open(task->self, AT_NODE_ALL, fail));
+    }
+    at_world_ops link = {.self = sim,
+                         .virtual_time = true,
+                         .send = send_order,
+                         .evict = evict,
+                         .change = change,
+                         .publish = publish,
+                         .describe = describe,
+                         .score = floats > 0 && task->test_samples > 0 ? score : NULL,
+                         .gradients = {sim, gradient_at}};
+    AT_TRY(at_host_init(&sim->host, context->plan, context->recorder, &sim->updater, NULL, &link,
+                        fail));
+    AT_TRY(at_updater_init(&sim->updater, context->learning, sim->w, floats,
+                           sim->host.hub->pieces_max, fail));
+    AT_TRY(at_resume_host(context, &sim->host, fail));
+    if (context->resume) resume(sim, context->resume->snapshot);
+    return AT_OK;
+}
+
+static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
+{
+    const at_task *task = sim->context->task;
+    uint32_t       workers = sim->context->plan->workers;
+    at_host_outcome(&sim->host, outcome);
+    outcome->params = sim->w;
+    outcome->floats = task->timing_only ? 0 : task->params;
+    sim->w = NULL;
+    outcome->drawn = calloc(workers, sizeof *outcome->drawn);
+    if (!outcome->drawn) return at_fail_memory(fail);
+    for (uint32_t i = 0; i < workers; i++) {
+        const at_member *member = &sim->host.hub->member[i];
+        outcome->drawn[i] = sim->worker[i].drawn;
+        assert(outcome->drawn[i] == member->used + member->dropped);
+    }
+    snprintf(outcome->engine, sizeof outcome->engine, "%s",
+             task->timing_only ? "none" : task->engine(task->self));
+    return AT_OK;
+}
+
+static void release(at_sim *sim)
+{
+    while (sim->heap.count > 0) free_entry(at_heap_take(&sim->heap).entry);
+    at_heap_deinit(&sim->heap);
+    for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers; i++) {
+        at_sim_params_drop(sim->worker[i].newest);
+        at_sim_params_drop(sim->worker[i].installed);
+        for (int slot = 0; slot < AT_SIM_SLOTS; slot++) free(sim->worker[i].gradient[slot]);
+    }
+    at_sim_params_drop(sim->current);
+    at_updater_deinit(&sim->updater);
+    at_host_deinit(&sim->host);
+    free(sim->worker);
+    free(sim->w);
+}
+
+static void run(at_sim *sim)
+{
+    at_event start = {.kind = AT_EV_START, .now = sim->now};
+    at_signals_open(&sim->bell);
+    at_host_event(&sim->host, &start, NULL);
+    for (uint32_t i = 1; i <= sim->context->plan->workers; i++) join(sim, i);
+    loop(sim);
+    if (!sim->err) at_host_final_score(&sim->host);
+    at_signals_close();
+}
+
+at_err at_world_sim(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+{
+    at_sim sim = {.context = context, .fail = fail};
+    at_err err = prepare(&sim, fail);
+    if (!err) {
+        run(&sim);
+        err = sim.err ? sim.err : hand_over(&sim, outcome, fail);
+    }
+    release(&sim);
+    return err;
+}

@@ -1,0 +1,277 @@
+/* A built-in model on a data set. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "learn/sparse/auc.h"
+#include "model_io/safetensors.h"
+#include "world/tasks/tasks.h"
+
+enum {
+    SCORE_ROWS_MAX = 256,
+    SCORE_FLOATS_MAX = 1 << 24, /* fewer test samples at a time when a sample is large inside */
+    STRETCHES_MAX = 4096,
+};
+
+typedef struct net_task {
+    at_task_net_options options;
+    at_feed            *feed;
+    at_shape            shape;
+    uint32_t            score_rows; /* test samples evaluated at a time */
+    at_model           *model; /* equipped by open, in each process; the hub only asks for sizes */
+    at_param_range     *ranges;
+    size_t              ranges_count;
+    at_point            point; /* what the model of this process was told about last */
+    bool                pointed;
+    /* Two classes: what ranks all test samples, made by open for those who score. */
+    float    *margins;
+    uint32_t *labels;
+    uint64_t  tests; /* how many are scored */
+} net_task;
+
+/* Starts from a file: a whole plain vector is read before any of it counts. */
+static at_err init_from_file(net_task *t, float *params, at_fail *fail)
+{
+    size_t     count = at_model_tensors(t->model, NULL, 0);
+    at_tensor *rows = calloc(count, sizeof *rows);
+    float     *plain = calloc(at_model_plain(t->model), sizeof *plain);
+    at_err     err = rows && plain ? AT_OK : AT_ERR_FAILED;
+    if (err) at_fail_set(fail, err, NULL, "not enough memory to read %s", t->options.init);
+    if (!err) at_model_tensors(t->model, rows, count);
+    if (!err) err = at_safetensors_read(t->options.init, rows, count, plain, fail);
+    if (!err) at_model_from_plain(t->model, params, plain);
+    free(rows);
+    free(plain);
+    return err;
+}
+
+static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
+{
+    net_task *t = self;
+    if (t->options.init) return init_from_file(t, params, fail);
+    return at_model_init(t->model, params, seed, fail);
+}
+
+static void close_task(net_task *t)
+{
+    if (t->model) at_model_strip(t->model);
+    if (t->feed) at_feed_strip(t->feed);
+    t->pointed = false;
+    free(t->margins);
+    free(t->labels);
+    t->margins = NULL;
+    t->labels = NULL;
+}
+
+/* Without memory for it there is no AUC, that is all. */
+static void open_ranking(net_task *t)
+{
+    uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
+    if (t->shape.classes != 2) return;
+    t->margins = calloc(tests, sizeof *t->margins);
+    t->labels = calloc(tests, sizeof *t->labels);
+}
+
+static at_err open_task(void *self, at_node worker, at_fail *fail)
+{
+    net_task                  *t = self;
+    const at_task_net_options *o = &t->options;
+    close_task(t); /* what the process we were forked from had opened for itself */
+    bool     scores = worker == 0 || worker == AT_NODE_ALL;
+    uint32_t rows = scores && o->micro_batch < t->score_rows ? t->score_rows : o->micro_batch;
+    if (scores) open_ranking(t);
+    at_model_threads(o->threads);
+    AT_TRY(at_model_equip(t->model, rows, worker == 0 ? AT_USE_SCORE : AT_USE_TRAIN, fail));
+    return at_feed_equip(t->feed, rows, fail);
+}
+
+static const char *engine(void *self)
+{
+    net_task *t = self;
+    return at_model_engine(t->model);
+}
+
+/* Tells the model when the numbers have changed since its last call. */
+static void install(net_task *t, at_point point)
+{
+    if (t->pointed && t->point.params == point.params && t->point.version == point.version) return;
+    at_model_install(t->model, point.params);
+    t->point = point;
+    t->pointed = true;
+}
+
+/* The same random numbers for the same samples, in every world and by whichever process. */
+static uint64_t noise_of(const net_task *t, const at_feed_draw *draw)
+{
+    at_rng rng =
+        at_rng_stream(t->options.feed.seed, draw->walk, AT_RNG_PURPOSE_NOISE, draw->position);
+    return at_rng_next(&rng);
+}
+
+static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
+{
+    net_task *t = self;
+    assert(draw->count >= 1);
+    assert(draw->count <= t->options.micro_batch);
+    at_feed_draw which = {draw->common ? 0 : draw->worker, draw->position, draw->count};
+    at_feed_rows rows = at_feed_train(t->feed, &which, t->options.micro_batch);
+    install(t, point);
+    at_model_noise(t->model, noise_of(t, &which));
+    return first
+               ? at_model_gradient_set(t->model, g, point.params, rows.x, rows.labels, draw->count)
+               : at_model_gradient(t->model, g, point.params, rows.x, rows.labels, draw->count);
+}
+
+static void score(void *self, at_score *sum, const float *params, uint64_t first, uint64_t count)
+{
+    net_task *t = self;
+    for (uint64_t done = 0; done < count;) {
+        uint64_t     left = count - done;
+        uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
+        at_feed_rows rows = at_feed_test(t->feed, first + done, some);
+        bool         ranks = t->margins && t->labels;
+        sum->margins = ranks ? t->margins + first + done : NULL;
+        at_model_score(t->model, sum, params, rows.x, rows.labels, some);
+        if (ranks) memcpy(t->labels + first + done, rows.labels, some * sizeof *t->labels);
+        done += some;
+    }
+    sum->margins = NULL;
+    sum->auc = NAN;
+    if (t->margins && t->labels && first + count == t->tests)
+        sum->auc = at_auc(t->margins, t->labels, t->tests);
+}
+
+static void predict(void *self, float *probabilities, const float *params, uint64_t first,
+                    uint64_t count)
+{
+    net_task *t = self;
+    for (uint64_t done = 0; done < count;) {
+        uint64_t     left = count - done;
+        uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
+        at_feed_rows rows = at_feed_test(t->feed, first + done, some);
+        at_model_predict(t->model, probabilities + done * t->shape.classes, params, rows.x, some);
+        done += some;
+    }
+}
+
+static size_t tensors(void *self, at_tensor *rows, size_t max)
+{
+    net_task *t = self;
+    return at_model_tensors(t->model, rows, max);
+}
+
+static void to_plain(void *self, float *plain, const float *params)
+{
+    net_task *t = self;
+    at_model_to_plain(t->model, plain, params);
+}
+
+static void from_plain(void *self, float *params, const float *plain)
+{
+    net_task *t = self;
+    at_model_from_plain(t->model, params, plain);
+}
+
+static void free_task(void *self)
+{
+    net_task *t = self;
+    if (!t) return;
+    close_task(t);
+    at_model_free(t->model);
+    free(t->ranges);
+    at_feed_free(t->feed);
+    free(t);
+}
+
+static at_err list_stretches(net_task *t, at_fail *fail)
+{
+    t->ranges = calloc(STRETCHES_MAX, sizeof *t->ranges);
+    if (!t->ranges) return at_fail_memory(fail);
+    t->ranges_count = at_model_param_ranges(t->model, t->ranges, STRETCHES_MAX);
+    assert(t->ranges_count <= STRETCHES_MAX); /* two a layer, and layers are fewer */
+    return AT_OK;
+}
+
+at_shape at_task_shape(at_image_shape picture, uint32_t classes)
+{
+    uint32_t features = picture.channels * picture.height * picture.width;
+    bool     line = picture.channels == 1 && picture.height == 1;
+    if (line) return (at_shape){.features = features, .classes = classes};
+    return (at_shape){.features = features,
+                      .classes = classes,
+                      .channels = picture.channels,
+                      .height = picture.height,
+                      .width = picture.width};
+}
+
+static at_err load(net_task *t, at_fail *fail)
+{
+    const at_task_net_options *o = &t->options;
+    AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
+    t->shape = at_task_shape(at_feed_picture(t->feed), at_feed_classes(t->feed));
+    AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
+    size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
+    t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;
+    return list_stretches(t, fail);
+}
+
+/* A micro-batch of samples, and what the layers make of it. */
+static size_t scratch_size(const net_task *t)
+{
+    size_t row = (t->shape.features + at_model_scratch(t->model)) * sizeof(float), size;
+    return at_size_product(row, t->options.micro_batch, &size) ? size : SIZE_MAX / 2;
+}
+
+at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail)
+{
+    assert(options->micro_batch >= 1);
+    net_task *t = calloc(1, sizeof *t);
+    if (!t) return at_fail_memory(fail);
+    t->options = *options;
+    at_err err = load(t, fail);
+    if (err) {
+        free_task(t);
+        return err;
+    }
+    uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
+    if (options->eval_size > 0 && options->eval_size < tests) tests = options->eval_size;
+    t->tests = tests;
+    *task = (at_task){.self = t,
+                      .model = options->model,
+                      .data = options->feed.data,
+                      .net = t->model,
+                      .sample_form = at_feed_form(t->feed),
+                      .prep = options->feed.prep,
+                      .prep_fitted = at_feed_prep(t->feed),
+                      .params = at_model_floats(t->model),
+                      .slot_floats = at_model_floats(t->model),
+                      .slot_likely = at_model_floats(t->model),
+                      .trained = at_model_trained(t->model),
+                      .parameters = at_model_params(t->model),
+                      .plain = at_model_plain(t->model),
+                      .samples = at_feed_count(t->feed, AT_SPLIT_TRAIN),
+                      .test_samples = tests,
+                      .classes = t->shape.classes,
+                      .mults = at_model_mults(t->model),
+                      .threads = options->threads,
+                      .scratch_size = scratch_size(t),
+                      .wants_large_batches = at_model_wants_large_batches(t->model),
+                      .ranges = t->ranges,
+                      .ranges_count = t->ranges_count,
+                      .groups = at_model_groups(t->model),
+                      .init = init,
+                      .open = open_task,
+                      .engine = engine,
+                      .gradient = gradient,
+                      .score = score,
+                      .predict = predict,
+                      .to_plain = to_plain,
+                      .from_plain = from_plain,
+                      .tensors = tensors,
+                      .free = free_task};
+    return AT_OK;
+}

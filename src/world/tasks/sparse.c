@@ -1,0 +1,394 @@
+/* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are pairs, and
+ * nobody ever copies the parameters to compute one: a micro-batch reads the weights it touches
+ * where the hub has them, and reads again if the hub was writing meanwhile. */
+#include <assert.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "data/draw/sampler.h"
+#include "learn/sparse/auc.h"
+#include "learn/sparse/hogwild.h"
+#include "model_io/safetensors.h"
+#include "world/tasks/tasks.h"
+
+enum {
+    SCORE_ROWS = 1024, /* test samples evaluated at a time */
+    WINDOW = 4096,     /* positions of a walk worked out at a time, when one call follows another */
+    READS_MAX = 200,   /* of weights that the hub changes under our hands; then one is taken */
+    HOT_ONE_IN = 100   /* a feature is hot when more than one in so many rows has it */
+};
+
+static const char MODEL[] = "sparse-lr";
+
+/* The numbers of the rows at some positions of a walk. */
+typedef struct window {
+    at_sampler walk;
+    bool       walking; /* `walk` is one */
+    uint64_t   first;
+    uint32_t   count, size;
+    uint64_t  *row; /* (size) */
+} window;
+
+typedef struct sparse_task {
+    at_task_sparse_options options;
+    at_dataset            *train, *test;
+    at_shards              shards;
+    at_csr                 rows, tests;
+    uint64_t               dimension, numbers; /* numbers: in all training rows */
+    uint64_t               longest;            /* row of either set */
+    uint64_t               test_count;
+    at_hot                 hot; /* what several hogwild workers do not share */
+    /* Private to a process, made by open. */
+    window     window;
+    float     *margins, *coefs;
+    float     *test_margins; /* of all test samples, for what needs them all */
+    uint64_t  *test_row;     /* (SCORE_ROWS) */
+    at_hogwild hogwild;
+} sparse_task;
+
+bool at_task_is_sparse(const char *model)
+{
+    return strcmp(model, MODEL) == 0;
+}
+
+/* ---- before the fork ------------------------------------------------------------------------- */
+
+static at_err init_from_file(const sparse_task *t, float *params, at_fail *fail);
+
+static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
+{
+    sparse_task *t = self;
+    (void)seed; /* the loss is convex: every run starts from zero */
+    if (t->options.init) return init_from_file(t, params, fail);
+    at_sparse_init(params, t->dimension);
+    return AT_OK;
+}
+
+static size_t tensors(void *self, at_tensor *rows, size_t max)
+{
+    const sparse_task *t = self;
+    if (max >= 1)
+        rows[0] = (at_tensor){
+            .name = "linear.weight", .dims = 1, .shape = {(uint32_t)t->dimension}, .at = 0};
+    if (max >= 2)
+        rows[1] =
+            (at_tensor){.name = "linear.bias", .dims = 1, .shape = {1}, .at = (size_t)t->dimension};
+    return 2;
+}
+
+static at_err init_from_file(const sparse_task *t, float *params, at_fail *fail)
+{
+    at_tensor rows[2];
+    float    *plain = calloc(t->dimension + 1, sizeof *plain);
+    if (!plain) return at_fail_memory_for(fail, "to read %s", t->options.init);
+    tensors((void *)(uintptr_t)t, rows, 2);
+    at_err err = at_safetensors_read(t->options.init, rows, 2, plain, fail);
+    if (!err) at_sparse_from_plain(params, plain, t->dimension);
+    free(plain);
+    return err;
+}
+
+static void to_plain(void *self, float *plain, const float *params)
+{
+    at_sparse_to_plain(plain, params, ((sparse_task *)self)->dimension);
+}
+
+static void from_plain(void *self, float *params, const float *plain)
+{
+    at_sparse_from_plain(params, plain, ((sparse_task *)self)->dimension);
+}
+
+static at_csr csr_of(const at_dataset *set)
+{
+    at_sparse_rows rows = at_dataset_sparse_rows(set);
+    return (at_csr){rows.starts, rows.indices, rows.values, rows.labels};
+}
+
+static uint64_t longest_of(const at_csr *rows, uint64_t count, uint64_t longest)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t length = rows->starts[i + 1] - rows->starts[i];
+        if (length > longest) longest = length;
+    }
+    return longest;
+}
+
+static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
+{
+    if (!at_dataset_is_sparse(set))
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use --model softmax, which is the same model for dense rows",
+                           "%s has dense rows, and %s reads sparse ones", name, MODEL);
+    if (at_dataset_classes(set) != 2)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --model softmax for more classes",
+                           "%s has %u classes, and %s tells two apart", name,
+                           at_dataset_classes(set), MODEL);
+    return AT_OK;
+}
+
+static at_err find_hot(sparse_task *t, at_fail *fail)
+{
+    uint64_t count = at_dataset_count(t->train);
+    if (at_hot_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
+    return at_fail_memory(fail);
+}
+
+static at_err load(sparse_task *t, at_fail *fail)
+{
+    const at_feed_options *o = &t->options.feed;
+    if (o->prep)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
+                           "--prep is for dense rows, and %s reads sparse ones as they are", MODEL);
+    const char *test = o->test_data ? o->test_data : o->data;
+    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->reading, &t->train, fail));
+    AT_TRY(check_set(t->train, o->data, fail));
+    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->reading, &t->test, fail));
+    AT_TRY(at_dataset_agree(t->train, t->test, fail));
+    AT_TRY(check_set(t->test, test, fail));
+    uint64_t count = at_dataset_count(t->train);
+    t->test_count = at_dataset_count(t->test);
+    t->rows = csr_of(t->train);
+    t->tests = csr_of(t->test);
+    t->dimension = at_dataset_features(t->train);
+    t->numbers = t->rows.starts[count] - t->rows.starts[0];
+    t->longest = longest_of(&t->tests, t->test_count, longest_of(&t->rows, count, 1));
+    AT_TRY(at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail));
+    return t->options.hogwild && o->workers > 1 ? find_hot(t, fail) : AT_OK;
+}
+
+/* ---- in each process ------------------------------------------------------------------------- */
+
+static void close_task(sparse_task *t)
+{
+    free(t->window.row);
+    free(t->margins);
+    free(t->coefs);
+    free(t->test_margins);
+    free(t->test_row);
+    t->window = (window){0};
+    t->hogwild.taken = false;
+    t->margins = t->coefs = t->test_margins = NULL;
+    t->test_row = NULL;
+}
+
+static bool open_training(sparse_task *t)
+{
+    uint32_t rows = t->options.micro_batch;
+    t->hogwild.hot = t->hot.count > 0 ? &t->hot : NULL;
+    t->hogwild.part = 1.0f / (float)t->options.feed.workers;
+    t->window.size = rows + AT_SPARSE_AHEAD > WINDOW ? rows + AT_SPARSE_AHEAD : WINDOW;
+    t->window.row = calloc(t->window.size, sizeof *t->window.row);
+    t->margins = calloc(rows, sizeof *t->margins);
+    t->coefs = calloc(rows, sizeof *t->coefs);
+    return t->window.row && t->margins && t->coefs;
+}
+
+static bool open_scoring(sparse_task *t)
+{
+    t->test_margins = calloc(t->test_count, sizeof *t->test_margins);
+    t->test_row = calloc(SCORE_ROWS, sizeof *t->test_row);
+    return t->test_margins && t->test_row;
+}
+
+static at_err open_task(void *self, at_node worker, at_fail *fail)
+{
+    sparse_task *t = self;
+    close_task(t); /* what the process we were forked from had opened for itself */
+    bool scores = worker == 0 || worker == AT_NODE_ALL, trains = worker != 0;
+    if ((!trains || open_training(t)) && (!scores || open_scoring(t))) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --micro-batch", "not enough memory");
+}
+
+static const char *engine(void *self)
+{
+    (void)self;
+    return "sparse";
+}
+
+/* The rows of a draw and those that will be asked for next. Whoever comes back for the next ones
+ * gets many worked out at once; in virtual time workers take turns, so few are. */
+static at_csr_list list_of(sparse_task *t, const at_draw *draw)
+{
+    window  *w = &t->window;
+    uint64_t walk = draw->common ? 0 : draw->worker, end = w->first + w->count;
+    uint32_t wanted = draw->count + AT_SPARSE_AHEAD;
+    bool     same = w->walking && w->walk.worker == walk;
+    bool     inside = same && draw->position >= w->first && draw->position + wanted <= end;
+    assert(wanted <= w->size);
+    if (!inside) {
+        bool goes_on = same && draw->position >= w->first && draw->position <= end;
+        if (!same) at_sampler_start(&w->walk, t->options.feed.seed, walk, &t->shards);
+        w->walking = true;
+        w->first = draw->position;
+        w->count = goes_on ? w->size : wanted;
+        at_sampler_indices(&w->walk, w->first, w->row, w->count);
+    }
+    return (at_csr_list){w->row + (draw->position - w->first), draw->count, AT_SPARSE_AHEAD};
+}
+
+/* Reads what the hub may be writing. Strategies that keep workers and hub apart (a barrier) never
+ * read twice; the others are satisfied with a mixture when the hub writes all the time. */
+static void read_margins(sparse_task *t, const at_csr_list *list, at_point point)
+{
+    for (int reads = 0;; reads++) {
+        uint64_t before = point.lock ? atomic_load_explicit(point.lock, memory_order_acquire) : 0;
+        if (before % 2 == 0 || reads == READS_MAX) {
+            at_sparse_margins(t->margins, &t->rows, list, point.params, t->dimension);
+            if (!point.lock || reads == READS_MAX) return;
+            atomic_thread_fence(memory_order_acquire);
+            if (atomic_load_explicit(point.lock, memory_order_relaxed) == before) return;
+        }
+        sched_yield();
+    }
+}
+
+static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
+{
+    sparse_task *t = self;
+    at_pairs    *pairs = (at_pairs *)(void *)g;
+    assert(draw->count >= 1 && draw->count <= t->options.micro_batch);
+    at_csr_list list = list_of(t, draw);
+    if (first) pairs->count = 0;
+    assert(pairs->count + draw->count * (t->longest + 1) <=
+           t->options.samples_max * (t->longest + 1));
+    read_margins(t, &list, point);
+    double loss = at_sparse_losses(t->coefs, &t->rows, &list, t->margins);
+    at_sparse_emit(pairs, &t->rows, &list, t->coefs, t->dimension);
+    return loss;
+}
+
+static double descend(void *self, float *params, const at_draw *draw)
+{
+    sparse_task *t = self;
+    assert(draw->count >= 1 && draw->count <= t->options.micro_batch);
+    at_csr_list list = list_of(t, draw);
+    return at_hogwild_rows(&t->hogwild, &t->rows, &list, params, t->dimension);
+}
+
+static void score_some(sparse_task *t, at_score *sum, const float *params, uint64_t first,
+                       uint32_t count)
+{
+    float *margins = t->test_margins + first;
+    assert(first + count <= t->test_count && count <= SCORE_ROWS);
+    for (uint32_t i = 0; i < count; i++) t->test_row[i] = first + i;
+    at_csr_list list = {t->test_row, count, 0};
+    at_sparse_margins(margins, &t->tests, &list, params, t->dimension);
+    sum->loss_sum += at_sparse_losses(NULL, &t->tests, &list, margins);
+    for (uint32_t i = 0; i < count; i++)
+        sum->correct += (margins[i] > 0) == (t->tests.labels[first + i] == 1);
+    sum->count += count;
+}
+
+static void score(void *self, at_score *sum, const float *params, uint64_t first, uint64_t count)
+{
+    sparse_task *t = self;
+    uint64_t     end = first + count;
+    for (uint64_t at = first; at < end; at += SCORE_ROWS)
+        score_some(t, sum, params, at, end - at < SCORE_ROWS ? (uint32_t)(end - at) : SCORE_ROWS);
+    sum->classes = 2;
+    sum->auc = NAN;
+    if (end == t->test_count) sum->auc = at_auc(t->test_margins, t->tests.labels, t->test_count);
+}
+
+static void predict(void *self, float *probabilities, const float *params, uint64_t first,
+                    uint64_t count)
+{
+    sparse_task *t = self;
+    for (uint64_t done = 0; done < count; done += SCORE_ROWS) {
+        uint32_t    some = count - done < SCORE_ROWS ? (uint32_t)(count - done) : SCORE_ROWS;
+        at_csr_list list = {.row = t->test_row, .count = some};
+        for (uint32_t i = 0; i < some; i++) t->test_row[i] = first + done + i;
+        at_sparse_margins(t->test_margins, &t->tests, &list, params, t->dimension);
+        for (uint32_t i = 0; i < some; i++) {
+            float second = (float)(1 / (1 + exp(-(double)t->test_margins[i])));
+            probabilities[2 * (done + i)] = 1 - second;
+            probabilities[2 * (done + i) + 1] = second;
+        }
+    }
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void free_task(void *self)
+{
+    sparse_task *t = self;
+    if (!t) return;
+    close_task(t);
+    at_hot_deinit(&t->hot);
+    at_shards_deinit(&t->shards);
+    at_dataset_free(t->train);
+    at_dataset_free(t->test);
+    free(t);
+}
+
+/* Floats of a gradient of so many samples, each with a pair for the bias: more than ever needed. */
+static bool slot_floats(uint64_t samples, double numbers, size_t *floats)
+{
+    double all = ((double)samples * (numbers + 1)) * 2 + 16;
+    *floats = all < (double)(SIZE_MAX / 64) ? (size_t)all : 0;
+    return *floats > 0;
+}
+
+static size_t scratch_size(const sparse_task *t)
+{
+    size_t rows = (size_t)t->options.micro_batch + AT_SPARSE_AHEAD;
+    return (rows > WINDOW ? rows : WINDOW) * sizeof(uint64_t) + 2 * rows * sizeof(float);
+}
+
+static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
+{
+    uint64_t count = at_dataset_count(t->train);
+    double   mean = (double)t->numbers / (double)count;
+    *task = (at_task){.model = MODEL,
+                      .data = t->options.feed.data,
+                      .params = at_sparse_floats(t->dimension),
+                      .trained = (size_t)t->dimension + 1,
+                      .parameters = (size_t)t->dimension + 1,
+                      .plain = (size_t)t->dimension + 1,
+                      .samples = count,
+                      .test_samples = t->test_count,
+                      .classes = 2,
+                      .mults = (uint64_t)(mean + 1),
+                      .scratch_size = scratch_size(t),
+                      .sparse = true,
+                      .sample_bytes = (mean + 1) * sizeof(at_pair),
+                      .init = init,
+                      .open = open_task,
+                      .engine = engine,
+                      .gradient = gradient,
+                      .descend = descend,
+                      .score = score,
+                      .predict = predict,
+                      .to_plain = to_plain,
+                      .from_plain = from_plain,
+                      .tensors = tensors,
+                      .free = free_task};
+    uint64_t samples = t->options.samples_max;
+    if (slot_floats(samples, mean, &task->slot_likely) &&
+        slot_floats(samples, (double)t->longest, &task->slot_floats))
+        return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use a smaller --batch, --batch-max or --cap",
+                       "gradients of %llu samples with up to %llu numbers each do not fit into "
+                       "memory",
+                       (unsigned long long)samples, (unsigned long long)t->longest);
+}
+
+at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail)
+{
+    assert(options->micro_batch >= 1 && options->samples_max >= options->micro_batch);
+    sparse_task *t = calloc(1, sizeof *t);
+    if (!t) return at_fail_memory(fail);
+    t->options = *options;
+    at_err err = load(t, fail);
+    if (!err && options->eval_size > 0 && options->eval_size < t->test_count)
+        t->test_count = options->eval_size;
+    if (!err) err = describe(t, task, fail);
+    if (err)
+        free_task(t);
+    else
+        task->self = t;
+    return err;
+}

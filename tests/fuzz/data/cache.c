@@ -1,0 +1,81 @@
+/* Fuzz target: any file as an entry of the cache.
+ *
+ * The input is two bytes that say how long the header is (little endian), the header of an entry
+ * of key "key" and one source "file", then the memory. Both checksums are made right, so that what
+ * lies behind them is reached.
+ *
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc \
+ *         -DANYTIME_VERSION='"fuzz"' tests/fuzz/data_cache.c src/data/[a-z]*.c src/base/[a-z]*.c \
+ *         -lz -llzma -lpng -ljpeg -lcrypto -ljansson -lm
+ */
+#include "data/set/cache_file.h"
+
+#include "base/file.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { START = 32, DIGEST = 32, HEAD_MAX = 4096 };
+
+/* Whatever was accepted can be read from end to end. */
+static void use(const at_dataset *set)
+{
+    assert(at_store_is_right(set));
+    uint64_t sum = 0;
+    for (uint64_t i = 0; i < set->count; i++) sum += at_dataset_label(set, i);
+    if (at_dataset_is_sparse(set))
+        for (uint64_t i = 0; i < set->count; i++) {
+            at_sparse_row row = at_dataset_sparse_row(set, i);
+            for (uint32_t k = 0; k < row.count; k++) sum += row.indices[k] + (row.values[k] > 0);
+        }
+    else
+        for (size_t i = 0; i < set->count * set->row_size; i++) sum += set->rows[i];
+    for (size_t i = 0; i < set->names_size; i++) sum += (unsigned char)set->names[i];
+    volatile uint64_t sink = sum;
+    (void)sink;
+}
+
+/* The input as a file: header with a right checksum, zeros up to a page, memory. */
+static int file_of(const uint8_t *data, size_t size, size_t head)
+{
+    unsigned char page[AT_CACHE_PAGE] = {0};
+    uint64_t      head_size = head;
+    int           fd = memfd_create("entry", MFD_CLOEXEC);
+    assert(fd >= 0);
+    memcpy(page, data, head);
+    memcpy(page + START - 8, &head_size, sizeof head_size);
+    at_file_digest_bytes(page, head - DIGEST, page + head - DIGEST);
+    ssize_t done = write(fd, page, sizeof page);
+    if (size > head) done += write(fd, data + head, size - head);
+    assert(done == (ssize_t)(sizeof page + size - head));
+    return fd;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 2 + START + DIGEST) return 0;
+    size_t head = data[0] | (size_t)data[1] << 8;
+    data += 2, size -= 2;
+    if (head < START + DIGEST || head > HEAD_MAX || head > size) return 0;
+    char         *path = "file";
+    at_files      files = {.path = &path, .count = 1, .room = 1};
+    at_stamp      stamp;
+    at_cache_note note = {"key", &files, &stamp};
+    at_cache_head read = {0};
+    at_dataset    set = {0};
+    int           fd = file_of(data, size, head);
+    if (at_cache_head_read(fd, &note, &read, &set)) {
+        read.memory_sum = at_cache_file_sum(data + head, size - head);
+        if (at_cache_file_map(fd, &read, &set)) {
+            use(&set);
+            munmap(set.map, set.map_size);
+        }
+    }
+    close(fd);
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* Fuzz target: any text as a list of preparation steps, done to a small picture.
+ *
+ * The input is three bytes (channels, height and width, each 1 .. 16), then the list.
+ *
+ *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc tests/fuzz/data_prep.c \
+ *         src/data/[a-z]*.c src/base/[a-z]*.c -lz -llzma -lpng -ljpeg -lcrypto -ljansson -lm
+ */
+#include "data/prep/prep.h"
+
+#include "data/set/store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { TEXT_SIZE_MAX = 512, NUMBERS_MAX = 1 << 20 };
+
+static size_t size_of(at_image_shape p)
+{
+    return (size_t)p.channels * p.height * p.width;
+}
+
+static at_dataset *set_of(at_image_shape shape)
+{
+    at_dataset *set = calloc(1, sizeof *set);
+    assert(set);
+    at_err err = at_store_reserve(set, 3, (uint32_t)size_of(shape), AT_ELEMENT_FLOAT, NULL);
+    assert(!err);
+    for (size_t i = 0; i < 3 * size_of(shape); i++) ((float *)(void *)set->rows)[i] = (float)i;
+    set->classes = 1;
+    set->picture = shape;
+    return set;
+}
+
+static void prepare(at_prep *prep, at_image_shape shape)
+{
+    size_t      numbers = size_of(at_prep_out(prep));
+    at_dataset *set = set_of(shape);
+    float      *out = malloc(numbers * sizeof *out);
+    float      *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    uint64_t    index = 2;
+    uint32_t    label;
+    assert(out && scratch);
+    at_err err = at_prep_fit(prep, set, NULL);
+    assert(!err);
+    at_prep_rows(prep, out, &label, set, &index, 1, scratch, NULL);
+    at_prep_rows(prep, out, &label, set, &index, 1, scratch, &(at_prep_key){1, 1, numbers});
+    free(out);
+    free(scratch);
+    at_dataset_free(set);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < 3 || size - 3 > TEXT_SIZE_MAX) return 0;
+    at_image_shape shape = {data[0] % 16 + 1u, data[1] % 16 + 1u, data[2] % 16 + 1u};
+    char           text[TEXT_SIZE_MAX + 1] = "";
+    at_fail        fail = {0};
+    at_prep       *prep;
+    memcpy(text, data + 3, size - 3);
+    at_err err = at_prep_new(text, shape, &prep, &fail);
+    assert(err ? !prep && fail.err == err && fail.text[0] : prep != NULL);
+    /* Large pictures are only slow. */
+    if (prep && at_prep_room(prep) < NUMBERS_MAX) prepare(prep, shape);
+    at_prep_free(prep);
+    return 0;
+}

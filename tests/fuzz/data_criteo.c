@@ -1,8 +1,0 @@
-/* Fuzz target: any file as click logs of Criteo, hashed to so few features that they meet. */
-#include "sets.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    check_file(&at_format_criteo, data, size, (at_reading){.hash_bits = 8});
-    return 0;
-}

@@ -1,8 +1,0 @@
-/* Fuzz target: any file as LIBSVM text, plain or packed. */
-#include "sets.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
-    check_file(&at_format_libsvm, data, size, (at_reading){0});
-    return 0;
-}

@@ -1,0 +1,104 @@
+/* Fuzz target: any text as the state in a checkpoint. What is taken for sound must not break a hub
+ * that goes on from it. The first byte chooses the strategy. */
+#include "record/log/snapshot_json.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/tally.h"
+
+enum { WORKERS = 2, ROUNDS = 3 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void step(at_hub *hub, at_event event, at_out *out)
+{
+    out->count = 0;
+    at_hub_step(hub, &event, out);
+}
+
+/* Two workers come, report a few times and are told to leave. */
+static void go_on(at_hub *hub, at_out *out)
+{
+    at_ns now = AT_SEC(1);
+    step(hub, (at_event){.kind = AT_EV_START, .now = now}, out);
+    for (at_node id = 1; id <= WORKERS; id++) {
+        at_event joined = {.kind = AT_EV_JOINED, .worker = id, .now = now};
+        joined.as.joined.incarnation = 1;
+        step(hub, joined, out);
+    }
+    for (uint64_t round = 0; round < ROUNDS; round++)
+        for (at_node id = 1; id <= WORKERS && hub->end == AT_END_RUNNING; id++) {
+            now += AT_MS(10);
+            at_event report = {.kind = AT_EV_MESSAGE, .worker = id, .now = now};
+            report.as.report = (at_report){
+                .incarnation = 1,
+                .sequence = hub->member[id - 1].sequence + 1,
+                .work = {
+                    .samples = 8, .version = hub->version, .loss_sum = 8, .compute_ns = AT_MS(5)}};
+            step(hub, report, out);
+            if (hub->applying) step(hub, (at_event){.kind = AT_EV_APPLIED, .now = now}, out);
+        }
+    if (!hub->finished) step(hub, (at_event){.kind = AT_EV_STOP, .now = now}, out);
+}
+
+static void try_image(const json_t *state, const at_plan *plan)
+{
+    at_snapshot *snapshot;
+    at_fail      fail = {0};
+    if (at_snapshot_read(json_object_get(state, "image"), &snapshot, &fail)) {
+        assert(!snapshot && fail.text[0]);
+        return;
+    }
+    size_t size = (at_hub_size(plan) + 63) / 64 * 64;
+    void  *memory = aligned_alloc(64, size);
+    assert(memory);
+    memset(memory, 0, size);
+    at_action actions[64];
+    at_out    out = {.actions = actions, .size = 64};
+    if (at_snapshot_sound(snapshot, plan)) {
+        at_hub *hub = at_hub_init(plan, memory, size);
+        at_snapshot_restore(hub, snapshot);
+        go_on(hub, &out);
+    }
+    free(memory);
+    free(snapshot);
+}
+
+static void try_tally(const json_t *state, const at_plan *plan)
+{
+    at_run_info info = {.plan = plan};
+    at_sink     sink;
+    at_fail     fail = {0};
+    at_tally   *tally = at_tally_new(&info, &sink);
+    assert(tally);
+    at_err err = at_tally_resume(tally, json_object_get(state, "tally"), &fail);
+    assert(!err || fail.text[0]);
+    if (!err) assert(at_tally_steps(tally).count == tally->step_count);
+    at_tally_free(tally);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const strategies[] = {"amb", "dbs", "loss", "noise", "probe", "ssp", "grow"};
+    if (size < 1) return 0;
+    at_plan_options options = {.strategy =
+                                   strategies[data[0] % (sizeof strategies / sizeof *strategies)],
+                               .workers = WORKERS,
+                               .batch = 8,
+                               .k = -1,
+                               .staleness = -1,
+                               .limits = {.steps = UINT64_MAX}};
+    at_plan         plan;
+    at_fail         fail = {0};
+    at_err          err = at_plan_resolve(&options, &plan, &fail);
+    assert(!err);
+    plan.samples_epoch = 32;
+    json_t *state = json_loadb((const char *)data + 1, size - 1, 0, NULL);
+    if (!state) return 0;
+    try_image(state, &plan);
+    try_tally(state, &plan);
+    json_decref(state);
+    return 0;
+}

@@ -1,0 +1,542 @@
+/* The option table and its parser. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/text.h"
+#include "cli/options/options.h"
+#include "cli/verbs/verbs.h"
+
+static at_fail fail;
+
+/* Parses words that end with NULL into fresh settings, which the test releases. */
+static at_err parse(at_parsed *parsed, unsigned verb, const char *const *words)
+{
+    int argc = 0;
+    while (words[argc]) argc++;
+    fail = (at_fail){0};
+    assert_int_equal(at_options_init(parsed, &fail), AT_OK);
+    return at_options_parse(parsed, verb, argc, words, &fail);
+}
+
+#define WORDS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static void accept(at_parsed *parsed, unsigned verb, const char *const *words)
+{
+    if (parse(parsed, verb, words)) fail_msg("%s (%s)", fail.text, fail.hint);
+}
+
+/* Refused as wrong usage, in a sentence that contains `text`. */
+static void refuse(unsigned verb, const char *const *words, const char *text)
+{
+    at_parsed parsed;
+    at_err    err = parse(&parsed, verb, words);
+    if (err != AT_ERR_USAGE) fail_msg("%s: accepted, or not as wrong usage (%d)", words[0], err);
+    assert_int_equal(fail.err, AT_ERR_USAGE);
+    if (!strstr(fail.text, text)) fail_msg("'%s' does not say '%s'", fail.text, text);
+    at_options_deinit(&parsed);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
+
+static void every_row_is_whole(void **state)
+{
+    (void)state;
+    size_t rows = 0;
+    for (const at_option *row = at_options; row->name; row++, rows++) {
+        assert_true(row->help && *row->help);
+        assert_true(row->verbs != 0 && (row->verbs & ~(unsigned)AT_FOR_ALL) == 0);
+        assert_int_equal(row->type == AT_OPTION_YES_NO, row->value == NULL);
+        assert_true(row->offset < sizeof(at_settings));
+        assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz-"), strlen(row->name));
+        assert_int_not_equal(strncmp(row->name, "no-", 3), 0); /* --no-NAME means something else */
+        if (row->type == AT_OPTION_WHOLE || row->type == AT_OPTION_REAL)
+            assert_true(row->min >= 0 && row->min < row->max);
+    }
+    assert_true(rows <= AT_OPTIONS_MAX);
+}
+
+static void names_and_fields_are_used_once(void **state)
+{
+    (void)state;
+    for (const at_option *row = at_options; row->name; row++)
+        for (const at_option *other = row + 1; other->name; other++) {
+            assert_string_not_equal(row->name, other->name);
+            assert_int_not_equal(row->offset, other->offset);
+        }
+}
+
+static void what_is_not_given_has_its_default(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    assert_int_equal(at_options_init(&parsed, &fail), AT_OK);
+    const at_settings *s = &parsed.settings;
+    assert_string_equal(s->model, "softmax");
+    assert_string_equal(s->data, "fashion-mnist");
+    assert_string_equal(s->strategy, "fmb");
+    assert_null(s->work);
+    assert_null(s->run);
+    assert_int_equal(s->workers, -1);
+    assert_int_equal(s->batch, -1);
+    assert_int_equal(s->seed, 1);
+    assert_true(s->lr == 0);
+    assert_true(s->respawn);
+    assert_string_equal(s->shard, "no");
+    assert_false(at_options_given(&parsed, "model"));
+    at_options_deinit(&parsed);
+}
+
+/* ---- the command line ----------------------------------------------------------------------- */
+
+static void a_value_follows_or_is_joined_with_an_equals_sign(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_TRAIN,
+           WORDS("--batch", "6e4", "--lr=20%", "--seconds", "1.5min", "--target=accuracy=0.9",
+                 "--run="));
+    assert_int_equal(parsed.settings.batch, 60000);
+    assert_true(parsed.settings.lr == 0.2);
+    assert_int_equal(parsed.settings.seconds, AT_SEC(90));
+    assert_string_equal(parsed.settings.target, "accuracy=0.9");
+    assert_string_equal(parsed.settings.run, "");
+    assert_true(at_options_given(&parsed, "lr"));
+    assert_false(at_options_given(&parsed, "model"));
+    at_options_deinit(&parsed);
+}
+
+static void a_later_value_replaces_an_earlier_one(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_TRAIN,
+           WORDS("--batch", "1", "--model", "a", "--shard", "--batch=2", "--model", "b",
+                 "--no-shard"));
+    assert_int_equal(parsed.settings.batch, 2);
+    assert_string_equal(parsed.settings.model, "b");
+    assert_string_equal(parsed.settings.shard, "no");
+    at_options_deinit(&parsed);
+}
+
+static void a_switch_takes_no_word_with_it(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_COMPARE,
+           WORDS("--shard", "fmb", "--no-respawn", "amb", "--json=yes", "--quiet=off", "-"));
+    assert_string_equal(parsed.settings.shard, "yes");
+    assert_false(parsed.settings.respawn);
+    assert_true(parsed.settings.json);
+    assert_false(parsed.settings.quiet);
+    assert_int_equal(parsed.words, 3);
+    assert_string_equal(parsed.word[0], "fmb");
+    assert_string_equal(parsed.word[1], "amb");
+    assert_string_equal(parsed.word[2], "-");
+    at_options_deinit(&parsed);
+    refuse(AT_FOR_TRAIN, WORDS("--shard=perhaps"), "--shard cannot be 'perhaps'");
+    refuse(AT_FOR_TRAIN, WORDS("--no-shard=yes"), "unknown option --no-shard");
+    refuse(AT_FOR_TRAIN, WORDS("--no-lr"), "unknown option --no-lr");
+}
+
+static void a_switch_may_have_words_of_its_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3], *meant;
+        uint32_t    left; /* words that are no values */
+    } cases[] = {
+        {{"--shard", "by-class"}, "by-class", 0},
+        {{"--shard=by-class"}, "by-class", 0},
+        {{"--shard", "no"}, "no", 0},
+        {{"--shard", "on"}, "yes", 0},
+        {{"--shard=0"}, "no", 0},
+        {{"--shard", "by"}, "yes", 1},
+        {{"--shard", "yes|by-class"}, "yes", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        at_parsed parsed, copy;
+        accept(&parsed, AT_FOR_COMPARE, cases[i].words);
+        assert_int_equal(at_options_copy(&copy, &parsed, &fail), AT_OK);
+        assert_int_equal(parsed.words, cases[i].left);
+        at_options_deinit(&parsed);
+        assert_string_equal(copy.settings.shard, cases[i].meant);
+        at_options_deinit(&copy);
+    }
+    refuse(AT_FOR_TRAIN, WORDS("--shard="), "--shard cannot be ''");
+    refuse(AT_FOR_TRAIN, WORDS("--shard=no|yes"), "--shard cannot be 'no|yes'");
+    assert_non_null(strstr(fail.hint, "by-class"));
+}
+
+static void a_missing_value_is_missed(void **state)
+{
+    (void)state;
+    refuse(AT_FOR_TRAIN, WORDS("--batch"), "--batch needs a value");
+    refuse(AT_FOR_TRAIN, WORDS("--run", "--json"), "--run needs a value");
+    refuse(AT_FOR_TRAIN, WORDS("--lr", "-1"), "--lr -1 is out of range");
+    refuse(AT_FOR_TRAIN, WORDS("--batch="), "--batch  is not a whole number");
+}
+
+static void an_unknown_option_is_refused_with_the_nearest_one(void **state)
+{
+    (void)state;
+    refuse(AT_FOR_TRAIN, WORDS("--worker", "3"), "unknown option --worker");
+    assert_non_null(strstr(fail.hint, "--workers"));
+    refuse(AT_FOR_TRAIN, WORDS("--micro_batch=3"), "unknown option --micro_batch");
+    assert_non_null(strstr(fail.hint, "--micro-batch"));
+    refuse(AT_FOR_TRAIN, WORDS("--xyzzyxyzzy"), "unknown option --xyzzyxyzzy");
+    assert_null(strstr(fail.hint, "did you mean"));
+    refuse(AT_FOR_TRAIN, WORDS("-lr"), "unknown option -lr");
+    refuse(AT_FOR_TRAIN, WORDS("--=3"), "unknown option --");
+    char long_name[3000] = "--";
+    memset(long_name + 2, 'x', sizeof long_name - 3);
+    refuse(AT_FOR_TRAIN, WORDS(long_name), "unknown option --xxx");
+}
+
+static void a_verb_knows_only_its_own_options(void **state)
+{
+    (void)state;
+    refuse(AT_FOR_TRAIN, WORDS("--repeats", "3"), "unknown option --repeats");
+    refuse(AT_FOR_COMPARE, WORDS("--run", "x"), "unknown option --run");
+    refuse(AT_FOR_DOCTOR, WORDS("--lr", "1"), "unknown option --lr");
+    refuse(AT_FOR_DATA, WORDS("--data", "x"), "unknown option --data");
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_MODELS, WORDS("--data", "x"));
+    at_options_deinit(&parsed);
+}
+
+static void words_are_counted(void **state)
+{
+    (void)state;
+    const char *words[AT_STRING_TABLE_MAX + 2] = {0};
+    at_parsed   parsed;
+    for (int i = 0; i < AT_STRING_TABLE_MAX; i++) words[i] = "fmb";
+    accept(&parsed, AT_FOR_COMPARE, words);
+    assert_int_equal(parsed.words, AT_STRING_TABLE_MAX);
+    at_options_deinit(&parsed);
+    words[AT_STRING_TABLE_MAX] = "amb";
+    refuse(AT_FOR_COMPARE, words, "more than");
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+static at_err set(const at_option *row, const char *value)
+{
+    at_parsed parsed;
+    assert_int_equal(at_options_init(&parsed, &fail), AT_OK);
+    at_err err = at_options_set(&parsed, row->verbs, row->name, value, &fail);
+    at_options_deinit(&parsed);
+    return err;
+}
+
+static void numbers_keep_within_their_bounds(void **state)
+{
+    (void)state;
+    char text[64];
+    for (const at_option *row = at_options; row->name; row++) {
+        if (row->type != AT_OPTION_WHOLE && row->type != AT_OPTION_REAL) continue;
+        const double inside[] = {row->min, row->max};
+        double       below = row->type == AT_OPTION_WHOLE ? row->min - 1 : row->min * 0.9 - 1e-300;
+        const double outside[] = {below, -row->max, row->max * 1.1};
+        for (size_t i = 0; i < 2; i++) {
+            snprintf(text, sizeof text, "%.17g", inside[i]);
+            if (set(row, text)) fail_msg("--%s %s is refused: %s", row->name, text, fail.text);
+        }
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(text, sizeof text, "%.17g", outside[i]);
+            if (set(row, text) != AT_ERR_USAGE) fail_msg("--%s %s passes", row->name, text);
+        }
+    }
+}
+
+static void nonsense_is_not_a_number(void **state)
+{
+    (void)state;
+    static const char *const nonsense[] = {"",     " ",   "x",    "nan", "inf",
+                                           "-inf", "1x",  "0x10", "1 2", "1e999",
+                                           "--1",  "1,5", "٣",    "1e",  "+"};
+    for (const at_option *row = at_options; row->name; row++) {
+        if (row->type == AT_OPTION_TEXT) continue;
+        for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++)
+            if (set(row, nonsense[i]) != AT_ERR_USAGE)
+                fail_msg("--%s '%s' passes", row->name, nonsense[i]);
+    }
+}
+
+static void a_duration_is_above_zero(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {"0", "0s", "-1", "-1s", "1e-12s", "1e30", "3 apples"};
+    for (const at_option *row = at_options; row->name; row++) {
+        if (row->type != AT_OPTION_DURATION) continue;
+        assert_int_equal(set(row, "1ns"), AT_OK);
+        for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+            if (set(row, refused[i]) != AT_ERR_USAGE)
+                fail_msg("--%s %s passes", row->name, refused[i]);
+    }
+}
+
+/* ---- config files --------------------------------------------------------------------------- */
+
+static void write_config(char path[64], const void *bytes, size_t size)
+{
+    snprintf(path, 64, "/tmp/anytime-config-XXXXXX");
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, bytes, size), size);
+    close(file);
+}
+
+/* Parses with a config file of that text, between other words. */
+static at_err with_config(at_parsed *parsed, const char *text)
+{
+    char path[64];
+    write_config(path, text, strlen(text));
+    at_err err =
+        parse(parsed, AT_FOR_TRAIN, WORDS("--batch", "1", "--config", path, "--workers", "7"));
+    unlink(path);
+    return err;
+}
+
+static void a_config_file_sets_options(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    at_err    err = with_config(&parsed, "# a comment\n"
+                                            "\n"
+                                            "batch = 64   # replaces what came before\n"
+                                            "  workers=3\r\n"
+                                            "\tshard = yes\n"
+                                            "target = accuracy=0.9\n"
+                                            "run = runs/a#1\n"
+                                            "model =mlp:30,10");
+    if (err) fail_msg("%s", fail.text);
+    assert_int_equal(parsed.settings.batch, 64);
+    assert_int_equal(parsed.settings.workers, 7); /* came after the file */
+    assert_string_equal(parsed.settings.shard, "yes");
+    assert_string_equal(parsed.settings.target, "accuracy=0.9");
+    assert_string_equal(parsed.settings.run, "runs/a#1");
+    assert_string_equal(parsed.settings.model, "mlp:30,10");
+    assert_true(at_options_given(&parsed, "model"));
+    at_options_deinit(&parsed);
+}
+
+static void a_bad_line_is_named_by_its_number(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *where, *what;
+    } bad[] = {
+        {"batch = 1\n\n# x\nbatc = 2\n", ":4: ", "unknown option --batc"},
+        {"batch\n", ":1: ", "'batch' has no value"},
+        {"\nbatch = 0\n", ":2: ", "out of range"},
+        {"config = other\n", ":1: ", "cannot name another"},
+        {"shard = perhaps\n", ":1: ", "cannot be 'perhaps'"},
+        {"= 3\n", ":1: ", "unknown option"},
+        {"repeats = 3\n", ":1: ", "unknown option --repeats"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        at_parsed parsed;
+        assert_int_equal(with_config(&parsed, bad[i].text), AT_ERR_USAGE);
+        if (!strstr(fail.text, bad[i].where) || !strstr(fail.text, bad[i].what))
+            fail_msg("'%s' lacks '%s' or '%s'", fail.text, bad[i].where, bad[i].what);
+        at_options_deinit(&parsed);
+    }
+}
+
+static void a_file_that_is_no_config_is_refused(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    char      path[64];
+    write_config(path, "batch = 1\n\0 = 2\n", 16);
+    assert_int_equal(parse(&parsed, AT_FOR_TRAIN, WORDS("--config", path)), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "not a text file"));
+    unlink(path);
+    at_options_deinit(&parsed);
+    assert_int_equal(parse(&parsed, AT_FOR_TRAIN, WORDS("--config", path)), AT_ERR_MISSING);
+    assert_non_null(strstr(fail.text, path));
+    at_options_deinit(&parsed);
+    assert_int_not_equal(parse(&parsed, AT_FOR_TRAIN, WORDS("--config", "/dev/zero")), AT_OK);
+    at_options_deinit(&parsed);
+}
+
+/* ---- echo, copy, help ----------------------------------------------------------------------- */
+
+static const char *text_of(const json_t *value, char buffer[64])
+{
+    if (json_is_string(value)) return json_string_value(value);
+    if (json_is_boolean(value)) return json_is_true(value) ? "yes" : "no";
+    if (json_is_integer(value))
+        snprintf(buffer, 64, "%lld", json_integer_value(value));
+    else
+        snprintf(buffer, 64, "%.17g", json_real_value(value));
+    return buffer;
+}
+
+/* What the echo holds, set in fresh settings, gives the same echo. */
+static void assert_echo_repeats(const at_parsed *parsed, unsigned verb)
+{
+    at_parsed   again;
+    const char *name;
+    json_t     *value, *echo = at_options_echo(parsed, verb);
+    char        buffer[64];
+    assert_int_equal(at_options_init(&again, &fail), AT_OK);
+    json_object_foreach(
+        echo, name, value) if (!json_is_null(value) &&
+                               at_options_set(&again, verb, name, text_of(value, buffer), &fail))
+        fail_msg("the echo of --%s is refused: %s", name, fail.text);
+    json_t *second = at_options_echo(&again, verb);
+    assert_true(json_equal(echo, second));
+    json_decref(second);
+    json_decref(echo);
+    at_options_deinit(&again);
+}
+
+static void the_echo_is_enough_to_run_again(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_TRAIN, WORDS("--json"));
+    assert_echo_repeats(&parsed, AT_FOR_TRAIN);
+    at_options_deinit(&parsed);
+    accept(&parsed, AT_FOR_TRAIN,
+           WORDS("--lr", "0.1", "--weight-decay", "1e-5", "--seconds", "1.6e-05s", "--lease", "1h",
+                 "--seed", "9000000000000000000", "--workers", "0", "--eval-every", "0", "--shard",
+                 "--no-respawn", "--epochs", "0.333333333333333", "--run", "a b'c\"", "--target",
+                 "accuracy=0.9,loss=0.2", "--straggler", "mix:1,2,3;4,5,6"));
+    assert_echo_repeats(&parsed, AT_FOR_TRAIN);
+    at_options_deinit(&parsed);
+}
+
+static void the_echo_has_every_option_of_the_verb(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_COMPARE, WORDS("fmb"));
+    json_t *echo = at_options_echo(&parsed, AT_FOR_COMPARE);
+    for (const at_option *row = at_options; row->name; row++) {
+        bool aside = !strcmp(row->name, "help") || !strcmp(row->name, "config");
+        bool expected = (row->verbs & AT_FOR_COMPARE) && !aside;
+        assert_int_equal(json_object_get(echo, row->name) != NULL, expected);
+    }
+    json_decref(echo);
+    at_options_deinit(&parsed);
+}
+
+static void a_copy_lives_on_its_own(void **state)
+{
+    (void)state;
+    at_parsed one, two;
+    accept(&one, AT_FOR_COMPARE, WORDS("fmb", "--model", "mlp:3", "--batch", "5"));
+    assert_int_equal(at_options_copy(&two, &one, &fail), AT_OK);
+    assert_int_equal(at_options_set(&one, AT_FOR_COMPARE, "model", "softmax", &fail), AT_OK);
+    at_options_deinit(&one);
+    assert_string_equal(two.settings.model, "mlp:3");
+    assert_string_equal(two.settings.data, "fashion-mnist");
+    assert_null(two.settings.work);
+    assert_int_equal(two.settings.batch, 5);
+    assert_true(at_options_given(&two, "model"));
+    assert_string_equal(two.word[0], "fmb");
+    at_options_deinit(&two);
+    at_options_deinit(&two); /* a zeroed one is accepted */
+}
+
+static void help_names_every_option_within_100_columns(void **state)
+{
+    (void)state;
+    for (const at_verb *verb = at_verbs; verb->name; verb++) {
+        char  *text, name[64];
+        size_t size;
+        FILE  *file = open_memstream(&text, &size);
+        at_options_help(file, verb->options);
+        fclose(file);
+        for (const at_option *row = at_options; row->name; row++) {
+            snprintf(name, sizeof name, "  --%s ", row->name);
+            bool there = strstr(text, name) != NULL;
+            assert_int_equal(there, (row->verbs & verb->options) != 0);
+        }
+        for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
+            if (end - line > 100) fail_msg("%s --help: %.*s", verb->name, (int)(end - line), line);
+        free(text);
+    }
+}
+
+/* ---- anything ------------------------------------------------------------------------------- */
+
+static const char *random_word(at_rng *rng, char word[48])
+{
+    size_t rows = 0;
+    while (at_options[rows].name) rows++;
+    const at_option *row = &at_options[at_rng_below(rng, rows)];
+    size_t           noise = at_rng_below(rng, 12), used = 0;
+    if (at_rng_below(rng, 2)) used = (size_t)snprintf(word, 32, "--%s", row->name);
+    if (at_rng_below(rng, 3) == 0) word[used++] = '=';
+    for (size_t i = 0; i < noise; i++)
+        word[used++] = at_rng_below(rng, 2) ? "0123456789.-=ems%"[at_rng_below(rng, 17)]
+                                            : (char)(1 + at_rng_below(rng, 255));
+    word[used] = '\0';
+    return word;
+}
+
+/* Whatever is typed: accepted, or refused with a sentence. */
+static void no_words_confuse_the_parser(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 3000, WORDS_MAX = 6 };
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        at_rng      rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, round);
+        char        text[WORDS_MAX][48];
+        const char *words[WORDS_MAX + 1] = {0};
+        at_parsed   parsed;
+        size_t      count = 1 + at_rng_below(&rng, WORDS_MAX);
+        for (size_t i = 0; i < count; i++) {
+            words[i] = random_word(&rng, text[i]);
+            if (strstr(words[i], "config")) words[i] = "--lr"; /* it would read a random path */
+        }
+        at_err err = parse(&parsed, AT_FOR_TRAIN, words);
+        if (err && (fail.err != err || !fail.text[0]))
+            fail_msg("round %d says nothing", (int)round);
+        if (!err) json_decref(at_options_echo(&parsed, AT_FOR_TRAIN));
+        at_options_deinit(&parsed);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_whole),
+        cmocka_unit_test(names_and_fields_are_used_once),
+        cmocka_unit_test(what_is_not_given_has_its_default),
+        cmocka_unit_test(a_value_follows_or_is_joined_with_an_equals_sign),
+        cmocka_unit_test(a_later_value_replaces_an_earlier_one),
+        cmocka_unit_test(a_switch_takes_no_word_with_it),
+        cmocka_unit_test(a_switch_may_have_words_of_its_own),
+        cmocka_unit_test(a_missing_value_is_missed),
+        cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_one),
+        cmocka_unit_test(a_verb_knows_only_its_own_options),
+        cmocka_unit_test(words_are_counted),
+        cmocka_unit_test(numbers_keep_within_their_bounds),
+        cmocka_unit_test(nonsense_is_not_a_number),
+        cmocka_unit_test(a_duration_is_above_zero),
+        cmocka_unit_test(a_config_file_sets_options),
+        cmocka_unit_test(a_bad_line_is_named_by_its_number),
+        cmocka_unit_test(a_file_that_is_no_config_is_refused),
+        cmocka_unit_test(the_echo_is_enough_to_run_again),
+        cmocka_unit_test(the_echo_has_every_option_of_the_verb),
+        cmocka_unit_test(a_copy_lives_on_its_own),
+        cmocka_unit_test(help_names_every_option_within_100_columns),
+        cmocka_unit_test(no_words_confuse_the_parser),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,215 @@
+/* CSV files with a header. */
+#include "sparse.h"
+
+#include "data/set/store.h"
+
+#include <sys/stat.h>
+
+static void numbers_become_dense_floats(void **state)
+{
+    (void)state;
+    write_text("x.csv", "height,width,label\n1.5,2,b\n-3,0,a\n1e3,.5,b\n");
+    at_dataset *set = open_set_as("x.csv", AT_SPLIT_TRAIN, NULL);
+    float       x[6];
+    uint32_t    labels[3];
+    assert_string_equal(at_dataset_format(set), "csv");
+    assert_false(at_dataset_is_sparse(set));
+    assert_int_equal(at_dataset_features(set), 2);
+    assert_int_equal(at_dataset_classes(set), 2);
+    assert_string_equal(at_dataset_class_name(set, 0), "a");
+    assert_string_equal(at_store_name(set, 3), "width");
+    at_dataset_rows(set, x, labels, (uint64_t[]){0, 1, 2}, 3);
+    assert_memory_equal(x, ((float[]){1.5f, 2, -3, 0, 1000, 0.5f}), sizeof x);
+    assert_memory_equal(labels, ((uint32_t[]){1, 0, 1}), sizeof labels);
+    at_dataset_free(set);
+}
+
+static void texts_become_one_feature_each(void **state)
+{
+    (void)state;
+    write_text("x.csv", "colour,size,class\nred,1,no\nblue,0,yes\n,2,no\nred,3,no\n");
+    at_dataset *set = open_sparse("x.csv", AT_SPLIT_TRAIN);
+    assert_int_equal(at_dataset_features(set), 4); /* nothing, blue, red; size */
+    assert_string_equal(at_store_name(set, 2), "colour=");
+    assert_string_equal(at_store_name(set, 4), "colour=red");
+    assert_string_equal(at_store_name(set, 5), "size");
+    check_row(set, 0, 0, "2:1 3:1");
+    check_row(set, 1, 1, "1:1");
+    check_row(set, 2, 0, "0:1 3:2");
+    check_row(set, 3, 0, "2:1 3:3");
+    at_dataset_free(set);
+}
+
+static void quotes_blanks_and_separators_are_understood(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "a,b,label\n1,\"x, y\",p\n2,z,q\n",
+        "a,b,label\r\n1,\"x, y\",p\r\n2,z,q\r\n",
+        "a , b,label\n 1 , \"x, y\" ,p\n2, z, q\n\n\n",
+        "\xef\xbb\xbf\"a\",\"b\",\"label\"\n\"1\",\"x, y\",\"p\"\n2,z,q",
+        "a;b;label\n1;x, y;p\n2;z;q\n",
+        "a\tb\tlabel\n1\tx, y\tp\n2\tz\tq\n",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        write_text("x.csv", texts[i]);
+        at_dataset *set = open_sparse("x.csv", AT_SPLIT_TRAIN);
+        assert_int_equal(at_dataset_count(set), 2);
+        assert_string_equal(at_store_name(set, 3), "b=x, y");
+        check_row(set, 0, 0, "0:1 1:1");
+        check_row(set, 1, 1, "0:2 2:1");
+        at_dataset_free(set);
+    }
+    write_text("x.csv", "a,label\n\"one\ntwo \"\"2\"\"\",p\n1,q\n");
+    at_dataset *set = open_sparse("x.csv", AT_SPLIT_TRAIN);
+    assert_string_equal(at_store_name(set, 3), "a=one\ntwo \"2\"");
+    at_dataset_free(set);
+}
+
+static void the_label_may_be_any_column(void **state)
+{
+    (void)state;
+    write_text("x.csv", "kind,a,b\n10,1,5\n9,2,6\n10,3,5\n");
+    at_dataset *last = open_set_as("x.csv", AT_SPLIT_TRAIN, NULL);
+    at_dataset *kind = open_set_as("x.csv", AT_SPLIT_TRAIN, &(at_reading){.label = "kind"});
+    assert_string_equal(at_dataset_class_name(last, 1), "6");
+    assert_string_equal(at_dataset_class_name(kind, 0), "9"); /* by value, not by first digit */
+    assert_int_equal(at_dataset_label(kind, 0), 1);
+    at_dataset_free(last);
+    at_dataset_free(kind);
+    at_dataset *none = NULL;
+    assert_int_equal(
+        at_dataset_open_as("x.csv", AT_SPLIT_TRAIN, &(at_reading){.label = "kinds"}, &none, &fail),
+        AT_ERR_USAGE);
+    assert_non_null(strstr(fail.hint, "kind"));
+}
+
+/* A test file is brought into the train file's order of classes and texts. */
+static void a_test_file_goes_by_names(void **state)
+{
+    (void)state;
+    write_text("train.csv", "c,n,label\nred,1,x\nblue,1,y\ngreen,1,z\n");
+    write_text("test.csv", "c,n,label\ngreen,5,z\npink,6,x\n");
+    at_dataset *train = open_sparse("train.csv", AT_SPLIT_TRAIN);
+    at_dataset *test = open_sparse("train.csv", AT_SPLIT_TEST);
+    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_features(test), 4);
+    check_row(test, 0, 2, "1:1 3:5");
+    check_row(test, 1, 0, "3:6"); /* pink was never seen */
+    at_dataset_free(test);
+
+    write_text("test.csv", "n,label,c\n5,z,green\n6,y,red\n"); /* columns in another order */
+    test = open_set_as("train.csv", AT_SPLIT_TEST, &(at_reading){.label = "label"});
+    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    check_row(test, 0, 2, "1:1 3:5");
+    check_row(test, 1, 1, "2:1 3:6");
+    at_dataset_free(test);
+
+    write_text("test.csv", "c,n,label\ngreen,5,w\n");
+    test = open_sparse("test.csv", AT_SPLIT_TEST);
+    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "'w'"));
+    at_dataset_free(test);
+    write_text("test.csv", "c,n,label\n1,5,x\n");
+    test = open_set_as("test.csv", AT_SPLIT_TEST, NULL);
+    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    at_dataset_free(test);
+    at_dataset_free(train);
+}
+
+static void dense_files_must_have_the_same_columns(void **state)
+{
+    (void)state;
+    write_text("a.csv", "p,q,label\n1,2,x\n3,4,y\n");
+    write_text("b.csv", "p,r,label\n1,2,y\n");
+    at_dataset *a = open_set_as("a.csv", AT_SPLIT_TRAIN, NULL);
+    at_dataset *b = open_set_as("b.csv", AT_SPLIT_TEST, NULL);
+    assert_int_equal(at_dataset_agree(a, b, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "'q'"));
+    at_dataset_free(b);
+    write_text("b.csv", "p,q,label\n1,2,y\n");
+    b = open_set_as("b.csv", AT_SPLIT_TEST, NULL);
+    assert_int_equal(at_dataset_agree(a, b, &fail), AT_OK);
+    assert_int_equal(at_dataset_label(b, 0), 1);
+    at_dataset_free(a);
+    at_dataset_free(b);
+}
+
+static void parts_in_a_folder_are_one_set(void **state)
+{
+    (void)state;
+    mkdir("set", 0700);
+    write_text("set/part-2.csv", "a,label\n3,x\n");
+    write_text("set/part-1.csv", "a,label\n1,x\n2,y\n");
+    write_text("set/test.csv", "a,label\n4,y\n");
+    write_text("set/_SUCCESS", "");
+    at_dataset *set = open_set_as("set", AT_SPLIT_TRAIN, NULL);
+    float       x[3];
+    uint32_t    labels[3];
+    assert_int_equal(at_dataset_count(set), 3);
+    at_dataset_rows(set, x, labels, (uint64_t[]){0, 1, 2}, 3);
+    assert_memory_equal(x, ((float[]){1, 2, 3}), sizeof x);
+    assert_true(at_dataset_has("set", AT_SPLIT_TEST));
+    at_dataset_free(set);
+    write_text("set/part-3.csv", "b,label\n3,x\n");
+    at_dataset *none = NULL;
+    assert_int_equal(at_dataset_open("set", AT_SPLIT_TRAIN, &none, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "set/part-3.csv: line 1"));
+}
+
+static void wrong_files_are_refused_with_their_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *word;
+    } cases[] = {
+        {"a,b\n1,2\n1\n", "line 3: has 1 fields, but the header has 2"},
+        {"a,b\n1,2,3\n", "line 2: has 3 fields"},
+        {"a,b\n1,\"2\n", "line 2: a field's closing quote is missing"},
+        {"a,b\n1,\"2\"x\n", "line 2: field 2 goes on behind its closing quote"},
+        {"a,b\n1,x\n,y\n", "line 3: column 'a' holds numbers, but here it is empty"},
+        {"a,b\n1,x\nNaN,y\n", "line 3: column 'a'"},
+        {"a,b\n1,\n", "line 2: column 'b' is empty"},
+        {"a,b\n", "holds no row"},
+        {"1,2\n3,4\n", "line 1: has numbers only"},
+        {"a\n1\n", "line 1: has one column only"},
+        {"a,b,b,c\nx,1,2,y\n", "line 1: two features have the name 'b'"},
+        {"a,a=x,c\nx,1,y\n", "line 1: two features have the name 'a=x'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_text("x.csv", cases[i].text);
+        refuse_set("csv:x.csv", cases[i].word);
+    }
+    FILE *file = fopen("x.csv", "wb");
+    fprintf(file, "id,label\n");
+    for (int i = 0; i < 5000; i++) fprintf(file, "user-%d,%d\n", i, i % 2);
+    fclose(file);
+    refuse_set("x.csv", "column 'id' holds text, of more than 4096 different ones");
+}
+
+static void a_file_without_the_name_is_found_by_its_content(void **state)
+{
+    (void)state;
+    write_text("data", "a,label\n1,x\n2,y\n");
+    at_dataset *set = open_set_as("data", AT_SPLIT_TRAIN, NULL);
+    assert_string_equal(at_dataset_format(set), "csv");
+    at_dataset_free(set);
+    write_text("x.csv", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n");
+    refuse_set("x.csv", "git-lfs pointer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(numbers_become_dense_floats, empty_home),
+        cmocka_unit_test_setup(texts_become_one_feature_each, empty_home),
+        cmocka_unit_test_setup(quotes_blanks_and_separators_are_understood, empty_home),
+        cmocka_unit_test_setup(the_label_may_be_any_column, empty_home),
+        cmocka_unit_test_setup(a_test_file_goes_by_names, empty_home),
+        cmocka_unit_test_setup(dense_files_must_have_the_same_columns, empty_home),
+        cmocka_unit_test_setup(parts_in_a_folder_are_one_set, empty_home),
+        cmocka_unit_test_setup(wrong_files_are_refused_with_their_line, empty_home),
+        cmocka_unit_test_setup(a_file_without_the_name_is_found_by_its_content, empty_home),
+    };
+    return cmocka_run_group_tests(tests, enter_home, leave_home);
+}

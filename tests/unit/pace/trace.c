@@ -1,0 +1,164 @@
+#include "pace/pace.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "base/rng.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static char path[] = "/tmp/anytime-trace-XXXXXX";
+static char law[64];
+
+static int make_file(void **state)
+{
+    (void)state;
+    int fd = mkstemp(path);
+    snprintf(law, sizeof law, "trace:%s", path);
+    return fd < 0 || close(fd);
+}
+
+static int remove_file(void **state)
+{
+    (void)state;
+    return unlink(path);
+}
+
+static at_err open_bytes(const void *bytes, size_t size, uint32_t workers, at_pace **pace,
+                         at_fail *fail)
+{
+    assert_int_equal(at_file_write(path, bytes, size, fail), AT_OK);
+    return at_pace_new(&(at_pace_options){.law = law, .workers = workers}, pace, fail);
+}
+
+static at_err open_text(const char *text, uint32_t workers, at_pace **pace, at_fail *fail)
+{
+    return open_bytes(text, strlen(text), workers, pace, fail);
+}
+
+static void a_trace_is_read_line_by_round_and_starts_again(void **state)
+{
+    (void)state;
+    at_pace *pace;
+    at_fail  fail = {0};
+    at_err   err = open_text("# made by hand\n0.1 0.2\n\n  1e-3,\t3\r\n0 .5", 2, &pace, &fail);
+    if (err) fail_msg("%s", fail.text);
+    static const at_ns expected[3][2] = {
+        {100000000, 200000000}, {1000000, 3000000000}, {0, 500000000}};
+    for (uint64_t r = 0; r < 9; r++)
+        for (uint32_t w = 1; w <= 2; w++)
+            assert_int_equal(at_pace_sleep(pace, w, r), expected[r % 3][w - 1]);
+    double sum = 0.1 + 0.2 + 0.001 + 3 + 0 + 0.5, mean = at_pace_mean_seconds(pace);
+    assert_true(mean > sum / 6 - 1e-12 && mean < sum / 6 + 1e-12);
+    at_pace_free(pace);
+}
+
+static void columns_past_the_last_worker_are_left_alone(void **state)
+{
+    (void)state;
+    at_pace *pace;
+    assert_int_equal(open_text("1 2 9\n3 4 9\n", 2, &pace, NULL), AT_OK);
+    assert_int_equal(at_pace_sleep(pace, 2, 1), AT_SEC(4));
+    assert_true(at_pace_mean_seconds(pace) == 2.5);
+    at_pace_free(pace);
+}
+
+static void a_malformed_trace_is_refused_with_line_and_hint(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *where;
+    } bad[] = {
+        {"", "no round"},          {"\n\n# nothing\n", "no round"},
+        {"1 2\n3\n", "line 2"},    {"1 2\n1 2 3\n", "line 2"},
+        {"1 -2\n", "line 1"},      {"1 2\n1 x\n", "line 2"},
+        {"1 nan\n", "line 1"},     {"1 inf\n", "line 1"},
+        {"1 20%\n", "line 1"},     {"1 1e9\n", "line 1"},
+        {"1\n", "1 sleeps for 2"}, {"1;2\n", "line 1"},
+        {"1 0x2\n", "line 1"},
+    };
+    for (size_t i = 0; i < COUNT(bad); i++) {
+        at_pace *pace;
+        at_fail  fail = {0};
+        at_err   err = open_text(bad[i].text, 2, &pace, &fail);
+        if (err != AT_ERR_FORMAT) fail_msg("case %zu gave %d", i, err);
+        assert_null(pace);
+        if (!strstr(fail.text, bad[i].where)) fail_msg("'%s' lacks '%s'", fail.text, bad[i].where);
+        assert_non_null(strstr(fail.text, path));
+        assert_true(fail.hint[0]);
+    }
+}
+
+static void a_missing_trace_is_missing_and_a_folder_is_no_trace(void **state)
+{
+    (void)state;
+    at_pace        *pace;
+    at_fail         fail = {0};
+    at_pace_options options = {.law = "trace:/no/such/file", .workers = 1};
+    assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_MISSING);
+    assert_true(fail.hint[0]);
+    options.law = "trace:/tmp";
+    assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_IO);
+}
+
+static void zero_bytes_are_refused(void **state)
+{
+    (void)state;
+    at_pace *pace;
+    at_fail  fail = {0};
+    assert_int_equal(open_bytes("1\n\0002\n", 5, 1, &pace, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "zero bytes"));
+}
+
+static void random_bytes_never_do_harm(void **state)
+{
+    (void)state;
+    static const char letters[] = "0123456789.,- \t\r\n#e%x";
+    at_rng            rng = at_rng_stream(3, 0, AT_RNG_PURPOSE_TEST, 0);
+    for (int i = 0; i < 300; i++) {
+        char   text[40];
+        size_t size = at_rng_below(&rng, sizeof text);
+        for (size_t k = 0; k < size; k++) text[k] = letters[at_rng_below(&rng, sizeof letters - 1)];
+        at_pace *pace;
+        at_fail  fail = {0};
+        if (!open_bytes(text, size, 1 + (uint32_t)at_rng_below(&rng, 2), &pace, &fail))
+            for (uint64_t r = 0; r < 50; r++) assert_true(at_pace_sleep(pace, 1, r) >= 0);
+        at_pace_free(pace);
+    }
+}
+
+static void a_trace_can_be_scaled(void **state)
+{
+    (void)state;
+    assert_int_equal(at_file_write(path, "1 3\n", 4, NULL), AT_OK);
+    at_pace        *pace;
+    at_pace_options options = {
+        .law = law, .scale = "50%", .workers = 2, .round_ns_mean = AT_SEC(2)};
+    assert_int_equal(at_pace_new(&options, &pace, NULL), AT_OK);
+    assert_int_equal(at_pace_sleep(pace, 1, 0), AT_SEC(0.5));
+    assert_int_equal(at_pace_sleep(pace, 2, 0), AT_SEC(1.5));
+    at_pace_free(pace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trace_is_read_line_by_round_and_starts_again),
+        cmocka_unit_test(columns_past_the_last_worker_are_left_alone),
+        cmocka_unit_test(a_malformed_trace_is_refused_with_line_and_hint),
+        cmocka_unit_test(a_missing_trace_is_missing_and_a_folder_is_no_trace),
+        cmocka_unit_test(zero_bytes_are_refused),
+        cmocka_unit_test(random_bytes_never_do_harm),
+        cmocka_unit_test(a_trace_can_be_scaled),
+    };
+    return cmocka_run_group_tests(tests, make_file, remove_file);
+}

@@ -1,0 +1,168 @@
+#include "report/summary/table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const at_column COLUMNS[] = {
+    {"strategy", AT_ALIGN_LEFT}, {"seconds", AT_ALIGN_RIGHT}, {"note", AT_ALIGN_LEFT}};
+
+static void check_prints(const at_table *table,
+                         at_err (*print)(const at_table *, FILE *, at_fail *), const char *expected)
+{
+    char  *text = NULL;
+    size_t size;
+    FILE  *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    assert_int_equal(print(table, memory, NULL), AT_OK);
+    fclose(memory);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void columns_are_aligned_and_lines_end_without_blanks(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 3);
+    at_table_add(table, "amb");
+    at_table_add(table, "%.1f", 12.34);
+    at_table_add(table, "fast");
+    at_table_add(table, "async-timed");
+    at_table_add(table, "%d", 1234567890);
+    at_table_add(table, "a longer note");
+    check_prints(table, at_table_print,
+                 "strategy        seconds  note\n"
+                 "──────────────────────────────────────\n"
+                 "amb                12.3  fast\n"
+                 "async-timed  1234567890  a longer note\n");
+    at_table_free(table);
+}
+
+static void a_table_without_rows_has_heads_and_rule(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 2);
+    check_prints(table, at_table_print, "strategy  seconds\n─────────────────\n");
+    check_prints(table, at_table_print_csv, "strategy,seconds\n");
+    at_table_free(table);
+    at_table_free(NULL);
+}
+
+static void letters_count_by_their_width_not_their_bytes(void **state)
+{
+    (void)state;
+    assert_int_equal(at_table_width(""), 0);
+    assert_int_equal(at_table_width("abc"), 3);
+    assert_int_equal(at_table_width("±µé"), 3);
+    assert_int_equal(at_table_width("e\xcc\x81"), 1); /* e and a combining accent */
+    assert_int_equal(at_table_width("速い"), 4);
+    assert_int_equal(at_table_width("🙂"), 2);
+    at_table *table = at_table_new(COLUMNS, 2);
+    at_table_add(table, "größe");
+    at_table_add(table, "1 ± 2");
+    at_table_add(table, "速い");
+    at_table_add(table, "3");
+    check_prints(table, at_table_print,
+                 "strategy  seconds\n"
+                 "─────────────────\n"
+                 "größe       1 ± 2\n"
+                 "速い            3\n");
+    at_table_free(table);
+}
+
+static void nothing_in_a_cell_can_play_with_the_terminal(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 1);
+    at_table_add(table, "%s", "a\x1b[31mb\nc\td");
+    at_table_add(table, "%s", "\xff\xc3|\xe2\x82|\xed\xa0\x80|\xc0\x80|\xc2\x9b");
+    check_prints(table, at_table_print,
+                 "strategy\n"
+                 "──────────────\n"
+                 "a?[31mb?c?d\n"
+                 "??|??|???|??|?\n");
+    at_table_free(table);
+}
+
+static void an_incomplete_last_row_is_printed(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 3);
+    at_table_add(table, "amb");
+    check_prints(table, at_table_print,
+                 "strategy  seconds  note\n"
+                 "───────────────────────\n"
+                 "amb\n");
+    check_prints(table, at_table_print_csv, "strategy,seconds,note\namb\n");
+    at_table_free(table);
+}
+
+static void csv_fields_are_quoted_where_they_must_be(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 3);
+    at_table_add(table, "mix:1,2,3");
+    at_table_add(table, "say \"hi\"");
+    at_table_add(table, "two\nlines");
+    at_table_add(table, " edge");
+    at_table_add(table, "%g", 1.5);
+    at_table_add(table, "%s", "");
+    check_prints(table, at_table_print_csv,
+                 "strategy,seconds,note\n"
+                 "\"mix:1,2,3\",\"say \"\"hi\"\"\",\"two\nlines\"\n"
+                 "\" edge\",1.5,\n");
+    at_table_free(table);
+}
+
+static void many_rows_are_kept(void **state)
+{
+    (void)state;
+    at_table *table = at_table_new(COLUMNS, 2);
+    for (int i = 0; i < 1000; i++) {
+        at_table_add(table, "row %d", i);
+        at_table_add(table, "%d", i * i);
+    }
+    char  *text = NULL;
+    size_t size;
+    FILE  *memory = open_memstream(&text, &size);
+    assert_non_null(memory);
+    assert_int_equal(at_table_print(table, memory, NULL), AT_OK);
+    fclose(memory);
+    assert_non_null(strstr(text, "\nrow 999    998001\n"));
+    free(text);
+    at_table_free(table);
+}
+
+static void a_full_disk_is_reported(void **state)
+{
+    (void)state;
+    at_fail   fail = {0};
+    at_table *table = at_table_new(COLUMNS, 2);
+    FILE     *full = fopen("/dev/full", "w");
+    assert_non_null(full);
+    assert_int_equal(at_table_print(table, full, &fail), AT_ERR_IO);
+    assert_true(fail.text[0]);
+    assert_int_equal(at_table_print_csv(table, full, &fail), AT_ERR_IO);
+    fclose(full);
+    at_table_free(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_are_aligned_and_lines_end_without_blanks),
+        cmocka_unit_test(a_table_without_rows_has_heads_and_rule),
+        cmocka_unit_test(letters_count_by_their_width_not_their_bytes),
+        cmocka_unit_test(nothing_in_a_cell_can_play_with_the_terminal),
+        cmocka_unit_test(an_incomplete_last_row_is_printed),
+        cmocka_unit_test(csv_fields_are_quoted_where_they_must_be),
+        cmocka_unit_test(many_rows_are_kept),
+        cmocka_unit_test(a_full_disk_is_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,262 @@
+#include "serve/access.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/file.h"
+#include "serve/address.h"
+
+#define TOKEN "0123456789abcdef0123456789abcdef"
+
+static const at_access local = {.token = TOKEN, .cookie = "anytime_8080"};
+static const at_access open_to_all = {.token = TOKEN, .cookie = "anytime_8080", .name = "node7"};
+
+/* A request that is fine, for tests to spoil. */
+static at_request good(void)
+{
+    return (at_request){
+        .method = "GET", .path = "/api/runs", .host = "127.0.0.1:8080", .cookie = TOKEN};
+}
+
+static unsigned check(const at_access *guard, at_request request)
+{
+    at_access_decision verdict = at_access_check(guard, &request);
+    if (verdict.status != 200) assert_non_null(verdict.text);
+    return verdict.status;
+}
+
+static void a_token_opens_by_cookie_query_or_bearer(void **state)
+{
+    (void)state;
+    at_request request = good();
+    assert_int_equal(check(&local, request), 200);
+    request.cookie = NULL;
+    assert_int_equal(check(&local, request), 401);
+    request.token = TOKEN;
+    assert_int_equal(check(&local, request), 200);
+    request.token = NULL;
+    request.authorization = "Bearer " TOKEN;
+    assert_int_equal(check(&local, request), 200);
+    request.authorization = "bearer " TOKEN;
+    assert_int_equal(check(&local, request), 200);
+    request.authorization = "Basic " TOKEN;
+    assert_int_equal(check(&local, request), 401);
+}
+
+static void anything_but_the_whole_token_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",
+                                        "0",
+                                        "0123456789abcdef0123456789abcde",
+                                        "0123456789abcdef0123456789abcdef0",
+                                        "0123456789ABCDEF0123456789ABCDEF",
+                                        "x123456789abcdef0123456789abcdef"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        at_request request = good();
+        request.cookie = request.token = wrong[i];
+        assert_int_equal(check(&local, request), 401);
+    }
+}
+
+static void health_needs_no_token_but_the_right_host(void **state)
+{
+    (void)state;
+    at_request request = {.method = "GET", .path = "/healthz", .host = "localhost"};
+    assert_int_equal(check(&local, request), 200);
+    request.host = "evil.example";
+    assert_int_equal(check(&local, request), 403);
+}
+
+static void only_reading_is_allowed(void **state)
+{
+    (void)state;
+    static const char *const methods[] = {"POST",  "PUT", "DELETE", "OPTIONS",
+                                          "PATCH", "get", "TRACE"};
+    at_request               request = good();
+    request.method = "HEAD";
+    assert_int_equal(check(&local, request), 200);
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
+        request.method = methods[i];
+        assert_int_equal(check(&local, request), 405);
+    }
+}
+
+static void a_name_that_could_be_rebound_is_refused(void **state)
+{
+    (void)state;
+    static const char *const right[] = {"127.0.0.1:8080", "localhost:9999", "LOCALHOST",
+                                        "[::1]:8080",     "10.1.2.3:8080",  "[fe80::1]"};
+    static const char *const wrong[] = {"evil.example:8080",
+                                        "127.0.0.1.evil.example",
+                                        "localhost.evil.example:8080",
+                                        "",
+                                        ":8080",
+                                        "[::1",
+                                        "::1",
+                                        "localhost:80x",
+                                        "node7:8080",
+                                        "1.2.3"};
+    at_request               request = good();
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++) {
+        request.host = right[i];
+        assert_int_equal(check(&local, request), 200);
+    }
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        request.host = wrong[i];
+        assert_int_equal(check(&local, request), 403);
+    }
+    request.host = NULL;
+    assert_int_equal(check(&local, request), 403);
+}
+
+static void a_machine_that_listens_to_others_knows_its_name(void **state)
+{
+    (void)state;
+    at_request request = good();
+    request.host = "node7:8080";
+    assert_int_equal(check(&open_to_all, request), 200);
+    request.host = "node77:8080";
+    assert_int_equal(check(&open_to_all, request), 403);
+}
+
+static void scripts_of_other_sites_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "null", "http://evil.example", "http://127.0.0.1", "http://127.0.0.1:80800", "file://", ""};
+    at_request request = good();
+    request.origin = "http://127.0.0.1:8080";
+    assert_int_equal(check(&local, request), 200);
+    request.origin = "https://127.0.0.1:8080";
+    assert_int_equal(check(&local, request), 200);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        request.origin = wrong[i];
+        assert_int_equal(check(&local, request), 403);
+    }
+}
+
+static void links_from_elsewhere_lead_to_the_page_only(void **state)
+{
+    (void)state;
+    at_request request = good();
+    request.site = "cross-site";
+    assert_int_equal(check(&local, request), 403);
+    request.path = "/";
+    assert_int_equal(check(&local, request), 200);
+    request.path = "/metrics";
+    request.site = "none";
+    assert_int_equal(check(&local, request), 200);
+}
+
+static void addresses_are_read_as_people_write_them(void **state)
+{
+    (void)state;
+    at_address address;
+    at_fail    fail = {0};
+    assert_int_equal(at_address_parse("127.0.0.1:8080", &address, &fail), AT_OK);
+    assert_true(address.loopback && !address.ipv6 && address.port == 8080);
+    assert_int_equal(at_address_parse("8080", &address, &fail), AT_OK);
+    assert_string_equal(address.host, "127.0.0.1");
+    assert_int_equal(at_address_parse(":0", &address, &fail), AT_OK);
+    assert_true(address.loopback && address.port == 0);
+    assert_int_equal(at_address_parse("localhost:1", &address, &fail), AT_OK);
+    assert_true(address.loopback);
+    assert_int_equal(at_address_parse("[::1]:8080", &address, &fail), AT_OK);
+    assert_true(address.loopback && address.ipv6);
+    assert_int_equal(at_address_parse("0.0.0.0:8080", &address, &fail), AT_OK);
+    assert_false(address.loopback);
+    assert_int_equal(at_address_parse("[::]:8080", &address, &fail), AT_OK);
+    assert_false(address.loopback);
+}
+
+static void what_is_no_address_is_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"",
+                                        "x",
+                                        "127.0.0.1",
+                                        "127.0.0.1:",
+                                        "127.0.0.1:65536",
+                                        "127.0.0.1:-1",
+                                        "evil.example:80",
+                                        "::1:80",
+                                        "[::1]",
+                                        "[]:80",
+                                        "[127.0.0.1]:80",
+                                        "[::1]x:80"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        at_address address;
+        at_fail    fail = {0};
+        assert_int_equal(at_address_parse(wrong[i], &address, &fail), AT_ERR_USAGE);
+        assert_true(fail.hint[0]);
+    }
+}
+
+static void tokens_are_long_and_never_twice_the_same(void **state)
+{
+    (void)state;
+    char a[AT_TOKEN_SIZE], b[AT_TOKEN_SIZE];
+    assert_int_equal(at_token_make(a, NULL), AT_OK);
+    assert_int_equal(at_token_make(b, NULL), AT_OK);
+    assert_int_equal(strlen(a), 32);
+    assert_int_equal(strspn(a, "0123456789abcdef"), 32);
+    assert_string_not_equal(a, b);
+    assert_true(at_token_same(a, a));
+    assert_false(at_token_same(a, b));
+    assert_false(at_token_same(a, NULL));
+}
+
+static void a_token_file_is_made_once_and_kept_private(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/anytime-token-XXXXXX", path[64], a[AT_TOKEN_SIZE], b[AT_TOKEN_SIZE];
+    struct stat about;
+    at_fail     fail = {0};
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/token", folder);
+    assert_int_equal(at_token_file(path, a, &fail), AT_OK);
+    assert_int_equal(stat(path, &about), 0);
+    assert_int_equal(about.st_mode & 0777, 0600);
+    assert_int_equal(at_token_file(path, b, &fail), AT_OK);
+    assert_string_equal(a, b);
+    assert_int_equal(at_file_write(path, "my-own_token-0123456789\n", 24, &fail), AT_OK);
+    assert_int_equal(at_token_file(path, b, &fail), AT_OK);
+    assert_string_equal(b, "my-own_token-0123456789");
+    static const char *const wrong[] = {"", "short", "with blanks in it, and long",
+                                        "two lines are not a token\nindeed"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(at_file_write(path, wrong[i], strlen(wrong[i]), &fail), AT_OK);
+        assert_int_equal(at_token_file(path, b, &fail), AT_ERR_FORMAT);
+    }
+    unlink(path);
+    rmdir(folder);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_opens_by_cookie_query_or_bearer),
+        cmocka_unit_test(anything_but_the_whole_token_is_refused),
+        cmocka_unit_test(health_needs_no_token_but_the_right_host),
+        cmocka_unit_test(only_reading_is_allowed),
+        cmocka_unit_test(a_name_that_could_be_rebound_is_refused),
+        cmocka_unit_test(a_machine_that_listens_to_others_knows_its_name),
+        cmocka_unit_test(scripts_of_other_sites_are_refused),
+        cmocka_unit_test(links_from_elsewhere_lead_to_the_page_only),
+        cmocka_unit_test(addresses_are_read_as_people_write_them),
+        cmocka_unit_test(what_is_no_address_is_refused),
+        cmocka_unit_test(tokens_are_long_and_never_twice_the_same),
+        cmocka_unit_test(a_token_file_is_made_once_and_kept_private),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,230 @@
+/* Stories of how runs end, and of evaluations on the way. Workers need a millisecond a sample
+ * unless a story says otherwise; the accuracy after step n is n/10, the loss 1/n. */
+#include "scenario.h"
+
+/* The loss of 1/2 was reached by the snapshot of step 2, which was taken at 64 ms. */
+static void assert_target_times(void)
+{
+    assert_int_equal(stage_.target[0].at, AT_MS(64));
+    assert_int_equal(stage_.target[0].step, 2);
+    assert_int_equal(stage_.target[1].at, AT_MS(96));
+    assert_int_equal(stage_.target[1].step, 3);
+}
+
+static void a_stop_in_mid_step_books_everything_and_waits_for_all_to_leave(void **state)
+{
+    (void)state;
+    stage *s = set(fmb(3, 9));
+    s->plan.micro_batch = 8;
+    s->actor[1].sample_ns = AT_US(500);
+    s->actor[3].sample_ns = AT_MS(4);
+    stage_stop(s, AT_MS(50));
+    stage_stop(s, AT_MS(51));
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples\n"
+         "[  50] world > stop\n"
+         "[  50] hub > drop 32 samples of worker 1: stopped\n"
+         "[  50] hub > leave, worker 1\n"
+         "[  50] hub > drop 32 samples of worker 2: stopped\n"
+         "[  50] hub > leave, worker 2\n"
+         "[  50] hub > leave, worker 3\n"
+         "[  50] world > worker 1 is gone, drew 32\n"
+         "[  50] world > worker 2 is gone, drew 32\n"
+         "[  51] world > stop\n"
+         "[  64] hub > drop 16 samples of worker 3: stopped\n"
+         "[  64] world > worker 3 is gone, drew 16\n"
+         "[  64] hub > finish: signal\n");
+}
+
+static void a_worker_that_does_not_leave_is_evicted(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(2, 9);
+    o.lease = AT_MS(200);
+    stage *s = set(o);
+    stage_freeze(s, AT_MS(10), 2, AT_NEVER);
+    stage_stop(s, AT_MS(20));
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
+         "[  20] world > stop\n"
+         "[  20] hub > leave, worker 1\n"
+         "[  20] hub > leave, worker 2\n"
+         "[  32] hub > drop 32 samples of worker 1: stopped\n"
+         "[  32] world > worker 1 is gone, drew 32\n"
+         "[ 220] hub > evict worker 2\n"
+         "[ 220] world > worker 2 is gone, drew 32\n"
+         "[ 220] hub > drop 32 samples of worker 2: stopped\n"
+         "[ 220] hub > finish: signal\n");
+}
+
+static void a_worker_that_goes_on_after_it_was_told_to_leave_is_evicted(void **state)
+{
+    (void)state;
+    stage *s = compose((at_plan_options){.gather = "any:1", .release = "free"}, 1, 1);
+    s->plan.lease = AT_MS(70);
+    s->actor[1].deaf = true;
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
+         "[  32] hub > add worker 1 (32 of version 0)\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
+         "[  32] hub > leave, worker 1\n"
+         "[  64] hub > drop 32 samples of worker 1: stopped\n"
+         "[  96] hub > drop 32 samples of worker 1: stopped\n"
+         "[ 102] hub > evict worker 1\n"
+         "[ 102] world > worker 1 is gone, drew 104\n"
+         "[ 102] hub > drop 8 samples of worker 1: stopped\n"
+         "[ 102] hub > finish: steps\n");
+}
+
+static void a_run_ends_when_enough_samples_were_used(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(1, 0);
+    o.limits.samples = 60;
+    set(o);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > leave, worker 1\n"
+         "[  64] world > worker 1 is gone, drew 64\n"
+         "[  64] hub > finish: samples\n");
+}
+
+static void epochs_are_samples_by_another_name(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(1, 0);
+    o.limits.samples = 32;
+    o.limits.epochs = true;
+    set(o);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > leave, worker 1\n"
+         "[  32] world > worker 1 is gone, drew 32\n"
+         "[  32] hub > finish: epochs\n");
+}
+
+static void a_run_ends_with_the_first_step_past_its_seconds(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(1, 0);
+    o.limits.time = AT_MS(40);
+    set(o);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > leave, worker 1\n"
+         "[  64] world > worker 1 is gone, drew 64\n"
+         "[  64] hub > finish: seconds\n");
+}
+
+static void a_run_ends_when_all_targets_are_met_and_their_time_is_the_snapshots(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(1, 0);
+    o.eval_steps = 1;
+    o.limits.target[0] = (at_target){AT_METRIC_LOSS, 0.5};
+    o.limits.target[1] = (at_target){AT_METRIC_ACCURACY, 0.3};
+    o.limits.targets = 2;
+    stage *s = set(o);
+    s->eval_ns = AT_MS(10);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > evaluate step 1\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > evaluate step 2\n"
+         "[  64] hub > order worker 1: round 2 on version 2, 32 samples\n"
+         "[  96] hub > apply step 3: worker 1 (32), 32 samples\n"
+         "[  96] hub > evaluate step 3\n"
+         "[  96] hub > order worker 1: round 3 on version 3, 32 samples\n"
+         "[ 106] hub > leave, worker 1\n"
+         "[ 128] hub > drop 32 samples of worker 1: stopped\n"
+         "[ 128] world > worker 1 is gone, drew 128\n"
+         "[ 128] hub > finish: target\n");
+    assert_target_times();
+}
+
+static void an_evaluation_is_skipped_while_one_runs(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(1, 6);
+    o.eval_steps = 1;
+    stage *s = set(o);
+    s->eval_ns = AT_MS(70);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > evaluate step 1\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > order worker 1: round 2 on version 2, 32 samples\n"
+         "[  96] hub > apply step 3: worker 1 (32), 32 samples\n"
+         "[  96] hub > order worker 1: round 3 on version 3, 32 samples\n"
+         "[ 128] hub > apply step 4: worker 1 (32), 32 samples\n"
+         "[ 128] hub > evaluate step 4\n"
+         "[ 128] hub > order worker 1: round 4 on version 4, 32 samples\n"
+         "[ 160] hub > apply step 5: worker 1 (32), 32 samples\n"
+         "[ 160] hub > order worker 1: round 5 on version 5, 32 samples\n"
+         "[ 192] hub > apply step 6: worker 1 (32), 32 samples\n"
+         "[ 192] hub > leave, worker 1\n"
+         "[ 192] world > worker 1 is gone, drew 192\n"
+         "[ 192] hub > finish: steps\n");
+}
+
+static void evaluation_by_samples_comes_once_an_epoch(void **state)
+{
+    (void)state;
+    at_plan_options o = fmb(1, 6);
+    o.eval_samples = 60;
+    set(o);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > evaluate step 2\n"
+         "[  64] hub > order worker 1: round 2 on version 2, 32 samples\n"
+         "[  96] hub > apply step 3: worker 1 (32), 32 samples\n"
+         "[  96] hub > order worker 1: round 3 on version 3, 32 samples\n"
+         "[ 128] hub > apply step 4: worker 1 (32), 32 samples\n"
+         "[ 128] hub > evaluate step 4\n"
+         "[ 128] hub > order worker 1: round 4 on version 4, 32 samples\n"
+         "[ 160] hub > apply step 5: worker 1 (32), 32 samples\n"
+         "[ 160] hub > order worker 1: round 5 on version 5, 32 samples\n"
+         "[ 192] hub > apply step 6: worker 1 (32), 32 samples\n"
+         "[ 192] hub > leave, worker 1\n"
+         "[ 192] world > worker 1 is gone, drew 192\n"
+         "[ 192] hub > finish: steps\n");
+}
+
+static void a_loss_that_is_no_number_ends_the_run(void **state)
+{
+    (void)state;
+    stage *s = set(fmb(1, 9));
+    s->nan_version = 1;
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
+         "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples\n"
+         "[  64] hub > leave, worker 1\n"
+         "[  64] world > worker 1 is gone, drew 64\n"
+         "[  64] hub > finish: diverged\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stop_in_mid_step_books_everything_and_waits_for_all_to_leave),
+        cmocka_unit_test(a_worker_that_does_not_leave_is_evicted),
+        cmocka_unit_test(a_worker_that_goes_on_after_it_was_told_to_leave_is_evicted),
+        cmocka_unit_test(a_run_ends_when_enough_samples_were_used),
+        cmocka_unit_test(epochs_are_samples_by_another_name),
+        cmocka_unit_test(a_run_ends_with_the_first_step_past_its_seconds),
+        cmocka_unit_test(a_run_ends_when_all_targets_are_met_and_their_time_is_the_snapshots),
+        cmocka_unit_test(an_evaluation_is_skipped_while_one_runs),
+        cmocka_unit_test(evaluation_by_samples_comes_once_an_epoch),
+        cmocka_unit_test(a_loss_that_is_no_number_ends_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

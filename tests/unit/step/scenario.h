@@ -1,0 +1,257 @@
+/* scenario.h - what machines do, told line by line, and compared as a whole.
+ *
+ *     [  40] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples
+ *
+ * Times are milliseconds. `world` lines tell what happened to the machines from outside.
+ */
+#ifndef AT_TESTS_UNIT_STEP_SCENARIO_H
+#define AT_TESTS_UNIT_STEP_SCENARIO_H
+
+#include <stdio.h>
+
+#include "base/text.h"
+#include "scenario_stage.h"
+
+typedef struct story {
+    at_text text;
+    bool    workers; /* tell what workers do, too */
+    bool    timers;  /* tell when the hub wants to be woken */
+    char    bytes[32768];
+} story;
+
+static inline void story_open(story *t)
+{
+    memset(t, 0, sizeof *t);
+    t->text = at_text_in(t->bytes, sizeof t->bytes);
+}
+
+static inline void tell_time(story *t, at_ns now, at_node node)
+{
+    at_text_add(&t->text, "[%4lld] ", (long long)(now / 1000000));
+    if (node == 0)
+        at_text_add(&t->text, "hub > ");
+    else
+        at_text_add(&t->text, "%u > ", node);
+}
+
+static inline void tell_order(story *t, at_node worker, const at_order *order)
+{
+    if (order->leave) {
+        at_text_add(&t->text, "leave, worker %u\n", worker);
+        return;
+    }
+    at_text_add(&t->text, "order worker %u: round %llu on version %llu, ", worker,
+                (unsigned long long)order->round, (unsigned long long)order->version);
+    if (order->time_limit != AT_NEVER)
+        at_text_add(&t->text, "%.0f ms or ", 1e3 * at_seconds(order->time_limit));
+    at_text_add(&t->text, "%u samples", order->samples_max);
+    if (order->position != AT_POSITION_OWN)
+        at_text_add(&t->text, " from %llu", (unsigned long long)order->position);
+    at_text_add(&t->text, "%s\n", order->again ? ", then go on" : "");
+}
+
+/* Only what is unusual about a gradient is told. */
+static inline void tell_piece(story *t, const at_piece *piece, uint64_t version)
+{
+    at_text_add(&t->text, "worker %u (%u", piece->worker, piece->samples);
+    if (piece->version != version)
+        at_text_add(&t->text, " of version %llu", (unsigned long long)piece->version);
+    if (piece->weight < 1) at_text_add(&t->text, ", weight %.3g", piece->weight);
+    at_text_add(&t->text, ")");
+}
+
+static inline void tell_apply(story *t, const at_action *action)
+{
+    at_text_add(&t->text, "apply step %llu: ", (unsigned long long)action->as.apply.step);
+    for (uint32_t i = 0; i < action->as.apply.count; i++) {
+        tell_piece(t, &action->as.apply.pieces[i], action->as.apply.step - 1);
+        at_text_add(&t->text, ", ");
+    }
+    at_text_add(&t->text, "%llu samples%s\n", (unsigned long long)action->as.apply.samples,
+                action->as.apply.folded ? ", already added" : "");
+}
+
+static inline void tell_timer(story *t, const at_action *action)
+{
+    static const char *const name[] = {"lease", "notice", "period"};
+    at_text_add(&t->text, "wake me for the %s ", name[action->as.timer.timer]);
+    if (action->as.timer.at == AT_NEVER)
+        at_text_add(&t->text, "never\n");
+    else
+        at_text_add(&t->text, "at %lld\n", (long long)(action->as.timer.at / 1000000));
+}
+
+static inline void tell_report(story *t, const at_report *report)
+{
+    at_text_add(&t->text, "send %llu: %u samples of version %llu, slot %u%s\n",
+                (unsigned long long)report->sequence, report->work.samples,
+                (unsigned long long)report->work.version, report->slot,
+                report->work.abandoned ? ", void" : "");
+}
+
+static inline void tell_compute(story *t, const at_action *action)
+{
+    at_text_add(&t->text, "compute round %llu: %u samples",
+                (unsigned long long)action->as.compute.order.round,
+                action->as.compute.order.samples_max);
+    if (action->as.compute.deadline != AT_NEVER)
+        at_text_add(&t->text, " until %lld", (long long)(action->as.compute.deadline / 1000000));
+    at_text_add(&t->text, "\n");
+}
+
+static inline void tell_drop(story *t, const at_action *action)
+{
+    at_text_add(&t->text, "drop %llu samples of worker %u: %s\n",
+                (unsigned long long)action->as.drop.samples, action->worker,
+                at_drop_name[action->as.drop.why]);
+}
+
+static inline void tell_action(story *t, at_ns now, at_node node, const at_action *action)
+{
+    if (action->kind == AT_ACT_TIMER && !t->timers) return;
+    tell_time(t, now, node);
+    switch (action->kind) {
+    case AT_ACT_SEND:
+        if (node > 0)
+            tell_report(t, &action->as.report);
+        else
+            tell_order(t, action->worker, &action->as.order);
+        break;
+    case AT_ACT_INSTALL: at_text_add(&t->text, "install\n"); break;
+    case AT_ACT_COMPUTE: tell_compute(t, action); break;
+    case AT_ACT_ABANDON: at_text_add(&t->text, "abandon\n"); break;
+    case AT_ACT_TIMER: tell_timer(t, action); break;
+    case AT_ACT_ADD:
+        at_text_add(&t->text, "add ");
+        tell_piece(t, &action->as.add, UINT64_MAX);
+        at_text_add(&t->text, "\n");
+        break;
+    case AT_ACT_APPLY: tell_apply(t, action); break;
+    case AT_ACT_DROP: tell_drop(t, action); break;
+    case AT_ACT_EVALUATE:
+        at_text_add(&t->text, "evaluate step %llu\n", (unsigned long long)action->as.evaluate.step);
+        break;
+    case AT_ACT_SAVE:
+        at_text_add(&t->text, "save step %llu\n", (unsigned long long)action->as.save.step);
+        break;
+    case AT_ACT_EVICT: at_text_add(&t->text, "evict worker %u\n", action->worker); break;
+    case AT_ACT_NOTICE:
+        at_text_add(&t->text, "notice: step %llu waits for worker %u since %lld ms\n",
+                    (unsigned long long)action->as.notice.step, action->worker,
+                    (long long)(action->as.notice.waited / 1000000));
+        break;
+    case AT_ACT_FINISH:
+        at_text_add(&t->text, "finish%s%s\n", node > 0 ? "" : ": ",
+                    node > 0 ? "" : at_end_name[action->as.finish.why]);
+        break;
+    }
+}
+
+static inline void tell_world(story *t, const at_event *event, const char *what)
+{
+    at_text_add(&t->text, "[%4lld] world > %s", (long long)(event->now / 1000000), what);
+}
+
+/* Comings and goings, as the hub hears of them. */
+static inline void tell_event(story *t, const at_event *event)
+{
+    if (event->kind == AT_EV_JOINED && event->as.joined.incarnation > 1) {
+        tell_world(t, event, "");
+        at_text_add(&t->text, "worker %u joins, incarnation %u\n", event->worker,
+                    event->as.joined.incarnation);
+    } else if (event->kind == AT_EV_LOST) {
+        tell_world(t, event, "");
+        at_text_add(&t->text, "worker %u is gone, drew %llu%s\n", event->worker,
+                    (unsigned long long)event->as.lost.drawn,
+                    event->as.lost.returns ? ", another will come" : "");
+    } else if (event->kind == AT_EV_STOP) {
+        tell_world(t, event, "stop\n");
+    }
+}
+
+static inline void story_saw_action(stage *s, at_node node, const at_action *action)
+{
+    story *t = s->watcher;
+    if (node == 0 || t->workers) tell_action(t, s->now, node, action);
+}
+
+static inline void story_saw_event(stage *s, at_node node, const at_event *event)
+{
+    if (node == 0) tell_event(s->watcher, event);
+}
+
+/* Fails with the story as far as it is as expected, both versions of the next line, and the rest
+ * as it was told. */
+static inline void story_compare(const story *t, const char *expected)
+{
+    assert_false(t->text.full);
+    const char *told = t->bytes, *line = told;
+    size_t      same = 0;
+    while (told[same] && told[same] == expected[same]) {
+        if (told[same++] == '\n') line = told + same;
+    }
+    if (!told[same] && !expected[same]) return;
+    const char *wanted = expected + (line - told);
+    fprintf(stderr, "%.*s", (int)(line - told), told);
+    fprintf(stderr, "- %.*s   <- expected\n", (int)strcspn(wanted, "\n"), wanted);
+    fprintf(stderr, "+ %.*s   <- told\n", (int)strcspn(line, "\n"), line);
+    fprintf(stderr, "and then\n%s", strchr(line, '\n') ? strchr(line, '\n') + 1 : "");
+    fail_msg("the story differs");
+}
+
+/* Plays what was set up on the stage to its end, and compares. */
+static inline void story_play(stage *s, story *t, const char *expected)
+{
+    s->watcher = t;
+    s->saw_action = story_saw_action;
+    s->saw_event = story_saw_event;
+    stage_run(s);
+    if (s->stalled) at_text_add(&t->text, "[%4lld] stalled\n", (long long)(s->now / 1000000));
+    story_compare(t, expected);
+    for (at_node id = 1; id <= s->plan.workers; id++) {
+        const at_member *member = &s->hub->member[id - 1];
+        assert_int_equal(s->actor[id].drawn, member->used + member->dropped);
+    }
+}
+
+/* ---- what most stories begin and end with ---------------------------------------------------- */
+
+static stage stage_;
+static story story_;
+
+static inline at_plan_options fmb(uint32_t workers, uint64_t steps)
+{
+    return (at_plan_options){.strategy = "fmb",
+                             .workers = workers,
+                             .batch = 32,
+                             .k = -1,
+                             .staleness = -1,
+                             .limits = {.steps = steps}};
+}
+
+static inline stage *set(at_plan_options options)
+{
+    story_open(&story_);
+    stage_open(&stage_, &options);
+    return &stage_;
+}
+
+/* fmb with rules replaced; NULL keeps its own. */
+static inline stage *compose(at_plan_options rules, uint32_t workers, uint64_t steps)
+{
+    at_plan_options o = fmb(workers, steps);
+    o.gather = rules.gather;
+    o.release = rules.release;
+    o.newer = rules.newer;
+    o.stale = rules.stale;
+    o.micro_batch = 8;
+    return set(o);
+}
+
+static inline void play(const char *expected)
+{
+    story_play(&stage_, &story_, expected);
+    stage_close(&stage_);
+}
+
+#endif

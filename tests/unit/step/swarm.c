@@ -1,0 +1,440 @@
+/* Hundreds of random runs: rules composed at random, workers that die, freeze, return and repeat
+ * themselves, messages that take their time. Whatever happens, what DESIGN promises must hold.
+ * A failing seed is printed; SWARM_SEED=n runs that one alone, SWARM_SEEDS=n more of them. */
+#include "scenario_stage.h"
+#include "step/snapshot.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { SEEDS = 2000, LIVES = 16, REPORTS = 1024 };
+
+typedef enum fate_kind { FATE_NONE, FATE_SENT, FATE_HEARD, FATE_USED, FATE_DROPPED } fate_kind;
+
+/* What became of a report. Only the last REPORTS of a life are remembered. */
+typedef struct fate {
+    uint64_t  sequence;
+    uint32_t  samples;
+    fate_kind kind;
+} fate;
+
+/* What the checker knows; none of it comes from the hub's memory. */
+typedef struct books {
+    fate     fates[STAGE_WORKERS + 1][LIVES][REPORTS];
+    uint64_t used[STAGE_WORKERS + 1], dropped[STAGE_WORKERS + 1];
+    uint64_t clock[STAGE_WORKERS + 1]; /* rounds as release rule `bound` counts them */
+    uint64_t heard[STAGE_WORKERS + 1]; /* last report of this incarnation that reached the hub */
+    uint32_t incarnation[STAGE_WORKERS + 1];
+    bool     live[STAGE_WORKERS + 1];
+    uint64_t steps, samples_used;
+    at_piece added[16 * STAGE_WORKERS];
+    uint32_t added_count;
+    at_ns    closed_at;
+} books;
+
+/* What happened in all runs together: a swarm that never meets trouble proves nothing. */
+typedef struct encounters {
+    uint64_t ends[AT_END_COUNT], drops[AT_DROP_COUNT];
+    uint64_t evictions, replacements, echoes, steps, saves;
+} encounters;
+
+static encounters met;
+static char       failing[128]; /* said when an assertion of the machines ends the process */
+
+static void say_seed(int signal_number)
+{
+    (void)signal_number;
+    if (write(STDERR_FILENO, failing, strlen(failing)) < 0) return;
+}
+
+/* ---- checks --------------------------------------------------------------------------------- */
+
+static uint64_t slowest_clock(const books *b, at_node but)
+{
+    uint64_t slowest = UINT64_MAX;
+    for (at_node id = 1; id <= STAGE_WORKERS; id++)
+        if (b->live[id] && id != but && b->clock[id] < slowest) slowest = b->clock[id];
+    return slowest;
+}
+
+static void check_order(const stage *s, const books *b, const at_action *send)
+{
+    const at_order *order = &send->as.order;
+    assert_true(b->live[send->worker] || order->leave);
+    if (order->leave) return;
+    assert_true(order->version <= b->steps);
+    assert_true(order->samples_max >= 1);
+    if (s->plan.work->timed) assert_true(order->samples_max <= s->plan.cap);
+    if (strcmp(s->plan.release->name, "bound") != 0) return;
+    uint64_t slowest = slowest_clock(b, send->worker);
+    if (slowest < b->clock[send->worker])
+        assert_true(b->clock[send->worker] - slowest <= s->plan.staleness);
+}
+
+static void check_weight(const stage *s, const at_piece *piece, uint64_t staleness)
+{
+    const char *stale = s->plan.stale->name;
+    if (strcmp(stale, "drop") == 0) assert_int_equal(staleness, 0);
+    double expected = strcmp(stale, "scale") == 0 ? 1.0 / (1.0 + (double)staleness) : 1.0;
+    assert_true(piece->weight == expected);
+}
+
+/* A report is used or dropped at most once, as it was sent, and only if its sender was alive. */
+static void decide_fate(books *b, at_node worker, uint32_t life, uint64_t sequence,
+                        uint64_t samples, fate_kind kind)
+{
+    fate *f = &b->fates[worker][life][sequence % REPORTS];
+    assert_int_equal(f->sequence, sequence);
+    assert_int_equal(f->kind, FATE_HEARD);
+    assert_int_equal(f->samples, samples);
+    f->kind = kind;
+}
+
+static void check_piece(const stage *s, books *b, const at_piece *piece)
+{
+    assert_true(piece->version <= b->steps); /* nobody works on a version that was not made */
+    check_weight(s, piece, b->steps - piece->version);
+    decide_fate(b, piece->worker, piece->incarnation, piece->sequence, piece->samples, FATE_USED);
+    b->used[piece->worker] += piece->samples;
+}
+
+/* Held gradients are named in worker order, the others as they were added. */
+static void check_sequence(const stage *s, const books *b, const at_action *apply)
+{
+    const at_piece *pieces = apply->as.apply.pieces;
+    assert_int_equal(apply->as.apply.folded, !s->plan.release->holds);
+    for (uint32_t i = 1; s->plan.release->holds && i < apply->as.apply.count; i++)
+        assert_true(pieces[i - 1].worker < pieces[i].worker);
+    if (s->plan.release->holds) return;
+    assert_int_equal(apply->as.apply.count, b->added_count);
+    for (uint32_t i = 0; i < b->added_count; i++) {
+        assert_int_equal(pieces[i].worker, b->added[i].worker);
+        assert_int_equal(pieces[i].sequence, b->added[i].sequence);
+    }
+}
+
+static void check_gather(const stage *s, const books *b, const at_action *apply)
+{
+    const char *gather = s->plan.gather->name;
+    uint32_t    count = apply->as.apply.count;
+    bool        holds = s->plan.release->holds;
+    bool        drained = s->hub->draining; /* what is left of a step is closed as it is */
+    bool        early = s->plan.period == AT_NEVER || count == 16 * s->plan.workers || drained;
+    if (strcmp(gather, "any") == 0 && !holds && !drained) assert_int_equal(count, s->plan.k);
+    if (strcmp(gather, "first") == 0 && holds) assert_true(count <= s->plan.k);
+    if (early) return;
+    if (strcmp(gather, "every") == 0) assert_true(s->now - b->closed_at >= s->plan.period);
+}
+
+static void check_apply(const stage *s, books *b, const at_action *apply)
+{
+    uint64_t samples = 0;
+    assert_int_equal(apply->as.apply.step, b->steps + 1);
+    assert_int_equal(apply->as.apply.samples_used, b->samples_used);
+    assert_true(apply->as.apply.count >= 1);
+    check_sequence(s, b, apply);
+    check_gather(s, b, apply);
+    for (uint32_t i = 0; i < apply->as.apply.count; i++) {
+        check_piece(s, b, &apply->as.apply.pieces[i]);
+        samples += apply->as.apply.pieces[i].samples;
+    }
+    assert_int_equal(apply->as.apply.samples, samples); /* the divisor is never weighted */
+    b->samples_used += samples;
+    b->added_count = 0;
+    b->closed_at = s->now;
+    b->steps++;
+}
+
+static void check_drop(books *b, const at_action *drop)
+{
+    assert_true(drop->as.drop.samples > 0);
+    b->dropped[drop->worker] += drop->as.drop.samples;
+    met.drops[drop->as.drop.why]++;
+    bool one = drop->as.drop.why == AT_DROP_STALE || drop->as.drop.why == AT_DROP_ABANDONED;
+    if (one)
+        decide_fate(b, drop->worker, b->incarnation[drop->worker], drop->as.drop.sequence,
+                    drop->as.drop.samples, FATE_DROPPED);
+}
+
+static void book_sent(books *b, at_node worker, const at_report *report)
+{
+    assert_true(report->incarnation < LIVES);
+    fate *f = &b->fates[worker][report->incarnation][report->sequence % REPORTS];
+    assert_true(report->sequence > f->sequence); /* a sequence number is used once */
+    *f = (fate){report->sequence, report->work.samples, FATE_SENT};
+}
+
+/* An snapshot tells what was booked when it was asked for, and a hub can go on from it. */
+static void check_save(const stage *s, const books *b, const at_action *save)
+{
+    const at_snapshot *snapshot = save->as.save.snapshot;
+    size_t             size = at_hub_size(&s->plan);
+    assert_true(s->plan.saves);
+    assert_true(at_snapshot_sound(snapshot, &s->plan));
+    assert_int_equal(snapshot->version, b->steps);
+    assert_int_equal(snapshot->samples_used, b->samples_used);
+    for (at_node id = 1; id <= s->plan.workers; id++) {
+        const at_member_snapshot *member = &snapshot->member[id - 1];
+        assert_int_equal(member->used, b->used[id]);
+        assert_int_equal(member->dropped, b->dropped[id]);
+        assert_true(member->used + member->dropped <= s->actor[id].drawn);
+    }
+    void *memory = aligned_alloc(64, (size + 63) / 64 * 64);
+    assert_non_null(memory);
+    memset(memory, 0, size);
+    at_hub *hub = at_hub_init(&s->plan, memory, size);
+    at_snapshot_restore(hub, snapshot);
+    assert_int_equal(hub->version, snapshot->version);
+    assert_int_equal(hub->trace, snapshot->trace);
+    free(memory);
+    met.saves++;
+}
+
+static void check_action(stage *s, at_node node, const at_action *action)
+{
+    books *b = s->watcher;
+    if (node > 0) {
+        if (action->kind == AT_ACT_SEND) book_sent(b, node, &action->as.report);
+    } else if (action->kind == AT_ACT_SEND) {
+        check_order(s, b, action);
+    } else if (action->kind == AT_ACT_ADD) {
+        assert_true(b->added_count < sizeof b->added / sizeof *b->added);
+        b->added[b->added_count++] = action->as.add;
+    } else if (action->kind == AT_ACT_APPLY) {
+        check_apply(s, b, action);
+    } else if (action->kind == AT_ACT_DROP) {
+        check_drop(b, action);
+    } else if (action->kind == AT_ACT_SAVE) {
+        check_save(s, b, action);
+    } else if (action->kind == AT_ACT_EVICT) {
+        b->live[action->worker] = false;
+        met.evictions++;
+    }
+}
+
+static void book_heard(books *b, at_node worker, const at_report *report)
+{
+    b->heard[worker] = report->sequence;
+    b->fates[worker][report->incarnation][report->sequence % REPORTS].kind = FATE_HEARD;
+}
+
+static void book_event(stage *s, at_node node, const at_event *event)
+{
+    books  *b = s->watcher;
+    at_node id = event->worker;
+    if (node > 0) return;
+    if (event->kind == AT_EV_JOINED) {
+        uint64_t slowest = slowest_clock(b, id);
+        if (slowest != UINT64_MAX) b->clock[id] = slowest;
+        b->live[id] = true;
+        b->incarnation[id] = event->as.joined.incarnation;
+        b->heard[id] = 0;
+        met.replacements += b->incarnation[id] > 1;
+    } else if (event->kind == AT_EV_LOST) {
+        b->live[id] = false;
+    } else if (event->kind == AT_EV_MESSAGE) {
+        bool fresh = b->live[id] && event->as.report.incarnation == b->incarnation[id] &&
+                     event->as.report.sequence > b->heard[id];
+        if (fresh)
+            book_heard(b, id, &event->as.report);
+        else
+            met.echoes++;
+        b->clock[id] += fresh;
+    }
+}
+
+/* ---- a random run --------------------------------------------------------------------------- */
+
+#define PICK(rng, ...)      \
+    ((const char *const[]){ \
+        __VA_ARGS__})[at_rng_below(rng, sizeof(const char *[]){__VA_ARGS__} / sizeof(char *))]
+
+static bool chance(at_rng *rng, double p)
+{
+    return at_rng_uniform(rng) < p;
+}
+
+static at_plan_options random_options(at_rng *rng)
+{
+    at_plan_options o = {
+        .strategy = at_strategies[at_rng_below(rng, at_strategies_count)].name,
+        .gather = PICK(rng, NULL, "all", "first:1", "first:2", "first", "any:1", "any:2", "any:5",
+                       "any", "every:30ms", "every:200ms"),
+        .release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3"),
+        .newer = PICK(rng, NULL, "finish", "abandon", "refresh"),
+        .stale = PICK(rng, NULL, "use", "drop", "scale"),
+        .time_limit = PICK(rng, NULL, "auto", "20ms", "70ms"),
+        .cut = PICK(rng, NULL, "nearest", "after"),
+        .k = -1,
+        .staleness = -1,
+        .workers = 1 + (uint32_t)at_rng_below(rng, 8),
+        .batch = 1 + (uint32_t)at_rng_below(rng, 96),
+        .deal_global = chance(rng, 0.2),
+        .lease = chance(rng, 0.5) ? AT_MS(900) : 0,
+        .eval_steps = at_rng_below(rng, 5),
+        .eval_samples = at_rng_below(rng, 400),
+        .limits = {.steps = 1 + at_rng_below(rng, 60)},
+    };
+    o.micro_batch = 1 + (uint32_t)at_rng_below(rng, o.batch);
+    if (chance(rng, 0.2)) o.limits.samples = 1 + at_rng_below(rng, 4000);
+    o.limits.epochs = chance(rng, 0.5);
+    if (chance(rng, 0.2)) o.limits.time = AT_MS(500);
+    if (chance(rng, 0.2)) o.limits.target[o.limits.targets++].value = 0.7;
+    return o;
+}
+
+static void random_saves(at_plan *plan, at_rng *rng)
+{
+    plan->saves = chance(rng, 0.5);
+    if (chance(rng, 0.6)) plan->save_steps = 1 + at_rng_below(rng, 12);
+    if (chance(rng, 0.3)) plan->save_time = AT_MS(40);
+}
+
+static at_ns random_delay(stage *s, at_ns mean)
+{
+    return (at_ns)(-log(1 - at_rng_uniform(&s->rng)) * (double)mean);
+}
+
+static at_ns random_sleep(const stage *s, at_node worker, uint64_t round)
+{
+    (void)s;
+    at_rng rng = at_rng_stream(7, worker, AT_RNG_PURPOSE_PACE, round);
+    return chance(&rng, 0.2) ? (at_ns)(at_rng_uniform(&rng) * AT_MS(100)) : 0;
+}
+
+static at_ns random_moment(at_rng *rng)
+{
+    return AT_MS(2000 * at_rng_uniform(rng));
+}
+
+static void direct(stage *s, at_rng *rng)
+{
+    s->rng = *rng;
+    s->delay = chance(rng, 0.8) ? random_delay : NULL;
+    s->sleep = chance(rng, 0.5) ? random_sleep : NULL;
+    s->latency = (at_ns)at_rng_below(rng, 3) * AT_MS(10);
+    s->send_ns = (at_ns)at_rng_below(rng, 3) * AT_MS(2);
+    s->newer_ns = (at_ns)at_rng_below(rng, 3) * AT_MS(2);
+    s->eval_ns = (at_ns)at_rng_below(rng, 3) * AT_MS(40);
+    s->echo = chance(rng, 0.2);
+    s->patient = chance(rng, 0.5);
+    s->rumours = chance(rng, 0.2);
+    if (chance(rng, 0.05)) s->nan_version = at_rng_below(rng, 30);
+    for (at_node id = 1; id <= s->plan.workers; id++) {
+        actor *a = &s->actor[id];
+        a->sample_ns = AT_US(200) + (at_ns)(at_rng_uniform(rng) * AT_MS(2));
+        a->deaf = chance(rng, 0.03);
+        a->back_after = chance(rng, 0.7) ? AT_MS(30) : AT_NEVER;
+    }
+    double trouble = chance(rng, 0.3) ? 0 : 4 * at_rng_uniform(rng);
+    while (chance(rng, trouble / (1 + trouble))) {
+        at_node id = 1 + (at_node)at_rng_below(rng, s->plan.workers);
+        at_ns   span = (at_ns)at_rng_below(rng, 3) * AT_MS(150);
+        bool    for_good = chance(rng, 0.3);
+        if (chance(rng, 0.6))
+            stage_kill(s, random_moment(rng), id, for_good ? AT_NEVER : span);
+        else
+            stage_freeze(s, random_moment(rng), id, for_good ? AT_NEVER : 20 * span);
+        if (chance(rng, 0.1)) s->actor[id].stillborn = 1 + (uint32_t)at_rng_below(rng, 2);
+    }
+    if (chance(rng, 0.2)) stage_stop(s, random_moment(rng));
+}
+
+static void check_end(const stage *s, const books *b)
+{
+    assert_false(s->stalled);
+    assert_true(s->finished);
+    assert_int_not_equal(s->end, AT_END_RUNNING);
+    met.ends[s->end]++;
+    met.steps += b->steps;
+    for (at_node id = 1; id <= s->plan.workers; id++) {
+        const at_member *member = &s->hub->member[id - 1];
+        assert_false(s->actor[id].alive); /* the hub finishes when all are gone */
+        assert_int_equal(s->actor[id].drawn, b->used[id] + b->dropped[id]);
+        assert_int_equal(member->used, b->used[id]);
+        assert_int_equal(member->dropped, b->dropped[id]);
+    }
+}
+
+/* False when the rules drawn make no sense together. */
+static bool run_seed(uint64_t seed, uint64_t *trace)
+{
+    at_rng          rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0);
+    at_plan_options options = random_options(&rng);
+    at_plan         plan;
+    if (at_plan_resolve(&options, &plan, NULL)) return false;
+    stage *s = calloc(1, sizeof *s);
+    books *b = calloc(1, sizeof *b);
+    assert_non_null(s);
+    assert_non_null(b);
+    stage_open(s, &options);
+    random_saves(&s->plan, &rng);
+    direct(s, &rng);
+    s->watcher = b;
+    s->saw_action = check_action;
+    s->saw_event = book_event;
+    stage_run(s);
+    check_end(s, b);
+    *trace = s->hub->trace;
+    stage_close(s);
+    free(b);
+    free(s);
+    return true;
+}
+
+static void assert_everything_was_met(uint64_t runs)
+{
+    for (int end = AT_END_RUNNING + 1; end < AT_END_COUNT; end++)
+        if (met.ends[end] == 0 && end != AT_END_LOST) /* that is for worlds to say */
+            fail_msg("no run ended by %s", at_end_name[end]);
+    for (int why = 0; why < AT_DROP_COUNT; why++)
+        if (met.drops[why] == 0) fail_msg("no samples were %s", at_drop_name[why]);
+    assert_true(met.evictions > runs / 20);
+    assert_true(met.replacements > runs / 10);
+    assert_true(met.echoes > runs);
+    assert_true(met.steps > 5 * runs);
+    assert_true(met.saves > runs);
+}
+
+static uint64_t number_from(const char *variable, uint64_t otherwise)
+{
+    return getenv(variable) ? strtoull(getenv(variable), NULL, 10) : otherwise;
+}
+
+static void whatever_happens_the_promises_hold(void **state)
+{
+    (void)state;
+    signal(SIGABRT, say_seed);
+    uint64_t first = number_from("SWARM_SEED", 0), accepted = 0;
+    uint64_t count = getenv("SWARM_SEED") ? 1 : number_from("SWARM_SEEDS", SEEDS);
+    for (uint64_t seed = first; seed < first + count; seed++) {
+        snprintf(failing, sizeof failing, "seed %llu fails; SWARM_SEED=%llu runs it alone\n",
+                 (unsigned long long)seed, (unsigned long long)seed);
+        uint64_t trace = 0, again = 0;
+        if (!run_seed(seed, &trace)) continue;
+        run_seed(seed, &again);
+        assert_int_equal(trace, again); /* the same seed, the same run */
+        accepted++;
+    }
+    failing[0] = '\0';
+    if (count < SEEDS) return;
+    assert_true(accepted > count / 5);
+    assert_everything_was_met(2 * accepted);
+}
+
+/* cmocka leaves a failed test by a jump; the seed is said afterwards. */
+static int say_if_failing(void **state)
+{
+    (void)state;
+    if (failing[0]) print_error("%s", failing);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(whatever_happens_the_promises_hold, say_if_failing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

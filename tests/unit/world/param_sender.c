@@ -1,0 +1,26 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "world/mpi/param_sender.h"
+
+static void what_does_not_fit_into_a_message_is_known_before(void **state)
+{
+    (void)state;
+    size_t size;
+    assert_true(at_hub_message_size(7850, 4, &size));
+    assert_true(size >= AT_HUB_MESSAGE_HEAD + 7850 * sizeof(float) + 4 * AT_ORDER_MESSAGE);
+    assert_false(at_hub_message_size((size_t)INT32_MAX + 1, 1, &size));
+    assert_false(at_hub_message_size(SIZE_MAX / 2, 1, &size));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_does_not_fit_into_a_message_is_known_before),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,166 @@
+/* The parts of the world in virtual time that stand alone: its network and its faults. What they
+ * make of a whole run is tested from outside (tests/e2e/sim.py, theory.py). */
+#include "world/sim/sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "world/sim/faults.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- network --------------------------------------------------------------------------------- */
+
+static void without_latency_and_limit_a_message_is_there_at_once(void **state)
+{
+    (void)state;
+    at_sim_net net = {0};
+    assert_int_equal(at_sim_net_up(&net, AT_SEC(3), 1e9), AT_SEC(3));
+    assert_int_equal(at_sim_net_down(&net, AT_SEC(3), 1e9), AT_SEC(3));
+}
+
+static void a_message_takes_its_latency_and_its_bytes(void **state)
+{
+    (void)state;
+    at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
+    assert_int_equal(at_sim_net_up(&net, AT_SEC(5), 200), AT_SEC(8));
+    assert_int_equal(at_sim_net_down(&net, AT_SEC(5), 200), AT_SEC(8));
+}
+
+static void messages_pass_the_hubs_link_one_after_another(void **state)
+{
+    (void)state;
+    at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
+    for (int i = 1; i <= 5; i++) assert_int_equal(at_sim_net_up(&net, 0, 200), AT_SEC(1 + 2 * i));
+    assert_int_equal(at_sim_net_up(&net, AT_SEC(20), 200), AT_SEC(23)); /* the link was free */
+}
+
+static void the_two_directions_do_not_hinder_each_other(void **state)
+{
+    (void)state;
+    at_sim_net net = {.bandwidth = 100};
+    assert_int_equal(at_sim_net_up(&net, 0, 500), AT_SEC(5));
+    assert_int_equal(at_sim_net_down(&net, 0, 500), AT_SEC(5));
+    assert_int_equal(at_sim_net_down(&net, 0, 500), AT_SEC(10));
+}
+
+static void a_comm_straggler_holds_a_message_but_not_the_link(void **state)
+{
+    (void)state;
+    enum { MESSAGES = 20000 };
+    at_sim_net net = {.delay_sigma = 0.5, .seed = 9};
+    double     sum = 0;
+    for (int i = 0; i < MESSAGES; i++) {
+        at_ns arrives = at_sim_net_up(&net, AT_SEC(1), 100);
+        assert_true(arrives >= AT_SEC(1));
+        sum += at_seconds(arrives - AT_SEC(1));
+    }
+    double mean = sum / MESSAGES, expected = 0.5 * 0.79788456; /* sigma sqrt(2 / pi) */
+    assert_true(mean > 0.98 * expected && mean < 1.02 * expected);
+    assert_int_equal(net.in_free, AT_SEC(1));
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+static void faults_are_read_and_put_in_order_of_time(void **state)
+{
+    (void)state;
+    at_fault faults[AT_FAULTS_MAX];
+    size_t   count;
+    at_fail  fail = {0};
+    assert_int_equal(
+        at_faults_parse("freeze:2@3s+500ms, die:3@2.5s,die:1@2.5s", 3, faults, &count, &fail),
+        AT_OK);
+    assert_int_equal(count, 3);
+    assert_int_equal(faults[0].worker, 1);
+    assert_int_equal(faults[0].at, AT_SEC(2.5));
+    assert_int_equal(faults[1].worker, 3);
+    assert_int_equal(faults[1].kind, AT_FAULT_DIE);
+    assert_int_equal(faults[2].worker, 2);
+    assert_int_equal(faults[2].kind, AT_FAULT_FREEZE);
+    assert_int_equal(faults[2].at, AT_SEC(3));
+    assert_int_equal(faults[2].lasts, AT_SEC(0.5));
+}
+
+static void no_text_is_no_faults(void **state)
+{
+    (void)state;
+    at_fault faults[AT_FAULTS_MAX];
+    size_t   count = 7;
+    assert_int_equal(at_faults_parse(NULL, 3, faults, &count, NULL), AT_OK);
+    assert_int_equal(count, 0);
+    assert_int_equal(at_faults_parse(" , ", 3, faults, &count, NULL), AT_OK);
+    assert_int_equal(count, 0);
+}
+
+static void every_wrong_fault_is_refused_in_one_sentence(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"die",
+                                        "die:1",
+                                        "die:@1s",
+                                        "die:1@",
+                                        "die:0@1s",
+                                        "die:4@1s",
+                                        "die:x@1s",
+                                        "die:1@x",
+                                        "die:1@-1s",
+                                        "late:1@1s",
+                                        "freeze:1@1s",
+                                        "freeze:1@1s+",
+                                        "freeze:1@1s+x",
+                                        "burn:1@1s",
+                                        ":1@1s",
+                                        "die:1@1s;",
+                                        "die:-1@1s",
+                                        "die:1@1s die:1",
+                                        "freeze:1@1s+-1s",
+                                        "@+:",
+                                        "die:99999999999999999999@1s"};
+    at_fault                 faults[AT_FAULTS_MAX];
+    size_t                   count;
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        at_fail fail = {0};
+        if (at_faults_parse(wrong[i], 3, faults, &count, &fail) != AT_ERR_USAGE)
+            fail_msg("'%s' was taken", wrong[i]);
+        assert_true(fail.text[0] != '\0');
+    }
+}
+
+static void too_many_and_too_long_faults_are_refused(void **state)
+{
+    (void)state;
+    static char text[(AT_FAULTS_MAX + 1) * 10 + 1];
+    at_fault    faults[AT_FAULTS_MAX];
+    size_t      count;
+    for (int i = 0; i <= AT_FAULTS_MAX; i++) memcpy(text + 9 * i, "die:1@1s,", 9);
+    assert_int_equal(at_faults_parse(text, 1, faults, &count, NULL), AT_ERR_USAGE);
+    text[strlen(text) - 9] = '\0';
+    assert_int_equal(at_faults_parse(text, 1, faults, &count, NULL), AT_OK);
+    assert_int_equal(count, AT_FAULTS_MAX);
+    memset(text, 'd', 300);
+    text[300] = '\0';
+    assert_int_equal(at_faults_parse(text, 1, faults, &count, NULL), AT_ERR_USAGE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_latency_and_limit_a_message_is_there_at_once),
+        cmocka_unit_test(a_message_takes_its_latency_and_its_bytes),
+        cmocka_unit_test(messages_pass_the_hubs_link_one_after_another),
+        cmocka_unit_test(the_two_directions_do_not_hinder_each_other),
+        cmocka_unit_test(a_comm_straggler_holds_a_message_but_not_the_link),
+        cmocka_unit_test(faults_are_read_and_put_in_order_of_time),
+        cmocka_unit_test(no_text_is_no_faults),
+        cmocka_unit_test(every_wrong_fault_is_refused_in_one_sentence),
+        cmocka_unit_test(too_many_and_too_long_faults_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
