@@ -8,8 +8,12 @@ void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t
     assert(id >= 1);
     assert(id <= plan->workers);
     assert(slots >= 1);
-    *worker = (at_worker){
-        .plan = plan, .id = id, .incarnation = incarnation, .slots = slots, .sequence = sequence};
+    *worker = (at_worker){.plan = plan,
+                          .id = id,
+                          .incarnation = incarnation,
+                          .slots = slots,
+                          .sequence = sequence,
+                          .version = AT_VERSION_NONE};
 }
 
 uint32_t at_worker_slot(const at_worker *worker)
@@ -17,98 +21,219 @@ uint32_t at_worker_slot(const at_worker *worker)
     return (uint32_t)((worker->sequence + 1) % worker->slots);
 }
 
-static void finish(at_worker *worker, at_out *out)
+/* ---- a round -------------------------------------------------------------------------------- */
+
+bool at_worker_in_round(const at_worker *worker)
 {
-    worker->state = AT_WORKER_DONE;
-    at_out_push(out, AT_ACT_FINISH);
+    return worker->state >= AT_WORKER_ORDERED && worker->state <= AT_WORKER_COMPUTING;
 }
 
-static void begin_round(at_worker *worker, at_ns now, at_out *out)
+/* The deadline counts from here: installing parameters and sleeping are part of the time limit. */
+static void begin_round(at_worker *worker, at_ns now)
 {
-    assert(worker->state != AT_WORKER_COMPUTING); /* one computation at a time */
+    assert(worker->state == AT_WORKER_WAITING); /* one round at a time */
     const at_order *order = &worker->order;
-    at_out_push(out, AT_ACT_INSTALL);
-    at_action *compute = at_out_push(out, AT_ACT_COMPUTE);
-    compute->as.compute.order = *order;
-    compute->as.compute.deadline =
-        order->time_limit == AT_NEVER ? AT_NEVER : now + order->time_limit;
-    worker->state = AT_WORKER_COMPUTING;
-    worker->ordered = false;
+    worker->deadline = order->time_limit == AT_NEVER ? AT_NEVER : now + order->time_limit;
+    worker->position = order->position;
+    worker->begun = worker->awake = worker->end = now;
+    worker->newer = worker->abandon = worker->told = worker->ordered = false;
+    worker->micro = 0;
+    worker->work = (at_work){.round = order->round};
+    at_cut_begin(&worker->cut, order, worker->deadline, worker->plan->micro_batch,
+                 worker->plan->cut_after);
+    worker->state = AT_WORKER_ORDERED;
 }
 
-static void on_order(at_worker *worker, const at_event *event, at_out *out)
+static void end_round(at_worker *worker)
 {
-    const at_order *order = &event->as.order;
-    if (order->leave) {
-        worker->leaving = true;
-        if (worker->state == AT_WORKER_WAITING) finish(worker, out);
-        if (worker->state == AT_WORKER_COMPUTING) at_out_push(out, AT_ACT_ABANDON);
-        return;
-    }
+    at_work *work = &worker->work;
+    bool     timed = worker->deadline != AT_NEVER;
+    assert(at_worker_in_round(worker));
+    work->abandoned = worker->abandon;
+    work->sleep_ns = worker->awake - worker->begun;
+    work->compute_ns = worker->end - worker->awake;
+    work->capped = work->samples == worker->cut.samples_max;
+    work->overslept = timed && worker->awake >= worker->deadline;
+    work->overshoot_ns = timed ? worker->end - worker->deadline : 0;
+    worker->state = AT_WORKER_REPORTING;
+}
+
+/* The gradient is void. A sleep ends at once, and so does a round between two micro-batches; one
+ * that is under way is waited for. */
+static void abandon(at_worker *worker, at_ns now)
+{
+    if (worker->abandon) return;
+    worker->abandon = true;
+    if (worker->state == AT_WORKER_SLEEPING) worker->awake = worker->end = now;
+    if (worker->state != AT_WORKER_COMPUTING) end_round(worker);
+}
+
+/* ---- events --------------------------------------------------------------------------------- */
+
+static void on_order(at_worker *worker, const at_worker_event *event)
+{
+    const at_order *order = &event->order;
+    assert(!order->leave);
     /* A self-starting worker keeps counting its own rounds; an order only changes the amounts. */
     uint64_t round = worker->order.again ? worker->order.round : order->round;
     worker->order = *order;
     worker->order.round = round;
-    if (order->pause) return;
+    if (order->pause || worker->leaving) return;
     if (worker->state == AT_WORKER_WAITING)
-        begin_round(worker, event->now, out);
-    else /* while we send, it may be the order that our report has asked for */
+        begin_round(worker, event->now);
+    else /* while sending, it may be the order that the report asks for */
         worker->ordered = !order->again || (worker->state == AT_WORKER_SENDING && !worker->goes_on);
 }
 
-/* Only a computation can be overtaken by a newer version; otherwise the next round takes it. */
-static void on_newer(at_worker *worker, at_out *out)
+static void on_leave(at_worker *worker, at_ns now)
 {
-    if (worker->state != AT_WORKER_COMPUTING || worker->leaving) return;
+    worker->leaving = true;
+    if (worker->state == AT_WORKER_WAITING)
+        worker->state = AT_WORKER_DONE;
+    else if (at_worker_in_round(worker))
+        abandon(worker, now);
+}
+
+/* Only a computation can be overtaken by newer parameters; otherwise the next round takes them. */
+static void on_newer(at_worker *worker, at_ns now)
+{
+    if (!at_worker_in_round(worker) || worker->state < AT_WORKER_SLEEPING || worker->leaving)
+        return;
     switch (worker->plan->newer->choice) {
     case AT_NEWER_FINISH: break;
-    case AT_NEWER_ABANDON: at_out_push(out, AT_ACT_ABANDON); break;
-    case AT_NEWER_REFRESH: at_out_push(out, AT_ACT_INSTALL); break;
+    case AT_NEWER_ABANDON: abandon(worker, now); break;
+    case AT_NEWER_REFRESH: worker->newer = true; break;
     }
 }
 
-static void on_computed(at_worker *worker, const at_event *event, at_out *out)
+static void on_installed(at_worker *worker, const at_worker_event *event)
 {
-    assert(worker->state == AT_WORKER_COMPUTING);
-    at_action *send = at_out_push(out, AT_ACT_SEND);
-    send->as.report = (at_report){.work = event->as.work,
-                                  .incarnation = worker->incarnation,
-                                  .slot = at_worker_slot(worker),
-                                  .sequence = worker->sequence + 1,
-                                  .again = worker->order.again};
-    worker->goes_on = worker->order.again;
-    worker->sequence++;
-    worker->state = AT_WORKER_SENDING;
+    if (worker->state == AT_WORKER_REPORTING) return; /* told to leave in the meantime */
+    assert(worker->state == AT_WORKER_INSTALLING);
+    bool refreshed = worker->newer;
+    worker->version = event->version;
+    worker->newer = false;
+    if (worker->work.samples == 0) worker->work.version = event->version;
+    if (refreshed) {
+        worker->state = AT_WORKER_READY;
+        return;
+    }
+    worker->begun = worker->awake = worker->end = event->now;
+    worker->state = AT_WORKER_STARTING;
 }
 
-static void on_sent(at_worker *worker, const at_event *event, at_out *out)
+static void on_awake(at_worker *worker, at_ns now)
+{
+    assert(worker->state == AT_WORKER_SLEEPING);
+    worker->awake = worker->end = now;
+    worker->state = AT_WORKER_READY;
+}
+
+static void on_micro_done(at_worker *worker, const at_worker_event *event)
+{
+    assert(worker->state == AT_WORKER_COMPUTING);
+    assert(worker->micro > 0);
+    if (event->took > 0) at_cut_done(&worker->cut, worker->micro, event->took);
+    worker->work.samples += worker->micro;
+    worker->micro = 0;
+    worker->end = event->now;
+    worker->state = AT_WORKER_READY;
+    if (worker->abandon) end_round(worker);
+}
+
+static void on_sent(at_worker *worker, at_ns now)
 {
     assert(worker->state == AT_WORKER_SENDING);
     worker->state = AT_WORKER_WAITING;
     if (worker->leaving) {
-        finish(worker, out);
+        worker->state = AT_WORKER_DONE;
     } else if (worker->ordered) {
-        begin_round(worker, event->now, out);
+        begin_round(worker, now);
     } else if (worker->goes_on) {
         worker->order.round++;
-        begin_round(worker, event->now, out);
+        begin_round(worker, now);
     }
 }
 
-void at_worker_step(at_worker *worker, const at_event *event, at_out *out)
+void at_worker_feed(at_worker *worker, const at_worker_event *event)
 {
     assert(worker->state != AT_WORKER_DONE);
     switch (event->kind) {
-    case AT_EV_START: break;
-    case AT_EV_MESSAGE: on_order(worker, event, out); break;
-    case AT_EV_NEWER: on_newer(worker, out); break;
-    case AT_EV_COMPUTED: on_computed(worker, event, out); break;
-    case AT_EV_SENT: on_sent(worker, event, out); break;
-    case AT_EV_STOP: finish(worker, out); break;
-    case AT_EV_JOINED:
-    case AT_EV_LOST:
-    case AT_EV_APPLIED:
-    case AT_EV_EVALUATED:
-    case AT_EV_TIMER: assert(!"an event of the hub"); break;
+    case AT_WORKER_ORDER: on_order(worker, event); break;
+    case AT_WORKER_LEAVE: on_leave(worker, event->now); break;
+    case AT_WORKER_NEWER: on_newer(worker, event->now); break;
+    case AT_WORKER_INSTALLED: on_installed(worker, event); break;
+    case AT_WORKER_AWAKE: on_awake(worker, event->now); break;
+    case AT_WORKER_MICRO_DONE: on_micro_done(worker, event); break;
+    case AT_WORKER_SENT: on_sent(worker, event->now); break;
     }
+}
+
+/* ---- actions -------------------------------------------------------------------------------- */
+
+static at_worker_action begin(at_worker *worker, at_worker_action_kind kind, at_worker_state state)
+{
+    worker->state = state;
+    return (at_worker_action){.kind = kind};
+}
+
+/* From here on the report stays as it is. */
+static at_worker_action send_report(at_worker *worker)
+{
+    at_worker_action action = begin(worker, AT_WORKER_SEND, AT_WORKER_SENDING);
+    action.report = (at_report){.work = worker->work,
+                                .incarnation = worker->incarnation,
+                                .slot = at_worker_slot(worker),
+                                .sequence = worker->sequence + 1,
+                                .again = worker->order.again};
+    worker->goes_on = worker->order.again;
+    worker->sequence++;
+    return action;
+}
+
+bool at_worker_has_more(const at_worker *worker)
+{
+    return worker->state == AT_WORKER_READY && at_cut_next(&worker->cut, worker->end) > 0;
+}
+
+/* The next micro-batch, or the end of the round. */
+static at_worker_action next_micro(at_worker *worker)
+{
+    uint32_t samples = at_cut_next(&worker->cut, worker->end);
+    if (samples == 0) {
+        end_round(worker);
+        return send_report(worker);
+    }
+    if (worker->newer) return begin(worker, AT_WORKER_INSTALL, AT_WORKER_INSTALLING);
+    worker->micro = samples;
+    at_worker_action action = begin(worker, AT_WORKER_MICRO, AT_WORKER_COMPUTING);
+    action.samples = worker->micro;
+    action.first = worker->work.samples == 0;
+    action.position = worker->position;
+    if (action.position != AT_POSITION_OWN) action.position += worker->work.samples;
+    return action;
+}
+
+static at_worker_action watch_micro(at_worker *worker)
+{
+    bool tell = worker->abandon && !worker->told;
+    worker->told = worker->abandon;
+    return (at_worker_action){.kind = tell ? AT_WORKER_ABANDON : AT_WORKER_WAIT};
+}
+
+at_worker_action at_worker_step(at_worker *worker)
+{
+    switch (worker->state) {
+    case AT_WORKER_ORDERED: return begin(worker, AT_WORKER_INSTALL, AT_WORKER_INSTALLING);
+    case AT_WORKER_STARTING: return begin(worker, AT_WORKER_SLEEP, AT_WORKER_SLEEPING);
+    case AT_WORKER_READY: return next_micro(worker);
+    case AT_WORKER_COMPUTING: return watch_micro(worker);
+    case AT_WORKER_REPORTING: return send_report(worker);
+    case AT_WORKER_DONE: return (at_worker_action){.kind = AT_WORKER_FINISH};
+    case AT_WORKER_WAITING:
+    case AT_WORKER_INSTALLING:
+    case AT_WORKER_SLEEPING:
+    case AT_WORKER_SENDING: break;
+    }
+    return (at_worker_action){.kind = AT_WORKER_WAIT};
 }

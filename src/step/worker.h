@@ -1,20 +1,71 @@
-/* worker.h - the worker's state machine: install, compute, send, wait.
+/* worker.h - the worker's state machine, at the grain of a micro-batch.
  *
- *     order ─► INSTALL, COMPUTE ─► COMPUTED ─► SEND ─► SENT ─► wait for the next order,
- *                   ▲                                    │     or, when self-starting,
- *                   └────────────────────────────────────┘     begin the next round at once
+ *     feed every event that came ─► at_worker_step ─► do the one action it returns ─► feed its end
  *
- * One computation at a time, at most one report outstanding.
+ *     waiting ──ORDER──► INSTALL ─► SLEEP ─► MICRO, MICRO, .. ─► SEND ──SENT──► waiting
+ *                           ▲                                              │
+ *                           └───── self-starting: the next round ──────────┘
+ *
+ * Whoever runs the machine owns the clock, the floats and the transport: worker processes and MPI
+ * ranks (world/core/driver.h), virtual time (world/sim), tests. Nothing is read inside a
+ * micro-batch; between any two of them newer parameters, orders and leave are seen. The amounts of
+ * an order (samples, time limit) apply from the next round; leave acts on the round under way, and
+ * so do newer parameters under the rules `abandon` and `refresh`.
+ *
+ * The machine is plain data: a copy of it is a point to return to.
  */
 #ifndef AT_STEP_WORKER_H
 #define AT_STEP_WORKER_H
 
+#include "step/cut.h"
 #include "step/event.h"
 #include "step/plan.h"
 
+typedef enum at_worker_event_kind {
+    AT_WORKER_ORDER,      /* an order arrived */
+    AT_WORKER_LEAVE,      /* told to leave */
+    AT_WORKER_NEWER,      /* newer parameters than the installed ones are available */
+    AT_WORKER_INSTALLED,  /* INSTALL is done */
+    AT_WORKER_AWAKE,      /* SLEEP is over */
+    AT_WORKER_MICRO_DONE, /* MICRO is done */
+    AT_WORKER_SENT        /* SEND is done: the report was handed over */
+} at_worker_event_kind;
+
+typedef struct at_worker_event {
+    at_worker_event_kind kind;
+    at_ns                now;
+    at_order             order;   /* ORDER */
+    uint64_t             version; /* INSTALLED: of the parameters */
+    at_ns                took;    /* MICRO_DONE: its duration, for predictions; 0: cut short */
+} at_worker_event;
+
+typedef enum at_worker_action_kind {
+    AT_WORKER_WAIT,    /* nothing to begin: wait for an event */
+    AT_WORKER_INSTALL, /* take the newest parameters */
+    AT_WORKER_SLEEP,   /* the round's clock runs: sleep as long as the straggler model says */
+    AT_WORKER_MICRO,   /* compute one micro-batch */
+    AT_WORKER_ABANDON, /* end the micro-batch under way early if possible, then MICRO_DONE */
+    AT_WORKER_SEND,    /* hand the report over */
+    AT_WORKER_FINISH   /* the worker ends */
+} at_worker_action_kind;
+
+typedef struct at_worker_action {
+    at_worker_action_kind kind;
+    uint32_t              samples;  /* MICRO */
+    uint64_t              position; /* MICRO: in the common order, or AT_POSITION_OWN */
+    bool                  first;    /* MICRO: of its round */
+    at_report             report;   /* SEND; loss, idle, install and send times are the caller's */
+} at_worker_action;
+
 typedef enum at_worker_state {
-    AT_WORKER_WAITING,
-    AT_WORKER_COMPUTING,
+    AT_WORKER_WAITING,    /* for an order */
+    AT_WORKER_ORDERED,    /* a round is to begin */
+    AT_WORKER_INSTALLING, /* parameters, at the round's start or in the middle (refresh) */
+    AT_WORKER_STARTING,   /* parameters are there */
+    AT_WORKER_SLEEPING,   /* inside the round's clock */
+    AT_WORKER_READY,      /* between two micro-batches */
+    AT_WORKER_COMPUTING,  /* a micro-batch is under way */
+    AT_WORKER_REPORTING,  /* the round is over */
     AT_WORKER_SENDING,
     AT_WORKER_DONE
 } at_worker_state;
@@ -25,11 +76,22 @@ typedef struct at_worker {
     at_node         id;
     uint32_t        incarnation;
     uint32_t        slots;    /* gradient slots it may write in turn */
-    at_order        order;    /* the newest one */
+    at_order        order;    /* the newest one: amounts of the next round */
     uint64_t        sequence; /* of the last report */
     bool            ordered;  /* the next order came before the report was handed over */
-    bool            goes_on;  /* as the report under way says: the next round needs no order */
+    bool            goes_on;  /* the report under way said: the next round needs no order */
     bool            leaving;  /* told to leave while busy */
+    /* The round under way. */
+    uint64_t version;           /* of the installed parameters */
+    bool     newer;             /* newer ones are available */
+    bool     abandon;           /* its gradient is void */
+    bool     told;              /* ABANDON was returned */
+    uint32_t micro;             /* samples of the micro-batch under way */
+    uint64_t position;          /* of its first sample in the common order, or AT_POSITION_OWN */
+    at_ns    deadline;          /* AT_NEVER: none */
+    at_ns    begun, awake, end; /* start of the sleep, start of computing, end of the last part */
+    at_work  work;
+    at_cut   cut; /* what it learns about its speed outlives a round */
 } at_worker;
 
 /* A worker in the caller's memory. `sequence` is that of the last report that counted, of an
@@ -37,10 +99,19 @@ typedef struct at_worker {
 void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t incarnation,
                     uint32_t slots, uint64_t sequence);
 
-/* One event in, at most three actions out. */
-void at_worker_step(at_worker *worker, const at_event *event, at_out *out);
+/* Takes one event. */
+void at_worker_feed(at_worker *worker, const at_worker_event *event);
 
-/* The slot the running computation writes its gradient to. */
+/* What to do now. An action other than WAIT is returned once and begun by that. */
+at_worker_action at_worker_step(at_worker *worker);
+
+/* From the order to the end of the last micro-batch. */
+bool at_worker_in_round(const at_worker *worker);
+
+/* Between two micro-batches: will the round have another one? */
+bool at_worker_has_more(const at_worker *worker);
+
+/* The slot that the round under way writes its gradient to. */
 uint32_t at_worker_slot(const at_worker *worker);
 
 #endif

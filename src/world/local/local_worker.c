@@ -1,4 +1,4 @@
-/* The worker process of the local world: what node.c needs of shared memory and bells. */
+/* The worker process of the local world: a transport over shared memory and bells. */
 #include <assert.h>
 #include <sched.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/machine.h"
-#include "world/core/worker_loop.h"
+#include "world/core/driver.h"
 #include "world/local/local.h"
 
 typedef struct worker {
@@ -115,24 +115,16 @@ static float *gradient(void *self, uint32_t slot)
 }
 
 /* At most one report outstanding: the one before must have been read, which also means that its
- * gradient slot is ours again. */
-static void await_taken(worker *w, uint64_t sent)
-{
-    for (;;) {
-        uint32_t heard_before = heard(w);
-        if (atomic_load(&w->slot->taken) >= sent || atomic_load(&w->slot->leave)) return;
-        wait(w, heard_before, AT_NEVER);
-    }
-}
-
-static void send_report(void *self, const at_report *report)
+ * gradient slot is free again. A worker that leaves does not wait for that. */
+static bool send_report(void *self, const at_report *report)
 {
     worker  *w = self;
     uint64_t sent = atomic_load_explicit(&w->slot->sent, memory_order_relaxed);
-    await_taken(w, sent);
+    if (atomic_load(&w->slot->taken) < sent && !atomic_load(&w->slot->leave)) return false;
     w->slot->report[sent % AT_LOCAL_GRADIENTS] = *report;
     atomic_store(&w->slot->sent, sent + 1);
     at_bell_ring(&w->map->head->hub_bell);
+    return true;
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -169,27 +161,28 @@ int at_local_worker_main(void *self)
     at_fail                      fail = {0};
     if (open_worker(&w, start, &fail)) return fail.err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
-    uint32_t             slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
-    at_worker_loop_start node = {.context = context,
-                                 .port = {.self = &w,
-                                          .heard = heard,
-                                          .wait = wait,
-                                          .leaves = leaves,
-                                          .take_order = take_order,
-                                          .newest = newest,
-                                          .fetch = fetch,
-                                          .install = install,
-                                          .gradient = gradient,
-                                          .send = send_report},
+    uint32_t          slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
+    at_driver_options options = {.context = context,
+                                 .transport = {.self = &w,
+                                               .heard = heard,
+                                               .wait = wait,
+                                               .leaves = leaves,
+                                               .take_order = take_order,
+                                               .newest = newest,
+                                               .fetch = fetch,
+                                               .install = install,
+                                               .gradient = gradient,
+                                               .send = send_report},
                                  .id = start->id,
                                  .incarnation = start->incarnation,
                                  .slots = slots,
                                  .sequence = start->sequence,
                                  .drawn = &w.slot->drawn};
-    if (context->task->sparse) node.params_lock = &start->map->head->params_lock;
-    if (context->learning->hogwild) node.shared = start->map->params;
+    if (context->task->sparse) options.params_lock = &start->map->head->params_lock;
     if (start->core >= 0) at_machine_stay(start->core);
-    at_worker_loop_run(&node);
+    at_driver driver;
+    at_driver_init(&driver, &options);
+    at_driver_run(&driver, context->learning->hogwild ? start->map->params : NULL);
     free(w.params);
     free(w.aside);
     return 0;

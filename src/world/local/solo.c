@@ -1,7 +1,7 @@
-/* --workers 0: hub and worker are two machines in one loop of one process. No processes, no shared
- * memory, no copies: an order is an assignment, a report is a function call, and the computation
- * reads the parameters where the update wrote them. It is the yardstick for what a hub of its own
- * costs. (The evaluator still runs beside it.) */
+/* --workers 0: hub and worker are two state machines in one process. No shared memory, no copies: an
+ * order is an assignment, a report is a function call, and the computation reads the parameters
+ * where the update wrote them. It is the yardstick for the cost of a separate hub. (The evaluator is
+ * still a process of its own.) */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,7 @@
 #include <sys/prctl.h>
 
 #include "base/clock.h"
-#include "step/worker.h"
-#include "world/core/compute.h"
+#include "world/core/driver.h"
 #include "world/core/host.h"
 #include "world/core/resume.h"
 #include "world/core/world.h"
@@ -23,21 +22,22 @@ typedef struct solo {
     at_host                 host;
     at_updater              updater;
     at_evaluator           *evaluator;
-    at_worker               machine;
-    at_computer             computer;
     at_bell                *bell; /* shared with the evaluator */
     float                  *params, *gradient;
     _Atomic uint64_t        drawn;
     at_order                order;
-    bool                    ordered, stopping, left;
+    bool                    ordered, leaving, stopping;
 } solo;
+
+/* ---- the hub's side ------------------------------------------------------------------------- */
 
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     solo *s = self;
     assert(worker == 1);
     s->order = *order;
-    s->ordered = true;
+    s->ordered = !order->leave;
+    s->leaving = order->leave;
 }
 
 static void evict(void *self, at_node worker)
@@ -55,53 +55,106 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     return s->gradient;
 }
 
-static bool interrupted(void *self)
+/* Evaluations, timers, signals. The lease is switched off: the worker cannot freeze alone. */
+static void poll_host(solo *s, at_ns now)
 {
-    (void)self;
-    return at_signals_stop();
+    if (at_signals_stop() && !s->stopping) {
+        s->stopping = true;
+        at_host_event(&s->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
+    }
+    s->host.timer[AT_TIMER_LEASE] = AT_NEVER;
+    at_host_poll(&s->host, now);
+    if (at_signals_child() && at_evaluator_reap(s->evaluator))
+        at_host_say(&s->host, now, "the evaluator died and was started again");
 }
 
-static void sleep_on_ground(void *self, at_ns until)
-{
-    solo    *s = self;
-    uint32_t heard = at_bell_heard(s->bell);
-    if (!at_signals_stop()) at_bell_wait(s->bell, heard, 1, AT_BELL_ALL, until, 0);
-}
+/* ---- the worker's side ---------------------------------------------------------------------- */
 
-static const float *params(void *self, uint64_t *version)
+static uint32_t heard(void *self)
 {
     solo *s = self;
-    *version = s->host.hub->version;
-    return s->params;
+    if (at_signals_stop() && !s->stopping) poll_host(s, at_clock_now());
+    return at_bell_heard(s->bell);
 }
 
-static void loop(solo *s)
+static void wait(void *self, uint32_t heard_before, at_ns until)
 {
-    while (!s->host.finished) {
-        at_report report;
-        at_event  event = {.worker = 1};
-        assert(s->ordered);
-        s->ordered = false;
-        if (at_compute_order(&s->machine, &s->computer, &s->order, s->gradient, &report)) {
-            event.kind = AT_EV_MESSAGE;
-            event.as.report = report;
-        } else {
-            event.kind = AT_EV_LOST;
-            event.as.lost.drawn = atomic_load(&s->drawn);
-        }
-        event.now = at_clock_now();
-        bool stop = at_signals_stop() && !s->stopping;
-        if (stop) {
-            s->stopping = true;
-            at_host_event(&s->host, &(at_event){.kind = AT_EV_STOP, .now = event.now}, NULL);
-        }
-        at_host_event(&s->host, &event, &(at_about){.text = "left"});
-        s->host.timer[AT_TIMER_LEASE] = AT_NEVER; /* nobody here can freeze without freezing us */
-        if (!s->host.finished) at_host_poll(&s->host, event.now);
-        if (at_signals_child() && at_evaluator_reap(s->evaluator))
-            at_host_say(&s->host, event.now, "the evaluator died and was started again");
-    }
+    solo *s = self;
+    at_ns due = at_host_due(&s->host);
+    at_bell_wait(s->bell, heard_before, 1, AT_BELL_ALL, due < until ? due : until, 0);
+    poll_host(s, at_clock_now());
 }
+
+static bool leaves(void *self)
+{
+    return ((solo *)self)->leaving;
+}
+
+static bool take_order(void *self, at_order *order)
+{
+    solo *s = self;
+    if (!s->ordered) return false;
+    *order = s->order;
+    s->ordered = false;
+    return true;
+}
+
+static uint64_t newest(void *self)
+{
+    return ((solo *)self)->host.hub->version;
+}
+
+static const float *install(void *self)
+{
+    return ((solo *)self)->params;
+}
+
+static float *gradient(void *self, uint32_t slot)
+{
+    (void)slot;
+    return ((solo *)self)->gradient;
+}
+
+static bool send_report(void *self, const at_report *report)
+{
+    solo    *s = self;
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = 1, .now = at_clock_now()};
+    event.as.report = *report;
+    if (at_signals_stop()) poll_host(s, event.now);
+    at_host_event(&s->host, &event, NULL);
+    if (!s->host.finished) poll_host(s, event.now);
+    return true;
+}
+
+static void work(solo *s)
+{
+    const at_world_context *context = s->context;
+    at_driver_options       options = {.context = context,
+                                       .transport = {.self = s,
+                                                     .heard = heard,
+                                                     .wait = wait,
+                                                     .leaves = leaves,
+                                                     .take_order = take_order,
+                                                     .newest = newest,
+                                                     .fetch = newest,
+                                                     .install = install,
+                                                     .gradient = gradient,
+                                                     .send = send_report},
+                                       .id = 1,
+                                       .incarnation = 1,
+                                       .slots = 1,
+                                       .sequence = s->host.hub->member[0].sequence,
+                                       .drawn = &s->drawn};
+    at_driver               driver;
+    at_driver_init(&driver, &options);
+    at_driver_run(&driver, context->learning->hogwild ? s->params : NULL);
+    at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_clock_now()};
+    left.as.lost.drawn = atomic_load(&s->drawn);
+    at_host_event(&s->host, &left, &(at_about){.text = "left"});
+    assert(s->host.finished);
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------- */
 
 static at_err prepare(solo *s, at_fail *fail)
 {
@@ -122,18 +175,9 @@ static at_err prepare(solo *s, at_fail *fail)
     AT_TRY(at_host_init(&s->host, context->plan, context->recorder, &s->updater, s->evaluator,
                         &link, fail));
     AT_TRY(at_host_watch(&s->host, context->usage_every, fail));
-    s->computer = (at_computer){.plan = context->plan,
-                                .task = task,
-                                .pace = context->pace,
-                                .id = 1,
-                                .sample_time = context->sample_time,
-                                .ground = {s, interrupted, sleep_on_ground, params},
-                                .shared = context->learning->hogwild ? s->params : NULL,
-                                .drawn = &s->drawn};
     AT_TRY(at_updater_init(&s->updater, context->learning, s->params, task->params,
                            s->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &s->host, fail));
-    at_worker_init(&s->machine, context->plan, 1, 1, 1, s->host.hub->member[0].sequence);
     atomic_store(&s->drawn, at_resume_drawn(&s->host, 1));
     return AT_OK;
 }
@@ -147,7 +191,7 @@ static void run(solo *s)
     at_signals_open(s->bell);
     at_host_event(&s->host, &start, NULL);
     at_host_event(&s->host, &joined, NULL);
-    loop(s);
+    work(s);
     at_host_final_score(&s->host);
     at_evaluator_close(s->evaluator);
     s->evaluator = NULL;

@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "world/core/driver.h"
 #include "world/mpi/mpi_replicated_hub.h"
 #include "world/mpi/mpi_roles.h"
 #include "world/process/signals.h"
@@ -36,7 +37,9 @@ static equal standing;
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     equal *e = self;
-    if (worker == e->id) e->order = *order; /* the others get theirs from their own hubs */
+    if (worker != e->id) return; /* the others get theirs from their own hubs */
+    e->order = *order;
+    e->ordered = !order->leave;
 }
 
 static void evict(void *self, at_node worker)
@@ -68,28 +71,6 @@ static void describe(void *self, at_snapshot *snapshot)
     equal *e = self;
     (void)snapshot;
     if (e->hubs > 0 && !at_mpi_slices_fetch(&e->slices)) e->host.saver = NULL;
-}
-
-/* ---- computing ------------------------------------------------------------------------------- */
-
-static bool interrupted(void *self)
-{
-    (void)self;
-    return at_signals_stop();
-}
-
-static void sleep_on_ground(void *self, at_ns until)
-{
-    equal   *e = self;
-    uint32_t heard = at_bell_heard(e->bell);
-    if (!at_signals_stop()) at_bell_wait(e->bell, heard, 1, AT_BELL_ALL, until, 0);
-}
-
-static const float *params(void *self, uint64_t *version)
-{
-    const equal *e = self;
-    *version = e->host.hub->version;
-    return e->params;
 }
 
 /* ---- turns ----------------------------------------------------------------------------------- */
@@ -188,22 +169,104 @@ static void tell_time(equal *e)
         at_host_say(&e->host, e->now, "the evaluator died and was started again");
 }
 
-/* One round; false: there will be no other. */
-static bool take_turn(equal *e)
+/* One round with its report; false: there will be no other. */
+static bool take_turn(equal *e, const at_report *report)
 {
-    at_report report = {0};
     if (e->host.hub->end != AT_END_RUNNING || e->ranks.broken) return false;
-    if (e->id > 0) at_compute_order(&e->machine, &e->computer, &e->order, e->gradient, &report);
-    report.work.idle_ns = e->waited;
     at_mpi_turn turn = turn_of(e);
-    turn.report = report;
+    turn.report = *report;
+    turn.report.work.idle_ns = e->waited;
     if (!take_turns(e, &turn)) return false;
     compare(e);
     if (agree(e) || e->differ.err) tell_stop(e);
     tell_reports(e);
     if (!e->host.finished && !e->ranks.broken) tell_time(e);
+    return e->host.hub->end == AT_END_RUNNING && !e->ranks.broken;
+}
+
+/* ---- the worker's transport ------------------------------------------------------------------ */
+
+static uint32_t heard(void *self)
+{
+    return at_bell_heard(((equal *)self)->bell);
+}
+
+static void wait(void *self, uint32_t heard_before, at_ns until)
+{
+    at_bell_wait(((equal *)self)->bell, heard_before, 1, AT_BELL_ALL, until, 0);
+}
+
+/* A signal ends the round under way, not the turn after it: the other ranks wait for that, and
+ * learn from it that the run stops. */
+static bool leaves(void *self)
+{
+    equal *e = self;
+    return e->over || (e->in_round && at_signals_stop());
+}
+
+static bool take_order(void *self, at_order *order)
+{
+    equal *e = self;
+    if (!e->ordered) return false;
+    *order = e->order;
+    e->ordered = false;
+    e->in_round = true;
     return true;
 }
+
+static uint64_t newest(void *self)
+{
+    return ((equal *)self)->host.hub->version;
+}
+
+static const float *install(void *self)
+{
+    return ((equal *)self)->params;
+}
+
+static float *gradient(void *self, uint32_t slot)
+{
+    (void)slot;
+    return ((equal *)self)->gradient;
+}
+
+static bool send_report(void *self, const at_report *report)
+{
+    equal *e = self;
+    e->in_round = false;
+    e->over = !take_turn(e, report);
+    return true;
+}
+
+/* Takes turns until there are no more; a rank that is only a hub has nothing to report. */
+static void work(equal *e)
+{
+    at_driver         driver;
+    at_driver_options options = {.context = e->context,
+                                 .transport = {.self = e,
+                                               .heard = heard,
+                                               .wait = wait,
+                                               .leaves = leaves,
+                                               .take_order = take_order,
+                                               .newest = newest,
+                                               .fetch = newest,
+                                               .install = install,
+                                               .gradient = gradient,
+                                               .send = send_report},
+                                 .id = e->id,
+                                 .incarnation = 1,
+                                 .slots = 1,
+                                 .drawn = &e->drawn};
+    if (e->id == 0) {
+        while (take_turn(e, &(at_report){0})) continue;
+        return;
+    }
+    options.sequence = e->host.hub->member[e->id - 1].sequence;
+    at_driver_init(&driver, &options);
+    at_driver_run(&driver, NULL);
+}
+
+/* ---- beginning and end of the turns ----------------------------------------------------------- */
 
 static void tell_end(equal *e, at_node worker, const char *how)
 {
@@ -239,7 +302,7 @@ static void run(equal *e)
     at_node lost = 0;
     at_host_event(&e->host, &(at_event){.kind = AT_EV_START, .now = e->now}, NULL);
     tell_joined(e);
-    while (take_turn(e)) continue;
+    work(e);
     if (e->hubs > 0 && !e->ranks.broken)
         at_mpi_ranks_take_turns(&e->ranks, &e->ranks.turn[e->launcher->rank], NULL, 0);
     if (e->ranks.broken && e->ranks.lost != UINT32_MAX && e->ranks.lost >= e->hubs)
@@ -268,7 +331,6 @@ at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *
                             at_outcome *outcome, at_fail *fail)
 {
     equal       *e = &standing;
-    at_ground    ground = {e, interrupted, sleep_on_ground, params};
     at_world_ops link = {.self = e,
                          .send = send_order,
                          .evict = evict,
@@ -279,7 +341,7 @@ at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *
     *e = (equal){.context = context, .launcher = launcher, .workers = context->plan->workers};
     e->hubs = launcher->size - e->workers;
     e->id = launcher->rank >= e->hubs ? launcher->rank - e->hubs + 1 : 0;
-    at_mpi_replica_open(e, &link, &ground, fail); /* what went wrong is told to all */
+    at_mpi_replica_open(e, &link, fail); /* what went wrong is told to all */
     at_err err = at_mpi_replica_meet(e, fail);
     if (!err) err = train(e, outcome, fail);
     at_mpi_replica_close(e);

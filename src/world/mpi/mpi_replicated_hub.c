@@ -57,24 +57,14 @@ static at_err open_updater(at_mpi_replica *e, at_fail *fail)
     return AT_OK;
 }
 
-static at_err open_worker(at_mpi_replica *e, const at_ground *ground, at_fail *fail)
+static at_err open_worker(at_mpi_replica *e, at_fail *fail)
 {
-    const at_world_context *context = e->context;
-    e->computer = (at_computer){.plan = context->plan,
-                                .task = context->task,
-                                .pace = context->pace,
-                                .id = e->id,
-                                .sample_time = context->sample_time,
-                                .ground = *ground,
-                                .drawn = &e->drawn};
-    at_worker_init(&e->machine, context->plan, e->id, 1, 1,
-                   e->host.hub->member[e->id - 1].sequence);
+    const at_task *task = e->context->task;
     atomic_store(&e->drawn, at_resume_drawn(&e->host, e->id));
-    return context->task->open(context->task->self, e->id, fail);
+    return task->open(task->self, e->id, fail);
 }
 
-at_err at_mpi_replica_open(at_mpi_replica *e, const at_world_ops *link, const at_ground *ground,
-                           at_fail *fail)
+at_err at_mpi_replica_open(at_mpi_replica *e, const at_world_ops *link, at_fail *fail)
 {
     const at_world_context *context = e->context;
     AT_TRY(reserve(e, fail));
@@ -85,7 +75,7 @@ at_err at_mpi_replica_open(at_mpi_replica *e, const at_world_ops *link, const at
     AT_TRY(at_host_watch(&e->host, context->usage_every, fail));
     AT_TRY(open_updater(e, fail));
     AT_TRY(at_resume_host(context, &e->host, fail));
-    return e->id > 0 ? open_worker(e, ground, fail) : AT_OK;
+    return e->id > 0 ? open_worker(e, fail) : AT_OK;
 }
 
 at_err at_mpi_replica_meet(at_mpi_replica *e, at_fail *fail)

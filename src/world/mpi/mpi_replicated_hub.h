@@ -9,8 +9,6 @@
 #ifndef AT_WORLD_MPI_MPI_REPLICATED_HUB_H
 #define AT_WORLD_MPI_MPI_REPLICATED_HUB_H
 
-#include "step/worker.h"
-#include "world/core/compute.h"
 #include "world/core/host.h"
 #include "world/mpi/mpi_ranks.h"
 #include "world/mpi/mpi_slices.h"
@@ -25,15 +23,16 @@ typedef struct at_mpi_replica {
     at_updater              updater;
     at_evaluator           *evaluator; /* of rank 0 */
     at_bell                *bell;      /* shared with it */
-    at_worker               machine;
-    at_computer             computer;
     at_mpi_ranks            ranks;
     at_mpi_slices           slices; /* with hubs */
     float                  *params, *gradient;
     _Atomic uint64_t        drawn;
     at_order                order;
-    at_ns                   now;    /* agreed */
-    at_ns                   waited; /* for the others, in the last turn */
+    bool                    ordered;  /* `order` was not taken yet */
+    bool                    in_round; /* this rank owes the others a turn */
+    bool                    over;     /* there are no more turns */
+    at_ns                   now;      /* agreed */
+    at_ns                   waited;   /* for the others, in the last turn */
     at_evaluation           evaluation;
     bool                    has_verdict;
     bool                    stopping;
@@ -41,8 +40,7 @@ typedef struct at_mpi_replica {
 } at_mpi_replica;
 
 /* Builds it, all but for meeting the others. Everything that forks comes before MPI. */
-at_err at_mpi_replica_open(at_mpi_replica *equal, const at_world_ops *link, const at_ground *ground,
-                           at_fail *fail);
+at_err at_mpi_replica_open(at_mpi_replica *equal, const at_world_ops *link, at_fail *fail);
 
 /* Starts MPI and meets the others, with what has gone wrong until here in *fail. */
 at_err at_mpi_replica_meet(at_mpi_replica *equal, at_fail *fail);

@@ -171,10 +171,16 @@ static bool leaves(void *self)
     return w->leaves;
 }
 
+/* Behind a barrier there is one slot, elsewhere the other one is free. */
+static bool is_sending(const at_mpi_transport *w)
+{
+    return w->slots == 1 && at_mpi_is_open(w->calls, 0);
+}
+
 static bool take_order(void *self, at_order *order)
 {
     at_mpi_transport *w = self;
-    if (!w->ordered) return false;
+    if (!w->ordered || is_sending(w)) return false; /* its gradient slot is still being read */
     *order = w->order;
     w->ordered = false;
     return true;
@@ -209,20 +215,10 @@ static const float *install(void *self)
     return (const float *)(const void *)(w->buffer[w->installed].bytes + AT_HUB_MESSAGE_HEAD);
 }
 
-/* Waits until the report of that slot was taken; whoever has to leave does not wait. */
-static void await_report(at_mpi_transport *w, uint32_t slot)
-{
-    while (at_mpi_is_open(w->calls, slot) && !w->leaves) {
-        at_mpi_transport_poll(w);
-        if (at_mpi_is_open(w->calls, slot)) at_backoff_nap(&w->backoff, AT_NEVER);
-    }
-    at_backoff_end(&w->backoff);
-}
-
 static float *gradient(void *self, uint32_t slot)
 {
     at_mpi_transport *w = self;
-    await_report(w, slot);
+    assert(!at_mpi_is_open(w->calls, slot));
     return (float *)(void *)(w->report[slot] + AT_REPORT_MESSAGE_HEAD);
 }
 
@@ -238,25 +234,28 @@ static size_t gradient_floats(const at_mpi_transport *w, const at_report *report
     return size / sizeof(float);
 }
 
-/* At most one report outstanding, as everywhere. */
-static void send_report(void *self, const at_report *report)
+/* At most one report outstanding. A worker that leaves does not wait: nobody may take it. */
+static bool send_report(void *self, const at_report *report)
 {
     at_mpi_transport *w = self;
     at_report_message head = {
         .report = *report, .drawn = atomic_load(&w->drawn), .floats = gradient_floats(w, report)};
-    for (uint32_t i = 0; i < w->slots; i++) await_report(w, i);
-    if (at_mpi_is_open(w->calls, report->slot)) return; /* nobody will take it any more */
+    bool open = false;
+    for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
+    if (open && !w->leaves) return false;
+    if (at_mpi_is_open(w->calls, report->slot)) return true; /* nobody will take it any more */
     at_message_put_report(w->report[report->slot], &head);
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
                 AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);
     w->reports++;
     w->noted_at = at_clock_now();
+    at_backoff_end(&w->backoff);
+    return true;
 }
 
 at_transport at_mpi_transport_of(at_mpi_transport *w)
 {
     return (at_transport){.self = w,
-                          .poll = at_mpi_transport_poll,
                           .heard = at_mpi_transport_heard,
                           .wait = at_mpi_transport_wait,
                           .leaves = leaves,

@@ -8,7 +8,7 @@
 #define AT_WORLD_MPI_MPI_TRANSPORT_H
 
 #include "message/message.h"
-#include "world/core/worker_loop.h"
+#include "world/core/driver.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/process/backoff.h"
 #include "world/process/failure_detector.h"

@@ -105,14 +105,16 @@ static void insist(at_mpi_transport *w, at_worker_note *note)
 
 static void work(at_mpi_transport *w)
 {
-    at_worker_loop_start node = {.context = w->context,
-                                 .port = at_mpi_transport_of(w),
+    at_driver_options options = {.context = w->context,
+                                 .transport = at_mpi_transport_of(w),
                                  .id = w->id,
                                  .incarnation = w->welcome.incarnation,
                                  .slots = w->slots,
                                  .sequence = w->welcome.sequence,
                                  .drawn = &w->drawn};
-    at_worker_loop_run(&node);
+    at_driver         driver;
+    at_driver_init(&driver, &options);
+    at_driver_run(&driver, NULL);
 }
 
 /* Everything that was sent must have been taken before we say that it was all. */

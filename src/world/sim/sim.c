@@ -56,7 +56,7 @@ static bool is_needed(const at_sim *sim, const at_sim_params *params)
     for (uint32_t i = 0; i < sim->context->plan->workers; i++) {
         const at_sim_worker *w = &sim->worker[i];
         uint32_t             uses = (w->newest == params) + (uint32_t)(w->installed == params);
-        if (uses > 0 && (w->computing || self_starting)) return true;
+        if (uses > 0 && (at_worker_in_round(&w->machine) || self_starting)) return true;
         known += uses;
     }
     assert(known <= params->users);
@@ -184,8 +184,10 @@ static void join(at_sim *sim, at_node worker)
     w->frozen_until = 0;
     w->late = 0;
     w->idle_since = sim->now;
+    double learned = w->machine.cut.sample_ns; /* a replacement runs on the same machine */
     at_worker_init(&w->machine, sim->context->plan, worker, w->incarnation, AT_SIM_SLOTS,
                    sim->host.hub->member[worker - 1].sequence);
+    w->machine.cut.sample_ns = learned;
     at_event event = {.kind = AT_EV_JOINED, .worker = worker, .now = sim->now};
     event.as.joined.incarnation = w->incarnation;
     at_host_event(&sim->host, &event, NULL);
@@ -304,6 +306,12 @@ static void publish(void *self, uint64_t version)
     sim->cast_due = true; /* when the hub has taken note of its new version */
 }
 
+/* As of its last round that ended. */
+static double learned_speed(const at_sim_worker *w)
+{
+    return w->ahead ? w->start.cut.sample_ns : w->machine.cut.sample_ns;
+}
+
 /* What only this world knows: the link, and how fast workers think they are. */
 static void describe(void *self, at_snapshot *snapshot)
 {
@@ -313,7 +321,7 @@ static void describe(void *self, at_snapshot *snapshot)
     snapshot->out_busy = out > 0 ? out : 0;
     snapshot->messages = sim->net.messages;
     for (uint32_t i = 0; i < snapshot->workers; i++)
-        snapshot->member[i].sample_ns = sim->worker[i].cut.sample_ns;
+        snapshot->member[i].sample_ns = learned_speed(&sim->worker[i]);
 }
 
 static void resume(at_sim *sim, const at_snapshot *snapshot)
@@ -326,7 +334,8 @@ static void resume(at_sim *sim, const at_snapshot *snapshot)
     while (sim->fault < end && sim->fault->at < sim->now) sim->fault++;
     for (uint32_t i = 0; i < sim->context->plan->workers; i++) {
         sim->worker[i].drawn = at_resume_drawn(&sim->host, i + 1);
-        if (i < snapshot->workers) sim->worker[i].cut.sample_ns = snapshot->member[i].sample_ns;
+        if (i < snapshot->workers)
+            sim->worker[i].machine.cut.sample_ns = snapshot->member[i].sample_ns;
     }
 }
 

@@ -3,7 +3,7 @@
  *   heap (heap.c)        what happens when: (time, birth) is a total order
  *   network (sim_net.c)  latency, then the hub's link, first come first served, per direction
  *   versions             copies of parameters that somebody may still need, counted
- *   workers              worker.c as in every world; a round costs time, not processor
+ *   workers              step/worker.c as in every world; a round costs time, not processor
  *   hub                  hub.c through host.c as in every world
  *
  * Nothing waits: time jumps from event to event, so thousands of workers run on a laptop, and the
@@ -12,7 +12,6 @@
 #ifndef AT_WORLD_SIM_SIM_H
 #define AT_WORLD_SIM_SIM_H
 
-#include "step/cut.h"
 #include "step/worker.h"
 #include "world/core/host.h"
 #include "world/core/world.h"
@@ -43,18 +42,17 @@ at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes);
 
 typedef struct at_sim_worker {
     at_worker      machine;
-    bool           alive, computing, abandon, refresh; /* the last: new parameters wait */
+    bool           ahead; /* the machine is at the end of a round that ends in the future */
+    at_worker      start; /* then: as it was when that round's sleep began */
+    bool           alive;
     uint32_t       incarnation;
-    uint64_t       token; /* of the computation under way; older heap entries are void */
+    uint64_t       token; /* of the round under way; older heap entries are void */
     uint64_t       drawn;
     at_ns          frozen_until;
     at_ns          late; /* how much longer its next report takes */
-    at_cut         cut;
-    at_work        work; /* of the round under way */
-    at_order       order;
-    at_ns          deadline, begun, awake, idle_since;
-    uint32_t       micro;  /* samples of the micro-batch under way */
-    at_sim_params *newest; /* arrived */
+    at_ns          awake, idle_since, idle_ns;
+    double         loss_sum; /* of the round under way */
+    at_sim_params *newest;   /* arrived */
     at_sim_params *installed;
     float         *gradient[AT_SIM_SLOTS];
     bool           in_flight, pending; /* a report is on its way; one more waits for it */

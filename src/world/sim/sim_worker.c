@@ -1,15 +1,13 @@
-/* A worker in virtual time. The state machine is the same as everywhere; a computation is a sleep
- * and some micro-batches whose ends are known beforehand. When nothing can interrupt a round (newer
- * rule `finish`) its end is worked out at once and costs one heap entry; otherwise every
- * micro-batch is an entry of its own, so that news are seen between two of them. Gradients are
- * really computed, when the round is over and only if it was not abandoned. */
+/* A worker in virtual time: the state machine of every world, whose actions cost time but not the
+ * processor. When nothing can interrupt a round (rule `finish`), the machine is run ahead to the
+ * round's end, which costs one heap entry; whatever does act on such a round (leave, death) puts the
+ * machine back to the round's start and replays it to now. Otherwise every micro-batch is an entry
+ * of its own. Gradients are really computed, when the entry fires, and only if they count. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "pace/pace.h"
 #include "world/sim/sim.h"
-
-static void deliver(at_sim *sim, at_sim_worker *w, const at_event *event);
 
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
@@ -18,77 +16,55 @@ static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t sample
     return (at_ns)(each * samples);
 }
 
+static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)
+{
+    at_worker_feed(&w->machine, &(at_worker_event){.kind = kind, .now = now});
+}
+
+static void run(at_sim *sim, at_sim_worker *w);
+
 /* ---- floats ---------------------------------------------------------------------------------- */
 
+static float *gradient_of(at_sim *sim, at_sim_worker *w)
+{
+    size_t   size = sim->context->task->slot_floats * sizeof(float);
+    uint32_t slot = at_worker_slot(&w->machine);
+    if (!w->gradient[slot]) w->gradient[slot] = aligned_alloc(64, (size + 63) / 64 * 64);
+    if (!w->gradient[slot])
+        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
+    return w->gradient[slot];
+}
+
+/* Samples done .. done+samples-1 of the round under way. */
 static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32_t done)
 {
     const at_task *task = sim->context->task;
     if (task->timing_only) return;
-    uint32_t slot = at_worker_slot(&w->machine);
-    if (!w->gradient[slot]) {
-        w->gradient[slot] = aligned_alloc(64, (task->slot_floats * sizeof(float) + 63) / 64 * 64);
-        if (!w->gradient[slot]) {
-            sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
-            return;
-        }
-    }
+    float *gradient = gradient_of(sim, w);
+    if (!gradient) return;
     at_draw draw = {.worker = w->machine.id, .position = w->drawn, .count = samples};
-    if (w->order.position != AT_POSITION_OWN) {
-        draw.position = w->order.position + done;
+    if (w->machine.position != AT_POSITION_OWN) {
+        draw.position = w->machine.position + done;
         draw.common = true;
     }
     at_point point = {.params = w->installed->w, .version = w->installed->version};
     assert(point.params); /* the hub has kept what we need */
-    w->work.loss_sum += task->gradient(task->self, w->gradient[slot], done == 0, point, &draw);
+    w->loss_sum += task->gradient(task->self, gradient, done == 0, point, &draw);
 }
 
-/* The whole round at its end, in the same micro-batches as in every world. */
+/* A whole round at its end, in the same micro-batches as in every world. */
 static void compute_round(at_sim *sim, at_sim_worker *w)
 {
-    uint32_t samples = w->work.samples;
+    uint32_t samples = w->machine.work.samples, m = sim->context->plan->micro_batch;
     for (uint32_t done = 0; done < samples;) {
-        uint32_t left = samples - done, m = sim->context->plan->micro_batch;
-        uint32_t part = left < m ? left : m;
-        if (!w->work.abandoned) add_gradient(sim, w, part, done);
+        uint32_t left = samples - done, part = left < m ? left : m;
+        if (!w->machine.abandon) add_gradient(sim, w, part, done);
         w->drawn += part;
         done += part;
     }
 }
 
-/* ---- versions -------------------------------------------------------------------------------- */
-
-static void install_newest(at_sim_worker *w)
-{
-    assert(w->newest);
-    at_sim_params *old = w->installed;
-    w->installed = at_sim_params_use(w->newest);
-    at_sim_params_drop(old);
-    w->refresh = false;
-}
-
-/* A micro-batch under way goes on with the parameters it began with. */
-static void install(at_sim_worker *w)
-{
-    if (w->computing && w->micro > 0)
-        w->refresh = true;
-    else
-        install_newest(w);
-}
-
 /* ---- rounds ---------------------------------------------------------------------------------- */
-
-static void end_round(at_sim *sim, at_sim_worker *w, at_ns now)
-{
-    w->computing = false;
-    w->work.sleep_ns = w->awake < now ? w->awake - w->begun : now - w->begun;
-    w->work.compute_ns = now > w->awake ? now - w->awake : 0;
-    w->work.capped = w->work.samples == w->order.samples_max;
-    w->work.overslept = w->deadline != AT_NEVER && w->awake >= w->deadline;
-    w->work.overshoot_ns = w->deadline == AT_NEVER ? 0 : now - w->deadline;
-    w->work.abandoned = w->abandon;
-    at_event event = {.kind = AT_EV_COMPUTED, .now = now, .as.work = w->work};
-    deliver(sim, w, &event);
-}
 
 static bool can_be_interrupted(const at_sim_worker *w)
 {
@@ -101,102 +77,108 @@ static void schedule(at_sim *sim, at_sim_worker *w, at_ns at, at_sim_kind kind)
     if (entry) entry->token = w->token;
 }
 
-static void begin_micro(at_sim *sim, at_sim_worker *w, at_ns now)
+static void install(at_sim *sim, at_sim_worker *w)
 {
-    w->micro = w->abandon ? 0 : at_cut_next(&w->cut, now);
-    if (w->micro == 0) {
-        end_round(sim, w, now);
+    at_sim_params *old = w->installed;
+    assert(w->newest);
+    w->installed = at_sim_params_use(w->newest);
+    at_sim_params_drop(old);
+    at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_INSTALLED,
+                                                   .now = sim->now,
+                                                   .version = w->installed->version});
+}
+
+/* Plays a round from the end of its sleep, up to and including what ends by `until`. Returns the
+ * end of the micro-batch then under way; AT_NEVER: the round is over. */
+static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
+{
+    at_worker *machine = &w->machine;
+    while (at_worker_has_more(machine)) {
+        at_worker_action micro = at_worker_step(machine);
+        assert(micro.kind == AT_WORKER_MICRO);
+        at_ns took = duration(sim, w, micro.samples), end = machine->end + took;
+        if (end > until) return end;
+        at_worker_feed(machine,
+                       &(at_worker_event){.kind = AT_WORKER_MICRO_DONE, .now = end, .took = took});
+    }
+    return AT_NEVER;
+}
+
+static void begin_sleep(at_sim *sim, at_sim_worker *w)
+{
+    at_ns nap = at_pace_sleep(sim->context->pace, w->machine.id, w->machine.work.round);
+    w->token++;
+    w->loss_sum = 0;
+    w->awake = sim->now + nap;
+    w->idle_ns = sim->now - w->idle_since;
+    if (can_be_interrupted(w)) {
+        schedule(sim, w, w->awake, AT_SIM_MICRO);
         return;
     }
-    schedule(sim, w, now + duration(sim, w, w->micro), AT_SIM_MICRO);
+    w->start = w->machine;
+    w->ahead = true;
+    feed(w, AT_WORKER_AWAKE, w->awake);
+    play(sim, w, AT_NEVER);
+    schedule(sim, w, w->machine.end, AT_SIM_COMPUTED);
 }
 
-/* The end of the sleep (micro == 0) or of a micro-batch, which takes news only now. */
-static void on_micro(at_sim *sim, at_sim_worker *w, at_ns now)
+/* Back from the end of a round that was run ahead to its state at this moment; returns the end of
+ * the sleep or micro-batch under way, AT_NEVER when the round is over. */
+static at_ns replay(at_sim *sim, at_sim_worker *w, at_ns until)
 {
-    assert(w->computing);
-    if (w->micro > 0) {
-        if (!w->abandon) add_gradient(sim, w, w->micro, w->work.samples);
-        at_cut_done(&w->cut, w->micro, duration(sim, w, w->micro));
-        w->drawn += w->micro;
-        w->work.samples += w->micro;
-    }
-    w->micro = 0;
-    if (w->refresh) install_newest(w);
-    if (w->work.samples == 0) w->work.version = w->installed->version;
-    begin_micro(sim, w, now);
+    at_worker ahead = w->machine;
+    assert(w->ahead);
+    w->ahead = false;
+    w->machine = w->start;
+    w->machine.order = ahead.order; /* orders that came meanwhile are about the next round */
+    w->machine.ordered = ahead.ordered;
+    if (until < w->awake) return w->awake;
+    feed(w, AT_WORKER_AWAKE, w->awake);
+    return play(sim, w, until);
 }
 
-/* Walks through the whole round on paper. */
-static void plan_round(at_sim *sim, at_sim_worker *w)
+/* Leave acts on the round under way: a sleep ends at once, a computation with its micro-batch. */
+static void on_leave(at_sim *sim, at_sim_worker *w)
 {
-    at_ns now = w->awake;
-    for (uint32_t samples; (samples = at_cut_next(&w->cut, now)) > 0;) {
-        at_ns takes = duration(sim, w, samples);
-        at_cut_done(&w->cut, samples, takes);
-        w->work.samples += samples;
-        now += takes;
-    }
-    schedule(sim, w, now, AT_SIM_COMPUTED);
-}
-
-static void begin_round(at_sim *sim, at_sim_worker *w, const at_action *action)
-{
-    const at_plan *plan = sim->context->plan;
-    w->computing = true;
-    w->abandon = false;
+    bool  ahead = w->ahead;
+    at_ns end = ahead ? replay(sim, w, sim->now) : AT_NEVER;
+    feed(w, AT_WORKER_LEAVE, sim->now);
+    if (!ahead) return;
     w->token++;
-    w->order = action->as.compute.order;
-    w->deadline = action->as.compute.deadline;
-    w->begun = sim->now;
-    w->awake = sim->now + at_pace_sleep(sim->context->pace, w->machine.id, w->order.round);
-    w->micro = 0;
-    w->work = (at_work){.round = w->order.round,
-                        .version = w->installed->version,
-                        .idle_ns = sim->now - w->idle_since,
-                        .send_ns = w->send_ns};
-    at_cut_begin(&w->cut, &w->order, w->deadline, plan->micro_batch, plan->cut_after);
-    if (can_be_interrupted(w))
-        schedule(sim, w, w->awake, AT_SIM_MICRO);
+    if (w->machine.state == AT_WORKER_COMPUTING)
+        schedule(sim, w, end, AT_SIM_COMPUTED);
     else
-        plan_round(sim, w);
+        w->drawn += w->machine.work.samples;
 }
 
-/* Samples of the round under way that were drawn by now: those of the micro-batches begun. */
-static uint32_t drawn_by_now(const at_sim *sim, const at_sim_worker *w)
+/* The end of a round that nothing could interrupt, or of its last micro-batch after a leave. A
+ * worker that was frozen meanwhile ends when it thaws. */
+static void on_computed(at_sim *sim, at_sim_worker *w)
 {
-    if (!w->computing || sim->now < w->awake) return 0;
-    if (can_be_interrupted(w)) return w->micro;
-    at_ns    micro_ns = duration(sim, w, sim->context->plan->micro_batch);
-    uint64_t begun = micro_ns > 0 ? (uint64_t)((sim->now - w->awake) / micro_ns) + 1 : UINT32_MAX;
-    uint64_t samples = begun * sim->context->plan->micro_batch;
-    return samples < w->work.samples ? (uint32_t)samples : w->work.samples;
-}
-
-/* A round that was planned to its end ends with the micro-batch under way instead. */
-static void shorten_round(at_sim *sim, at_sim_worker *w)
-{
-    uint32_t m = sim->context->plan->micro_batch, samples = drawn_by_now(sim, w);
-    at_ns    end = w->awake + samples / m * duration(sim, w, m) + duration(sim, w, samples % m);
-    assert(samples <= w->work.samples);
-    w->work.samples = samples;
-    w->token++;
-    schedule(sim, w, end > sim->now ? end : sim->now, AT_SIM_COMPUTED);
-}
-
-/* A sleep ends at once, a computation with the micro-batch under way: as in every world. */
-static void abandon(at_sim *sim, at_sim_worker *w)
-{
-    assert(w->computing);
-    if (w->abandon) return;
-    w->abandon = true;
-    if (sim->now < w->awake) {
-        w->work.samples = 0;
-        w->token++;
-        end_round(sim, w, sim->now);
-    } else if (!can_be_interrupted(w)) {
-        shorten_round(sim, w);
+    if (w->ahead && sim->now > w->machine.end) replay(sim, w, w->machine.end - 1);
+    w->ahead = false;
+    if (w->machine.state == AT_WORKER_COMPUTING) {
+        at_ns took = duration(sim, w, w->machine.micro);
+        at_worker_feed(
+            &w->machine,
+            &(at_worker_event){.kind = AT_WORKER_MICRO_DONE, .now = sim->now, .took = took});
     }
+    compute_round(sim, w);
+}
+
+/* The end of the sleep or of a micro-batch, in rounds that can be interrupted. */
+static void on_micro(at_sim *sim, at_sim_worker *w)
+{
+    if (w->machine.state == AT_WORKER_SLEEPING) {
+        feed(w, AT_WORKER_AWAKE, sim->now);
+        return;
+    }
+    uint32_t samples = w->machine.micro;
+    at_ns    took = duration(sim, w, samples);
+    if (!w->machine.abandon) add_gradient(sim, w, samples, w->machine.work.samples);
+    w->drawn += samples;
+    at_worker_feed(&w->machine,
+                   &(at_worker_event){.kind = AT_WORKER_MICRO_DONE, .now = sim->now, .took = took});
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
@@ -211,21 +193,20 @@ static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
     w->late = 0;
     w->in_flight = true;
     w->idle_since = sim->now;
-    at_event event = {.kind = AT_EV_SENT, .now = sim->now};
-    deliver(sim, w, &event);
+    feed(w, AT_WORKER_SENT, sim->now);
 }
 
 /* At most one report outstanding: a second one waits until the first has arrived. */
 static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
-    w->send_ns = 0;
-    if (!w->in_flight) {
-        transmit(sim, w, report);
-        return;
-    }
-    w->pending = true;
-    w->pending_since = sim->now;
     w->report = *report;
+    w->report.work.loss_sum = w->loss_sum;
+    w->report.work.idle_ns = w->idle_ns;
+    w->report.work.send_ns = w->send_ns;
+    w->send_ns = 0;
+    w->pending = w->in_flight;
+    w->pending_since = sim->now;
+    if (!w->pending) transmit(sim, w, &w->report);
 }
 
 void at_sim_worker_sent(at_sim *sim, at_node worker)
@@ -236,6 +217,7 @@ void at_sim_worker_sent(at_sim *sim, at_node worker)
     w->pending = false;
     w->send_ns = sim->now - w->pending_since;
     transmit(sim, w, &w->report);
+    run(sim, w);
 }
 
 static void leave(at_sim *sim, at_sim_worker *w)
@@ -245,31 +227,23 @@ static void leave(at_sim *sim, at_sim_worker *w)
     if (entry) entry->incarnation = w->incarnation;
 }
 
-static void perform(at_sim *sim, at_sim_worker *w, const at_action *action)
+/* Begins what the machine asks for until it waits. */
+static void run(at_sim *sim, at_sim_worker *w)
 {
-    switch (action->kind) {
-    case AT_ACT_INSTALL: install(w); break;
-    case AT_ACT_COMPUTE: begin_round(sim, w, action); break;
-    case AT_ACT_ABANDON: abandon(sim, w); break;
-    case AT_ACT_SEND: send_report(sim, w, &action->as.report); break;
-    case AT_ACT_FINISH: leave(sim, w); break;
-    case AT_ACT_TIMER:
-    case AT_ACT_ADD:
-    case AT_ACT_APPLY:
-    case AT_ACT_DROP:
-    case AT_ACT_EVALUATE:
-    case AT_ACT_SAVE:
-    case AT_ACT_EVICT:
-    case AT_ACT_NOTICE: assert(!"an action of the hub"); break;
+    while (w->alive && !w->ahead) {
+        at_worker_action action = at_worker_step(&w->machine);
+        switch (action.kind) {
+        case AT_WORKER_INSTALL: install(sim, w); break;
+        case AT_WORKER_SLEEP: begin_sleep(sim, w); break;
+        case AT_WORKER_MICRO:
+            schedule(sim, w, sim->now + duration(sim, w, action.samples), AT_SIM_MICRO);
+            break;
+        case AT_WORKER_SEND: send_report(sim, w, &action.report); break;
+        case AT_WORKER_ABANDON: break; /* a micro-batch under way ends when it would have */
+        case AT_WORKER_FINISH: leave(sim, w); break;
+        case AT_WORKER_WAIT: return;
+        }
     }
-}
-
-static void deliver(at_sim *sim, at_sim_worker *w, const at_event *event)
-{
-    at_action actions[4];
-    at_out    out = {.actions = actions, .size = 4};
-    at_worker_step(&w->machine, event, &out);
-    for (size_t i = 0; i < out.count && w->alive; i++) perform(sim, w, &actions[i]);
 }
 
 /* Parameters may overtake each other on a bad network: only newer ones count. */
@@ -281,45 +255,45 @@ static bool take_params(at_sim_worker *w, at_sim_params *params)
     return true;
 }
 
-static void on_params(at_sim *sim, at_sim_worker *w, at_sim_params *params)
-{
-    if (!take_params(w, params)) return;
-    at_event event = {.kind = AT_EV_NEWER, .now = sim->now, .as.newer.version = params->version};
-    if (w->computing) deliver(sim, w, &event);
-}
-
 void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
 {
     at_sim_worker *w = &sim->worker[entry->worker - 1];
     if (!w->alive || entry->incarnation != w->incarnation) return;
     switch (entry->kind) {
-    case AT_SIM_ORDER: {
-        at_event event = {.kind = AT_EV_MESSAGE, .now = sim->now, .as.order = entry->order};
+    case AT_SIM_ORDER:
         if (entry->params) take_params(w, entry->params);
-        deliver(sim, w, &event);
+        if (entry->order.leave)
+            on_leave(sim, w);
+        else
+            at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_ORDER,
+                                                           .now = sim->now,
+                                                           .order = entry->order});
         break;
-    }
-    case AT_SIM_PARAMS: on_params(sim, w, entry->params); break;
+    case AT_SIM_PARAMS:
+        if (take_params(w, entry->params)) feed(w, AT_WORKER_NEWER, sim->now);
+        break;
     case AT_SIM_MICRO:
-        if (entry->token == w->token) on_micro(sim, w, sim->now);
+        if (entry->token == w->token) on_micro(sim, w);
         break;
     case AT_SIM_COMPUTED:
-        if (entry->token != w->token) break;
-        w->work.abandoned = w->abandon;
-        compute_round(sim, w);
-        end_round(sim, w, sim->now);
+        if (entry->token == w->token) on_computed(sim, w);
         break;
     case AT_SIM_REPORT:
     case AT_SIM_GONE:
     case AT_SIM_RETURN: assert(!"something for the hub"); break;
     }
+    run(sim, w);
 }
 
 void at_sim_worker_die(at_sim *sim, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
-    w->drawn += drawn_by_now(sim, w);
-    w->alive = w->computing = w->pending = w->in_flight = false;
+    if (w->ahead) replay(sim, w, sim->now);
+    if (at_worker_in_round(&w->machine)) {
+        w->drawn += w->machine.micro;
+        if (!can_be_interrupted(w)) w->drawn += w->machine.work.samples; /* not booked yet */
+    }
+    w->alive = w->pending = w->in_flight = w->ahead = false;
     at_sim_params_drop(w->newest);
     at_sim_params_drop(w->installed);
     w->newest = w->installed = NULL;

@@ -1,7 +1,7 @@
-/* actors.h - the workers of step_stage.h: real machines, made-up processes around them.
+/* actors.h - the workers of scenario_stage.h: real state machines, simulated processes around them.
  *
- * Workers count what they draw before they compute it, and nobody but the hub looks at the hub's
- * books, so the two sides of the ledger are independent.
+ * Workers count what they draw before they compute it, and only the hub reads the hub's books, so
+ * the two sides of the ledger are independent.
  */
 #ifndef AT_TESTS_UNIT_STEP_ACTORS_H
 #define AT_TESTS_UNIT_STEP_ACTORS_H
@@ -17,7 +17,6 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "step/cut.h"
 #include "step/hub.h"
 #include "step/worker.h"
 
@@ -26,13 +25,8 @@ enum { STAGE_WORKERS = 16, STAGE_PENDING = 4096, STAGE_EVENTS_MAX = 2000000 };
 /* One worker: a machine, and the process around it. */
 typedef struct actor {
     at_worker machine;
-    at_cut    cut;
-    at_work   work;         /* of the round that is being computed */
-    at_ns     began;        /* that round */
-    at_ns     deadline;     /* of that round */
-    bool      alive, void_; /* void_: the computation was told to abandon */
-    uint32_t  micro;        /* samples of the micro-batch under way */
-    uint32_t  life;         /* counts deaths: what was meant for an earlier life does not arrive */
+    bool      alive;
+    uint32_t  life; /* counts deaths: what was meant for an earlier life does not arrive */
     uint32_t  incarnation;
     uint64_t  drawn;             /* all incarnations */
     uint64_t  installed;         /* version of its parameters */
@@ -49,6 +43,7 @@ typedef struct actor {
 typedef enum cue_kind {
     CUE_HUB,
     CUE_WORKER,
+    CUE_AWAKE,
     CUE_MICRO,
     CUE_TIMER,
     CUE_KILL,
@@ -58,13 +53,16 @@ typedef enum cue_kind {
 
 /* Something that will happen. */
 typedef struct cue {
-    at_ns    at;
-    uint64_t birth;
-    cue_kind kind;
-    at_node  worker;
-    uint32_t life;
-    at_ns    span;  /* KILL: until the replacement joins; FREEZE: how long */
-    at_event event; /* HUB, WORKER, TIMER */
+    at_ns           at;
+    uint64_t        birth;
+    cue_kind        kind;
+    at_node         worker;
+    uint32_t        life;
+    at_ns           span;      /* KILL: until the replacement joins; FREEZE: how long */
+    uint64_t        round;     /* AWAKE: of the sleep */
+    at_event        event;     /* HUB, TIMER */
+    at_worker_event to_worker; /* WORKER */
+    uint64_t        version;   /* WORKER: of the newer parameters */
 } cue;
 
 typedef struct stage {
@@ -94,9 +92,10 @@ typedef struct stage {
     bool     rumours;     /* workers are told of versions they have already */
     at_ns (*sleep)(const struct stage *s, at_node worker, uint64_t round);
     at_ns (*delay)(struct stage *s, at_ns mean); /* draws a message's delay; NULL: the mean */
-    /* Sees every action (worker 0: the hub's) and every event before the machines do. */
-    void (*saw_action)(struct stage *s, at_node node, const at_action *action);
-    void (*saw_event)(struct stage *s, at_node node, const at_event *event);
+    /* See every action, and every event of the hub before it does. */
+    void (*saw_action)(struct stage *s, const at_action *action);
+    void (*saw_worker)(struct stage *s, at_node worker, const at_worker_action *action);
+    void (*saw_event)(struct stage *s, const at_event *event);
     void    *watcher;
     at_rng   rng;
     uint64_t seed; /* of the sleeps */
@@ -151,8 +150,6 @@ static inline at_ns stage_after(stage *s, at_ns last)
 
 /* ---- workers -------------------------------------------------------------------------------- */
 
-static inline void stage_feed_worker(stage *s, at_node id, at_event event);
-
 static inline void stage_gone(stage *s, at_node id, at_ns back_after)
 {
     actor *a = &s->actor[id];
@@ -172,96 +169,77 @@ static inline void stage_join(stage *s, at_node id)
     assert_false(a->alive);
     a->alive = true;
     a->frozen_until = 0;
-    a->cut = (at_cut){0};
     at_worker_init(&a->machine, &s->plan, id, ++a->incarnation, 2, s->hub->member[id - 1].sequence);
     at_event joined = {.kind = AT_EV_JOINED, .worker = id};
     joined.as.joined.incarnation = a->incarnation;
     stage_tell_hub(s, s->now, joined);
 }
 
-static inline void stage_computed(stage *s, at_node id)
+static inline at_worker_event stage_event(const stage *s, at_worker_event_kind kind)
 {
-    actor *a = &s->actor[id];
-    a->work.abandoned = a->void_;
-    a->work.samples = a->cut.done;
-    a->work.capped = a->cut.done == a->cut.samples_max;
-    a->work.compute_ns = s->now - a->began - a->work.sleep_ns;
-    a->work.overshoot_ns = a->deadline == AT_NEVER ? 0 : s->now - a->deadline;
-    bool broken = a->work.version == s->nan_version;
-    a->work.loss_sum = broken ? (double)NAN : (double)a->work.samples;
-    at_event computed = {.kind = AT_EV_COMPUTED, .now = s->now};
-    computed.as.work = a->work;
-    stage_feed_worker(s, id, computed);
+    return (at_worker_event){.kind = kind, .now = s->now};
 }
 
-static inline void stage_next_micro(stage *s, at_node id, at_ns from)
+static inline void stage_install(stage *s, actor *a)
 {
-    actor *a = &s->actor[id];
-    a->micro = a->void_ ? 0 : at_cut_next(&a->cut, from);
-    if (a->micro == 0) {
-        stage_computed(s, id);
-        return;
-    }
-    a->drawn += a->micro;
-    stage_cue(s, from + a->micro * a->sample_ns, CUE_MICRO, id);
+    at_worker_event installed = stage_event(s, AT_WORKER_INSTALLED);
+    a->installed = installed.version = s->hub->version;
+    at_worker_feed(&a->machine, &installed);
 }
 
-static inline void stage_compute(stage *s, at_node id, const at_action *action)
+static inline void stage_sleep(stage *s, at_node id)
 {
     actor          *a = &s->actor[id];
-    const at_order *order = &action->as.compute.order;
-    at_ns           sleep_ns = s->sleep ? s->sleep(s, id, order->round) : 0;
-    a->began = s->now;
-    a->deadline = action->as.compute.deadline;
-    a->void_ = false;
-    a->work = (at_work){.round = order->round, .version = a->installed, .sleep_ns = sleep_ns};
-    at_cut_begin(&a->cut, order, a->deadline, s->plan.micro_batch, s->plan.cut_after);
-    stage_next_micro(s, id, s->now + sleep_ns);
+    at_ns           sleep_ns = s->sleep ? s->sleep(s, id, a->machine.work.round) : 0;
+    at_worker_event awake = stage_event(s, AT_WORKER_AWAKE);
+    if (sleep_ns > 0)
+        stage_cue(s, s->now + sleep_ns, CUE_AWAKE, id)->round = a->machine.work.round;
+    else
+        at_worker_feed(&a->machine, &awake);
 }
 
-static inline void stage_send(stage *s, at_node id, const at_action *action)
+static inline void stage_send(stage *s, at_node id, at_report report)
 {
     at_event message = {.kind = AT_EV_MESSAGE, .worker = id};
-    message.as.report = action->as.report;
+    bool     broken = report.work.version == s->nan_version;
+    report.work.loss_sum = broken ? (double)NAN : (double)report.work.samples;
+    message.as.report = report;
     actor *a = &s->actor[id];
     a->heard_at = stage_after(s, a->heard_at);
     stage_tell_hub(s, a->heard_at, message);
     if (s->echo) stage_tell_hub(s, stage_after(s, a->heard_at), message);
     cue *sent = stage_cue(s, s->now + stage_delay(s, s->send_ns), CUE_WORKER, id);
-    sent->event = (at_event){.kind = AT_EV_SENT};
+    sent->to_worker = (at_worker_event){.kind = AT_WORKER_SENT};
 }
 
-static inline void stage_do_worker(stage *s, at_node id, const at_action *action)
+/* Begins what the machine asks for until it waits. */
+static inline void stage_run_worker(stage *s, at_node id)
 {
-    switch (action->kind) {
-    case AT_ACT_INSTALL: s->actor[id].installed = s->hub->version; break;
-    case AT_ACT_COMPUTE: stage_compute(s, id, action); break;
-    case AT_ACT_ABANDON: s->actor[id].void_ = true; break;
-    case AT_ACT_SEND: stage_send(s, id, action); break;
-    case AT_ACT_FINISH: stage_gone(s, id, AT_NEVER); break;
-    case AT_ACT_TIMER:
-    case AT_ACT_ADD:
-    case AT_ACT_APPLY:
-    case AT_ACT_DROP:
-    case AT_ACT_EVALUATE:
-    case AT_ACT_SAVE:
-    case AT_ACT_EVICT:
-    case AT_ACT_NOTICE: fail_msg("a worker did what only the hub may"); break;
+    actor *a = &s->actor[id];
+    while (a->alive) {
+        at_worker_action action = at_worker_step(&a->machine);
+        if (action.kind == AT_WORKER_WAIT) return;
+        if (s->saw_worker) s->saw_worker(s, id, &action);
+        switch (action.kind) {
+        case AT_WORKER_INSTALL: stage_install(s, a); break;
+        case AT_WORKER_SLEEP: stage_sleep(s, id); break;
+        case AT_WORKER_MICRO:
+            a->drawn += action.samples;
+            stage_cue(s, s->now + action.samples * a->sample_ns, CUE_MICRO, id);
+            break;
+        case AT_WORKER_SEND: stage_send(s, id, action.report); break;
+        case AT_WORKER_FINISH: stage_gone(s, id, AT_NEVER); break;
+        case AT_WORKER_ABANDON: /* the micro-batch ends when it would have */
+        case AT_WORKER_WAIT: break;
+        }
     }
 }
 
-static inline void stage_feed_worker(stage *s, at_node id, at_event event)
+static inline void stage_feed_worker(stage *s, at_node id, at_worker_event event)
 {
     event.now = s->now;
-    if (s->saw_event) s->saw_event(s, id, &event);
-    at_action actions[8];
-    at_out    out = {.actions = actions, .size = sizeof actions / sizeof *actions};
-    at_worker_step(&s->actor[id].machine, &event, &out);
-    assert_true(out.count <= 3);
-    for (size_t i = 0; i < out.count; i++) {
-        if (s->saw_action) s->saw_action(s, id, &actions[i]);
-        stage_do_worker(s, id, &actions[i]);
-    }
+    at_worker_feed(&s->actor[id].machine, &event);
+    stage_run_worker(s, id);
 }
 
 #endif

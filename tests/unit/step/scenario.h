@@ -15,6 +15,7 @@
 typedef struct story {
     at_text text;
     bool    workers; /* tell what workers do, too */
+    bool    micros;  /* and each of their micro-batches */
     bool    timers;  /* tell when the hub wants to be woken */
     char    bytes[32768];
 } story;
@@ -89,16 +90,6 @@ static inline void tell_report(story *t, const at_report *report)
                 report->work.abandoned ? ", void" : "");
 }
 
-static inline void tell_compute(story *t, const at_action *action)
-{
-    at_text_add(&t->text, "compute round %llu: %u samples",
-                (unsigned long long)action->as.compute.order.round,
-                action->as.compute.order.samples_max);
-    if (action->as.compute.deadline != AT_NEVER)
-        at_text_add(&t->text, " until %lld", (long long)(action->as.compute.deadline / 1000000));
-    at_text_add(&t->text, "\n");
-}
-
 static inline void tell_drop(story *t, const at_action *action)
 {
     at_text_add(&t->text, "drop %llu samples of worker %u: %s\n",
@@ -106,20 +97,38 @@ static inline void tell_drop(story *t, const at_action *action)
                 at_drop_name[action->as.drop.why]);
 }
 
-static inline void tell_action(story *t, at_ns now, at_node node, const at_action *action)
+/* What a worker begins. Micro-batches are told only where they are the point of a test. */
+static inline void tell_worker(story *t, at_ns now, const at_worker *worker,
+                               const at_worker_action *action)
+{
+    if (action->kind == AT_WORKER_MICRO && !t->micros) return;
+    tell_time(t, now, worker->id);
+    switch (action->kind) {
+    case AT_WORKER_INSTALL: at_text_add(&t->text, "install\n"); break;
+    case AT_WORKER_SLEEP:
+        at_text_add(&t->text, "compute round %llu: %u samples",
+                    (unsigned long long)worker->work.round, worker->cut.samples_max);
+        if (worker->deadline != AT_NEVER)
+            at_text_add(&t->text, " until %lld", (long long)(worker->deadline / 1000000));
+        at_text_add(&t->text, "\n");
+        break;
+    case AT_WORKER_MICRO: at_text_add(&t->text, "compute %u samples\n", action->samples); break;
+    case AT_WORKER_ABANDON: at_text_add(&t->text, "abandon\n"); break;
+    case AT_WORKER_SEND: tell_report(t, &action->report); break;
+    case AT_WORKER_FINISH: at_text_add(&t->text, "finish\n"); break;
+    case AT_WORKER_WAIT: at_text_add(&t->text, "wait\n"); break;
+    }
+}
+
+static inline void tell_action(story *t, at_ns now, const at_action *action)
 {
     if (action->kind == AT_ACT_TIMER && !t->timers) return;
-    tell_time(t, now, node);
+    tell_time(t, now, 0);
     switch (action->kind) {
-    case AT_ACT_SEND:
-        if (node > 0)
-            tell_report(t, &action->as.report);
-        else
-            tell_order(t, action->worker, &action->as.order);
-        break;
-    case AT_ACT_INSTALL: at_text_add(&t->text, "install\n"); break;
-    case AT_ACT_COMPUTE: tell_compute(t, action); break;
-    case AT_ACT_ABANDON: at_text_add(&t->text, "abandon\n"); break;
+    case AT_ACT_SEND: tell_order(t, action->worker, &action->as.order); break;
+    case AT_ACT_INSTALL:
+    case AT_ACT_COMPUTE:
+    case AT_ACT_ABANDON: break;
     case AT_ACT_TIMER: tell_timer(t, action); break;
     case AT_ACT_ADD:
         at_text_add(&t->text, "add ");
@@ -141,8 +150,7 @@ static inline void tell_action(story *t, at_ns now, at_node node, const at_actio
                     (long long)(action->as.notice.waited / 1000000));
         break;
     case AT_ACT_FINISH:
-        at_text_add(&t->text, "finish%s%s\n", node > 0 ? "" : ": ",
-                    node > 0 ? "" : at_end_name[action->as.finish.why]);
+        at_text_add(&t->text, "finish: %s\n", at_end_name[action->as.finish.why]);
         break;
     }
 }
@@ -169,15 +177,20 @@ static inline void tell_event(story *t, const at_event *event)
     }
 }
 
-static inline void story_saw_action(stage *s, at_node node, const at_action *action)
+static inline void story_saw_action(stage *s, const at_action *action)
 {
-    story *t = s->watcher;
-    if (node == 0 || t->workers) tell_action(t, s->now, node, action);
+    tell_action(s->watcher, s->now, action);
 }
 
-static inline void story_saw_event(stage *s, at_node node, const at_event *event)
+static inline void story_saw_worker(stage *s, at_node worker, const at_worker_action *action)
 {
-    if (node == 0) tell_event(s->watcher, event);
+    story *t = s->watcher;
+    if (t->workers) tell_worker(t, s->now, &s->actor[worker].machine, action);
+}
+
+static inline void story_saw_event(stage *s, const at_event *event)
+{
+    tell_event(s->watcher, event);
 }
 
 /* Fails with the story as far as it is as expected, both versions of the next line, and the rest
@@ -204,6 +217,7 @@ static inline void story_play(stage *s, story *t, const char *expected)
 {
     s->watcher = t;
     s->saw_action = story_saw_action;
+    s->saw_worker = story_saw_worker;
     s->saw_event = story_saw_event;
     stage_run(s);
     if (s->stalled) at_text_add(&t->text, "[%4lld] stalled\n", (long long)(s->now / 1000000));

@@ -16,9 +16,12 @@
 
 /* ---- the hub -------------------------------------------------------------------------------- */
 
-static inline void stage_tell_worker(stage *s, at_ns at, at_node id, at_event event)
+static inline cue *stage_tell_worker(stage *s, at_ns at, at_node id, at_worker_event event)
 {
-    if (s->actor[id].alive) stage_cue(s, at, CUE_WORKER, id)->event = event;
+    static cue nobody;
+    cue       *c = s->actor[id].alive ? stage_cue(s, at, CUE_WORKER, id) : &nobody;
+    c->to_worker = event;
+    return c;
 }
 
 static inline void stage_evaluate(stage *s, uint64_t step)
@@ -33,10 +36,9 @@ static inline void stage_evaluate(stage *s, uint64_t step)
 
 static inline void stage_newer(stage *s, uint64_t version)
 {
-    at_event newer = {.kind = AT_EV_NEWER};
-    newer.as.newer.version = version;
+    at_worker_event newer = {.kind = AT_WORKER_NEWER};
     for (at_node id = 1; s->newer_ns != AT_NEVER && id <= s->plan.workers; id++)
-        stage_tell_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer);
+        stage_tell_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer)->version = version;
 }
 
 /* Nobody is replaced any more when the run winds down. */
@@ -47,11 +49,12 @@ static inline void stage_evict(stage *s, const actor *a, at_node id)
 
 static inline void stage_do_hub(stage *s, const at_action *action)
 {
-    at_event message = {.kind = AT_EV_MESSAGE};
+    at_worker_event message = {.kind = AT_WORKER_ORDER};
     switch (action->kind) {
     case AT_ACT_SEND:
         if (action->as.order.leave && s->actor[action->worker].deaf) break;
-        message.as.order = action->as.order;
+        message.order = action->as.order;
+        if (message.order.leave) message.kind = AT_WORKER_LEAVE;
         s->actor[action->worker].told_at = stage_after(s, s->actor[action->worker].told_at);
         stage_tell_worker(s, s->actor[action->worker].told_at, action->worker, message);
         break;
@@ -76,13 +79,13 @@ static inline void stage_do_hub(stage *s, const at_action *action)
 static inline void stage_feed_hub(stage *s, at_event event)
 {
     event.now = s->now;
-    if (s->saw_event) s->saw_event(s, 0, &event);
+    if (s->saw_event) s->saw_event(s, &event);
     s->out.count = 0;
     at_hub_step(s->hub, &event, &s->out);
     uint64_t applied = 0;
     for (size_t i = 0; i < s->out.count; i++) {
         const at_action *action = &s->out.actions[i];
-        if (s->saw_action) s->saw_action(s, 0, action);
+        if (s->saw_action) s->saw_action(s, action);
         stage_do_hub(s, action);
         if (action->kind == AT_ACT_APPLY) applied = action->as.apply.step;
     }
@@ -96,7 +99,7 @@ static inline void stage_drain(stage *s)
     for (uint32_t i = 0; i < s->inbox_count && !s->finished; i++) stage_feed_hub(s, s->inbox[i]);
     s->inbox_count = 0;
     for (at_node id = 1; id <= s->plan.workers; id++) {
-        at_event sent = {.kind = AT_EV_SENT};
+        at_worker_event sent = {.kind = AT_WORKER_SENT};
         if (s->actor[id].sent_waits) stage_tell_worker(s, s->now, id, sent);
         s->actor[id].sent_waits = false;
     }
@@ -157,10 +160,10 @@ static inline bool stage_next(stage *s, cue *next)
 static inline void stage_play(stage *s, cue *c)
 {
     actor *a = &s->actor[c->worker];
-    bool   to_worker = c->kind == CUE_WORKER || c->kind == CUE_MICRO;
+    bool   to_worker = c->kind == CUE_WORKER || c->kind == CUE_MICRO || c->kind == CUE_AWAKE;
     if (to_worker && (!a->alive || c->life != a->life)) return;
-    bool old_news = !s->rumours && c->kind == CUE_WORKER && c->event.kind == AT_EV_NEWER &&
-                    c->event.as.newer.version <= a->installed;
+    bool old_news = !s->rumours && c->kind == CUE_WORKER && c->to_worker.kind == AT_WORKER_NEWER &&
+                    c->version <= a->installed;
     if (old_news) return;
     if (to_worker && a->frozen_until > s->now) { /* it will find this when it wakes up */
         if (a->frozen_until == AT_NEVER) return;
@@ -172,12 +175,17 @@ static inline void stage_play(stage *s, cue *c)
     case CUE_HUB:
     case CUE_TIMER: stage_hub_hears(s, &c->event); break;
     case CUE_WORKER:
-        a->sent_waits = c->event.kind == AT_EV_SENT && stage_slots_full(s, c->worker);
-        if (!a->sent_waits) stage_feed_worker(s, c->worker, c->event);
+        a->sent_waits = c->to_worker.kind == AT_WORKER_SENT && stage_slots_full(s, c->worker);
+        if (!a->sent_waits) stage_feed_worker(s, c->worker, c->to_worker);
+        break;
+    case CUE_AWAKE: /* unless the sleep was abandoned */
+        if (a->machine.state == AT_WORKER_SLEEPING && a->machine.work.round == c->round)
+            stage_feed_worker(s, c->worker, stage_event(s, AT_WORKER_AWAKE));
         break;
     case CUE_MICRO:
-        at_cut_done(&a->cut, a->micro, a->micro * a->sample_ns);
-        stage_next_micro(s, c->worker, s->now);
+        c->to_worker = stage_event(s, AT_WORKER_MICRO_DONE);
+        c->to_worker.took = a->machine.micro * a->sample_ns;
+        stage_feed_worker(s, c->worker, c->to_worker);
         break;
     case CUE_KILL:
         if (a->alive) stage_gone(s, c->worker, c->span);

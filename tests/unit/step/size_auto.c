@@ -37,11 +37,11 @@ static void see_apply(const at_action *apply)
     }
 }
 
-static void see(stage *s, at_node node, const at_action *action)
+static void see(stage *s, const at_action *action)
 {
     (void)s;
-    if (node == 0 && action->kind == AT_ACT_SEND) see_order(&action->as.order);
-    if (node == 0 && action->kind == AT_ACT_APPLY) see_apply(action);
+    if (action->kind == AT_ACT_SEND) see_order(&action->as.order);
+    if (action->kind == AT_ACT_APPLY) see_apply(action);
 }
 
 /* The published mixture: 40 % never sleep, 10 % sleep five seconds. */

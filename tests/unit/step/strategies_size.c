@@ -506,11 +506,10 @@ typedef struct rates {
     uint32_t count;
 } rates;
 
-static void see_rate(stage *s, at_node node, const at_action *action)
+static void see_rate(stage *s, const at_action *action)
 {
     rates *seen = s->watcher;
-    if (node == 0 && action->kind == AT_ACT_APPLY)
-        seen->factor[seen->count++] = action->as.apply.lr_factor;
+    if (action->kind == AT_ACT_APPLY) seen->factor[seen->count++] = action->as.apply.lr_factor;
 }
 
 static rates rates_of(stage *s)

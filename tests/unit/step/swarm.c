@@ -191,12 +191,15 @@ static void check_save(const stage *s, const books *b, const at_action *save)
     met.saves++;
 }
 
-static void check_action(stage *s, at_node node, const at_action *action)
+static void check_worker(stage *s, at_node worker, const at_worker_action *action)
+{
+    if (action->kind == AT_WORKER_SEND) book_sent(s->watcher, worker, &action->report);
+}
+
+static void check_action(stage *s, const at_action *action)
 {
     books *b = s->watcher;
-    if (node > 0) {
-        if (action->kind == AT_ACT_SEND) book_sent(b, node, &action->as.report);
-    } else if (action->kind == AT_ACT_SEND) {
+    if (action->kind == AT_ACT_SEND) {
         check_order(s, b, action);
     } else if (action->kind == AT_ACT_ADD) {
         assert_true(b->added_count < sizeof b->added / sizeof *b->added);
@@ -219,11 +222,10 @@ static void book_heard(books *b, at_node worker, const at_report *report)
     b->fates[worker][report->incarnation][report->sequence % REPORTS].kind = FATE_HEARD;
 }
 
-static void book_event(stage *s, at_node node, const at_event *event)
+static void book_event(stage *s, const at_event *event)
 {
     books  *b = s->watcher;
     at_node id = event->worker;
-    if (node > 0) return;
     if (event->kind == AT_EV_JOINED) {
         uint64_t slowest = slowest_clock(b, id);
         if (slowest != UINT64_MAX) b->clock[id] = slowest;
@@ -373,6 +375,7 @@ static bool run_seed(uint64_t seed, uint64_t *trace)
     direct(s, &rng);
     s->watcher = b;
     s->saw_action = check_action;
+    s->saw_worker = check_worker;
     s->saw_event = book_event;
     stage_run(s);
     check_end(s, b);

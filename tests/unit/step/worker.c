@@ -1,4 +1,5 @@
-/* Stories of one worker, fed by hand: install, compute, send, wait, and how it leaves. */
+/* One worker, fed by hand: install, sleep, micro-batches, report, and everything that can reach it
+ * between any two of them. */
 #include "scenario.h"
 
 typedef struct desk {
@@ -9,54 +10,67 @@ typedef struct desk {
 
 static desk desk_;
 
-/* Worker 2 of three, in its first life, with two gradient slots. */
+/* Worker 2 of three, first incarnation, two gradient slots, micro-batches of 8 samples. */
 static void sit_down(const char *newer, const char *release)
 {
     at_plan_options o = fmb(3, 9);
     o.gather = release ? "any:1" : NULL;
     o.release = release;
     o.newer = newer;
+    o.micro_batch = 8;
     at_fail fail = {0};
     if (at_plan_resolve(&o, &desk_.plan, &fail)) fail_msg("%s", fail.text);
     story_open(&desk_.story);
+    desk_.story.micros = true;
     at_worker_init(&desk_.worker, &desk_.plan, 2, 1, 2, 0);
 }
 
-static void feed(at_ns now, at_event event)
+/* Begins what the machine asks for until it waits; sleeping and computing end when a test says. */
+static void run(at_ns now)
 {
-    at_action actions[3]; /* worker.h promises no more */
-    at_out    out = {.actions = actions, .size = 3};
-    event.now = now;
-    at_worker_step(&desk_.worker, &event, &out);
-    for (size_t i = 0; i < out.count; i++) tell_action(&desk_.story, now, 2, &actions[i]);
+    for (;;) {
+        at_worker_action action = at_worker_step(&desk_.worker);
+        if (action.kind == AT_WORKER_WAIT) return;
+        tell_worker(&desk_.story, now, &desk_.worker, &action);
+        if (action.kind == AT_WORKER_FINISH) return;
+        if (action.kind != AT_WORKER_INSTALL) continue;
+        at_worker_feed(&desk_.worker,
+                       &(at_worker_event){.kind = AT_WORKER_INSTALLED, .now = now, .version = 0});
+    }
 }
 
-static void order(at_ns now, at_order order)
+static void feed(double ms, at_worker_event event)
 {
-    at_event event = {.kind = AT_EV_MESSAGE};
-    event.as.order = order;
-    if (order.time_limit == 0) event.as.order.time_limit = AT_NEVER;
-    if (order.samples_max == 0) event.as.order.samples_max = 32;
-    feed(now, event);
+    event.now = AT_MS(ms);
+    at_worker_feed(&desk_.worker, &event);
+    run(event.now);
 }
 
-static void computed(at_ns now, uint32_t samples, bool abandoned)
+static void order(double ms, at_order order)
 {
-    at_event event = {.kind = AT_EV_COMPUTED};
-    event.as.work = (at_work){.samples = samples, .abandoned = abandoned};
-    feed(now, event);
+    if (order.time_limit == 0) order.time_limit = AT_NEVER;
+    if (order.samples_max == 0) order.samples_max = 16;
+    order.position = AT_POSITION_OWN;
+    feed(ms, (at_worker_event){.kind = AT_WORKER_ORDER, .order = order});
 }
 
-static void sent(at_ns now)
+static void happens(double ms, at_worker_event_kind kind)
 {
-    feed(now, (at_event){.kind = AT_EV_SENT});
+    feed(ms, (at_worker_event){.kind = kind});
 }
 
-static void newer(at_ns now, uint64_t version)
+/* A micro-batch that took so long. */
+static void done(double ms, double took_ms)
 {
-    at_event event = {.kind = AT_EV_NEWER};
-    event.as.newer.version = version;
-    feed(now, event);
+    feed(ms, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .took = AT_MS(took_ms)});
+}
+
+/* A round of two micro-batches, 8 ms each, that began at `ms`. */
+static void round_of_two(double ms)
+{
+    happens(ms, AT_WORKER_AWAKE);
+    done(ms + 8, 8);
+    done(ms + 16, 8);
 }
 
 static void expect(at_worker_state state, const char *expected)
@@ -65,26 +79,49 @@ static void expect(at_worker_state state, const char *expected)
     assert_int_equal(desk_.worker.state, state);
 }
 
-static void an_order_is_installed_computed_sent_and_then_it_waits(void **state)
+static void an_order_is_installed_computed_and_reported_and_then_it_waits(void **state)
 {
     (void)state;
     sit_down(NULL, NULL);
-    feed(0, (at_event){.kind = AT_EV_START});
-    order(AT_MS(1), (at_order){.round = 7});
-    computed(AT_MS(33), 32, false);
-    sent(AT_MS(34));
+    order(1, (at_order){.round = 7});
+    round_of_two(3);
+    happens(20, AT_WORKER_SENT);
     expect(AT_WORKER_WAITING, "[   1] 2 > install\n"
-                              "[   1] 2 > compute round 7: 32 samples\n"
-                              "[  33] 2 > send 1: 32 samples of version 0, slot 1\n");
+                              "[   1] 2 > compute round 7: 16 samples\n"
+                              "[   3] 2 > compute 8 samples\n"
+                              "[  11] 2 > compute 8 samples\n"
+                              "[  19] 2 > send 1: 16 samples of version 0, slot 1\n");
+    assert_int_equal(desk_.worker.work.sleep_ns, AT_MS(2));
+    assert_int_equal(desk_.worker.work.compute_ns, AT_MS(16));
+    assert_true(desk_.worker.work.capped);
 }
 
-static void a_deadline_is_counted_from_when_the_order_arrives(void **state)
+static void a_deadline_counts_from_the_order_and_ends_the_round_between_two_micro_batches(void **s)
+{
+    (void)s;
+    sit_down(NULL, NULL);
+    order(100, (at_order){.time_limit = AT_MS(30), .samples_max = 400});
+    happens(105, AT_WORKER_AWAKE); /* the sleep is part of the time limit */
+    done(115, 10);
+    done(125, 10); /* another would end at 135: 5 ms late, as far as 125 is early */
+    expect(AT_WORKER_SENDING, "[ 100] 2 > install\n"
+                              "[ 100] 2 > compute round 0: 400 samples until 130\n"
+                              "[ 105] 2 > compute 8 samples\n"
+                              "[ 115] 2 > compute 8 samples\n"
+                              "[ 125] 2 > send 1: 16 samples of version 0, slot 1\n");
+    assert_int_equal(desk_.worker.work.overshoot_ns, -AT_MS(5));
+}
+
+static void a_sleep_beyond_the_deadline_still_leaves_one_micro_batch(void **state)
 {
     (void)state;
     sit_down(NULL, NULL);
-    order(AT_MS(100), (at_order){.time_limit = AT_MS(50), .samples_max = 400});
-    expect(AT_WORKER_COMPUTING, "[ 100] 2 > install\n"
-                                "[ 100] 2 > compute round 0: 400 samples until 150\n");
+    order(0, (at_order){.time_limit = AT_MS(10), .samples_max = 400});
+    happens(50, AT_WORKER_AWAKE);
+    done(58, 8);
+    assert_int_equal(desk_.worker.state, AT_WORKER_SENDING);
+    assert_int_equal(desk_.worker.work.samples, 8);
+    assert_true(desk_.worker.work.overslept);
 }
 
 static void gradients_go_to_the_slots_in_turn(void **state)
@@ -92,21 +129,12 @@ static void gradients_go_to_the_slots_in_turn(void **state)
     (void)state;
     sit_down(NULL, NULL);
     for (uint64_t round = 0; round < 3; round++) {
-        order(AT_MS(10 * (double)round), (at_order){.round = round});
-        uint32_t slot = at_worker_slot(&desk_.worker);
-        assert_int_equal(slot, (round + 1) % 2);
-        computed(AT_MS(10 * (double)round + 5), 32, false);
-        sent(AT_MS(10 * (double)round + 5));
+        order(40 * (double)round, (at_order){.round = round});
+        assert_int_equal(at_worker_slot(&desk_.worker), (round + 1) % 2);
+        round_of_two(40 * (double)round);
+        happens(40 * (double)round + 20, AT_WORKER_SENT);
     }
-    expect(AT_WORKER_WAITING, "[   0] 2 > install\n"
-                              "[   0] 2 > compute round 0: 32 samples\n"
-                              "[   5] 2 > send 1: 32 samples of version 0, slot 1\n"
-                              "[  10] 2 > install\n"
-                              "[  10] 2 > compute round 1: 32 samples\n"
-                              "[  15] 2 > send 2: 32 samples of version 0, slot 0\n"
-                              "[  20] 2 > install\n"
-                              "[  20] 2 > compute round 2: 32 samples\n"
-                              "[  25] 2 > send 3: 32 samples of version 0, slot 1\n");
+    assert_int_equal(desk_.worker.sequence, 3);
 }
 
 static void an_order_that_overtakes_the_end_of_sending_is_kept(void **state)
@@ -114,34 +142,53 @@ static void an_order_that_overtakes_the_end_of_sending_is_kept(void **state)
     (void)state;
     sit_down(NULL, NULL);
     order(0, (at_order){.round = 0});
-    computed(AT_MS(32), 32, false);
-    order(AT_MS(33), (at_order){.round = 1});
-    sent(AT_MS(34));
-    expect(AT_WORKER_COMPUTING, "[   0] 2 > install\n"
-                                "[   0] 2 > compute round 0: 32 samples\n"
-                                "[  32] 2 > send 1: 32 samples of version 0, slot 1\n"
-                                "[  34] 2 > install\n"
-                                "[  34] 2 > compute round 1: 32 samples\n");
+    round_of_two(0);
+    order(17, (at_order){.round = 1});
+    happens(18, AT_WORKER_SENT);
+    expect(AT_WORKER_SLEEPING, "[   0] 2 > install\n"
+                               "[   0] 2 > compute round 0: 16 samples\n"
+                               "[   0] 2 > compute 8 samples\n"
+                               "[   8] 2 > compute 8 samples\n"
+                               "[  16] 2 > send 1: 16 samples of version 0, slot 1\n"
+                               "[  18] 2 > install\n"
+                               "[  18] 2 > compute round 1: 16 samples\n");
 }
 
 static void it_leaves_at_once_when_it_waits(void **state)
 {
     (void)state;
     sit_down(NULL, NULL);
-    order(AT_MS(5), (at_order){.leave = true});
+    happens(5, AT_WORKER_LEAVE);
     expect(AT_WORKER_DONE, "[   5] 2 > finish\n");
 }
 
-static void it_leaves_a_computation_at_the_next_micro_batch_and_says_what_it_drew(void **state)
+static void it_leaves_a_sleep_at_once_with_an_empty_report(void **state)
 {
     (void)state;
     sit_down(NULL, NULL);
     order(0, (at_order){.round = 0});
-    order(AT_MS(5), (at_order){.leave = true});
-    computed(AT_MS(8), 8, true);
-    sent(AT_MS(9));
+    happens(5, AT_WORKER_LEAVE);
+    happens(6, AT_WORKER_SENT);
     expect(AT_WORKER_DONE, "[   0] 2 > install\n"
-                           "[   0] 2 > compute round 0: 32 samples\n"
+                           "[   0] 2 > compute round 0: 16 samples\n"
+                           "[   5] 2 > send 1: 0 samples of version 0, slot 1, void\n"
+                           "[   6] 2 > finish\n");
+    assert_int_equal(desk_.worker.work.sleep_ns, AT_MS(5));
+}
+
+static void it_leaves_a_computation_after_the_micro_batch_and_reports_what_it_drew(void **state)
+{
+    (void)state;
+    sit_down(NULL, NULL);
+    order(0, (at_order){.round = 0});
+    happens(0, AT_WORKER_AWAKE);
+    happens(5, AT_WORKER_LEAVE);
+    happens(6, AT_WORKER_LEAVE); /* once is enough */
+    done(8, 8);
+    happens(9, AT_WORKER_SENT);
+    expect(AT_WORKER_DONE, "[   0] 2 > install\n"
+                           "[   0] 2 > compute round 0: 16 samples\n"
+                           "[   0] 2 > compute 8 samples\n"
                            "[   5] 2 > abandon\n"
                            "[   8] 2 > send 1: 8 samples of version 0, slot 1, void\n"
                            "[   9] 2 > finish\n");
@@ -152,24 +199,11 @@ static void it_leaves_when_its_report_is_handed_over(void **state)
     (void)state;
     sit_down(NULL, "free");
     order(0, (at_order){.round = 0, .again = true});
-    computed(AT_MS(32), 32, false);
-    order(AT_MS(33), (at_order){.leave = true});
-    sent(AT_MS(34));
-    expect(AT_WORKER_DONE, "[   0] 2 > install\n"
-                           "[   0] 2 > compute round 0: 32 samples\n"
-                           "[  32] 2 > send 1: 32 samples of version 0, slot 1\n"
-                           "[  34] 2 > finish\n");
-}
-
-static void a_stop_from_outside_ends_it_whatever_it_does(void **state)
-{
-    (void)state;
-    sit_down(NULL, NULL);
-    order(0, (at_order){.round = 0});
-    feed(AT_MS(3), (at_event){.kind = AT_EV_STOP});
-    expect(AT_WORKER_DONE, "[   0] 2 > install\n"
-                           "[   0] 2 > compute round 0: 32 samples\n"
-                           "[   3] 2 > finish\n");
+    round_of_two(0);
+    happens(17, AT_WORKER_LEAVE);
+    happens(18, AT_WORKER_SENT);
+    assert_int_equal(desk_.worker.state, AT_WORKER_DONE);
+    assert_false(desk_.worker.work.abandoned);
 }
 
 static void a_self_starting_worker_counts_its_rounds_and_takes_new_amounts(void **state)
@@ -177,29 +211,56 @@ static void a_self_starting_worker_counts_its_rounds_and_takes_new_amounts(void 
     (void)state;
     sit_down(NULL, "free");
     order(0, (at_order){.round = 4, .again = true});
-    computed(AT_MS(32), 32, false);
-    sent(AT_MS(32));
-    order(AT_MS(40), (at_order){.round = 99, .again = true, .time_limit = AT_MS(20)});
-    computed(AT_MS(64), 32, false);
-    sent(AT_MS(64));
-    expect(AT_WORKER_COMPUTING, "[   0] 2 > install\n"
-                                "[   0] 2 > compute round 4: 32 samples\n"
-                                "[  32] 2 > send 1: 32 samples of version 0, slot 1\n"
-                                "[  32] 2 > install\n"
-                                "[  32] 2 > compute round 5: 32 samples\n"
-                                "[  64] 2 > send 2: 32 samples of version 0, slot 0\n"
-                                "[  64] 2 > install\n"
-                                "[  64] 2 > compute round 6: 32 samples until 84\n");
+    round_of_two(0);
+    happens(16, AT_WORKER_SENT);
+    happens(16, AT_WORKER_AWAKE);
+    /* Between two micro-batches: the amounts are those of the round after this one. */
+    order(20, (at_order){.round = 99, .again = true, .samples_max = 8, .time_limit = AT_MS(20)});
+    done(24, 8);
+    done(32, 8);
+    happens(32, AT_WORKER_SENT);
+    expect(AT_WORKER_SLEEPING, "[   0] 2 > install\n"
+                               "[   0] 2 > compute round 4: 16 samples\n"
+                               "[   0] 2 > compute 8 samples\n"
+                               "[   8] 2 > compute 8 samples\n"
+                               "[  16] 2 > send 1: 16 samples of version 0, slot 1\n"
+                               "[  16] 2 > install\n"
+                               "[  16] 2 > compute round 5: 16 samples\n"
+                               "[  16] 2 > compute 8 samples\n"
+                               "[  24] 2 > compute 8 samples\n"
+                               "[  32] 2 > send 2: 16 samples of version 0, slot 0\n"
+                               "[  32] 2 > install\n"
+                               "[  32] 2 > compute round 6: 8 samples until 52\n");
 }
 
-static void finish_does_not_care_about_newer_versions(void **state)
+static void a_pause_between_two_micro_batches_ends_self_starting_with_this_round(void **state)
+{
+    (void)state;
+    sit_down(NULL, "free");
+    order(0, (at_order){.round = 0, .again = true});
+    happens(0, AT_WORKER_AWAKE);
+    order(4, (at_order){.pause = true});
+    done(8, 8);
+    done(16, 8);
+    assert_false(desk_.worker.goes_on); /* the report says so */
+    happens(17, AT_WORKER_SENT);
+    assert_int_equal(desk_.worker.state, AT_WORKER_WAITING);
+    order(30, (at_order){.round = 1, .again = true});
+    assert_int_equal(desk_.worker.state, AT_WORKER_SLEEPING);
+    assert_int_equal(desk_.worker.work.round, 1);
+}
+
+static void finish_ignores_newer_versions(void **state)
 {
     (void)state;
     sit_down("finish", NULL);
     order(0, (at_order){.round = 0});
-    newer(AT_MS(5), 1);
+    happens(1, AT_WORKER_NEWER);
+    happens(2, AT_WORKER_AWAKE);
+    happens(5, AT_WORKER_NEWER);
     expect(AT_WORKER_COMPUTING, "[   0] 2 > install\n"
-                                "[   0] 2 > compute round 0: 32 samples\n");
+                                "[   0] 2 > compute round 0: 16 samples\n"
+                                "[   2] 2 > compute 8 samples\n");
 }
 
 static void abandon_voids_the_computation_and_reports_it(void **state)
@@ -207,48 +268,78 @@ static void abandon_voids_the_computation_and_reports_it(void **state)
     (void)state;
     sit_down("abandon", "free");
     order(0, (at_order){.round = 0, .again = true});
-    newer(AT_MS(5), 1);
-    computed(AT_MS(8), 8, true);
-    newer(AT_MS(8), 2); /* while it sends: the next round takes it anyway */
-    sent(AT_MS(9));
-    expect(AT_WORKER_COMPUTING, "[   0] 2 > install\n"
-                                "[   0] 2 > compute round 0: 32 samples\n"
-                                "[   5] 2 > abandon\n"
-                                "[   8] 2 > send 1: 8 samples of version 0, slot 1, void\n"
-                                "[   9] 2 > install\n"
-                                "[   9] 2 > compute round 1: 32 samples\n");
+    happens(0, AT_WORKER_AWAKE);
+    happens(5, AT_WORKER_NEWER);
+    done(8, 8);
+    happens(8, AT_WORKER_NEWER); /* while it sends: the next round takes it anyway */
+    happens(9, AT_WORKER_SENT);
+    happens(12, AT_WORKER_NEWER); /* asleep: nothing was computed */
+    expect(AT_WORKER_SENDING, "[   0] 2 > install\n"
+                              "[   0] 2 > compute round 0: 16 samples\n"
+                              "[   0] 2 > compute 8 samples\n"
+                              "[   5] 2 > abandon\n"
+                              "[   8] 2 > send 1: 8 samples of version 0, slot 1, void\n"
+                              "[   9] 2 > install\n"
+                              "[   9] 2 > compute round 1: 16 samples\n"
+                              "[  12] 2 > send 2: 0 samples of version 0, slot 0, void\n");
 }
 
-static void refresh_installs_in_the_middle_but_not_when_it_leaves(void **state)
+static void refresh_installs_between_two_micro_batches_but_not_when_it_leaves(void **state)
 {
     (void)state;
     sit_down("refresh", "free");
-    newer(0, 1); /* nothing to refresh yet */
-    order(0, (at_order){.round = 0, .again = true});
-    newer(AT_MS(5), 2);
-    order(AT_MS(6), (at_order){.leave = true});
-    newer(AT_MS(7), 3);
-    expect(AT_WORKER_COMPUTING, "[   0] 2 > install\n"
-                                "[   0] 2 > compute round 0: 32 samples\n"
-                                "[   5] 2 > install\n"
-                                "[   6] 2 > abandon\n");
+    happens(0, AT_WORKER_NEWER); /* nothing to refresh yet */
+    order(0, (at_order){.round = 0, .again = true, .samples_max = 24});
+    happens(0, AT_WORKER_AWAKE);
+    happens(5, AT_WORKER_NEWER);
+    done(8, 8);
+    happens(10, AT_WORKER_LEAVE);
+    happens(11, AT_WORKER_NEWER);
+    done(16, 8);
+    expect(AT_WORKER_SENDING, "[   0] 2 > install\n"
+                              "[   0] 2 > compute round 0: 24 samples\n"
+                              "[   0] 2 > compute 8 samples\n"
+                              "[   8] 2 > install\n"
+                              "[   8] 2 > compute 8 samples\n"
+                              "[  10] 2 > abandon\n"
+                              "[  16] 2 > send 1: 16 samples of version 0, slot 1, void\n");
+}
+
+static void a_copy_is_a_point_to_return_to(void **state)
+{
+    (void)state;
+    sit_down(NULL, NULL);
+    order(0, (at_order){.round = 0});
+    happens(0, AT_WORKER_AWAKE);
+    at_worker before = desk_.worker;
+    done(8, 8);
+    done(16, 8);
+    at_work first = desk_.worker.work;
+    desk_.worker = before;
+    done(8, 8);
+    done(16, 8);
+    assert_memory_equal(&first, &desk_.worker.work, sizeof first);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_order_is_installed_computed_sent_and_then_it_waits),
-        cmocka_unit_test(a_deadline_is_counted_from_when_the_order_arrives),
+        cmocka_unit_test(an_order_is_installed_computed_and_reported_and_then_it_waits),
+        cmocka_unit_test(
+            a_deadline_counts_from_the_order_and_ends_the_round_between_two_micro_batches),
+        cmocka_unit_test(a_sleep_beyond_the_deadline_still_leaves_one_micro_batch),
         cmocka_unit_test(gradients_go_to_the_slots_in_turn),
         cmocka_unit_test(an_order_that_overtakes_the_end_of_sending_is_kept),
         cmocka_unit_test(it_leaves_at_once_when_it_waits),
-        cmocka_unit_test(it_leaves_a_computation_at_the_next_micro_batch_and_says_what_it_drew),
+        cmocka_unit_test(it_leaves_a_sleep_at_once_with_an_empty_report),
+        cmocka_unit_test(it_leaves_a_computation_after_the_micro_batch_and_reports_what_it_drew),
         cmocka_unit_test(it_leaves_when_its_report_is_handed_over),
-        cmocka_unit_test(a_stop_from_outside_ends_it_whatever_it_does),
         cmocka_unit_test(a_self_starting_worker_counts_its_rounds_and_takes_new_amounts),
-        cmocka_unit_test(finish_does_not_care_about_newer_versions),
+        cmocka_unit_test(a_pause_between_two_micro_batches_ends_self_starting_with_this_round),
+        cmocka_unit_test(finish_ignores_newer_versions),
         cmocka_unit_test(abandon_voids_the_computation_and_reports_it),
-        cmocka_unit_test(refresh_installs_in_the_middle_but_not_when_it_leaves),
+        cmocka_unit_test(refresh_installs_between_two_micro_batches_but_not_when_it_leaves),
+        cmocka_unit_test(a_copy_is_a_point_to_return_to),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

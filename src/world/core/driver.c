@@ -1,0 +1,262 @@
+#include "world/core/driver.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "pace/comm_delay.h"
+
+void at_driver_init(at_driver *d, const at_driver_options *options)
+{
+    assert(options->drawn);
+    *d = (at_driver){.options = *options,
+                     .version = AT_VERSION_NONE,
+                     .params_due = AT_NEVER,
+                     .idle_since = at_clock_now()};
+    at_worker_init(&d->machine, options->context->plan, options->id, options->incarnation,
+                   options->slots, options->sequence);
+}
+
+static void feed(at_driver *d, at_worker_event_kind kind, at_ns now)
+{
+    at_worker_feed(&d->machine, &(at_worker_event){.kind = kind, .now = now});
+}
+
+/* ---- induced delays ------------------------------------------------------------------------ */
+
+static at_ns draw_delay(at_driver *d)
+{
+    const at_world_context *context = d->options.context;
+    return at_comm_delay(context->comm_delay, context->seed, d->options.id, 2 * d->messages++ + 1);
+}
+
+/* The version that may be installed now. Under message delays the parameters of a self-starting
+ * worker are a message of their own: they are put aside when they are available, and may be used
+ * when their time has come, one at a time. Other workers get them with their orders, which are
+ * delayed instead. */
+static uint64_t newest_arrived(at_driver *d)
+{
+    const at_transport     *t = &d->options.transport;
+    const at_world_context *context = d->options.context;
+    uint64_t                newest = t->newest(t->self);
+    bool apart = context->plan->release->self_starting && d->version != AT_VERSION_NONE;
+    if (context->comm_delay == 0 || !apart) return newest;
+    if (d->params_due == AT_NEVER && newest != d->version) {
+        d->params_version = t->fetch(t->self);
+        d->params_due = at_clock_now() + draw_delay(d);
+    }
+    return d->params_due <= at_clock_now() ? d->params_version : d->version;
+}
+
+/* ---- events -------------------------------------------------------------------------------- */
+
+static void hear_order(at_driver *d)
+{
+    const at_transport *t = &d->options.transport;
+    if (!d->order_held) {
+        if (!t->take_order(t->self, &d->order)) return;
+        d->order_held = true;
+        d->order_due = d->options.context->comm_delay > 0 ? at_clock_now() + draw_delay(d) : 0;
+    }
+    at_ns now = at_clock_now();
+    if (now < d->order_due) return;
+    d->order_held = false;
+    at_worker_feed(&d->machine,
+                   &(at_worker_event){.kind = AT_WORKER_ORDER, .now = now, .order = d->order});
+}
+
+static void hear_params(at_driver *d)
+{
+    bool in_round = d->sleeping || d->computing || d->machine.state == AT_WORKER_READY;
+    if (!in_round || d->machine.plan->newer->choice == AT_NEWER_FINISH) return;
+    if (newest_arrived(d) != d->version) feed(d, AT_WORKER_NEWER, at_clock_now());
+}
+
+/* Everything that came since the last look. Whoever leaves is not interested in more. */
+static void hear(at_driver *d)
+{
+    const at_transport *t = &d->options.transport;
+    if (d->machine.leaving) return;
+    if (t->leaves(t->self)) {
+        feed(d, AT_WORKER_LEAVE, at_clock_now());
+        return;
+    }
+    hear_order(d);
+    hear_params(d);
+}
+
+/* ---- actions ------------------------------------------------------------------------------- */
+
+/* Takes the newest parameters that arrived, unless they are the installed ones. */
+static void install(at_driver *d)
+{
+    const at_transport *t = &d->options.transport;
+    d->install_ns = 0;
+    if (newest_arrived(d) != d->version) {
+        at_ns begin = at_clock_now();
+        if (d->params_due == AT_NEVER) d->params_version = t->fetch(t->self);
+        d->params_due = AT_NEVER;
+        d->version = d->params_version;
+        d->params = t->install(t->self);
+        d->install_ns = at_clock_now() - begin;
+    }
+    at_worker_feed(&d->machine, &(at_worker_event){.kind = AT_WORKER_INSTALLED,
+                                                   .now = at_clock_now(),
+                                                   .version = d->version});
+}
+
+static void begin_sleep(at_driver *d)
+{
+    at_ns nap = at_pace_sleep(d->options.context->pace, d->options.id, d->machine.work.round);
+    assert(nap >= 0);
+    d->idle_ns = d->machine.begun - d->idle_since;
+    d->spent = 0;
+    d->done = 0;
+    d->loss_sum = 0;
+    d->gradient = NULL;
+    d->until = d->machine.begun + nap;
+    d->sleeping = nap > 0;
+    if (!d->sleeping) feed(d, AT_WORKER_AWAKE, d->machine.begun);
+}
+
+/* ---- ends of actions ------------------------------------------------------------------------ */
+
+/* A duration of 0 teaches nothing: the micro-batch was cut short. */
+static void end_micro(at_driver *d, at_ns now, bool whole)
+{
+    at_worker_event event = {.kind = AT_WORKER_MICRO_DONE, .now = now};
+    event.took = whole ? now - d->machine.end : 0;
+    d->computing = d->padding = false;
+    at_worker_feed(&d->machine, &event);
+}
+
+static bool try_send(at_driver *d)
+{
+    const at_transport *t = &d->options.transport;
+    if (!t->send(t->self, &d->report)) return false;
+    d->idle_since = at_clock_now();
+    d->send_ns = d->idle_since - d->send_since;
+    d->sending = false;
+    feed(d, AT_WORKER_SENT, d->idle_since);
+    return true;
+}
+
+static void begin_send(at_driver *d, const at_report *report)
+{
+    d->report = *report;
+    d->report.work.loss_sum = d->loss_sum;
+    d->report.work.idle_ns = d->idle_ns;
+    d->report.work.install_ns = d->install_ns;
+    d->report.work.send_ns = d->send_ns;
+    d->send_since = at_clock_now();
+    d->sleeping = d->padding = false;
+    d->sending = true;
+    try_send(d);
+}
+
+/* Something that was under way is over, which the machine has heard now. */
+static bool something_ended(at_driver *d)
+{
+    if (d->sending) return try_send(d);
+    if (!d->sleeping && !d->padding) return false;
+    at_ns now = at_clock_now();
+    if (now < d->until) return false;
+    if (d->padding) {
+        end_micro(d, now, true);
+    } else {
+        d->sleeping = false;
+        feed(d, AT_WORKER_AWAKE, now);
+    }
+    return true;
+}
+
+/* When waiting ends without news. */
+static at_ns wake_at(const at_driver *d)
+{
+    at_ns at = d->sleeping || d->padding ? d->until : AT_NEVER;
+    if (d->order_held && d->order_due < at) at = d->order_due;
+    return at;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------- */
+
+/* Counts the samples before they are computed: what dies with a worker is accounted for. */
+static void begin_micro(at_driver *d, const at_worker_action *action, at_micro *micro)
+{
+    const at_driver_options *o = &d->options;
+    const at_transport      *t = &o->transport;
+    if (action->first) d->gradient = t->gradient(t->self, at_worker_slot(&d->machine));
+    assert(d->params && d->gradient);
+    uint64_t drawn = atomic_load_explicit(o->drawn, memory_order_relaxed);
+    atomic_store_explicit(o->drawn, drawn + action->samples, memory_order_release);
+    *micro =
+        (at_micro){.point = {.params = d->params, .version = d->version, .lock = o->params_lock},
+                   .draw = {.worker = o->id, .position = drawn, .count = action->samples},
+                   .first = action->first,
+                   .gradient = d->gradient};
+    if (action->position != AT_POSITION_OWN) {
+        micro->draw.position = action->position;
+        micro->draw.common = true;
+    }
+    d->done += action->samples;
+    d->computing = true;
+}
+
+bool at_driver_next(at_driver *d, at_micro *micro)
+{
+    const at_transport *t = &d->options.transport;
+    assert(!d->computing || d->padding); /* at_driver_done comes first */
+    uint32_t heard = 0;
+    for (bool look = true;;) {
+        bool looked = look;
+        if (look) {
+            heard = t->heard(t->self);
+            hear(d);
+        }
+        at_worker_action action = at_worker_step(&d->machine);
+        look = false; /* again before waiting, and before every micro-batch but a round's first */
+        switch (action.kind) {
+        case AT_WORKER_INSTALL: install(d); break;
+        case AT_WORKER_SLEEP: begin_sleep(d); break;
+        case AT_WORKER_MICRO: begin_micro(d, &action, micro); return true;
+        case AT_WORKER_SEND: begin_send(d, &action.report); break;
+        case AT_WORKER_ABANDON: end_micro(d, at_clock_now(), false); break;
+        case AT_WORKER_FINISH: return false;
+        case AT_WORKER_WAIT:
+            look = true;
+            if (looked && !something_ended(d)) t->wait(t->self, heard, wake_at(d));
+            break;
+        }
+    }
+}
+
+/* When the samples of this round should be done at the earliest; 0: not padded. Measured from the
+ * start of computing, so that oversleeping in one micro-batch is made up for in the next. */
+static at_ns padded_end(const at_driver *d)
+{
+    const at_world_context *context = d->options.context;
+    double                  factor = at_pace_factor(context->pace, d->options.id);
+    double                  each = (double)context->sample_time * factor;
+    if (context->sample_time > 0) return d->machine.awake + (at_ns)(each * d->done);
+    return factor > 1 ? d->machine.awake + (at_ns)((double)d->spent * factor) : 0;
+}
+
+void at_driver_done(at_driver *d, double loss_sum)
+{
+    assert(d->computing && !d->padding);
+    at_ns now = at_clock_now();
+    d->loss_sum += loss_sum;
+    d->spent += now - d->machine.end;
+    d->until = padded_end(d);
+    d->padding = d->until > now;
+    if (!d->padding) end_micro(d, now, true);
+}
+
+void at_driver_run(at_driver *d, float *shared)
+{
+    const at_task *task = d->options.context->task;
+    at_micro       m;
+    while (at_driver_next(d, &m))
+        at_driver_done(d, shared
+                              ? task->descend(task->self, shared, &m.draw)
+                              : task->gradient(task->self, m.gradient, m.first, m.point, &m.draw));
+}
