@@ -4,8 +4,8 @@
  *
  * The driver runs the state machine (step/worker.h): it polls the transport, feeds every event that
  * came, steps, and does one action. Orders, parameters, sleeps, padding and reports are its
- * business; whoever calls it owns the loop and computes. Worlds differ in how orders, parameters and
- * reports move: that is the at_transport they provide.
+ * business; whoever calls it owns the loop and computes. Worlds differ in how orders, parameters
+ * and reports move: that is the at_transport they provide.
  */
 #ifndef AT_WORLD_CORE_DRIVER_H
 #define AT_WORLD_CORE_DRIVER_H

@@ -1,7 +1,7 @@
-/* --workers 0: hub and worker are two state machines in one process. No shared memory, no copies: an
- * order is an assignment, a report is a function call, and the computation reads the parameters
- * where the update wrote them. It is the yardstick for the cost of a separate hub. (The evaluator is
- * still a process of its own.) */
+/* --workers 0: hub and worker are two state machines in one process. No shared memory, no
+ * copies: an order is an assignment, a report is a function call, and the computation reads the
+ * parameters where the update wrote them. It is the yardstick for the cost of a separate hub. (The
+ * evaluator is still a process of its own.) */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>

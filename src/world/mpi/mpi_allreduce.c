@@ -266,7 +266,8 @@ static void work(equal *e)
     at_driver_run(&driver, NULL);
 }
 
-/* ---- beginning and end of the turns ----------------------------------------------------------- */
+/* ---- beginning and end of the turns
+ * ----------------------------------------------------------- */
 
 static void tell_end(equal *e, at_node worker, const char *how)
 {

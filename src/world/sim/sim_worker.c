@@ -1,8 +1,8 @@
 /* A worker in virtual time: the state machine of every world, whose actions cost time but not the
  * processor. When nothing can interrupt a round (rule `finish`), the machine is run ahead to the
- * round's end, which costs one heap entry; whatever does act on such a round (leave, death) puts the
- * machine back to the round's start and replays it to now. Otherwise every micro-batch is an entry
- * of its own. Gradients are really computed, when the entry fires, and only if they count. */
+ * round's end, which costs one heap entry; whatever does act on such a round (leave, death) puts
+ * the machine back to the round's start and replays it to now. Otherwise every micro-batch is an
+ * entry of its own. Gradients are really computed, when the entry fires, and only if they count. */
 #include <assert.h>
 #include <stdlib.h>
 

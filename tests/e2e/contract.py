@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""One contract for every world: each strategy hears its orders, drains for checkpoints, keeps its
+ledger and can be replayed, with automatic time limits and slow workers."""
+import json
+import pathlib
+import unittest
+
+import support
+from support import mpi
+
+STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+              "dbs", "grow", "shrink", "loss", "noise", "probe")
+TIMED = ("amb", "async-timed")
+STEPS, EVERY = 60, 15
+JOB = ("--data", "synthetic:2000,20,5", "--batch", 16, "--micro-batch", 2, "--straggler",
+       "niagara", "--straggler-scale", "60%", "--sample-time", "100us", "--steps", STEPS,
+       "--checkpoint-every", EVERY, "--eval-every", 0, "--quiet")
+
+
+class Contract:
+    """The scenarios; each world below plays them."""
+
+    def play(self, *arguments):
+        raise NotImplementedError
+
+    def check(self, strategy, ended):
+        result = json.loads((ended.folder / "result.json").read_text())
+        self.assertEqual(ended.code, support.DONE, ended)
+        samples = result["samples"]
+        self.assertEqual(samples["drawn"], samples["used"] + samples["dropped"], ended)
+        self.check_saved(ended)
+        if strategy in TIMED:
+            sizes = {row["num_samples"] for row in ended.table("worker_stats.csv")}
+            self.assertGreater(len(sizes), 3, f"{strategy} is not timed: {sizes}")
+        replay = self.anytime("replay", ended.folder, "--json")
+        self.assertTrue(json.loads(replay.out)["agrees"], replay)
+
+    def check_saved(self, ended):
+        """Two checkpoints are kept: the last, and the newest of those on the way (a busy machine
+        may skip some of them)."""
+        steps = sorted(int(path.stem.split("-")[1])
+                       for path in pathlib.Path(ended.folder, "checkpoint").iterdir())
+        self.assertEqual(len(steps), 2, ended)
+        self.assertEqual(steps[1], STEPS)
+        self.assertGreaterEqual(steps[0], EVERY, "no checkpoint was taken on the way")
+
+    def test_every_strategy_hears_its_orders_and_drains_for_checkpoints(self):
+        for strategy in STRATEGIES:
+            with self.subTest(strategy=strategy):
+                self.check(strategy, self.play(*JOB, "--strategy", strategy))
+
+
+class Local(Contract, support.TestCase):
+    def play(self, *arguments):
+        return self.train(*arguments, "--workers", 3)
+
+    def test_hogwild_hears_its_orders_and_drains_for_checkpoints(self):
+        job = [word if word != "synthetic:2000,20,5" else "synthetic-clicks:4000,4096"
+               for word in JOB]
+        self.check("hogwild", self.play(*job, "--model", "sparse-lr", "--strategy", "hogwild"))
+
+
+class Sim(Contract, support.TestCase):
+    def play(self, *arguments):
+        return self.train(*arguments, "--workers", 3, "--world", "sim")
+
+
+@unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")
+class Ranks(Contract, mpi.TestCase):
+    def play(self, *arguments):
+        return self.train(*arguments, ranks=4)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,386 @@
+/* The worker's loop over a scripted transport: whatever comes between any two micro-batches is seen
+ * there, and nothing is lost, counted twice or waited for in vain. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pace/pace.h"
+#include "world/core/driver.h"
+
+enum { BATCH = 32, MICRO = 4, MICROS = BATCH / MICRO, WAITS_MAX = 1000, REPORTS_MAX = 64 };
+
+/* A hub that does what a test says when so many micro-batches were computed. */
+typedef struct desk {
+    at_plan          plan;
+    at_world_context context;
+    at_pace         *pace;
+    at_driver        driver;
+    _Atomic uint64_t drawn;
+    /* What lies on the worker's desk. */
+    at_order order;
+    bool     ordered, leaves;
+    uint64_t version, installed;
+    uint32_t refusals; /* sends that are not taken yet */
+    at_order next;     /* the order that follows when the worker waits; samples_max 0: none */
+    uint32_t news, waits;
+    /* What came back. */
+    at_report report[REPORTS_MAX];
+    uint32_t  reports;
+    float     params[1], gradient[1];
+} desk;
+
+static uint32_t heard(void *self)
+{
+    return ((desk *)self)->news;
+}
+
+/* Nothing sleeps here. A worker that waits for what will never come is told to leave, and the test
+ * finds out that it had to be. */
+static void wait_for_news(void *self, uint32_t before, at_ns until)
+{
+    desk *d = self;
+    (void)before;
+    (void)until;
+    if (++d->waits >= WAITS_MAX) d->leaves = true;
+    if (d->next.samples_max == 0) return;
+    d->order = d->next;
+    d->ordered = true;
+    d->next = (at_order){0};
+}
+
+static bool leaves(void *self)
+{
+    return ((desk *)self)->leaves;
+}
+
+static bool take_order(void *self, at_order *order)
+{
+    desk *d = self;
+    bool  ordered = d->ordered;
+    *order = d->order;
+    d->ordered = false;
+    return ordered;
+}
+
+static uint64_t newest(void *self)
+{
+    return ((desk *)self)->version;
+}
+
+static const float *install(void *self)
+{
+    desk *d = self;
+    d->installed = d->version;
+    return d->params;
+}
+
+static float *gradient(void *self, uint32_t slot)
+{
+    (void)slot;
+    return ((desk *)self)->gradient;
+}
+
+static bool send_report(void *self, const at_report *report)
+{
+    desk *d = self;
+    if (d->refusals > 0) {
+        d->refusals--;
+        return false;
+    }
+    assert_true(d->reports < REPORTS_MAX);
+    d->report[d->reports++] = *report;
+    return true;
+}
+
+static void sit_down(desk *d, const char *strategy, const char *newer)
+{
+    at_fail         fail = {0};
+    at_plan_options o = {.strategy = strategy,
+                         .newer = newer,
+                         .workers = 2,
+                         .batch = BATCH,
+                         .micro_batch = MICRO,
+                         .k = -1,
+                         .staleness = -1,
+                         .time_limit = "auto"};
+    memset(d, 0, sizeof *d);
+    if (at_plan_resolve(&o, &d->plan, &fail)) fail_msg("%s", fail.text);
+    at_pace_options pace = {.law = "none", .scale = "1", .workers = 2, .rounds_per_epoch = 1};
+    if (at_pace_new(&pace, &d->pace, &fail)) fail_msg("%s", fail.text);
+    d->context = (at_world_context){.plan = &d->plan, .pace = d->pace, .seed = 1};
+    at_driver_options options = {.context = &d->context,
+                                 .transport = {.self = d,
+                                               .heard = heard,
+                                               .wait = wait_for_news,
+                                               .leaves = leaves,
+                                               .take_order = take_order,
+                                               .newest = newest,
+                                               .fetch = newest,
+                                               .install = install,
+                                               .gradient = gradient,
+                                               .send = send_report},
+                                 .id = 1,
+                                 .incarnation = 1,
+                                 .slots = 2,
+                                 .drawn = &d->drawn};
+    at_driver_init(&d->driver, &options);
+}
+
+static void stand_up(desk *d)
+{
+    at_pace_free(d->pace);
+}
+
+static void order(desk *d, at_order given)
+{
+    d->order = given;
+    d->order.position = AT_POSITION_OWN;
+    if (d->order.samples_max == 0) d->order.samples_max = BATCH;
+    if (d->order.time_limit == 0) d->order.time_limit = AT_NEVER;
+    d->ordered = true;
+    d->news++;
+}
+
+/* Computes `count` micro-batches; false: the driver ended before. */
+static bool compute(desk *d, uint32_t count)
+{
+    at_micro micro;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!at_driver_next(&d->driver, &micro)) return false;
+        assert_true(micro.draw.count >= 1 && micro.draw.count <= MICRO);
+        assert_int_equal(micro.point.version, d->installed);
+        at_driver_done(&d->driver, micro.draw.count);
+    }
+    return true;
+}
+
+static void compute_to_the_end(desk *d)
+{
+    at_micro micro;
+    while (at_driver_next(&d->driver, &micro)) at_driver_done(&d->driver, micro.draw.count);
+}
+
+/* Everything drawn is in a report, and each report says what it holds. */
+static void check_ledger(const desk *d)
+{
+    uint64_t reported = 0;
+    for (uint32_t i = 0; i < d->reports; i++) {
+        const at_work *work = &d->report[i].work;
+        assert_int_equal(d->report[i].sequence, i + 1);
+        assert_int_equal(d->report[i].slot, (i + 1) % 2);
+        if (!work->abandoned) assert_true(work->loss_sum == (double)work->samples);
+        reported += work->samples;
+    }
+    assert_int_equal(reported, atomic_load(&d->drawn));
+}
+
+static void a_leave_between_any_two_micro_batches_ends_the_round_there(void **state)
+{
+    (void)state;
+    for (uint32_t k = 1; k < MICROS; k++) {
+        desk d;
+        sit_down(&d, "fmb", NULL);
+        order(&d, (at_order){.round = 0});
+        assert_true(compute(&d, k));
+        d.leaves = true;
+        compute_to_the_end(&d);
+        assert_int_equal(d.reports, 1);
+        assert_int_equal(d.report[0].work.samples, k * MICRO);
+        assert_true(d.report[0].work.abandoned);
+        check_ledger(&d);
+        stand_up(&d);
+    }
+}
+
+static void new_amounts_between_any_two_micro_batches_hold_from_the_next_round(void **state)
+{
+    (void)state;
+    for (uint32_t k = 1; k < MICROS; k++) {
+        desk d;
+        sit_down(&d, "async", NULL);
+        order(&d, (at_order){.round = 0, .again = true});
+        assert_true(compute(&d, k));
+        order(&d, (at_order){.again = true, .samples_max = 2 * MICRO});
+        assert_true(compute(&d, MICROS - k + 2 + 1)); /* the rest, a short one, and one more */
+        assert_int_equal(d.report[0].work.samples, BATCH);
+        assert_int_equal(d.report[1].work.samples, 2 * MICRO);
+        assert_int_equal(d.report[1].work.round, 1);
+        d.leaves = true;
+        compute_to_the_end(&d);
+        check_ledger(&d);
+        stand_up(&d);
+    }
+}
+
+static void a_pause_between_any_two_micro_batches_is_in_the_report_of_that_round(void **state)
+{
+    (void)state;
+    for (uint32_t k = 1; k < MICROS; k++) {
+        desk d;
+        sit_down(&d, "async", NULL);
+        order(&d, (at_order){.round = 0, .again = true});
+        assert_true(compute(&d, k));
+        order(&d, (at_order){.pause = true});
+        assert_true(compute(&d, MICROS - k));
+        compute_to_the_end(&d); /* it waits until it is told to leave */
+        assert_int_equal(d.reports, 1);
+        assert_false(d.report[0].again);
+        assert_int_equal(d.waits, WAITS_MAX);
+        check_ledger(&d);
+        stand_up(&d);
+    }
+}
+
+static void an_order_after_a_pause_is_the_next_round(void **state)
+{
+    (void)state;
+    desk d;
+    sit_down(&d, "async", NULL);
+    order(&d, (at_order){.round = 0, .again = true});
+    assert_true(compute(&d, 1));
+    order(&d, (at_order){.pause = true});
+    d.next = (at_order){.round = 1,
+                        .again = true,
+                        .samples_max = BATCH,
+                        .time_limit = AT_NEVER,
+                        .position = AT_POSITION_OWN};
+    assert_true(compute(&d, MICROS - 1 + 1));
+    d.leaves = true;
+    compute_to_the_end(&d);
+    assert_int_equal(d.report[1].work.round, 1);
+    check_ledger(&d);
+    stand_up(&d);
+}
+
+static void
+newer_parameters_between_any_two_micro_batches_void_the_round_under_abandon(void **state)
+{
+    (void)state;
+    for (uint32_t k = 1; k < MICROS; k++) {
+        desk d;
+        sit_down(&d, "async", "abandon");
+        order(&d, (at_order){.round = 0, .again = true});
+        assert_true(compute(&d, k));
+        d.version = 1;
+        assert_true(compute(&d, 1)); /* of the next round, on the newer version */
+        assert_int_equal(d.reports, 1);
+        assert_true(d.report[0].work.abandoned);
+        assert_int_equal(d.report[0].work.samples, k * MICRO);
+        assert_int_equal(d.installed, 1);
+        d.leaves = true;
+        compute_to_the_end(&d);
+        check_ledger(&d);
+        stand_up(&d);
+    }
+}
+
+static void newer_parameters_between_any_two_micro_batches_are_taken_under_refresh(void **state)
+{
+    (void)state;
+    for (uint32_t k = 1; k < MICROS; k++) {
+        desk d;
+        sit_down(&d, "async", "refresh");
+        order(&d, (at_order){.round = 0, .again = true});
+        assert_true(compute(&d, k));
+        d.version = 7;
+        assert_true(compute(&d, 1));
+        assert_int_equal(d.installed, 7);
+        assert_true(compute(&d, MICROS - k));          /* and the first of the next round */
+        assert_int_equal(d.report[0].work.version, 0); /* of the first micro-batch */
+        assert_int_equal(d.report[0].work.samples, BATCH);
+        d.leaves = true;
+        compute_to_the_end(&d);
+        check_ledger(&d);
+        stand_up(&d);
+    }
+}
+
+static void newer_parameters_change_nothing_under_finish(void **state)
+{
+    (void)state;
+    desk d;
+    sit_down(&d, "async", "finish");
+    order(&d, (at_order){.round = 0, .again = true});
+    assert_true(compute(&d, 2));
+    d.version = 1;
+    assert_true(compute(&d, MICROS - 2));
+    assert_int_equal(d.installed, 0);
+    assert_true(compute(&d, 1));
+    assert_int_equal(d.installed, 1);
+    assert_false(d.report[0].work.abandoned);
+    d.leaves = true;
+    compute_to_the_end(&d);
+    check_ledger(&d);
+    stand_up(&d);
+}
+
+static void a_report_that_is_not_taken_is_offered_again_and_orders_are_heard_meanwhile(void **state)
+{
+    (void)state;
+    desk d;
+    sit_down(&d, "async", NULL);
+    order(&d, (at_order){.round = 0, .again = true});
+    d.refusals = 20;
+    assert_true(compute(&d, MICROS));
+    assert_int_equal(d.reports, 0);
+    order(&d, (at_order){.again = true, .samples_max = MICRO});
+    assert_true(compute(&d, 2));
+    assert_int_equal(d.reports, 2);
+    assert_int_equal(d.report[1].work.samples, MICRO);
+    assert_true(d.waits >= 19); /* once it was offered without waiting */
+    d.leaves = true;
+    compute_to_the_end(&d);
+    check_ledger(&d);
+    stand_up(&d);
+}
+
+static void an_order_that_comes_twice_gives_two_rounds_and_no_third(void **state)
+{
+    (void)state;
+    desk d;
+    sit_down(&d, "fmb", NULL);
+    order(&d, (at_order){.round = 0});
+    assert_true(compute(&d, 3));
+    order(&d, (at_order){.round = 0}); /* a duplicate that arrives during the round */
+    assert_true(compute(&d, 2 * MICROS - 3));
+    compute_to_the_end(&d);
+    assert_int_equal(d.reports, 2);
+    check_ledger(&d);
+    stand_up(&d);
+}
+
+static void a_leave_before_the_first_order_leaves_at_once(void **state)
+{
+    (void)state;
+    desk     d;
+    at_micro micro;
+    sit_down(&d, "fmb", NULL);
+    d.leaves = true;
+    assert_false(at_driver_next(&d.driver, &micro));
+    assert_int_equal(d.reports, 0);
+    assert_int_equal(d.waits, 0);
+    stand_up(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_leave_between_any_two_micro_batches_ends_the_round_there),
+        cmocka_unit_test(new_amounts_between_any_two_micro_batches_hold_from_the_next_round),
+        cmocka_unit_test(a_pause_between_any_two_micro_batches_is_in_the_report_of_that_round),
+        cmocka_unit_test(an_order_after_a_pause_is_the_next_round),
+        cmocka_unit_test(
+            newer_parameters_between_any_two_micro_batches_void_the_round_under_abandon),
+        cmocka_unit_test(newer_parameters_between_any_two_micro_batches_are_taken_under_refresh),
+        cmocka_unit_test(newer_parameters_change_nothing_under_finish),
+        cmocka_unit_test(
+            a_report_that_is_not_taken_is_offered_again_and_orders_are_heard_meanwhile),
+        cmocka_unit_test(an_order_that_comes_twice_gives_two_rounds_and_no_third),
+        cmocka_unit_test(a_leave_before_the_first_order_leaves_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
