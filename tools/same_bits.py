@@ -36,8 +36,10 @@ def jobs(net):
         yield f"sim {strategy}", [], [*DENSE, *SIM, "--strategy", strategy]
     for strategy in ("amb", "async", "backup"):
         yield f"sim {strategy} with faults", [], [*DENSE, *SIM, *FAULTS, "--strategy", strategy]
-    yield "sim slow network", [], [*DENSE, *SIM, "--strategy", "ssp", "--latency", "2ms",
-                                   "--bandwidth", "1e6", "--comm-delay", "5ms"]
+    network = ["--latency", "2ms", "--bandwidth", "1e6", "--comm-delay", "5ms"]
+    for strategy in ("ssp", "batch-sync", "backup", "async-timed"):
+        yield f"sim {strategy} on a slow network", [], [*DENSE, *SIM, *network, "--strategy",
+                                                        strategy, "--straggler", "exp:0,0.05"]
     yield "sim sparse", [], [*CLICKS, *SIM, "--strategy", "amb"]
     picture = ["--data", "synthetic:300,3x12x12,4", "--model", net, "--batch", "20",
                "--micro-batch", "8", "--optimizer", "momentum", "--steps", "6"]

@@ -22,7 +22,7 @@ MAY_INCLUDE = {
 
 # Libraries that stay behind one interface: header pattern, the only files that may include it.
 HOMES = (
-    ("mpi.h", "src/world/mpi/*.c"),
+    ("mpi.h", "src/world/mpi/*.c"),  # and tests/faults, which stands in for it
     ("microhttpd.h", "src/serve/*.c"),
     ("*dnnl*.h", "src/learn/engines/*.c"),
     ("cblas.h", "src/learn/engines/*.c"),
@@ -83,6 +83,8 @@ def check_ours(file, layer, header):
 
 def check_system(file, layer, header):
     for pattern, home in HOMES:
+        if file.below("tests/faults"):
+            continue
         if fnmatch.fnmatch(header, pattern) and not fnmatch.fnmatch(file.path, home):
             return f"<{header}> belongs in {home} alone"
     impure = layer == "step" and file.below("src")

@@ -173,6 +173,7 @@ static void on_micro(at_sim *sim, at_sim_worker *w)
         feed(w, AT_WORKER_AWAKE, sim->now);
         return;
     }
+    if (w->machine.state != AT_WORKER_COMPUTING) return; /* the sleep was abandoned */
     uint32_t samples = w->machine.micro;
     at_ns    took = duration(sim, w, samples);
     if (!w->machine.abandon) add_gradient(sim, w, samples, w->machine.work.samples);
