@@ -276,7 +276,7 @@ static void loop(local *l)
         flush(l);
         if (l->host.finished) break;
         at_ns    timer = at_host_due(&l->host), brought = next_brought(l);
-        uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_patience(l->host.hub, now);
+        uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_wake_after(l->host.hub, now);
         at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < brought ? timer : brought,
                      l->spin_ns);
     }

@@ -166,7 +166,7 @@ static void contradictions_are_refused(void **state)
     o = said("amb");
     o.size = "auto";
     o.time_limit = "30ms";
-    assert_refused(o, "--size auto and a given time limit contradict each other",
+    assert_refused(o, "--size auto and an explicit time limit contradict each other",
                    "leave one of them out");
 }
 
@@ -176,18 +176,18 @@ static void combinations_without_sense_are_refused_with_the_reason(void **state)
     at_plan_options o = said("fmb");
     o.release = "free";
     assert_refused(o,
-                   "--gather all cannot be with --release free: a worker that does not wait for "
-                   "the step is never one of all",
+                   "--gather all does not work with --release free: workers that do not wait for "
+                   "a step never all report to it",
                    "use --release barrier, or --gather any:K");
     o = said("fmb");
     o.gather = "any:5";
     assert_refused(o,
-                   "--gather any:5 cannot be with --release barrier and 4 workers: each worker "
-                   "reports once a step",
+                   "--gather any:5 with --release barrier needs at least 5 workers (there are 4): "
+                   "each worker reports once per step",
                    "use --release free, or a smaller K");
     o = said("fmb");
     o.size = "auto";
-    assert_refused(o, "--size auto sets the time limit, and fixed work has none",
+    assert_refused(o, "--size auto sets the time limit, but fixed work has none",
                    "use --work timed");
     o = said("amb");
     o.size = "static";
@@ -196,13 +196,13 @@ static void combinations_without_sense_are_refused_with_the_reason(void **state)
     o = said("amb");
     o.deal_global = true;
     assert_refused(o,
-                   "--deal global needs fixed work and a barrier: otherwise nobody knows "
-                   "beforehand which samples a step will take",
+                   "--deal global needs fixed work and a barrier: otherwise the samples of a step "
+                   "are not known in advance",
                    "use --deal own, or --strategy fmb");
     o = said("fmb");
     o.gather = "every";
     o.release = "free";
-    assert_refused(o, "gather every needs a period", "give --period, for example --period 200ms");
+    assert_refused(o, "--gather every needs a period", "give --period, for example --period 200ms");
 }
 
 static void sizes_that_cannot_be_are_refused(void **state)
@@ -212,7 +212,7 @@ static void sizes_that_cannot_be_are_refused(void **state)
     o.batch = 16;
     o.micro_batch = 32;
     assert_refused(o, "--micro-batch 32 is larger than --batch 16",
-                   "a micro-batch is a part of a batch");
+                   "lower --micro-batch, or raise --batch");
     o = said("amb");
     o.cap = 10;
     assert_refused(o, "--cap 10 is below --batch 64", "");
@@ -234,7 +234,7 @@ static void numbers_that_are_none_are_refused(void **state)
         {"first:2.5", "first:2.5 is not a whole number"},
         {"first:-2", "first:-2 is not a whole number"},
         {"first:0", "first:0: K must be 1 .. 1048576"},
-        {"first:5", "first:5 cannot be with 4 workers"},
+        {"first:5", "first:5 needs at least 5 workers (there are 4)"},
         {"any:1048577", "any:1048577: K must be 1 .. 1048576"},
         {"any:2e9", "--k is out of range"},
         {"all:3", "--gather all takes no number"},

@@ -214,7 +214,7 @@ static inline void story_play(stage *s, story *t, const char *expected)
     }
 }
 
-/* ---- what most stories begin and end with ---------------------------------------------------- */
+/* ---- what most stories begin and end with --------------------------------------------------- */
 
 static stage stage_;
 static story story_;

@@ -110,7 +110,7 @@ static inline void stage_hub_hears(stage *s, const at_event *event)
     if (s->patient && report && s->inbox_count < s->patience) return;
     stage_drain(s);
     if (!s->finished && !(s->patient && report)) stage_feed_hub(s, *event);
-    if (!s->finished) s->patience = at_hub_patience(s->hub, s->now);
+    if (!s->finished) s->patience = at_hub_wake_after(s->hub, s->now);
 }
 
 /* A worker may hand a report over while at most one earlier one lies there. */

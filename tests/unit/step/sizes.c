@@ -1,5 +1,5 @@
 /* Size rules, with the numbers they give: what a rule sees is made up, what it decides is exact. */
-#include "step/rules/sizes.h"
+#include "step/hub.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -282,7 +282,7 @@ static void a_batch_outside_its_limits_is_refused(void **state)
     at_plan plan;
     at_fail fail = {0};
     assert_int_equal(resolve("grow", 64, 65, 0, &plan, &fail), AT_ERR_USAGE);
-    assert_string_equal(fail.text, "--batch 64 is not within --batch-min 65 and --batch-max 1024");
+    assert_string_equal(fail.text, "--batch 64 is not between --batch-min 65 and --batch-max 1024");
     assert_int_equal(resolve("grow", 64, 0, 63, &plan, &fail), AT_ERR_USAGE);
     assert_int_equal(resolve("static", 64, 65, 0, &plan, &fail), AT_OK); /* it uses no limits */
     assert_int_equal(resolve("loss", 8, 0, 0, &plan, &fail), AT_OK);

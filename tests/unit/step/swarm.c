@@ -171,7 +171,7 @@ static void check_save(const stage *s, const books *b, const at_action *save)
     const at_snapshot *snapshot = save->as.save.snapshot;
     size_t             size = at_hub_size(&s->plan);
     assert_true(s->plan.saves);
-    assert_true(at_snapshot_sound(snapshot, &s->plan));
+    assert_true(at_snapshot_valid(snapshot, &s->plan));
     assert_int_equal(snapshot->version, b->steps);
     assert_int_equal(snapshot->samples_used, b->samples_used);
     for (at_node id = 1; id <= s->plan.workers; id++) {
