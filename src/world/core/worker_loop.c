@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "base/clock.h"
-#include "pace/comm_delay.h"
+#include "pace/pace.h"
 #include "step/worker.h"
 #include "world/core/compute.h"
 

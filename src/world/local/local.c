@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
-#include "pace/comm_delay.h"
+#include "pace/pace.h"
 #include "world/core/host.h"
 #include "world/core/resume.h"
 #include "world/local/local_update_pool.h"
