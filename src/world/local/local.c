@@ -398,9 +398,9 @@ at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_f
         at_signals_open(&l.map.head->hub_bell);
         err = start_all(&l, fail);
         if (!err) {
-            if (l.core >= 0) at_machine_stay(l.core);
+            if (l.core >= 0) at_machine_pin(l.core);
             loop(&l);
-            if (l.core >= 0) at_machine_stay(-1);
+            if (l.core >= 0) at_machine_pin(-1);
             at_host_final_score(&l.host);
             err = hand_over(&l, outcome, fail);
         }

@@ -188,7 +188,7 @@ int at_local_worker_main(void *self)
                                  .drawn = &w.slot->drawn};
     if (context->task->sparse) node.params_lock = &start->map->head->params_lock;
     if (context->learning->hogwild) node.shared = start->map->params;
-    if (start->core >= 0) at_machine_stay(start->core);
+    if (start->core >= 0) at_machine_pin(start->core);
     at_worker_loop_run(&node);
     free(w.params);
     free(w.aside);

@@ -365,10 +365,10 @@ static void every_invalid_model_is_refused_with_a_hint(void **state)
         ":1",
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
-        at_pace *pace = (at_pace *)bad;
-        at_fail  fail = {0};
-        at_err   err = at_pace_new(
-              &(at_pace_options){.model = bad[i], .workers = 2, .rounds_per_epoch = 1}, &pace, &fail);
+        at_pace        *pace = (at_pace *)bad;
+        at_fail         fail = {0};
+        at_pace_options options = {.model = bad[i], .workers = 2, .rounds_per_epoch = 1};
+        at_err          err = at_pace_new(&options, &pace, &fail);
         if (err != AT_ERR_USAGE) fail_msg("'%s' gave %d", bad[i], err);
         assert_null(pace);
         assert_non_null(strstr(fail.text, "--straggler"));
