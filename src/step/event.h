@@ -44,14 +44,14 @@ typedef struct at_work {
     uint32_t samples;   /* drawn and summed into the gradient */
     bool     abandoned; /* the gradient is invalid, but the samples were drawn */
     bool     capped;    /* ended because samples_max was reached */
-    bool overslept; /* the induced sleep used up the time limit; one micro-batch was done anyway */
-    double loss_sum;
-    at_ns  compute_ns;   /* without the induced sleep */
-    at_ns  sleep_ns;     /* induced */
-    at_ns  overshoot_ns; /* end minus deadline; 0 without a time limit */
-    at_ns  idle_ns;      /* from the end of the previous send to the start of this round */
-    at_ns  install_ns;   /* copying parameters in; part of idle_ns */
-    at_ns  send_ns;      /* sending the previous round's gradient */
+    bool     overslept; /* the induced sleep used up the time; one micro-batch was done anyway */
+    double   loss_sum;
+    at_ns    compute_ns;   /* without the induced sleep */
+    at_ns    sleep_ns;     /* induced */
+    at_ns    overshoot_ns; /* end minus deadline; 0 without a time limit */
+    at_ns    idle_ns;      /* from the end of the previous send to the start of this round */
+    at_ns    install_ns;   /* copying parameters in; part of idle_ns */
+    at_ns    send_ns;      /* sending the previous round's gradient */
 } at_work;
 
 /* Worker to hub: a gradient, the SUM over work.samples samples. */

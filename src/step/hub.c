@@ -19,16 +19,11 @@ static size_t pieces_max(const at_plan *plan)
     return plan->gather->counts_k && plan->k > many ? plan->k : many;
 }
 
-static size_t size_state(const at_plan *plan)
-{
-    return plan->size->state_size ? plan->size->state_size(plan) : 0;
-}
-
 size_t at_hub_size(const at_plan *plan)
 {
     size_t each = sizeof(at_member) + sizeof(at_share);
     return sizeof(at_hub) + plan->workers * each + pieces_max(plan) * sizeof(at_piece) +
-           size_state(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
+           at_size_state_bytes(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
            8 * 64; /* seven parts, each rounded up to a cache line */
 }
 
@@ -46,7 +41,7 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     hub->member = at_arena_get(&arena, plan->workers, sizeof *hub->member);
     hub->share = at_arena_get(&arena, plan->workers, sizeof *hub->share);
     hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
-    hub->size_state = at_arena_get(&arena, 1, size_state(plan));
+    hub->size_state = at_arena_get(&arena, 1, at_size_state_bytes(plan));
     hub->snapshot = at_arena_get(&arena, 1, sizeof *hub->snapshot);
     void *snapshot = at_arena_get(&arena, 1, at_snapshot_size(plan));
     assert(hub->member && hub->share && hub->piece && hub->size_state && hub->snapshot && snapshot);

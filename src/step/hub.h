@@ -1,7 +1,7 @@
 /* hub.h - the hub's state machine: assigns rounds, closes steps, tracks the workers.
  *
  *     at_hub *hub = at_hub_init(plan, memory, at_hub_size(plan));
- *     for each event: out.count = 0; at_hub_step(hub, &event, &out); carry out out.actions in order
+ *     for each event: out.count = 0; at_hub_step(hub, &event, &out); perform out.actions in order
  *
  * A step under a barrier:
  *
@@ -32,15 +32,15 @@ typedef struct at_member {
     bool            expected; /* AWAY, but a replacement will join */
     at_node         id;
     uint32_t        incarnation;
-    uint64_t        sequence;     /* of the last accepted report, all incarnations */
-    uint64_t        rounds_begun; /* all incarnations */
-    uint64_t rounds_ended;  /* reports that arrived; a late joiner starts at the slowest worker's */
-    uint64_t begun_on;      /* version of the last order, AT_VERSION_NONE before the first */
-    uint32_t pieces_held;   /* its gradients in the open step */
-    at_piece piece;         /* the held one, under a release rule that holds */
-    at_ns    since;         /* time of the last order, or of the last report when self-starting */
-    at_share ordered;       /* the amounts of its last order */
-    uint64_t used, dropped; /* samples, as the hub counts them */
+    uint64_t        sequence;      /* of the last accepted report, all incarnations */
+    uint64_t        rounds_begun;  /* all incarnations */
+    uint64_t        rounds_ended;  /* reports so far; late joiners start at the slowest worker's */
+    uint64_t        begun_on;      /* version of the last order, AT_VERSION_NONE before the first */
+    uint32_t        pieces_held;   /* its gradients in the open step */
+    at_piece        piece;         /* the held one, under a release rule that holds */
+    at_ns           since;         /* time of the last order (self-starting: report) */
+    at_share        ordered;       /* the amounts of its last order */
+    uint64_t        used, dropped; /* samples, as the hub counts them */
 } at_member;
 
 typedef struct at_target_hit {

@@ -55,17 +55,17 @@ typedef struct at_plan {
     double   size_factor, size_epochs; /* size grow and shrink */
     bool     size_each_step;           /* size speed:step */
 
-    uint32_t workers;     /* >= 1 */
-    uint32_t batch;       /* samples per worker and round, see --batch */
-    uint32_t micro_batch; /* 1 .. batch */
-    uint32_t batch_min;   /* limits of size rules that change the number of samples: */
-    uint32_t batch_max;   /* 1 <= batch_min <= batch <= batch_max */
-    bool     lr_linear;   /* --lr-scale linear: the learning rate scales with the batch */
-    uint32_t cap;         /* maximum samples of a timed round */
-    at_ns    time_limit;  /* of timed work; AT_NEVER: size rule `auto` finds it */
-    bool  cut_after; /* --cut after, the published rule: start a micro-batch whenever elapsed < T */
-    bool  deal_global;      /* --deal global: sample positions come from the hub */
-    at_ns lease;            /* 0: adapts to past rounds */
+    uint32_t workers;       /* >= 1 */
+    uint32_t batch;         /* samples per worker and round, see --batch */
+    uint32_t micro_batch;   /* 1 .. batch */
+    uint32_t batch_min;     /* limits of size rules that change the number of samples: */
+    uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
+    bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
+    uint32_t cap;           /* maximum samples of a timed round */
+    at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
+    bool     cut_after;     /* --cut after (published): start a micro-batch while elapsed < T */
+    bool     deal_global;   /* --deal global: sample positions come from the hub */
+    at_ns    lease;         /* 0: adapts to past rounds */
     uint64_t samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */
     uint64_t eval_steps;    /* evaluate every this many steps; 0: by eval_samples */
     uint64_t eval_samples;  /* evaluate every this many used samples; both 0: only at the end */

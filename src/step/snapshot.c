@@ -5,20 +5,15 @@
 
 #include "base/arena.h"
 
-static size_t state_bytes(const at_plan *plan)
-{
-    return plan->size->state_size ? plan->size->state_size(plan) : 0;
-}
-
 size_t at_snapshot_size(const at_plan *plan)
 {
-    return plan->workers * sizeof(at_member_snapshot) + state_bytes(plan) + 3 * 64;
+    return plan->workers * sizeof(at_member_snapshot) + at_size_state_bytes(plan) + 3 * 64;
 }
 
 void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, size_t size)
 {
     at_arena arena = {.base = memory, .size = size};
-    *snapshot = (at_snapshot){.workers = plan->workers, .size_bytes = state_bytes(plan)};
+    *snapshot = (at_snapshot){.workers = plan->workers, .size_bytes = at_size_state_bytes(plan)};
     snapshot->member = at_arena_get(&arena, plan->workers, sizeof *snapshot->member);
     snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
     assert(snapshot->member && snapshot->size_state);
@@ -88,7 +83,7 @@ static void resume_member(at_hub *hub, at_member *member, const at_snapshot *sna
 
 static bool same_workers(const at_snapshot *snapshot, const at_plan *plan)
 {
-    return snapshot->workers == plan->workers && snapshot->size_bytes == state_bytes(plan);
+    return snapshot->workers == plan->workers && snapshot->size_bytes == at_size_state_bytes(plan);
 }
 
 static bool member_valid(const at_member_snapshot *member)

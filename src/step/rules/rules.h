@@ -120,6 +120,9 @@ extern const at_size_rule    at_size_rules[];
 /* Input for decide(). `applied` is the event that ended the step, NULL at the start. */
 at_progress at_size_progress(const struct at_hub *hub, const at_event *applied);
 
+/* Bytes of the size rule's private state. */
+size_t at_size_state_bytes(const struct at_plan *plan);
+
 /* Factor on the learning rate. Under --lr-scale linear: the samples assigned to the present
  * workers over the samples of the first step; otherwise 1. */
 double at_size_lr_factor(const struct at_hub *hub);

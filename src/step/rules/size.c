@@ -56,6 +56,11 @@ at_progress at_size_progress(const at_hub *hub, const at_event *applied)
     return progress;
 }
 
+size_t at_size_state_bytes(const at_plan *plan)
+{
+    return plan->size->state_size ? plan->size->state_size(plan) : 0;
+}
+
 double at_size_lr_factor(const at_hub *hub)
 {
     const at_plan *plan = hub->plan;
@@ -331,7 +336,7 @@ static bool probe_valid(const void *state, const at_plan *plan, uint64_t samples
            at_size_batch_valid(plan, s->best_batch);
 }
 
-/* The batch of a probe; 0 when there are no more. */
+/* The batch of a probe; 0 after the last one. */
 static uint32_t probe_batch(const at_plan *plan, uint32_t index)
 {
     uint64_t batch = (uint64_t)plan->batch << index;
