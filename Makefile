@@ -1,11 +1,11 @@
-# The words people type. CMake does the work (see CMakePresets.json); this file only calls it.
+# Entry points for the common tasks. CMake does the work (see CMakePresets.json).
 #
-#   make DEPS=skip ...    does not look for missing Debian packages
+#   make DEPS=skip ...    does not check for missing Debian packages
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
-#   make swarm SEEDS=n    random runs of the step machines (default: 10000)
+#   make swarm SEEDS=n    random runs of the hub and worker state machines (default: 10000)
 #   make fuzz T=data_idx SECONDS=600
-#                         looks for inputs that break a parser (default: each one for 60 seconds)
+#                         searches for inputs that break a parser (default: 60 seconds each)
 
 DEPS ?= install
 JOBS ?= $(shell nproc)
@@ -13,7 +13,7 @@ T    ?= .
 SEEDS ?= 10000
 SECONDS ?= 60
 
-# Debian's Python packages belong to Debian's Python; another one may come first on PATH.
+# Debian's Python packages need Debian's Python; another one may come first on PATH.
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 
 MAKEFLAGS += --no-print-directory
@@ -24,12 +24,12 @@ MAKEFLAGS += --no-print-directory
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
 
-deps: ## install the Debian packages of tools/packages.txt that are missing
+deps: ## install missing Debian packages of tools/packages.txt
 ifneq ($(DEPS),skip)
 	@tools/deps.sh tools/packages.txt
 endif
 
-demo: deps ## train with fmb and amb on ten unequal workers and compare them
+demo: deps ## compare fmb and amb on ten unequal workers
 	@$(MAKE) all
 	@tools/demo.sh
 
@@ -37,15 +37,15 @@ test: deps ## build and run every test
 	@$(MAKE) all
 	@$(call ctest,default,build)
 
-swarm: deps ## random runs of the step machines; SEEDS=n says how many
+swarm: deps ## random runs of the state machines; SEEDS=n sets how many
 	@$(MAKE) build/Makefile
 	@cmake --build --preset default -j $(JOBS) --target test_step_swarm
 	@bash -c 'time SWARM_SEEDS=$(SEEDS) build/tests/test_step_swarm'
 
-fuzz: deps ## look for inputs that break a parser, with clang; T=data_idx names one
+fuzz: deps ## search for inputs that break a parser (needs clang); T=data_idx selects one
 	@tools/fuzz.sh '$(T)' $(SECONDS) $(JOBS)
 
-bench: deps ## measure speed, also against PyTorch (installs python3-torch)
+bench: deps ## run benchmarks, also against PyTorch (installs python3-torch)
 ifneq ($(DEPS),skip)
 	@tools/deps.sh tools/packages-bench.txt
 endif
@@ -55,37 +55,38 @@ endif
 lint: deps ## check layers, banned calls, sizes, headers, links and format
 	@$(PYTHON) tools/lint
 
-asan: deps ## unit and e2e tests with address and undefined-behaviour sanitizers
+asan: deps ## unit and e2e tests with address and undefined-behavior sanitizers
 tsan: deps ## unit and e2e tests with the thread sanitizer
 asan tsan:
 	@$(MAKE) build-$@/Makefile
 	@cmake --build --preset $@ -j $(JOBS)
 	@$(call ctest,$@,build-$@)
 
-debug: build-debug/Makefile ## build without optimisation into build-debug/
+debug: build-debug/Makefile ## build without optimization into build-debug/
 	@cmake --build --preset debug -j $(JOBS)
 
-format: ## bring every C file into the form of .clang-format
+format: ## format every C file with clang-format
 	@find src include tests bench examples -name '*.[ch]' -exec clang-format -i {} +
 
-clean: ## remove everything that was built; runs/ stays
+clean: ## remove all build folders; runs/ stays
 	@rm -rf build build-asan build-tsan build-debug build-fuzz
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | \
 	  while read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
 
-# CMake repeats its own configuration when a CMakeLists.txt changes, but not when a preset does.
+# CMake reconfigures by itself when a CMakeLists.txt changes, but not when a preset does.
 build/Makefile: CMakePresets.json
 	@$(call configure,default)
 build-%/Makefile: CMakePresets.json
 	@$(call configure,$*)
 
-# A test that cannot run here ends with 77 after a line `skipped: REASON`, which is repeated last.
+# A test that cannot run here exits with 77 after a line `skipped: REASON`, which is repeated at the
+# end.
 define ctest
 ctest --preset $(1) -R '$(T)' && \
 sed -n 's/^skipped: /make $@: skipped: /p' $(2)/Testing/Temporary/LastTest.log && \
-echo "make $@: no test failed."
+echo "make $@: no test failed"
 endef
 
 define configure

@@ -1,4 +1,4 @@
-# Finds every library, says what was found, and names the Debian package when something is missing.
+# Finds every library, reports what was found, and names the Debian package of a missing one.
 
 function(anytime_missing what package)
   message(FATAL_ERROR
@@ -21,9 +21,9 @@ anytime_need(zlib zlib1g-dev zlib.h z)
 anytime_need(lzma liblzma-dev lzma.h lzma)
 anytime_need(png libpng-dev png.h png)
 anytime_need(jpeg libjpeg-dev jpeglib.h jpeg)
-# Not find_package(dnnl): its configuration insists on OpenCL, which nothing here needs.
+# Not find_package(dnnl): its configuration requires OpenCL, which nothing here needs.
 anytime_need(dnnl libdnnl-dev dnnl.h dnnl)
-# oneDNN takes its number of threads from OpenMP. Our own code is not compiled with it.
+# oneDNN takes its number of threads from OpenMP. Our own code does not use OpenMP.
 find_package(OpenMP REQUIRED COMPONENTS C)
 target_link_libraries(dep_dnnl INTERFACE ${OpenMP_C_LIBRARIES})
 anytime_need(jansson libjansson-dev jansson.h jansson)
@@ -37,7 +37,7 @@ if(NOT PROTOC_C)
 endif()
 message(STATUS "✓ protoc-c: ${PROTOC_C}")
 
-# Open MPI's own library; which launcher started us is looked at when we run.
+# Open MPI's library; the launcher is detected at run time.
 find_path(mpi_INCLUDE NAMES mpi.h PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/include)
 find_library(mpi_LIBRARY NAMES mpi PATHS /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openmpi/lib)
 if(NOT mpi_INCLUDE OR NOT mpi_LIBRARY)
@@ -48,15 +48,15 @@ add_library(dep_mpi INTERFACE)
 target_include_directories(dep_mpi SYSTEM INTERFACE ${mpi_INCLUDE})
 target_link_libraries(dep_mpi INTERFACE ${mpi_LIBRARY})
 
-# Charts of pages. They become part of the program and are never copied into the tree.
+# Charts in HTML pages. The files are embedded in the program and never copied into the tree.
 find_path(DYGRAPHS NAMES dygraph.min.js PATHS /usr/share/javascript/dygraphs)
 if(NOT DYGRAPHS)
   anytime_missing(dygraphs libjs-dygraphs)
 endif()
 message(STATUS "✓ dygraphs: ${DYGRAPHS}")
 
-# All OpenBLAS variants share one SONAME, and the default one starts threads before main().
-# The serial variant is therefore linked by its full path and found again through the rpath.
+# All OpenBLAS variants share one SONAME, and the default one starts threads before main(). The
+# serial variant is therefore linked by its full path and located through the rpath at run time.
 set(OPENBLAS_FOLDER /usr/lib/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial)
 find_path(openblas_INCLUDE NAMES cblas.h
   PATHS /usr/include/${CMAKE_C_LIBRARY_ARCHITECTURE}/openblas-serial NO_DEFAULT_PATH)

@@ -1,11 +1,11 @@
-# One static library per layer, with all folders below it. A layer links only the layers it may
+# One static library per layer, including its subfolders. A layer links only the layers it may
 # include (ARCHITECTURE.md), so a forbidden call fails at link time as well as in tools/lint.
 
 add_library(flags INTERFACE)
 target_include_directories(flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(flags INTERFACE _GNU_SOURCE ANYTIME_VERSION="${PROJECT_VERSION}")
-# No -ffast-math: it breaks NaN checks and bit-for-bit comparison. No contraction either: the
-# same source must give the same bits whether or not the compiler saw a chance for an FMA.
+# No -ffast-math: it breaks NaN checks and bit-for-bit reproducibility. No contraction either: the
+# same source must give the same bits whether or not the compiler could use an FMA.
 target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum
   -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -15,7 +15,7 @@ if(ANYTIME_SANITIZE)
     -fsanitize=${ANYTIME_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(flags INTERFACE -fsanitize=${ANYTIME_SANITIZE})
   if(ANYTIME_SANITIZE MATCHES thread AND CMAKE_C_COMPILER_ID STREQUAL GNU)
-    # It does not follow fences. Ours order memory between processes, which it does not see anyway.
+    # TSan ignores fences. Ours order memory between processes, which it does not track anyway.
     target_compile_options(flags INTERFACE -Wno-tsan)
   endif()
 endif()
@@ -53,7 +53,7 @@ list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c
   ${PROJECT_SOURCE_DIR}/src/cli/library.c)
 add_library(at_cli STATIC ${cli_sources})
 target_link_libraries(at_cli PUBLIC at_world at_report at_serve)
-# What `anytime doctor` says about the build.
+# Build settings shown by `anytime doctor`.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
 string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/verbs/doctor_software.c PROPERTIES
@@ -62,7 +62,7 @@ set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/verbs/doctor_software.
 add_executable(anytime ${PROJECT_SOURCE_DIR}/src/cli/main.c)
 target_link_libraries(anytime PRIVATE at_cli)
 
-# The library: everything but main, and only the functions of anytime.h are seen from outside.
+# The library: everything except main(); only the functions of anytime.h are exported.
 add_library(libanytime SHARED ${PROJECT_SOURCE_DIR}/src/cli/library.c)
 target_link_libraries(libanytime PRIVATE at_cli)
 target_link_options(libanytime PRIVATE

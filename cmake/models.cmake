@@ -1,5 +1,4 @@
-# The nets of models/*.net become part of the program (at_net_builtins). A new model is a new file
-# there, and nothing else.
+# Embeds the networks of models/*.net as at_net_builtins. New files are picked up automatically.
 
 set(models_c ${PROJECT_BINARY_DIR}/models.c)
 file(GLOB models CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/models/*.net)

@@ -1,5 +1,5 @@
-# What pages are made of (src/report/page/*, and dygraphs from its package) becomes part of the
-# program (at_page_files). A new file there needs nothing else.
+# Embeds the files of HTML pages (src/report/page/* and the packaged dygraphs) as at_page_files. New
+# files are picked up automatically.
 
 set(page_c ${PROJECT_BINARY_DIR}/page.c)
 set(page_folder ${PROJECT_SOURCE_DIR}/src/report/page)

@@ -1,5 +1,5 @@
-# Messages of other programs (TensorBoard, ONNX): src/LAYER/**/NAME.proto becomes NAME.pb-c.h and
-# NAME.pb-c.c at build time. The code is protobuf-c's, so our warnings do not apply to it.
+# Protocol buffers of other programs (TensorBoard, ONNX): src/LAYER/**/NAME.proto becomes
+# NAME.pb-c.h and NAME.pb-c.c at build time. Warnings are off for this generated code.
 
 function(anytime_messages layer)
   file(GLOB_RECURSE protos CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.proto)
@@ -8,13 +8,13 @@ function(anytime_messages layer)
   foreach(proto ${protos})
     get_filename_component(name ${proto} NAME_WE)
     get_filename_component(home ${proto} DIRECTORY)
-    set(made ${folder}/${name}.pb-c.c)
-    add_custom_command(OUTPUT ${made} ${folder}/${name}.pb-c.h
+    set(generated ${folder}/${name}.pb-c.c)
+    add_custom_command(OUTPUT ${generated} ${folder}/${name}.pb-c.h
       COMMAND ${PROTOC_C} --c_out=${folder} --proto_path=${home} ${proto}
       DEPENDS ${proto}
-      COMMENT "Messages of ${name}.proto" VERBATIM)
-    set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS -w)
-    target_sources(at_${layer} PRIVATE ${made} ${folder}/${name}.pb-c.h)
+      COMMENT "Generating ${name}.pb-c.c" VERBATIM)
+    set_source_files_properties(${generated} PROPERTIES COMPILE_OPTIONS -w)
+    target_sources(at_${layer} PRIVATE ${generated} ${folder}/${name}.pb-c.h)
   endforeach()
   target_include_directories(at_${layer} SYSTEM PUBLIC ${folder})
 endfunction()

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Calibrates the simulator on the log of a fixed-minibatch run and prints a config for it.
+"""Calibrates the simulator from the log of a fixed-minibatch run and prints a config file for it.
 
     calibrate_ec2.py LOG_FOLDER
 
 The folder holds worker_stats.csv[.gz] (time, step, rank, num_batches, compute_time, ..) and
-master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is learnt
-from this one log, so that what comes out for another run is a prediction. docs/simulator.md tells
-what is looked at and why.
+master_stats.csv[.gz] (time, step, ..) as written by the published program. All values come from
+this one log, so simulations of other runs are predictions. docs/simulator.md explains the method.
 """
 import collections
 import csv
@@ -15,13 +14,13 @@ import pathlib
 import statistics
 import sys
 
-PARAMETERS = 4_607_178      # of the cifar10 net: how large a message is
-MICRO_BATCH = 16            # samples of one of the log's num_batches
-ALONE = 0.4                 # share of rounds in which the induced law does not sleep at all
+PARAMETERS = 4_607_178      # of the cifar10 network; sets the message size
+MICRO_BATCH = 16            # samples per batch in the log's num_batches
+NO_SLEEP = 0.4              # share of rounds in which the straggler model does not sleep
 
 
 def read(folder, name):
-    """The rows of a CSV file that may be compressed."""
+    """The rows of a CSV file, which may be gzipped."""
     path = folder / name
     if path.exists():
         with open(path, newline="", encoding="ascii") as file:
@@ -38,19 +37,20 @@ def rounds_by(rows, key):
 
 
 def sample_times(rows):
-    """Seconds a sample, by rank: the median of the rounds without an induced sleep, which are the
+    """Seconds per sample, by rank: the median of the rounds without an induced sleep, which are the
     shortest of each worker."""
     times = {}
     for rank, rounds in sorted(rounds_by(rows, "rank").items()):
         each = sorted(float(r["compute_time"]) / (int(r["num_batches"]) * MICRO_BATCH)
                       for r in rounds)
-        times[rank] = each[int(len(each) * ALONE / 2)]
+        times[rank] = each[int(len(each) * NO_SLEEP / 2)]
     return times
 
 
 def transfer_time(rows):
-    """Seconds of one gradient on the master's link. A worker that had finished no later than the
-    one whose gradient arrived just before has waited for the link: its gap is one transfer."""
+    """Transfer time of one gradient on the hub's link, in seconds. A worker that finished no later
+    than the one whose gradient arrived just before has waited for the link, so the gap between the
+    two is one transfer."""
     gaps = []
     for rounds in rounds_by(rows, "step").values():
         rounds.sort(key=lambda r: float(r["time"]))
@@ -60,7 +60,7 @@ def transfer_time(rows):
 
 
 def describe(rows, steps):
-    """The measured means that a simulation has to meet."""
+    """The measured means that a simulation should reproduce."""
     by_step = rounds_by(rows, "step").values()
     ends = [float(row["time"]) for row in steps]
     return {
@@ -80,7 +80,7 @@ def main():
     for name, value in describe(rows, steps).items():
         print(f"# measured {name}: {value:.3f}")
     if len({row["num_batches"] for row in rows}) > 1:
-        print("# not a fixed-minibatch run: nothing is calibrated on it")
+        print("# not a fixed-minibatch run: cannot calibrate")
         return
     times = sample_times(rows)
     mean = statistics.mean(times.values())

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Looks for inputs that break a fuzz target. Usage: tools/fuzz.sh TARGET|. SECONDS JOBS
-# What is found lies in build-fuzz/found/, what was learned on the way in build-fuzz/corpus/.
+# Searches for inputs that break a fuzz target. Usage: tools/fuzz.sh TARGET|. SECONDS JOBS
+# Failing inputs go to build-fuzz/found/, new corpus entries to build-fuzz/corpus/.
 set -eu
 
 if ! command -v clang >/dev/null; then
@@ -24,4 +24,4 @@ for name in $names; do
         -print_final_stats=1 -verbosity=0 -artifact_prefix="build-fuzz/found/$name-" \
         "build-fuzz/corpus/$name" "tests/fuzz/corpus/$name"
 done
-echo "fuzz: no finding"
+echo "fuzz: no failing input found"

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Do two builds of the program train to the same bits?
+"""Checks that two builds of the program give bit-identical results.
 
     tools/same_bits.py OLD/anytime NEW/anytime
 
 Runs a fixed set of small jobs with both: every strategy in virtual time, barrier strategies with
 worker processes and under mpirun, resumed runs and replays. Compares params_hash and trace_hash
-and prints one line per job. Exits with 1 when any differ. Use it before and after a change that
-must not alter results.
+and prints one line per job. Exits with 1 when any differ. Use it for a change that must not alter
+results.
 """
 import json
 import os
@@ -41,14 +41,14 @@ def jobs(net):
         yield f"sim {strategy} on a slow network", [], [*DENSE, *SIM, *network, "--strategy",
                                                         strategy, "--straggler", "exp:0,0.05"]
     yield "sim sparse", [], [*CLICKS, *SIM, "--strategy", "amb"]
-    picture = ["--data", "synthetic:300,3x12x12,4", "--model", net, "--batch", "20",
+    images = ["--data", "synthetic:300,3x12x12,4", "--model", net, "--batch", "20",
                "--micro-batch", "8", "--optimizer", "momentum", "--steps", "6"]
-    yield "sim net", [], [*picture, "--world", "sim", "--workers", "3", "--sample-time", "1ms"]
+    yield "sim net", [], [*images, "--world", "sim", "--workers", "3", "--sample-time", "1ms"]
     for world, launcher, workers in (("local", [], ["--workers", "3"]), ("mpi", MPIRUN, [])):
         yield f"{world} fmb", launcher, [*DENSE, *workers, "--steps", "100"]
         yield f"{world} mlp adam", launcher, [*DENSE, *workers, "--steps", "100", "--model",
                                               "mlp:24,12", "--optimizer", "adam"]
-        yield f"{world} net", launcher, [*picture, *workers]
+        yield f"{world} net", launcher, [*images, *workers]
         yield f"{world} allreduce", launcher, [*DENSE, *workers, "--steps", "60", "--topology",
                                                "allreduce"]
         yield f"{world} two hubs", launcher, [*DENSE, *workers, "--steps", "60", "--hubs", "2"]
@@ -70,7 +70,7 @@ def hashes(text):
 
 
 def all_hashes(program, folder):
-    """Name of each job to what came of it."""
+    """Yields the name and the hashes of each job."""
     net = folder / "small.net"
     net.write_text(NET)
     for name, launcher, options in jobs(net):

@@ -31,7 +31,7 @@ void *at_large_new(size_t size)
     if (size > (size_t)-1 - align) return NULL;
     size_t rounded = (size + align - 1) / align * align;
     void  *place = aligned_alloc(align, rounded);
-    if (place && align == HUGE_PAGE) madvise(place, rounded, MADV_HUGEPAGE); /* or as it comes */
+    if (place && align == HUGE_PAGE) madvise(place, rounded, MADV_HUGEPAGE); /* a hint only */
     return place;
 }
 

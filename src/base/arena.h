@@ -1,6 +1,6 @@
-/* arena.h - memory reserved once, handed out in order, released at once.
+/* arena.h - a block of memory that is allocated once, handed out in pieces and freed as a whole.
  *
- * State machines take all their memory from an arena at init, then run without allocation.
+ * State machines take all their memory from an arena at the start, then run without allocating.
  */
 #ifndef AT_BASE_ARENA_H
 #define AT_BASE_ARENA_H
@@ -12,22 +12,22 @@ typedef struct at_arena {
     size_t         used, size;
 } at_arena;
 
-/* Reserves size bytes on the heap, zeroed. False when there is no memory. */
+/* Allocates size zeroed bytes on the heap. False when out of memory. */
 _Bool at_arena_init(at_arena *arena, size_t size);
 
-/* Releases everything; accepts a zeroed arena. */
+/* Frees everything; accepts a zeroed arena. */
 void at_arena_deinit(at_arena *arena);
 
-/* Zeroed memory, aligned to 64 bytes, or NULL when the arena is too small. */
+/* Returns zeroed memory, aligned to 64 bytes, or NULL when the arena is full. */
 void *at_arena_get(at_arena *arena, size_t count, size_t size_each);
 
-/* Memory for what may be large and is touched as a whole: aligned to 64 bytes and, where the system
- * has them, in huge pages, which halves what it costs to hand it to another process. NULL: not
- * enough. Ends with free(). */
+/* Allocates a large buffer, aligned to 64 bytes and, where the system supports them, in huge pages,
+ * which halves the cost of passing it to another process. NULL when out of memory. Free with
+ * free(). */
 void *at_large_new(size_t size);
 
-/* a * b into *product; false (and *product untouched) when it would overflow. Sizes that come
- * from a file or an option MUST pass through this before they reach an allocator. */
+/* Stores a * b in *product; false on overflow. Sizes from a file or an option MUST pass through
+ * this before they reach an allocator. */
 _Bool at_size_product(size_t a, size_t b, size_t *product);
 
 #endif

@@ -10,15 +10,15 @@
 
 enum { TEMPORARY_TRIES_MAX = 1000 };
 
-/* "a/b" gives "a/", "b" gives "": what a neighbour's name has to begin with. */
+/* Length of the folder part of a path: "a/" of "a/b", "" of "b". */
 static size_t folder_size(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* Opens a new file in path's folder and names it in *temporary (freed by the caller). Not
- * mkstemp: that would make the final file private to its owner, whatever the umask says. */
+/* Opens a new file in path's folder and stores its name in *temporary (freed by the caller). Not
+ * mkstemp, which ignores the umask and makes the file private to its owner. */
 static int open_temporary(const char *path, char **temporary)
 {
     int folder = (int)folder_size(path);
@@ -52,7 +52,7 @@ static int write_all(int fd, const unsigned char *bytes, size_t size)
     return 0;
 }
 
-/* Makes the rename itself durable. Some file systems cannot sync a folder: that is no failure. */
+/* Makes the rename durable. A file system that cannot sync a folder is not an error. */
 static int sync_folder(const char *path)
 {
     size_t size = folder_size(path);
@@ -60,73 +60,73 @@ static int sync_folder(const char *path)
     if (!folder) return ENOMEM;
     int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     free(folder);
-    if (fd < 0) return 0; /* a folder may be writable and not readable */
+    if (fd < 0) return 0; /* a folder may be writable but not readable */
     int error = fsync(fd) ? errno : 0;
     close(fd);
     return error == EINVAL || error == ENOSYS ? 0 : error;
 }
 
-static void release(at_atomic_file *draft)
+static void release(at_atomic_file *file)
 {
-    free(draft->path);
-    free(draft->temporary);
-    *draft = (at_atomic_file){.fd = -1};
+    free(file->path);
+    free(file->temporary);
+    *file = (at_atomic_file){.fd = -1};
 }
 
-at_err at_atomic_file_begin(at_atomic_file *draft, const char *path, bool sealed, at_fail *fail)
+at_err at_atomic_file_begin(at_atomic_file *file, const char *path, bool sealed, at_fail *fail)
 {
     assert(path);
-    *draft = (at_atomic_file){.fd = -1, .path = strdup(path)};
+    *file = (at_atomic_file){.fd = -1, .path = strdup(path)};
     int error = ENOMEM;
-    if (draft->path) {
-        draft->fd = open_temporary(path, &draft->temporary);
+    if (file->path) {
+        file->fd = open_temporary(path, &file->temporary);
         error = errno;
     }
-    if (draft->fd < 0) {
-        release(draft);
-        return at_file_cannot("write", path, error, fail);
+    if (file->fd < 0) {
+        release(file);
+        return at_file_error("write", path, error, fail);
     }
-    draft->sealed = sealed && at_digest_begin(&draft->digest);
-    if (sealed && !draft->sealed) draft->error = ENOMEM;
+    file->sealed = sealed && at_digest_begin(&file->digest);
+    if (sealed && !file->sealed) file->error = ENOMEM;
     return AT_OK;
 }
 
-void at_atomic_file_put(at_atomic_file *draft, const void *bytes, size_t size)
+void at_atomic_file_put(at_atomic_file *file, const void *bytes, size_t size)
 {
-    assert(draft->fd >= 0);
-    if (draft->sealed) at_digest_add(&draft->digest, bytes, size);
-    if (!draft->error) draft->error = write_all(draft->fd, bytes, size);
+    assert(file->fd >= 0);
+    if (file->sealed) at_digest_add(&file->digest, bytes, size);
+    if (!file->error) file->error = write_all(file->fd, bytes, size);
 }
 
-void at_atomic_file_seal(at_atomic_file *draft)
+void at_atomic_file_seal(at_atomic_file *file)
 {
     unsigned char seal[AT_ATOMIC_FILE_SEAL];
-    if (!draft->sealed) return; /* the commit will tell */
-    at_digest_end(&draft->digest, seal);
-    draft->sealed = false;
-    at_atomic_file_put(draft, seal, sizeof seal);
+    if (!file->sealed) return; /* commit reports it */
+    at_digest_end(&file->digest, seal);
+    file->sealed = false;
+    at_atomic_file_put(file, seal, sizeof seal);
 }
 
-/* Syncs and closes, then gives the file its final name. Returns an errno. */
-static int finish(at_atomic_file *draft)
+/* Syncs, closes and renames. Returns an errno. */
+static int finish(at_atomic_file *file)
 {
-    int error = draft->error;
-    if (!error && fsync(draft->fd)) error = errno;
-    if (close(draft->fd) && !error) error = errno;
-    if (!error && rename(draft->temporary, draft->path)) error = errno;
+    int error = file->error;
+    if (!error && fsync(file->fd)) error = errno;
+    if (close(file->fd) && !error) error = errno;
+    if (!error && rename(file->temporary, file->path)) error = errno;
     return error;
 }
 
-at_err at_atomic_file_commit(at_atomic_file *draft, at_fail *fail)
+at_err at_atomic_file_commit(at_atomic_file *file, at_fail *fail)
 {
-    assert(draft->fd >= 0);
-    assert(!draft->sealed); /* a seal was promised */
-    int error = finish(draft);
+    assert(file->fd >= 0);
+    assert(!file->sealed); /* at_atomic_file_seal was not called */
+    int error = finish(file);
     if (error)
-        unlink(draft->temporary);
+        unlink(file->temporary);
     else
-        error = sync_folder(draft->path);
-    at_err err = error ? at_file_cannot("write", draft->path, error, fail) : AT_OK;
-    release(draft);
+        error = sync_folder(file->path);
+    at_err err = error ? at_file_error("write", file->path, error, fail) : AT_OK;
+    release(file);
     return err;
 }

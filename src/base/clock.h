@@ -1,4 +1,4 @@
-/* clock.h - the only place that reads a clock or sleeps. Banned everywhere else by tools/lint. */
+/* clock.h - reading the clock and sleeping. tools/lint bans both everywhere else. */
 #ifndef AT_BASE_CLOCK_H
 #define AT_BASE_CLOCK_H
 
@@ -6,16 +6,16 @@
 
 #include "base/time.h"
 
-/* Monotonic time; its zero means nothing. */
+/* Monotonic time with an arbitrary zero. */
 at_ns at_clock_now(void);
 
-/* Seconds since 1970, for stamps in files; never for measuring. */
+/* Seconds since 1970, for time stamps in files; not for measuring durations. */
 double at_clock_date(void);
 
-/* Writes local date and time as 20261115-210313 into text (at least 16 bytes). */
+/* Writes the local date and time as 20261115-210313 into text (at least 16 bytes). */
 void at_clock_stamp(char *text, size_t size);
 
-/* Sleeps until the monotonic time `until`; returns at once when that has passed. */
+/* Sleeps until the monotonic time `until`; returns at once when it has passed. */
 void at_clock_sleep_until(at_ns until);
 
 #endif

@@ -4,12 +4,12 @@
 #include <stdbool.h>
 #include <string.h>
 
-static const uint32_t POLYNOMIAL = 0x82f63b78; /* Castagnoli's, bits reversed */
+static const uint32_t POLYNOMIAL = 0x82f63b78; /* bit-reversed */
 static const uint32_t MASK = 0xa282ead8;
 
 typedef uint32_t update(uint32_t crc, const unsigned char *bytes, size_t size);
 
-/* Four bits at a time: the table is small enough to be made on the spot. */
+/* Four bits at a time: the table is small enough to build on each call. */
 static uint32_t update_portable(uint32_t crc, const unsigned char *bytes, size_t size)
 {
     uint32_t table[16];
@@ -41,12 +41,12 @@ update_sse(uint32_t crc, const unsigned char *bytes, size_t size)
     return crc;
 }
 
-static update *best(void)
+static update *fastest(void)
 {
     return __builtin_cpu_supports("sse4.2") ? update_sse : update_portable;
 }
 #else
-static update *best(void)
+static update *fastest(void)
 {
     return update_portable;
 }
@@ -55,7 +55,7 @@ static update *best(void)
 uint32_t at_crc32c(const void *bytes, size_t size)
 {
     assert(size == 0 || bytes);
-    return ~best()(~(uint32_t)0, bytes, size);
+    return ~fastest()(~(uint32_t)0, bytes, size);
 }
 
 uint32_t at_crc32c_portable(const void *bytes, size_t size)

@@ -5,17 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *at_err_text(at_err err)
-{
-    switch (err) {
-#define X(id, code, text) \
-    case AT_ERR_##id: return text;
-        AT_ERR_MAP(X)
-#undef X
-    }
-    return "unknown error";
-}
-
 at_err at_fail_set(at_fail *fail, at_err err, const char *hint, const char *format, ...)
 {
     assert(err != AT_OK);

@@ -11,7 +11,7 @@
 
 #include "base/atomic_file.h"
 
-enum { READ_SIZE_FIRST = 65536 }; /* where the size is not known beforehand, as with a pipe */
+enum { READ_SIZE_FIRST = 65536 }; /* when the size is not known in advance, as for a pipe */
 
 static const char *hint_for(int error)
 {
@@ -27,7 +27,7 @@ static const char *hint_for(int error)
     }
 }
 
-at_err at_file_cannot(const char *what, const char *path, int error, at_fail *fail)
+at_err at_file_error(const char *what, const char *path, int error, at_fail *fail)
 {
     assert(error != 0);
     return at_fail_set(fail, AT_ERR_IO, hint_for(error), "%s: cannot %s: %s", path, what,
@@ -39,17 +39,17 @@ static at_err no_memory(const char *path, at_fail *fail)
     return at_fail_memory_for(fail, "to hold %s", path);
 }
 
-/* read() that goes on after a signal. */
+/* read() that retries after a signal. */
 static ssize_t read_some(int fd, unsigned char *bytes, size_t size)
 {
-    assert(size > 0); /* or the end of the file could not be told */
+    assert(size > 0); /* 0 would look like the end of the file */
     ssize_t got;
     do got = read(fd, bytes, size);
     while (got < 0 && errno == EINTR);
     return got;
 }
 
-/* Room for at least one more byte and the final zero, never for more than size_max + 2. */
+/* Makes room for at least one more byte and the final zero, up to size_max + 2. */
 static bool grow(unsigned char **bytes, size_t *room, size_t size_max)
 {
     size_t wanted = *room ? *room * 2 : READ_SIZE_FIRST;
@@ -62,24 +62,24 @@ static bool grow(unsigned char **bytes, size_t *room, size_t size_max)
     return true;
 }
 
-/* Everything that is left in fd. The size a file claims only sets the first guess: it may grow,
- * shrink, or be a pipe. */
+/* Reads fd to its end. The reported size is only a first guess: the file may grow, shrink, or be a
+ * pipe. */
 static at_err read_all(int fd, const char *path, size_t size_max, unsigned char **bytes,
                        size_t *size, at_fail *fail)
 {
     assert(!*bytes && *size == 0);
     struct stat info;
     size_t      room = 0;
-    if (fstat(fd, &info)) return at_file_cannot("read", path, errno, fail);
+    if (fstat(fd, &info)) return at_file_error("read", path, errno, fail);
     if (S_ISREG(info.st_mode) && info.st_size > 0 && (uintmax_t)info.st_size <= size_max) {
-        room = (size_t)info.st_size + 2; /* one to see the end, one for the zero */
+        room = (size_t)info.st_size + 2; /* one to detect the end, one for the zero */
         *bytes = malloc(room);
         if (!*bytes) return no_memory(path, fail);
     }
     for (;;) {
         if (*size + 1 >= room && !grow(bytes, &room, size_max)) return no_memory(path, fail);
         ssize_t got = read_some(fd, *bytes + *size, room - *size - 1);
-        if (got < 0) return at_file_cannot("read", path, errno, fail);
+        if (got < 0) return at_file_error("read", path, errno, fail);
         if (got == 0) break;
         *size += (size_t)got;
         if (*size > size_max)
@@ -98,7 +98,7 @@ static at_err open_to_read(const char *path, int *fd, at_fail *fail)
     if (errno == ENOENT || errno == ENOTDIR)
         return at_fail_set(fail, AT_ERR_MISSING, "check the spelling of the path",
                            "%s: no such file", path);
-    return at_file_cannot("open", path, errno, fail);
+    return at_file_error("open", path, errno, fail);
 }
 
 at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, size_t *size,
@@ -121,14 +121,14 @@ at_err at_file_read(const char *path, size_t size_max, unsigned char **bytes, si
 
 at_err at_file_write(const char *path, const void *bytes, size_t size, at_fail *fail)
 {
-    at_atomic_file draft;
+    at_atomic_file file;
     assert(bytes || size == 0);
-    AT_TRY(at_atomic_file_begin(&draft, path, false, fail));
-    at_atomic_file_put(&draft, bytes, size);
-    return at_atomic_file_commit(&draft, fail);
+    AT_TRY(at_atomic_file_begin(&file, path, false, fail));
+    at_atomic_file_put(&file, bytes, size);
+    return at_atomic_file_commit(&file, fail);
 }
 
-/* One folder; one that is there already is as good. Returns an errno. */
+/* Creates one folder unless it exists. Returns an errno. */
 static int make_one_folder(const char *path)
 {
     if (mkdir(path, 0777) == 0) return 0;
@@ -141,7 +141,7 @@ static int make_one_folder(const char *path)
 at_err at_file_make_folder(const char *path, at_fail *fail)
 {
     assert(path);
-    if (!*path) return at_file_cannot("make folder", "(empty path)", ENOENT, fail);
+    if (!*path) return at_file_error("create folder", "(empty path)", ENOENT, fail);
     char *above = strdup(path);
     if (!above) return no_memory(path, fail);
     int error = 0;
@@ -152,7 +152,7 @@ at_err at_file_make_folder(const char *path, at_fail *fail)
     }
     free(above);
     if (!error) error = make_one_folder(path);
-    return error ? at_file_cannot("make folder", path, error, fail) : AT_OK;
+    return error ? at_file_error("create folder", path, error, fail) : AT_OK;
 }
 
 at_err at_file_close(FILE *file, const char *path, at_fail *fail)
@@ -161,8 +161,8 @@ at_err at_file_close(FILE *file, const char *path, at_fail *fail)
     assert(path);
     bool failed_before = ferror(file);
     errno = 0;
-    if (fclose(file)) return at_file_cannot("write", path, errno ? errno : EIO, fail);
-    if (failed_before) /* its errno is long gone */
+    if (fclose(file)) return at_file_error("write", path, errno ? errno : EIO, fail);
+    if (failed_before) /* its errno is lost */
         return at_fail_set(fail, AT_ERR_IO, "the disk may be full",
                            "%s: cannot write: an earlier write failed", path);
     return AT_OK;
@@ -232,5 +232,5 @@ at_err at_file_digest(const char *path, unsigned char digest[32], at_fail *fail)
     }
     free(buffer);
     close(fd);
-    return error ? at_file_cannot("read", path, error, fail) : AT_OK;
+    return error ? at_file_error("read", path, error, fail) : AT_OK;
 }

@@ -43,7 +43,7 @@ int at_machine_core(void)
     return sched_getcpu();
 }
 
-void at_machine_stay(int core)
+void at_machine_pin(int core)
 {
     static cpu_set_t before;
     static bool      known;

@@ -5,7 +5,7 @@
 
 static const uint64_t GOLDEN = 0x9e3779b97f4a7c15u; /* 2^64 / golden ratio, odd */
 
-uint64_t at_rng_mix(uint64_t z) /* the finaliser of splitmix64 */
+uint64_t at_rng_mix(uint64_t z) /* the finalizer of splitmix64 */
 {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;

@@ -1,8 +1,8 @@
 /* rng.h - named random streams.
  *
- * A stream is derived from (seed, node, purpose, round), so that adding a draw in one place
- * never moves the draws of another, and every strategy meets the same slowness for the same
- * seed in every world. There is no global generator and no seed from the clock.
+ * A stream is derived from (seed, node, purpose, round), so that an added draw in one place does
+ * not change draws in another, and every strategy meets the same delays for the same seed in every
+ * world. There is no global generator and no seeding from the clock.
  *
  *     at_rng r = at_rng_stream(seed, worker, AT_RNG_PURPOSE_PACE, round);
  *     double sleep_s = at_rng_normal(&r);
@@ -14,12 +14,12 @@
 
 typedef enum at_rng_purpose {
     AT_RNG_PURPOSE_INIT,      /* initial parameters */
-    AT_RNG_PURPOSE_SHUFFLE,   /* order of the samples */
-    AT_RNG_PURPOSE_PACE,      /* induced slowness of computing */
-    AT_RNG_PURPOSE_NETWORK,   /* induced slowness of messages */
-    AT_RNG_PURPOSE_SYNTHETIC, /* made-up data sets */
+    AT_RNG_PURPOSE_SHUFFLE,   /* sample order */
+    AT_RNG_PURPOSE_PACE,      /* straggler models: delays of computation */
+    AT_RNG_PURPOSE_NETWORK,   /* --comm-delay: delays of messages */
+    AT_RNG_PURPOSE_SYNTHETIC, /* synthetic data sets */
     AT_RNG_PURPOSE_TEST,      /* tests and benchmarks */
-    AT_RNG_PURPOSE_PREP,      /* random preparation of samples: crops, flips */
+    AT_RNG_PURPOSE_PREP,      /* random augmentation of samples: crops, flips */
     AT_RNG_PURPOSE_NOISE      /* dropout */
 } at_rng_purpose;
 
@@ -27,7 +27,7 @@ typedef struct at_rng {
     uint64_t state;
 } at_rng;
 
-/* The stream that belongs to these four numbers; streams of different numbers are unrelated. */
+/* The stream of these four numbers; different numbers give independent streams. */
 at_rng at_rng_stream(uint64_t seed, uint64_t node, at_rng_purpose purpose, uint64_t round);
 
 /* The next 64 random bits. */
@@ -42,7 +42,7 @@ uint64_t at_rng_below(at_rng *rng, uint64_t bound);
 /* Standard normal. Always consumes exactly two draws. */
 double at_rng_normal(at_rng *rng);
 
-/* Mixes one 64-bit number into another; the building block of streams and permutations. */
+/* Hashes a 64-bit number; the building block of streams and permutations. */
 uint64_t at_rng_mix(uint64_t value);
 
 #endif

@@ -1,5 +1,5 @@
-/* Numbers are scanned here rather than handed to strtod as they are: that would let "nan", "inf",
- * "0x10" and leading blanks through, and would round whole numbers past 2^53. */
+/* Numbers are scanned here because strtod accepts "nan", "inf", "0x10" and leading blanks, and
+ * rounds whole numbers beyond 2^53. */
 #include "base/text.h"
 
 #include <assert.h>
@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    NAME_SIZE_MAX = 64,  /* no option or file format we compare with has a longer name */
-    EXPONENT_MAX = 10000 /* far past every type; bounds the arithmetic on hostile exponents */
+    NAME_SIZE_MAX = 64,  /* longer than any known name */
+    EXPONENT_MAX = 10000 /* beyond every type; bounds the arithmetic on hostile exponents */
 };
 
 static const double YEARS_100_NS = 100 * 365.25 * 24 * 3600 * 1e9;
@@ -42,7 +42,7 @@ void at_text_add(at_text *text, const char *format, ...)
     }
 }
 
-/* One step of value*10 + digit; false when it would not fit. */
+/* value = value*10 + digit; false on overflow. */
 static bool append_digit(int64_t *value, int digit)
 {
     assert(digit >= 0 && digit <= 9);
@@ -50,7 +50,7 @@ static bool append_digit(int64_t *value, int digit)
            !__builtin_add_overflow(*value, digit, value);
 }
 
-/* Digits into *mantissa, and the power of ten it still has to be multiplied with. */
+/* Scans digits into *mantissa; the number is mantissa * 10^power. */
 static bool scan_mantissa(const char **cursor, int64_t *mantissa, int *power)
 {
     const char *p = *cursor;
@@ -71,7 +71,7 @@ static bool scan_mantissa(const char **cursor, int64_t *mantissa, int *power)
     return any;
 }
 
-/* An optional exponent ("e4", "E-05") is added to *power. */
+/* Adds an optional exponent ("e4", "E-05") to *power. */
 static bool scan_exponent(const char **cursor, int *power)
 {
     const char *p = *cursor;
@@ -103,11 +103,11 @@ static void scan_suffix(const char **cursor, int *power)
     }
 }
 
-/* value * 10^power; false when that is not a whole number of 64 bits. */
+/* *value * 10^power; false when the result is not a 64-bit whole number. */
 static bool shift_decimal(int64_t *value, int power)
 {
     assert(*value >= 0);
-    if (*value == 0) return true; /* whatever the power: and the loops below would be long */
+    if (*value == 0) return true; /* for any power; avoids long loops below */
     for (; power > 0; power--)
         if (__builtin_mul_overflow(*value, 10, value)) return false;
     for (; power < 0; power++) {
@@ -134,7 +134,7 @@ bool at_text_whole(const char *text, int64_t *value)
     return true;
 }
 
-/* A finite decimal number at the start of text; *rest is what follows it. */
+/* Parses a finite decimal number at the start of text; *rest is the remaining text. */
 static bool scan_real(const char *text, double *value, const char **rest)
 {
     assert(value && rest);
@@ -185,7 +185,7 @@ bool at_text_duration(const char *text, at_ns *value)
     return false;
 }
 
-/* Three digits with the unit that leaves 1 to 999 before the point, after rounding. */
+/* Three digits, in the unit that leaves 1 to 999 before the point after rounding. */
 static bool add_short_duration(at_text *text, double ns)
 {
     static const struct {
@@ -237,7 +237,7 @@ static bool same_letter(char a, char b)
     return tolower((unsigned char)a) == tolower((unsigned char)b);
 }
 
-/* Letters to insert, delete, replace or swap with their neighbour to turn a into b. */
+/* Insertions, deletions, replacements and swaps of neighbors to turn a into b. */
 static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t b_size)
 {
     assert(a_size <= NAME_SIZE_MAX);
@@ -267,9 +267,9 @@ static bool has_prefix(const char *text, const char *prefix, size_t prefix_size)
     return true;
 }
 
-/* How far `name` is from a known name. A beginning ("mom" for momentum) and a beginning with
- * something behind it ("trace" in tracefile) count as near, however many letters differ. */
-static size_t unlikeness(const char *name, size_t name_size, const char *known)
+/* Distance of `name` from a known name. Prefixes in either direction ("mom" for momentum,
+ * "tracefile" for trace) count as near, however many letters differ. */
+static size_t name_distance(const char *name, size_t name_size, const char *known)
 {
     size_t known_size = strlen(known);
     assert(name_size <= NAME_SIZE_MAX);
@@ -289,7 +289,7 @@ const char *at_text_nearest(const char *name, const char *const *names, size_t c
     size_t      limit = name_size < 5 ? 1 : (name_size + 1) / 3;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
-        size_t distance = unlikeness(name, name_size, names[i]);
+        size_t distance = name_distance(name, name_size, names[i]);
         if (distance > limit) continue;
         nearest = names[i];
         if (distance == 0) break;

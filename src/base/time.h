@@ -1,6 +1,6 @@
 /* time.h - the unit of time: nanoseconds in a signed 64-bit number.
  *
- * Inside a step of a state machine the time is event->now; only base/clock.c reads a clock.
+ * State machines get the time from event->now; only base/clock.c reads a clock.
  */
 #ifndef AT_BASE_TIME_H
 #define AT_BASE_TIME_H
@@ -14,7 +14,7 @@ typedef int64_t at_ns;
 #define AT_SEC(n) ((at_ns)(1000000000.0 * (n)))
 #define AT_NEVER  INT64_MAX
 
-/* Seconds as people read them. */
+/* Nanoseconds to seconds. */
 static inline double at_seconds(at_ns ns)
 {
     return (double)ns / 1e9;

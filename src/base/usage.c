@@ -10,20 +10,20 @@
 #include <unistd.h>
 
 enum {
-    FILE_SIZE = 8192, /* of /proc/PID/net/dev: more than 60 interfaces; what follows is not seen */
+    FILE_SIZE = 8192, /* of /proc/PID/net/dev: more than 60 interfaces; the rest is ignored */
     BLOCK_SIZE = 512, /* of ru_inblock and ru_oublock */
     STAT_USER = 14,   /* fields of /proc/PID/stat, counted from 1 */
     STAT_SYSTEM = 15,
     STAT_STATE = 3,
     STATM_RSS = 2,
     STATM_SHARED = 3,
-    DEV_IN = 1, /* fields behind an interface's name */
+    DEV_IN = 1, /* fields after the interface name */
     DEV_OUT = 9
 };
 
 static const at_ns second = 1000000000;
 
-/* Reads a small file of a process whole; false when there is none. */
+/* Reads a small file of a process; false when it does not exist. */
 static bool read_small(const char *proc, int64_t pid, const char *name, char text[FILE_SIZE])
 {
     char path[256];
@@ -37,7 +37,7 @@ static bool read_small(const char *proc, int64_t pid, const char *name, char tex
     while (size < FILE_SIZE - 1 && got != 0) {
         got = read(fd, text + size, FILE_SIZE - 1 - size);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) break; /* the process has ended under our hands */
+        if (got < 0) break; /* the process has just ended */
         size += (size_t)got;
     }
     close(fd);
@@ -45,7 +45,7 @@ static bool read_small(const char *proc, int64_t pid, const char *name, char tex
     return got >= 0;
 }
 
-/* The n-th word of a line, counted from 1, as a number; unknown when it is not one. */
+/* The n-th word of a line, counted from 1, as a number; AT_USAGE_UNKNOWN when it is not one. */
 static uint64_t word_number(const char *line, int n)
 {
     assert(n >= 1);
@@ -68,7 +68,7 @@ static uint64_t times(uint64_t value, uint64_t unit)
     return product;
 }
 
-/* Clock ticks as time; 0 when they make no sense. */
+/* Clock ticks as time; 0 when out of range. */
 static at_ns ticks(uint64_t value)
 {
     long hertz = sysconf(_SC_CLK_TCK);
@@ -77,13 +77,13 @@ static at_ns ticks(uint64_t value)
     return ns > INT64_MAX / 4 ? 0 : (at_ns)ns;
 }
 
-/* "4711 (a name) R 1 ..": the name may hold anything, also parentheses, so the last one ends it. */
+/* "4711 (a name) R 1 ..": the name may contain parentheses, so it ends at the last one. */
 static bool read_times(const char *text, at_usage *usage)
 {
-    const char *behind = strrchr(text, ')');
-    if (!behind) return false;
-    usage->user_ns = ticks(word_number(behind + 1, STAT_USER - STAT_STATE + 1));
-    usage->system_ns = ticks(word_number(behind + 1, STAT_SYSTEM - STAT_STATE + 1));
+    const char *name_end = strrchr(text, ')');
+    if (!name_end) return false;
+    usage->user_ns = ticks(word_number(name_end + 1, STAT_USER - STAT_STATE + 1));
+    usage->system_ns = ticks(word_number(name_end + 1, STAT_SYSTEM - STAT_STATE + 1));
     return true;
 }
 
@@ -95,7 +95,7 @@ static void read_memory(const char *text, at_usage *usage)
     usage->shared_bytes = times(word_number(text, STATM_SHARED), (uint64_t)page);
 }
 
-/* The number behind "\nNAME:" . */
+/* The number after "\nNAME:". */
 static uint64_t named_number(const char *text, const char *name)
 {
     assert(name[0] == '\n');
@@ -110,7 +110,7 @@ static void add_known(uint64_t *sum, uint64_t value)
     if (__builtin_add_overflow(*sum, value, sum)) *sum = AT_USAGE_UNKNOWN;
 }
 
-/* "  eth0: 1118704759 37095 ..": two lines of headings come first, which have no colon. */
+/* "  eth0: 1118704759 37095 ..", after two heading lines without a colon. */
 static void read_network(char *text, at_usage *usage)
 {
     assert(usage->net_in_bytes == AT_USAGE_UNKNOWN);
@@ -147,7 +147,7 @@ static at_ns timeval_ns(struct timeval value)
     return (at_ns)value.tv_sec * second + (at_ns)value.tv_usec * 1000;
 }
 
-static void take_rusage(const struct rusage *rusage, at_usage *usage)
+static void copy_rusage(const struct rusage *rusage, at_usage *usage)
 {
     assert(rusage->ru_maxrss >= 0);
     usage->user_ns = timeval_ns(rusage->ru_utime);
@@ -163,7 +163,7 @@ static bool read_process(const char *proc, int64_t pid, at_usage *usage)
     if (pid <= 0) return false;
     if (!read_small(proc, pid, "stat", text) || !read_times(text, usage)) return false;
     if (read_small(proc, pid, "statm", text)) read_memory(text, usage);
-    if (read_small(proc, pid, "io", text)) { /* refused for processes of other users */
+    if (read_small(proc, pid, "io", text)) { /* not readable for processes of other users */
         usage->read_bytes = named_number(text, "\nread_bytes:");
         usage->write_bytes = named_number(text, "\nwrite_bytes:");
     }
@@ -178,11 +178,11 @@ bool at_usage_read_from(const char *proc, int64_t pid, at_usage *usage)
     return true;
 }
 
-/* Of itself a process knows more: exact times and its peak. */
+/* For the calling process itself, getrusage has exact times and the peak. */
 static void read_self(at_usage *usage)
 {
     struct rusage rusage;
-    if (usage->pid == getpid() && getrusage(RUSAGE_SELF, &rusage) == 0) take_rusage(&rusage, usage);
+    if (usage->pid == getpid() && getrusage(RUSAGE_SELF, &rusage) == 0) copy_rusage(&rusage, usage);
 }
 
 bool at_usage_read(int64_t pid, at_usage *usage)
@@ -203,7 +203,7 @@ void at_usage_ended(int64_t pid, const struct rusage *rusage, at_usage *usage)
 {
     assert(pid > 0);
     *usage = unknown(pid);
-    take_rusage(rusage, usage);
+    copy_rusage(rusage, usage);
     usage->rss_bytes = usage->shared_bytes = 0;
     usage->read_bytes = times((uint64_t)rusage->ru_inblock, BLOCK_SIZE);
     usage->write_bytes = times((uint64_t)rusage->ru_oublock, BLOCK_SIZE);

@@ -181,7 +181,7 @@ at_err at_checkpoint_check(const char *path, at_fail *fail)
     FILE *file = fopen(path, "rb");
     if (!file && errno == ENOENT)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: there is no such file", path);
-    if (!file) return at_file_cannot("read", path, errno, fail);
+    if (!file) return at_file_error("read", path, errno, fail);
     unsigned char *buffer = malloc(PIECE_SIZE);
     at_err         err = AT_ERR_FAILED;
     if (buffer)

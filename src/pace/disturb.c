@@ -1,8 +1,7 @@
-/* Tasks that come and go, the disturbance test of DBS: in each epoch, with probability P,
- * a worker is hit by a task that costs it U{5..10} s an epoch, spread evenly over its rounds, for
- * U{4..20} epochs from then on. A task that hits a worker which is slow already replaces the old
- * one; so the last 20 epochs tell its state, and no history has to be kept. */
-#include "pace/pace_kind.h"
+/* The disturbance test of DBS: in each epoch, with probability P, a worker gets a background task
+ * that costs it U{5..10} s per epoch, spread evenly over its rounds, for U{4..20} epochs. A new
+ * task replaces the old one, so the last 20 epochs determine the state and no history is kept. */
+#include "pace/pace_model.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@ typedef struct disturb {
 } disturb;
 
 typedef struct task {
-    uint64_t epochs; /* 0: there is none */
+    uint64_t epochs; /* 0: no task */
     double   seconds;
 } task;
 
@@ -25,38 +24,38 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     disturb *d = *self = calloc(1, sizeof *d);
     if (!d) return at_fail_memory(fail);
     d->rounds_per_epoch = options->rounds_per_epoch;
-    AT_TRY(at_pace_take_number(&arguments, "P", &d->probability, fail));
+    AT_TRY(at_pace_parse_number(&arguments, "P", &d->probability, fail));
     if (d->probability > 1)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "P is %g, and a probability is at most 1",
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "P is %g; a probability is at most 1",
                            d->probability);
-    return at_pace_take_end(arguments, fail);
+    return at_pace_parse_end(arguments, fail);
 }
 
-/* The task that hits the worker in this epoch; streams are numbered by epoch here. */
-static task task_of_epoch(const disturb *d, const at_pace_moment *moment, uint64_t epoch)
+/* The task that starts in this epoch, if any; here streams are numbered by epoch. */
+static task task_of_epoch(const disturb *d, const at_pace_draw *draw, uint64_t epoch)
 {
-    at_rng rng = at_rng_stream(moment->seed, moment->worker, AT_RNG_PURPOSE_PACE, epoch);
+    at_rng rng = at_rng_stream(draw->seed, draw->worker, AT_RNG_PURPOSE_PACE, epoch);
     if (at_rng_uniform(&rng) >= d->probability) return (task){0};
     double   seconds = SECONDS_MIN + (double)at_rng_below(&rng, SECONDS_MAX - SECONDS_MIN + 1);
     uint64_t epochs = EPOCHS_MIN + at_rng_below(&rng, EPOCHS_MAX - EPOCHS_MIN + 1);
     return (task){.epochs = epochs, .seconds = seconds};
 }
 
-static double draw_sleep(const void *self, const at_pace_moment *moment)
+static double draw_sleep(const void *self, const at_pace_draw *draw)
 {
     const disturb *d = self;
     assert(d->rounds_per_epoch >= 1);
-    uint64_t epoch = moment->round / d->rounds_per_epoch;
+    uint64_t epoch = draw->round / d->rounds_per_epoch;
     for (uint64_t age = 0; age < EPOCHS_MAX && age <= epoch; age++) {
-        task latest = task_of_epoch(d, moment, epoch - age);
+        task latest = task_of_epoch(d, draw, epoch - age);
         if (latest.epochs == 0) continue;
         return latest.epochs > age ? latest.seconds / (double)d->rounds_per_epoch : 0;
     }
     return 0;
 }
 
-/* The latest task has age a with probability P (1-P)^a, and lasts longer than that with a
- * probability that falls from 1 (a < 4) to 0 (a = 20). */
+/* The latest task has age a with probability P (1-P)^a, and is still active with a probability that
+ * falls from 1 (a < 4) to 0 (a = 20). */
 static double mean(const void *self)
 {
     const disturb *d = self;
@@ -71,4 +70,4 @@ static double mean(const void *self)
     return slow * (SECONDS_MIN + SECONDS_MAX) / 2 / (double)d->rounds_per_epoch;
 }
 
-const at_pace_kind at_pace_disturb = {.create = create, .sleep = draw_sleep, .mean = mean};
+const at_pace_model at_pace_disturb = {.create = create, .sleep = draw_sleep, .mean = mean};

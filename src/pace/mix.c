@@ -1,8 +1,8 @@
-/* A mixture of folded normal distributions, the law of the published anytime experiments: component
+/* A mixture of folded normal distributions, as in the published anytime experiments: component
  * k is drawn with probability w_k, then
  *     sleep = min(limit, |N(mean_k, sd_k)|),   limit = min(1024 s, max_k(mean_k + 5 sd_k)).
  */
-#include "pace/pace_kind.h"
+#include "pace/pace_model.h"
 
 #include <assert.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/arena.h"
 
 static const double LIMIT_SECONDS_MAX = 1024;
-static const double WEIGHT_SUM_SLACK = 0.01; /* three times .333 is meant to be 1 */
+static const double WEIGHT_SUM_SLACK = 0.01; /* accepts three weights of .333 */
 
 typedef struct component {
     double mean, sd, weight;
@@ -20,25 +20,25 @@ typedef struct component {
 
 typedef struct mix {
     double    limit;
-    double    weight_sum; /* near 1; weights count in relation to it */
+    double    weight_sum; /* near 1; weights are relative to it */
     size_t    count;
     component parts[];
 } mix;
 
-static at_err take_component(char *text, component *part, at_fail *fail)
+static at_err parse_component(char *text, component *part, at_fail *fail)
 {
-    AT_TRY(at_pace_take_seconds(&text, "MEAN", &part->mean, fail));
-    AT_TRY(at_pace_take_seconds(&text, "SD", &part->sd, fail));
-    AT_TRY(at_pace_take_number(&text, "WEIGHT", &part->weight, fail));
-    return at_pace_take_end(text, fail);
+    AT_TRY(at_pace_parse_seconds(&text, "MEAN", &part->mean, fail));
+    AT_TRY(at_pace_parse_seconds(&text, "SD", &part->sd, fail));
+    AT_TRY(at_pace_parse_number(&text, "WEIGHT", &part->weight, fail));
+    return at_pace_parse_end(text, fail);
 }
 
-static at_err take_components(mix *m, char *arguments, at_fail *fail)
+static at_err parse_components(mix *m, char *arguments, at_fail *fail)
 {
     double limit = 0;
     for (char *text; (text = strsep(&arguments, ";"));) {
         component *part = &m->parts[m->count++];
-        AT_TRY(take_component(text, part, fail));
+        AT_TRY(parse_component(text, part, fail));
         limit = fmax(limit, part->mean + 5 * part->sd);
         m->weight_sum += part->weight;
     }
@@ -57,7 +57,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     if (at_size_product(count, sizeof *m->parts, &size)) m = calloc(1, sizeof *m + size);
     if (!m) return at_fail_memory(fail);
     *self = m;
-    at_err err = take_components(m, arguments, fail);
+    at_err err = parse_components(m, arguments, fail);
     assert(m->count <= count);
     return err;
 }
@@ -73,10 +73,10 @@ static const component *draw_component(const mix *m, at_rng *rng)
     return &m->parts[m->count - 1];
 }
 
-static double draw_sleep(const void *self, const at_pace_moment *moment)
+static double draw_sleep(const void *self, const at_pace_draw *draw)
 {
     const mix       *m = self;
-    at_rng           rng = at_pace_stream(moment);
+    at_rng           rng = at_pace_stream(draw);
     const component *part = draw_component(m, &rng);
     double           seconds = fabs(part->mean + part->sd * at_rng_normal(&rng));
     return fmin(seconds, m->limit);
@@ -91,7 +91,7 @@ static double upper_tail_integral(double z)
     return density - z * above;
 }
 
-/* E min(L, |X|) is the integral of P(|X| > t) from 0 to L, and |X| > t has two sides. */
+/* E min(L, |X|) is the integral of P(|X| > t) from 0 to L; |X| > t has two tails. */
 static double mean_of_component(const component *part, double limit)
 {
     assert(limit >= 0);
@@ -112,4 +112,4 @@ static double mean(const void *self)
     return sum / m->weight_sum;
 }
 
-const at_pace_kind at_pace_mix = {.create = create, .sleep = draw_sleep, .mean = mean};
+const at_pace_model at_pace_mix = {.create = create, .sleep = draw_sleep, .mean = mean};

@@ -1,4 +1,3 @@
-/* The table of laws, and what is common to all of them: finding the law, scaling, bounds. */
 #include "pace/pace.h"
 
 #include <assert.h>
@@ -8,140 +7,141 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "pace/pace_kind.h"
+#include "pace/pace_model.h"
 
 static const double SLEEP_SECONDS_MAX = 365.25 * 24 * 3600; /* a heavy tail must not overflow */
 
-const at_pace_law at_pace_laws[] = {
-    {"none", "none", "no induced slowness", "1", &at_pace_speed},
-    {"niagara", "niagara", "the published table: mean 1.00 s, sd 1.55 s",
-     "0,0,.4;0,.4,.3;2,.3,.2;5,.3,.1", &at_pace_mix},
-    {"cedar", "cedar", "the later, milder table: mean 0.071 s, sd 0.085 s",
-     "0,0,.4;.05,.04,.3;.15,.03,.2;.25,.03,.1", &at_pace_mix},
-    {"mix", "mix:MEAN,SD,WEIGHT;..", "a mixture of folded normals", NULL, &at_pace_mix},
-    {"exp", "exp:SHIFT,MEAN", "shifted exponential", NULL, &at_pace_exp},
-    {"pareto", "pareto:MIN,ALPHA", "a heavy tail", NULL, &at_pace_pareto},
-    {"speed", "speed:F1,F2,..", "machines that compute F times as slowly, for good", NULL,
-     &at_pace_speed},
-    {"disturb", "disturb:P", "DBS: tasks that hit a worker and stay for some epochs", NULL,
-     &at_pace_disturb},
-    {"trace", "trace:FILE", "sleeps from a file: a line a round, a column a worker", NULL,
-     &at_pace_trace},
+typedef struct named_model {
+    const char          *name;
+    const char          *usage;
+    const char          *preset; /* arguments of a model that takes none from the user */
+    const at_pace_model *model;
+} named_model;
+
+static const named_model models[] = {
+    {"none", "none", "1", &at_pace_speed},
+    {"niagara", "niagara", "0,0,.4;0,.4,.3;2,.3,.2;5,.3,.1", /* mean 1.00 s, sd 1.55 s */
+     &at_pace_mix},
+    {"cedar", "cedar", "0,0,.4;.05,.04,.3;.15,.03,.2;.25,.03,.1", /* mean 0.071 s, sd 0.085 s */
+     &at_pace_mix},
+    {"mix", "mix:MEAN,SD,WEIGHT;..", NULL, &at_pace_mix},
+    {"exp", "exp:SHIFT,MEAN", NULL, &at_pace_exp},
+    {"pareto", "pareto:MIN,ALPHA", NULL, &at_pace_pareto},
+    {"speed", "speed:F1,F2,..", NULL, &at_pace_speed},
+    {"disturb", "disturb:P", NULL, &at_pace_disturb},
+    {"trace", "trace:FILE", NULL, &at_pace_trace},
 };
-const size_t at_pace_laws_count = sizeof at_pace_laws / sizeof *at_pace_laws;
+
+enum { MODELS = sizeof models / sizeof *models };
 
 struct at_pace {
-    const at_pace_law *law;
-    void              *self; /* what the law's kind made */
+    const named_model *named;
+    void              *self; /* created by the model */
     double             scale;
     uint64_t           seed;
     uint32_t           workers;
-    at_pace           *more; /* the laws behind a '+' */
+    at_pace           *next; /* the models after a '+' */
 };
 
-static at_err refuse_name(const char *name, at_fail *fail)
+static at_err unknown_model(const char *name, at_fail *fail)
 {
-    const char *names[sizeof at_pace_laws / sizeof *at_pace_laws];
-    char        hint[sizeof fail->hint];
-    at_text     text = at_text_in(hint, sizeof hint);
-    for (size_t i = 0; i < at_pace_laws_count; i++) names[i] = at_pace_laws[i].name;
-    const char *nearest = at_text_nearest(name, names, at_pace_laws_count);
-    if (nearest) at_text_add(&text, "did you mean '%s'? ", nearest);
-    at_text_add(&text, "known are");
-    for (size_t i = 0; i < at_pace_laws_count; i++)
-        at_text_add(&text, "%s %s", i ? "," : "", names[i]);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "--straggler: there is no law '%.80s'", name);
+    const char *names[MODELS];
+    char        shown[81];
+    for (size_t i = 0; i < MODELS; i++) names[i] = models[i].name;
+    snprintf(shown, sizeof shown, "%s", name);
+    at_text_unknown("straggler model", shown, names, MODELS, fail);
+    return at_fail_wrap(fail, "--straggler");
 }
 
-static at_err find_law(const char *name, const at_pace_law **law, at_fail *fail)
+static at_err find_model(const char *name, const named_model **named, at_fail *fail)
 {
-    for (size_t i = 0; i < at_pace_laws_count; i++) {
-        if (strcmp(at_pace_laws[i].name, name)) continue;
-        *law = &at_pace_laws[i];
+    for (size_t i = 0; i < MODELS; i++) {
+        if (strcmp(models[i].name, name)) continue;
+        *named = &models[i];
         return AT_OK;
     }
-    return refuse_name(name, fail);
+    return unknown_model(name, fail);
 }
 
-/* Has the law's kind parse the arguments, or the preset (a copy: it may be cut up). */
-static at_err make_law(at_pace *pace, const at_pace_options *options, char *arguments,
-                       at_fail *fail)
+/* Creates the model from the arguments, or from a copy of the preset, which create() may modify. */
+static at_err create_model(at_pace *pace, const at_pace_options *options, char *arguments,
+                           at_fail *fail)
 {
-    const at_pace_law *law = pace->law;
+    const named_model *named = pace->named;
     char               preset[128];
-    if (law->preset && arguments)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "it takes no numbers");
-    if (!law->preset && !arguments)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "what belongs behind the name is missing");
-    if (law->preset) {
-        assert(strlen(law->preset) < sizeof preset);
-        snprintf(preset, sizeof preset, "%s", law->preset);
+    if (named->preset && arguments)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "takes no arguments");
+    if (!named->preset && !arguments)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "arguments are missing");
+    if (named->preset) {
+        assert(strlen(named->preset) < sizeof preset);
+        snprintf(preset, sizeof preset, "%s", named->preset);
         arguments = preset;
     }
-    return law->kind->create(options, arguments, &pace->self, fail);
+    return named->model->create(options, arguments, &pace->self, fail);
 }
 
-/* Tells which law it was about, and how that is written. */
-static at_err explain(const at_pace_law *law, const char *spelling, at_fail *fail)
+/* Adds the model and its usage to a failure. */
+static at_err explain(const named_model *named, const char *text, at_fail *fail)
 {
     assert(fail->err);
     if (fail->err == AT_ERR_USAGE && !fail->hint[0])
-        snprintf(fail->hint, sizeof fail->hint, "write --straggler '%s'", law->usage);
-    return at_fail_wrap(fail, "--straggler %.100s", spelling);
+        snprintf(fail->hint, sizeof fail->hint, "write --straggler '%s'", named->usage);
+    return at_fail_wrap(fail, "--straggler %.100s", text);
 }
 
-static at_err parse_law(at_pace *pace, const at_pace_options *options, at_fail *fail)
+static at_err parse_model(at_pace *pace, const at_pace_options *options, at_fail *fail)
 {
-    char *name = strdup(options->law);
+    char *name = strdup(options->model);
     if (!name) return at_fail_memory(fail);
     char *arguments = strchr(name, ':');
     if (arguments) *arguments++ = '\0';
-    at_err err = find_law(name, &pace->law, fail);
-    if (!err && make_law(pace, options, arguments, fail))
-        err = explain(pace->law, options->law, fail);
+    at_err err = find_model(name, &pace->named, fail);
+    if (!err && create_model(pace, options, arguments, fail))
+        err = explain(pace->named, options->model, fail);
     free(name);
     return err;
 }
 
-/* "20%": the factor that makes the law's mean 20 % of a round's mean compute time. */
+/* "20%": the factor that makes the model's mean 20 % of a round's mean compute time. */
 static at_err scale_to_share(at_pace *pace, const at_pace_options *options, double share,
                              at_fail *fail)
 {
-    assert(pace->law->kind->mean);
-    double mean = pace->law->kind->mean(pace->self);
+    assert(pace->named->model->mean);
+    double mean = pace->named->model->mean(pace->self);
     if (!(mean > 0))
         return at_fail_set(fail, AT_ERR_USAGE, "give --straggler-scale as a factor instead",
                            "--straggler-scale %.40s: the mean of %.100s is %s", options->scale,
-                           options->law, mean == 0 ? "0" : "not finite");
+                           options->model, mean == 0 ? "0" : "not finite");
     if (options->round_ns_mean <= 0)
         return at_fail_set(
             fail, AT_ERR_USAGE, "give --sample-time, or --straggler-scale as a factor",
-            "--straggler-scale %.40s: the time of a round is not known beforehand", options->scale);
+            "--straggler-scale %.40s: the time of a round is not known in advance", options->scale);
     pace->scale = share * at_seconds(options->round_ns_mean) / mean;
     return AT_OK;
 }
 
 static at_err parse_scale(at_pace *pace, const at_pace_options *options, at_fail *fail)
 {
-    assert(pace->law);
+    assert(pace->named);
     const char *text = options->scale ? options->scale : "1";
     double      number;
     if (!at_text_real(text, &number) || number < 0)
         return at_fail_set(fail, AT_ERR_USAGE,
-                           "give a factor such as 0.05, or a share of a round's time such as 20%",
+                           "give a factor such as 0.05, or a share of the round time such as 20%",
                            "--straggler-scale: '%.40s' is not a number >= 0", text);
     pace->scale = number;
-    if (!strchr(text, '%') || !pace->law->kind->sleep) return AT_OK;
+    if (!strchr(text, '%') || !pace->named->model->sleep) return AT_OK;
     return scale_to_share(pace, options, number, fail);
 }
 
-static at_err new_law(const at_pace_options *options, at_pace **pace, at_fail *fail)
+static at_err new_model(const at_pace_options *options, at_pace **pace, at_fail *fail)
 {
     at_pace *p = calloc(1, sizeof *p);
     if (!p) return at_fail_memory(fail);
     p->seed = options->seed;
     p->workers = options->workers;
-    at_err err = parse_law(p, options, fail);
+    at_err err = parse_model(p, options, fail);
     if (!err) err = parse_scale(p, options, fail);
     if (err)
         at_pace_free(p);
@@ -150,45 +150,44 @@ static at_err new_law(const at_pace_options *options, at_pace **pace, at_fail *f
     return err;
 }
 
-/* Where another law begins: a '+' with the name of one behind it, so that a file may have a '+' in
- * its name and a number one in its exponent. NULL: nowhere. */
-static char *next_law(char *text)
+/* Where the next model begins: after a '+' that is followed by a model name, so that file names and
+ * exponents may contain a '+'. NULL: there is none. */
+static char *next_model(char *text)
 {
     while ((text = strchr(text, '+'))) {
         size_t length = strcspn(++text, ":+");
-        for (size_t i = 0; i < at_pace_laws_count; i++)
-            if (strlen(at_pace_laws[i].name) == length &&
-                strncmp(at_pace_laws[i].name, text, length) == 0)
+        for (size_t i = 0; i < MODELS; i++)
+            if (strlen(models[i].name) == length && strncmp(models[i].name, text, length) == 0)
                 return text;
     }
     return NULL;
 }
 
-static at_err new_laws(at_pace_options *options, char *text, at_pace **pace, at_fail *fail)
+static at_err new_models(at_pace_options *options, char *text, at_pace **pace, at_fail *fail)
 {
     for (char *next; text; text = next) {
-        next = next_law(text);
+        next = next_model(text);
         if (next) next[-1] = '\0';
-        options->law = text;
-        AT_TRY(new_law(options, pace, fail));
-        /* Sleeps that are added up are independent; the first one is what it would be alone. */
-        if ((*pace)->law->kind->sleep) options->seed = at_rng_mix(options->seed + 1);
-        pace = &(*pace)->more;
+        options->model = text;
+        AT_TRY(new_model(options, pace, fail));
+        /* Sleeps of several models are independent; the first model draws as it would alone. */
+        if ((*pace)->named->model->sleep) options->seed = at_rng_mix(options->seed + 1);
+        pace = &(*pace)->next;
     }
     return AT_OK;
 }
 
 at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail)
 {
-    assert(options->law);
+    assert(options->model);
     assert(options->workers >= 1);
-    at_fail unheard = {0};
-    if (!fail) fail = &unheard;
+    at_fail ignored = {0};
+    if (!fail) fail = &ignored;
     *pace = NULL;
-    char *text = strdup(options->law);
+    char *text = strdup(options->model);
     if (!text) return at_fail_memory(fail);
     at_pace_options part = *options;
-    at_err          err = new_laws(&part, text, pace, fail);
+    at_err          err = new_models(&part, text, pace, fail);
     if (err) {
         at_pace_free(*pace);
         *pace = NULL;
@@ -200,17 +199,17 @@ at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail
 void at_pace_free(at_pace *pace)
 {
     if (!pace) return;
-    at_pace_free(pace->more);
+    at_pace_free(pace->next);
     free(pace->self);
     free(pace);
 }
 
-/* The sleep of one law of the sum. */
+/* The sleep of one model of the sum. */
 static at_ns sleep_of(const at_pace *pace, uint32_t worker, uint64_t round)
 {
-    if (!pace->law->kind->sleep) return 0;
-    at_pace_moment moment = {.seed = pace->seed, .worker = worker, .round = round};
-    double         seconds = pace->law->kind->sleep(pace->self, &moment);
+    if (!pace->named->model->sleep) return 0;
+    at_pace_draw draw = {.seed = pace->seed, .worker = worker, .round = round};
+    double       seconds = pace->named->model->sleep(pace->self, &draw);
     assert(seconds >= 0);
     if (pace->scale == 0) return 0; /* also when the draw is infinite */
     return (at_ns)llround(fmin(seconds * pace->scale, SLEEP_SECONDS_MAX) * 1e9);
@@ -220,7 +219,7 @@ at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round)
 {
     assert(worker >= 1 && worker <= pace->workers);
     at_ns sum = 0;
-    for (; pace; pace = pace->more) sum += sleep_of(pace, worker, round);
+    for (; pace; pace = pace->next) sum += sleep_of(pace, worker, round);
     return sum;
 }
 
@@ -228,16 +227,15 @@ double at_pace_factor(const at_pace *pace, uint32_t worker)
 {
     assert(worker >= 1 && worker <= pace->workers);
     double product = 1;
-    for (; pace; pace = pace->more)
-        if (pace->law->kind->factor) product *= pace->law->kind->factor(pace->self, worker);
+    for (; pace; pace = pace->next)
+        if (pace->named->model->factor) product *= pace->named->model->factor(pace->self, worker);
     return product;
 }
 
-double at_pace_mean_seconds(const at_pace *pace)
+at_ns at_comm_delay(double sigma, uint64_t seed, uint32_t node, uint64_t message)
 {
-    assert(pace);
-    double sum = 0;
-    for (; pace; pace = pace->more)
-        if (pace->law->kind->mean) sum += pace->law->kind->mean(pace->self) * pace->scale;
-    return sum;
+    assert(sigma >= 0);
+    if (sigma == 0) return 0;
+    at_rng rng = at_rng_stream(seed, node, AT_RNG_PURPOSE_NETWORK, message);
+    return AT_SEC(fabs(at_rng_normal(&rng)) * sigma);
 }

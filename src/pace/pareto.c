@@ -1,5 +1,5 @@
 /* A heavy tail: P(sleep > t) = (MIN / t)^ALPHA for t >= MIN. */
-#include "pace/pace_kind.h"
+#include "pace/pace_model.h"
 
 #include <assert.h>
 #include <math.h>
@@ -15,20 +15,20 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     assert(arguments);
     pareto *p = *self = calloc(1, sizeof *p);
     if (!p) return at_fail_memory(fail);
-    AT_TRY(at_pace_take_seconds(&arguments, "MIN", &p->min, fail));
-    AT_TRY(at_pace_take_number(&arguments, "ALPHA", &p->alpha, fail));
+    AT_TRY(at_pace_parse_seconds(&arguments, "MIN", &p->min, fail));
+    AT_TRY(at_pace_parse_number(&arguments, "ALPHA", &p->alpha, fail));
     if (p->min <= 0 || p->alpha <= 0)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "MIN and ALPHA must be more than 0");
-    return at_pace_take_end(arguments, fail);
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "MIN and ALPHA must be above 0");
+    return at_pace_parse_end(arguments, fail);
 }
 
-static double draw_sleep(const void *self, const at_pace_moment *moment)
+static double draw_sleep(const void *self, const at_pace_draw *draw)
 {
     const pareto *p = self;
-    at_rng        rng = at_pace_stream(moment);
+    at_rng        rng = at_pace_stream(draw);
     double        tail = 1 - at_rng_uniform(&rng); /* in (0, 1] */
     assert(tail > 0);
-    return p->min * pow(tail, -1 / p->alpha); /* may overflow to infinity: the caller bounds it */
+    return p->min * pow(tail, -1 / p->alpha); /* may be infinite: the caller bounds it */
 }
 
 static double mean(const void *self)
@@ -38,4 +38,4 @@ static double mean(const void *self)
     return p->alpha > 1 ? p->min * p->alpha / (p->alpha - 1) : NAN;
 }
 
-const at_pace_kind at_pace_pareto = {.create = create, .sleep = draw_sleep, .mean = mean};
+const at_pace_model at_pace_pareto = {.create = create, .sleep = draw_sleep, .mean = mean};

@@ -1,26 +1,26 @@
-/* Machines that are slow for good: worker w needs F_w times the time, F given in turn. */
-#include "pace/pace_kind.h"
+/* Persistently slow machines: worker w takes F_w times as long; the factors repeat cyclically. */
+#include "pace/pace_model.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/arena.h"
 
-static const double FACTOR_MAX = 1e6; /* beyond this the worker might as well be dead */
+static const double FACTOR_MAX = 1e6; /* beyond this a worker is as good as dead */
 
 typedef struct speed {
     size_t count;
     double factors[];
 } speed;
 
-static at_err take_factors(speed *s, char *arguments, at_fail *fail)
+static at_err parse_factors(speed *s, char *arguments, at_fail *fail)
 {
     while (arguments) {
         double *factor = &s->factors[s->count++];
-        AT_TRY(at_pace_take_number(&arguments, "a factor", factor, fail));
+        AT_TRY(at_pace_parse_number(&arguments, "a factor", factor, fail));
         if (*factor <= 0 || *factor > FACTOR_MAX)
             return at_fail_set(fail, AT_ERR_USAGE, NULL,
-                               "a factor is %g, and must be more than 0 and at most %g", *factor,
+                               "a factor is %g; it must be above 0 and at most %g", *factor,
                                FACTOR_MAX);
     }
     return AT_OK;
@@ -35,7 +35,7 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     if (at_size_product(count, sizeof *s->factors, &size)) s = calloc(1, sizeof *s + size);
     if (!s) return at_fail_memory(fail);
     *self = s;
-    at_err err = take_factors(s, arguments, fail);
+    at_err err = parse_factors(s, arguments, fail);
     assert(s->count <= count);
     return err;
 }
@@ -47,4 +47,4 @@ static double factor_of(const void *self, uint32_t worker)
     return s->factors[(worker - 1) % s->count];
 }
 
-const at_pace_kind at_pace_speed = {.create = create, .factor = factor_of};
+const at_pace_model at_pace_speed = {.create = create, .factor = factor_of};

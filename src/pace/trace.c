@@ -1,6 +1,6 @@
-/* Sleeps measured elsewhere, or written by hand: line r of the file is round r, its column w the
- * sleep of worker w in seconds. A run longer than the trace starts it again from the top. */
-#include "pace/pace_kind.h"
+/* Sleeps from a file: line r is round r, column w the sleep of worker w in seconds. A run longer
+ * than the trace repeats it. */
+#include "pace/pace_model.h"
 
 #include <assert.h>
 #include <math.h>
@@ -22,17 +22,16 @@ typedef struct trace {
     double   sleeps[]; /* rounds x workers */
 } trace;
 
-/* One value; the line's number is for the person who has to find the mistake. */
 static at_err read_value(const char *field, size_t line, double *value, at_fail *fail)
 {
-    bool good = at_text_real(field, value) && *value >= 0 && *value <= SLEEP_SECONDS_MAX &&
-                !strchr(field, '%');
-    if (good) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, "every value is a sleep in seconds, 0 or more",
-                       "line %zu: '%.40s' is not a sleep", line, field);
+    bool valid = at_text_real(field, value) && *value >= 0 && *value <= SLEEP_SECONDS_MAX &&
+                 !strchr(field, '%');
+    if (valid) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, "values are sleeps in seconds, 0 or more",
+                       "line %zu: '%.40s' is not a valid sleep", line, field);
 }
 
-/* Reads all columns of a line (the first `workers` of them are kept) and counts them. */
+/* Reads the columns of a line, keeps the first `workers` of them, and counts all. */
 static at_err read_line(char *text, size_t line, uint32_t workers, double *row, size_t *columns,
                         at_fail *fail)
 {
@@ -58,11 +57,11 @@ static at_err check_columns(size_t columns, size_t columns_before, uint32_t work
 {
     assert(line >= 1);
     if (columns < workers)
-        return at_fail_set(fail, AT_ERR_FORMAT, "give one sleep for every worker, or use fewer",
+        return at_fail_set(fail, AT_ERR_FORMAT, "give one sleep per worker, or use fewer workers",
                            "line %zu: %zu sleeps for %u workers", line, columns, workers);
     if (columns_before && columns != columns_before)
-        return at_fail_set(fail, AT_ERR_FORMAT, "every line has the same number of values",
-                           "line %zu: %zu values, and the lines before have %zu", line, columns,
+        return at_fail_set(fail, AT_ERR_FORMAT, "all lines need the same number of values",
+                           "line %zu: %zu values, but earlier lines have %zu", line, columns,
                            columns_before);
     return AT_OK;
 }
@@ -83,13 +82,14 @@ static at_err read_lines(char *text, trace *t, at_fail *fail)
         t->rounds++;
     }
     if (t->rounds == 0)
-        return at_fail_set(fail, AT_ERR_FORMAT, "write one line a round, one sleep a worker",
-                           "there is no round in it");
+        return at_fail_set(fail, AT_ERR_FORMAT,
+                           "write one line per round with one sleep per worker",
+                           "the trace is empty");
     t->mean = sum / ((double)t->rounds * t->workers);
     return AT_OK;
 }
 
-/* Room for every line the text could have. */
+/* Reserves memory for every line of the text. */
 static trace *new_trace(const char *text, uint32_t workers)
 {
     assert(workers >= 1);
@@ -108,7 +108,7 @@ static at_err parse(unsigned char *bytes, size_t size, uint32_t workers, void **
     char *text = (char *)bytes;
     if (memchr(bytes, '\0', size))
         return at_fail_set(fail, AT_ERR_FORMAT, "a trace is a plain text file",
-                           "it has zero bytes in it");
+                           "contains zero bytes");
     trace *t = *self = new_trace(text, workers);
     if (!t) return at_fail_memory(fail);
     return read_lines(text, t, fail);
@@ -126,11 +126,11 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     return err;
 }
 
-static double look_up(const void *self, const at_pace_moment *moment)
+static double recorded_sleep(const void *self, const at_pace_draw *draw)
 {
     const trace *t = self;
-    assert(moment->worker >= 1 && moment->worker <= t->workers);
-    return t->sleeps[moment->round % t->rounds * t->workers + moment->worker - 1];
+    assert(draw->worker >= 1 && draw->worker <= t->workers);
+    return t->sleeps[draw->round % t->rounds * t->workers + draw->worker - 1];
 }
 
 static double mean(const void *self)
@@ -140,4 +140,4 @@ static double mean(const void *self)
     return t->mean;
 }
 
-const at_pace_kind at_pace_trace = {.create = create, .sleep = look_up, .mean = mean};
+const at_pace_model at_pace_trace = {.create = create, .sleep = recorded_sleep, .mean = mean};

@@ -22,7 +22,7 @@ const char *const at_end_name[AT_END_COUNT] = {
 
 size_t at_out_size(uint32_t workers)
 {
-    /* Per worker at most two orders, one drop and one eviction; some for the hub itself. */
+    /* Per worker at most two orders, one drop and one eviction; a few for the hub itself. */
     return 4 * (size_t)workers + 16;
 }
 

@@ -1,12 +1,12 @@
-/* event.h - what goes into the state machines, and what comes out.
+/* event.h - inputs (events) and outputs (actions) of the hub and worker state machines.
  *
  *            event (with now)                        actions
  *   world ───────────────────────► hub_step / worker_step ──────────► world
- *   (clock, messages, floats)        no I/O, no clock, no malloc       does them
+ *   (clock, messages, floats)        no I/O, no clock, no malloc     carries them out
  *
- * Whatever a rule decides on arrives as a field of an event, so a run can be replayed from its
- * events. State machines hold handles and counts; the floats stay in the world. Deadlines are
- * local to a node; no absolute time crosses from one node to another.
+ * Everything a rule depends on arrives in an event, so a run can be replayed from its events. State
+ * machines hold handles and counts; the floats stay in the world. Deadlines are local to a node: no
+ * absolute time is sent from one node to another.
  */
 #ifndef AT_STEP_EVENT_H
 #define AT_STEP_EVENT_H
@@ -24,46 +24,46 @@ enum { AT_WORKERS_MAX = 65536 };
 
 /* Hub to worker: compute one round, or leave. */
 typedef struct at_order {
-    uint64_t round;       /* how many rounds this worker was given before, over all incarnations */
-    uint64_t version;     /* parameters to start from; a newer version may be taken instead */
-    uint64_t position;    /* first sample in the common walk, or AT_POSITION_OWN */
-    at_ns    time_limit;  /* length of the round, AT_NEVER when only samples_max limits it */
+    uint64_t round;       /* number of earlier rounds of this worker, over all incarnations */
+    uint64_t version;     /* parameters to start from; a newer version may be used instead */
+    uint64_t position;    /* first sample in the common order, or AT_POSITION_OWN */
+    at_ns    time_limit;  /* length of the round; AT_NEVER: only samples_max limits it */
     uint32_t samples_max; /* >= 1 */
-    bool     again;       /* start the next round by yourself, without another order */
-    bool     pause;       /* end the round under way, then wait: all other fields are amounts */
-    bool     leave;       /* stop working and end; all other fields are void */
+    bool     again;       /* start further rounds without another order */
+    bool     pause;       /* finish the current round, then wait for an order */
+    bool     leave;       /* stop and exit; all other fields are unused */
 } at_order;
 
 #define AT_POSITION_OWN UINT64_MAX
 #define AT_VERSION_NONE UINT64_MAX
 
-/* How one computation ended. Times are durations measured by the worker. */
+/* The result of one round. Times are durations measured by the worker. */
 typedef struct at_work {
     uint64_t round;
     uint64_t version;   /* of the parameters the first micro-batch used */
-    uint32_t samples;   /* drawn, and summed into the gradient */
-    bool     abandoned; /* the gradient is void, the samples were drawn all the same */
+    uint32_t samples;   /* drawn and summed into the gradient */
+    bool     abandoned; /* the gradient is invalid, but the samples were drawn */
     bool     capped;    /* ended because samples_max was reached */
-    bool     overslept; /* the induced sleep left no time: the one micro-batch was a courtesy */
+    bool     overslept; /* the induced sleep used up the time; one micro-batch was done anyway */
     double   loss_sum;
     at_ns    compute_ns;   /* without the induced sleep */
     at_ns    sleep_ns;     /* induced */
-    at_ns    overshoot_ns; /* end minus deadline, 0 without a time limit */
-    at_ns    idle_ns;      /* between the previous round's send and this round's start */
-    at_ns    install_ns;   /* copying parameters in, part of idle_ns */
-    at_ns    send_ns;      /* handing over the previous round's gradient */
+    at_ns    overshoot_ns; /* end minus deadline; 0 without a time limit */
+    at_ns    idle_ns;      /* from the end of the previous send to the start of this round */
+    at_ns    install_ns;   /* copying parameters in; part of idle_ns */
+    at_ns    send_ns;      /* sending the previous round's gradient */
 } at_work;
 
 /* Worker to hub: a gradient, the SUM over work.samples samples. */
 typedef struct at_report {
     at_work  work;
-    uint32_t incarnation; /* which process of this worker; the hub ignores the dead ones' */
-    uint32_t slot;        /* where the gradient lies, a handle for the world */
-    uint64_t sequence;    /* 1, 2, .. of this worker, over all incarnations */
-    bool     again;       /* the worker begins its next round by itself, without an order */
+    uint32_t incarnation; /* which process of this worker; the hub ignores reports of dead ones */
+    uint32_t slot;        /* gradient slot, a handle for the world */
+    uint64_t sequence;    /* 1, 2, .. per worker, over all incarnations */
+    bool     again;       /* the worker starts its next round without an order */
 } at_report;
 
-/* One gradient of a step, as APPLY names it. */
+/* One gradient of a step, as listed by APPLY. */
 typedef struct at_piece {
     at_node  worker;
     uint32_t slot;
@@ -74,7 +74,7 @@ typedef struct at_piece {
     double   weight; /* 1 except under stale rule `scale`; never part of the divisor */
 } at_piece;
 
-/* What an evaluation measures; names are part of result.json. The event log keeps the order. */
+/* Metrics of an evaluation. Names are part of result.json; the event log depends on the order. */
 #define AT_METRIC_MAP(X) X(ACCURACY, "accuracy") X(LOSS, "loss") X(AUC, "auc") X(TOP5, "top5")
 typedef enum at_metric {
 #define X(id, text) AT_METRIC_##id,
@@ -85,25 +85,25 @@ typedef enum at_metric {
 extern const char *const at_metric_name[AT_METRIC_COUNT];
 
 typedef enum at_timer {
-    AT_TIMER_LEASE,  /* somebody's lease may have passed */
-    AT_TIMER_NOTICE, /* the step is open for unusually long */
+    AT_TIMER_LEASE,  /* a lease may have expired */
+    AT_TIMER_NOTICE, /* the step has been open for unusually long */
     AT_TIMER_PERIOD, /* gather rule `every` */
-    AT_TIMER_SAVE,   /* a checkpoint is due by the clock, or somebody wants one */
+    AT_TIMER_SAVE,   /* a checkpoint is due by time, or was requested */
     AT_TIMER_COUNT
 } at_timer;
 
 typedef enum at_event_kind {
     AT_EV_START,     /* both: the run begins */
     AT_EV_JOINED,    /* hub: a worker is ready for orders */
-    AT_EV_LOST,      /* hub: a worker is gone, or one that was expected will not join */
+    AT_EV_LOST,      /* hub: a worker is gone, or an expected one will not join */
     AT_EV_MESSAGE,   /* hub: a report; worker: an order */
-    AT_EV_NEWER,     /* worker: a newer version than the one it has installed is there */
-    AT_EV_COMPUTED,  /* worker: the computation ended */
-    AT_EV_SENT,      /* worker: the report was handed over */
-    AT_EV_APPLIED,   /* hub: the update was made */
+    AT_EV_NEWER,     /* worker: a version newer than the installed one is available */
+    AT_EV_COMPUTED,  /* worker: the computation has ended */
+    AT_EV_SENT,      /* worker: the report was sent */
+    AT_EV_APPLIED,   /* hub: the update is complete */
     AT_EV_EVALUATED, /* hub: a snapshot was evaluated */
-    AT_EV_TIMER,     /* hub: a timer asked for has come */
-    AT_EV_STOP       /* hub: the user wants to end */
+    AT_EV_TIMER,     /* hub: a timer has expired */
+    AT_EV_STOP       /* hub: the user ends the run */
 } at_event_kind;
 
 typedef struct at_event {
@@ -115,7 +115,7 @@ typedef struct at_event {
             uint32_t incarnation;
         } joined;
         struct {
-            uint64_t drawn;   /* samples this worker counted in its own slot, all incarnations */
+            uint64_t drawn;   /* samples counted by this worker itself, over all incarnations */
             bool     returns; /* a replacement will join */
         } lost;
         at_report report; /* MESSAGE at the hub */
@@ -125,15 +125,15 @@ typedef struct at_event {
         } newer;
         at_work work; /* COMPUTED */
         struct {
-            /* Only when the size rule wants them, else 0. Under stale rule `scale` the step's
-             * gradient has the weights in it, its pieces have not. */
+            /* Computed only for size rules that need them, else 0. Under stale rule `scale` the
+             * step's gradient is weighted, its pieces are not. */
             double norm2_step;  /* squared norm of the step's mean gradient */
             double norm2_piece; /* mean over pieces of the squared norm of their mean gradients */
         } applied;
         struct {
             uint64_t step;
             at_ns    at;                     /* when the snapshot was taken */
-            double   value[AT_METRIC_COUNT]; /* NAN: not for this task */
+            double   value[AT_METRIC_COUNT]; /* NAN: not defined for this task */
         } evaluated;
         at_timer timer;
     } as;
@@ -141,18 +141,18 @@ typedef struct at_event {
 
 typedef enum at_action_kind {
     AT_ACT_SEND,     /* hub: an order to one worker; worker: the report to the hub */
-    AT_ACT_INSTALL,  /* worker: copy the newest parameters in */
-    AT_ACT_COMPUTE,  /* worker: one round */
-    AT_ACT_ABANDON,  /* worker: end the computation at the next micro-batch, void */
-    AT_ACT_TIMER,    /* hub: wake me at `at` (AT_NEVER: not any more) */
-    AT_ACT_ADD,      /* hub: fold this gradient into the open step now */
+    AT_ACT_INSTALL,  /* worker: copy in the newest parameters */
+    AT_ACT_COMPUTE,  /* worker: compute one round */
+    AT_ACT_ABANDON,  /* worker: stop at the next micro-batch and discard the gradient */
+    AT_ACT_TIMER,    /* hub: set a timer to `at` (AT_NEVER: cancel it) */
+    AT_ACT_ADD,      /* hub: add this gradient to the open step now */
     AT_ACT_APPLY,    /* hub: update the parameters and publish them */
     AT_ACT_DROP,     /* hub: these samples were drawn but will not be used */
-    AT_ACT_EVALUATE, /* hub: take a snapshot and score it beside the training */
-    AT_ACT_SAVE,     /* hub: write a checkpoint of the last closed step (image.h) */
-    AT_ACT_EVICT,    /* hub: end this worker; LOST follows */
-    AT_ACT_NOTICE,   /* hub: tell people whom we wait for */
-    AT_ACT_FINISH    /* both: nothing more will come */
+    AT_ACT_EVALUATE, /* hub: copy the parameters and evaluate them while training continues */
+    AT_ACT_SAVE,     /* hub: write a checkpoint of the last closed step (snapshot.h) */
+    AT_ACT_EVICT,    /* hub: terminate this worker; LOST follows */
+    AT_ACT_NOTICE,   /* hub: tell the user which worker the step waits for */
+    AT_ACT_FINISH    /* both: the machine has finished */
 } at_action_kind;
 
 /* Why samples were dropped, and why a run ended; names are part of result.json. */
@@ -200,13 +200,13 @@ typedef struct at_action {
         struct {
             uint64_t        step;         /* 1 for the first update; also the new version */
             uint64_t        samples;      /* the divisor */
-            uint64_t        samples_used; /* before this step: what schedules count */
+            uint64_t        samples_used; /* before this step; input of learning-rate schedules */
             const at_piece *pieces;       /* valid until the next hub step */
             uint32_t        count;
-            bool            folded; /* the pieces were ADDed before; nothing is left to sum */
+            bool            folded; /* the pieces were already added with ADD */
             double          loss_sum;
-            at_ns           wait_ns;   /* from the first order or close to this close */
-            double          lr_factor; /* on the learning rate, 1 unless --lr-scale */
+            at_ns  wait_ns;   /* from the first order, or the previous close, to this close */
+            double lr_factor; /* factor on the learning rate; 1 unless --lr-scale */
         } apply;
         struct {
             uint64_t sequence, samples, version;
@@ -217,9 +217,9 @@ typedef struct at_action {
         } evaluate;
         struct {
             uint64_t step;
-            bool     last; /* nothing will be applied any more */
+            bool     last; /* no further step will be applied */
             const struct at_snapshot
-                *snapshot; /* valid until the next hub step; NULL when recorded */
+                *snapshot; /* valid until the next hub step; NULL in the event log */
         } save;
         struct {
             at_ns    waited;
@@ -231,13 +231,13 @@ typedef struct at_action {
     } as;
 } at_action;
 
-/* The actions of one step, in order. The world owns the memory and empties it before each step. */
+/* The actions of one call, in order. The world owns the memory and empties it before each call. */
 typedef struct at_out {
     at_action *actions;
     size_t     count, size;
 } at_out;
 
-/* An upper bound for what one step of a machine among `workers` workers can emit. */
+/* Upper bound on the actions of one call in a run with this many workers. */
 size_t at_out_size(uint32_t workers);
 
 /* The next action, zeroed but for its kind. */

@@ -6,12 +6,11 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "step/lease.h"
-#include "step/rules/sizes.h"
 #include "step/snapshot.h"
 
-/* ---- building ---------------------------------------------------------------------------- */
+/* ---- building ------------------------------------------------------------------------------- */
 
-/* Behind a barrier a step has one gradient of each worker. Without, it may have many of each: a
+/* Behind a barrier a step has at most one gradient per worker. Otherwise it may have many, and a
  * step that gets full closes early. */
 static size_t pieces_max(const at_plan *plan)
 {
@@ -20,16 +19,11 @@ static size_t pieces_max(const at_plan *plan)
     return plan->gather->counts_k && plan->k > many ? plan->k : many;
 }
 
-static size_t size_state(const at_plan *plan)
-{
-    return plan->size->state_size ? plan->size->state_size(plan) : 0;
-}
-
 size_t at_hub_size(const at_plan *plan)
 {
     size_t each = sizeof(at_member) + sizeof(at_share);
     return sizeof(at_hub) + plan->workers * each + pieces_max(plan) * sizeof(at_piece) +
-           size_state(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
+           at_size_state_bytes(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
            8 * 64; /* seven parts, each rounded up to a cache line */
 }
 
@@ -47,7 +41,7 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     hub->member = at_arena_get(&arena, plan->workers, sizeof *hub->member);
     hub->share = at_arena_get(&arena, plan->workers, sizeof *hub->share);
     hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
-    hub->size_state = at_arena_get(&arena, 1, size_state(plan));
+    hub->size_state = at_arena_get(&arena, 1, at_size_state_bytes(plan));
     hub->snapshot = at_arena_get(&arena, 1, sizeof *hub->snapshot);
     void *snapshot = at_arena_get(&arena, 1, at_snapshot_size(plan));
     assert(hub->member && hub->share && hub->piece && hub->size_state && hub->snapshot && snapshot);
@@ -64,12 +58,12 @@ static at_member *member_of(at_hub *hub, at_node worker)
     return &hub->member[worker - 1];
 }
 
-static bool is_there(const at_member *member)
+static bool is_present(const at_member *member)
 {
     return member->state != AT_MEMBER_AWAY;
 }
 
-/* ---- the ledger --------------------------------------------------------------------------- */
+/* ---- sample accounting ---------------------------------------------------------------------- */
 
 static void trace(at_hub *hub, uint64_t kind, const at_piece *piece, uint64_t samples)
 {
@@ -105,7 +99,7 @@ static uint64_t samples_held(const at_hub *hub, const at_member *member)
     return samples;
 }
 
-/* ---- giving work -------------------------------------------------------------------------- */
+/* ---- orders --------------------------------------------------------------------------------- */
 
 static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
 {
@@ -114,7 +108,7 @@ static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
     at_action *send = at_out_push(out, AT_ACT_SEND);
     send->worker = member->id;
     send->as.order.leave = true;
-    at_lease_member(hub, now, out);
+    at_lease_start(hub, now, out);
 }
 
 static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
@@ -127,19 +121,19 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
                         .version = hub->version,
                         .position = AT_POSITION_OWN,
                         .again = plan->release->self_starting};
-    member->told = hub->share[member->id - 1];
-    plan->work->amount(plan, &member->told, order);
+    member->ordered = hub->share[member->id - 1];
+    plan->work->amount(plan, &member->ordered, order);
     return order;
 }
 
-/* Only size rule `auto` leaves the period open, and it gives everybody the same time limit. */
+/* Only under size rule `auto` is the period not given, and it sets one time limit for all. */
 at_ns at_hub_period(const at_hub *hub)
 {
     assert(hub->plan->gather->counts_time);
     return hub->plan->period != AT_NEVER ? hub->plan->period : hub->share[0].time_limit;
 }
 
-static void ask_period(const at_hub *hub, at_out *out)
+static void set_period_timer(const at_hub *hub, at_out *out)
 {
     if (!hub->plan->gather->counts_time || at_hub_period(hub) == AT_NEVER) return;
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
@@ -147,7 +141,7 @@ static void ask_period(const at_hub *hub, at_out *out)
     timer->as.timer.at = hub->opened_at + at_hub_period(hub);
 }
 
-static void ask_save(const at_hub *hub, at_ns now, at_out *out)
+static void set_save_timer(const at_hub *hub, at_ns now, at_out *out)
 {
     if (!hub->plan->saves || hub->plan->save_time == 0) return;
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
@@ -155,14 +149,14 @@ static void ask_save(const at_hub *hub, at_ns now, at_out *out)
     timer->as.timer.at = now + hub->plan->save_time;
 }
 
-/* The first order opens the first step: how long workers took to join is no part of it. */
+/* The first order opens the first step, so the time that workers take to join is not part of it. */
 static void begin(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->version == 0 || hub->resumed);
     hub->began_at = now - hub->elapsed_before;
-    ask_save(hub, now, out);
-    at_lease_open(hub, now);
-    ask_period(hub, out);
+    set_save_timer(hub, now, out);
+    at_lease_step_opened(hub, now);
+    set_period_timer(hub, out);
 }
 
 static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
@@ -177,7 +171,7 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     member->begun_on = hub->version;
     member->state = AT_MEMBER_WORKING;
     member->since = now;
-    at_lease_member(hub, now, out);
+    at_lease_start(hub, now, out);
 }
 
 static bool may_release(const at_hub *hub)
@@ -191,7 +185,7 @@ static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *ou
         send_order(hub, member, now, out);
 }
 
-/* Everybody who may start, starts; in worker order, so that a common walk is dealt in order. */
+/* Starts every member that may start, in worker order, so that --deal global deals in order. */
 static void release_ready(at_hub *hub, at_ns now, at_out *out)
 {
     if (!may_release(hub)) return;
@@ -199,20 +193,20 @@ static void release_ready(at_hub *hub, at_ns now, at_out *out)
         release_member(hub, &hub->member[i], now, out);
 }
 
-/* Whoever starts by itself gets no orders any more; new amounts are told as they change. */
-static void tell_amounts(const at_hub *hub, at_out *out)
+/* Self-starting workers need no further orders, except when their amounts change. */
+static void send_new_amounts(const at_hub *hub, at_out *out)
 {
     if (!hub->plan->release->self_starting) return;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
         at_member      *member = &hub->member[i];
         const at_share *share = &hub->share[i];
-        bool            same =
-            member->told.samples == share->samples && member->told.time_limit == share->time_limit;
+        bool            same = member->ordered.samples == share->samples &&
+                    member->ordered.time_limit == share->time_limit;
         if (member->state == AT_MEMBER_WORKING && !same) push_order(hub, member, out);
     }
 }
 
-/* ---- checkpoints --------------------------------------------------------------------------- */
+/* ---- checkpoints ---------------------------------------------------------------------------- */
 
 static void save(at_hub *hub, bool last, at_ns now, at_out *out)
 {
@@ -231,7 +225,7 @@ static void set_save_next(at_hub *hub)
         hub->plan->saves && every > 0 ? (hub->version / every + 1) * every : UINT64_MAX;
 }
 
-/* Whoever starts by itself is told to stop doing so. */
+/* Tells a self-starting worker to wait for an order after its round. */
 static void pause_member(const at_hub *hub, at_member *member, at_out *out)
 {
     if (!hub->plan->release->self_starting || member->state != AT_MEMBER_WORKING) return;
@@ -249,7 +243,7 @@ static void drain_if_due(at_hub *hub, at_out *out)
 
 static void close_step(at_hub *hub, at_ns now, at_out *out);
 
-/* When everybody has ended, what is left of the open step is closed as it is, and saved. */
+/* Once no worker is working, closes the rest of the open step, if any, and saves. */
 static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
 {
     if (!hub->draining || hub->applying || hub->end != AT_END_RUNNING) return;
@@ -263,28 +257,28 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
     }
     hub->draining = false;
     set_save_next(hub);
-    at_lease_open(hub, now);
+    at_lease_step_opened(hub, now);
     save(hub, false, now, out);
-    ask_period(hub, out);
+    set_period_timer(hub, out);
     for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
     release_ready(hub, now, out);
 }
 
-/* ---- ending ------------------------------------------------------------------------------- */
+/* ---- end of the run ------------------------------------------------------------------------- */
 
-static void finish_if_alone(at_hub *hub, at_ns now, at_out *out)
+static void finish_if_all_gone(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->end != AT_END_RUNNING);
     for (uint32_t i = 0; i < hub->plan->workers; i++)
-        if (is_there(&hub->member[i])) return;
+        if (is_present(&hub->member[i])) return;
     if (hub->finished) return;
     hub->finished = true;
     hub->ended_at = now;
     at_out_push(out, AT_ACT_FINISH)->as.finish.why = hub->end;
 }
 
-/* From here on nothing is applied any more: everybody is told to leave, and what they still have
- * in hand is booked as dropped when they are gone. */
+/* From here on nothing is applied: all workers are ordered to leave, and samples they drew but did
+ * not report count as dropped once they are gone. */
 static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
 {
     if (hub->end != AT_END_RUNNING) return;
@@ -301,7 +295,7 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
             send_leave(hub, member, now, out);
     }
     hub->pieces = 0;
-    finish_if_alone(hub, now, out);
+    finish_if_all_gone(hub, now, out);
 }
 
 static at_end limit_reached(const at_hub *hub, at_ns now)
@@ -314,9 +308,9 @@ static at_end limit_reached(const at_hub *hub, at_ns now)
     return AT_END_RUNNING;
 }
 
-/* ---- steps -------------------------------------------------------------------------------- */
+/* ---- steps ---------------------------------------------------------------------------------- */
 
-/* Held gradients wait with their members; a step names them in worker order. */
+/* Held gradients are stored with their members; a step lists them in worker order. */
 static void collect_held(at_hub *hub)
 {
     uint32_t count = 0;
@@ -325,12 +319,12 @@ static void collect_held(at_hub *hub)
     assert(count == hub->pieces);
 }
 
-static void book_used(at_hub *hub)
+static void count_used(at_hub *hub)
 {
     for (uint32_t i = 0; i < hub->pieces; i++) {
         const at_piece *piece = &hub->piece[i];
         at_member      *member = member_of(hub, piece->worker);
-        assert(piece->version <= hub->version); /* nobody works on a version we have not made */
+        assert(piece->version <= hub->version); /* versions beyond the hub's do not exist */
         trace(hub, 1, piece, piece->samples);
         member->used += piece->samples;
         member->pieces_held = 0;
@@ -342,7 +336,7 @@ static void close_step(at_hub *hub, at_ns now, at_out *out)
     bool holds = hub->plan->release->holds;
     assert(hub->pieces > 0);
     if (holds) collect_held(hub);
-    book_used(hub);
+    count_used(hub);
     at_action *apply = at_out_push(out, AT_ACT_APPLY);
     apply->as.apply.step = hub->version + 1;
     apply->as.apply.samples = hub->samples_open;
@@ -378,7 +372,7 @@ static bool evaluation_due(at_hub *hub)
 static void evaluate_if_due(at_hub *hub, at_out *out)
 {
     bool due = evaluation_due(hub);
-    if (!due || hub->evaluating) return; /* the last one still runs: this one is skipped */
+    if (!due || hub->evaluating) return; /* the previous one still runs: skip this one */
     hub->evaluating = true;
     at_out_push(out, AT_ACT_EVALUATE)->as.evaluate.step = hub->version;
 }
@@ -396,7 +390,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     hub->samples_open = 0;
     hub->loss_open = 0;
     hub->dealt_closed = hub->dealt;
-    at_lease_open(hub, now);
+    at_lease_step_opened(hub, now);
     at_end end = finite ? limit_reached(hub, now) : AT_END_DIVERGED;
     if (end != AT_END_RUNNING) {
         wind_down(hub, end, now, out);
@@ -404,21 +398,21 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     }
     evaluate_if_due(hub, out);
     hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &progress);
-    ask_period(hub, out);
-    tell_amounts(hub, out);
+    set_period_timer(hub, out);
+    send_new_amounts(hub, out);
     drain_if_due(hub, out);
     release_ready(hub, now, out);
     save_if_drained(hub, now, out);
 }
 
-/* ---- reports ------------------------------------------------------------------------------ */
+/* ---- reports -------------------------------------------------------------------------------- */
 
 static void hold(at_hub *hub, at_member *member, const at_piece *piece, double loss_sum,
                  at_out *out)
 {
     assert(hub->pieces < hub->pieces_max);
     if (hub->plan->release->holds) {
-        assert(member->pieces_held == 0); /* under a barrier one gradient a worker and step */
+        assert(member->pieces_held == 0); /* under a barrier one gradient per worker and step */
         member->piece = *piece;
     } else {
         hub->piece[hub->pieces] = *piece;
@@ -442,7 +436,7 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     if (hub->end != AT_END_RUNNING) {
         drop(hub, member, &piece, work->samples, AT_DROP_STOPPED, out);
     } else if (work->abandoned) {
-        member->begun_on = AT_VERSION_NONE; /* it begins once more, be it on the same version */
+        member->begun_on = AT_VERSION_NONE; /* it may start over on the same version */
         drop(hub, member, &piece, work->samples, AT_DROP_ABANDONED, out);
     } else {
         assert(work->samples >= 1);
@@ -461,18 +455,19 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     const at_report *report = &event->as.report;
     bool fresh = report->incarnation == member->incarnation && report->sequence > member->sequence;
     bool owed = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
-    if (!fresh || !owed) return; /* a dead or evicted one's word; LOST books its samples */
+    if (!fresh || !owed) return; /* from a dead or evicted worker; LOST accounts for its samples */
     member->sequence = report->sequence;
     member->rounds_ended++;
-    if (member->state == AT_MEMBER_WORKING) { /* one told to leave has a single lease for it */
-        at_lease_round(hub, event->now - member->since);
+    if (member->state == AT_MEMBER_WORKING) { /* leaving has one lease in total */
+        at_lease_observe(hub, event->now - member->since);
         member->since = event->now;
     }
     if (hub->plan->size->observe)
         hub->plan->size->observe(hub->size_state, hub->plan, member->id, &report->work);
     if (member->state == AT_MEMBER_WORKING && !report->again) member->state = AT_MEMBER_IDLE;
     if (report->again) member->rounds_begun++;
-    if (report->again && hub->draining) pause_member(hub, member, out); /* once more: it was late */
+    if (report->again && hub->draining)
+        pause_member(hub, member, out); /* again: the first pause came too late */
     take_report(hub, member, report, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
     bool full = hub->pieces == hub->pieces_max;
@@ -484,9 +479,9 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     save_if_drained(hub, event->now, out);
 }
 
-/* ---- coming and going ---------------------------------------------------------------------- */
+/* ---- joins and losses ----------------------------------------------------------------------- */
 
-static bool step_is_under_way(const at_hub *hub)
+static bool step_in_progress(const at_hub *hub)
 {
     if (hub->pieces > 0) return true;
     for (uint32_t i = 0; i < hub->plan->workers; i++)
@@ -494,7 +489,7 @@ static bool step_is_under_way(const at_hub *hub)
     return false;
 }
 
-static uint64_t slowest_round(const at_hub *hub, uint64_t otherwise)
+static uint64_t slowest_round(const at_hub *hub, uint64_t fallback)
 {
     uint64_t slowest = UINT64_MAX;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {
@@ -502,24 +497,24 @@ static uint64_t slowest_round(const at_hub *hub, uint64_t otherwise)
         bool live = member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING;
         if (live && member->rounds_ended < slowest) slowest = member->rounds_ended;
     }
-    return slowest == UINT64_MAX ? otherwise : slowest;
+    return slowest == UINT64_MAX ? fallback : slowest;
 }
 
-static void assemble(at_hub *hub)
+static void check_assembled(at_hub *hub)
 {
     for (uint32_t i = 0; i < hub->plan->workers; i++)
-        if (!is_there(&hub->member[i]) && hub->member[i].expected) return;
+        if (!is_present(&hub->member[i]) && hub->member[i].expected) return;
     hub->assembled = true;
 }
 
-/* A newcomer takes part from the next step on: the one under way does not get longer for it. When
- * nobody is at work it starts at once. */
+/* A late joiner takes part from the next step on, so it cannot prolong the current one. If no
+ * worker is working, it starts at once. */
 static void on_joined(at_hub *hub, const at_event *event, at_out *out)
 {
     at_member *member = member_of(hub, event->worker);
-    assert(!is_there(member));
+    assert(!is_present(member));
     assert(event->as.joined.incarnation > member->incarnation);
-    bool waits = hub->assembled && step_is_under_way(hub);
+    bool waits = hub->assembled && step_in_progress(hub);
     if (hub->assembled) member->rounds_ended = slowest_round(hub, member->rounds_ended);
     member->state = AT_MEMBER_IDLE;
     member->expected = false;
@@ -529,53 +524,53 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
         send_leave(hub, member, event->now, out);
         return;
     }
-    assemble(hub);
+    check_assembled(hub);
     release_ready(hub, event->now, out);
 }
 
-/* When nobody is left to make the open step, those who wait for the next one make this one. */
+/* If no worker is left in the open step, those waiting for the next one take part in it. */
 static void admit_waiting(at_hub *hub)
 {
-    if (step_is_under_way(hub)) return;
+    if (step_in_progress(hub)) return;
     for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
 }
 
-static bool anybody_left(const at_hub *hub)
+static bool any_worker_left(const at_hub *hub)
 {
     for (uint32_t i = 0; i < hub->plan->workers; i++)
-        if (is_there(&hub->member[i]) || hub->member[i].expected) return true;
+        if (is_present(&hub->member[i]) || hub->member[i].expected) return true;
     return false;
 }
 
-/* What it drew and nobody has booked yet is gone with it; a gradient it had handed over stays. A
- * replacement that is gone before it joined is told in the same way. */
+/* Samples that it drew but did not report are dropped; a gradient it had handed over stays. LOST is
+ * also the event for a replacement that fails before it joins. */
 static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 {
     at_member *member = member_of(hub, event->worker);
-    assert(is_there(member) || member->expected);
-    uint64_t booked = member->used + member->dropped + samples_held(hub, member);
-    assert(event->as.lost.drawn >= booked);
+    assert(is_present(member) || member->expected);
+    uint64_t counted = member->used + member->dropped + samples_held(hub, member);
+    assert(event->as.lost.drawn >= counted);
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
-    drop(hub, member, &none, event->as.lost.drawn - booked, why, out);
+    drop(hub, member, &none, event->as.lost.drawn - counted, why, out);
     member->state = AT_MEMBER_AWAY;
     member->expected = event->as.lost.returns;
     if (hub->end != AT_END_RUNNING) {
-        finish_if_alone(hub, event->now, out);
+        finish_if_all_gone(hub, event->now, out);
         return;
     }
-    if (!anybody_left(hub)) {
+    if (!any_worker_left(hub)) {
         wind_down(hub, AT_END_WORKERS, event->now, out);
         return;
     }
-    assemble(hub);
+    check_assembled(hub);
     close_if_ready(hub, event->now, out);
     admit_waiting(hub);
     release_ready(hub, event->now, out);
     save_if_drained(hub, event->now, out);
 }
 
-/* ---- the rest ------------------------------------------------------------------------------ */
+/* ---- evaluations, timers, start ------------------------------------------------------------- */
 
 static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 {
@@ -598,12 +593,12 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 static void on_timer(at_hub *hub, const at_event *event, at_out *out)
 {
     switch (event->as.timer) {
-    case AT_TIMER_LEASE: at_lease_expired(hub, event->now, out); break;
-    case AT_TIMER_NOTICE: at_lease_notice(hub, event->now, out); break;
+    case AT_TIMER_LEASE: at_lease_on_timer(hub, event->now, out); break;
+    case AT_TIMER_NOTICE: at_lease_on_notice(hub, event->now, out); break;
     case AT_TIMER_PERIOD: close_if_ready(hub, event->now, out); break;
     case AT_TIMER_SAVE:
         if (hub->end == AT_END_RUNNING) save(hub, false, event->now, out);
-        ask_save(hub, event->now, out);
+        set_save_timer(hub, event->now, out);
         break;
     case AT_TIMER_COUNT: assert(!"not a timer"); break;
     }
@@ -612,11 +607,12 @@ static void on_timer(at_hub *hub, const at_event *event, at_out *out)
 static void on_start(at_hub *hub, at_ns now, at_out *out)
 {
     hub->started_at = now - hub->clock_before;
-    at_lease_open(hub, now);
+    at_lease_step_opened(hub, now);
     set_save_next(hub);
     if (!hub->resumed) hub->eval_samples_next = hub->plan->eval_samples;
     at_progress nothing = at_size_progress(hub, NULL);
-    if (!hub->sized) hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+    if (!hub->size_restored)
+        hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
     if (!hub->resumed) save(hub, false, now, out);
 }
 
@@ -635,13 +631,13 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     case AT_EV_STOP: wind_down(hub, AT_END_SIGNAL, event->now, out); break;
     case AT_EV_NEWER:
     case AT_EV_COMPUTED:
-    case AT_EV_SENT: assert(!"an event of a worker"); break;
+    case AT_EV_SENT: assert(!"a worker event"); break;
     }
 }
 
-/* A gradient that is not held must be added before its slot is wanted again, and a worker that was
- * overtaken waits for its next order. */
-uint32_t at_hub_patience(const at_hub *hub, at_ns now)
+/* A gradient that is not held must be added before its slot is reused, and a worker that was
+ * overtaken by a newer version waits for its next order: both need the hub at once. */
+uint32_t at_hub_wake_after(const at_hub *hub, at_ns now)
 {
     if (hub->end != AT_END_RUNNING || !hub->assembled || !hub->plan->release->holds) return 1;
     for (uint32_t i = 0; i < hub->plan->workers; i++) {

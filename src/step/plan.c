@@ -1,4 +1,4 @@
-/* From what the user said to a plan that makes sense, or a sentence that says why it does not. */
+/* Turns user settings into a checked plan. */
 #include "step/plan.h"
 
 #include <assert.h>
@@ -16,9 +16,9 @@ enum {
     BATCH_DEFAULT = 64,
     MICRO_DEFAULT = 32,
     CAP_FACTOR = 4,
-    RANGE_FACTOR = 16, /* how far size rules may go from the batch, in both directions */
+    RANGE_FACTOR = 16, /* default limits of size rules: batch / 16 .. batch x 16 */
     STALENESS_DEFAULT = 3,
-    K_MAX = 16 * AT_WORKERS_MAX, /* the hub reserves memory for K gradients' names */
+    K_MAX = 16 * AT_WORKERS_MAX, /* the hub reserves memory for K pieces */
     NAMES_MAX = 32
 };
 
@@ -30,7 +30,7 @@ static bool given(const char *text)
     return text && *text;
 }
 
-/* ---- finding rows by name ------------------------------------------------------------------ */
+/* ---- looking up rules and strategies -------------------------------------------------------- */
 
 /* All rule tables start with the columns name, summary, number and end with a row of zeros. */
 typedef struct family_table {
@@ -102,11 +102,12 @@ static at_err find_strategy(const char *name, const at_strategy **strategy, at_f
     return at_text_unknown("strategy", name, names, at_strategies_count, fail);
 }
 
-/* ---- numbers ------------------------------------------------------------------------------- */
+/* ---- parsing numbers ------------------------------------------------------------------------ */
 
-/* A number may come with the rule (first:9) or by its own option (--k 9), but not as two values. */
+/* A number comes with the rule (first:9) or from its option (--k 9); if both are given they must
+ * agree. */
 static at_err whole_number(const char *rule, const char *text, const char *option, int64_t separate,
-                           int64_t otherwise, uint32_t *value, at_fail *fail)
+                           int64_t fallback, uint32_t *value, at_fail *fail)
 {
     int64_t inside = -1;
     if (text && (!at_text_whole(text, &inside) || inside < 0))
@@ -115,7 +116,7 @@ static at_err whole_number(const char *rule, const char *text, const char *optio
         return at_fail_set(fail, AT_ERR_USAGE, "give the number once",
                            "%s:%s and --%s %lld contradict each other", rule, text, option,
                            (long long)separate);
-    int64_t result = inside >= 0 ? inside : separate >= 0 ? separate : otherwise;
+    int64_t result = inside >= 0 ? inside : separate >= 0 ? separate : fallback;
     if (result < 0 || result > 1000000000)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is out of range", option);
     *value = (uint32_t)result;
@@ -147,7 +148,7 @@ static uint32_t batch_default(const at_plan *plan)
 
 /* ---- one function per family ---------------------------------------------------------------- */
 
-/* How far the size rule may go. */
+/* Limits of size rules. */
 static at_err resolve_range(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
     uint64_t widest = (uint64_t)plan->batch * RANGE_FACTOR;
@@ -158,8 +159,8 @@ static at_err resolve_range(const at_plan_options *o, at_plan *plan, at_fail *fa
                                             : UINT32_MAX;
     if (plan->size->changes_samples &&
         (plan->batch < plan->batch_min || plan->batch > plan->batch_max))
-        return at_fail_set(fail, AT_ERR_USAGE, "sizes start at --batch",
-                           "--batch %u is not within --batch-min %u and --batch-max %u",
+        return at_fail_set(fail, AT_ERR_USAGE, "choose limits that include --batch",
+                           "--batch %u is not between --batch-min %u and --batch-max %u",
                            plan->batch, plan->batch_min, plan->batch_max);
     return AT_OK;
 }
@@ -172,7 +173,7 @@ static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fa
     if (plan->batch < micro_default) micro_default = plan->batch;
     plan->micro_batch = o->micro_batch > 0 ? o->micro_batch : micro_default;
     if (plan->micro_batch > plan->batch)
-        return at_fail_set(fail, AT_ERR_USAGE, "a micro-batch is a part of a batch",
+        return at_fail_set(fail, AT_ERR_USAGE, "lower --micro-batch, or raise --batch",
                            "--micro-batch %u is larger than --batch %u", plan->micro_batch,
                            plan->batch);
     uint32_t factor = plan->size->finds_time_limit ? CAP_FACTOR : 1;
@@ -223,7 +224,8 @@ static at_err resolve_gather(const at_plan_options *o, const char *text, at_plan
                                K_MAX);
         bool distinct = strcmp(name, "first") == 0;
         if (distinct && plan->k > plan->workers)
-            return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%u cannot be with %u workers", name,
+            return at_fail_set(fail, AT_ERR_USAGE, NULL,
+                               "%s:%u needs at least %u workers (there are %u)", name, plan->k,
                                plan->k, plan->workers);
     }
     if (plan->gather->counts_time) {
@@ -232,7 +234,7 @@ static at_err resolve_gather(const at_plan_options *o, const char *text, at_plan
         plan->period = period > 0 ? period : plan->time_limit;
         if (plan->period == AT_NEVER && !plan->work->timed)
             return at_fail_set(fail, AT_ERR_USAGE, "give --period, for example --period 200ms",
-                               "gather %s needs a period", name);
+                               "--gather %s needs a period", name);
     }
     return AT_OK;
 }
@@ -249,7 +251,7 @@ static at_err resolve_release(const at_plan_options *o, const char *text, at_pla
                         &plan->staleness, fail);
 }
 
-/* Timed work without a time limit finds it by itself. */
+/* Timed work without a time limit gets size rule `auto`. */
 static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_fail *fail)
 {
     bool automatic = plan->work->timed && plan->time_limit == AT_NEVER;
@@ -258,17 +260,16 @@ static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_
     const char *number;
     AT_TRY(find_rule(AT_SIZE, text, &row, &number, fail));
     plan->size = row;
-    if (plan->size->read) AT_TRY(plan->size->read(number, plan, fail));
+    if (plan->size->parse) AT_TRY(plan->size->parse(number, plan, fail));
     if (plan->size->finds_time_limit && !plan->work->timed)
         return at_fail_set(fail, AT_ERR_USAGE, "use --work timed",
-                           "--size %s sets the time limit, and fixed work has none", text);
+                           "--size %s sets the time limit, but fixed work has none", text);
     if (plan->size->finds_time_limit && plan->time_limit != AT_NEVER)
         return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
-                           "--size %s and a given time limit contradict each other", text);
+                           "--size %s and an explicit time limit contradict each other", text);
     if (plan->size->changes_samples && plan->work->timed)
         return at_fail_set(fail, AT_ERR_USAGE, "use --work fixed",
-                           "--size %s sets how many samples a round has, and timed work ends by "
-                           "the clock",
+                           "--size %s sets the samples per round, but timed work ends by time",
                            text);
     if (automatic && !plan->size->finds_time_limit)
         return at_fail_set(fail, AT_ERR_USAGE, "give --time-limit, or --size auto",
@@ -276,7 +277,7 @@ static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_
     return AT_OK;
 }
 
-/* Hogwild is a topology that only its strategy makes sense of, and the other way round. */
+/* Topology and strategy `hogwild` only work together. */
 static at_err resolve_topology(const char *text, at_plan *plan, at_fail *fail)
 {
     at_topology own = plan->strategy->topology;
@@ -288,47 +289,50 @@ static at_err resolve_topology(const char *text, at_plan *plan, at_fail *fail)
         return at_text_unknown("topology", text, at_topology_name, AT_TOPOLOGY_COUNT, fail);
     if (named != (int)own && (own == AT_TOPOLOGY_HOGWILD || named == AT_TOPOLOGY_HOGWILD))
         return at_fail_set(fail, AT_ERR_USAGE, "leave --topology out, or use --strategy hogwild",
-                           "--topology %s cannot be with --strategy %s", text,
+                           "--topology %s does not work with --strategy %s", text,
                            plan->strategy->name);
     plan->topology = (at_topology)named;
     return AT_OK;
 }
 
-/* ---- sense ----------------------------------------------------------------------------------- */
+/* ---- combinations --------------------------------------------------------------------------- */
 
-static at_err check_sense(const at_plan *plan, at_fail *fail)
+static at_err check_combination(const at_plan *plan, at_fail *fail)
 {
     bool all = strcmp(plan->gather->name, "all") == 0;
     if (all && !plan->release->holds)
         return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier, or --gather any:K",
-                           "--gather all cannot be with --release %s: a worker that does not wait "
-                           "for the step is never one of all",
+                           "--gather all does not work with --release %s: workers that do not wait "
+                           "for a step never all report to it",
                            plan->release->name);
     if (plan->release->holds && plan->gather->counts_k && plan->k > plan->workers)
         return at_fail_set(fail, AT_ERR_USAGE, "use --release free, or a smaller K",
-                           "--gather %s:%u cannot be with --release %s and %u workers: each worker "
-                           "reports once a step",
-                           plan->gather->name, plan->k, plan->release->name, plan->workers);
+                           "--gather %s:%u with --release %s needs at least %u workers (there are "
+                           "%u): each worker reports once per step",
+                           plan->gather->name, plan->k, plan->release->name, plan->k,
+                           plan->workers);
     if (plan->size->balances && !plan->release->holds)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier",
-                           "--size %s lets all end together, and under --release %s nobody waits "
-                           "for the others",
-                           plan->size->name, plan->release->name);
+        return at_fail_set(
+            fail, AT_ERR_USAGE, "use --release barrier",
+            "--size %s balances workers that wait for each other; under --release %s "
+            "they do not",
+            plan->size->name, plan->release->name);
     if (plan->size->wants_norms && (plan->workers == 1 || (plan->gather->counts_k && plan->k == 1)))
         return at_fail_set(fail, AT_ERR_USAGE, "use more workers, or a larger K",
-                           "--size %s compares single gradients with their sum, and each step "
-                           "would have only one",
+                           "--size %s compares the gradients of a step; with these settings each "
+                           "step has only one",
                            plan->size->name);
     if (plan->deal_global && (plan->work->timed || !plan->release->holds))
         return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --strategy fmb",
-                           "--deal global needs fixed work and a barrier: otherwise nobody knows "
-                           "beforehand which samples a step will take");
+                           "--deal global needs fixed work and a barrier: otherwise the samples of "
+                           "a step are not known in advance");
     bool waits = plan->gather->waits_for_all && plan->release->holds;
     if (plan->topology == AT_TOPOLOGY_ALLREDUCE && !waits)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave --topology out, or use --strategy fmb or amb",
-                           "--topology allreduce needs everybody at every step: --gather %s with "
-                           "--release %s does not wait for all",
-                           plan->gather->name, plan->release->name);
+        return at_fail_set(
+            fail, AT_ERR_USAGE, "leave --topology out, or use --strategy fmb or amb",
+            "--topology allreduce needs every worker in every step: --gather %s with "
+            "--release %s does not wait for all",
+            plan->gather->name, plan->release->name);
     return AT_OK;
 }
 
@@ -366,10 +370,10 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "known: none linear", "unknown --lr-scale '%s'",
                            o->lr_scale);
     plan->lr_linear = given(o->lr_scale) && strcmp(o->lr_scale, "linear") == 0;
-    return check_sense(plan, fail);
+    return check_combination(plan, fail);
 }
 
-/* ---- showing --------------------------------------------------------------------------------- */
+/* ---- queries -------------------------------------------------------------------------------- */
 
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer, size_t size)
 {
@@ -396,7 +400,7 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
     case AT_STALE: at_text_add(&text, "%s", plan->stale->name); break;
     case AT_SIZE:
         at_text_add(&text, "%s", plan->size->name);
-        if (plan->size->tell) plan->size->tell(plan, &text);
+        if (plan->size->format) plan->size->format(plan, &text);
         break;
     case AT_FAMILY_COUNT: assert(!"not a family"); break;
     }

@@ -1,8 +1,7 @@
-/* plan.h - everything that is decided before the first step: six rules and their numbers.
+/* plan.h - a strategy with all its settings: six rules and their numbers.
  *
- * Every published method is an answer to six questions; an answer is a rule, a strategy is a named
- * row of rules (strategy.c). A plan is a strategy with its overrides and numbers filled in, checked
- * for sense. It never changes during a run.
+ * A strategy is a named row of six rules (strategy.c), one per family (rules/rules.h). A plan is a
+ * strategy with overrides and numbers filled in and checked. It does not change during a run.
  */
 #ifndef AT_STEP_PLAN_H
 #define AT_STEP_PLAN_H
@@ -15,7 +14,7 @@ enum { AT_TARGETS_MAX = 4 };
 
 typedef struct at_target {
     at_metric metric;
-    double    value; /* reached when the metric is at least this, or a loss at most */
+    double    value; /* reached when the metric is at least this (a loss: at most) */
 } at_target;
 
 /* A run ends when any of these is reached (targets: when all are); 0 = no such limit. */
@@ -23,14 +22,14 @@ typedef struct at_limits {
     uint64_t  steps;
     uint64_t  samples;
     at_ns     time;
-    bool      epochs; /* `samples` was given as epochs: only the name of the reason differs */
+    bool      epochs; /* `samples` was given as epochs; only affects the reported reason */
     at_target target[AT_TARGETS_MAX];
     uint32_t  targets;
 } at_limits;
 
-/* Who changes the parameters: the hub, from the workers' gradients; the workers, each a slice or
- * its own copy, when a step closes; or the workers at any time, all the same vector. Names are part
- * of result.json. */
+/* Where parameters are updated: at the hub, from the workers' gradients; at the workers when a step
+ * closes, each a slice or its own copy; or in one vector that all workers update at any time. Names
+ * are part of result.json. */
 #define AT_TOPOLOGY_MAP(X) X(HUB, "hub") X(ALLREDUCE, "allreduce") X(HOGWILD, "hogwild")
 typedef enum at_topology {
 #define X(id, text) AT_TOPOLOGY_##id,
@@ -49,44 +48,43 @@ typedef struct at_plan {
     const at_stale_rule      *stale;
     const at_size_rule       *size;
     at_topology               topology;
-    /* The numbers that rules carry; void where the rule has none. */
+    /* Numbers of the rules; unused where the rule has none. */
     uint32_t k;         /* gather first:K, any:K */
-    at_ns    period;    /* gather every:Tp; AT_NEVER: the time limit that size rule `auto` finds */
+    at_ns    period;    /* gather every:Tp; AT_NEVER: the time limit found by size rule `auto` */
     uint32_t staleness; /* release bound:S */
     double   size_factor, size_epochs; /* size grow and shrink */
     bool     size_each_step;           /* size speed:step */
 
     uint32_t workers;       /* >= 1 */
-    uint32_t batch;         /* per worker and round, see `--batch` */
+    uint32_t batch;         /* samples per worker and round, see --batch */
     uint32_t micro_batch;   /* 1 .. batch */
     uint32_t batch_min;     /* limits of size rules that change the number of samples: */
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
-    bool     lr_linear;     /* the learning rate follows the samples given to workers */
-    uint32_t cap;           /* most samples of a timed round */
-    at_ns    time_limit;    /* of timed work; AT_NEVER while size rule `auto` has not found it */
-    bool     cut_after;     /* the published rule: start another micro-batch whenever elapsed < T */
-    bool     deal_global;   /* positions come from the step's common batch */
-    at_ns    lease;         /* 0: learnt from past rounds */
-    uint64_t samples_epoch; /* length of an epoch; 0: not known, so size rules see none */
-    uint64_t eval_steps;    /* evaluate every so many steps; 0: by eval_samples */
-    uint64_t
-        eval_samples; /* evaluate every so many used samples; 0 and eval_steps 0: at the end only */
-    /* Checkpoints: also at the start and at the end. Those due by steps first let everybody end,
-     * so that a run that goes on from one is the same as one that was never interrupted. */
+    bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
+    uint32_t cap;           /* maximum samples of a timed round */
+    at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
+    bool     cut_after;     /* --cut after (published): start a micro-batch while elapsed < T */
+    bool     deal_global;   /* --deal global: sample positions come from the hub */
+    at_ns    lease;         /* 0: adapts to past rounds */
+    uint64_t samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */
+    uint64_t eval_steps;    /* evaluate every this many steps; 0: by eval_samples */
+    uint64_t eval_samples;  /* evaluate every this many used samples; both 0: only at the end */
+    /* Checkpoints, in addition to those at the start and end. Before one due by steps, all workers
+     * finish their rounds, so that a resumed run equals an uninterrupted one. */
     bool      saves;
-    uint64_t  save_steps; /* every so many steps; 0: not by steps */
-    at_ns     save_time;  /* every so often; 0: not by the clock */
+    uint64_t  save_steps; /* every this many steps; 0: not by steps */
+    at_ns     save_time;  /* interval; 0: not by time */
     at_limits limits;
 } at_plan;
 
-/* What a user said, before it is checked. Texts may be NULL or empty: not given. */
+/* The user's settings, not yet checked. Texts may be NULL or empty: not given. */
 typedef struct at_plan_options {
     const char *strategy;
     const char *work, *gather, *release, *newer, *stale, *size; /* overrides, "first:9" */
     const char *time_limit;                                     /* "auto" or a duration */
     const char *period;
     const char *cut;          /* "nearest" or "after" */
-    const char *topology;     /* the strategy's own */
+    const char *topology;     /* default: the strategy's */
     const char *lr_scale;     /* "none" or "linear" */
     int64_t     k, staleness; /* -1: not given */
     uint32_t    workers;
@@ -105,14 +103,14 @@ typedef struct at_strategy {
     const char *work, *gather, *release, *newer, *stale, *size;
     const char *known_as;
     at_topology topology;
-    uint32_t    batch, micro_batch; /* where they are not given; 0: as everywhere */
+    uint32_t    batch, micro_batch; /* defaults of this strategy; 0: the common ones */
 } at_strategy;
 
 extern const at_strategy at_strategies[];
 extern const size_t      at_strategies_count;
 
-/* Fills *plan. AT_ERR_USAGE with a sentence that says why for unknown names (and the nearest known
- * one), contradictions and combinations that make no sense. */
+/* Fills *plan. AT_ERR_USAGE, with the reason, for unknown names (the hint has the nearest known
+ * one), contradictions and unsupported combinations. */
 at_err at_plan_resolve(const at_plan_options *options, at_plan *plan, at_fail *fail);
 
 enum at_family { AT_WORK, AT_GATHER, AT_RELEASE, AT_NEWER, AT_STALE, AT_SIZE, AT_FAMILY_COUNT };
@@ -122,11 +120,11 @@ extern const char *const at_family_name[AT_FAMILY_COUNT];
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
 
-/* The most samples that an order of this plan can ask for. */
+/* The maximum samples_max of an order of this plan. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
-/* Does this strategy use the option of that name (time-limit, k, period, staleness, ..)? Options
- * that no rule uses are accepted and named on stderr by the command line. */
+/* True when a rule of this plan uses the option of that name (time-limit, k, period, ..). The
+ * command line accepts unused options with a warning. */
 bool at_plan_uses(const at_plan *plan, const char *option);
 
 #endif

@@ -5,27 +5,22 @@
 
 #include "base/arena.h"
 
-static size_t state_bytes(const at_plan *plan)
-{
-    return plan->size->state_size ? plan->size->state_size(plan) : 0;
-}
-
 size_t at_snapshot_size(const at_plan *plan)
 {
-    return plan->workers * sizeof(at_member_snapshot) + state_bytes(plan) + 3 * 64;
+    return plan->workers * sizeof(at_member_snapshot) + at_size_state_bytes(plan) + 3 * 64;
 }
 
 void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, size_t size)
 {
     at_arena arena = {.base = memory, .size = size};
-    *snapshot = (at_snapshot){.workers = plan->workers, .size_bytes = state_bytes(plan)};
+    *snapshot = (at_snapshot){.workers = plan->workers, .size_bytes = at_size_state_bytes(plan)};
     snapshot->member = at_arena_get(&arena, plan->workers, sizeof *snapshot->member);
     snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
     assert(snapshot->member && snapshot->size_state);
 }
 
-/* Rounds of this member that are undone: the one under way, and those in the open step. */
-static uint64_t rounds_undone(const at_member *member)
+/* Rounds of this member that a snapshot leaves out: the current one and those in the open step. */
+static uint64_t rounds_left_out(const at_member *member)
 {
     bool busy = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_EVICTED;
     return member->pieces_held + (busy ? 1 : 0);
@@ -33,11 +28,11 @@ static uint64_t rounds_undone(const at_member *member)
 
 static void take_member(at_member_snapshot *snapshot, const at_hub *hub, const at_member *member)
 {
-    assert(member->rounds_begun >= rounds_undone(member));
+    assert(member->rounds_begun >= rounds_left_out(member));
     assert(member->sequence >= member->pieces_held);
-    /* One that came back begins to count at the slowest one's round, whatever is held of it. */
+    /* A replacement counts from the slowest worker's round, so `ended` may be less than `held`. */
     uint64_t ended = member->rounds_ended, held = member->pieces_held;
-    *snapshot = (at_member_snapshot){.rounds = member->rounds_begun - rounds_undone(member),
+    *snapshot = (at_member_snapshot){.rounds = member->rounds_begun - rounds_left_out(member),
                                      .rounds_ended = ended > held ? ended - held : 0,
                                      .sequence = member->sequence - member->pieces_held,
                                      .used = member->used,
@@ -86,12 +81,12 @@ static void resume_member(at_hub *hub, at_member *member, const at_snapshot *sna
     hub->share[member->id - 1] = from->share;
 }
 
-static bool same_crew(const at_snapshot *snapshot, const at_plan *plan)
+static bool same_workers(const at_snapshot *snapshot, const at_plan *plan)
 {
-    return snapshot->workers == plan->workers && snapshot->size_bytes == state_bytes(plan);
+    return snapshot->workers == plan->workers && snapshot->size_bytes == at_size_state_bytes(plan);
 }
 
-static bool sound_member(const at_member_snapshot *member)
+static bool member_valid(const at_member_snapshot *member)
 {
     const uint64_t many = (uint64_t)1 << 62;
     return member->rounds < many && member->rounds_ended < many && member->sequence < many &&
@@ -99,23 +94,23 @@ static bool sound_member(const at_member_snapshot *member)
            member->share.time_limit > 0;
 }
 
-bool at_snapshot_sound(const at_snapshot *snapshot, const at_plan *plan)
+bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
     const uint64_t many = (uint64_t)1 << 62;
     const at_ns    long_time = (at_ns)1 << 60;
-    uint64_t       booked = 0;
+    uint64_t       counted = 0;
     for (uint32_t i = 0; i < snapshot->workers; i++) {
-        if (!sound_member(&snapshot->member[i])) return false;
-        booked += snapshot->member[i].used + snapshot->member[i].dropped;
+        if (!member_valid(&snapshot->member[i])) return false;
+        counted += snapshot->member[i].used + snapshot->member[i].dropped;
     }
-    /* Workers that earlier parts of the run had may have left some behind. */
-    if (snapshot->samples_used + snapshot->samples_dropped < booked) return false;
+    /* Not equal: workers of earlier parts of the run may be missing here. */
+    if (snapshot->samples_used + snapshot->samples_dropped < counted) return false;
     if (snapshot->version >= many || snapshot->samples_used >= many ||
         snapshot->samples_dropped >= many || snapshot->dealt >= many || snapshot->clock < 0 ||
         snapshot->clock > long_time || snapshot->elapsed < 0 || snapshot->elapsed > snapshot->clock)
         return false;
-    return !same_crew(snapshot, plan) || !plan->size->sound ||
-           plan->size->sound(snapshot->size_state, plan, snapshot->samples_used);
+    return !same_workers(snapshot, plan) || !plan->size->valid ||
+           plan->size->valid(snapshot->size_state, plan, snapshot->samples_used);
 }
 
 void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
@@ -133,6 +128,6 @@ void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
     memcpy(hub->target, snapshot->target, sizeof hub->target);
     for (uint32_t i = 0; i < hub->plan->workers; i++) resume_member(hub, &hub->member[i], snapshot);
     hub->resumed = true;
-    hub->sized = same_crew(snapshot, hub->plan);
-    if (hub->sized) memcpy(hub->size_state, snapshot->size_state, snapshot->size_bytes);
+    hub->size_restored = same_workers(snapshot, hub->plan);
+    if (hub->size_restored) memcpy(hub->size_state, snapshot->size_state, snapshot->size_bytes);
 }

@@ -160,7 +160,7 @@ class Refusals(support.TestCase):
                 (("--topology", "allreduce", "--hubs", 2), "contradict each other"),
                 (("--topology", "allreduce", "--world", "sim"), "virtual time"),
                 (("--topology", "ring"), "unknown topology 'ring'"),
-                (("--topology", "hogwild"), "cannot be with --strategy fmb"),
+                (("--topology", "hogwild"), "does not work with --strategy fmb"),
                 (("--hubs", 2, "--world", "sim"), "virtual time"),
                 (("--hubs", 2, "--workers", 0), "only this one"),
                 (("--hubs", 0), "--hubs")):

@@ -166,8 +166,9 @@ class Refusal(Case):
 
     def test_rules_that_contradict_each_other_are_refused(self):
         two = TINY + ("--workers", "2")
-        self.refused(USAGE, "cannot be with 2 workers", *two, "--gather", "first:3")
-        self.refused(USAGE, "never one of all", *two, "--release", "free")
+        self.refused(USAGE, r"first:3 needs at least 3 workers \(there are 2\)", *two,
+                     "--gather", "first:3")
+        self.refused(USAGE, "never all report to it", *two, "--release", "free")
         self.refused(USAGE, "fixed work has none", *two, "--size", "auto")
         self.refused(USAGE, "needs a time limit", *two, "--work", "timed", "--size", "static")
         self.refused(USAGE, "--cap 5 is below --batch 10", *two, "--strategy", "amb", "--cap", "5")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Proves that every check of tools/lint fails when it should, and only then.
+"""Tests that every check of tools/lint fails when it should, and only then.
 
-A small good tree passes. Each row of BAD changes a file or two of it and names the one finding
-that must come of that, with file and line.
+A small good tree passes. Each row of BAD changes one file of it and gives the one finding that must
+result, with file and line.
 """
 import pathlib
 import subprocess
@@ -21,7 +21,7 @@ See [the guide](docs/guide.md#how-to-use-it), [below](#end), `src/base/sum.c:3` 
 
 ```
 [no](link.md) and `src/no/file.c` in a block
-anytime --exp-law pareto:1,2
+anytime --exp-model pareto:1,2
 ```
 
 ## End
@@ -74,7 +74,7 @@ int at_sum_of(int a, int b)
     "src/base/clock.c": "int now(void)\n{\n    return clock_gettime(0, 0);\n}\n",
     "src/step/hub.c": '#include "base/sum.h"\n\n#include <string.h>\n',
     "src/record/sinks/console.c": '#include "step/hub.h"\n',
-    "src/pace/pace.c": 'const char *laws[][2] = {\n    {"pareto", "a heavy tail"},\n};\n',
+    "src/pace/pace.c": 'const char *models[][2] = {\n    {"pareto", "a heavy tail"},\n};\n',
     "src/world/process/child.c": "void child(void)\n{\n    _exit(0);\n}\n",
     "src/cli/main.c": '#include "world/core/host.h"\n\nint main(void)\n{\n    exit(puts(""));\n}\n',
     "tests/unit/step/hub.c": '#include "step/hub.h"\n\n#include "base/sum.h"\n',
@@ -109,7 +109,7 @@ def header(body):
 EMPTY_HEADER = header("").replace("\n\n\n", "\n\n")
 
 
-# What is wrong, path, content, line of the finding, check, words of its sentence.
+# Fault, path, content, line of the finding, check, part of its sentence.
 BAD = (
     ("base includes step", "src/base/x.c", '#include "step/hub.h"\n',
      1, "layers", 'base may include nothing else, not "step/hub.h"'),
@@ -117,7 +117,7 @@ BAD = (
      2, "layers", "step may include base"),
     ("report includes world", "src/report/x.c", '#include "world/y.h"\n', 1, "layers", "report"),
     ("learn includes data", "src/learn/x.c", '#include "data/y.h"\n', 1, "layers", "learn"),
-    ("a world includes cli", "src/world/x.c", '#include "cli/y.h"\n', 1, "layers", "nobody"),
+    ("world includes cli", "src/world/x.c", '#include "cli/y.h"\n', 1, "layers", "no layer may"),
     ("a step test includes world", "tests/unit/step/x.c", '#include "world/y.h"\n',
      1, "layers", "step may include base"),
     ("an example looks inside", "examples/x.c", '#include "base/sum.h"\n',
@@ -125,10 +125,10 @@ BAD = (
     ("the public header looks inside", "include/y.h",
      '/* y.h - y. */\n#ifndef Y_H\n#define Y_H\n\n#include "base/sum.h"\n\n#endif\n',
      5, "layers", "stands alone"),
-    ("a layer nobody knows", "src/misc/x.c", "int x;\n", 1, "layers", "table of layers"),
+    ("an unknown layer", "src/misc/x.c", "int x;\n", 1, "layers", "table of layers"),
     ("a path without a layer", "src/base/x.c", '#include "sum.h"\n', 1, "layers", "start at src/"),
     ("own header second", "src/base/sum.c", '#include <assert.h>\n\n#include "base/sum.h"\n',
-     1, "layers", 'own header "base/sum.h" comes first'),
+     1, "layers", 'own header "base/sum.h" must come first'),
     ("MPI in a world that is not its own", "src/world/x.c", "#include <mpi.h>\n",
      1, "layers", "src/world/mpi"),
     ("oneDNN outside an engine", "src/learn/x.c", "#include <oneapi/dnnl/dnnl.h>\n",
@@ -141,9 +141,9 @@ BAD = (
     ("a sleep in a test", "tests/unit/base/x.c", c_function("return sleep(1);"),
      3, "calls", "sleep()"),
     ("a precise sleep", "src/step/x.c", c_function("return nanosleep(0, 0);"), 3, "calls", "clock"),
-    ("rand", "src/pace/x.c", c_function("return rand();"), 3, "calls", "named stream"),
+    ("rand", "src/pace/x.c", c_function("return rand();"), 3, "calls", "named random stream"),
     ("drand48 in a benchmark", "bench/x.c", c_function("return drand48() > 0;"),
-     3, "calls", "named stream"),
+     3, "calls", "named random stream"),
     ("exit in a library", "src/data/x.c", c_function("exit(1);"), 3, "calls", "cli/main.c"),
     ("abort beside an excused _exit", "src/world/process/child.c", c_function("abort();"),
      3, "calls", "abort()"),
@@ -153,8 +153,8 @@ BAD = (
     ("strcpy", "src/base/x.c", c_function("return !strcpy(0, 0);"), 3, "calls", "bound"),
     ("strcat", "tests/unit/base/x.c", c_function("return !strcat(0, 0);"), 3, "calls", "bound"),
     ("gets", "src/cli/x.c", c_function("return !gets(0);"), 3, "calls", "bound"),
-    ("atoi", "src/cli/x.c", c_function("return atoi(0);"), 3, "calls", "nonsense"),
-    ("atof", "src/cli/x.c", c_function("return atof(0) > 0;"), 3, "calls", "nonsense"),
+    ("atoi", "src/cli/x.c", c_function("return atoi(0);"), 3, "calls", "invalid number"),
+    ("atof", "src/cli/x.c", c_function("return atof(0) > 0;"), 3, "calls", "invalid number"),
     ("strtok", "src/cli/x.c", c_function("return !strtok(0, 0);"), 3, "calls", "hidden state"),
     ("system", "src/cli/x.c", c_function("return system(0);"), 3, "calls", "shell"),
     ("popen", "src/report/x.c", c_function("return !popen(0, 0);"), 3, "calls", "shell"),
@@ -178,7 +178,7 @@ BAD = (
     ("a long Python function", "tools/x.py", "def f():\n" + 70 * "    f()\n",
      1, "shape", "f has 71"),
     ("a long file", "src/base/x.c", 801 * "int x;\n", 801, "shape", "801 lines"),
-    ("a script nobody can run", "docs/x.txt", "#!/bin/sh\n", 1, "shape", "executable"),
+    ("a script that is not executable", "docs/x.txt", "#!/bin/sh\n", 1, "shape", "executable"),
 
     ("no guard", "src/base/x.h", "/* x.h - x. */\n", 1, "headers", "AT_BASE_X_H"),
     ("a wrong guard", "src/base/x.h", EMPTY_HEADER.replace("AT_BASE_X_H", "X_H"),
@@ -195,9 +195,9 @@ BAD = (
     ("a bare prototype between C++ brackets", "include/anytime.h",
      GOOD["include/anytime.h"].replace("/* Runs. */\n", ""), 9, "headers", "at_run has no comment"),
 
-    ("a dead link", "docs/x.md", "a\n[b](c.md)\n", 2, "links", "no docs/c.md"),
-    ("a dead picture", "docs/x.md", "![b](c.png)\n", 1, "links", "no docs/c.png"),
-    ("a dead reference", "docs/x.md", "[a]\n\n[a]: b.md\n", 3, "links", "no docs/b.md"),
+    ("a dead link", "docs/x.md", "a\n[b](c.md)\n", 2, "links", "docs/c.md does not exist"),
+    ("a dead image link", "docs/x.md", "![b](c.png)\n", 1, "links", "docs/c.png does not exist"),
+    ("a dead reference", "docs/x.md", "[a]\n\n[a]: b.md\n", 3, "links", "docs/b.md does not exist"),
     ("a dead anchor", "docs/x.md", "[b](guide.md#nowhere)\n", 1, "links", "no heading #nowhere"),
     ("a dead anchor of its own", "docs/x.md", "# A\n\n[b](#b)\n", 3, "links", "no heading #b"),
     ("a file that is not there", "docs/x.md", "run `src/base/y.c` now\n",
@@ -205,10 +205,10 @@ BAD = (
     ("a page that is not there", "docs/x.md", "`docs/DATA.md`\n", 1, "links", "docs/DATA.md"),
     ("a script that is not there", "docs/x.md", "`tools/y.sh --all`\n", 1, "links", "tools/y.sh"),
 
-    ("a law that no page names", "src/pace/pace.c",
-     'const char *laws[][2] = {\n    {"pareto", "known"},\n    {"exp", "unknown"},\n};\n',
+    ("an undocumented straggler model", "src/pace/pace.c",
+     'const char *models[][2] = {\n    {"pareto", "known"},\n    {"exp", "unknown"},\n};\n',
      3, "names", "`exp`"),
-    ("an optimiser that no page names", "src/learn/optim/x.c",
+    ("an undocumented optimizer", "src/learn/optim/x.c",
      'const at_optim at_optim_x = {\n    .name = "x",\n};\n', 2, "names", "`x`"),
 
     ("an open end", "src/base/x.c", "/* TODO: more */\n", 1, "words", "TODO(#12)"),
@@ -220,7 +220,7 @@ BAD = (
     ("a badly formed file", "src/base/x.c", "int  x;\n", 1, "format", "make format"),
 )
 
-# Looks like a fault and is none: path, content.
+# Looks like a fault but is fine: path, content.
 FINE = (
     ("docs/x.md", "TODO(#12): later\n"),
     ("docs/x.md", "`src/base/`, `tests/unit/LAYER/TOPIC.c`, `src/learn/optim_NAME.c`,\n"
@@ -239,7 +239,7 @@ FINE = (
 
 class Lint(unittest.TestCase):
     def lint(self, changed, *options):
-        """Runs the program on the good tree with some files replaced."""
+        """Runs tools/lint on the good tree with some files replaced."""
         with tempfile.TemporaryDirectory() as folder:
             for path, content in {**GOOD, **changed}.items():
                 full = pathlib.Path(folder, path)
@@ -257,7 +257,7 @@ class Lint(unittest.TestCase):
         self.assertEqual(lines, [f"lint: {len(GOOD)} files, 0 findings"])
         self.assertEqual(code, 0)
 
-    def test_each_fault_gives_its_one_finding(self):
+    def test_each_fault_gives_exactly_one_finding(self):
         for what, path, content, line, check, words in BAD:
             with self.subTest(what):
                 code, lines = self.lint({path: content})
@@ -266,14 +266,14 @@ class Lint(unittest.TestCase):
                 self.assertTrue(lines[0].startswith(f"{path}:{line}: [{check}] "), lines[0])
                 self.assertIn(words, lines[0])
 
-    def test_what_only_looks_like_a_fault_passes(self):
+    def test_apparent_faults_pass(self):
         for path, content in FINE:
             with self.subTest(content):
                 code, lines = self.lint({path: content})
                 self.assertEqual(lines[:-1], [])
                 self.assertEqual(code, 0)
 
-    def test_an_executable_text_is_a_fault(self):
+    def test_an_executable_text_file_is_a_fault(self):
         code, lines = self.lint({"tools/run.sh": "echo hello\n"})
         self.assertEqual(code, 1)
         self.assertIn("tools/run.sh:1: [shape] executable, but not a script", lines)
@@ -284,7 +284,7 @@ class Lint(unittest.TestCase):
         self.assertEqual(len(self.lint(bad, "src/base/x.c", "docs/")[1]), 4)
         self.assertEqual(self.lint(bad, "src/step")[0], 0)
 
-    def test_every_check_is_proved(self):
+    def test_every_check_is_tested(self):
         listed = [line.split()[0] for line in self.lint({}, "--list")[1]]
         self.assertEqual(set(listed), {row[4] for row in BAD})
 

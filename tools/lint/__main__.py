@@ -1,10 +1,10 @@
-"""Checks what the compiler cannot: layers, banned calls, sizes, headers, links, names, format.
+"""Checks beyond the compiler: layers, banned calls, sizes, headers, links, names, format.
 
     python3 tools/lint [--root DIR] [--list] [PATH...]
 
-Prints one line a finding, FILE:LINE: [check] sentence, and exits with 1 when there is any.
-With PATHs only findings below them count. A new check is one file with a function
-check(tree) that yields findings, and one line in CHECKS.
+Prints one line per finding, FILE:LINE: [check] sentence, and exits with 1 when there are any. PATHs
+restrict the findings to files below them. A new check is one file with a function check(tree) that
+yields findings, and one entry in CHECKS.
 """
 import argparse
 import pathlib
@@ -27,9 +27,9 @@ def main():
     parser = argparse.ArgumentParser(prog="tools/lint", description=__doc__.split("\n")[0])
     parser.add_argument("--root", type=pathlib.Path,
                         default=pathlib.Path(__file__).resolve().parents[2],
-                        help="the tree to check (default: the one this program is part of)")
-    parser.add_argument("--list", action="store_true", help="what is checked, one line each")
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="report only what lies below")
+                        help="the tree to check (default: the one that contains this program)")
+    parser.add_argument("--list", action="store_true", help="list the checks, one line each")
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="report only findings below PATH")
     options = parser.parse_args()
 
     if options.list:

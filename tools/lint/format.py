@@ -1,4 +1,4 @@
-"""Every C file has the form that clang-format gives it (.clang-format; `make format` does it)."""
+"""Every C file is formatted with clang-format (`make format`)."""
 import re
 import shutil
 import subprocess
@@ -13,7 +13,7 @@ def check(tree):
     if not paths:
         return
     if not shutil.which("clang-format"):
-        yield Finding(paths[0], 1, "clang-format is missing, so no format was checked: make deps")
+        yield Finding(paths[0], 1, "clang-format is missing, nothing was checked; run `make deps`")
         return
     done = subprocess.run(["clang-format", "--dry-run", "--Werror", *paths],
                           cwd=tree.root, capture_output=True, text=True, check=False)
@@ -21,6 +21,6 @@ def check(tree):
     for path, line in VIOLATION.findall(done.stderr):
         if path not in seen:
             seen.add(path)
-            yield Finding(path, int(line), "not in the form of .clang-format; run `make format`")
+            yield Finding(path, int(line), "not formatted; run `make format`")
     if done.returncode and not seen:
         yield Finding(paths[0], 1, f"clang-format failed: {done.stderr.strip()[:200]}")

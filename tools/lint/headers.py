@@ -1,4 +1,4 @@
-"""Headers read like manual pages: a first sentence, a guard, a comment at every prototype."""
+"""Headers: a purpose in the first line, a guard, a comment at every prototype."""
 import re
 
 from tree import Finding
@@ -29,11 +29,11 @@ def check_guard(file):
     opening = [f"#ifndef {guard}", f"#define {guard}"]
     closed = file.code.rstrip().endswith("#endif")
     if [line.strip() for line in directives[:2]] != opening or not closed:
-        yield Finding(file.path, 1, f"the guard of this header is {guard}, first to last line")
+        yield Finding(file.path, 1, f"the include guard must be {guard} and enclose the header")
 
 
 def check_prototypes(file):
-    """A comment ends on the line above, stands beside, or belongs to a prototype just above."""
+    """A comment is on the line above, beside it, or at a prototype directly above."""
     ends = {comment.last for comment in file.comments}
     starts = {comment.first for comment in file.comments}
     explained = set()  # last lines of prototypes that have a comment
@@ -42,7 +42,7 @@ def check_prototypes(file):
         if beside or first - 1 in ends or first - 1 in explained:
             explained.add(last)
         else:
-            yield Finding(file.path, first, f"{name} has no comment; say what it promises")
+            yield Finding(file.path, first, f"{name} has no comment; state what it does")
 
 
 def prototypes_of(file):
@@ -64,10 +64,10 @@ def prototypes_of(file):
 
 
 def name_of(head):
-    """The function that a declaration declares, or None when it declares something else."""
+    """The name of a declared function, or None for other declarations."""
     if "(" not in head or re.match(r"\s*(typedef|_Static_assert|struct\s+\w+\s*$)", head):
         return None
     if re.search(r"\(\s*\*|=", head.split("__attribute__")[0].split(")")[0]):
-        return None  # a function pointer or an initialiser
+        return None  # a function pointer or an initializer
     found = re.search(r"(\w+)\s*\(", head)
     return found.group(1) if found else None

@@ -1,8 +1,8 @@
-"""Who may include whom: the table of layers, own header first, system headers with one home."""
+"""Includes: allowed layers, own header first, restricted system headers."""
 import fnmatch
 import re
 
-# A layer includes itself and the layers named here. Nobody includes cli.
+# A layer may include itself and the layers listed here. No layer includes cli.
 MAY_INCLUDE = {
     "base": (),
     "step": ("base",),
@@ -20,7 +20,7 @@ MAY_INCLUDE = {
             "world", "report", "serve"),
 }
 
-# Libraries that stay behind one interface: header pattern, the only files that may include it.
+# Libraries behind one interface: header pattern, and the only files that may include it.
 HOMES = (
     ("mpi.h", "src/world/mpi/*.c"),  # and tests/faults, which stands in for it
     ("microhttpd.h", "src/serve/*.c"),
@@ -28,7 +28,7 @@ HOMES = (
     ("cblas.h", "src/learn/engines/*.c"),
 )
 
-# step/ is pure: what it decides depends on its arguments alone.
+# step/ is pure: its results depend only on its arguments.
 IMPURE = ("stdio.h", "unistd.h", "time.h", "sys/*", "pthread.h", "threads.h", "errno.h", "fcntl.h",
           "signal.h", "poll.h")
 
@@ -36,8 +36,8 @@ INCLUDE = re.compile(r'^[ ]*#[ ]*include[ ]*(?:"([^"\n]*)"|<([^>\n]*)>)', re.MUL
 
 
 def check(tree):
-    layers_there = {file.path.split("/")[1] for file in tree.c_files("src")}
-    for layer in sorted(layers_there - set(MAY_INCLUDE)):
+    present = {file.path.split("/")[1] for file in tree.c_files("src")}
+    for layer in sorted(present - set(MAY_INCLUDE)):
         path = next(file.path for file in tree.c_files("src") if file.below("src/" + layer))
         yield tree_finding(tree, path, f"src/{layer}/ is not in the table of layers of tools/lint")
     for file in tree.c_files("src", "include", "tests", "bench", "examples"):
@@ -55,7 +55,7 @@ def tree_finding(tree, path, text):
 
 
 def layer_of(file):
-    """The layer a file belongs to; a unit test belongs to the one it is named after."""
+    """The layer of a file; a unit test belongs to the layer of its folder."""
     if file.below("src"):
         return file.path.split("/")[1]
     if file.below("tests/unit"):
@@ -66,17 +66,17 @@ def layer_of(file):
 def check_ours(file, layer, header):
     target = header.split("/")[0]
     if file.below("include"):
-        return f'the public header stands alone, so it cannot include "{header}"'
+        return f'the public header stands alone and must not include "{header}"'
     if header == "anytime.h" or target not in MAY_INCLUDE:
-        made = header.endswith(".pb-c.h")  # at build time, from a .proto of the same layer
-        bare = file.below("src") and header != "anytime.h" and not made
+        generated = header.endswith(".pb-c.h")  # at build time, from a .proto of the same layer
+        bare = file.below("src") and header != "anytime.h" and not generated
         return f'"{header}": paths start at src/, as in "base/err.h"' if bare else None
     if file.below("examples"):
         return f'examples use only "anytime.h", not "{header}"'
     if layer not in MAY_INCLUDE or target == layer or target in MAY_INCLUDE[layer]:
         return None
     if target == "cli":
-        return f'nobody includes cli, but here is "{header}"'
+        return f'no layer may include cli, but this includes "{header}"'
     allowed = " ".join(MAY_INCLUDE[layer]) or "nothing else"
     return f'{layer} may include {allowed}, not "{header}"'
 
@@ -86,18 +86,18 @@ def check_system(file, layer, header):
         if file.below("tests/faults"):
             continue
         if fnmatch.fnmatch(header, pattern) and not fnmatch.fnmatch(file.path, home):
-            return f"<{header}> belongs in {home} alone"
+            return f"<{header}> may only be included in {home}"
     impure = layer == "step" and file.below("src")
     if impure and any(fnmatch.fnmatch(header, pattern) for pattern in IMPURE):
-        return f"step is pure (no input, output, clock or thread), so it cannot need <{header}>"
+        return f"step is pure (no I/O, clock or threads) and must not include <{header}>"
     return None
 
 
 def check_own_first(tree, file):
-    """The own header comes first, which proves that it stands alone."""
+    """The own header comes first, which checks that it is self-contained."""
     own = re.sub(r"\.c$", ".h", file.path)
     first = INCLUDE.search(file.source)
     if own == file.path or not first or not file.below("src"):
         return
     if any(other.path == own for other in tree.files) and first.group(1) != own[len("src/"):]:
-        yield file.finding(first.start(), f'the own header "{own[len("src/"):]}" comes first')
+        yield file.finding(first.start(), f'the own header "{own[len("src/"):]}" must come first')

@@ -1,4 +1,4 @@
-"""Dead links and file names in Markdown: relative files, anchors, and paths in backticks."""
+"""Dead links in Markdown: relative files, anchors, and paths in backticks."""
 import posixpath
 import re
 
@@ -12,7 +12,7 @@ HEADING = re.compile(r"^#{1,6}[ ]+(.*?)[ ]*#*$", re.MULTILINE)
 NAMED_ANCHOR = re.compile(r"<\w+[^>]*\b(?:id|name)=[\"']([^\"']+)")
 OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//")
 
-# Only paths that start in one of our folders are taken for promises.
+# Only paths that start with one of our folders are checked.
 OUR_PATH = re.compile(r"^(?:src|include|tests|tools|cmake|docs|bench|examples|\.ci)/[\w./-]*$")
 PLACEHOLDER = re.compile(r"[/_][A-Z]{2,}[/_.](?!md$)")  # src/LAYER/NAME.c, tests/e2e/test_NAME.py
 
@@ -44,7 +44,7 @@ def check_links(tree, there, file, prose):
         if path:
             full = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), path))
         if not exists(tree, there, full):
-            yield file.finding(match.start(), f"dead link: there is no {full}")
+            yield file.finding(match.start(), f"dead link: {full} does not exist")
         elif anchor and full.endswith(".md") and anchor not in anchors_of(tree, full):
             yield file.finding(match.start(), f"dead link: {full} has no heading #{anchor}")
 
@@ -56,11 +56,11 @@ def check_names(tree, there, file, prose):
         if not OUR_PATH.match(path) or PLACEHOLDER.search(path):
             continue
         if not exists(tree, there, path.rstrip("/.")):
-            yield file.finding(match.start(), f"`{path}` is named here but does not exist")
+            yield file.finding(match.start(), f"`{path}` does not exist")
 
 
 def anchors_of(tree, path):
-    """The anchors that a forge makes of the headings of a page."""
+    """The anchors that GitHub generates for the headings of a page."""
     text = next((file.text for file in tree.files if file.path == path), "")
     text = FENCE.sub(lambda m: blank(m.group()), text)
     anchors = set(NAMED_ANCHOR.findall(text))

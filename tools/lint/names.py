@@ -1,6 +1,6 @@
-"""Every name that a user can type (verb, option, strategy, rule, law, model) is documented.
+"""Every name that a user can type (verb, option, strategy, rule, model) is documented.
 
-The names are the rows {"name", ... or .name = "name", of the files below; documented means that
+Names are the rows {"name", ... or .name = "name", of the files below; documented means that
 README.md or a page of docs/ has the name in backticks or in a code block.
 """
 import fnmatch
@@ -8,7 +8,7 @@ import re
 
 from tree import Finding
 
-# Files with tables whose rows users choose by name.
+# Files with tables of names that users can type.
 TABLES = ("src/step/rules/*.c", "src/step/strategy.c", "src/pace/pace.c",
           "src/learn/net/families.c", "src/learn/optim/*.c",
           "src/cli/options/options.c", "src/cli/verbs/verbs.c")
@@ -25,7 +25,7 @@ def check(tree):
     pages = [file for file in tree.files if file.path == "README.md" or
              (file.below("docs") and file.suffix == ".md")]
     if not any(page.path == "README.md" for page in pages):
-        yield Finding("README.md", 1, "there is no README.md, so nothing is documented")
+        yield Finding("README.md", 1, "README.md is missing")
         return
     code = "\n".join(span for page in pages for span in CODE.findall(page.text))
     for file in tables:

@@ -1,4 +1,4 @@
-"""Widths and lengths: columns, tabs, blanks at line ends, functions, files, executable bits."""
+"""Line width, tabs, trailing blanks, length of functions and files, executable bits."""
 import ast
 import re
 
@@ -11,7 +11,7 @@ FILE_LINES_MAX = 800
 CODE = (".c", ".h", ".py", ".sh", ".cmake", ".gp")
 TEXT = CODE + (".md", ".json", ".txt", ".yml", ".yaml", ".html", ".css", ".js", "")
 
-# Folders whose files are test input: their form is what the test is about.
+# Folders of test input, whose format is part of the test.
 DATA = re.compile(r"(^|/)(data|golden|corpus)/")
 
 
@@ -34,9 +34,9 @@ def is_code(file):
 def check_lines(file):
     for number, line in enumerate(file.lines, 1):
         if is_code(file) and len(line) > COLUMNS_MAX:
-            yield Finding(file.path, number, f"{len(line)} columns, {COLUMNS_MAX} at most")
+            yield Finding(file.path, number, f"{len(line)} columns, {COLUMNS_MAX} allowed")
         if "\t" in line and file.name != "Makefile":
-            yield Finding(file.path, number, "a tab; indent with spaces")
+            yield Finding(file.path, number, "tab; indent with spaces")
         if line != line.rstrip():
             yield Finding(file.path, number, "blanks at the end of the line")
 
@@ -44,15 +44,15 @@ def check_lines(file):
 def check_end(file):
     last = max(len(file.lines), 1)
     if file.text and not file.text.endswith("\n"):
-        yield Finding(file.path, last, "the last line has no line end")
+        yield Finding(file.path, last, "no line end at the end of the file")
     if file.text.endswith("\n\n"):
-        yield Finding(file.path, last, "an empty line at the end of the file")
+        yield Finding(file.path, last, "empty line at the end of the file")
 
 
 def check_executable(file):
     script = file.text.startswith("#!")
     if script and not file.executable:
-        yield Finding(file.path, 1, "a script that is not executable; chmod +x it")
+        yield Finding(file.path, 1, "script is not executable; run chmod +x")
     if file.executable and not script:
         yield Finding(file.path, 1, "executable, but not a script")
 
@@ -60,11 +60,11 @@ def check_executable(file):
 def check_code(file):
     if len(file.lines) > FILE_LINES_MAX:
         yield Finding(file.path, FILE_LINES_MAX + 1,
-                      f"{len(file.lines)} lines, {FILE_LINES_MAX} at most; split the file")
+                      f"{len(file.lines)} lines, {FILE_LINES_MAX} allowed; split the file")
     for name, first, last in functions_of(file):
         if last - first + 1 > FUNCTION_LINES_MAX:
             yield Finding(file.path, first, f"{name} has {last - first + 1} lines, "
-                                            f"{FUNCTION_LINES_MAX} at most; split it")
+                                            f"{FUNCTION_LINES_MAX} allowed; split it")
 
 
 def functions_of(file):

@@ -1,4 +1,4 @@
-"""The files under check, read once, and the views of C source that the checks look at."""
+"""Reads the files to check, and the views of C source that the checks use."""
 import bisect
 import collections
 import pathlib
@@ -11,8 +11,8 @@ Comment = collections.namedtuple("Comment", "first last")  # line numbers
 
 IGNORED = re.compile(r"^(\.git|build|build-[^/]*|runs)(/|$)|(^|/)__pycache__(/|$)")
 
-# A comment, a string or a character constant, whichever comes first: the only three things in C
-# inside which the other two mean nothing.
+# A comment, a string or a character constant, whichever comes first; inside one of them the other
+# two have no meaning.
 LEXEME = re.compile(r"""/\*.*?\*/ | //[^\n]* | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*'""",
                     re.DOTALL | re.VERBOSE)
 
@@ -21,7 +21,7 @@ DIRECTIVE = re.compile(r"^[ ]*\#(?:[^\n\\]|\\.|\\\n)*", re.MULTILINE)
 
 
 def blank(text):
-    """Spaces instead of everything but line ends, so that positions stay true."""
+    """Replaces everything but line ends by spaces, which keeps positions."""
     return re.sub(r"[^\n]", " ", text)
 
 
@@ -40,7 +40,7 @@ class File:
             self._read_c()
 
     def _read_c(self):
-        """code: comments gone, strings empty. source: comments gone. pure: code, no directives."""
+        """source: no comments. code: also empty strings. pure: code without directives."""
         self.comments = []
 
         def forget(match, strings_too):
@@ -58,7 +58,7 @@ class File:
         self.pure = DIRECTIVE.sub(lambda m: blank(m.group(0)), self.code)
 
     def line_of(self, position):
-        """The number of the line, from 1, that holds this position of the text."""
+        """The line number, from 1, of this position in the text."""
         if not hasattr(self, "_ends"):
             self._ends = [m.start() for m in re.finditer("\n", self.text)]
         return bisect.bisect_left(self._ends, position) + 1
@@ -79,7 +79,7 @@ class Tree:
             try:
                 text = full.read_bytes().decode("utf-8")
             except UnicodeDecodeError:
-                continue  # pictures and other data
+                continue  # images and other binary data
             if "\0" not in text:
                 self.files.append(File(path, text, bool(full.stat().st_mode & 0o100)))
 
@@ -88,13 +88,13 @@ class Tree:
 
 
 def list_paths(root):
-    """What git tracks or would track; without git, everything that nobody built."""
+    """Files that git tracks or would track; without git, all files except build output."""
     command = ["git", "-C", str(root), "ls-files", "-z", "-co", "--exclude-standard"]
     try:
         if (root / ".git").exists():
             out = subprocess.run(command, capture_output=True, check=True).stdout.decode()
             return sorted(p for p in set(out.split("\0")) if p and (root / p).is_file())
     except (OSError, subprocess.CalledProcessError):
-        pass  # no git, or somebody else's clone
+        pass  # no git, or a clone that git refuses to read
     paths = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
     return sorted(path for path in paths if not IGNORED.search(path))

@@ -30,7 +30,7 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "`anytime compare --help` lists them",
                            "unknown optimiser '%s'", run->optimizer);
     AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? 1 : 0, &schedule, fail));
-    at_pace_options options = {.law = run->straggler,
+    at_pace_options options = {.model = run->straggler,
                                .scale = run->straggler_scale,
                                .seed = run->seed,
                                .workers = run->plan.workers,

@@ -116,7 +116,7 @@ at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
     for (int part = s.part; part >= s.found; part--) {
         snprintf(path, sizeof path, part == 1 ? "%s/events.bin" : "%s/events-%d.bin", folder, part);
         int failed = part > s.found ? unlink(path) : truncate(path, (off_t)s.end);
-        if (failed) return at_file_cannot("cut", path, errno, fail);
+        if (failed) return at_file_error("cut", path, errno, fail);
     }
     return AT_OK;
 }

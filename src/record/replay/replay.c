@@ -91,7 +91,7 @@ static at_err go_on(machine *m, const char *path, at_fail *fail)
     at_err       err = at_run_info_snapshot(at_eventlog_info(m->log), &snapshot, fail);
     if (err) return at_fail_wrap(fail, "%s", path);
     if (!snapshot) return AT_OK;
-    bool sound = at_snapshot_sound(snapshot, &m->plan);
+    bool sound = at_snapshot_valid(snapshot, &m->plan);
     if (sound) at_snapshot_restore(m->hub, snapshot);
     free(snapshot);
     return sound ? AT_OK

@@ -1,8 +1,16 @@
-/* How do the amounts change over time? The table, and what its rules share. */
+/* The size rules: how batch size and time limit change during a run.
+ *
+ * Here are the table, the helpers that rules share, and the rules that give every worker the same
+ * number of samples. `auto` and `speed` have files of their own. The states of size rules are part
+ * of checkpoints: a changed struct makes old ones unreadable.
+ */
+#include "step/rules/rules.h"
+
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
-#include "step/rules/sizes.h"
+#include "step/hub.h"
 
 uint32_t at_size_clamp(const at_plan *plan, double samples)
 {
@@ -12,14 +20,14 @@ uint32_t at_size_clamp(const at_plan *plan, double samples)
     return samples < plan->batch_max ? (uint32_t)(samples + 0.5) : plan->batch_max;
 }
 
-void at_size_all(const at_plan *plan, at_share *shares, uint32_t samples)
+void at_size_set_all(const at_plan *plan, at_share *shares, uint32_t samples)
 {
     assert(samples >= 1);
     for (uint32_t i = 0; i < plan->workers; i++)
         shares[i] = (at_share){.samples = samples, .time_limit = plan->time_limit};
 }
 
-bool at_size_is_batch(const at_plan *plan, uint32_t batch)
+bool at_size_batch_valid(const at_plan *plan, uint32_t batch)
 {
     return batch == 0 || (batch >= plan->batch_min && batch <= plan->batch_max);
 }
@@ -48,6 +56,11 @@ at_progress at_size_progress(const at_hub *hub, const at_event *applied)
     return progress;
 }
 
+size_t at_size_state_bytes(const at_plan *plan)
+{
+    return plan->size->state_size ? plan->size->state_size(plan) : 0;
+}
+
 double at_size_lr_factor(const at_hub *hub)
 {
     const at_plan *plan = hub->plan;
@@ -58,67 +71,359 @@ double at_size_lr_factor(const at_hub *hub)
     return samples > 0 ? samples / first : 1;
 }
 
+/* ---- static --------------------------------------------------------------------------------- */
+
 static void decide_static(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress)
 {
     (void)state;
-    if (progress->steps == 0) at_size_all(plan, shares, plan->batch);
+    if (progress->steps == 0) at_size_set_all(plan, shares, plan->batch);
 }
+
+/* ---- grow and shrink: the batch changes by a factor every few epochs ---------------------------
+ *
+ *     n = batch x FACTOR^k   or   batch / FACTOR^k,   k = number of times EPOCHS epochs have passed
+ *
+ * rounded to the nearest whole number, within batch_min .. batch_max. Smith et al. (arXiv
+ * 1711.00489) grow the batch instead of lowering the learning rate. Default: 2,2.
+ */
+
+static const double FACTOR_DEFAULT = 2, FACTOR_MAX = 1000, EPOCHS_DEFAULT = 2, EPOCHS_MAX = 1e6;
+
+/* Splits "FACTOR,EPOCHS" and parses both. */
+static bool parse_both(const char *number, double *factor, double *epochs)
+{
+    char        first[32];
+    const char *comma = strchr(number, ',');
+    if (!comma || (size_t)(comma - number) >= sizeof first) return false;
+    at_text text = at_text_in(first, sizeof first);
+    at_text_add(&text, "%.*s", (int)(comma - number), number);
+    return at_text_real(first, factor) && at_text_real(comma + 1, epochs);
+}
+
+static at_err grow_parse(const char *number, at_plan *plan, at_fail *fail)
+{
+    plan->size_factor = FACTOR_DEFAULT;
+    plan->size_epochs = EPOCHS_DEFAULT;
+    if (!number) return AT_OK;
+    bool both = parse_both(number, &plan->size_factor, &plan->size_epochs);
+    bool valid = both && plan->size_factor > 1 && plan->size_factor <= FACTOR_MAX &&
+                 plan->size_epochs > 0 && plan->size_epochs <= EPOCHS_MAX;
+    if (valid) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "give a factor above 1 and a number of epochs: 2,5",
+                       "--size %s: '%s' is not FACTOR,EPOCHS", plan->size->name, number);
+}
+
+static void grow_format(const at_plan *plan, at_text *text)
+{
+    at_text_add(text, ":%.9g,%.9g", plan->size_factor, plan->size_epochs);
+}
+
+/* FACTOR^k for the samples used so far. */
+static double growth(const at_plan *plan, uint64_t samples_used)
+{
+    if (plan->samples_epoch == 0) return 1;
+    assert(plan->size_factor > 1);
+    assert(plan->size_epochs > 0);
+    double epochs = (double)samples_used / (double)plan->samples_epoch;
+    return pow(plan->size_factor, floor(epochs / plan->size_epochs));
+}
+
+static void grow_decide(void *state, const at_plan *plan, at_share *shares,
+                        const at_progress *progress)
+{
+    (void)state;
+    double factor = growth(plan, progress->samples_used);
+    at_size_set_all(plan, shares, at_size_clamp(plan, plan->batch * factor));
+}
+
+static void shrink_decide(void *state, const at_plan *plan, at_share *shares,
+                          const at_progress *progress)
+{
+    (void)state;
+    double factor = growth(plan, progress->samples_used);
+    at_size_set_all(plan, shares, at_size_clamp(plan, plan->batch / factor));
+}
+
+/* ---- loss: after each epoch the batch doubles, halves or stays ---------------------------------
+ *
+ *     score = 0.8 L/L' + 0.2 t/t'       L: mean loss over the epoch's samples, t: its duration,
+ *                                       L', t': those of the previous epoch
+ *     score < 0.9   n doubles           clearly better
+ *     score > 1.1   n halves            clearly worse
+ *
+ * within batch_min .. batch_max. The original rule (COMS 6998) adds nats to seconds and compares
+ * the sum with 10, so its outcome depends on the machine and on the length of an epoch; here both
+ * terms are ratios and 10 means 10 %. Times are per sample, because the step that ends an epoch may
+ * reach into the next one. The learning rate follows only with --lr-scale linear.
+ */
+
+static const double LOSS_WEIGHT = 0.8, TIME_WEIGHT = 0.2, BETTER = 0.9, WORSE = 1.1;
+
+typedef struct loss_state {
+    uint64_t epochs;            /* completed */
+    double   loss_sum, samples; /* of the current epoch */
+    at_ns    began;             /* start of the current epoch, since the first order */
+    double   loss_before, time_before;
+    uint32_t batch;
+} loss_state;
+
+static size_t loss_state_size(const at_plan *plan)
+{
+    (void)plan;
+    return sizeof(loss_state);
+}
+
+static bool loss_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+{
+    (void)samples_used;
+    const loss_state *s = state;
+    return isfinite(s->loss_sum) && isfinite(s->samples) && s->samples >= 0 && s->began >= 0 &&
+           isfinite(s->loss_before) && isfinite(s->time_before) && s->batch > 0 &&
+           at_size_batch_valid(plan, s->batch);
+}
+
+static double loss_score(const loss_state *s, double loss, double time)
+{
+    double loss_ratio = s->loss_before > 0 ? loss / s->loss_before : 1;
+    double time_ratio = s->time_before > 0 ? time / s->time_before : 1;
+    return LOSS_WEIGHT * loss_ratio + TIME_WEIGHT * time_ratio;
+}
+
+static void loss_end_epoch(loss_state *s, const at_plan *plan, at_ns elapsed)
+{
+    assert(s->samples > 0);
+    double loss = s->loss_sum / s->samples;
+    double time = (double)(elapsed - s->began) / s->samples;
+    bool   first = s->time_before <= 0 && s->loss_before <= 0;
+    double score = first ? 1 : loss_score(s, loss, time);
+    if (score < BETTER) s->batch = at_size_clamp(plan, 2.0 * s->batch);
+    if (score > WORSE) s->batch = at_size_clamp(plan, 0.5 * s->batch);
+    s->loss_before = loss;
+    s->time_before = time;
+    s->loss_sum = s->samples = 0;
+    s->began = elapsed;
+}
+
+static void loss_decide(void *state, const at_plan *plan, at_share *shares,
+                        const at_progress *progress)
+{
+    loss_state *s = state;
+    if (progress->steps == 0) s->batch = plan->batch;
+    s->loss_sum += progress->loss_sum;
+    s->samples += (double)progress->samples;
+    uint64_t epochs = at_size_epochs(plan, progress->samples_used);
+    if (epochs > s->epochs) loss_end_epoch(s, plan, progress->elapsed);
+    s->epochs = epochs;
+    at_size_set_all(plan, shares, s->batch);
+}
+
+/* ---- noise: the total batch follows the gradient noise scale -----------------------------------
+ *
+ * McCandlish et al. (arXiv 1812.06162). The mean gradient g_b over b samples has
+ * E|g_b|^2 = |G|^2 + S / b: G is the true gradient, S the sum of the variances of a single sample's
+ * gradient. Each step measures this twice, over its pieces of b_i samples and over all B of them:
+ *
+ *     small = mean of |g_i|^2,   1/b = mean of 1/b_i,   big = |g|^2
+ *     S     = (small - big) / (1/b - 1/B)
+ *     |G|^2 = big - S / B
+ *
+ * Both are unbiased but noisy, and a ratio of noisy numbers is biased, so each is first averaged
+ * over about NOISE_AVERAGE_STEPS steps. B_simple = S / |G|^2 is the batch at which noise and
+ * gradient are equally large: below it more samples pay off in full, above it hardly at all.
+ *
+ * Every NOISE_DECIDE_STEPS steps the batch of each worker becomes B_simple / present workers,
+ * changed by at most a factor of two at a time, within batch_min .. batch_max. A step of one piece
+ * cannot separate the two terms and is skipped. |G|^2 <= 0 means pure noise: the batch grows.
+ */
+
+enum { NOISE_AVERAGE_STEPS = 32, NOISE_DECIDE_STEPS = 16 };
+
+typedef struct noise_state {
+    uint64_t steps; /* averaged so far */
+    double   noise, signal;
+    uint32_t batch;
+} noise_state;
+
+static size_t noise_state_size(const at_plan *plan)
+{
+    (void)plan;
+    return sizeof(noise_state);
+}
+
+static bool noise_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+{
+    (void)samples_used;
+    const noise_state *s = state;
+    return isfinite(s->noise) && isfinite(s->signal) && s->batch > 0 &&
+           at_size_batch_valid(plan, s->batch);
+}
+
+static void noise_average(noise_state *s, const at_progress *p)
+{
+    double all = 1.0 / (double)p->samples;
+    double noise = (p->norm2_piece - p->norm2_step) / (p->inverse_mean - all);
+    double signal = p->norm2_step - noise * all;
+    /* A plain mean at first, later an exponential moving average. */
+    double move =
+        s->steps < NOISE_AVERAGE_STEPS ? 1.0 / (double)(s->steps + 1) : 1.0 / NOISE_AVERAGE_STEPS;
+    s->noise += move * (noise - s->noise);
+    s->signal += move * (signal - s->signal);
+    s->steps++;
+}
+
+static uint32_t workers_present(const at_plan *plan, const at_member *member)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < plan->workers; i++) count += member[i].state != AT_MEMBER_AWAY;
+    return count;
+}
+
+static uint32_t noise_batch(const noise_state *s, const at_plan *plan, uint32_t workers)
+{
+    double most = 2.0 * s->batch, least = 0.5 * s->batch, wanted = most;
+    if (s->noise <= 0)
+        wanted = least;
+    else if (s->signal > 0)
+        wanted = s->noise / s->signal / workers;
+    if (wanted > most) wanted = most;
+    if (wanted < least) wanted = least;
+    return at_size_clamp(plan, wanted);
+}
+
+static void noise_decide(void *state, const at_plan *plan, at_share *shares,
+                         const at_progress *progress)
+{
+    noise_state *s = state;
+    if (progress->steps == 0) s->batch = plan->batch;
+    uint32_t workers = workers_present(plan, progress->member);
+    bool     usable = progress->pieces > 1 && progress->norm2_piece > 0;
+    if (usable) noise_average(s, progress);
+    if (usable && workers > 0 && s->steps % NOISE_DECIDE_STEPS == 0)
+        s->batch = noise_batch(s, plan, workers);
+    at_size_set_all(plan, shares, s->batch);
+}
+
+/* ---- probe: tries 1, 2, 4 and 8 times the batch for an epoch each, keeps the fastest -----------
+ *
+ * The fastest has the smallest time per sample, the smaller batch among equals; the step that ends
+ * an epoch may reach into the next one, so epochs are not compared as such. Sizes beyond batch_max
+ * are not tried. The rule looks at speed alone, not at what the size does to the training.
+ */
+
+enum { PROBES = 4 };
+
+typedef struct probe_state {
+    uint64_t epochs;       /* completed */
+    uint32_t probed;       /* sizes measured so far */
+    at_ns    began;        /* start of the current probe, since the first order */
+    uint64_t used;         /* samples used before the current probe */
+    double   best_time_ns; /* per sample */
+    uint32_t best_batch;   /* 0: none yet */
+} probe_state;
+
+static size_t probe_state_size(const at_plan *plan)
+{
+    (void)plan;
+    return sizeof(probe_state);
+}
+
+static bool probe_valid(const void *state, const at_plan *plan, uint64_t samples_used)
+{
+    const probe_state *s = state;
+    return s->probed <= PROBES && s->began >= 0 && isfinite(s->best_time_ns) &&
+           s->used <= samples_used && (s->best_batch > 0) == (s->probed > 0) &&
+           at_size_batch_valid(plan, s->best_batch);
+}
+
+/* The batch of a probe; 0 after the last one. */
+static uint32_t probe_batch(const at_plan *plan, uint32_t index)
+{
+    uint64_t batch = (uint64_t)plan->batch << index;
+    return index < PROBES && batch <= plan->batch_max ? (uint32_t)batch : 0;
+}
+
+static void probe_end(probe_state *s, const at_plan *plan, const at_progress *progress)
+{
+    uint64_t samples = progress->samples_used - s->used;
+    assert(samples > 0);
+    double time_ns = (double)(progress->elapsed - s->began) / (double)samples;
+    if (s->best_batch == 0 || time_ns < s->best_time_ns) {
+        s->best_time_ns = time_ns;
+        s->best_batch = probe_batch(plan, s->probed);
+    }
+    s->probed++;
+    s->began = progress->elapsed;
+    s->used = progress->samples_used;
+}
+
+static void probe_decide(void *state, const at_plan *plan, at_share *shares,
+                         const at_progress *progress)
+{
+    probe_state *s = state;
+    uint64_t     epochs = at_size_epochs(plan, progress->samples_used);
+    if (epochs > s->epochs && probe_batch(plan, s->probed) > 0) probe_end(s, plan, progress);
+    s->epochs = epochs;
+    uint32_t next = probe_batch(plan, s->probed);
+    at_size_set_all(plan, shares, next > 0 ? next : s->best_batch);
+}
+
+/* ---- the table ------------------------------------------------------------------------------ */
 
 const at_size_rule at_size_rules[] = {
     {.name = "static", .summary = "never", .decide = decide_static},
     {.name = "auto",
-     .summary = "the time limit sets itself to the mean batch asked for",
+     .summary = "the time limit adjusts to give the requested mean batch",
      .state_size = at_size_auto_state,
-     .sound = at_size_auto_sound,
+     .valid = at_size_auto_valid,
      .observe = at_size_auto_observe,
      .decide = at_size_auto_decide,
      .finds_time_limit = true},
     {.name = "speed",
      .summary = "shares follow measured speed, after each epoch or step",
      .number = "epoch|step",
-     .read = at_size_speed_read,
-     .tell = at_size_speed_tell,
+     .parse = at_size_speed_parse,
+     .format = at_size_speed_format,
      .state_size = at_size_speed_state,
-     .sound = at_size_speed_sound,
+     .valid = at_size_speed_valid,
      .observe = at_size_speed_observe,
      .decide = at_size_speed_decide,
      .changes_samples = true,
      .balances = true},
     {.name = "grow",
-     .summary = "larger by a factor every so many epochs",
+     .summary = "grows by a factor every few epochs",
      .number = "FACTOR,EPOCHS",
-     .read = at_size_grow_read,
-     .tell = at_size_grow_tell,
-     .decide = at_size_grow_decide,
+     .parse = grow_parse,
+     .format = grow_format,
+     .decide = grow_decide,
      .changes_samples = true,
      .by_factor = true},
     {.name = "shrink",
-     .summary = "smaller by a factor every so many epochs",
+     .summary = "shrinks by a factor every few epochs",
      .number = "FACTOR,EPOCHS",
-     .read = at_size_grow_read,
-     .tell = at_size_grow_tell,
-     .decide = at_size_shrink_decide,
+     .parse = grow_parse,
+     .format = grow_format,
+     .decide = shrink_decide,
      .changes_samples = true,
      .by_factor = true},
     {.name = "loss",
      .summary = "doubles after a good epoch, halves after a bad one",
-     .state_size = at_size_loss_state,
-     .sound = at_size_loss_sound,
-     .decide = at_size_loss_decide,
+     .state_size = loss_state_size,
+     .valid = loss_valid,
+     .decide = loss_decide,
      .changes_samples = true},
     {.name = "noise",
      .summary = "follows the gradient noise scale",
-     .state_size = at_size_noise_state,
-     .sound = at_size_noise_sound,
-     .decide = at_size_noise_decide,
+     .state_size = noise_state_size,
+     .valid = noise_valid,
+     .decide = noise_decide,
      .changes_samples = true,
      .wants_norms = true},
     {.name = "probe",
      .summary = "tries 1, 2, 4, 8 times the batch, keeps the fastest",
-     .state_size = at_size_probe_state,
-     .sound = at_size_probe_sound,
-     .decide = at_size_probe_decide,
+     .state_size = probe_state_size,
+     .valid = probe_valid,
+     .decide = probe_decide,
      .changes_samples = true},
     {0},
 };

@@ -1,63 +1,66 @@
-/* Size rule `speed`: a worker's share of the batch follows its speed, so that all end together.
+/* Size rule `speed`: each worker's share of the batch is proportional to its speed, so that all
+ * workers finish together.
  *
- * The total B = workers x batch is kept exactly. Worker i of those that are there has the speed
+ * The total B = workers x batch is kept exactly. The speed of a present worker i is
  *
  *     v_i = samples / (compute time + induced sleep)       over the rounds of one window,
  *
- * which leaves out waiting and messages: an induced sleep stands for a slow machine. Its share is
- * B v_i / sum v, within batch_min .. batch_max; what a limit cuts off goes to the others in
- * proportion to their speeds. Shares are rounded down, and what is left of B goes, one sample each,
- * to the largest fractional parts (the lower worker first among equals).
+ * which excludes waiting and messages; an induced sleep stands for a slow machine. Its share is
+ * B v_i / sum v, within batch_min .. batch_max; what a limit cuts off goes to the other workers in
+ * proportion to their speeds. Shares are rounded down, and the rest of B goes, one sample each, to
+ * the largest fractional parts (the lower worker first among equals).
  *
  *     speed:epoch   a window is an epoch (DBS, arXiv 2007.11831); v moves half-way to a new value
  *     speed:step    a window is a step (LB-BSP, arXiv 1806.02508); v moves by a fifth
  *
- * A worker that comes or goes changes all shares after the step under way. Whoever has not been
- * measured counts as the mean of the others. When so few are there that B is beyond their
- * batch_max, each does batch_max.
+ * When a worker joins or leaves, all shares change after the current step. A worker without a
+ * measurement gets the mean speed. When so few workers are present that B exceeds the sum of their
+ * batch_max, each computes batch_max.
  */
+#include "step/rules/rules.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "step/rules/sizes.h"
+#include "step/hub.h"
 
 static const double MOVE_EPOCH = 0.5, MOVE_STEP = 0.2;
 
-enum { BISECTIONS = 60 }; /* fractional parts closer than 2^-60 are equal */
+enum { BISECTIONS = 60 }; /* fractional parts closer than 2^-60 count as equal */
 
-typedef struct measured {
+typedef struct worker_speed {
     double   samples, time_ns; /* of the window */
-    double   speed;            /* samples a nanosecond, smoothed; 0: not measured yet */
+    double   speed;            /* samples per nanosecond, smoothed; 0: not measured yet */
     double   ideal;            /* share before rounding */
-    bool     there, fixed;     /* fixed: at one of the limits */
+    bool     present, fixed;   /* fixed: at one of the limits */
     uint32_t share;
-} measured;
+} worker_speed;
 
-typedef struct memory {
-    uint64_t epochs; /* that have been looked at */
-    measured worker[];
-} memory;
+typedef struct speed_state {
+    uint64_t     epochs; /* already evaluated */
+    worker_speed worker[];
+} speed_state;
 
-at_err at_size_speed_read(const char *number, at_plan *plan, at_fail *fail)
+at_err at_size_speed_parse(const char *number, at_plan *plan, at_fail *fail)
 {
     plan->size_each_step = number && strcmp(number, "step") == 0;
     if (!number || plan->size_each_step || strcmp(number, "epoch") == 0) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "known: speed:epoch speed:step",
-                       "--size speed cannot be '%s'", number);
+                       "--size speed: unknown window '%s'", number);
 }
 
-void at_size_speed_tell(const at_plan *plan, at_text *text)
+void at_size_speed_format(const at_plan *plan, at_text *text)
 {
     at_text_add(text, plan->size_each_step ? ":step" : ":epoch");
 }
 
 size_t at_size_speed_state(const at_plan *plan)
 {
-    return sizeof(memory) + plan->workers * sizeof(measured);
+    return sizeof(speed_state) + plan->workers * sizeof(worker_speed);
 }
 
-/* Bytes from a file need not be one of the two. */
+/* A byte read from a file may hold any value. */
 static bool is_flag(const bool *flag)
 {
     unsigned char byte;
@@ -65,37 +68,37 @@ static bool is_flag(const bool *flag)
     return byte <= 1;
 }
 
-bool at_size_speed_sound(const void *state, const at_plan *plan, uint64_t samples_used)
+bool at_size_speed_valid(const void *state, const at_plan *plan, uint64_t samples_used)
 {
     (void)samples_used;
-    const memory *m = state;
+    const speed_state *s = state;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        const measured *w = &m->worker[i];
-        bool            fine = w->samples >= 0 && isfinite(w->samples) && w->time_ns >= 0 &&
-                    isfinite(w->time_ns) && w->speed >= 0 && isfinite(w->speed) &&
-                    isfinite(w->ideal) && at_size_is_batch(plan, w->share) && is_flag(&w->there) &&
-                    is_flag(&w->fixed);
-        if (!fine) return false;
+        const worker_speed *w = &s->worker[i];
+        bool                valid = w->samples >= 0 && isfinite(w->samples) && w->time_ns >= 0 &&
+                     isfinite(w->time_ns) && w->speed >= 0 && isfinite(w->speed) &&
+                     isfinite(w->ideal) && at_size_batch_valid(plan, w->share) &&
+                     is_flag(&w->present) && is_flag(&w->fixed);
+        if (!valid) return false;
     }
     return true;
 }
 
 void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, const at_work *work)
 {
-    memory *m = state;
+    speed_state *s = state;
     assert(worker >= 1);
     assert(worker <= plan->workers);
     if (work->samples == 0 || work->abandoned) return;
-    m->worker[worker - 1].samples += work->samples;
-    m->worker[worker - 1].time_ns += (double)(work->compute_ns + work->sleep_ns);
+    s->worker[worker - 1].samples += work->samples;
+    s->worker[worker - 1].time_ns += (double)(work->compute_ns + work->sleep_ns);
 }
 
-/* Ends the window: what it measured goes into the speeds. */
-static void learn(memory *m, const at_plan *plan)
+/* Ends the window and updates the speeds from it. */
+static void update_speeds(speed_state *s, const at_plan *plan)
 {
     double move = plan->size_each_step ? MOVE_STEP : MOVE_EPOCH;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        measured *w = &m->worker[i];
+        worker_speed *w = &s->worker[i];
         if (w->samples > 0 && w->time_ns > 0) {
             double speed = w->samples / w->time_ns;
             w->speed = w->speed > 0 ? w->speed + move * (speed - w->speed) : speed;
@@ -104,44 +107,45 @@ static void learn(memory *m, const at_plan *plan)
     }
 }
 
-/* Notes who is there; true when that has changed. */
-static bool call_roll(memory *m, const at_plan *plan, const at_member *member)
+/* Records which workers are present; true when that has changed. */
+static bool update_presence(speed_state *s, const at_plan *plan, const at_member *member)
 {
     bool changed = false;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        bool there = member[i].state != AT_MEMBER_AWAY;
-        changed = changed || there != m->worker[i].there;
-        m->worker[i].there = there;
+        bool present = member[i].state != AT_MEMBER_AWAY;
+        changed = changed || present != s->worker[i].present;
+        s->worker[i].present = present;
     }
     return changed;
 }
 
-static double mean_speed(const memory *m, const at_plan *plan)
+static double mean_speed(const speed_state *s, const at_plan *plan)
 {
     double   sum = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        if (!m->worker[i].there || m->worker[i].speed <= 0) continue;
-        sum += m->worker[i].speed;
+        if (!s->worker[i].present || s->worker[i].speed <= 0) continue;
+        sum += s->worker[i].speed;
         count++;
     }
     return count > 0 ? sum / count : 1;
 }
 
-/* Divides what the fixed ones leave among the others, in proportion to speed. Returns by how much
- * the results miss the limits: below 0 more is lacking at batch_min than is over at batch_max. */
-static double divide(memory *m, const at_plan *plan, double unknown)
+/* Divides the batch, less the fixed shares, among the other workers in proportion to speed. Returns
+ * by how much the results miss the limits: the excess over batch_max minus the deficit to
+ * batch_min. */
+static double divide(speed_state *s, const at_plan *plan, double unknown)
 {
     double left = (double)plan->workers * plan->batch, speeds = 0, miss = 0;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        const measured *w = &m->worker[i];
-        if (!w->there) continue;
+        const worker_speed *w = &s->worker[i];
+        if (!w->present) continue;
         if (w->fixed) left -= w->ideal;
         if (!w->fixed) speeds += w->speed > 0 ? w->speed : unknown;
     }
     for (uint32_t i = 0; i < plan->workers; i++) {
-        measured *w = &m->worker[i];
-        if (!w->there || w->fixed) continue;
+        worker_speed *w = &s->worker[i];
+        if (!w->present || w->fixed) continue;
         w->ideal = left * ((w->speed > 0 ? w->speed : unknown) / speeds);
         if (w->ideal < plan->batch_min) miss -= plan->batch_min - w->ideal;
         if (w->ideal > plan->batch_max) miss += w->ideal - plan->batch_max;
@@ -149,13 +153,13 @@ static double divide(memory *m, const at_plan *plan, double unknown)
     return miss;
 }
 
-/* Fixes whoever is beyond the limit that is missed by more; false when nobody is. */
-static bool fix(memory *m, const at_plan *plan, double miss)
+/* Fixes the shares beyond the limit that is missed by more; false when there are none. */
+static bool fix(speed_state *s, const at_plan *plan, double miss)
 {
     bool any = false;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        measured *w = &m->worker[i];
-        if (!w->there || w->fixed) continue;
+        worker_speed *w = &s->worker[i];
+        if (!w->present || w->fixed) continue;
         bool low = miss <= 0 && w->ideal < plan->batch_min;
         bool high = miss >= 0 && w->ideal > plan->batch_max;
         if (low) w->ideal = plan->batch_min;
@@ -166,34 +170,34 @@ static bool fix(memory *m, const at_plan *plan, double miss)
     return any;
 }
 
-static double fraction(const measured *w)
+static double fraction(const worker_speed *w)
 {
     return w->ideal - floor(w->ideal);
 }
 
-static uint64_t count_from(const memory *m, const at_plan *plan, double least)
+static uint64_t count_at_least(const speed_state *s, const at_plan *plan, double least)
 {
     uint64_t count = 0;
     for (uint32_t i = 0; i < plan->workers; i++)
-        count += m->worker[i].there && !m->worker[i].fixed && fraction(&m->worker[i]) >= least;
+        count += s->worker[i].present && !s->worker[i].fixed && fraction(&s->worker[i]) >= least;
     return count;
 }
 
-/* One sample more for each of the `rest` largest fractional parts. */
-static void hand_out(memory *m, const at_plan *plan, uint64_t rest)
+/* Adds one sample to each of the `rest` largest fractional parts. */
+static void distribute(speed_state *s, const at_plan *plan, uint64_t rest)
 {
-    double low = 0, high = 1; /* at least `rest` parts are from low on, fewer from high on */
+    double low = 0, high = 1; /* at least `rest` parts are >= low, fewer are >= high */
     for (int i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2;
-        if (count_from(m, plan, middle) >= rest)
+        if (count_at_least(s, plan, middle) >= rest)
             low = middle;
         else
             high = middle;
     }
-    uint64_t ties = rest - count_from(m, plan, high);
+    uint64_t ties = rest - count_at_least(s, plan, high);
     for (uint32_t i = 0; i < plan->workers; i++) {
-        measured *w = &m->worker[i];
-        if (!w->there || w->fixed || fraction(w) < low) continue;
+        worker_speed *w = &s->worker[i];
+        if (!w->present || w->fixed || fraction(w) < low) continue;
         bool tie = fraction(w) < high;
         if (tie && ties == 0) continue;
         ties -= tie;
@@ -201,34 +205,36 @@ static void hand_out(memory *m, const at_plan *plan, uint64_t rest)
     }
 }
 
-/* Whole numbers that add up to what is divided. Fixed ones are whole already. */
-static void round_shares(memory *m, const at_plan *plan)
+/* Rounds to whole numbers and keeps the total. Fixed shares are whole already. */
+static void round_shares(speed_state *s, const at_plan *plan)
 {
     double   ideal = 0;
     uint64_t whole = 0, loose = 0;
     for (uint32_t i = 0; i < plan->workers; i++) {
-        measured *w = &m->worker[i];
-        if (!w->there) continue;
+        worker_speed *w = &s->worker[i];
+        if (!w->present) continue;
         w->share = (uint32_t)w->ideal;
         ideal += w->ideal;
         whole += w->share;
         loose += !w->fixed;
     }
     uint64_t total = (uint64_t)(ideal + 0.5), rest = total > whole ? total - whole : 0;
-    if (rest > loose) rest = loose; /* rounding errors of the sum only */
-    if (rest > 0) hand_out(m, plan, rest);
+    if (rest > loose) rest = loose; /* only rounding errors of the sum get here */
+    if (rest > 0) distribute(s, plan, rest);
 }
 
-static void share_out(memory *m, const at_plan *plan, at_share *shares)
+static void set_shares(speed_state *s, const at_plan *plan, at_share *shares)
 {
-    double unknown = mean_speed(m, plan);
-    for (uint32_t i = 0; i < plan->workers; i++) m->worker[i].fixed = false;
-    while (fix(m, plan, divide(m, plan, unknown))) continue; /* each pass fixes at least one */
-    round_shares(m, plan);
+    double unknown = mean_speed(s, plan);
+    for (uint32_t i = 0; i < plan->workers; i++) s->worker[i].fixed = false;
+    while (fix(s, plan, divide(s, plan, unknown)))
+        continue; /* each pass fixes at least one share */
+    round_shares(s, plan);
     for (uint32_t i = 0; i < plan->workers; i++) {
-        const measured *w = &m->worker[i];
-        if (w->there) shares[i].samples = w->share;
-        if (!w->there) shares[i].samples = plan->batch; /* in case it joins before the next step */
+        const worker_speed *w = &s->worker[i];
+        if (w->present) shares[i].samples = w->share;
+        if (!w->present)
+            shares[i].samples = plan->batch; /* in case it joins before the next step */
         assert(shares[i].samples >= plan->batch_min);
         assert(shares[i].samples <= plan->batch_max);
     }
@@ -237,15 +243,15 @@ static void share_out(memory *m, const at_plan *plan, at_share *shares)
 void at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress)
 {
-    memory *m = state;
+    speed_state *s = state;
     if (progress->steps == 0) {
-        at_size_all(plan, shares, plan->batch);
-        for (uint32_t i = 0; i < plan->workers; i++) m->worker[i].there = true;
+        at_size_set_all(plan, shares, plan->batch);
+        for (uint32_t i = 0; i < plan->workers; i++) s->worker[i].present = true;
         return;
     }
     uint64_t epochs = at_size_epochs(plan, progress->samples_used);
-    bool     ended = plan->size_each_step || epochs > m->epochs;
-    m->epochs = epochs;
-    if (ended) learn(m, plan);
-    if (call_roll(m, plan, progress->member) || ended) share_out(m, plan, shares);
+    bool     ended = plan->size_each_step || epochs > s->epochs;
+    s->epochs = epochs;
+    if (ended) update_speeds(s, plan);
+    if (update_presence(s, plan, progress->member) || ended) set_shares(s, plan, shares);
 }

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "base/clock.h"
-#include "pace/comm_delay.h"
+#include "pace/pace.h"
 
 void at_driver_init(at_driver *d, const at_driver_options *options)
 {

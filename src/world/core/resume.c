@@ -37,7 +37,7 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
 {
     host->saver = context->saver;
     if (!context->resume) return AT_OK;
-    if (!at_snapshot_sound(context->resume->snapshot, context->plan))
+    if (!at_snapshot_valid(context->resume->snapshot, context->plan))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: no run could have come to this state",
                            context->resume->path);
     at_snapshot_restore(host->hub, context->resume->snapshot);

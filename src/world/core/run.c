@@ -251,7 +251,7 @@ static at_err set_pace(run *r, at_fail *fail)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
     uint64_t        round = (uint64_t)r->plan.workers * r->plan.batch;
     uint64_t        rounds = o->task->samples / round;
-    at_pace_options pace = {.law = o->straggler ? o->straggler : "none",
+    at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
                             .scale = scale,
                             .seed = o->seed,
                             .workers = r->plan.workers,

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/machine.h"
-#include "pace/comm_delay.h"
+#include "pace/pace.h"
 #include "world/core/host.h"
 #include "world/core/resume.h"
 #include "world/local/local_update_pool.h"
@@ -276,7 +276,7 @@ static void loop(local *l)
         flush(l);
         if (l->host.finished) break;
         at_ns    timer = at_host_due(&l->host), brought = next_brought(l);
-        uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_patience(l->host.hub, now);
+        uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_wake_after(l->host.hub, now);
         at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < brought ? timer : brought,
                      l->spin_ns);
     }
@@ -398,9 +398,9 @@ at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_f
         at_signals_open(&l.map.head->hub_bell);
         err = start_all(&l, fail);
         if (!err) {
-            if (l.core >= 0) at_machine_stay(l.core);
+            if (l.core >= 0) at_machine_pin(l.core);
             loop(&l);
-            if (l.core >= 0) at_machine_stay(-1);
+            if (l.core >= 0) at_machine_pin(-1);
             at_host_final_score(&l.host);
             err = hand_over(&l, outcome, fail);
         }

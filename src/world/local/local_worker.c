@@ -179,7 +179,7 @@ int at_local_worker_main(void *self)
                                  .sequence = start->sequence,
                                  .drawn = &w.slot->drawn};
     if (context->task->sparse) options.params_lock = &start->map->head->params_lock;
-    if (start->core >= 0) at_machine_stay(start->core);
+    if (start->core >= 0) at_machine_pin(start->core);
     at_driver driver;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, context->learning->hogwild ? start->map->params : NULL);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "pace/comm_delay.h"
+#include "pace/pace.h"
 #include "world/mpi/mpi_hub.h"
 #include "world/process/alive.h"
 

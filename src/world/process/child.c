@@ -69,7 +69,7 @@ at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *f
 void at_child_beside(const char *name)
 {
     prctl(PR_SET_NAME, name);
-    at_machine_stay(-1); /* the hub may share one core with its worker; we do not */
+    at_machine_pin(-1); /* the hub may share one core with its worker; we do not */
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
 }

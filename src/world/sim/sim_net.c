@@ -1,6 +1,6 @@
 #include <assert.h>
 
-#include "pace/comm_delay.h"
+#include "pace/pace.h"
 #include "world/sim/sim.h"
 
 static at_ns transfer(const at_sim_net *net, double bytes)

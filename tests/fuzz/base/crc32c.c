@@ -1,4 +1,4 @@
-/* Fuzz target: all ways to compute a checksum agree, wherever the bytes begin. */
+/* Fuzz target: all implementations agree, at any alignment. */
 #include "base/crc32c.h"
 
 #include <assert.h>

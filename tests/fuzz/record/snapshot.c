@@ -57,7 +57,7 @@ static void try_image(const json_t *state, const at_plan *plan)
     memset(memory, 0, size);
     at_action actions[64];
     at_out    out = {.actions = actions, .size = 64};
-    if (at_snapshot_sound(snapshot, plan)) {
+    if (at_snapshot_valid(snapshot, plan)) {
         at_hub *hub = at_hub_init(plan, memory, size);
         at_snapshot_restore(hub, snapshot);
         go_on(hub, &out);

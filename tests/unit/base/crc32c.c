@@ -9,8 +9,8 @@
 
 #include <string.h>
 
-/* The examples of RFC 3720, and the usual one of nine digits. */
-static void known_checksums_come_out(void **state)
+/* The examples of RFC 3720, and the usual check value of nine digits. */
+static void known_checksums_are_reproduced(void **state)
 {
     (void)state;
     unsigned char bytes[32];
@@ -24,17 +24,17 @@ static void known_checksums_come_out(void **state)
     assert_int_equal(at_crc32c(bytes, sizeof bytes), 0x46dd794e);
 }
 
-/* Turned right by 15 bits, then added to a constant. */
+/* Rotated right by 15 bits, then added to a constant. */
 static void the_mask_is_that_of_tensorflow(void **state)
 {
     (void)state;
     assert_int_equal(at_crc32c_masked("", 0), 0xa282ead8);
     uint32_t crc = at_crc32c("123456789", 9);
-    uint32_t turned = crc >> 15 | crc << 17;
-    assert_int_equal(at_crc32c_masked("123456789", 9), (uint32_t)(turned + 0xa282ead8u));
+    uint32_t rotated = crc >> 15 | crc << 17;
+    assert_int_equal(at_crc32c_masked("123456789", 9), (uint32_t)(rotated + 0xa282ead8u));
 }
 
-static void all_ways_give_the_same_checksum(void **state)
+static void all_implementations_agree(void **state)
 {
     (void)state;
     unsigned char bytes[100];
@@ -47,9 +47,9 @@ static void all_ways_give_the_same_checksum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_checksums_come_out),
+        cmocka_unit_test(known_checksums_are_reproduced),
         cmocka_unit_test(the_mask_is_that_of_tensorflow),
-        cmocka_unit_test(all_ways_give_the_same_checksum),
+        cmocka_unit_test(all_implementations_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-static char home[] = "/tmp/anytime-file-XXXXXX"; /* every test starts in it, and it is empty */
+static char home[] = "/tmp/anytime-file-XXXXXX"; /* every test starts in it, empty */
 
 static void clear_folder(const char *path)
 {
@@ -68,11 +68,11 @@ static void check_holds(const char *path, const char *expected)
     at_fail        fail = {0};
     assert_int_equal(at_file_read(path, 1 << 20, &bytes, &size, &fail), AT_OK);
     assert_int_equal(size, strlen(expected));
-    assert_string_equal((char *)bytes, expected); /* so there is a zero byte behind it */
+    assert_string_equal((char *)bytes, expected); /* checks the appended zero byte */
     free(bytes);
 }
 
-static void what_is_written_is_read_back(void **state)
+static void written_bytes_are_read_back(void **state)
 {
     (void)state;
     at_fail fail = {0};
@@ -112,7 +112,7 @@ static void a_written_file_obeys_the_umask(void **state)
     assert_int_equal(info.st_mode & 0777, 0640);
 }
 
-static void a_file_past_the_bound_is_refused(void **state)
+static void a_file_beyond_the_limit_is_refused(void **state)
 {
     (void)state;
     unsigned char *bytes;
@@ -128,7 +128,7 @@ static void a_file_past_the_bound_is_refused(void **state)
     free(bytes);
 }
 
-static void a_file_without_a_known_size_is_read_to_its_end_or_bound(void **state)
+static void a_file_of_unknown_size_is_read_to_its_end_or_limit(void **state)
 {
     (void)state;
     unsigned char *bytes;
@@ -144,7 +144,7 @@ static void a_file_without_a_known_size_is_read_to_its_end_or_bound(void **state
     free(bytes);
 }
 
-static void a_missing_file_is_missing_and_a_folder_cannot_be_read(void **state)
+static void missing_files_and_folders_are_refused(void **state)
 {
     (void)state;
     unsigned char *bytes;
@@ -179,7 +179,7 @@ static void a_failed_write_leaves_the_old_file_and_nothing_else(void **state)
     assert_int_equal(count_entries(), 1);
 }
 
-static void a_write_that_cannot_take_its_name_leaves_nothing(void **state)
+static void a_failed_rename_leaves_nothing(void **state)
 {
     (void)state;
     at_fail fail = {0};
@@ -190,7 +190,7 @@ static void a_write_that_cannot_take_its_name_leaves_nothing(void **state)
     assert_int_equal(count_entries(), 1);
 }
 
-static void a_forgotten_temporary_file_is_stepped_over(void **state)
+static void a_leftover_temporary_file_is_skipped(void **state)
 {
     (void)state;
     char name[64];
@@ -203,7 +203,7 @@ static void a_forgotten_temporary_file_is_stepped_over(void **state)
     check_holds(name, "");
 }
 
-static void folders_are_made_with_all_above_them(void **state)
+static void folders_are_created_with_their_parents(void **state)
 {
     (void)state;
     at_fail     fail = {0};
@@ -215,14 +215,14 @@ static void folders_are_made_with_all_above_them(void **state)
     assert_true(S_ISDIR(info.st_mode));
 }
 
-static void a_folder_cannot_go_where_a_file_is(void **state)
+static void a_folder_cannot_replace_a_file(void **state)
 {
     (void)state;
     at_fail fail = {0};
     assert_int_equal(at_file_write("a", "x", 1, &fail), AT_OK);
     assert_int_equal(at_file_make_folder("a", &fail), AT_ERR_IO);
     assert_int_equal(at_file_make_folder("a/b", &fail), AT_ERR_IO);
-    assert_non_null(strstr(fail.text, "a/b: cannot make folder"));
+    assert_non_null(strstr(fail.text, "a/b: cannot create folder"));
     assert_int_equal(at_file_make_folder("", &fail), AT_ERR_IO);
 }
 
@@ -240,7 +240,7 @@ static void closing_reports_a_full_disk(void **state)
     file = fopen("/dev/full", "w");
     assert_non_null(file);
     fprintf(file, "lost");
-    assert_int_equal(fflush(file), EOF); /* the failure is an earlier one now */
+    assert_int_equal(fflush(file), EOF); /* now an earlier write has failed */
     assert_int_equal(at_file_close(file, "/dev/full", &fail), AT_ERR_IO);
 
     file = fopen("fine", "w");
@@ -265,17 +265,17 @@ static void sha256_gives_the_published_digests(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(what_is_written_is_read_back),
+        TEST(written_bytes_are_read_back),
         TEST(a_large_file_survives_the_round_trip),
         TEST(a_written_file_obeys_the_umask),
-        TEST(a_file_past_the_bound_is_refused),
-        TEST(a_file_without_a_known_size_is_read_to_its_end_or_bound),
-        TEST(a_missing_file_is_missing_and_a_folder_cannot_be_read),
+        TEST(a_file_beyond_the_limit_is_refused),
+        TEST(a_file_of_unknown_size_is_read_to_its_end_or_limit),
+        TEST(missing_files_and_folders_are_refused),
         TEST(a_failed_write_leaves_the_old_file_and_nothing_else),
-        TEST(a_write_that_cannot_take_its_name_leaves_nothing),
-        TEST(a_forgotten_temporary_file_is_stepped_over),
-        TEST(folders_are_made_with_all_above_them),
-        TEST(a_folder_cannot_go_where_a_file_is),
+        TEST(a_failed_rename_leaves_nothing),
+        TEST(a_leftover_temporary_file_is_skipped),
+        TEST(folders_are_created_with_their_parents),
+        TEST(a_folder_cannot_replace_a_file),
         TEST(closing_reports_a_full_disk),
         TEST(sha256_gives_the_published_digests),
     };

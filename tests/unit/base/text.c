@@ -13,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static void a_text_is_cut_at_its_buffer_and_says_so(void **state)
+static void a_text_is_truncated_at_its_buffer_and_marked_full(void **state)
 {
     (void)state;
     char    buffer[8];
@@ -30,7 +30,7 @@ static void a_text_is_cut_at_its_buffer_and_says_so(void **state)
     assert_int_equal(text.used, 7);
 }
 
-static void a_text_that_fits_exactly_is_not_cut(void **state)
+static void a_text_that_fits_exactly_is_not_truncated(void **state)
 {
     (void)state;
     char    buffer[4];
@@ -40,7 +40,7 @@ static void a_text_that_fits_exactly_is_not_cut(void **state)
     assert_false(text.full);
 }
 
-static void whole_numbers_are_read_as_people_type_them(void **state)
+static void whole_numbers_accept_exponents_and_suffixes(void **state)
 {
     (void)state;
     static const struct {
@@ -70,7 +70,7 @@ static void whole_numbers_are_read_as_people_type_them(void **state)
     }
 }
 
-static void what_is_not_a_whole_number_is_refused(void **state)
+static void invalid_whole_numbers_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -109,7 +109,7 @@ static void what_is_not_a_whole_number_is_refused(void **state)
     }
 }
 
-static void real_numbers_take_exponents_and_percent(void **state)
+static void real_numbers_accept_exponents_and_percent(void **state)
 {
     (void)state;
     static const struct {
@@ -124,7 +124,7 @@ static void real_numbers_take_exponents_and_percent(void **state)
     }
 }
 
-static void what_is_not_a_finite_number_is_refused(void **state)
+static void invalid_real_numbers_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -137,7 +137,7 @@ static void what_is_not_a_finite_number_is_refused(void **state)
     }
 }
 
-static void durations_take_units_and_exponents(void **state)
+static void durations_accept_units_and_exponents(void **state)
 {
     (void)state;
     static const struct {
@@ -156,7 +156,7 @@ static void durations_take_units_and_exponents(void **state)
     }
 }
 
-static void what_is_not_a_duration_is_refused(void **state)
+static void invalid_durations_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",   "s",      "-1s",  "-0",   "1 s",  "1sec",
@@ -169,7 +169,7 @@ static void what_is_not_a_duration_is_refused(void **state)
     }
 }
 
-static void shown_durations_have_three_digits(void **state)
+static void formatted_durations_have_three_digits(void **state)
 {
     (void)state;
     static const struct {
@@ -201,7 +201,7 @@ static void shown_durations_have_three_digits(void **state)
                             cases[i].text);
 }
 
-static void a_shown_duration_never_leaves_its_buffer(void **state)
+static void a_formatted_duration_stays_within_its_buffer(void **state)
 {
     (void)state;
     char buffer[4] = "zzz";
@@ -210,7 +210,7 @@ static void a_shown_duration_never_leaves_its_buffer(void **state)
     assert_string_equal(buffer, "");
 }
 
-static void the_nearest_name_forgives_slips(void **state)
+static void the_nearest_name_tolerates_typos(void **state)
 {
     (void)state;
     static const char *const names[] = {"fmb",       "amb",      "backup",    "batch-sync", "async",
@@ -245,7 +245,7 @@ static void the_nearest_name_forgives_slips(void **state)
     }
 }
 
-static void the_nearest_name_of_nothing_or_of_too_much_is_none(void **state)
+static void empty_lists_and_overlong_names_have_no_nearest_name(void **state)
 {
     (void)state;
     char long_name[1000];
@@ -257,9 +257,9 @@ static void the_nearest_name_of_nothing_or_of_too_much_is_none(void **state)
     assert_string_equal(at_text_nearest("amb", names, 2), "amb");
 }
 
-/* Random bytes from the letters numbers are made of: nothing may crash, and what one parser
- * accepts as whole the other must read as the same number. */
-static void hostile_texts_are_survived_and_parsers_agree(void **state)
+/* Random texts of the letters that occur in numbers: nothing may crash, and a text accepted as a
+ * whole number must be the same real number. */
+static void hostile_texts_do_no_harm_and_parsers_agree(void **state)
 {
     (void)state;
     static const char letters[] = "0123456789.eE+-kMGsmunh% x";
@@ -280,19 +280,19 @@ static void hostile_texts_are_survived_and_parsers_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_is_cut_at_its_buffer_and_says_so),
-        cmocka_unit_test(a_text_that_fits_exactly_is_not_cut),
-        cmocka_unit_test(whole_numbers_are_read_as_people_type_them),
-        cmocka_unit_test(what_is_not_a_whole_number_is_refused),
-        cmocka_unit_test(real_numbers_take_exponents_and_percent),
-        cmocka_unit_test(what_is_not_a_finite_number_is_refused),
-        cmocka_unit_test(durations_take_units_and_exponents),
-        cmocka_unit_test(what_is_not_a_duration_is_refused),
-        cmocka_unit_test(shown_durations_have_three_digits),
-        cmocka_unit_test(a_shown_duration_never_leaves_its_buffer),
-        cmocka_unit_test(the_nearest_name_forgives_slips),
-        cmocka_unit_test(the_nearest_name_of_nothing_or_of_too_much_is_none),
-        cmocka_unit_test(hostile_texts_are_survived_and_parsers_agree),
+        cmocka_unit_test(a_text_is_truncated_at_its_buffer_and_marked_full),
+        cmocka_unit_test(a_text_that_fits_exactly_is_not_truncated),
+        cmocka_unit_test(whole_numbers_accept_exponents_and_suffixes),
+        cmocka_unit_test(invalid_whole_numbers_are_refused),
+        cmocka_unit_test(real_numbers_accept_exponents_and_percent),
+        cmocka_unit_test(invalid_real_numbers_are_refused),
+        cmocka_unit_test(durations_accept_units_and_exponents),
+        cmocka_unit_test(invalid_durations_are_refused),
+        cmocka_unit_test(formatted_durations_have_three_digits),
+        cmocka_unit_test(a_formatted_duration_stays_within_its_buffer),
+        cmocka_unit_test(the_nearest_name_tolerates_typos),
+        cmocka_unit_test(empty_lists_and_overlong_names_have_no_nearest_name),
+        cmocka_unit_test(hostile_texts_do_no_harm_and_parsers_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

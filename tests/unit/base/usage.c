@@ -15,7 +15,7 @@
 
 enum { PID = 4711 };
 
-static char proc[] = "/tmp/anytime-usage-XXXXXX"; /* a /proc of our own, with one process */
+static char proc[] = "/tmp/anytime-usage-XXXXXX"; /* a fake /proc with one process */
 
 static const char *const names[] = {"stat", "statm", "io", "net/dev"};
 
@@ -81,7 +81,7 @@ static at_usage read_it(void)
     return usage;
 }
 
-static void all_numbers_are_found(void **state)
+static void all_values_are_read(void **state)
 {
     (void)state;
     at_usage usage = read_it();
@@ -100,7 +100,7 @@ static void all_numbers_are_found(void **state)
     assert_int_equal(usage.loopback_bytes, 500);
 }
 
-static void a_name_with_parentheses_and_numbers_misleads_nobody(void **state)
+static void a_name_with_parentheses_and_numbers_is_skipped(void **state)
 {
     (void)state;
     char text[300];
@@ -111,7 +111,7 @@ static void a_name_with_parentheses_and_numbers_misleads_nobody(void **state)
     assert_int_equal(at_usage_cpu(&usage), 300 * (1000000000 / sysconf(_SC_CLK_TCK)));
 }
 
-static void what_is_missing_is_unknown(void **state)
+static void missing_values_are_unknown(void **state)
 {
     (void)state;
     unlink(path_of("statm"));
@@ -139,8 +139,8 @@ static void a_process_without_stat_is_gone(void **state)
     assert_false(at_usage_read_from(proc, PID, &usage));
 }
 
-/* Files of a kernel that says something else, cut anywhere, or full of large numbers. */
-static void strange_files_give_unknown_numbers(void **state)
+/* Files of another kernel: malformed, truncated, or with huge numbers. */
+static void malformed_files_give_unknown_values(void **state)
 {
     (void)state;
     static const char *const strange[] = {
@@ -166,7 +166,7 @@ static void strange_files_give_unknown_numbers(void **state)
     assert_int_equal(at_usage_cpu(&usage), 0);
 }
 
-static void files_cut_anywhere_are_survived(void **state)
+static void truncated_files_do_no_harm(void **state)
 {
     (void)state;
     for (size_t size = 0; size < sizeof dev_text; size++) {
@@ -179,7 +179,7 @@ static void files_cut_anywhere_are_survived(void **state)
     }
 }
 
-static void this_process_can_be_looked_at(void **state)
+static void the_calling_process_can_be_read(void **state)
 {
     (void)state;
     at_usage usage, again;
@@ -193,7 +193,7 @@ static void this_process_can_be_looked_at(void **state)
     assert_int_equal(again.net_in_bytes, AT_USAGE_UNKNOWN);
 }
 
-static void a_process_that_was_waited_for_has_its_last_words(void **state)
+static void a_process_that_was_waited_for_has_its_final_usage(void **state)
 {
     (void)state;
     struct rusage rusage;
@@ -214,14 +214,14 @@ static void a_process_that_was_waited_for_has_its_last_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(all_numbers_are_found, fill_proc),
-        cmocka_unit_test_setup(a_name_with_parentheses_and_numbers_misleads_nobody, fill_proc),
-        cmocka_unit_test_setup(what_is_missing_is_unknown, fill_proc),
+        cmocka_unit_test_setup(all_values_are_read, fill_proc),
+        cmocka_unit_test_setup(a_name_with_parentheses_and_numbers_is_skipped, fill_proc),
+        cmocka_unit_test_setup(missing_values_are_unknown, fill_proc),
         cmocka_unit_test_setup(a_process_without_stat_is_gone, fill_proc),
-        cmocka_unit_test_setup(strange_files_give_unknown_numbers, fill_proc),
-        cmocka_unit_test_setup(files_cut_anywhere_are_survived, fill_proc),
-        cmocka_unit_test(this_process_can_be_looked_at),
-        cmocka_unit_test(a_process_that_was_waited_for_has_its_last_words),
+        cmocka_unit_test_setup(malformed_files_give_unknown_values, fill_proc),
+        cmocka_unit_test_setup(truncated_files_do_no_harm, fill_proc),
+        cmocka_unit_test(the_calling_process_can_be_read),
+        cmocka_unit_test(a_process_that_was_waited_for_has_its_final_usage),
     };
     return cmocka_run_group_tests_name("base: what a process takes", tests, make_proc, remove_proc);
 }

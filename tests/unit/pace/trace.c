@@ -17,13 +17,13 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static char path[] = "/tmp/anytime-trace-XXXXXX";
-static char law[64];
+static char model[64];
 
 static int make_file(void **state)
 {
     (void)state;
     int fd = mkstemp(path);
-    snprintf(law, sizeof law, "trace:%s", path);
+    snprintf(model, sizeof model, "trace:%s", path);
     return fd < 0 || close(fd);
 }
 
@@ -37,7 +37,7 @@ static at_err open_bytes(const void *bytes, size_t size, uint32_t workers, at_pa
                          at_fail *fail)
 {
     assert_int_equal(at_file_write(path, bytes, size, fail), AT_OK);
-    return at_pace_new(&(at_pace_options){.law = law, .workers = workers}, pace, fail);
+    return at_pace_new(&(at_pace_options){.model = model, .workers = workers}, pace, fail);
 }
 
 static at_err open_text(const char *text, uint32_t workers, at_pace **pace, at_fail *fail)
@@ -45,30 +45,27 @@ static at_err open_text(const char *text, uint32_t workers, at_pace **pace, at_f
     return open_bytes(text, strlen(text), workers, pace, fail);
 }
 
-static void a_trace_is_read_line_by_round_and_starts_again(void **state)
+static void a_trace_has_one_line_per_round_and_repeats(void **state)
 {
     (void)state;
     at_pace *pace;
     at_fail  fail = {0};
-    at_err   err = open_text("# made by hand\n0.1 0.2\n\n  1e-3,\t3\r\n0 .5", 2, &pace, &fail);
+    at_err   err = open_text("# a comment\n0.1 0.2\n\n  1e-3,\t3\r\n0 .5", 2, &pace, &fail);
     if (err) fail_msg("%s", fail.text);
     static const at_ns expected[3][2] = {
         {100000000, 200000000}, {1000000, 3000000000}, {0, 500000000}};
     for (uint64_t r = 0; r < 9; r++)
         for (uint32_t w = 1; w <= 2; w++)
             assert_int_equal(at_pace_sleep(pace, w, r), expected[r % 3][w - 1]);
-    double sum = 0.1 + 0.2 + 0.001 + 3 + 0 + 0.5, mean = at_pace_mean_seconds(pace);
-    assert_true(mean > sum / 6 - 1e-12 && mean < sum / 6 + 1e-12);
     at_pace_free(pace);
 }
 
-static void columns_past_the_last_worker_are_left_alone(void **state)
+static void columns_past_the_last_worker_are_ignored(void **state)
 {
     (void)state;
     at_pace *pace;
     assert_int_equal(open_text("1 2 9\n3 4 9\n", 2, &pace, NULL), AT_OK);
     assert_int_equal(at_pace_sleep(pace, 2, 1), AT_SEC(4));
-    assert_true(at_pace_mean_seconds(pace) == 2.5);
     at_pace_free(pace);
 }
 
@@ -78,12 +75,18 @@ static void a_malformed_trace_is_refused_with_line_and_hint(void **state)
     static const struct {
         const char *text, *where;
     } bad[] = {
-        {"", "no round"},          {"\n\n# nothing\n", "no round"},
-        {"1 2\n3\n", "line 2"},    {"1 2\n1 2 3\n", "line 2"},
-        {"1 -2\n", "line 1"},      {"1 2\n1 x\n", "line 2"},
-        {"1 nan\n", "line 1"},     {"1 inf\n", "line 1"},
-        {"1 20%\n", "line 1"},     {"1 1e9\n", "line 1"},
-        {"1\n", "1 sleeps for 2"}, {"1;2\n", "line 1"},
+        {"", "empty"},
+        {"\n\n# nothing\n", "empty"},
+        {"1 2\n3\n", "line 2"},
+        {"1 2\n1 2 3\n", "line 2"},
+        {"1 -2\n", "line 1"},
+        {"1 2\n1 x\n", "line 2"},
+        {"1 nan\n", "line 1"},
+        {"1 inf\n", "line 1"},
+        {"1 20%\n", "line 1"},
+        {"1 1e9\n", "line 1"},
+        {"1\n", "1 sleeps for 2"},
+        {"1;2\n", "line 1"},
         {"1 0x2\n", "line 1"},
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
@@ -98,15 +101,15 @@ static void a_malformed_trace_is_refused_with_line_and_hint(void **state)
     }
 }
 
-static void a_missing_trace_is_missing_and_a_folder_is_no_trace(void **state)
+static void a_missing_file_and_a_folder_are_refused(void **state)
 {
     (void)state;
     at_pace        *pace;
     at_fail         fail = {0};
-    at_pace_options options = {.law = "trace:/no/such/file", .workers = 1};
+    at_pace_options options = {.model = "trace:/no/such/file", .workers = 1};
     assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_MISSING);
     assert_true(fail.hint[0]);
-    options.law = "trace:/tmp";
+    options.model = "trace:/tmp";
     assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_IO);
 }
 
@@ -136,13 +139,14 @@ static void random_bytes_never_do_harm(void **state)
     }
 }
 
+/* The scale refers to the mean of the used columns: 2 s. */
 static void a_trace_can_be_scaled(void **state)
 {
     (void)state;
-    assert_int_equal(at_file_write(path, "1 3\n", 4, NULL), AT_OK);
+    assert_int_equal(at_file_write(path, "1 3 9\n1 3 9\n", 12, NULL), AT_OK);
     at_pace        *pace;
     at_pace_options options = {
-        .law = law, .scale = "50%", .workers = 2, .round_ns_mean = AT_SEC(2)};
+        .model = model, .scale = "50%", .workers = 2, .round_ns_mean = AT_SEC(2)};
     assert_int_equal(at_pace_new(&options, &pace, NULL), AT_OK);
     assert_int_equal(at_pace_sleep(pace, 1, 0), AT_SEC(0.5));
     assert_int_equal(at_pace_sleep(pace, 2, 0), AT_SEC(1.5));
@@ -152,10 +156,10 @@ static void a_trace_can_be_scaled(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_trace_is_read_line_by_round_and_starts_again),
-        cmocka_unit_test(columns_past_the_last_worker_are_left_alone),
+        cmocka_unit_test(a_trace_has_one_line_per_round_and_repeats),
+        cmocka_unit_test(columns_past_the_last_worker_are_ignored),
         cmocka_unit_test(a_malformed_trace_is_refused_with_line_and_hint),
-        cmocka_unit_test(a_missing_trace_is_missing_and_a_folder_is_no_trace),
+        cmocka_unit_test(a_missing_file_and_a_folder_are_refused),
         cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(random_bytes_never_do_harm),
         cmocka_unit_test(a_trace_can_be_scaled),

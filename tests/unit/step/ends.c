@@ -1,8 +1,8 @@
-/* Stories of how runs end, and of evaluations on the way. Workers need a millisecond a sample
- * unless a story says otherwise; the accuracy after step n is n/10, the loss 1/n. */
+/* Scenarios of how runs end, and of evaluations. Workers take a millisecond per sample
+ * unless a test says otherwise; the accuracy after step n is n/10, the loss 1/n. */
 #include "scenario.h"
 
-/* The loss of 1/2 was reached by the snapshot of step 2, which was taken at 64 ms. */
+/* The snapshot of step 2, taken at 64 ms, reached the loss of 1/2. */
 static void assert_target_times(void)
 {
     assert_int_equal(stage_.target[0].at, AT_MS(64));
@@ -11,7 +11,7 @@ static void assert_target_times(void)
     assert_int_equal(stage_.target[1].step, 3);
 }
 
-static void a_stop_in_mid_step_books_everything_and_waits_for_all_to_leave(void **state)
+static void a_stop_within_a_step_counts_all_samples_and_waits_for_all_to_leave(void **state)
 {
     (void)state;
     stage *s = set(fmb(3, 9));
@@ -58,13 +58,13 @@ static void a_worker_that_does_not_leave_is_evicted(void **state)
          "[ 220] hub > finish: signal\n");
 }
 
-static void a_worker_that_goes_on_after_it_was_told_to_leave_is_evicted(void **state)
+static void a_worker_that_ignores_the_order_to_leave_is_evicted(void **state)
 {
     (void)state;
     stage *s = compose((at_plan_options){.gather = "any:1", .release = "free"}, 1, 1);
     s->plan.lease = AT_MS(70);
     s->actor[1].deaf = true;
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  32] hub > leave, worker 1\n"
@@ -91,7 +91,7 @@ static void a_run_ends_when_enough_samples_were_used(void **state)
          "[  64] hub > finish: samples\n");
 }
 
-static void epochs_are_samples_by_another_name(void **state)
+static void an_epoch_limit_is_a_sample_limit(void **state)
 {
     (void)state;
     at_plan_options o = fmb(1, 0);
@@ -105,7 +105,7 @@ static void epochs_are_samples_by_another_name(void **state)
          "[  32] hub > finish: epochs\n");
 }
 
-static void a_run_ends_with_the_first_step_past_its_seconds(void **state)
+static void a_run_ends_with_the_first_step_after_its_time_limit(void **state)
 {
     (void)state;
     at_plan_options o = fmb(1, 0);
@@ -120,7 +120,7 @@ static void a_run_ends_with_the_first_step_past_its_seconds(void **state)
          "[  64] hub > finish: seconds\n");
 }
 
-static void a_run_ends_when_all_targets_are_met_and_their_time_is_the_snapshots(void **state)
+static void a_run_ends_when_all_targets_are_met_at_the_time_of_their_snapshots(void **state)
 {
     (void)state;
     at_plan_options o = fmb(1, 0);
@@ -147,7 +147,7 @@ static void a_run_ends_when_all_targets_are_met_and_their_time_is_the_snapshots(
     assert_target_times();
 }
 
-static void an_evaluation_is_skipped_while_one_runs(void **state)
+static void an_evaluation_is_skipped_while_another_runs(void **state)
 {
     (void)state;
     at_plan_options o = fmb(1, 6);
@@ -173,7 +173,7 @@ static void an_evaluation_is_skipped_while_one_runs(void **state)
          "[ 192] hub > finish: steps\n");
 }
 
-static void evaluation_by_samples_comes_once_an_epoch(void **state)
+static void evaluation_by_samples_happens_once_per_epoch(void **state)
 {
     (void)state;
     at_plan_options o = fmb(1, 6);
@@ -198,7 +198,7 @@ static void evaluation_by_samples_comes_once_an_epoch(void **state)
          "[ 192] hub > finish: steps\n");
 }
 
-static void a_loss_that_is_no_number_ends_the_run(void **state)
+static void a_nan_loss_ends_the_run(void **state)
 {
     (void)state;
     stage *s = set(fmb(1, 9));
@@ -215,16 +215,16 @@ static void a_loss_that_is_no_number_ends_the_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_stop_in_mid_step_books_everything_and_waits_for_all_to_leave),
+        cmocka_unit_test(a_stop_within_a_step_counts_all_samples_and_waits_for_all_to_leave),
         cmocka_unit_test(a_worker_that_does_not_leave_is_evicted),
-        cmocka_unit_test(a_worker_that_goes_on_after_it_was_told_to_leave_is_evicted),
+        cmocka_unit_test(a_worker_that_ignores_the_order_to_leave_is_evicted),
         cmocka_unit_test(a_run_ends_when_enough_samples_were_used),
-        cmocka_unit_test(epochs_are_samples_by_another_name),
-        cmocka_unit_test(a_run_ends_with_the_first_step_past_its_seconds),
-        cmocka_unit_test(a_run_ends_when_all_targets_are_met_and_their_time_is_the_snapshots),
-        cmocka_unit_test(an_evaluation_is_skipped_while_one_runs),
-        cmocka_unit_test(evaluation_by_samples_comes_once_an_epoch),
-        cmocka_unit_test(a_loss_that_is_no_number_ends_the_run),
+        cmocka_unit_test(an_epoch_limit_is_a_sample_limit),
+        cmocka_unit_test(a_run_ends_with_the_first_step_after_its_time_limit),
+        cmocka_unit_test(a_run_ends_when_all_targets_are_met_at_the_time_of_their_snapshots),
+        cmocka_unit_test(an_evaluation_is_skipped_while_another_runs),
+        cmocka_unit_test(evaluation_by_samples_happens_once_per_epoch),
+        cmocka_unit_test(a_nan_loss_ends_the_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
-/* Stories of the gather rules beside `all`, composed by overrides. Workers need a
- * millisecond a sample unless a story says otherwise. */
+/* Scenarios of the gather rules other than `all`, set by overrides. Workers take a
+ * millisecond per sample unless a test says otherwise. */
 #include "scenario.h"
 
-static void first_k_with_abandon_voids_what_the_slow_one_has(void **state)
+static void first_k_with_abandon_discards_the_slow_workers_round(void **state)
 {
     (void)state;
     stage *s = compose((at_plan_options){.gather = "first:2", .newer = "abandon"}, 3, 2);
@@ -26,7 +26,7 @@ static void first_k_with_abandon_voids_what_the_slow_one_has(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void who_abandons_by_mistake_begins_once_more(void **state)
+static void a_worker_that_abandons_needlessly_starts_over(void **state)
 {
     (void)state;
     stage *s = compose((at_plan_options){.gather = "first:2", .newer = "abandon"}, 2, 2);
@@ -48,7 +48,7 @@ static void who_abandons_by_mistake_begins_once_more(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void first_k_with_finish_drops_the_slow_ones_gradient_when_it_comes(void **state)
+static void first_k_with_finish_drops_the_slow_workers_late_gradient(void **state)
 {
     (void)state;
     stage *s =
@@ -78,7 +78,7 @@ static void first_k_with_finish_drops_the_slow_ones_gradient_when_it_comes(void 
          "[ 108] hub > finish: steps\n");
 }
 
-static void a_patient_hub_does_not_let_an_overtaken_worker_wait(void **state)
+static void a_sleeping_hub_does_not_let_an_overtaken_worker_wait(void **state)
 {
     (void)state;
     stage *s = compose((at_plan_options){.gather = "first:2"}, 3, 2);
@@ -103,8 +103,7 @@ static void a_patient_hub_does_not_let_an_overtaken_worker_wait(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void
-a_stale_gradient_that_may_be_used_keeps_its_worker_out_until_the_step_closes(void **state)
+static void a_usable_stale_gradient_keeps_its_worker_waiting_until_the_step_closes(void **state)
 {
     (void)state;
     stage *s =
@@ -130,7 +129,7 @@ a_stale_gradient_that_may_be_used_keeps_its_worker_out_until_the_step_closes(voi
          "[ 102] hub > finish: steps\n");
 }
 
-static void first_k_takes_what_is_left_when_fewer_are_alive(void **state)
+static void first_k_uses_all_workers_when_fewer_are_alive(void **state)
 {
     (void)state;
     stage *s =
@@ -148,16 +147,16 @@ static void first_k_takes_what_is_left_when_fewer_are_alive(void **state)
          "[  64] hub > finish: steps\n");
 }
 
-static void first_k_without_a_barrier_takes_what_is_left_too(void **state)
+static void first_k_without_a_barrier_uses_all_workers_too(void **state)
 {
     (void)state;
     stage *s =
         compose((at_plan_options){.gather = "first:3", .release = "free", .stale = "use"}, 3, 2);
     s->actor[2].sample_ns = AT_MS(2);
     stage_kill(s, AT_MS(10), 3, AT_NEVER);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  10] world > worker 3 is gone, drew 16\n"
          "[  10] hub > drop 16 samples of worker 3: lost\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
@@ -178,7 +177,7 @@ static void first_k_without_a_barrier_takes_what_is_left_too(void **state)
          "[ 144] hub > finish: steps\n");
 }
 
-static void first_k_waits_for_an_overtaken_worker_when_it_needs_it(void **state)
+static void first_k_waits_for_an_overtaken_worker_that_it_needs(void **state)
 {
     (void)state;
     stage *s =
@@ -210,8 +209,8 @@ static void any_two_with_free_counts_a_fast_worker_twice(void **state)
         (at_plan_options){.gather = "any:2", .release = "free", .newer = "finish", .stale = "use"},
         2, 2);
     s->actor[2].sample_ns = AT_MS(5);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > apply step 1: worker 1 (32), worker 1 (32), 64 samples, already added\n"
@@ -227,7 +226,7 @@ static void any_two_with_free_counts_a_fast_worker_twice(void **state)
          "[ 160] hub > finish: steps\n");
 }
 
-static void every_period_takes_what_has_come(void **state)
+static void every_period_uses_the_reports_that_arrived(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -235,8 +234,8 @@ static void every_period_takes_what_has_come(void **state)
             .gather = "every:50ms", .release = "free", .newer = "finish", .stale = "use"},
         2, 2);
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  50] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  64] hub > add worker 1 (32 of version 0)\n"
@@ -260,7 +259,7 @@ static void every_period_waits_for_at_least_one_report(void **state)
         (at_plan_options){
             .gather = "every:20ms", .release = "free", .newer = "finish", .stale = "use"},
         1, 2);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  64] hub > add worker 1 (32 of version 1)\n"
@@ -271,7 +270,7 @@ static void every_period_waits_for_at_least_one_report(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void every_period_with_a_barrier_lets_early_ones_wait(void **state)
+static void every_period_with_a_barrier_lets_early_workers_wait(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -295,7 +294,7 @@ static void every_period_with_a_barrier_lets_early_ones_wait(void **state)
          "[ 164] hub > finish: steps\n");
 }
 
-static void gradients_added_to_a_step_that_never_closes_are_booked(void **state)
+static void gradients_of_a_step_that_never_closes_are_counted(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -303,8 +302,8 @@ static void gradients_added_to_a_step_that_never_closes_are_booked(void **state)
         2, 1);
     stage_kill(s, AT_MS(40), 1, AT_NEVER);
     stage_stop(s, AT_MS(70));
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > add worker 2 (32 of version 0)\n"
          "[  40] world > worker 1 is gone, drew 40\n"
@@ -319,7 +318,7 @@ static void gradients_added_to_a_step_that_never_closes_are_booked(void **state)
          "[  72] hub > finish: signal\n");
 }
 
-static void any_k_behind_a_barrier_does_not_wait_for_the_lost(void **state)
+static void any_k_behind_a_barrier_does_not_wait_for_lost_workers(void **state)
 {
     (void)state;
     stage *s = compose((at_plan_options){.gather = "any:2", .newer = "abandon"}, 2, 2);
@@ -340,21 +339,20 @@ static void any_k_behind_a_barrier_does_not_wait_for_the_lost(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_k_with_abandon_voids_what_the_slow_one_has),
-        cmocka_unit_test(who_abandons_by_mistake_begins_once_more),
-        cmocka_unit_test(first_k_with_finish_drops_the_slow_ones_gradient_when_it_comes),
-        cmocka_unit_test(a_patient_hub_does_not_let_an_overtaken_worker_wait),
-        cmocka_unit_test(
-            a_stale_gradient_that_may_be_used_keeps_its_worker_out_until_the_step_closes),
-        cmocka_unit_test(first_k_takes_what_is_left_when_fewer_are_alive),
-        cmocka_unit_test(first_k_without_a_barrier_takes_what_is_left_too),
-        cmocka_unit_test(first_k_waits_for_an_overtaken_worker_when_it_needs_it),
+        cmocka_unit_test(first_k_with_abandon_discards_the_slow_workers_round),
+        cmocka_unit_test(a_worker_that_abandons_needlessly_starts_over),
+        cmocka_unit_test(first_k_with_finish_drops_the_slow_workers_late_gradient),
+        cmocka_unit_test(a_sleeping_hub_does_not_let_an_overtaken_worker_wait),
+        cmocka_unit_test(a_usable_stale_gradient_keeps_its_worker_waiting_until_the_step_closes),
+        cmocka_unit_test(first_k_uses_all_workers_when_fewer_are_alive),
+        cmocka_unit_test(first_k_without_a_barrier_uses_all_workers_too),
+        cmocka_unit_test(first_k_waits_for_an_overtaken_worker_that_it_needs),
         cmocka_unit_test(any_two_with_free_counts_a_fast_worker_twice),
-        cmocka_unit_test(every_period_takes_what_has_come),
+        cmocka_unit_test(every_period_uses_the_reports_that_arrived),
         cmocka_unit_test(every_period_waits_for_at_least_one_report),
-        cmocka_unit_test(every_period_with_a_barrier_lets_early_ones_wait),
-        cmocka_unit_test(gradients_added_to_a_step_that_never_closes_are_booked),
-        cmocka_unit_test(any_k_behind_a_barrier_does_not_wait_for_the_lost),
+        cmocka_unit_test(every_period_with_a_barrier_lets_early_workers_wait),
+        cmocka_unit_test(gradients_of_a_step_that_never_closes_are_counted),
+        cmocka_unit_test(any_k_behind_a_barrier_does_not_wait_for_lost_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
-/* Stories of fmb and amb: the course of a step, and workers that come and go. Workers need a
- * millisecond a sample unless a story says otherwise. */
+/* Scenarios of fmb and amb: steps, and workers that join and leave. Workers take a
+ * millisecond per sample unless a test says otherwise. */
 #include "scenario.h"
 
-static void fmb_without_stragglers_waits_for_nobody(void **state)
+static void fmb_without_stragglers_does_not_wait(void **state)
 {
     (void)state;
     set(fmb(2, 2));
@@ -19,7 +19,7 @@ static void fmb_without_stragglers_waits_for_nobody(void **state)
          "[  64] hub > finish: steps\n");
 }
 
-static void fmb_waits_for_the_slow_one(void **state)
+static void fmb_waits_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = set(fmb(3, 2));
@@ -49,7 +49,7 @@ static void a_dead_workers_samples_are_dropped_and_its_replacement_joins_the_nex
     stage_kill(s, AT_MS(40), 2, AT_MS(30));
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
-         "[  40] world > worker 2 is gone, drew 32, another will come\n"
+         "[  40] world > worker 2 is gone, drew 32, will be replaced\n"
          "[  40] hub > drop 32 samples of worker 2: lost\n"
          "[  40] hub > apply step 1: worker 1 (32), 32 samples\n"
          "[  40] hub > order worker 1: round 1 on version 1, 32 samples\n"
@@ -88,7 +88,7 @@ static void the_replacement_of_the_only_worker_starts_at_once(void **state)
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
          "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
-         "[  40] world > worker 1 is gone, drew 64, another will come\n"
+         "[  40] world > worker 1 is gone, drew 64, will be replaced\n"
          "[  40] hub > drop 32 samples of worker 1: lost\n"
          "[ 540] world > worker 1 joins, incarnation 2\n"
          "[ 540] hub > order worker 1: round 2 on version 1, 32 samples\n"
@@ -98,7 +98,7 @@ static void the_replacement_of_the_only_worker_starts_at_once(void **state)
          "[ 572] hub > finish: steps\n");
 }
 
-static void when_everybody_is_lost_for_good_the_run_ends(void **state)
+static void the_run_ends_when_all_workers_are_lost_for_good(void **state)
 {
     (void)state;
     stage *s = set(fmb(2, 5));
@@ -115,7 +115,7 @@ static void when_everybody_is_lost_for_good_the_run_ends(void **state)
          "[  40] hub > finish: no workers\n");
 }
 
-static void a_replacement_that_dies_before_it_joins_is_given_up(void **state)
+static void a_replacement_that_dies_before_it_joins_is_not_expected(void **state)
 {
     (void)state;
     stage *s = set(fmb(1, 5));
@@ -123,14 +123,14 @@ static void a_replacement_that_dies_before_it_joins_is_given_up(void **state)
     s->actor[1].lives = 1;
     s->actor[1].stillborn = 2;
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
-         "[  10] world > worker 1 is gone, drew 32, another will come\n"
+         "[  10] world > worker 1 is gone, drew 32, will be replaced\n"
          "[  10] hub > drop 32 samples of worker 1: lost\n"
-         "[  30] world > worker 1 is gone, drew 32, another will come\n"
+         "[  30] world > worker 1 is gone, drew 32, will be replaced\n"
          "[  50] world > worker 1 is gone, drew 32\n"
          "[  50] hub > finish: no workers\n");
 }
 
-static void who_waited_for_the_next_step_makes_this_one_when_nobody_else_is_left(void **state)
+static void a_waiting_worker_makes_the_open_step_when_no_other_is_left(void **state)
 {
     (void)state;
     stage *s = set(fmb(2, 2));
@@ -139,7 +139,7 @@ static void who_waited_for_the_next_step_makes_this_one_when_nobody_else_is_left
     stage_kill(s, AT_MS(50), 1, AT_NEVER);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
-         "[  10] world > worker 2 is gone, drew 32, another will come\n"
+         "[  10] world > worker 2 is gone, drew 32, will be replaced\n"
          "[  10] hub > drop 32 samples of worker 2: lost\n"
          "[  15] world > worker 2 joins, incarnation 2\n"
          "[  50] world > worker 1 is gone, drew 32\n"
@@ -153,7 +153,7 @@ static void who_waited_for_the_next_step_makes_this_one_when_nobody_else_is_left
          "[ 114] hub > finish: steps\n");
 }
 
-static void a_frozen_worker_is_told_of_then_evicted(void **state)
+static void a_frozen_worker_causes_a_notice_and_is_evicted(void **state)
 {
     (void)state;
     stage *s = set(fmb(2, 3));
@@ -164,9 +164,9 @@ static void a_frozen_worker_is_told_of_then_evicted(void **state)
          "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
          "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
          "[  32] hub > order worker 2: round 1 on version 1, 32 samples\n"
-         "[2128] hub > notice: step 2 waits for worker 2 since 2096 ms\n"
+         "[2128] hub > notice: step 2 waits for worker 2 for 2096 ms\n"
          "[3352] hub > evict worker 2\n"
-         "[3352] world > worker 2 is gone, drew 64, another will come\n"
+         "[3352] world > worker 2 is gone, drew 64, will be replaced\n"
          "[3352] hub > drop 32 samples of worker 2: lost\n"
          "[3352] hub > apply step 2: worker 1 (32), 32 samples\n"
          "[3352] hub > order worker 1: round 2 on version 2, 32 samples\n"
@@ -176,7 +176,7 @@ static void a_frozen_worker_is_told_of_then_evicted(void **state)
          "[3384] hub > finish: steps\n");
 }
 
-static void while_the_only_worker_is_replaced_the_hub_waits_without_spinning(void **state)
+static void the_hub_waits_for_a_replacement_without_spinning(void **state)
 {
     (void)state;
     stage *s = set(fmb(1, 2));
@@ -184,33 +184,33 @@ static void while_the_only_worker_is_replaced_the_hub_waits_without_spinning(voi
     story_.timers = true;
     stage_freeze(s, AT_MS(40), 1, AT_NEVER);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
-         "[   0] hub > wake me for the notice at 2000\n"
-         "[   0] hub > wake me for the lease at 60000\n"
+         "[   0] hub > set notice timer to 2000\n"
+         "[   0] hub > set lease timer to 60000\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples\n"
          "[  32] hub > order worker 1: round 1 on version 1, 32 samples\n"
-         "[  32] hub > wake me for the lease at 3352\n"
-         "[2000] hub > wake me for the notice at 2128\n"
-         "[2128] hub > notice: step 2 waits for worker 1 since 2096 ms\n"
-         "[2128] hub > wake me for the notice at 4224\n"
+         "[  32] hub > set lease timer to 3352\n"
+         "[2000] hub > set notice timer to 2128\n"
+         "[2128] hub > notice: step 2 waits for worker 1 for 2096 ms\n"
+         "[2128] hub > set notice timer to 4224\n"
          "[3352] hub > evict worker 1\n"
-         "[3352] hub > wake me for the lease never\n"
-         "[3352] world > worker 1 is gone, drew 64, another will come\n"
+         "[3352] hub > cancel lease timer\n"
+         "[3352] world > worker 1 is gone, drew 64, will be replaced\n"
          "[3352] hub > drop 32 samples of worker 1: lost\n"
-         "[4224] hub > wake me for the notice at 8416\n"
-         "[8416] hub > wake me for the notice at 16800\n"
-         "[16800] hub > wake me for the notice at 33568\n"
+         "[4224] hub > set notice timer to 8416\n"
+         "[8416] hub > set notice timer to 16800\n"
+         "[16800] hub > set notice timer to 33568\n"
          "[33352] world > worker 1 joins, incarnation 2\n"
          "[33352] hub > order worker 1: round 2 on version 1, 32 samples\n"
-         "[33352] hub > wake me for the notice at 33568\n"
-         "[33352] hub > wake me for the lease at 39992\n"
+         "[33352] hub > set notice timer to 33568\n"
+         "[33352] hub > set lease timer to 39992\n"
          "[33384] hub > apply step 2: worker 1 (32), 32 samples\n"
          "[33384] hub > leave, worker 1\n"
-         "[33384] hub > wake me for the lease at 36704\n"
+         "[33384] hub > set lease timer to 36704\n"
          "[33384] world > worker 1 is gone, drew 96\n"
          "[33384] hub > finish: steps\n");
 }
 
-static void reports_that_come_twice_count_once(void **state)
+static void duplicate_reports_count_once(void **state)
 {
     (void)state;
     stage *s = set(fmb(2, 2));
@@ -236,7 +236,7 @@ static void a_report_of_a_dead_incarnation_is_ignored(void **state)
     s->latency = AT_MS(5);
     stage_kill(s, AT_MS(38), 1, AT_MS(1)); /* one millisecond after it sent */
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
-         "[  38] world > worker 1 is gone, drew 32, another will come\n"
+         "[  38] world > worker 1 is gone, drew 32, will be replaced\n"
          "[  38] hub > drop 32 samples of worker 1: lost\n"
          "[  39] world > worker 1 joins, incarnation 2\n"
          "[  39] hub > order worker 1: round 1 on version 0, 32 samples\n"
@@ -248,7 +248,7 @@ static void a_report_of_a_dead_incarnation_is_ignored(void **state)
          "[ 128] hub > finish: steps\n");
 }
 
-static void amb_gives_everybody_the_same_time(void **state)
+static void amb_gives_all_workers_the_same_time(void **state)
 {
     (void)state;
     at_plan_options o = fmb(3, 2);
@@ -275,7 +275,7 @@ static void amb_gives_everybody_the_same_time(void **state)
          "[  64] hub > finish: steps\n");
 }
 
-static void amb_without_a_time_limit_begins_by_samples_and_finds_it(void **state)
+static void amb_without_a_time_limit_starts_by_samples_and_finds_it(void **state)
 {
     (void)state;
     at_plan_options o = fmb(2, 3);
@@ -299,7 +299,7 @@ static void amb_without_a_time_limit_begins_by_samples_and_finds_it(void **state
          "[ 192] hub > finish: steps\n");
 }
 
-static void two_workers_are_dealt_a_steps_common_samples(void **state)
+static void two_workers_share_the_common_samples_of_a_step(void **state)
 {
     (void)state;
     at_plan_options o = fmb(2, 2);
@@ -318,7 +318,7 @@ static void two_workers_are_dealt_a_steps_common_samples(void **state)
          "[  64] hub > finish: steps\n");
 }
 
-static void four_workers_are_dealt_the_same_samples_a_step_as_two(void **state)
+static void four_workers_share_the_same_samples_as_two(void **state)
 {
     (void)state;
     at_plan_options o = fmb(4, 2);
@@ -351,23 +351,23 @@ static void four_workers_are_dealt_the_same_samples_a_step_as_two(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fmb_without_stragglers_waits_for_nobody),
-        cmocka_unit_test(fmb_waits_for_the_slow_one),
+        cmocka_unit_test(fmb_without_stragglers_does_not_wait),
+        cmocka_unit_test(fmb_waits_for_the_slow_worker),
         cmocka_unit_test(
             a_dead_workers_samples_are_dropped_and_its_replacement_joins_the_next_step),
         cmocka_unit_test(a_gradient_that_was_handed_over_survives_its_worker),
         cmocka_unit_test(the_replacement_of_the_only_worker_starts_at_once),
-        cmocka_unit_test(when_everybody_is_lost_for_good_the_run_ends),
-        cmocka_unit_test(a_replacement_that_dies_before_it_joins_is_given_up),
-        cmocka_unit_test(who_waited_for_the_next_step_makes_this_one_when_nobody_else_is_left),
-        cmocka_unit_test(a_frozen_worker_is_told_of_then_evicted),
-        cmocka_unit_test(while_the_only_worker_is_replaced_the_hub_waits_without_spinning),
-        cmocka_unit_test(reports_that_come_twice_count_once),
+        cmocka_unit_test(the_run_ends_when_all_workers_are_lost_for_good),
+        cmocka_unit_test(a_replacement_that_dies_before_it_joins_is_not_expected),
+        cmocka_unit_test(a_waiting_worker_makes_the_open_step_when_no_other_is_left),
+        cmocka_unit_test(a_frozen_worker_causes_a_notice_and_is_evicted),
+        cmocka_unit_test(the_hub_waits_for_a_replacement_without_spinning),
+        cmocka_unit_test(duplicate_reports_count_once),
         cmocka_unit_test(a_report_of_a_dead_incarnation_is_ignored),
-        cmocka_unit_test(amb_gives_everybody_the_same_time),
-        cmocka_unit_test(amb_without_a_time_limit_begins_by_samples_and_finds_it),
-        cmocka_unit_test(two_workers_are_dealt_a_steps_common_samples),
-        cmocka_unit_test(four_workers_are_dealt_the_same_samples_a_step_as_two),
+        cmocka_unit_test(amb_gives_all_workers_the_same_time),
+        cmocka_unit_test(amb_without_a_time_limit_starts_by_samples_and_finds_it),
+        cmocka_unit_test(two_workers_share_the_common_samples_of_a_step),
+        cmocka_unit_test(four_workers_share_the_same_samples_as_two),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* From what the user said to a plan: defaults, overrides, contradictions and suggestions. */
+/* Resolving settings into a plan: defaults, overrides, contradictions and suggestions. */
 #include "step/plan.h"
 
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static at_plan_options said(const char *strategy)
+static at_plan_options settings(const char *strategy)
 {
     return (at_plan_options){.strategy = strategy, .workers = 4, .k = -1, .staleness = -1};
 }
@@ -47,40 +47,40 @@ static void every_strategy_resolves_to_the_rules_of_its_row(void **state)
     (void)state;
     for (size_t i = 0; i < at_strategies_count; i++) {
         const at_strategy *row = &at_strategies[i];
-        at_plan            plan = resolved(said(row->name));
+        at_plan            plan = resolved(settings(row->name));
         assert_ptr_equal(plan.strategy, row);
         assert_string_equal(plan.work->name, row->work);
         assert_true(strlen(row->summary) > 0);
         assert_true(strlen(row->known_as) > 0);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(row->name, at_strategies[j].name);
     }
-    assert_rules(said("fmb"), RULES("fixed:64", "all", "barrier", "finish", "drop", "static"));
-    assert_rules(said("amb"), RULES("timed", "all", "barrier", "finish", "drop", "auto"));
+    assert_rules(settings("fmb"), RULES("fixed:64", "all", "barrier", "finish", "drop", "static"));
+    assert_rules(settings("amb"), RULES("timed", "all", "barrier", "finish", "drop", "auto"));
 }
 
-static void without_a_strategy_it_is_fmb(void **state)
+static void the_default_strategy_is_fmb(void **state)
 {
     (void)state;
-    assert_string_equal(resolved(said(NULL)).strategy->name, "fmb");
-    assert_string_equal(resolved(said("")).strategy->name, "fmb");
+    assert_string_equal(resolved(settings(NULL)).strategy->name, "fmb");
+    assert_string_equal(resolved(settings("")).strategy->name, "fmb");
 }
 
-static void sizes_have_sensible_defaults(void **state)
+static void sizes_have_defaults(void **state)
 {
     (void)state;
-    at_plan plan = resolved(said("fmb"));
+    at_plan plan = resolved(settings("fmb"));
     assert_int_equal(plan.batch, 64);
     assert_int_equal(plan.micro_batch, 32);
     assert_int_equal(plan.time_limit, AT_NEVER);
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.batch = 10;
     assert_int_equal(resolved(o).micro_batch, 10);
 }
 
-static void a_timed_plans_batch_is_its_cap_or_its_mean(void **state)
+static void the_batch_of_a_timed_plan_is_its_cap_or_its_mean(void **state)
 {
     (void)state;
-    at_plan_options o = said("amb");
+    at_plan_options o = settings("amb");
     o.batch = 100;
     at_plan automatic = resolved(o);
     assert_int_equal(automatic.batch, 100);
@@ -99,12 +99,12 @@ static void a_timed_plans_batch_is_its_cap_or_its_mean(void **state)
 static void rules_are_replaced_one_by_one(void **state)
 {
     (void)state;
-    at_plan_options o = said("amb");
+    at_plan_options o = settings("amb");
     o.work = "timed:20ms";
     o.gather = "first:3";
     o.newer = "abandon";
     assert_rules(o, RULES("timed:0.02", "first:3", "barrier", "abandon", "drop", "static"));
-    o = said("fmb");
+    o = settings("fmb");
     o.work = "fixed:6e1";
     o.gather = "every:1.5s";
     o.release = "bound:2";
@@ -113,23 +113,23 @@ static void rules_are_replaced_one_by_one(void **state)
     assert_rules(o, RULES("fixed:60", "every:1.5", "bound:2", "refresh", "scale", "static"));
 }
 
-static void numbers_come_with_the_rule_or_by_their_option(void **state)
+static void numbers_come_with_the_rule_or_from_their_option(void **state)
 {
     (void)state;
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.gather = "first";
     assert_int_equal(resolved(o).k, 3); /* workers - 1 */
     o.k = 2;
     assert_int_equal(resolved(o).k, 2);
-    o.gather = "first:2"; /* twice the same is no contradiction */
+    o.gather = "first:2"; /* equal values do not contradict each other */
     assert_int_equal(resolved(o).k, 2);
-    o = said("fmb");
+    o = settings("fmb");
     o.gather = "any:1";
     o.release = "bound";
     assert_int_equal(resolved(o).staleness, 3);
     o.staleness = 0;
     assert_int_equal(resolved(o).staleness, 0);
-    o = said("amb");
+    o = settings("amb");
     o.time_limit = "20ms";
     o.gather = "every";
     o.release = "free";
@@ -138,10 +138,10 @@ static void numbers_come_with_the_rule_or_by_their_option(void **state)
     assert_int_equal(resolved(o).period, AT_MS(5));
 }
 
-static void one_worker_may_be_the_first_and_only(void **state)
+static void first_works_with_one_worker(void **state)
 {
     (void)state;
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.workers = 1;
     o.gather = "first";
     assert_int_equal(resolved(o).k, 1);
@@ -150,80 +150,80 @@ static void one_worker_may_be_the_first_and_only(void **state)
 static void contradictions_are_refused(void **state)
 {
     (void)state;
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.work = "fixed:10";
     o.batch = 20;
     assert_refused(o, "fixed:10 and --batch 20 contradict each other", "give the number once");
-    o = said("fmb");
+    o = settings("fmb");
     o.gather = "first:2";
     o.k = 3;
     assert_refused(o, "first:2 and --k 3 contradict each other", "give the number once");
-    o = said("amb");
+    o = settings("amb");
     o.work = "timed:20ms";
     o.time_limit = "30ms";
     assert_refused(o, "timed:20ms and --time-limit 30ms contradict each other",
                    "give the duration once");
-    o = said("amb");
+    o = settings("amb");
     o.size = "auto";
     o.time_limit = "30ms";
-    assert_refused(o, "--size auto and a given time limit contradict each other",
+    assert_refused(o, "--size auto and an explicit time limit contradict each other",
                    "leave one of them out");
 }
 
-static void combinations_without_sense_are_refused_with_the_reason(void **state)
+static void unsupported_combinations_are_refused_with_the_reason(void **state)
 {
     (void)state;
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.release = "free";
     assert_refused(o,
-                   "--gather all cannot be with --release free: a worker that does not wait for "
-                   "the step is never one of all",
+                   "--gather all does not work with --release free: workers that do not wait for "
+                   "a step never all report to it",
                    "use --release barrier, or --gather any:K");
-    o = said("fmb");
+    o = settings("fmb");
     o.gather = "any:5";
     assert_refused(o,
-                   "--gather any:5 cannot be with --release barrier and 4 workers: each worker "
-                   "reports once a step",
+                   "--gather any:5 with --release barrier needs at least 5 workers (there are 4): "
+                   "each worker reports once per step",
                    "use --release free, or a smaller K");
-    o = said("fmb");
+    o = settings("fmb");
     o.size = "auto";
-    assert_refused(o, "--size auto sets the time limit, and fixed work has none",
+    assert_refused(o, "--size auto sets the time limit, but fixed work has none",
                    "use --work timed");
-    o = said("amb");
+    o = settings("amb");
     o.size = "static";
     assert_refused(o, "timed work with --size static needs a time limit",
                    "give --time-limit, or --size auto");
-    o = said("amb");
+    o = settings("amb");
     o.deal_global = true;
     assert_refused(o,
-                   "--deal global needs fixed work and a barrier: otherwise nobody knows "
-                   "beforehand which samples a step will take",
+                   "--deal global needs fixed work and a barrier: otherwise the samples of a step "
+                   "are not known in advance",
                    "use --deal own, or --strategy fmb");
-    o = said("fmb");
+    o = settings("fmb");
     o.gather = "every";
     o.release = "free";
-    assert_refused(o, "gather every needs a period", "give --period, for example --period 200ms");
+    assert_refused(o, "--gather every needs a period", "give --period, for example --period 200ms");
 }
 
-static void sizes_that_cannot_be_are_refused(void **state)
+static void invalid_sizes_are_refused(void **state)
 {
     (void)state;
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.batch = 16;
     o.micro_batch = 32;
     assert_refused(o, "--micro-batch 32 is larger than --batch 16",
-                   "a micro-batch is a part of a batch");
-    o = said("amb");
+                   "lower --micro-batch, or raise --batch");
+    o = settings("amb");
     o.cap = 10;
     assert_refused(o, "--cap 10 is below --batch 64", "");
-    o = said("fmb");
+    o = settings("fmb");
     o.workers = 0;
     assert_refused(o, "--workers must be 1 .. 65536", "");
     o.workers = AT_WORKERS_MAX + 1;
     assert_refused(o, "--workers must be 1 .. 65536", "");
 }
 
-static void numbers_that_are_none_are_refused(void **state)
+static void invalid_numbers_are_refused(void **state)
 {
     (void)state;
     const struct {
@@ -234,21 +234,21 @@ static void numbers_that_are_none_are_refused(void **state)
         {"first:2.5", "first:2.5 is not a whole number"},
         {"first:-2", "first:-2 is not a whole number"},
         {"first:0", "first:0: K must be 1 .. 1048576"},
-        {"first:5", "first:5 cannot be with 4 workers"},
+        {"first:5", "first:5 needs at least 5 workers (there are 4)"},
         {"any:1048577", "any:1048577: K must be 1 .. 1048576"},
         {"any:2e9", "--k is out of range"},
         {"all:3", "--gather all takes no number"},
         {"every:0", "--period must be above 0"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        at_plan_options o = said("fmb");
+        at_plan_options o = settings("fmb");
         o.gather = wrong[i].gather;
         assert_refused(o, wrong[i].text, "");
     }
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.work = "fixed:0";
     assert_refused(o, "--batch must be at least 1", "");
-    o = said("amb");
+    o = settings("amb");
     o.time_limit = "soon";
     assert_refused(o, "--time-limit soon is not a duration", "write it as 50ms or 5.5s");
 }
@@ -258,29 +258,29 @@ static void unknown_names_get_the_nearest_known_one(void **state)
     (void)state;
     at_plan         plan;
     at_fail         fail = {0};
-    at_plan_options o = said("fbm");
+    at_plan_options o = settings("fbm");
     assert_int_equal(at_plan_resolve(&o, &plan, &fail), AT_ERR_USAGE);
     assert_string_equal(fail.text, "unknown strategy 'fbm'");
     assert_non_null(strstr(fail.hint, "did you mean fmb? known: fmb amb"));
-    o = said("zzz");
+    o = settings("zzz");
     assert_int_equal(at_plan_resolve(&o, &plan, &fail), AT_ERR_USAGE);
     assert_null(strstr(fail.hint, "did you mean"));
-    o = said("fmb");
-    o.gather = "frist:2"; /* the number is no part of the name */
+    o = settings("fmb");
+    o.gather = "frist:2"; /* the number is not part of the name */
     assert_refused(o, "unknown gather 'frist'", "did you mean first? known: all first any every");
-    o = said("fmb");
+    o = settings("fmb");
     o.release = "barier";
     assert_refused(o, "unknown release 'barier'",
                    "did you mean barrier? known: barrier free bound");
-    o = said("amb");
+    o = settings("amb");
     o.cut = "before";
     assert_refused(o, "unknown --cut 'before'", "known: nearest after");
 }
 
-static void a_plan_knows_which_options_it_uses(void **state)
+static void a_plan_lists_the_options_it_uses(void **state)
 {
     (void)state;
-    at_plan fmb = resolved(said("fmb")), amb = resolved(said("amb"));
+    at_plan fmb = resolved(settings("fmb")), amb = resolved(settings("amb"));
     assert_false(at_plan_uses(&fmb, "time-limit"));
     assert_false(at_plan_uses(&fmb, "cut"));
     assert_false(at_plan_uses(&fmb, "cap"));
@@ -291,7 +291,7 @@ static void a_plan_knows_which_options_it_uses(void **state)
     assert_false(at_plan_uses(&amb, "period"));
     assert_false(at_plan_uses(&amb, "staleness"));
     assert_true(at_plan_uses(&amb, "batch"));
-    at_plan_options o = said("fmb");
+    at_plan_options o = settings("fmb");
     o.gather = "any:2";
     o.release = "bound";
     at_plan ssp = resolved(o);
@@ -303,18 +303,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_strategy_resolves_to_the_rules_of_its_row),
-        cmocka_unit_test(without_a_strategy_it_is_fmb),
-        cmocka_unit_test(sizes_have_sensible_defaults),
-        cmocka_unit_test(a_timed_plans_batch_is_its_cap_or_its_mean),
+        cmocka_unit_test(the_default_strategy_is_fmb),
+        cmocka_unit_test(sizes_have_defaults),
+        cmocka_unit_test(the_batch_of_a_timed_plan_is_its_cap_or_its_mean),
         cmocka_unit_test(rules_are_replaced_one_by_one),
-        cmocka_unit_test(numbers_come_with_the_rule_or_by_their_option),
-        cmocka_unit_test(one_worker_may_be_the_first_and_only),
+        cmocka_unit_test(numbers_come_with_the_rule_or_from_their_option),
+        cmocka_unit_test(first_works_with_one_worker),
         cmocka_unit_test(contradictions_are_refused),
-        cmocka_unit_test(combinations_without_sense_are_refused_with_the_reason),
-        cmocka_unit_test(sizes_that_cannot_be_are_refused),
-        cmocka_unit_test(numbers_that_are_none_are_refused),
+        cmocka_unit_test(unsupported_combinations_are_refused_with_the_reason),
+        cmocka_unit_test(invalid_sizes_are_refused),
+        cmocka_unit_test(invalid_numbers_are_refused),
         cmocka_unit_test(unknown_names_get_the_nearest_known_one),
-        cmocka_unit_test(a_plan_knows_which_options_it_uses),
+        cmocka_unit_test(a_plan_lists_the_options_it_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Stories of the release rules beside `barrier`, and of newer and stale rules, composed by
- * overrides. Workers need a millisecond a sample unless a story says otherwise. */
+/* Scenarios of the release rules other than `barrier`, and of newer and stale rules, set by
+ * overrides. Workers take a millisecond per sample unless a test says otherwise. */
 #include "scenario.h"
 
 static void any_one_with_free_use_is_asynchronous_sgd(void **state)
@@ -9,8 +9,8 @@ static void any_one_with_free_use_is_asynchronous_sgd(void **state)
         (at_plan_options){.gather = "any:1", .release = "free", .newer = "finish", .stale = "use"},
         2, 4);
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  64] hub > add worker 1 (32 of version 1)\n"
@@ -28,7 +28,7 @@ static void any_one_with_free_use_is_asynchronous_sgd(void **state)
          "[ 120] hub > finish: steps\n");
 }
 
-static void stale_scale_weighs_by_age_but_divides_by_all_samples(void **state)
+static void stale_scale_weights_by_age_but_divides_by_all_samples(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -36,8 +36,8 @@ static void stale_scale_weighs_by_age_but_divides_by_all_samples(void **state)
             .gather = "any:1", .release = "free", .newer = "finish", .stale = "scale"},
         2, 4);
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  64] hub > add worker 1 (32 of version 1)\n"
@@ -57,15 +57,15 @@ static void stale_scale_weighs_by_age_but_divides_by_all_samples(void **state)
          "[ 120] hub > finish: steps\n");
 }
 
-static void stale_drop_without_a_barrier_lets_the_fast_one_win(void **state)
+static void stale_drop_without_a_barrier_favors_the_fast_worker(void **state)
 {
     (void)state;
     stage *s = compose(
         (at_plan_options){.gather = "any:1", .release = "free", .newer = "finish", .stale = "drop"},
         2, 4);
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  64] hub > add worker 1 (32 of version 1)\n"
@@ -84,7 +84,7 @@ static void stale_drop_without_a_barrier_lets_the_fast_one_win(void **state)
          "[ 144] hub > finish: steps\n");
 }
 
-static void refresh_lets_a_round_go_on_under_its_first_version(void **state)
+static void refresh_continues_a_round_under_its_first_version(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -92,8 +92,8 @@ static void refresh_lets_a_round_go_on_under_its_first_version(void **state)
         2, 4);
     story_.workers = true;
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[   0] 1 > install\n"
          "[   0] 1 > compute round 0: 32 samples\n"
          "[   0] 2 > install\n"
@@ -135,7 +135,7 @@ static void refresh_lets_a_round_go_on_under_its_first_version(void **state)
          "[ 120] hub > finish: steps\n");
 }
 
-static void bound_zero_goes_round_by_round(void **state)
+static void bound_zero_advances_round_by_round(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -162,7 +162,7 @@ static void bound_zero_goes_round_by_round(void **state)
          "[ 192] hub > finish: steps\n");
 }
 
-static void bound_one_lets_the_fast_one_be_one_round_ahead(void **state)
+static void bound_one_lets_the_fast_worker_be_one_round_ahead(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -193,7 +193,7 @@ static void bound_one_lets_the_fast_one_be_one_round_ahead(void **state)
 }
 
 static void
-a_lost_worker_binds_nobody_and_its_replacement_starts_at_the_slowest_ones_round(void **state)
+a_lost_worker_holds_up_no_other_and_its_replacement_starts_at_the_slowest_round(void **state)
 {
     (void)state;
     stage *s = compose(
@@ -206,7 +206,7 @@ a_lost_worker_binds_nobody_and_its_replacement_starts_at_the_slowest_ones_round(
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
-         "[  50] world > worker 2 is gone, drew 24, another will come\n"
+         "[  50] world > worker 2 is gone, drew 24, will be replaced\n"
          "[  50] hub > drop 24 samples of worker 2: lost\n"
          "[  50] hub > order worker 1: round 1 on version 1, 32 samples\n"
          "[  80] world > worker 2 joins, incarnation 2\n"
@@ -228,7 +228,7 @@ a_lost_worker_binds_nobody_and_its_replacement_starts_at_the_slowest_ones_round(
          "[ 272] hub > finish: steps\n");
 }
 
-static void self_starting_workers_hear_of_a_new_time_limit(void **state)
+static void self_starting_workers_receive_a_new_time_limit(void **state)
 {
     (void)state;
     at_plan_options o = fmb(2, 3);
@@ -239,19 +239,19 @@ static void self_starting_workers_hear_of_a_new_time_limit(void **state)
     o.micro_batch = 1;
     stage *s = set(o);
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > apply step 1: worker 1 (32), worker 1 (32), 64 samples, already added\n"
-         "[  64] hub > order worker 1: round 3 on version 1, 32 ms or 128 samples, then go on\n"
-         "[  64] hub > order worker 2: round 1 on version 1, 32 ms or 128 samples, then go on\n"
+         "[  64] hub > order worker 1: round 3 on version 1, 32 ms or 128 samples, repeating\n"
+         "[  64] hub > order worker 2: round 1 on version 1, 32 ms or 128 samples, repeating\n"
          "[  96] hub > add worker 2 (32 of version 0)\n"
          "[  96] hub > add worker 1 (32 of version 1)\n"
          "[  96] hub > apply step 2: worker 2 (32 of version 0), worker 1 (32), 64 samples, "
          "already added\n"
-         "[  96] hub > order worker 1: round 4 on version 2, 38 ms or 128 samples, then go on\n"
-         "[  96] hub > order worker 2: round 2 on version 2, 38 ms or 128 samples, then go on\n"
+         "[  96] hub > order worker 1: round 4 on version 2, 38 ms or 128 samples, repeating\n"
+         "[  96] hub > order worker 2: round 2 on version 2, 38 ms or 128 samples, repeating\n"
          "[ 128] hub > add worker 1 (32 of version 2)\n"
          "[ 129] hub > add worker 2 (11 of version 1)\n"
          "[ 129] hub > apply step 3: worker 1 (32), worker 2 (11 of version 1), 43 samples, "
@@ -265,15 +265,15 @@ static void self_starting_workers_hear_of_a_new_time_limit(void **state)
          "[ 132] hub > finish: steps\n");
 }
 
-static void abandon_without_a_barrier_restarts_everybody_on_the_new_version(void **state)
+static void abandon_without_a_barrier_restarts_all_on_the_new_version(void **state)
 {
     (void)state;
     stage *s =
         compose((at_plan_options){.gather = "any:2", .release = "free", .newer = "abandon"}, 3, 2);
     s->actor[3].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > add worker 2 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples, already added\n"
@@ -298,15 +298,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_one_with_free_use_is_asynchronous_sgd),
-        cmocka_unit_test(stale_scale_weighs_by_age_but_divides_by_all_samples),
-        cmocka_unit_test(stale_drop_without_a_barrier_lets_the_fast_one_win),
-        cmocka_unit_test(refresh_lets_a_round_go_on_under_its_first_version),
-        cmocka_unit_test(bound_zero_goes_round_by_round),
-        cmocka_unit_test(bound_one_lets_the_fast_one_be_one_round_ahead),
+        cmocka_unit_test(stale_scale_weights_by_age_but_divides_by_all_samples),
+        cmocka_unit_test(stale_drop_without_a_barrier_favors_the_fast_worker),
+        cmocka_unit_test(refresh_continues_a_round_under_its_first_version),
+        cmocka_unit_test(bound_zero_advances_round_by_round),
+        cmocka_unit_test(bound_one_lets_the_fast_worker_be_one_round_ahead),
         cmocka_unit_test(
-            a_lost_worker_binds_nobody_and_its_replacement_starts_at_the_slowest_ones_round),
-        cmocka_unit_test(self_starting_workers_hear_of_a_new_time_limit),
-        cmocka_unit_test(abandon_without_a_barrier_restarts_everybody_on_the_new_version),
+            a_lost_worker_holds_up_no_other_and_its_replacement_starts_at_the_slowest_round),
+        cmocka_unit_test(self_starting_workers_receive_a_new_time_limit),
+        cmocka_unit_test(abandon_without_a_barrier_restarts_all_on_the_new_version),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

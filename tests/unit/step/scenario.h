@@ -1,8 +1,8 @@
-/* scenario.h - what machines do, told line by line, and compared as a whole.
+/* scenario.h - runs a scenario, logs what the machines do and compares the log as a whole.
  *
  *     [  40] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples
  *
- * Times are milliseconds. `world` lines tell what happened to the machines from outside.
+ * Times are milliseconds. `world` lines are events from outside, such as a lost worker.
  */
 #ifndef AT_TESTS_UNIT_STEP_SCENARIO_H
 #define AT_TESTS_UNIT_STEP_SCENARIO_H
@@ -48,10 +48,10 @@ static inline void tell_order(story *t, at_node worker, const at_order *order)
     at_text_add(&t->text, "%u samples", order->samples_max);
     if (order->position != AT_POSITION_OWN)
         at_text_add(&t->text, " from %llu", (unsigned long long)order->position);
-    at_text_add(&t->text, "%s\n", order->again ? ", then go on" : "");
+    at_text_add(&t->text, "%s\n", order->again ? ", repeating" : "");
 }
 
-/* Only what is unusual about a gradient is told. */
+/* Version and weight only where they are unusual. */
 static inline void tell_piece(story *t, const at_piece *piece, uint64_t version)
 {
     at_text_add(&t->text, "worker %u (%u", piece->worker, piece->samples);
@@ -75,11 +75,12 @@ static inline void tell_apply(story *t, const at_action *action)
 static inline void tell_timer(story *t, const at_action *action)
 {
     static const char *const name[] = {"lease", "notice", "period"};
-    at_text_add(&t->text, "wake me for the %s ", name[action->as.timer.timer]);
+    const char              *timer = name[action->as.timer.timer];
     if (action->as.timer.at == AT_NEVER)
-        at_text_add(&t->text, "never\n");
+        at_text_add(&t->text, "cancel %s timer\n", timer);
     else
-        at_text_add(&t->text, "at %lld\n", (long long)(action->as.timer.at / 1000000));
+        at_text_add(&t->text, "set %s timer to %lld\n", timer,
+                    (long long)(action->as.timer.at / 1000000));
 }
 
 static inline void tell_report(story *t, const at_report *report)
@@ -145,7 +146,7 @@ static inline void tell_action(story *t, at_ns now, const at_action *action)
         break;
     case AT_ACT_EVICT: at_text_add(&t->text, "evict worker %u\n", action->worker); break;
     case AT_ACT_NOTICE:
-        at_text_add(&t->text, "notice: step %llu waits for worker %u since %lld ms\n",
+        at_text_add(&t->text, "notice: step %llu waits for worker %u for %lld ms\n",
                     (unsigned long long)action->as.notice.step, action->worker,
                     (long long)(action->as.notice.waited / 1000000));
         break;
@@ -160,7 +161,7 @@ static inline void tell_world(story *t, const at_event *event, const char *what)
     at_text_add(&t->text, "[%4lld] world > %s", (long long)(event->now / 1000000), what);
 }
 
-/* Comings and goings, as the hub hears of them. */
+/* Joins and losses, as the hub receives them. */
 static inline void tell_event(story *t, const at_event *event)
 {
     if (event->kind == AT_EV_JOINED && event->as.joined.incarnation > 1) {
@@ -171,7 +172,7 @@ static inline void tell_event(story *t, const at_event *event)
         tell_world(t, event, "");
         at_text_add(&t->text, "worker %u is gone, drew %llu%s\n", event->worker,
                     (unsigned long long)event->as.lost.drawn,
-                    event->as.lost.returns ? ", another will come" : "");
+                    event->as.lost.returns ? ", will be replaced" : "");
     } else if (event->kind == AT_EV_STOP) {
         tell_world(t, event, "stop\n");
     }
@@ -193,26 +194,26 @@ static inline void story_saw_event(stage *s, const at_event *event)
     tell_event(s->watcher, event);
 }
 
-/* Fails with the story as far as it is as expected, both versions of the next line, and the rest
- * as it was told. */
+/* On a difference fails with the common part, both versions of the first different line, and the
+ * rest of the log. */
 static inline void story_compare(const story *t, const char *expected)
 {
     assert_false(t->text.full);
-    const char *told = t->bytes, *line = told;
+    const char *log = t->bytes, *line = log;
     size_t      same = 0;
-    while (told[same] && told[same] == expected[same]) {
-        if (told[same++] == '\n') line = told + same;
+    while (log[same] && log[same] == expected[same]) {
+        if (log[same++] == '\n') line = log + same;
     }
-    if (!told[same] && !expected[same]) return;
-    const char *wanted = expected + (line - told);
-    fprintf(stderr, "%.*s", (int)(line - told), told);
+    if (!log[same] && !expected[same]) return;
+    const char *wanted = expected + (line - log);
+    fprintf(stderr, "%.*s", (int)(line - log), log);
     fprintf(stderr, "- %.*s   <- expected\n", (int)strcspn(wanted, "\n"), wanted);
-    fprintf(stderr, "+ %.*s   <- told\n", (int)strcspn(line, "\n"), line);
-    fprintf(stderr, "and then\n%s", strchr(line, '\n') ? strchr(line, '\n') + 1 : "");
-    fail_msg("the story differs");
+    fprintf(stderr, "+ %.*s   <- actual\n", (int)strcspn(line, "\n"), line);
+    fprintf(stderr, "followed by\n%s", strchr(line, '\n') ? strchr(line, '\n') + 1 : "");
+    fail_msg("the log differs");
 }
 
-/* Plays what was set up on the stage to its end, and compares. */
+/* Runs the scenario to its end and compares the log; checks the sample accounting. */
 static inline void story_play(stage *s, story *t, const char *expected)
 {
     s->watcher = t;
@@ -228,7 +229,7 @@ static inline void story_play(stage *s, story *t, const char *expected)
     }
 }
 
-/* ---- what most stories begin and end with ---------------------------------------------------- */
+/* ---- common beginning and end of scenarios -------------------------------------------------- */
 
 static stage stage_;
 static story story_;
@@ -250,7 +251,7 @@ static inline stage *set(at_plan_options options)
     return &stage_;
 }
 
-/* fmb with rules replaced; NULL keeps its own. */
+/* fmb with some rules replaced; NULL keeps its own. */
 static inline stage *compose(at_plan_options rules, uint32_t workers, uint64_t steps)
 {
     at_plan_options o = fmb(workers, steps);

@@ -1,13 +1,13 @@
-/* scenario_stage.h - a world in a few pages: real hub and worker machines, made-up time and no
+/* scenario_stage.h - a small simulated world: real hub and worker state machines, virtual time, no
  * floats.
  *
  *     stage s;
- *     stage_open(&s, &options);         resolves the plan, everybody joins at 0
+ *     stage_open(&s, &options);         resolves the plan; all workers join at 0
  *     stage_kill(&s, AT_MS(40), 2, AT_MS(10));
- *     stage_run(&s);                    until the hub finishes, or nothing more can happen
+ *     stage_run(&s);                    until the hub finishes or no event is left
  *     stage_close(&s);
  *
- * Events are ordered by (time, birth).
+ * Events are ordered by time, then by creation.
  */
 #ifndef AT_TESTS_UNIT_STEP_SCENARIO_STAGE_H
 #define AT_TESTS_UNIT_STEP_SCENARIO_STAGE_H
@@ -29,7 +29,7 @@ static inline void stage_evaluate(stage *s, uint64_t step)
     at_event done = {.kind = AT_EV_EVALUATED};
     done.as.evaluated.step = step;
     done.as.evaluated.at = s->now;
-    done.as.evaluated.value[AT_METRIC_ACCURACY] = 0.1 * (double)step; /* it learns steadily */
+    done.as.evaluated.value[AT_METRIC_ACCURACY] = 0.1 * (double)step; /* steady progress */
     done.as.evaluated.value[AT_METRIC_LOSS] = 1.0 / (double)step;
     stage_tell_hub(s, s->now + s->eval_ns, done);
 }
@@ -41,7 +41,7 @@ static inline void stage_newer(stage *s, uint64_t version)
         stage_tell_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer)->version = version;
 }
 
-/* Nobody is replaced any more when the run winds down. */
+/* At the end of the run workers are no longer replaced. */
 static inline void stage_evict(stage *s, const actor *a, at_node id)
 {
     if (a->alive) stage_gone(s, id, s->hub->end == AT_END_RUNNING ? a->back_after : AT_NEVER);
@@ -72,7 +72,7 @@ static inline void stage_do_hub(stage *s, const at_action *action)
     case AT_ACT_NOTICE: break;
     case AT_ACT_INSTALL:
     case AT_ACT_COMPUTE:
-    case AT_ACT_ABANDON: fail_msg("the hub did what only a worker may"); break;
+    case AT_ACT_ABANDON: fail_msg("the hub emitted a worker action"); break;
     }
 }
 
@@ -105,25 +105,25 @@ static inline void stage_drain(stage *s)
     }
 }
 
-/* A patient hub is woken by as many reports as it asked for, or by anything else. */
-static inline void stage_hub_hears(stage *s, const at_event *event)
+/* A patient hub is woken after as many reports as it asked for, or by any other event. */
+static inline void stage_deliver_to_hub(stage *s, const at_event *event)
 {
     bool report = event->kind == AT_EV_MESSAGE;
     if (s->patient && report) s->inbox[s->inbox_count++] = *event;
     if (s->patient && report && s->inbox_count < s->patience) return;
     stage_drain(s);
     if (!s->finished && !(s->patient && report)) stage_feed_hub(s, *event);
-    if (!s->finished) s->patience = at_hub_patience(s->hub, s->now);
+    if (!s->finished) s->patience = at_hub_wake_after(s->hub, s->now);
 }
 
-/* A worker may hand a report over while at most one earlier one lies there. */
+/* A worker may send a report while at most one earlier one is pending. */
 static inline bool stage_slots_full(const stage *s, at_node id)
 {
-    uint32_t lying = 0;
+    uint32_t pending = 0;
     for (uint32_t i = 0; i < s->inbox_count; i++)
-        lying += s->inbox[i].worker == id &&
-                 s->inbox[i].as.report.incarnation == s->actor[id].incarnation;
-    return lying >= 2;
+        pending += s->inbox[i].worker == id &&
+                   s->inbox[i].as.report.incarnation == s->actor[id].incarnation;
+    return pending >= 2;
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
@@ -133,7 +133,7 @@ static inline bool cue_before(const cue *a, const cue *b)
     return a->at != b->at ? a->at < b->at : a->birth < b->birth;
 }
 
-/* The hub's next timer becomes a cue when nothing else comes before it. */
+/* The hub's next timer becomes a cue when no other event comes first. */
 static inline bool stage_next(stage *s, cue *next)
 {
     size_t first = 0;
@@ -173,7 +173,7 @@ static inline void stage_play(stage *s, cue *c)
     }
     switch (c->kind) {
     case CUE_HUB:
-    case CUE_TIMER: stage_hub_hears(s, &c->event); break;
+    case CUE_TIMER: stage_deliver_to_hub(s, &c->event); break;
     case CUE_WORKER:
         a->sent_waits = c->to_worker.kind == AT_WORKER_SENT && stage_slots_full(s, c->worker);
         if (!a->sent_waits) stage_feed_worker(s, c->worker, c->to_worker);
@@ -243,7 +243,7 @@ static inline void stage_open(stage *s, const at_plan_options *options)
     }
 }
 
-/* What the hub found out about its targets can be looked at afterwards. */
+/* Keeps the hub's targets for later checks. */
 static inline void stage_close(stage *s)
 {
     memcpy(s->target, s->hub->target, sizeof s->target);

@@ -1,10 +1,10 @@
-/* Size rule `auto`: the time limit that gives the mean batch asked for, with workers of different
- * speeds that sleep like those of the published experiments, in virtual time. */
+/* Size rule `auto` in virtual time: finds the time limit for a mean batch, with workers of
+ * different speeds that sleep like those of the published experiments. */
 #include "scenario_stage.h"
 
 enum { WORKERS = 10, STEPS = 400, STEPS_LEARNING = 20, STEPS_SETTLED = 50 };
 
-/* What was seen of one run. */
+/* Statistics of one run. */
 typedef struct tally {
     uint64_t samples, rounds; /* after the first steps */
     uint32_t samples_min, samples_max;
@@ -60,7 +60,7 @@ static at_ns niagara(const stage *s, at_node worker, uint64_t round)
 typedef struct trial {
     uint32_t    batch, micro_batch, cap;
     const char *cut;
-    bool        equal; /* no sleep, all of one speed */
+    bool        equal; /* no sleep, equal speeds */
     uint64_t    seed;
 } trial;
 
@@ -93,10 +93,10 @@ static void assert_mean(const trial *t, const tally *seen, double tolerance)
 {
     double mean = (double)seen->samples / (double)seen->rounds;
     if (fabs(mean / t->batch - 1) > tolerance)
-        fail_msg("seed %d: a mean batch of %.2f instead of %u", (int)t->seed, mean, t->batch);
+        fail_msg("seed %d: mean batch is %.2f instead of %u", (int)t->seed, mean, t->batch);
 }
 
-static void the_mean_batch_is_the_one_asked_for(void **state)
+static void the_mean_batch_is_the_requested_one(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -108,7 +108,7 @@ static void the_mean_batch_is_the_one_asked_for(void **state)
     }
 }
 
-static void the_published_cut_is_known_to_end_late(void **state)
+static void the_published_cut_is_corrected_for(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
@@ -118,12 +118,12 @@ static void the_published_cut_is_known_to_end_late(void **state)
     }
 }
 
-static void the_time_limit_does_not_flap(void **state)
+static void the_time_limit_is_stable(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 4; seed++) {
         tally seen = run((trial){.batch = 64, .micro_batch = 8, .seed = seed});
-        assert_true(seen.change_max > 0); /* it is looked at again .. */
+        assert_true(seen.change_max > 0); /* it is updated .. */
         assert_true(seen.change_max < 0.08);
     }
 }
@@ -144,18 +144,18 @@ static void no_round_has_less_than_a_micro_batch_or_more_than_the_cap(void **sta
 {
     (void)state;
     tally seen = run((trial){.batch = 64, .micro_batch = 16, .cap = 80, .seed = 1});
-    assert_int_equal(seen.samples_min, 16); /* whoever overslept */
+    assert_int_equal(seen.samples_min, 16); /* workers that overslept */
     assert_int_equal(seen.samples_max, 80);
     trial t = {.batch = 64};
-    assert_mean(&t, &seen, 0.02); /* the cap is reckoned with */
+    assert_mean(&t, &seen, 0.02); /* the cap is taken into account */
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_mean_batch_is_the_one_asked_for),
-        cmocka_unit_test(the_published_cut_is_known_to_end_late),
-        cmocka_unit_test(the_time_limit_does_not_flap),
+        cmocka_unit_test(the_mean_batch_is_the_requested_one),
+        cmocka_unit_test(the_published_cut_is_corrected_for),
+        cmocka_unit_test(the_time_limit_is_stable),
         cmocka_unit_test(equal_workers_get_exactly_the_time_their_batch_takes),
         cmocka_unit_test(no_round_has_less_than_a_micro_batch_or_more_than_the_cap),
     };

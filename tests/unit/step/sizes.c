@@ -1,5 +1,5 @@
-/* Size rules, with the numbers they give: what a rule sees is made up, what it decides is exact. */
-#include "step/rules/sizes.h"
+/* Size rules: exact decisions for synthetic inputs. */
+#include "step/hub.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,20 +11,20 @@
 
 enum { WORKERS = 4, EPOCH = 1000, STATE_SIZE = 4096 };
 
-/* A rule on the bench, and what it knows so far. */
-typedef struct bench {
+/* A rule under test with its state and input. */
+typedef struct fixture {
     at_plan     plan;
     at_share    share[WORKERS];
     at_member   member[WORKERS];
     at_progress progress;
     _Alignas(64) char state[STATE_SIZE];
-} bench;
+} fixture;
 
-static bench b_;
+static fixture f_;
 
 static void decide(void)
 {
-    b_.plan.size->decide(b_.state, &b_.plan, b_.share, &b_.progress);
+    f_.plan.size->decide(f_.state, &f_.plan, f_.share, &f_.progress);
 }
 
 static at_err resolve(const char *size, uint32_t batch, uint32_t min, uint32_t max, at_plan *plan,
@@ -44,51 +44,51 @@ static at_err resolve(const char *size, uint32_t batch, uint32_t min, uint32_t m
 static void set_up(const char *size, uint32_t batch, uint32_t min, uint32_t max)
 {
     at_fail fail = {0};
-    memset(&b_, 0, sizeof b_);
-    if (resolve(size, batch, min, max, &b_.plan, &fail)) fail_msg("%s", fail.text);
-    b_.plan.samples_epoch = EPOCH;
-    size_t needed = b_.plan.size->state_size ? b_.plan.size->state_size(&b_.plan) : 0;
+    memset(&f_, 0, sizeof f_);
+    if (resolve(size, batch, min, max, &f_.plan, &fail)) fail_msg("%s", fail.text);
+    f_.plan.samples_epoch = EPOCH;
+    size_t needed = f_.plan.size->state_size ? f_.plan.size->state_size(&f_.plan) : 0;
     assert_true(needed <= STATE_SIZE);
-    b_.progress.member = b_.member;
+    f_.progress.member = f_.member;
     decide();
-    for (int i = 0; i < WORKERS; i++) b_.member[i].state = AT_MEMBER_IDLE;
+    for (int i = 0; i < WORKERS; i++) f_.member[i].state = AT_MEMBER_IDLE;
 }
 
-/* One step of so many samples that ends at `elapsed`. */
+/* One step of this many samples that ends at `elapsed`. */
 static void step_to(uint64_t samples, at_ns elapsed, double loss)
 {
-    b_.progress.steps++;
-    b_.progress.samples = samples;
-    b_.progress.samples_used += samples;
-    b_.progress.elapsed = elapsed;
-    b_.progress.loss_sum = loss * (double)samples;
+    f_.progress.steps++;
+    f_.progress.samples = samples;
+    f_.progress.samples_used += samples;
+    f_.progress.elapsed = elapsed;
+    f_.progress.loss_sum = loss * (double)samples;
     decide();
 }
 
 static void assert_shares(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
-    assert_int_equal(b_.share[0].samples, a);
-    assert_int_equal(b_.share[1].samples, b);
-    assert_int_equal(b_.share[2].samples, c);
-    assert_int_equal(b_.share[3].samples, d);
+    assert_int_equal(f_.share[0].samples, a);
+    assert_int_equal(f_.share[1].samples, b);
+    assert_int_equal(f_.share[2].samples, c);
+    assert_int_equal(f_.share[3].samples, d);
 }
 
-static void assert_everybody(uint32_t samples)
+static void assert_all(uint32_t samples)
 {
     assert_shares(samples, samples, samples, samples);
 }
 
-/* ---- speed -------------------------------------------------------------------------------- */
+/* ---- speed ---------------------------------------------------------------------------------- */
 
-/* Everybody computes its share, at so many samples a millisecond. */
+/* Every worker computes its share, at these samples per millisecond. */
 static void compute_at(double a, double b, double c, double d)
 {
     const double speed[WORKERS] = {a, b, c, d};
     for (at_node i = 0; i < WORKERS; i++) {
-        at_work work = {.samples = b_.share[i].samples};
+        at_work work = {.samples = f_.share[i].samples};
         work.compute_ns = (at_ns)(1e6 * work.samples / speed[i]);
-        if (b_.member[i].state != AT_MEMBER_AWAY)
-            b_.plan.size->observe(b_.state, &b_.plan, i + 1, &work);
+        if (f_.member[i].state != AT_MEMBER_AWAY)
+            f_.plan.size->observe(f_.state, &f_.plan, i + 1, &work);
     }
     step_to(400, 0, 0);
 }
@@ -97,7 +97,7 @@ static uint32_t total(void)
 {
     uint32_t sum = 0;
     for (int i = 0; i < WORKERS; i++)
-        if (b_.member[i].state != AT_MEMBER_AWAY) sum += b_.share[i].samples;
+        if (f_.member[i].state != AT_MEMBER_AWAY) sum += f_.share[i].samples;
     return sum;
 }
 
@@ -105,7 +105,7 @@ static void shares_are_in_proportion_to_speed(void **state)
 {
     (void)state;
     set_up("speed:step", 100, 0, 0);
-    assert_everybody(100);
+    assert_all(100);
     compute_at(1, 2, 3, 4);
     assert_shares(40, 80, 120, 160);
     compute_at(1, 2, 3, 4);
@@ -119,7 +119,7 @@ static void the_remainder_goes_to_the_largest_fractional_parts(void **state)
     compute_at(1, 1, 1, 4); /* 57.14 each, 228.57 */
     assert_shares(57, 57, 57, 229);
     set_up("speed:step", 25, 0, 0);
-    compute_at(1, 1, 1, 0.3); /* 30.30 each, 9.09: one is left, the first of equals has it */
+    compute_at(1, 1, 1, 0.3); /* 30.30 each, 9.09: the remaining one goes to the first of equals */
     assert_shares(31, 30, 30, 9);
 }
 
@@ -129,11 +129,11 @@ static void no_sample_is_ever_lost(void **state)
     for (int i = 1; i <= 200; i++) {
         set_up("speed:step", (uint32_t)(1 + i % 37), 0, 0);
         compute_at(1 + 0.1 * i, 7.0 / i, 3 + i % 5, 1 + (i * i) % 11);
-        assert_int_equal(total(), WORKERS * b_.plan.batch);
+        assert_int_equal(total(), WORKERS * f_.plan.batch);
     }
 }
 
-static void limits_hold_and_the_others_take_what_is_cut_off(void **state)
+static void limits_hold_and_the_excess_goes_to_the_other_workers(void **state)
 {
     (void)state;
     set_up("speed:step", 100, 50, 180);
@@ -142,7 +142,7 @@ static void limits_hold_and_the_others_take_what_is_cut_off(void **state)
     assert_int_equal(total(), 400);
     set_up("speed:step", 100, 100, 100);
     compute_at(1, 2, 3, 4);
-    assert_everybody(100);
+    assert_all(100);
 }
 
 static void an_induced_sleep_counts_as_slowness_and_abandoned_rounds_do_not_count(void **state)
@@ -152,9 +152,9 @@ static void an_induced_sleep_counts_as_slowness_and_abandoned_rounds_do_not_coun
     at_work slow = {.samples = 100, .compute_ns = AT_MS(50), .sleep_ns = AT_MS(150)};
     at_work fast = {.samples = 100, .compute_ns = AT_MS(50)};
     at_work lost = {.samples = 1, .compute_ns = AT_SEC(9), .abandoned = true};
-    for (at_node i = 2; i <= WORKERS; i++) b_.plan.size->observe(b_.state, &b_.plan, i, &fast);
-    b_.plan.size->observe(b_.state, &b_.plan, 1, &slow);
-    b_.plan.size->observe(b_.state, &b_.plan, 2, &lost);
+    for (at_node i = 2; i <= WORKERS; i++) f_.plan.size->observe(f_.state, &f_.plan, i, &fast);
+    f_.plan.size->observe(f_.state, &f_.plan, 1, &slow);
+    f_.plan.size->observe(f_.state, &f_.plan, 2, &lost);
     step_to(400, 0, 0);
     assert_shares(31, 123, 123, 123); /* 30.77 and 123.08 */
 }
@@ -174,7 +174,7 @@ static void an_epoch_is_one_window_and_moves_speed_half_way(void **state)
     set_up("speed:epoch", 100, 0, 0);
     compute_at(1, 2, 3, 4);
     compute_at(1, 2, 3, 4);
-    assert_everybody(100); /* 800 of 1000 samples */
+    assert_all(100); /* 800 of 1000 samples */
     compute_at(1, 2, 3, 4);
     assert_shares(40, 80, 120, 160);
     compute_at(3, 2, 3, 4); /* 1600 */
@@ -184,40 +184,40 @@ static void an_epoch_is_one_window_and_moves_speed_half_way(void **state)
     assert_int_equal(total(), 400);
 }
 
-static void a_dead_workers_share_goes_to_the_others_at_once(void **state)
+static void the_share_of_a_dead_worker_is_redistributed_at_once(void **state)
 {
     (void)state;
     set_up("speed:epoch", 100, 0, 0);
     for (int i = 0; i < 3; i++) compute_at(1, 2, 3, 4);
-    b_.member[3].state = AT_MEMBER_AWAY;
+    f_.member[3].state = AT_MEMBER_AWAY;
     compute_at(1, 2, 3, 4);
-    assert_shares(67, 133, 200, 100); /* the last one's is what it would begin with */
+    assert_shares(67, 133, 200, 100); /* the last one's is what it would start with */
     assert_int_equal(total(), 400);
-    b_.member[3].state = AT_MEMBER_IDLE;
-    compute_at(1, 2, 3, 4); /* 2000: the end of an epoch in which the last one worked as well */
+    f_.member[3].state = AT_MEMBER_IDLE;
+    compute_at(1, 2, 3, 4); /* 2000: the end of an epoch in which the last worker took part */
     assert_shares(40, 80, 120, 160);
 }
 
-static void a_worker_that_was_never_measured_counts_as_the_mean(void **state)
+static void a_worker_without_measurement_gets_the_mean_speed(void **state)
 {
     (void)state;
     set_up("speed:step", 100, 0, 0);
-    b_.member[3].state = AT_MEMBER_AWAY;
+    f_.member[3].state = AT_MEMBER_AWAY;
     compute_at(1, 2, 3, 0);
     assert_shares(67, 133, 200, 100);
-    b_.member[3].state = AT_MEMBER_IDLE;
-    step_to(400, 0, 0); /* it has just come */
+    f_.member[3].state = AT_MEMBER_IDLE;
+    step_to(400, 0, 0); /* it has just joined */
     assert_shares(50, 100, 150, 100);
 }
 
-static void too_few_for_the_total_do_their_most(void **state)
+static void too_few_workers_for_the_total_compute_the_maximum(void **state)
 {
     (void)state;
     set_up("speed:step", 100, 0, 150);
-    b_.member[0].state = b_.member[1].state = AT_MEMBER_AWAY;
+    f_.member[0].state = f_.member[1].state = AT_MEMBER_AWAY;
     compute_at(0, 0, 1, 4);
-    assert_int_equal(b_.share[2].samples, 150);
-    assert_int_equal(b_.share[3].samples, 150);
+    assert_int_equal(f_.share[2].samples, 150);
+    assert_int_equal(f_.share[3].samples, 150);
 }
 
 /* ---- grow, shrink --------------------------------------------------------------------------- */
@@ -226,44 +226,44 @@ static void growing_counts_epochs_in_used_samples(void **state)
 {
     (void)state;
     set_up("grow:1.5,2", 10, 1, 40);
-    assert_everybody(10);
+    assert_all(10);
     step_to(1999, 0, 0);
-    assert_everybody(10);
+    assert_all(10);
     step_to(1, 0, 0);
-    assert_everybody(15);
+    assert_all(15);
     step_to(2000, 0, 0);
-    assert_everybody(23); /* 22.5 */
+    assert_all(23); /* 22.5 */
     step_to(2000, 0, 0);
-    assert_everybody(34); /* 33.75: from the batch, not from what was rounded before */
+    assert_all(34); /* 33.75: from the batch, not from the rounded value */
     step_to(200000, 0, 0);
-    assert_everybody(40);
+    assert_all(40);
 }
 
-static void shrinking_ends_at_the_least_batch(void **state)
+static void shrinking_ends_at_the_minimum_batch(void **state)
 {
     (void)state;
     set_up("shrink:2,0.5", 100, 10, 100);
-    assert_everybody(100);
+    assert_all(100);
     step_to(500, 0, 0);
-    assert_everybody(50);
+    assert_all(50);
     step_to(500, 0, 0);
-    assert_everybody(25);
+    assert_all(25);
     step_to(500, 0, 0);
-    assert_everybody(13); /* 12.5 */
+    assert_all(13); /* 12.5 */
     step_to(5000, 0, 0);
-    assert_everybody(10);
+    assert_all(10);
 }
 
-static void without_a_length_of_an_epoch_nothing_changes(void **state)
+static void nothing_changes_without_an_epoch_length(void **state)
 {
     (void)state;
     set_up("grow", 10, 0, 0);
-    b_.plan.samples_epoch = 0;
+    f_.plan.samples_epoch = 0;
     step_to(1000000, 0, 0);
-    assert_everybody(10);
+    assert_all(10);
 }
 
-static void factors_that_cannot_be_are_refused(void **state)
+static void invalid_factors_are_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"grow:2",     "grow:",      "grow:1,2",   "grow:0.5,2",
@@ -282,9 +282,9 @@ static void a_batch_outside_its_limits_is_refused(void **state)
     at_plan plan;
     at_fail fail = {0};
     assert_int_equal(resolve("grow", 64, 65, 0, &plan, &fail), AT_ERR_USAGE);
-    assert_string_equal(fail.text, "--batch 64 is not within --batch-min 65 and --batch-max 1024");
+    assert_string_equal(fail.text, "--batch 64 is not between --batch-min 65 and --batch-max 1024");
     assert_int_equal(resolve("grow", 64, 0, 63, &plan, &fail), AT_ERR_USAGE);
-    assert_int_equal(resolve("static", 64, 65, 0, &plan, &fail), AT_OK); /* it uses no limits */
+    assert_int_equal(resolve("static", 64, 65, 0, &plan, &fail), AT_OK); /* has no limits */
     assert_int_equal(resolve("loss", 8, 0, 0, &plan, &fail), AT_OK);
     assert_int_equal(plan.batch_min, 1);
     assert_int_equal(plan.batch_max, 128);
@@ -297,17 +297,17 @@ static void a_good_epoch_doubles_and_a_bad_one_halves(void **state)
     (void)state;
     set_up("loss", 16, 4, 64);
     step_to(1000, AT_SEC(1), 2.0);
-    assert_everybody(16); /* nothing to compare with */
+    assert_all(16); /* nothing to compare with */
     step_to(1000, AT_SEC(2), 1.8);
-    assert_everybody(16); /* 0.8 x 0.9 + 0.2 = 0.92 */
+    assert_all(16); /* 0.8 x 0.9 + 0.2 = 0.92 */
     step_to(1000, AT_SEC(3), 1.5);
-    assert_everybody(32); /* 0.8 x 0.833 + 0.2 = 0.867 */
+    assert_all(32); /* 0.8 x 0.833 + 0.2 = 0.867 */
     step_to(1000, AT_SEC(4), 1.8);
-    assert_everybody(16); /* 0.8 x 1.2 + 0.2 = 1.16 */
+    assert_all(16); /* 0.8 x 1.2 + 0.2 = 1.16 */
     step_to(1000, AT_SEC(5.4), 1.8);
-    assert_everybody(16); /* 0.8 + 0.2 x 1.4 = 1.08 */
+    assert_all(16); /* 0.8 + 0.2 x 1.4 = 1.08 */
     step_to(1000, AT_SEC(8.2), 1.8);
-    assert_everybody(8); /* 0.8 + 0.2 x 2 = 1.2 */
+    assert_all(8); /* 0.8 + 0.2 x 2 = 1.2 */
 }
 
 static void an_epoch_is_judged_by_all_its_steps_and_per_sample(void **state)
@@ -315,12 +315,12 @@ static void an_epoch_is_judged_by_all_its_steps_and_per_sample(void **state)
     (void)state;
     set_up("loss", 16, 4, 64);
     step_to(400, AT_MS(400), 4.0);
-    step_to(800, AT_MS(1200), 1.0); /* mean 2, a millisecond a sample, 200 samples too many */
-    assert_everybody(16);
+    step_to(800, AT_MS(1200), 1.0); /* mean 2, a millisecond per sample, 200 samples too many */
+    assert_all(16);
     step_to(400, AT_MS(1600), 9.0);
-    assert_everybody(16); /* bad, but not an epoch yet */
+    assert_all(16); /* bad, but not a full epoch yet */
     step_to(400, AT_MS(2000), 0.0);
-    assert_everybody(8); /* mean 4.5 */
+    assert_all(8); /* mean 4.5 */
 }
 
 static void doubling_and_halving_end_at_the_limits(void **state)
@@ -329,24 +329,24 @@ static void doubling_and_halving_end_at_the_limits(void **state)
     set_up("loss", 16, 10, 40);
     step_to(1000, AT_SEC(1), 1.0);
     step_to(1000, AT_SEC(2), 0.5);
-    assert_everybody(32);
+    assert_all(32);
     step_to(1000, AT_SEC(3), 0.2);
-    assert_everybody(40);
+    assert_all(40);
     for (int i = 0; i < 5; i++) step_to(1000, AT_SEC(4 + i), 1.0 * (1 << i));
-    assert_everybody(10);
+    assert_all(10);
 }
 
 /* ---- noise ---------------------------------------------------------------------------------- */
 
-/* A step of four pieces whose norms are what a gradient of squared norm `signal` and a noise of
- * `noise` a sample give on average. */
+/* A step of four pieces with the expected norms for a gradient of squared norm `signal` and `noise`
+ * per sample. */
 static void noisy_step(double signal, double noise)
 {
-    double piece = b_.share[0].samples, all = WORKERS * piece;
-    b_.progress.pieces = WORKERS;
-    b_.progress.inverse_mean = 1 / piece;
-    b_.progress.norm2_piece = signal + noise / piece;
-    b_.progress.norm2_step = signal + noise / all;
+    double piece = f_.share[0].samples, all = WORKERS * piece;
+    f_.progress.pieces = WORKERS;
+    f_.progress.inverse_mean = 1 / piece;
+    f_.progress.norm2_piece = signal + noise / piece;
+    f_.progress.norm2_step = signal + noise / all;
     step_to((uint64_t)all, 0, 0);
 }
 
@@ -355,32 +355,32 @@ static void the_batch_becomes_the_noise_scale(void **state)
     (void)state;
     set_up("noise", 100, 1, 1000);
     for (int i = 0; i < 15; i++) noisy_step(0.01, 6);
-    assert_everybody(100);
+    assert_all(100);
     noisy_step(0.01, 6);
-    assert_everybody(150); /* 6 / 0.01 / 4 workers */
+    assert_all(150); /* 6 / 0.01 / 4 workers */
     for (int i = 0; i < 64; i++) noisy_step(0.01, 6);
-    assert_everybody(150); /* whatever batch it is measured with */
-    b_.member[0].state = b_.member[1].state = AT_MEMBER_AWAY;
+    assert_all(150); /* independent of the batch it is measured with */
+    f_.member[0].state = f_.member[1].state = AT_MEMBER_AWAY;
     for (int i = 0; i < 16; i++) noisy_step(0.01, 6);
-    assert_everybody(300);
+    assert_all(300);
 }
 
-static void it_changes_by_a_factor_of_two_at_most_and_stays_within_limits(void **state)
+static void the_batch_changes_by_at_most_a_factor_of_two_within_its_limits(void **state)
 {
     (void)state;
     set_up("noise", 100, 30, 350);
     for (int i = 0; i < 16; i++) noisy_step(0.01, 600);
-    assert_everybody(200);
+    assert_all(200);
     for (int i = 0; i < 16; i++) noisy_step(0.01, 600);
-    assert_everybody(350);
+    assert_all(350);
     set_up("noise", 100, 30, 350);
     for (int i = 0; i < 16; i++) noisy_step(1, 1);
-    assert_everybody(50);
+    assert_all(50);
     for (int i = 0; i < 16; i++) noisy_step(1, 1);
-    assert_everybody(30);
+    assert_all(30);
 }
 
-static void numerator_and_denominator_are_averaged_apart(void **state)
+static void numerator_and_denominator_are_averaged_separately(void **state)
 {
     (void)state;
     set_up("noise", 100, 1, 1000);
@@ -388,87 +388,87 @@ static void numerator_and_denominator_are_averaged_apart(void **state)
         noisy_step(0.01, 6);
         noisy_step(0.03, 6);
     }
-    assert_everybody(75); /* 6 / 0.02 / 4 */
+    assert_all(75); /* 6 / 0.02 / 4 */
 }
 
-static void pieces_of_different_sizes_count_by_the_mean_of_their_inverses(void **state)
+static void pieces_of_different_sizes_use_the_mean_of_their_inverses(void **state)
 {
     (void)state;
     set_up("noise", 100, 1, 1000);
     for (int i = 0; i < 16; i++) { /* two pieces of 50 and 200 samples */
-        b_.progress.pieces = 2;
-        b_.progress.inverse_mean = (1.0 / 50 + 1.0 / 200) / 2;
-        b_.progress.norm2_piece = 0.01 + 6 * b_.progress.inverse_mean;
-        b_.progress.norm2_step = 0.01 + 6.0 / 250;
+        f_.progress.pieces = 2;
+        f_.progress.inverse_mean = (1.0 / 50 + 1.0 / 200) / 2;
+        f_.progress.norm2_piece = 0.01 + 6 * f_.progress.inverse_mean;
+        f_.progress.norm2_step = 0.01 + 6.0 / 250;
         step_to(250, 0, 0);
     }
-    assert_everybody(150);
+    assert_all(150);
 }
 
-static void steps_that_tell_nothing_are_skipped(void **state)
+static void steps_without_information_are_skipped(void **state)
 {
     (void)state;
     set_up("noise", 100, 1, 1000);
     for (int i = 0; i < 100; i++) {
-        b_.progress.pieces = i % 2 ? 1 : WORKERS; /* one piece, or no norms */
-        b_.progress.norm2_piece = i % 2 ? 1 : 0;
+        f_.progress.pieces = i % 2 ? 1 : WORKERS; /* one piece, or no norms */
+        f_.progress.norm2_piece = i % 2 ? 1 : 0;
         step_to(100, 0, 0);
     }
-    assert_everybody(100);
+    assert_all(100);
 }
 
-static void a_gradient_lost_in_noise_asks_for_more(void **state)
+static void pure_noise_grows_the_batch(void **state)
 {
     (void)state;
     set_up("noise", 100, 1, 1000);
     for (int i = 0; i < 16; i++) noisy_step(-0.001, 6); /* an estimate may be below zero */
-    assert_everybody(200);
+    assert_all(200);
 }
 
 /* ---- probe ---------------------------------------------------------------------------------- */
 
-/* One epoch and some samples more, at so much a sample. */
+/* A little more than one epoch at this time per sample. */
 static void epoch_at(at_ns sample_ns)
 {
     static const uint64_t samples = 1000;
-    step_to(samples, b_.progress.elapsed + (at_ns)samples * sample_ns, 0);
+    step_to(samples, f_.progress.elapsed + (at_ns)samples * sample_ns, 0);
 }
 
 static void the_fastest_of_four_sizes_is_kept(void **state)
 {
     (void)state;
     set_up("probe", 10, 0, 0);
-    assert_everybody(10);
+    assert_all(10);
     epoch_at(500);
-    assert_everybody(20);
+    assert_all(20);
     epoch_at(300);
-    assert_everybody(40);
+    assert_all(40);
     epoch_at(200);
-    assert_everybody(80);
+    assert_all(80);
     epoch_at(201);
-    assert_everybody(40);
+    assert_all(40);
     epoch_at(900);
-    assert_everybody(40); /* for good */
+    assert_all(40); /* from now on */
 }
 
-static void sizes_beyond_the_limit_are_not_tried_and_equals_go_to_the_smaller(void **state)
+static void sizes_beyond_the_limit_are_not_tried_and_the_smaller_of_equals_wins(void **state)
 {
     (void)state;
     set_up("probe", 10, 1, 39);
     epoch_at(300);
-    assert_everybody(20);
+    assert_all(20);
     epoch_at(300);
-    assert_everybody(10);
+    assert_all(10);
 }
 
-static void a_try_is_judged_by_its_samples_not_by_where_its_last_step_ends(void **state)
+static void a_probe_is_judged_per_sample(void **state)
 {
     (void)state;
     set_up("probe", 10, 1, 20);
-    step_to(1900, AT_US(1900), 0); /* 1000 ns a sample, nearly two epochs */
-    assert_everybody(20);
-    step_to(900, AT_US(1900) + AT_US(990), 0); /* 1100 ns a sample, less time */
-    assert_everybody(10);
+    step_to(1900, AT_US(1900), 0); /* 1000 ns per sample, nearly two epochs */
+    assert_all(20);
+    step_to(900, AT_US(1900) + AT_US(990), 0); /* 1100 ns per sample, less time */
+    assert_all(10);
 }
 
 int main(void)
@@ -477,30 +477,30 @@ int main(void)
         cmocka_unit_test(shares_are_in_proportion_to_speed),
         cmocka_unit_test(the_remainder_goes_to_the_largest_fractional_parts),
         cmocka_unit_test(no_sample_is_ever_lost),
-        cmocka_unit_test(limits_hold_and_the_others_take_what_is_cut_off),
+        cmocka_unit_test(limits_hold_and_the_excess_goes_to_the_other_workers),
         cmocka_unit_test(an_induced_sleep_counts_as_slowness_and_abandoned_rounds_do_not_count),
         cmocka_unit_test(a_step_moves_speed_by_a_fifth),
         cmocka_unit_test(an_epoch_is_one_window_and_moves_speed_half_way),
-        cmocka_unit_test(a_dead_workers_share_goes_to_the_others_at_once),
-        cmocka_unit_test(a_worker_that_was_never_measured_counts_as_the_mean),
-        cmocka_unit_test(too_few_for_the_total_do_their_most),
+        cmocka_unit_test(the_share_of_a_dead_worker_is_redistributed_at_once),
+        cmocka_unit_test(a_worker_without_measurement_gets_the_mean_speed),
+        cmocka_unit_test(too_few_workers_for_the_total_compute_the_maximum),
         cmocka_unit_test(growing_counts_epochs_in_used_samples),
-        cmocka_unit_test(shrinking_ends_at_the_least_batch),
-        cmocka_unit_test(without_a_length_of_an_epoch_nothing_changes),
-        cmocka_unit_test(factors_that_cannot_be_are_refused),
+        cmocka_unit_test(shrinking_ends_at_the_minimum_batch),
+        cmocka_unit_test(nothing_changes_without_an_epoch_length),
+        cmocka_unit_test(invalid_factors_are_refused),
         cmocka_unit_test(a_batch_outside_its_limits_is_refused),
         cmocka_unit_test(a_good_epoch_doubles_and_a_bad_one_halves),
         cmocka_unit_test(an_epoch_is_judged_by_all_its_steps_and_per_sample),
         cmocka_unit_test(doubling_and_halving_end_at_the_limits),
         cmocka_unit_test(the_batch_becomes_the_noise_scale),
-        cmocka_unit_test(it_changes_by_a_factor_of_two_at_most_and_stays_within_limits),
-        cmocka_unit_test(numerator_and_denominator_are_averaged_apart),
-        cmocka_unit_test(pieces_of_different_sizes_count_by_the_mean_of_their_inverses),
-        cmocka_unit_test(steps_that_tell_nothing_are_skipped),
-        cmocka_unit_test(a_gradient_lost_in_noise_asks_for_more),
+        cmocka_unit_test(the_batch_changes_by_at_most_a_factor_of_two_within_its_limits),
+        cmocka_unit_test(numerator_and_denominator_are_averaged_separately),
+        cmocka_unit_test(pieces_of_different_sizes_use_the_mean_of_their_inverses),
+        cmocka_unit_test(steps_without_information_are_skipped),
+        cmocka_unit_test(pure_noise_grows_the_batch),
         cmocka_unit_test(the_fastest_of_four_sizes_is_kept),
-        cmocka_unit_test(sizes_beyond_the_limit_are_not_tried_and_equals_go_to_the_smaller),
-        cmocka_unit_test(a_try_is_judged_by_its_samples_not_by_where_its_last_step_ends),
+        cmocka_unit_test(sizes_beyond_the_limit_are_not_tried_and_the_smaller_of_equals_wins),
+        cmocka_unit_test(a_probe_is_judged_per_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

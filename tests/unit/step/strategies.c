@@ -1,6 +1,6 @@
-/* Stories of the named strategies: nobody slow, one slow, one dead. Workers need a millisecond a
- * sample unless a story says otherwise, and look for news after every 8 samples. fmb and amb are in
- * step_hub.c, strategies that change sizes in step_strategies_size.c. */
+/* Scenarios of the named strategies: no worker slow, one slow, one dead. Workers take a millisecond
+ * per sample unless a test says otherwise, and check for a newer version after every 8 samples. fmb
+ * and amb are in hub.c, strategies that change sizes in strategies_size.c. */
 #include "scenario.h"
 
 static stage *enact(at_plan_options o, const char *strategy, uint32_t workers, uint64_t steps)
@@ -38,7 +38,7 @@ static void backup_takes_the_first_two_and_the_third_starts_over(void **state)
          "[  64] hub > finish: steps\n");
 }
 
-static void backup_does_not_wait_for_the_slow_one(void **state)
+static void backup_does_not_wait_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "backup", 3, 3);
@@ -67,7 +67,7 @@ static void backup_does_not_wait_for_the_slow_one(void **state)
          "[ 120] hub > finish: steps\n");
 }
 
-static void backup_goes_on_when_one_is_dead_and_has_no_spare_then(void **state)
+static void backup_continues_without_a_spare_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "backup", 3, 3);
@@ -95,9 +95,9 @@ static void batch_sync_takes_any_two_batches_of_one_version(void **state)
 {
     (void)state;
     enact((at_plan_options){0}, "batch-sync", 3, 2);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > add worker 2 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples, already added\n"
@@ -118,15 +118,15 @@ static void batch_sync_takes_any_two_batches_of_one_version(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void batch_sync_lets_a_fast_one_count_twice(void **state)
+static void batch_sync_counts_a_fast_worker_twice(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "batch-sync", 3, 3);
     s->actor[2].sample_ns = AT_MS(3);
     s->actor[3].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > apply step 1: worker 1 (32), worker 1 (32), 64 samples, already added\n"
@@ -152,14 +152,14 @@ static void batch_sync_lets_a_fast_one_count_twice(void **state)
          "[ 216] hub > finish: steps\n");
 }
 
-static void batch_sync_goes_on_when_one_is_dead(void **state)
+static void batch_sync_continues_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "batch-sync", 3, 3);
     stage_kill(s, AT_MS(10), 2, AT_NEVER);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  10] world > worker 2 is gone, drew 16\n"
          "[  10] hub > drop 16 samples of worker 2: lost\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
@@ -186,8 +186,8 @@ static void async_makes_a_step_of_every_report(void **state)
 {
     (void)state;
     enact((at_plan_options){0}, "async", 2, 4);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  32] hub > add worker 2 (32 of version 0)\n"
@@ -205,13 +205,13 @@ static void async_makes_a_step_of_every_report(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void async_uses_the_slow_ones_gradient_however_stale_it_is(void **state)
+static void async_uses_a_gradient_however_stale_it_is(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "async", 2, 5);
     s->actor[2].sample_ns = AT_US(3500);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  64] hub > add worker 1 (32 of version 1)\n"
@@ -236,18 +236,18 @@ static void async_gives_a_replacement_work_at_once(void **state)
     (void)state;
     stage *s = enact((at_plan_options){0}, "async", 2, 5);
     stage_kill(s, AT_MS(40), 2, AT_MS(30));
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
          "[  32] hub > add worker 2 (32 of version 0)\n"
          "[  32] hub > apply step 2: worker 2 (32 of version 0), 32 samples, already added\n"
-         "[  40] world > worker 2 is gone, drew 40, another will come\n"
+         "[  40] world > worker 2 is gone, drew 40, will be replaced\n"
          "[  40] hub > drop 8 samples of worker 2: lost\n"
          "[  64] hub > add worker 1 (32 of version 1)\n"
          "[  64] hub > apply step 3: worker 1 (32 of version 1), 32 samples, already added\n"
          "[  70] world > worker 2 joins, incarnation 2\n"
-         "[  70] hub > order worker 2: round 2 on version 3, 32 samples, then go on\n"
+         "[  70] hub > order worker 2: round 2 on version 3, 32 samples, repeating\n"
          "[  96] hub > add worker 1 (32 of version 3)\n"
          "[  96] hub > apply step 4: worker 1 (32), 32 samples, already added\n"
          "[ 102] hub > add worker 2 (32 of version 3)\n"
@@ -265,9 +265,9 @@ static void async_fmb_makes_a_step_of_any_two_reports(void **state)
 {
     (void)state;
     enact((at_plan_options){0}, "async-fmb", 3, 2);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > add worker 2 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples, already added\n"
@@ -289,14 +289,14 @@ static void async_fmb_makes_a_step_of_any_two_reports(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void async_fmb_waits_for_nobody_who_is_slow(void **state)
+static void async_fmb_does_not_wait_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "async-fmb", 3, 3);
     s->actor[2].sample_ns = AT_US(2500);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  32] hub > add worker 3 (32 of version 0)\n"
          "[  32] hub > apply step 1: worker 1 (32), worker 3 (32), 64 samples, already added\n"
@@ -321,14 +321,14 @@ static void async_fmb_waits_for_nobody_who_is_slow(void **state)
          "[ 104] hub > finish: steps\n");
 }
 
-static void async_fmb_goes_on_when_one_is_dead(void **state)
+static void async_fmb_continues_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "async-fmb", 3, 3);
     stage_kill(s, AT_MS(10), 2, AT_NEVER);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 3: round 0 on version 0, 32 samples, repeating\n"
          "[  10] world > worker 2 is gone, drew 16\n"
          "[  10] hub > drop 16 samples of worker 2: lost\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
@@ -355,8 +355,8 @@ static void async_timed_closes_a_step_every_period(void **state)
 {
     (void)state;
     enact((at_plan_options){.time_limit = "40ms", .batch = 64}, "async-timed", 2, 2);
-    play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 40 ms or 64 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 40 ms or 64 samples, repeating\n"
          "[  40] hub > add worker 1 (40 of version 0)\n"
          "[  40] hub > apply step 1: worker 1 (40), 40 samples, already added\n"
          "[  40] hub > add worker 2 (40 of version 0)\n"
@@ -373,15 +373,14 @@ static void async_timed_closes_a_step_every_period(void **state)
          "[  88] hub > finish: steps\n");
 }
 
-static void
-async_timed_has_fewer_samples_of_a_slow_one_and_counts_them_as_their_first_version(void **state)
+static void async_timed_counts_samples_of_a_slow_worker_under_their_first_version(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.time_limit = "40ms", .period = "30ms", .batch = 64},
                      "async-timed", 2, 3);
     s->actor[2].sample_ns = AT_MS(2);
-    play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 40 ms or 64 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 40 ms or 64 samples, repeating\n"
          "[  32] hub > add worker 2 (16 of version 0)\n"
          "[  32] hub > apply step 1: worker 2 (16), 16 samples, already added\n"
          "[  40] hub > add worker 1 (40 of version 0)\n"
@@ -399,13 +398,13 @@ async_timed_has_fewer_samples_of_a_slow_one_and_counts_them_as_their_first_versi
          "[  96] hub > finish: steps\n");
 }
 
-static void async_timed_goes_on_when_one_is_dead(void **state)
+static void async_timed_continues_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.time_limit = "40ms", .batch = 64}, "async-timed", 2, 3);
     stage_kill(s, AT_MS(10), 2, AT_NEVER);
-    play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 40 ms or 64 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 40 ms or 64 samples, repeating\n"
          "[  10] world > worker 2 is gone, drew 16\n"
          "[  10] hub > drop 16 samples of worker 2: lost\n"
          "[  40] hub > add worker 1 (40 of version 0)\n"
@@ -420,26 +419,26 @@ static void async_timed_goes_on_when_one_is_dead(void **state)
          "[ 128] hub > finish: steps\n");
 }
 
-static void async_timed_closes_when_all_have_reported_until_its_time_is_known(void **state)
+static void async_timed_waits_for_all_until_its_period_is_known(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "async-timed", 2, 3);
     s->actor[2].sample_ns = AT_MS(3);
-    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, then go on\n"
-         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, then go on\n"
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
          "[  64] hub > add worker 1 (32 of version 0)\n"
          "[  96] hub > add worker 2 (32 of version 0)\n"
          "[  96] hub > apply step 1: worker 1 (32), worker 1 (32), worker 2 (32), 96 "
          "samples, already added\n"
-         "[  96] hub > order worker 1: round 3 on version 1, 41 ms or 128 samples, then go on\n"
-         "[  96] hub > order worker 2: round 2 on version 1, 41 ms or 128 samples, then go on\n"
+         "[  96] hub > order worker 1: round 3 on version 1, 41 ms or 128 samples, repeating\n"
+         "[  96] hub > order worker 2: round 2 on version 1, 41 ms or 128 samples, repeating\n"
          "[  96] hub > add worker 1 (32 of version 0)\n"
          "[ 128] hub > add worker 1 (32 of version 1)\n"
          "[ 137] hub > apply step 2: worker 1 (32 of version 0), worker 1 (32), 64 samples, "
          "already added\n"
-         "[ 137] hub > order worker 1: round 5 on version 2, 37 ms or 128 samples, then go on\n"
-         "[ 137] hub > order worker 2: round 2 on version 2, 37 ms or 128 samples, then go on\n"
+         "[ 137] hub > order worker 1: round 5 on version 2, 37 ms or 128 samples, repeating\n"
+         "[ 137] hub > order worker 2: round 2 on version 2, 37 ms or 128 samples, repeating\n"
          "[ 168] hub > add worker 1 (40 of version 1)\n"
          "[ 174] hub > apply step 3: worker 1 (40 of version 1), 40 samples, already added\n"
          "[ 174] hub > leave, worker 1\n"
@@ -451,7 +450,7 @@ static void async_timed_closes_when_all_have_reported_until_its_time_is_known(vo
          "[ 192] hub > finish: steps\n");
 }
 
-static void ssp_without_stragglers_lets_everybody_run(void **state)
+static void ssp_without_stragglers_lets_all_run(void **state)
 {
     (void)state;
     enact((at_plan_options){.staleness = 1}, "ssp", 2, 4);
@@ -476,7 +475,7 @@ static void ssp_without_stragglers_lets_everybody_run(void **state)
          "[  72] hub > finish: steps\n");
 }
 
-static void ssp_stops_a_fast_one_that_is_too_far_ahead(void **state)
+static void ssp_stops_a_worker_that_is_too_far_ahead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.staleness = 1}, "ssp", 2, 6);
@@ -508,7 +507,7 @@ static void ssp_stops_a_fast_one_that_is_too_far_ahead(void **state)
          "[ 320] hub > finish: steps\n");
 }
 
-static void ssp_does_not_wait_for_a_dead_one(void **state)
+static void ssp_does_not_wait_for_a_dead_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.staleness = 1}, "ssp", 2, 5);
@@ -541,25 +540,24 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(backup_takes_the_first_two_and_the_third_starts_over),
-        cmocka_unit_test(backup_does_not_wait_for_the_slow_one),
-        cmocka_unit_test(backup_goes_on_when_one_is_dead_and_has_no_spare_then),
+        cmocka_unit_test(backup_does_not_wait_for_the_slow_worker),
+        cmocka_unit_test(backup_continues_without_a_spare_when_one_is_dead),
         cmocka_unit_test(batch_sync_takes_any_two_batches_of_one_version),
-        cmocka_unit_test(batch_sync_lets_a_fast_one_count_twice),
-        cmocka_unit_test(batch_sync_goes_on_when_one_is_dead),
+        cmocka_unit_test(batch_sync_counts_a_fast_worker_twice),
+        cmocka_unit_test(batch_sync_continues_when_one_is_dead),
         cmocka_unit_test(async_makes_a_step_of_every_report),
-        cmocka_unit_test(async_uses_the_slow_ones_gradient_however_stale_it_is),
+        cmocka_unit_test(async_uses_a_gradient_however_stale_it_is),
         cmocka_unit_test(async_gives_a_replacement_work_at_once),
         cmocka_unit_test(async_fmb_makes_a_step_of_any_two_reports),
-        cmocka_unit_test(async_fmb_waits_for_nobody_who_is_slow),
-        cmocka_unit_test(async_fmb_goes_on_when_one_is_dead),
+        cmocka_unit_test(async_fmb_does_not_wait_for_the_slow_worker),
+        cmocka_unit_test(async_fmb_continues_when_one_is_dead),
         cmocka_unit_test(async_timed_closes_a_step_every_period),
-        cmocka_unit_test(
-            async_timed_has_fewer_samples_of_a_slow_one_and_counts_them_as_their_first_version),
-        cmocka_unit_test(async_timed_goes_on_when_one_is_dead),
-        cmocka_unit_test(async_timed_closes_when_all_have_reported_until_its_time_is_known),
-        cmocka_unit_test(ssp_without_stragglers_lets_everybody_run),
-        cmocka_unit_test(ssp_stops_a_fast_one_that_is_too_far_ahead),
-        cmocka_unit_test(ssp_does_not_wait_for_a_dead_one),
+        cmocka_unit_test(async_timed_counts_samples_of_a_slow_worker_under_their_first_version),
+        cmocka_unit_test(async_timed_continues_when_one_is_dead),
+        cmocka_unit_test(async_timed_waits_for_all_until_its_period_is_known),
+        cmocka_unit_test(ssp_without_stragglers_lets_all_run),
+        cmocka_unit_test(ssp_stops_a_worker_that_is_too_far_ahead),
+        cmocka_unit_test(ssp_does_not_wait_for_a_dead_worker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

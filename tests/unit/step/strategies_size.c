@@ -1,5 +1,5 @@
-/* Stories of the strategies that change sizes: nobody slow, one slow, one dead. Workers need a
- * millisecond a sample unless a story says otherwise, and an epoch has 128 samples. */
+/* Scenarios of the strategies that change sizes: no worker slow, one slow, one dead. Workers take a
+ * millisecond per sample unless a test says otherwise, and an epoch has 128 samples. */
 #include "scenario.h"
 
 enum { EPOCH = 128 };
@@ -15,16 +15,16 @@ static stage *enact(at_plan_options more, const char *strategy, uint32_t workers
     return s;
 }
 
-/* Everybody is held up from the third round on. */
-static at_ns sleeps_later(const stage *s, at_node worker, uint64_t round)
+/* All workers sleep from the third round on. */
+static at_ns sleep_from_round_3(const stage *s, at_node worker, uint64_t round)
 {
     (void)s;
     (void)worker;
     return round >= 2 ? AT_MS(48) : 0;
 }
 
-/* A round has a cost of its own. */
-static at_ns sleeps_always(const stage *s, at_node worker, uint64_t round)
+/* Every round has a fixed cost. */
+static at_ns sleep_always(const stage *s, at_node worker, uint64_t round)
 {
     (void)s;
     (void)worker;
@@ -52,7 +52,7 @@ static void dbs_without_stragglers_is_fmb(void **state)
          "[  96] hub > finish: steps\n");
 }
 
-static void dbs_gives_a_slow_one_less_after_the_first_epoch(void **state)
+static void dbs_gives_a_slow_worker_less_after_the_first_epoch(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "dbs", 2, 3);
@@ -73,7 +73,7 @@ static void dbs_gives_a_slow_one_less_after_the_first_epoch(void **state)
          "[ 240] hub > finish: steps\n");
 }
 
-static void dbs_gives_a_dead_ones_share_to_the_others(void **state)
+static void dbs_redistributes_the_share_of_a_dead_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "dbs", 3, 3);
@@ -147,7 +147,7 @@ static void grow_doubles_every_two_epochs(void **state)
          "[ 256] hub > finish: steps\n");
 }
 
-static void grow_waits_for_the_slow_one(void **state)
+static void grow_waits_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.size = "grow:2,1"}, "grow", 2, 3);
@@ -168,7 +168,7 @@ static void grow_waits_for_the_slow_one(void **state)
          "[ 384] hub > finish: steps\n");
 }
 
-static void grow_counts_what_a_dead_one_left_undone(void **state)
+static void grow_counts_only_used_samples_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.size = "grow:2,1"}, "grow", 2, 4);
@@ -190,7 +190,7 @@ static void grow_counts_what_a_dead_one_left_undone(void **state)
          "[ 160] hub > finish: steps\n");
 }
 
-static void shrink_halves_every_epoch_if_told_to(void **state)
+static void shrink_halves_every_epoch_when_set(void **state)
 {
     (void)state;
     enact((at_plan_options){.size = "shrink:2,1"}, "shrink", 2, 4);
@@ -213,7 +213,7 @@ static void shrink_halves_every_epoch_if_told_to(void **state)
          "[  96] hub > finish: steps\n");
 }
 
-static void shrink_waits_for_the_slow_one(void **state)
+static void shrink_waits_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.size = "shrink:2,1"}, "shrink", 2, 3);
@@ -234,7 +234,7 @@ static void shrink_waits_for_the_slow_one(void **state)
          "[ 240] hub > finish: steps\n");
 }
 
-static void shrink_counts_what_a_dead_one_left_undone(void **state)
+static void shrink_counts_only_used_samples_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.size = "shrink:2,1"}, "shrink", 2, 4);
@@ -256,7 +256,7 @@ static void shrink_counts_what_a_dead_one_left_undone(void **state)
          "[ 112] hub > finish: steps\n");
 }
 
-static void loss_keeps_a_batch_that_makes_no_difference(void **state)
+static void loss_keeps_the_batch_without_a_difference(void **state)
 {
     (void)state;
     enact((at_plan_options){0}, "loss", 2, 5);
@@ -286,7 +286,7 @@ static void loss_halves_when_an_epoch_takes_much_longer(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "loss", 2, 6);
-    s->sleep = sleeps_later;
+    s->sleep = sleep_from_round_3;
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
@@ -312,7 +312,7 @@ static void loss_halves_when_an_epoch_takes_much_longer(void **state)
          "[ 352] hub > finish: steps\n");
 }
 
-static void loss_halves_when_a_dead_one_makes_epochs_longer(void **state)
+static void loss_halves_when_a_dead_worker_makes_epochs_longer(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "loss", 2, 9);
@@ -347,7 +347,7 @@ static void loss_halves_when_a_dead_one_makes_epochs_longer(void **state)
          "[ 272] hub > finish: steps\n");
 }
 
-static void noise_stays_where_it_is_without_norms(void **state)
+static void noise_keeps_the_batch_without_norms(void **state)
 {
     (void)state;
     enact((at_plan_options){0}, "noise", 2, 2);
@@ -364,7 +364,7 @@ static void noise_stays_where_it_is_without_norms(void **state)
          "[  64] hub > finish: steps\n");
 }
 
-static void noise_waits_for_the_slow_one(void **state)
+static void noise_waits_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "noise", 2, 2);
@@ -382,7 +382,7 @@ static void noise_waits_for_the_slow_one(void **state)
          "[ 192] hub > finish: steps\n");
 }
 
-static void noise_goes_on_when_one_is_dead(void **state)
+static void noise_continues_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "noise", 2, 2);
@@ -428,7 +428,7 @@ static void probe_tries_larger_batches_and_keeps_the_first_of_equals(void **stat
          "[ 544] hub > finish: steps\n");
 }
 
-static void probe_waits_for_the_slow_one(void **state)
+static void probe_waits_for_the_slow_worker(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "probe", 2, 3);
@@ -453,7 +453,7 @@ static void probe_prefers_large_batches_when_a_round_costs_extra(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "probe", 2, 6);
-    s->sleep = sleeps_always;
+    s->sleep = sleep_always;
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  42] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"
@@ -479,7 +479,7 @@ static void probe_prefers_large_batches_when_a_round_costs_extra(void **state)
          "[ 828] hub > finish: steps\n");
 }
 
-static void probe_goes_on_when_one_is_dead(void **state)
+static void probe_continues_when_one_is_dead(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){0}, "probe", 2, 4);
@@ -523,7 +523,7 @@ static rates rates_of(stage *s)
     return seen;
 }
 
-static void the_learning_rate_follows_the_total_batch_when_told_to(void **state)
+static void the_learning_rate_follows_the_total_batch_when_set(void **state)
 {
     (void)state;
     at_plan_options shrink = {.size = "shrink:2,1", .lr_scale = "linear"};
@@ -535,7 +535,7 @@ static void the_learning_rate_follows_the_total_batch_when_told_to(void **state)
     for (int i = 0; i < 5; i++) assert_true(seen.factor[i] == 1);
 }
 
-static void the_learning_rate_follows_those_who_are_there(void **state)
+static void the_learning_rate_follows_the_present_workers(void **state)
 {
     (void)state;
     stage *s = enact((at_plan_options){.lr_scale = "linear"}, "grow", 2, 5);
@@ -543,7 +543,7 @@ static void the_learning_rate_follows_those_who_are_there(void **state)
     rates        seen = rates_of(s);
     const double expected[] = {1, 0.5, 0.5, 0.5, 0.5};
     for (int i = 0; i < 5; i++) assert_true(seen.factor[i] == expected[i]);
-    /* Under dbs the others take over what the dead one leaves, from the step after it on. */
+    /* Under dbs the other workers take over the share of the dead one from the next step on. */
     s = enact((at_plan_options){.lr_scale = "linear"}, "dbs", 2, 5);
     stage_kill(s, AT_MS(40), 2, AT_NEVER);
     seen = rates_of(s);
@@ -555,27 +555,27 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dbs_without_stragglers_is_fmb),
-        cmocka_unit_test(dbs_gives_a_slow_one_less_after_the_first_epoch),
-        cmocka_unit_test(dbs_gives_a_dead_ones_share_to_the_others),
+        cmocka_unit_test(dbs_gives_a_slow_worker_less_after_the_first_epoch),
+        cmocka_unit_test(dbs_redistributes_the_share_of_a_dead_worker),
         cmocka_unit_test(lb_bsp_reacts_after_one_step),
         cmocka_unit_test(grow_doubles_every_two_epochs),
-        cmocka_unit_test(grow_waits_for_the_slow_one),
-        cmocka_unit_test(grow_counts_what_a_dead_one_left_undone),
-        cmocka_unit_test(shrink_halves_every_epoch_if_told_to),
-        cmocka_unit_test(shrink_waits_for_the_slow_one),
-        cmocka_unit_test(shrink_counts_what_a_dead_one_left_undone),
-        cmocka_unit_test(loss_keeps_a_batch_that_makes_no_difference),
+        cmocka_unit_test(grow_waits_for_the_slow_worker),
+        cmocka_unit_test(grow_counts_only_used_samples_when_one_is_dead),
+        cmocka_unit_test(shrink_halves_every_epoch_when_set),
+        cmocka_unit_test(shrink_waits_for_the_slow_worker),
+        cmocka_unit_test(shrink_counts_only_used_samples_when_one_is_dead),
+        cmocka_unit_test(loss_keeps_the_batch_without_a_difference),
         cmocka_unit_test(loss_halves_when_an_epoch_takes_much_longer),
-        cmocka_unit_test(loss_halves_when_a_dead_one_makes_epochs_longer),
-        cmocka_unit_test(noise_stays_where_it_is_without_norms),
-        cmocka_unit_test(noise_waits_for_the_slow_one),
-        cmocka_unit_test(noise_goes_on_when_one_is_dead),
+        cmocka_unit_test(loss_halves_when_a_dead_worker_makes_epochs_longer),
+        cmocka_unit_test(noise_keeps_the_batch_without_norms),
+        cmocka_unit_test(noise_waits_for_the_slow_worker),
+        cmocka_unit_test(noise_continues_when_one_is_dead),
         cmocka_unit_test(probe_tries_larger_batches_and_keeps_the_first_of_equals),
-        cmocka_unit_test(probe_waits_for_the_slow_one),
+        cmocka_unit_test(probe_waits_for_the_slow_worker),
         cmocka_unit_test(probe_prefers_large_batches_when_a_round_costs_extra),
-        cmocka_unit_test(probe_goes_on_when_one_is_dead),
-        cmocka_unit_test(the_learning_rate_follows_the_total_batch_when_told_to),
-        cmocka_unit_test(the_learning_rate_follows_those_who_are_there),
+        cmocka_unit_test(probe_continues_when_one_is_dead),
+        cmocka_unit_test(the_learning_rate_follows_the_total_batch_when_set),
+        cmocka_unit_test(the_learning_rate_follows_the_present_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

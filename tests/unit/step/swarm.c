@@ -1,6 +1,6 @@
-/* Hundreds of random runs: rules composed at random, workers that die, freeze, return and repeat
- * themselves, messages that take their time. Whatever happens, what DESIGN promises must hold.
- * A failing seed is printed; SWARM_SEED=n runs that one alone, SWARM_SEEDS=n more of them. */
+/* Thousands of random runs: random combinations of rules, workers that die, freeze, return and send
+ * duplicates, delayed messages. The invariants of the hub must hold in all of them. A failing seed
+ * is printed; SWARM_SEED=n runs that one alone, SWARM_SEEDS=n sets their number. */
 #include "scenario_stage.h"
 #include "step/snapshot.h"
 
@@ -10,39 +10,39 @@
 
 enum { SEEDS = 2000, LIVES = 16, REPORTS = 1024 };
 
-typedef enum fate_kind { FATE_NONE, FATE_SENT, FATE_HEARD, FATE_USED, FATE_DROPPED } fate_kind;
+typedef enum fate_kind { FATE_NONE, FATE_SENT, FATE_RECEIVED, FATE_USED, FATE_DROPPED } fate_kind;
 
-/* What became of a report. Only the last REPORTS of a life are remembered. */
+/* State of a report. Only the last REPORTS of an incarnation are kept. */
 typedef struct fate {
     uint64_t  sequence;
     uint32_t  samples;
     fate_kind kind;
 } fate;
 
-/* What the checker knows; none of it comes from the hub's memory. */
-typedef struct books {
+/* The checker's own accounting, independent of the hub's memory. */
+typedef struct ledger {
     fate     fates[STAGE_WORKERS + 1][LIVES][REPORTS];
     uint64_t used[STAGE_WORKERS + 1], dropped[STAGE_WORKERS + 1];
-    uint64_t clock[STAGE_WORKERS + 1]; /* rounds as release rule `bound` counts them */
-    uint64_t heard[STAGE_WORKERS + 1]; /* last report of this incarnation that reached the hub */
+    uint64_t clock[STAGE_WORKERS + 1];    /* rounds, as release rule `bound` counts them */
+    uint64_t received[STAGE_WORKERS + 1]; /* last report of this incarnation that reached the hub */
     uint32_t incarnation[STAGE_WORKERS + 1];
     bool     live[STAGE_WORKERS + 1];
     uint64_t steps, samples_used;
     at_piece added[16 * STAGE_WORKERS];
     uint32_t added_count;
     at_ns    closed_at;
-} books;
+} ledger;
 
-/* What happened in all runs together: a swarm that never meets trouble proves nothing. */
-typedef struct encounters {
+/* Totals over all runs, to check that the random runs cover every case. */
+typedef struct coverage {
     uint64_t ends[AT_END_COUNT], drops[AT_DROP_COUNT];
     uint64_t evictions, replacements, echoes, steps, saves;
-} encounters;
+} coverage;
 
-static encounters met;
-static char       failing[128]; /* said when an assertion of the machines ends the process */
+static coverage covered;
+static char     failing[128]; /* printed when an assertion aborts the process */
 
-static void say_seed(int signal_number)
+static void print_seed(int signal_number)
 {
     (void)signal_number;
     if (write(STDERR_FILENO, failing, strlen(failing)) < 0) return;
@@ -50,7 +50,7 @@ static void say_seed(int signal_number)
 
 /* ---- checks --------------------------------------------------------------------------------- */
 
-static uint64_t slowest_clock(const books *b, at_node but)
+static uint64_t slowest_clock(const ledger *b, at_node but)
 {
     uint64_t slowest = UINT64_MAX;
     for (at_node id = 1; id <= STAGE_WORKERS; id++)
@@ -58,7 +58,7 @@ static uint64_t slowest_clock(const books *b, at_node but)
     return slowest;
 }
 
-static void check_order(const stage *s, const books *b, const at_action *send)
+static void check_order(const stage *s, const ledger *b, const at_action *send)
 {
     const at_order *order = &send->as.order;
     assert_true(b->live[send->worker] || order->leave);
@@ -80,27 +80,27 @@ static void check_weight(const stage *s, const at_piece *piece, uint64_t stalene
     assert_true(piece->weight == expected);
 }
 
-/* A report is used or dropped at most once, as it was sent, and only if its sender was alive. */
-static void decide_fate(books *b, at_node worker, uint32_t life, uint64_t sequence,
-                        uint64_t samples, fate_kind kind)
+/* A report is used or dropped at most once, unchanged, and only if its sender was alive. */
+static void set_fate(ledger *b, at_node worker, uint32_t life, uint64_t sequence, uint64_t samples,
+                     fate_kind kind)
 {
     fate *f = &b->fates[worker][life][sequence % REPORTS];
     assert_int_equal(f->sequence, sequence);
-    assert_int_equal(f->kind, FATE_HEARD);
+    assert_int_equal(f->kind, FATE_RECEIVED);
     assert_int_equal(f->samples, samples);
     f->kind = kind;
 }
 
-static void check_piece(const stage *s, books *b, const at_piece *piece)
+static void check_piece(const stage *s, ledger *b, const at_piece *piece)
 {
-    assert_true(piece->version <= b->steps); /* nobody works on a version that was not made */
+    assert_true(piece->version <= b->steps); /* later versions do not exist */
     check_weight(s, piece, b->steps - piece->version);
-    decide_fate(b, piece->worker, piece->incarnation, piece->sequence, piece->samples, FATE_USED);
+    set_fate(b, piece->worker, piece->incarnation, piece->sequence, piece->samples, FATE_USED);
     b->used[piece->worker] += piece->samples;
 }
 
-/* Held gradients are named in worker order, the others as they were added. */
-static void check_sequence(const stage *s, const books *b, const at_action *apply)
+/* Held gradients are listed in worker order, others in the order they were added. */
+static void check_sequence(const stage *s, const ledger *b, const at_action *apply)
 {
     const at_piece *pieces = apply->as.apply.pieces;
     assert_int_equal(apply->as.apply.folded, !s->plan.release->holds);
@@ -114,12 +114,12 @@ static void check_sequence(const stage *s, const books *b, const at_action *appl
     }
 }
 
-static void check_gather(const stage *s, const books *b, const at_action *apply)
+static void check_gather(const stage *s, const ledger *b, const at_action *apply)
 {
     const char *gather = s->plan.gather->name;
     uint32_t    count = apply->as.apply.count;
     bool        holds = s->plan.release->holds;
-    bool        drained = s->hub->draining; /* what is left of a step is closed as it is */
+    bool        drained = s->hub->draining; /* the rest of a step closes before a checkpoint */
     bool        early = s->plan.period == AT_NEVER || count == 16 * s->plan.workers || drained;
     if (strcmp(gather, "any") == 0 && !holds && !drained) assert_int_equal(count, s->plan.k);
     if (strcmp(gather, "first") == 0 && holds) assert_true(count <= s->plan.k);
@@ -127,7 +127,7 @@ static void check_gather(const stage *s, const books *b, const at_action *apply)
     if (strcmp(gather, "every") == 0) assert_true(s->now - b->closed_at >= s->plan.period);
 }
 
-static void check_apply(const stage *s, books *b, const at_action *apply)
+static void check_apply(const stage *s, ledger *b, const at_action *apply)
 {
     uint64_t samples = 0;
     assert_int_equal(apply->as.apply.step, b->steps + 1);
@@ -146,18 +146,18 @@ static void check_apply(const stage *s, books *b, const at_action *apply)
     b->steps++;
 }
 
-static void check_drop(books *b, const at_action *drop)
+static void check_drop(ledger *b, const at_action *drop)
 {
     assert_true(drop->as.drop.samples > 0);
     b->dropped[drop->worker] += drop->as.drop.samples;
-    met.drops[drop->as.drop.why]++;
+    covered.drops[drop->as.drop.why]++;
     bool one = drop->as.drop.why == AT_DROP_STALE || drop->as.drop.why == AT_DROP_ABANDONED;
     if (one)
-        decide_fate(b, drop->worker, b->incarnation[drop->worker], drop->as.drop.sequence,
-                    drop->as.drop.samples, FATE_DROPPED);
+        set_fate(b, drop->worker, b->incarnation[drop->worker], drop->as.drop.sequence,
+                 drop->as.drop.samples, FATE_DROPPED);
 }
 
-static void book_sent(books *b, at_node worker, const at_report *report)
+static void record_sent(ledger *b, at_node worker, const at_report *report)
 {
     assert_true(report->incarnation < LIVES);
     fate *f = &b->fates[worker][report->incarnation][report->sequence % REPORTS];
@@ -165,13 +165,13 @@ static void book_sent(books *b, at_node worker, const at_report *report)
     *f = (fate){report->sequence, report->work.samples, FATE_SENT};
 }
 
-/* An snapshot tells what was booked when it was asked for, and a hub can go on from it. */
-static void check_save(const stage *s, const books *b, const at_action *save)
+/* A snapshot matches the accounting at the time of SAVE, and a hub can resume from it. */
+static void check_save(const stage *s, const ledger *b, const at_action *save)
 {
     const at_snapshot *snapshot = save->as.save.snapshot;
     size_t             size = at_hub_size(&s->plan);
     assert_true(s->plan.saves);
-    assert_true(at_snapshot_sound(snapshot, &s->plan));
+    assert_true(at_snapshot_valid(snapshot, &s->plan));
     assert_int_equal(snapshot->version, b->steps);
     assert_int_equal(snapshot->samples_used, b->samples_used);
     for (at_node id = 1; id <= s->plan.workers; id++) {
@@ -188,17 +188,17 @@ static void check_save(const stage *s, const books *b, const at_action *save)
     assert_int_equal(hub->version, snapshot->version);
     assert_int_equal(hub->trace, snapshot->trace);
     free(memory);
-    met.saves++;
+    covered.saves++;
 }
 
 static void check_worker(stage *s, at_node worker, const at_worker_action *action)
 {
-    if (action->kind == AT_WORKER_SEND) book_sent(s->watcher, worker, &action->report);
+    if (action->kind == AT_WORKER_SEND) record_sent(s->watcher, worker, &action->report);
 }
 
 static void check_action(stage *s, const at_action *action)
 {
-    books *b = s->watcher;
+    ledger *b = s->watcher;
     if (action->kind == AT_ACT_SEND) {
         check_order(s, b, action);
     } else if (action->kind == AT_ACT_ADD) {
@@ -212,36 +212,36 @@ static void check_action(stage *s, const at_action *action)
         check_save(s, b, action);
     } else if (action->kind == AT_ACT_EVICT) {
         b->live[action->worker] = false;
-        met.evictions++;
+        covered.evictions++;
     }
 }
 
-static void book_heard(books *b, at_node worker, const at_report *report)
+static void record_received(ledger *b, at_node worker, const at_report *report)
 {
-    b->heard[worker] = report->sequence;
-    b->fates[worker][report->incarnation][report->sequence % REPORTS].kind = FATE_HEARD;
+    b->received[worker] = report->sequence;
+    b->fates[worker][report->incarnation][report->sequence % REPORTS].kind = FATE_RECEIVED;
 }
 
-static void book_event(stage *s, const at_event *event)
+static void record_event(stage *s, const at_event *event)
 {
-    books  *b = s->watcher;
+    ledger *b = s->watcher;
     at_node id = event->worker;
     if (event->kind == AT_EV_JOINED) {
         uint64_t slowest = slowest_clock(b, id);
         if (slowest != UINT64_MAX) b->clock[id] = slowest;
         b->live[id] = true;
         b->incarnation[id] = event->as.joined.incarnation;
-        b->heard[id] = 0;
-        met.replacements += b->incarnation[id] > 1;
+        b->received[id] = 0;
+        covered.replacements += b->incarnation[id] > 1;
     } else if (event->kind == AT_EV_LOST) {
         b->live[id] = false;
     } else if (event->kind == AT_EV_MESSAGE) {
         bool fresh = b->live[id] && event->as.report.incarnation == b->incarnation[id] &&
-                     event->as.report.sequence > b->heard[id];
+                     event->as.report.sequence > b->received[id];
         if (fresh)
-            book_heard(b, id, &event->as.report);
+            record_received(b, id, &event->as.report);
         else
-            met.echoes++;
+            covered.echoes++;
         b->clock[id] += fresh;
     }
 }
@@ -310,7 +310,7 @@ static at_ns random_moment(at_rng *rng)
     return AT_MS(2000 * at_rng_uniform(rng));
 }
 
-static void direct(stage *s, at_rng *rng)
+static void randomize(stage *s, at_rng *rng)
 {
     s->rng = *rng;
     s->delay = chance(rng, 0.8) ? random_delay : NULL;
@@ -343,13 +343,13 @@ static void direct(stage *s, at_rng *rng)
     if (chance(rng, 0.2)) stage_stop(s, random_moment(rng));
 }
 
-static void check_end(const stage *s, const books *b)
+static void check_end(const stage *s, const ledger *b)
 {
     assert_false(s->stalled);
     assert_true(s->finished);
     assert_int_not_equal(s->end, AT_END_RUNNING);
-    met.ends[s->end]++;
-    met.steps += b->steps;
+    covered.ends[s->end]++;
+    covered.steps += b->steps;
     for (at_node id = 1; id <= s->plan.workers; id++) {
         const at_member *member = &s->hub->member[id - 1];
         assert_false(s->actor[id].alive); /* the hub finishes when all are gone */
@@ -359,24 +359,24 @@ static void check_end(const stage *s, const books *b)
     }
 }
 
-/* False when the rules drawn make no sense together. */
+/* False when the drawn rules do not work together. */
 static bool run_seed(uint64_t seed, uint64_t *trace)
 {
     at_rng          rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0);
     at_plan_options options = random_options(&rng);
     at_plan         plan;
     if (at_plan_resolve(&options, &plan, NULL)) return false;
-    stage *s = calloc(1, sizeof *s);
-    books *b = calloc(1, sizeof *b);
+    stage  *s = calloc(1, sizeof *s);
+    ledger *b = calloc(1, sizeof *b);
     assert_non_null(s);
     assert_non_null(b);
     stage_open(s, &options);
     random_saves(&s->plan, &rng);
-    direct(s, &rng);
+    randomize(s, &rng);
     s->watcher = b;
     s->saw_action = check_action;
     s->saw_worker = check_worker;
-    s->saw_event = book_event;
+    s->saw_event = record_event;
     stage_run(s);
     check_end(s, b);
     *trace = s->hub->trace;
@@ -386,29 +386,29 @@ static bool run_seed(uint64_t seed, uint64_t *trace)
     return true;
 }
 
-static void assert_everything_was_met(uint64_t runs)
+static void assert_all_covered(uint64_t runs)
 {
     for (int end = AT_END_RUNNING + 1; end < AT_END_COUNT; end++)
-        if (met.ends[end] == 0 && end != AT_END_LOST) /* that is for worlds to say */
+        if (covered.ends[end] == 0 && end != AT_END_LOST) /* only worlds end a run this way */
             fail_msg("no run ended by %s", at_end_name[end]);
     for (int why = 0; why < AT_DROP_COUNT; why++)
-        if (met.drops[why] == 0) fail_msg("no samples were %s", at_drop_name[why]);
-    assert_true(met.evictions > runs / 20);
-    assert_true(met.replacements > runs / 10);
-    assert_true(met.echoes > runs);
-    assert_true(met.steps > 5 * runs);
-    assert_true(met.saves > runs);
+        if (covered.drops[why] == 0) fail_msg("no samples were %s", at_drop_name[why]);
+    assert_true(covered.evictions > runs / 20);
+    assert_true(covered.replacements > runs / 10);
+    assert_true(covered.echoes > runs);
+    assert_true(covered.steps > 5 * runs);
+    assert_true(covered.saves > runs);
 }
 
-static uint64_t number_from(const char *variable, uint64_t otherwise)
+static uint64_t number_from(const char *variable, uint64_t fallback)
 {
-    return getenv(variable) ? strtoull(getenv(variable), NULL, 10) : otherwise;
+    return getenv(variable) ? strtoull(getenv(variable), NULL, 10) : fallback;
 }
 
-static void whatever_happens_the_promises_hold(void **state)
+static void invariants_hold_in_random_runs(void **state)
 {
     (void)state;
-    signal(SIGABRT, say_seed);
+    signal(SIGABRT, print_seed);
     uint64_t first = number_from("SWARM_SEED", 0), accepted = 0;
     uint64_t count = getenv("SWARM_SEED") ? 1 : number_from("SWARM_SEEDS", SEEDS);
     for (uint64_t seed = first; seed < first + count; seed++) {
@@ -417,17 +417,17 @@ static void whatever_happens_the_promises_hold(void **state)
         uint64_t trace = 0, again = 0;
         if (!run_seed(seed, &trace)) continue;
         run_seed(seed, &again);
-        assert_int_equal(trace, again); /* the same seed, the same run */
+        assert_int_equal(trace, again); /* the same seed gives the same run */
         accepted++;
     }
     failing[0] = '\0';
     if (count < SEEDS) return;
     assert_true(accepted > count / 5);
-    assert_everything_was_met(2 * accepted);
+    assert_all_covered(2 * accepted);
 }
 
-/* cmocka leaves a failed test by a jump; the seed is said afterwards. */
-static int say_if_failing(void **state)
+/* cmocka leaves a failed test by longjmp, so the seed is printed in the teardown. */
+static int print_failing_seed(void **state)
 {
     (void)state;
     if (failing[0]) print_error("%s", failing);
@@ -437,7 +437,7 @@ static int say_if_failing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(whatever_happens_the_promises_hold, say_if_failing),
+        cmocka_unit_test_teardown(invariants_hold_in_random_runs, print_failing_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

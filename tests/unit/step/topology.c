@@ -1,4 +1,4 @@
-/* Which topologies a plan can have. */
+/* Topologies of a plan. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static at_err resolve(const char *strategy, const char *gather, const char *topo
     return at_plan_resolve(&options, plan, fail);
 }
 
-static void a_strategy_brings_its_own(void **state)
+static void a_strategy_has_its_own_topology(void **state)
 {
     at_plan plan;
     at_fail fail;
@@ -33,7 +33,7 @@ static void a_strategy_brings_its_own(void **state)
     }
 }
 
-static void all_reduce_is_for_those_who_wait_for_all(void **state)
+static void allreduce_needs_strategies_that_wait_for_all(void **state)
 {
     at_plan plan;
     at_fail fail;
@@ -49,7 +49,7 @@ static void all_reduce_is_for_those_who_wait_for_all(void **state)
     assert_non_null(strstr(fail.text, "does not wait for all"));
 }
 
-static void hogwild_and_its_topology_belong_together(void **state)
+static void hogwild_needs_its_topology_and_vice_versa(void **state)
 {
     at_plan plan;
     at_fail fail;
@@ -60,7 +60,7 @@ static void hogwild_and_its_topology_belong_together(void **state)
     assert_int_equal(resolve("async", NULL, "hub", &plan, &fail), AT_OK);
 }
 
-static void an_unknown_one_is_refused_with_the_known(void **state)
+static void an_unknown_topology_is_refused(void **state)
 {
     at_plan plan;
     at_fail fail;
@@ -73,10 +73,10 @@ static void an_unknown_one_is_refused_with_the_known(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_strategy_brings_its_own),
-        cmocka_unit_test(all_reduce_is_for_those_who_wait_for_all),
-        cmocka_unit_test(hogwild_and_its_topology_belong_together),
-        cmocka_unit_test(an_unknown_one_is_refused_with_the_known),
+        cmocka_unit_test(a_strategy_has_its_own_topology),
+        cmocka_unit_test(allreduce_needs_strategies_that_wait_for_all),
+        cmocka_unit_test(hogwild_needs_its_topology_and_vice_versa),
+        cmocka_unit_test(an_unknown_topology_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,7 +109,7 @@ static void sit_down(desk *d, const char *strategy, const char *newer)
                          .time_limit = "auto"};
     memset(d, 0, sizeof *d);
     if (at_plan_resolve(&o, &d->plan, &fail)) fail_msg("%s", fail.text);
-    at_pace_options pace = {.law = "none", .scale = "1", .workers = 2, .rounds_per_epoch = 1};
+    at_pace_options pace = {.model = "none", .scale = "1", .workers = 2, .rounds_per_epoch = 1};
     if (at_pace_new(&pace, &d->pace, &fail)) fail_msg("%s", fail.text);
     d->context = (at_world_context){.plan = &d->plan, .pace = d->pace, .seed = 1};
     at_driver_options options = {.context = &d->context,
