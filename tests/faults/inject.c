@@ -23,13 +23,25 @@
 
 #include <mpi.h>
 
-#define CALL_MAP(X)                                                                         \
-    X(malloc)                                                                               \
-    X(calloc)                                                                               \
-    X(realloc)                                                                              \
-    X(aligned_alloc) X(strdup) X(mmap) X(fork) X(pipe2) X(open) X(write) X(fsync) X(rename) \
-        X(ftruncate) X(MPI_Issend) X(MPI_Irecv) X(MPI_Testsome) X(MPI_Iallgather)           \
-            X(MPI_Iallreduce) X(MPI_Ibcast)
+#define CALL_MAP(X)   \
+    X(calloc)         \
+    X(realloc)        \
+    X(aligned_alloc)  \
+    X(strdup)         \
+    X(mmap)           \
+    X(fork)           \
+    X(pipe2)          \
+    X(open)           \
+    X(write)          \
+    X(fsync)          \
+    X(rename)         \
+    X(ftruncate)      \
+    X(MPI_Issend)     \
+    X(MPI_Irecv)      \
+    X(MPI_Testsome)   \
+    X(MPI_Iallgather) \
+    X(MPI_Iallreduce) \
+    X(MPI_Ibcast)
 
 typedef enum call {
 #define X(name) CALL_##name,
