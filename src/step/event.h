@@ -89,6 +89,7 @@ typedef enum at_timer {
     AT_TIMER_NOTICE, /* the step has been open for unusually long */
     AT_TIMER_PERIOD, /* gather rule `every` */
     AT_TIMER_SAVE,   /* a checkpoint is due by time, or was requested */
+    AT_TIMER_JOIN,   /* workers have had --join-timeout to join */
     AT_TIMER_COUNT
 } at_timer;
 
@@ -166,14 +167,16 @@ typedef enum at_drop {
 } at_drop;
 extern const char *const at_drop_name[AT_DROP_COUNT];
 
-#define AT_END_MAP(X)     \
-    X(RUNNING, "running") \
-    X(STEPS, "steps")     \
-    X(SAMPLES, "samples") \
-    X(EPOCHS, "epochs")   \
-    X(SECONDS, "seconds") \
-    X(TARGET, "target")   \
-    X(SIGNAL, "signal") X(WORKERS, "no workers") X(DIVERGED, "diverged") X(LOST, "rank lost")
+#define AT_END_MAP(X)                                                                          \
+    X(RUNNING, "running")                                                                      \
+    X(STEPS, "steps")                                                                          \
+    X(SAMPLES, "samples")                                                                      \
+    X(EPOCHS, "epochs")                                                                        \
+    X(SECONDS, "seconds")                                                                      \
+    X(TARGET, "target")                                                                        \
+    X(SIGNAL, "signal")                                                                        \
+    X(FEW, "too few workers") X(WORKERS, "no workers") X(DIVERGED, "diverged") X(LOST, "rank " \
+                                                                                       "lost")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)

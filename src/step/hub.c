@@ -14,23 +14,23 @@
  * step that gets full closes early. */
 static size_t pieces_max(const at_plan *plan)
 {
-    size_t many = 16 * (size_t)plan->workers;
-    if (plan->release->holds) return plan->workers;
+    size_t many = 16 * (size_t)plan->workers_max;
+    if (plan->release->holds) return plan->workers_max;
     return plan->gather->counts_k && plan->k > many ? plan->k : many;
 }
 
 size_t at_hub_size(const at_plan *plan)
 {
     size_t each = sizeof(at_member) + sizeof(at_share);
-    return sizeof(at_hub) + plan->workers * each + pieces_max(plan) * sizeof(at_piece) +
+    return sizeof(at_hub) + plan->workers_max * each + pieces_max(plan) * sizeof(at_piece) +
            at_size_state_bytes(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
            8 * 64; /* seven parts, each rounded up to a cache line */
 }
 
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
 {
-    assert(plan->workers >= 1);
-    assert(plan->workers <= AT_WORKERS_MAX);
+    assert(plan->workers_max >= 1);
+    assert(plan->workers_max <= AT_WORKERS_MAX);
     at_arena arena = {.base = memory, .size = size};
     at_hub  *hub = at_arena_get(&arena, 1, sizeof *hub);
     assert(hub);
@@ -38,23 +38,24 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
                     .pieces_max = (uint32_t)pieces_max(plan),
                     .began_at = AT_NEVER,
                     .lease_at = AT_NEVER};
-    hub->member = at_arena_get(&arena, plan->workers, sizeof *hub->member);
-    hub->share = at_arena_get(&arena, plan->workers, sizeof *hub->share);
+    hub->member = at_arena_get(&arena, plan->workers_max, sizeof *hub->member);
+    hub->share = at_arena_get(&arena, plan->workers_max, sizeof *hub->share);
     hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
     hub->size_state = at_arena_get(&arena, 1, at_size_state_bytes(plan));
     hub->snapshot = at_arena_get(&arena, 1, sizeof *hub->snapshot);
     void *snapshot = at_arena_get(&arena, 1, at_snapshot_size(plan));
     assert(hub->member && hub->share && hub->piece && hub->size_state && hub->snapshot && snapshot);
     at_snapshot_init(hub->snapshot, plan, snapshot, at_snapshot_size(plan));
-    for (uint32_t i = 0; i < plan->workers; i++)
-        hub->member[i] = (at_member){.id = i + 1, .expected = true, .begun_on = AT_VERSION_NONE};
+    for (uint32_t i = 0; i < plan->workers_max; i++)
+        hub->member[i] =
+            (at_member){.id = i + 1, .expected = i < plan->workers, .begun_on = AT_VERSION_NONE};
     return hub;
 }
 
 static at_member *member_of(at_hub *hub, at_node worker)
 {
     assert(worker >= 1);
-    assert(worker <= hub->plan->workers);
+    assert(worker <= hub->plan->workers_max);
     return &hub->member[worker - 1];
 }
 
@@ -176,7 +177,8 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
 
 static bool may_release(const at_hub *hub)
 {
-    return hub->assembled && !hub->applying && !hub->draining && hub->end == AT_END_RUNNING;
+    return hub->assembled && hub->present >= hub->plan->workers_min && !hub->applying &&
+           !hub->draining && hub->end == AT_END_RUNNING;
 }
 
 static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *out)
@@ -189,7 +191,7 @@ static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *ou
 static void release_ready(at_hub *hub, at_ns now, at_out *out)
 {
     if (!may_release(hub)) return;
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         release_member(hub, &hub->member[i], now, out);
 }
 
@@ -197,7 +199,7 @@ static void release_ready(at_hub *hub, at_ns now, at_out *out)
 static void send_new_amounts(const at_hub *hub, at_out *out)
 {
     if (!hub->plan->release->self_starting) return;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member      *member = &hub->member[i];
         const at_share *share = &hub->share[i];
         bool            same = member->ordered.samples == share->samples &&
@@ -238,7 +240,7 @@ static void drain_if_due(at_hub *hub, at_out *out)
 {
     if (hub->version < hub->save_next || hub->draining) return;
     hub->draining = true;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) pause_member(hub, &hub->member[i], out);
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) pause_member(hub, &hub->member[i], out);
 }
 
 static void close_step(at_hub *hub, at_ns now, at_out *out);
@@ -247,7 +249,7 @@ static void close_step(at_hub *hub, at_ns now, at_out *out);
 static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
 {
     if (!hub->draining || hub->applying || hub->end != AT_END_RUNNING) return;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member_state state = hub->member[i].state;
         if (state == AT_MEMBER_WORKING || state == AT_MEMBER_EVICTED) return;
     }
@@ -260,7 +262,7 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
     at_lease_step_opened(hub, now);
     save(hub, false, now, out);
     set_period_timer(hub, out);
-    for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
     release_ready(hub, now, out);
 }
 
@@ -269,7 +271,7 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
 static void finish_if_all_gone(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->end != AT_END_RUNNING);
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (is_present(&hub->member[i])) return;
     if (hub->finished) return;
     hub->finished = true;
@@ -284,7 +286,7 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
     if (hub->end != AT_END_RUNNING) return;
     if (why != AT_END_DIVERGED) save(hub, true, now, out);
     hub->end = why;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member *member = &hub->member[i];
         at_piece   held = {
               .worker = member->id, .sequence = member->sequence, .version = hub->version};
@@ -314,7 +316,7 @@ static at_end limit_reached(const at_hub *hub, at_ns now)
 static void collect_held(at_hub *hub)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->member[i].piece;
     assert(count == hub->pieces);
 }
@@ -484,7 +486,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
 static bool step_in_progress(const at_hub *hub)
 {
     if (hub->pieces > 0) return true;
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (hub->member[i].state == AT_MEMBER_WORKING) return true;
     return false;
 }
@@ -492,7 +494,7 @@ static bool step_in_progress(const at_hub *hub)
 static uint64_t slowest_round(const at_hub *hub, uint64_t fallback)
 {
     uint64_t slowest = UINT64_MAX;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *member = &hub->member[i];
         bool live = member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING;
         if (live && member->rounds_ended < slowest) slowest = member->rounds_ended;
@@ -500,11 +502,41 @@ static uint64_t slowest_round(const at_hub *hub, uint64_t fallback)
     return slowest == UINT64_MAX ? fallback : slowest;
 }
 
-static void check_assembled(at_hub *hub)
+static void set_join_timer(at_ns at, at_out *out)
 {
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    at_action *timer = at_out_push(out, AT_ACT_TIMER);
+    timer->as.timer.timer = AT_TIMER_JOIN;
+    timer->as.timer.at = at;
+}
+
+static void check_assembled(at_hub *hub, at_out *out)
+{
+    if (hub->assembled) return;
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (!is_present(&hub->member[i]) && hub->member[i].expected) return;
     hub->assembled = true;
+    if (hub->present >= hub->plan->workers_min) set_join_timer(AT_NEVER, out);
+}
+
+/* With too few workers the run holds: nobody starts a round until others join. */
+static void hold_if_few(const at_hub *hub, at_ns now, at_out *out)
+{
+    if (hub->assembled && hub->present + 1 == hub->plan->workers_min)
+        set_join_timer(now + hub->plan->join_timeout, out);
+}
+
+/* The time to join is up: the run continues with those present, or stops when they are too few. */
+static void on_join_timeout(at_hub *hub, at_ns now, at_out *out)
+{
+    if (hub->end != AT_END_RUNNING) return;
+    if (hub->present < hub->plan->workers_min) {
+        wind_down(hub, AT_END_FEW, now, out);
+        return;
+    }
+    for (uint32_t i = 0; !hub->assembled && i < hub->plan->workers_max; i++)
+        hub->member[i].expected = false;
+    hub->assembled = true;
+    release_ready(hub, now, out);
 }
 
 /* A late joiner takes part from the next step on, so it cannot prolong the current one. If no
@@ -518,13 +550,15 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     if (hub->assembled) member->rounds_ended = slowest_round(hub, member->rounds_ended);
     member->state = AT_MEMBER_IDLE;
     member->expected = false;
+    hub->present++;
     member->incarnation = event->as.joined.incarnation;
     member->begun_on = waits ? hub->version : AT_VERSION_NONE;
     if (hub->end != AT_END_RUNNING) {
         send_leave(hub, member, event->now, out);
         return;
     }
-    check_assembled(hub);
+    if (hub->assembled && hub->present == hub->plan->workers_min) set_join_timer(AT_NEVER, out);
+    check_assembled(hub, out);
     release_ready(hub, event->now, out);
 }
 
@@ -532,12 +566,12 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
 static void admit_waiting(at_hub *hub)
 {
     if (step_in_progress(hub)) return;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) hub->member[i].begun_on = AT_VERSION_NONE;
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
 }
 
 static bool any_worker_left(const at_hub *hub)
 {
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (is_present(&hub->member[i]) || hub->member[i].expected) return true;
     return false;
 }
@@ -547,23 +581,26 @@ static bool any_worker_left(const at_hub *hub)
 static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 {
     at_member *member = member_of(hub, event->worker);
-    assert(is_present(member) || member->expected);
+    if (!is_present(member) && !member->expected)
+        return; /* given up when its time to join was up */
     uint64_t counted = member->used + member->dropped + samples_held(hub, member);
     assert(event->as.lost.drawn >= counted);
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
     drop(hub, member, &none, event->as.lost.drawn - counted, why, out);
+    if (is_present(member)) hub->present--;
     member->state = AT_MEMBER_AWAY;
     member->expected = event->as.lost.returns;
     if (hub->end != AT_END_RUNNING) {
         finish_if_all_gone(hub, event->now, out);
         return;
     }
-    if (!any_worker_left(hub)) {
+    hold_if_few(hub, event->now, out);
+    if (!any_worker_left(hub) && !hub->plan->open) {
         wind_down(hub, AT_END_WORKERS, event->now, out);
         return;
     }
-    check_assembled(hub);
+    check_assembled(hub, out);
     close_if_ready(hub, event->now, out);
     admit_waiting(hub);
     release_ready(hub, event->now, out);
@@ -600,6 +637,7 @@ static void on_timer(at_hub *hub, const at_event *event, at_out *out)
         if (hub->end == AT_END_RUNNING) save(hub, false, event->now, out);
         set_save_timer(hub, event->now, out);
         break;
+    case AT_TIMER_JOIN: on_join_timeout(hub, event->now, out); break;
     case AT_TIMER_COUNT: assert(!"not a timer"); break;
     }
 }
@@ -613,6 +651,7 @@ static void on_start(at_hub *hub, at_ns now, at_out *out)
     at_progress nothing = at_size_progress(hub, NULL);
     if (!hub->size_restored)
         hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+    set_join_timer(now + hub->plan->join_timeout, out);
     if (!hub->resumed) save(hub, false, now, out);
 }
 
@@ -640,7 +679,7 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
 uint32_t at_hub_wake_after(const at_hub *hub, at_ns now)
 {
     if (hub->end != AT_END_RUNNING || !hub->assembled || !hub->plan->release->holds) return 1;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *member = &hub->member[i];
         if (member->state == AT_MEMBER_WORKING && member->begun_on != hub->version) return 1;
     }

@@ -51,7 +51,7 @@ typedef struct at_target_hit {
 
 typedef struct at_hub {
     const at_plan *plan;
-    at_member     *member; /* plan->workers of them; member[i] has id i+1 */
+    at_member     *member; /* plan->workers_max of them; member[i] has id i+1 */
     at_share      *share;
     at_piece      *piece;  /* gradients of the open step, or of the one being applied */
     uint32_t       pieces; /* in the open step */
@@ -65,6 +65,7 @@ typedef struct at_hub {
     uint64_t            trace;        /* hash over APPLY and DROP so far */
     uint64_t            dealt;        /* position in the common sample order of --deal global */
     uint64_t            dealt_closed; /* the same, when the last step was closed */
+    uint32_t            present;      /* members that are not away */
     bool                assembled;    /* all expected workers have joined; none starts before */
     bool                applying, evaluating, finished;
     bool                draining; /* a checkpoint is due: no worker starts until all are idle */

@@ -22,7 +22,7 @@ enum {
  * each time that happens, so a lease that is too short corrects itself. */
 static at_ns lease_of(const at_hub *hub)
 {
-    uint32_t doublings = hub->evicted_since_step / hub->plan->workers;
+    uint32_t doublings = hub->evicted_since_step / hub->plan->workers_max;
     at_ns    lease = hub->plan->lease;
     if (lease == 0 && hub->round_ns_peak == 0) lease = LEASE_FIRST;
     if (lease == 0) lease = LEASE_BASE + LEASE_FACTOR * hub->round_ns_peak;
@@ -71,7 +71,7 @@ static bool owes_report(const at_member *member)
 void at_lease_on_timer(at_hub *hub, at_ns now, at_out *out)
 {
     at_ns lease = lease_of(hub), next = AT_NEVER;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member *member = &hub->member[i];
         if (!owes_report(member)) continue;
         if (now - member->since >= lease) {
@@ -88,7 +88,7 @@ void at_lease_on_timer(at_hub *hub, at_ns now, at_out *out)
 
 static at_node first_missing(const at_hub *hub)
 {
-    for (uint32_t i = 0; i < hub->plan->workers; i++)
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (owes_report(&hub->member[i])) return hub->member[i].id;
     return 0;
 }

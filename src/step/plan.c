@@ -336,16 +336,35 @@ static at_err check_combination(const at_plan *plan, at_fail *fail)
     return AT_OK;
 }
 
+/* Who is expected, how many there may be and how many there must be. */
+static at_err resolve_workers(const at_plan_options *o, at_plan *plan, at_fail *fail)
+{
+    static const at_ns JOIN_TIMEOUT = AT_SEC(60);
+    plan->workers = o->workers;
+    plan->workers_min = o->workers_min > 0 ? o->workers_min : 1;
+    plan->workers_max = o->workers_max > 0 ? o->workers_max : o->workers;
+    plan->join_timeout = o->join_timeout > 0 ? o->join_timeout : JOIN_TIMEOUT;
+    if (plan->workers < 1 || plan->workers_max > AT_WORKERS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--workers must be 1 .. %d", AT_WORKERS_MAX);
+    if (plan->workers_max < plan->workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "raise --workers-max, or lower --workers",
+                           "--workers-max %u is below --workers %u", plan->workers_max,
+                           plan->workers);
+    if (plan->workers_min > plan->workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "lower --workers-min, or raise --workers",
+                           "--workers-min %u is above --workers %u", plan->workers_min,
+                           plan->workers);
+    return AT_OK;
+}
+
 at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
-    *plan = (at_plan){.workers = o->workers,
-                      .deal_global = o->deal_global,
+    *plan = (at_plan){.deal_global = o->deal_global,
                       .lease = o->lease,
                       .eval_steps = o->eval_steps,
                       .eval_samples = o->eval_samples,
                       .limits = o->limits};
-    if (o->workers < 1 || o->workers > AT_WORKERS_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--workers must be 1 .. %d", AT_WORKERS_MAX);
+    AT_TRY(resolve_workers(o, plan, fail));
     const at_strategy *s;
     AT_TRY(find_strategy(given(o->strategy) ? o->strategy : "fmb", &s, fail));
     plan->strategy = s;

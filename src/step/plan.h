@@ -55,7 +55,11 @@ typedef struct at_plan {
     double   size_factor, size_epochs; /* size grow and shrink */
     bool     size_each_step;           /* size speed:step */
 
-    uint32_t workers;       /* >= 1 */
+    uint32_t workers;       /* expected at the start, >= 1 */
+    uint32_t workers_max;   /* capacity: ids are 1 .. workers_max */
+    uint32_t workers_min;   /* with fewer present the run holds */
+    at_ns    join_timeout;  /* how long it waits for workers to join before it continues or stops */
+    bool     open;          /* workers that nobody expects may join at any time */
     uint32_t batch;         /* samples per worker and round, see --batch */
     uint32_t micro_batch;   /* 1 .. batch */
     uint32_t batch_min;     /* limits of size rules that change the number of samples: */
@@ -88,8 +92,10 @@ typedef struct at_plan_options {
     const char *lr_scale;     /* "none" or "linear" */
     int64_t     k, staleness; /* -1: not given */
     uint32_t    workers;
-    uint32_t    batch, micro_batch, cap; /* 0: default */
-    uint32_t    batch_min, batch_max;    /* 0: a sixteenth of batch, 16 x batch */
+    uint32_t    workers_min, workers_max; /* 0: 1, and as many as `workers` */
+    at_ns       join_timeout;             /* 0: 60 s */
+    uint32_t    batch, micro_batch, cap;  /* 0: default */
+    uint32_t    batch_min, batch_max;     /* 0: a sixteenth of batch, 16 x batch */
     bool        deal_global;
     at_ns       lease;
     uint64_t    eval_steps, eval_samples;

@@ -7,14 +7,15 @@
 
 size_t at_snapshot_size(const at_plan *plan)
 {
-    return plan->workers * sizeof(at_member_snapshot) + at_size_state_bytes(plan) + 3 * 64;
+    return plan->workers_max * sizeof(at_member_snapshot) + at_size_state_bytes(plan) + 3 * 64;
 }
 
 void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, size_t size)
 {
     at_arena arena = {.base = memory, .size = size};
-    *snapshot = (at_snapshot){.workers = plan->workers, .size_bytes = at_size_state_bytes(plan)};
-    snapshot->member = at_arena_get(&arena, plan->workers, sizeof *snapshot->member);
+    *snapshot =
+        (at_snapshot){.workers = plan->workers_max, .size_bytes = at_size_state_bytes(plan)};
+    snapshot->member = at_arena_get(&arena, plan->workers_max, sizeof *snapshot->member);
     snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
     assert(snapshot->member && snapshot->size_state);
 }
@@ -49,7 +50,7 @@ static void take_targets(at_snapshot *snapshot, const at_hub *hub)
 
 void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
 {
-    assert(snapshot->workers == hub->plan->workers);
+    assert(snapshot->workers == hub->plan->workers_max);
     bool began = hub->began_at != AT_NEVER;
     snapshot->version = hub->version;
     snapshot->samples_used = hub->samples_used;
@@ -83,7 +84,8 @@ static void resume_member(at_hub *hub, at_member *member, const at_snapshot *sna
 
 static bool same_workers(const at_snapshot *snapshot, const at_plan *plan)
 {
-    return snapshot->workers == plan->workers && snapshot->size_bytes == at_size_state_bytes(plan);
+    return snapshot->workers == plan->workers_max &&
+           snapshot->size_bytes == at_size_state_bytes(plan);
 }
 
 static bool member_valid(const at_member_snapshot *member)
@@ -126,7 +128,8 @@ void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
     hub->elapsed_before = snapshot->elapsed;
     hub->clock_before = snapshot->clock;
     memcpy(hub->target, snapshot->target, sizeof hub->target);
-    for (uint32_t i = 0; i < hub->plan->workers; i++) resume_member(hub, &hub->member[i], snapshot);
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
+        resume_member(hub, &hub->member[i], snapshot);
     hub->resumed = true;
     hub->size_restored = same_workers(snapshot, hub->plan);
     if (hub->size_restored) memcpy(hub->size_state, snapshot->size_state, snapshot->size_bytes);

@@ -6,7 +6,7 @@ void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t
                     uint32_t slots, uint64_t sequence)
 {
     assert(id >= 1);
-    assert(id <= plan->workers);
+    assert(id <= plan->workers_max);
     assert(slots >= 1);
     *worker = (at_worker){.plan = plan,
                           .id = id,

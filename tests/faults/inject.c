@@ -24,6 +24,7 @@
 #include <mpi.h>
 
 #define CALL_MAP(X)   \
+    X(malloc)         \
     X(calloc)         \
     X(realloc)        \
     X(aligned_alloc)  \

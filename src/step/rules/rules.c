@@ -45,14 +45,15 @@ static bool is_coming(const at_hub *hub, const at_member *member)
 static uint32_t workers_coming(const at_hub *hub)
 {
     uint32_t coming = 0;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) coming += is_coming(hub, &hub->member[i]);
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) coming += is_coming(hub, &hub->member[i]);
     return coming;
 }
 
 static uint32_t workers_in_step(const at_hub *hub)
 {
     uint32_t distinct = 0;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) distinct += hub->member[i].pieces_held > 0;
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
+        distinct += hub->member[i].pieces_held > 0;
     return distinct;
 }
 
@@ -121,7 +122,7 @@ static bool may_start_free(const at_hub *hub, const at_member *member)
 static bool may_start_bound(const at_hub *hub, const at_member *member)
 {
     uint64_t slowest = member->rounds_ended;
-    for (uint32_t i = 0; i < hub->plan->workers; i++) {
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *other = &hub->member[i];
         bool             live = other->state == AT_MEMBER_IDLE || other->state == AT_MEMBER_WORKING;
         if (live && other->rounds_ended < slowest) slowest = other->rounds_ended;

@@ -83,7 +83,7 @@ typedef struct at_progress {
     double                  loss_sum;     /* over its samples */
     double                  inverse_mean; /* mean over its pieces of 1 / samples */
     double                  norm2_step, norm2_piece; /* see AT_EV_APPLIED */
-    const struct at_member *member;                  /* plan->workers of them */
+    const struct at_member *member;                  /* plan->workers_max of them */
 } at_progress;
 
 typedef struct at_size_rule {

@@ -23,7 +23,7 @@ uint32_t at_size_clamp(const at_plan *plan, double samples)
 void at_size_set_all(const at_plan *plan, at_share *shares, uint32_t samples)
 {
     assert(samples >= 1);
-    for (uint32_t i = 0; i < plan->workers; i++)
+    for (uint32_t i = 0; i < plan->workers_max; i++)
         shares[i] = (at_share){.samples = samples, .time_limit = plan->time_limit};
 }
 
@@ -66,7 +66,7 @@ double at_size_lr_factor(const at_hub *hub)
     const at_plan *plan = hub->plan;
     double         samples = 0, first = (double)plan->workers * plan->batch;
     if (!plan->lr_linear) return 1;
-    for (uint32_t i = 0; i < plan->workers; i++)
+    for (uint32_t i = 0; i < plan->workers_max; i++)
         if (hub->member[i].state != AT_MEMBER_AWAY) samples += hub->share[i].samples;
     return samples > 0 ? samples / first : 1;
 }
@@ -275,7 +275,7 @@ static void noise_average(noise_state *s, const at_progress *p)
 static uint32_t workers_present(const at_plan *plan, const at_member *member)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < plan->workers; i++) count += member[i].state != AT_MEMBER_AWAY;
+    for (uint32_t i = 0; i < plan->workers_max; i++) count += member[i].state != AT_MEMBER_AWAY;
     return count;
 }
 

@@ -125,6 +125,6 @@ void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
     bool due = steps <= STEPS_EAGER || steps % STEPS_BETWEEN == 0;
     if (!due) return;
     at_ns time_limit = s->count > 0 ? solve(s, plan) : AT_NEVER;
-    for (uint32_t i = 0; i < plan->workers; i++)
+    for (uint32_t i = 0; i < plan->workers_max; i++)
         shares[i] = (at_share){.samples = plan->batch, .time_limit = time_limit};
 }

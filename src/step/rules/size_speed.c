@@ -57,7 +57,7 @@ void at_size_speed_format(const at_plan *plan, at_text *text)
 
 size_t at_size_speed_state(const at_plan *plan)
 {
-    return sizeof(speed_state) + plan->workers * sizeof(worker_speed);
+    return sizeof(speed_state) + plan->workers_max * sizeof(worker_speed);
 }
 
 /* A byte read from a file may hold any value. */
@@ -72,7 +72,7 @@ bool at_size_speed_valid(const void *state, const at_plan *plan, uint64_t sample
 {
     (void)samples_used;
     const speed_state *s = state;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         const worker_speed *w = &s->worker[i];
         bool                valid = w->samples >= 0 && isfinite(w->samples) && w->time_ns >= 0 &&
                      isfinite(w->time_ns) && w->speed >= 0 && isfinite(w->speed) &&
@@ -87,7 +87,7 @@ void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, con
 {
     speed_state *s = state;
     assert(worker >= 1);
-    assert(worker <= plan->workers);
+    assert(worker <= plan->workers_max);
     if (work->samples == 0 || work->abandoned) return;
     s->worker[worker - 1].samples += work->samples;
     s->worker[worker - 1].time_ns += (double)(work->compute_ns + work->sleep_ns);
@@ -97,7 +97,7 @@ void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, con
 static void update_speeds(speed_state *s, const at_plan *plan)
 {
     double move = plan->size_each_step ? MOVE_STEP : MOVE_EPOCH;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
         if (w->samples > 0 && w->time_ns > 0) {
             double speed = w->samples / w->time_ns;
@@ -111,7 +111,7 @@ static void update_speeds(speed_state *s, const at_plan *plan)
 static bool update_presence(speed_state *s, const at_plan *plan, const at_member *member)
 {
     bool changed = false;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         bool present = member[i].state != AT_MEMBER_AWAY;
         changed = changed || present != s->worker[i].present;
         s->worker[i].present = present;
@@ -123,7 +123,7 @@ static double mean_speed(const speed_state *s, const at_plan *plan)
 {
     double   sum = 0;
     uint32_t count = 0;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         if (!s->worker[i].present || s->worker[i].speed <= 0) continue;
         sum += s->worker[i].speed;
         count++;
@@ -137,13 +137,13 @@ static double mean_speed(const speed_state *s, const at_plan *plan)
 static double divide(speed_state *s, const at_plan *plan, double unknown)
 {
     double left = (double)plan->workers * plan->batch, speeds = 0, miss = 0;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         const worker_speed *w = &s->worker[i];
         if (!w->present) continue;
         if (w->fixed) left -= w->ideal;
         if (!w->fixed) speeds += w->speed > 0 ? w->speed : unknown;
     }
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
         if (!w->present || w->fixed) continue;
         w->ideal = left * ((w->speed > 0 ? w->speed : unknown) / speeds);
@@ -157,7 +157,7 @@ static double divide(speed_state *s, const at_plan *plan, double unknown)
 static bool fix(speed_state *s, const at_plan *plan, double miss)
 {
     bool any = false;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
         if (!w->present || w->fixed) continue;
         bool low = miss <= 0 && w->ideal < plan->batch_min;
@@ -178,7 +178,7 @@ static double fraction(const worker_speed *w)
 static uint64_t count_at_least(const speed_state *s, const at_plan *plan, double least)
 {
     uint64_t count = 0;
-    for (uint32_t i = 0; i < plan->workers; i++)
+    for (uint32_t i = 0; i < plan->workers_max; i++)
         count += s->worker[i].present && !s->worker[i].fixed && fraction(&s->worker[i]) >= least;
     return count;
 }
@@ -195,7 +195,7 @@ static void distribute(speed_state *s, const at_plan *plan, uint64_t rest)
             high = middle;
     }
     uint64_t ties = rest - count_at_least(s, plan, high);
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
         if (!w->present || w->fixed || fraction(w) < low) continue;
         bool tie = fraction(w) < high;
@@ -210,7 +210,7 @@ static void round_shares(speed_state *s, const at_plan *plan)
 {
     double   ideal = 0;
     uint64_t whole = 0, loose = 0;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
         if (!w->present) continue;
         w->share = (uint32_t)w->ideal;
@@ -226,11 +226,11 @@ static void round_shares(speed_state *s, const at_plan *plan)
 static void set_shares(speed_state *s, const at_plan *plan, at_share *shares)
 {
     double unknown = mean_speed(s, plan);
-    for (uint32_t i = 0; i < plan->workers; i++) s->worker[i].fixed = false;
+    for (uint32_t i = 0; i < plan->workers_max; i++) s->worker[i].fixed = false;
     while (fix(s, plan, divide(s, plan, unknown)))
         continue; /* each pass fixes at least one share */
     round_shares(s, plan);
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         const worker_speed *w = &s->worker[i];
         if (w->present) shares[i].samples = w->share;
         if (!w->present)

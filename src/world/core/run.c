@@ -590,6 +590,7 @@ static at_err evaluation(const run *r, at_fail *fail)
     switch (r->outcome.end) {
     case AT_END_SIGNAL: return stopped(r, "stopped by a signal", fail);
     case AT_END_LOST: return stopped(r, "a rank was lost", fail);
+    case AT_END_FEW: return stopped(r, "too few workers", fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "look at the lines above for how they ended",
                            "no worker is left");

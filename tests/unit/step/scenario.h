@@ -74,7 +74,7 @@ static inline void tell_apply(story *t, const at_action *action)
 
 static inline void tell_timer(story *t, const at_action *action)
 {
-    static const char *const name[] = {"lease", "notice", "period"};
+    static const char *const name[] = {"lease", "notice", "period", "save", "join"};
     const char              *timer = name[action->as.timer.timer];
     if (action->as.timer.at == AT_NEVER)
         at_text_add(&t->text, "cancel %s timer\n", timer);
@@ -123,7 +123,8 @@ static inline void tell_worker(story *t, at_ns now, const at_worker *worker,
 
 static inline void tell_action(story *t, at_ns now, const at_action *action)
 {
-    if (action->kind == AT_ACT_TIMER && !t->timers) return;
+    bool join = action->kind == AT_ACT_TIMER && action->as.timer.timer == AT_TIMER_JOIN;
+    if (action->kind == AT_ACT_TIMER && (!t->timers || join)) return;
     tell_time(t, now, 0);
     switch (action->kind) {
     case AT_ACT_SEND: tell_order(t, action->worker, &action->as.order); break;
@@ -223,7 +224,7 @@ static inline void story_play(stage *s, story *t, const char *expected)
     stage_run(s);
     if (s->stalled) at_text_add(&t->text, "[%4lld] stalled\n", (long long)(s->now / 1000000));
     story_compare(t, expected);
-    for (at_node id = 1; id <= s->plan.workers; id++) {
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
         const at_member *member = &s->hub->member[id - 1];
         assert_int_equal(s->actor[id].drawn, member->used + member->dropped);
     }

@@ -37,7 +37,7 @@ static inline void stage_evaluate(stage *s, uint64_t step)
 static inline void stage_newer(stage *s, uint64_t version)
 {
     at_worker_event newer = {.kind = AT_WORKER_NEWER};
-    for (at_node id = 1; s->newer_ns != AT_NEVER && id <= s->plan.workers; id++)
+    for (at_node id = 1; s->newer_ns != AT_NEVER && id <= s->plan.workers_max; id++)
         stage_tell_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer)->version = version;
 }
 
@@ -98,7 +98,7 @@ static inline void stage_drain(stage *s)
 {
     for (uint32_t i = 0; i < s->inbox_count && !s->finished; i++) stage_feed_hub(s, s->inbox[i]);
     s->inbox_count = 0;
-    for (at_node id = 1; id <= s->plan.workers; id++) {
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
         at_worker_event sent = {.kind = AT_WORKER_SENT};
         if (s->actor[id].sent_waits) stage_tell_worker(s, s->now, id, sent);
         s->actor[id].sent_waits = false;
@@ -142,8 +142,9 @@ static inline bool stage_next(stage *s, cue *next)
     at_timer timer = AT_TIMER_LEASE;
     for (int t = 0; t < AT_TIMER_COUNT; t++)
         if (s->timer_at[t] < s->timer_at[timer]) timer = (at_timer)t;
-    bool only_notices =
-        s->timer_at[AT_TIMER_LEASE] == AT_NEVER && s->timer_at[AT_TIMER_PERIOD] == AT_NEVER;
+    bool only_notices = s->timer_at[AT_TIMER_LEASE] == AT_NEVER &&
+                        s->timer_at[AT_TIMER_PERIOD] == AT_NEVER &&
+                        s->timer_at[AT_TIMER_JOIN] == AT_NEVER;
     if (s->count == 0 && only_notices) return false;
     if (s->count > 0 && s->pending[first].at <= s->timer_at[timer]) {
         *next = s->pending[first];
@@ -224,22 +225,22 @@ static inline void stage_open(stage *s, const at_plan_options *options)
     memset(s, 0, sizeof *s);
     at_fail fail = {0};
     if (at_plan_resolve(options, &s->plan, &fail)) fail_msg("%s (%s)", fail.text, fail.hint);
-    assert_true(s->plan.workers <= STAGE_WORKERS);
+    assert_true(s->plan.workers_max <= STAGE_WORKERS);
     size_t size = (at_hub_size(&s->plan) + 63) / 64 * 64;
     s->memory = aligned_alloc(64, size);
     assert_non_null(s->memory);
     memset(s->memory, 0, size);
     s->hub = at_hub_init(&s->plan, s->memory, size);
-    s->out.size = at_out_size(s->plan.workers);
+    s->out.size = at_out_size(s->plan.workers_max);
     s->out.actions = calloc(s->out.size, sizeof *s->out.actions);
     assert_non_null(s->out.actions);
     s->nan_version = AT_VERSION_NONE;
     for (int t = 0; t < AT_TIMER_COUNT; t++) s->timer_at[t] = AT_NEVER;
     stage_tell_hub(s, 0, (at_event){.kind = AT_EV_START});
-    for (at_node id = 1; id <= s->plan.workers; id++) {
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
         s->actor[id].sample_ns = AT_MS(1);
         s->actor[id].back_after = AT_NEVER;
-        stage_cue(s, 0, CUE_BACK, id);
+        if (id <= s->plan.workers) stage_cue(s, 0, CUE_BACK, id);
     }
 }
 

@@ -120,7 +120,7 @@ static void check_gather(const stage *s, const ledger *b, const at_action *apply
     uint32_t    count = apply->as.apply.count;
     bool        holds = s->plan.release->holds;
     bool        drained = s->hub->draining; /* the rest of a step closes before a checkpoint */
-    bool        early = s->plan.period == AT_NEVER || count == 16 * s->plan.workers || drained;
+    bool        early = s->plan.period == AT_NEVER || count == 16 * s->plan.workers_max || drained;
     if (strcmp(gather, "any") == 0 && !holds && !drained) assert_int_equal(count, s->plan.k);
     if (strcmp(gather, "first") == 0 && holds) assert_true(count <= s->plan.k);
     if (early) return;
@@ -174,7 +174,7 @@ static void check_save(const stage *s, const ledger *b, const at_action *save)
     assert_true(at_snapshot_valid(snapshot, &s->plan));
     assert_int_equal(snapshot->version, b->steps);
     assert_int_equal(snapshot->samples_used, b->samples_used);
-    for (at_node id = 1; id <= s->plan.workers; id++) {
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
         const at_member_snapshot *member = &snapshot->member[id - 1];
         assert_int_equal(member->used, b->used[id]);
         assert_int_equal(member->dropped, b->dropped[id]);
@@ -279,6 +279,9 @@ static at_plan_options random_options(at_rng *rng)
         .limits = {.steps = 1 + at_rng_below(rng, 60)},
     };
     o.micro_batch = 1 + (uint32_t)at_rng_below(rng, o.batch);
+    o.workers_min = chance(rng, 0.3) ? 1 + (uint32_t)at_rng_below(rng, o.workers) : 0;
+    o.workers_max = o.workers + (uint32_t)at_rng_below(rng, 4);
+    o.join_timeout = AT_MS(300);
     if (chance(rng, 0.2)) o.limits.samples = 1 + at_rng_below(rng, 4000);
     o.limits.epochs = chance(rng, 0.5);
     if (chance(rng, 0.2)) o.limits.time = AT_MS(500);
@@ -323,15 +326,18 @@ static void randomize(stage *s, at_rng *rng)
     s->patient = chance(rng, 0.5);
     s->rumours = chance(rng, 0.2);
     if (chance(rng, 0.05)) s->nan_version = at_rng_below(rng, 30);
-    for (at_node id = 1; id <= s->plan.workers; id++) {
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
         actor *a = &s->actor[id];
         a->sample_ns = AT_US(200) + (at_ns)(at_rng_uniform(rng) * AT_MS(2));
         a->deaf = chance(rng, 0.03);
         a->back_after = chance(rng, 0.7) ? AT_MS(30) : AT_NEVER;
     }
+    s->plan.open = chance(rng, 0.3);
+    for (at_node id = s->plan.workers + 1; id <= s->plan.workers_max; id++)
+        stage_cue(s, random_moment(rng), CUE_BACK, id);
     double trouble = chance(rng, 0.3) ? 0 : 4 * at_rng_uniform(rng);
     while (chance(rng, trouble / (1 + trouble))) {
-        at_node id = 1 + (at_node)at_rng_below(rng, s->plan.workers);
+        at_node id = 1 + (at_node)at_rng_below(rng, s->plan.workers_max);
         at_ns   span = (at_ns)at_rng_below(rng, 3) * AT_MS(150);
         bool    for_good = chance(rng, 0.3);
         if (chance(rng, 0.6))
@@ -350,7 +356,7 @@ static void check_end(const stage *s, const ledger *b)
     assert_int_not_equal(s->end, AT_END_RUNNING);
     covered.ends[s->end]++;
     covered.steps += b->steps;
-    for (at_node id = 1; id <= s->plan.workers; id++) {
+    for (at_node id = 1; id <= s->plan.workers_max; id++) {
         const at_member *member = &s->hub->member[id - 1];
         assert_false(s->actor[id].alive); /* the hub finishes when all are gone */
         assert_int_equal(s->actor[id].drawn, b->used[id] + b->dropped[id]);
