@@ -61,11 +61,11 @@ at_ns at_histogram_quantile(const at_histogram *histogram, double fraction)
     return value > histogram->max ? histogram->max : value;
 }
 
-at_spread at_histogram_spread(const at_histogram *histogram)
+at_duration_stats at_histogram_stats(const at_histogram *histogram)
 {
     assert(histogram->count == 0 || histogram->max >= histogram->min);
-    if (histogram->count == 0) return (at_spread){0};
-    return (at_spread){
+    if (histogram->count == 0) return (at_duration_stats){0};
+    return (at_duration_stats){
         .count = histogram->count,
         .mean = histogram->sum / 1e9 / (double)histogram->count,
         .p50 = at_seconds(at_histogram_quantile(histogram, 0.50)),

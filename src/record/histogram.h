@@ -31,6 +31,6 @@ at_ns at_histogram_quantile(const at_histogram *histogram, double fraction);
 at_ns at_histogram_edge(uint32_t index);
 
 /* Everything people ask for, in seconds. */
-at_spread at_histogram_spread(const at_histogram *histogram);
+at_duration_stats at_histogram_stats(const at_histogram *histogram);
 
 #endif

@@ -50,7 +50,7 @@ typedef struct at_run_info {
 typedef enum at_record_kind {
     AT_REC_EVENT,  /* went into the hub: `event` is set */
     AT_REC_ACTION, /* came out of the hub and was done: `action` is set */
-    AT_REC_SAY,    /* a sentence for people: `text` is set */
+    AT_REC_TEXT,   /* a sentence for people: `text` is set */
     AT_REC_USAGE   /* what a process has taken so far: `usage` and `node` are set */
 } at_record_kind;
 

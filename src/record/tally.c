@@ -333,10 +333,10 @@ double at_tally_progressive(const at_tally *tally)
     return tally->samples_used > 0 ? tally->loss_total / (double)tally->samples_used : NAN;
 }
 
-at_spread at_tally_steps(const at_tally *tally)
+at_duration_stats at_tally_steps(const at_tally *tally)
 {
     assert(tally->steps->count == tally->step_count);
-    return at_histogram_spread(tally->steps);
+    return at_histogram_stats(tally->steps);
 }
 
 double at_tally_seconds(const at_tally *tally)

@@ -11,10 +11,10 @@
 typedef struct at_histogram at_histogram;
 
 /* Mean, percentiles and largest of what was seen; all 0 when nothing was. */
-typedef struct at_spread {
+typedef struct at_duration_stats {
     uint64_t count;
     double   mean, p50, p95, max;
-} at_spread;
+} at_duration_stats;
 
 typedef struct at_worker_tally {
     int64_t        pid;
@@ -70,7 +70,7 @@ at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail);
 double at_tally_progressive(const at_tally *tally);
 
 /* Step durations so far. */
-at_spread at_tally_steps(const at_tally *tally);
+at_duration_stats at_tally_steps(const at_tally *tally);
 
 /* Seconds from the first order to the last APPLY. */
 double at_tally_seconds(const at_tally *tally);

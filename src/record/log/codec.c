@@ -319,7 +319,7 @@ static void code_record(at_codec *codec, at_record *record, at_event *event, at_
     at_wire_near(&codec->wire, &record->version, &codec->base.version);
     if (record->kind == AT_REC_EVENT) code_event(codec, event, record);
     if (record->kind == AT_REC_ACTION) code_action(codec, action, record);
-    if (record->kind == AT_REC_SAY) at_wire_text(&codec->wire, &record->text);
+    if (record->kind == AT_REC_TEXT) at_wire_text(&codec->wire, &record->text);
     if (record->kind == AT_REC_USAGE) at_codec_usage(&codec->wire, &record->node, &codec->usage);
 }
 
@@ -350,7 +350,7 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
     assert(!codec->wire.spool);
     const unsigned char *event = memchr(event_code, letter, sizeof event_code);
     const unsigned char *action = memchr(action_code, letter, sizeof action_code);
-    *record = (at_record){.kind = AT_REC_SAY};
+    *record = (at_record){.kind = AT_REC_TEXT};
     if (event) {
         memset(&codec->event, 0, sizeof codec->event);
         codec->event.kind = (at_event_kind)(event - event_code);

@@ -205,7 +205,7 @@ at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fai
     if (at_codec_read(log->codec, &log->record)) {
         wire->bad = at_record_validate(&log->record, log->at, log->workers);
         if (wire->bad) return damaged(log, wire->bad, start, fail);
-        if (log->record.kind != AT_REC_SAY) log->at = log->record.at;
+        if (log->record.kind != AT_REC_TEXT) log->at = log->record.at;
         *record = &log->record;
         return AT_OK;
     }

@@ -18,7 +18,7 @@ static at_err visit_part(const char *folder, const char *name, at_eventlogs_look
     return err;
 }
 
-at_err at_eventlogs_visit(const char *folder, at_eventlogs_look *look, void *self, at_fail *fail)
+at_err at_eventlog_visit(const char *folder, at_eventlogs_look *look, void *self, at_fail *fail)
 {
     assert(folder);
     char name[32] = "events.bin";

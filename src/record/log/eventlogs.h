@@ -9,6 +9,6 @@ typedef at_err at_eventlogs_look(void *self, at_eventlog *log, at_fail *fail);
 
 /* Lets `look` see each log of the folder, in order; its first failure ends that and is returned.
  * AT_ERR_MISSING when there is none. */
-at_err at_eventlogs_visit(const char *folder, at_eventlogs_look *look, void *self, at_fail *fail);
+at_err at_eventlog_visit(const char *folder, at_eventlogs_look *look, void *self, at_fail *fail);
 
 #endif

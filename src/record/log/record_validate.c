@@ -103,7 +103,7 @@ static const char *check_usage(const at_record *record, uint32_t workers)
 const char *at_record_validate(const at_record *record, at_ns before, uint32_t workers)
 {
     assert(is_duration(before));
-    if (record->kind == AT_REC_SAY)
+    if (record->kind == AT_REC_TEXT)
         return NULL; /* a sentence may come from outside the run's time */
     if (record->at < before || !is_duration(record->at)) return wrong_time;
     if (record->kind == AT_REC_EVENT) return check_event(record->event, workers);

@@ -107,7 +107,7 @@ at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
     char    path[4096];
     search  s = {.step = step};
     at_fail missing;
-    at_err  err = at_eventlogs_visit(folder, find_save, &s, &missing);
+    at_err  err = at_eventlog_visit(folder, find_save, &s, &missing);
     if (err == AT_ERR_IO || err == AT_ERR_FAILED) {
         *fail = missing;
         return err;

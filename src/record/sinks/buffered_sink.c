@@ -97,7 +97,7 @@ static void show(later *self)
 /* Nobody should wait for these: a save is only good when all before it is in the files. */
 static bool is_urgent(const at_record *record)
 {
-    if (record->kind == AT_REC_SAY) return true;
+    if (record->kind == AT_REC_TEXT) return true;
     if (record->kind != AT_REC_ACTION) return false;
     return record->action->kind == AT_ACT_SAVE || record->action->kind == AT_ACT_FINISH;
 }
@@ -115,7 +115,7 @@ static void put(void *opaque, const at_record *record)
     self->used += size;
     bool is_old = record->at - self->shown_at >= keep_longest;
     if (!is_old && !is_urgent(record)) return;
-    if (record->kind != AT_REC_SAY) self->shown_at = record->at; /* a sentence may have any time */
+    if (record->kind != AT_REC_TEXT) self->shown_at = record->at; /* a sentence may have any time */
     show(self);
 }
 

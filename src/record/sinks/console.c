@@ -284,7 +284,7 @@ static void put(void *opaque, const at_record *record)
     if (record->kind != AT_REC_ACTION && self->loss.worker) tell_loss(self);
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record->action);
-    if (record->kind == AT_REC_SAY) tell(self, record->text);
+    if (record->kind == AT_REC_TEXT) tell(self, record->text);
     turn_meters(self, record->at);
     if (!self->began || self->options.quiet || self->now < self->due) return;
     if (self->options.terminal)

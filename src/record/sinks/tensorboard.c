@@ -300,7 +300,7 @@ static void put_action(board *self, const at_record *record)
 static void put(void *opaque, const at_record *record)
 {
     board *self = opaque;
-    if (record->kind == AT_REC_SAY) return; /* may come from outside the run's time */
+    if (record->kind == AT_REC_TEXT) return; /* may come from outside the run's time */
     self->at = record->at;
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record);

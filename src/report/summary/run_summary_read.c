@@ -65,8 +65,8 @@ static at_err read_logs(const char *folder, const at_run_summary_options *option
 {
     reading r = {.summary = summary};
     if (options) r.options = *options;
-    AT_TRY(at_eventlogs_visit(folder, count_workers, &r.options.workers, fail));
-    return at_eventlogs_visit(folder, read_log, &r, fail);
+    AT_TRY(at_eventlog_visit(folder, count_workers, &r.options.workers, fail));
+    return at_eventlog_visit(folder, read_log, &r, fail);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */

@@ -16,8 +16,8 @@ typedef struct witness {
 static void see(void *opaque, const at_record *record)
 {
     witness *it = opaque;
-    if (record->kind != AT_REC_SAY) assert_true(record->at >= it->at);
-    if (record->kind != AT_REC_SAY) it->at = record->at;
+    if (record->kind != AT_REC_TEXT) assert_true(record->at >= it->at);
+    if (record->kind != AT_REC_TEXT) it->at = record->at;
     it->count++;
     it->last = *record;
     if (record->text) snprintf(it->text, sizeof it->text, "%s", record->text);

@@ -226,7 +226,7 @@ static void make_full(full *it, at_rng *rng)
     if (it->record.kind == AT_REC_EVENT) fill_event(it, rng);
     if (it->record.kind == AT_REC_ACTION) it->record.action = &it->action;
     if (it->record.kind == AT_REC_ACTION) fill_action(it, rng);
-    if (it->record.kind == AT_REC_SAY) it->record.text = it->text;
+    if (it->record.kind == AT_REC_TEXT) it->record.text = it->text;
     if (it->record.kind == AT_REC_USAGE) fill_usage(it, rng);
 }
 
@@ -288,7 +288,7 @@ static void write_log(script *run, int steps)
         script_drop(run, 2, 12, AT_DROP_LOST);
         script_evaluated(run, run->version, AT_MS(3), 0.5, 0.25);
         script_action(run, (at_action){.kind = AT_ACT_EVICT, .worker = 2}, (at_record){0});
-        at_record say = {.kind = AT_REC_SAY, .text = "a sentence without a time"};
+        at_record say = {.kind = AT_REC_TEXT, .text = "a sentence without a time"};
         at_recorder_put(&run->recorder, &say);
     }
     script_close(run);
@@ -414,7 +414,7 @@ static int read_on(at_eventlog *log, at_ns *last)
     for (;;) {
         assert_int_equal(at_eventlog_next(log, &record, NULL), AT_OK);
         if (!record) return count;
-        if (record->kind != AT_REC_SAY) *last = record->at;
+        if (record->kind != AT_REC_TEXT) *last = record->at;
         count++;
     }
 }

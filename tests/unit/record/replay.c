@@ -217,7 +217,7 @@ static void write_log(story *s)
         if (f->action.kind == AT_ACT_APPLY) f->action.as.apply.pieces = f->pieces;
         sink.put(sink.self, &f->record);
     }
-    sink.put(sink.self, &(at_record){.kind = AT_REC_SAY, .at = s->now, .text = "it is done"});
+    sink.put(sink.self, &(at_record){.kind = AT_REC_TEXT, .at = s->now, .text = "it is done"});
     if (sink.close(sink.self, &fail)) fail_msg("%s", fail.text);
 }
 

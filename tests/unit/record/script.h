@@ -94,7 +94,7 @@ static inline void script_action(script *run, at_action action, at_record record
 
 static inline void script_say(script *run, const char *text)
 {
-    script_put(run, (at_record){.kind = AT_REC_SAY, .text = text});
+    script_put(run, (at_record){.kind = AT_REC_TEXT, .text = text});
 }
 
 static inline void script_start(script *run)

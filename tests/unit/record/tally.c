@@ -146,7 +146,7 @@ static void a_step_lasts_from_close_to_close_and_the_first_from_its_order(void *
         run.at = closes[i];
         script_apply(&run, NULL, 0, 0, 0.1);
     }
-    at_spread steps = at_tally_steps(tally);
+    at_duration_stats steps = at_tally_steps(tally);
     assert_int_equal(steps.count, 3);
     assert_true(fabs(steps.mean - 0.031 / 3) < 1e-9);
     assert_true(fabs(steps.p50 - 0.010) < 0.0001);
@@ -273,7 +273,7 @@ static void histogram_quantiles_are_within_one_percent(void **state)
             double got = (double)at_histogram_quantile(&histogram, part / 64.0);
             if (fabs(got - exact) > 0.01 * exact) fail_msg("seed %d, %d/64", (int)seed, part);
         }
-        assert_true(at_histogram_spread(&histogram).max == at_seconds(values[COUNT - 1]));
+        assert_true(at_histogram_stats(&histogram).max == at_seconds(values[COUNT - 1]));
     }
 }
 
@@ -320,7 +320,7 @@ static void a_recorder_shows_all_and_closes_backwards_telling_the_first_failure(
         at_recorder_add(
             &recorder,
             (at_sink){.name = "probe", .self = &probes[i], .put = probe_put, .close = probe_close});
-    at_recorder_put(&recorder, &(at_record){.kind = AT_REC_SAY, .text = "hello"});
+    at_recorder_put(&recorder, &(at_record){.kind = AT_REC_TEXT, .text = "hello"});
     for (int i = 0; i < 3; i++) assert_int_equal(probes[i].seen, 1);
     assert_int_equal(at_recorder_close(&recorder, &fail), AT_ERR_IO);
     assert_string_equal(fail.text, "sink 2");
