@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whole numbers of an snapshot, by name and place; one table for both directions. */
+/* The integers of a snapshot, by name and offset; one table for both directions. */
 static const struct {
     const char *name;
     size_t      offset;
@@ -24,7 +24,7 @@ static const struct {
     {"messages", offsetof(at_snapshot, messages)},
 };
 
-/* The same of a member, whose numbers are a row without names. */
+/* The integers of a member, written as an array without names. */
 static const size_t columns[] = {
     offsetof(at_member_snapshot, rounds),   offsetof(at_member_snapshot, rounds_ended),
     offsetof(at_member_snapshot, sequence), offsetof(at_member_snapshot, used),
@@ -37,7 +37,7 @@ enum {
     STATE_MAX = 64 << 20
 };
 
-/* All of them are 64 bits wide; the bits of a number past 2^63 come back as they were. */
+/* All are 64 bits wide; numbers past 2^63 keep their bits. */
 static json_t *wide_json(const void *base, size_t offset)
 {
     int64_t wide;
@@ -105,7 +105,7 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
         json_object_set_new(object, numbers[i].name, wide_json(snapshot, numbers[i].offset));
     json_object_set_new(object, "targets", targets_json(snapshot));
     json_object_set_new(object, "members", members_json(snapshot));
-    if (json_object_set_new(object, "size_state", state)) { /* also when it could not be made */
+    if (json_object_set_new(object, "size_state", state)) { /* fails too when `state` is NULL */
         json_decref(object);
         return NULL;
     }
@@ -116,14 +116,14 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
 
 static bool read_member(const json_t *row, at_member_snapshot *member)
 {
-    bool   fine = json_array_size(row) == COLUMNS + 2;
+    bool   valid = json_array_size(row) == COLUMNS + 2;
     double speed = json_number_value(json_array_get(row, COLUMNS + 1));
-    for (size_t i = 0; fine && i < COLUMNS; i++)
-        fine = read_wide(json_array_get(row, i), member, columns[i]);
+    for (size_t i = 0; valid && i < COLUMNS; i++)
+        valid = read_wide(json_array_get(row, i), member, columns[i]);
     json_int_t samples = json_integer_value(json_array_get(row, COLUMNS));
     member->share.samples = (uint32_t)samples;
     member->sample_ns = speed;
-    return fine && samples >= 0 && samples <= UINT32_MAX && member->share.time_limit >= 0 &&
+    return valid && samples >= 0 && samples <= UINT32_MAX && member->share.time_limit >= 0 &&
            isfinite(speed) && speed >= 0;
 }
 
@@ -156,7 +156,7 @@ static bool read_bytes(const json_t *value, unsigned char *bytes, size_t size)
     return true;
 }
 
-static bool read_image(const json_t *object, at_snapshot *snapshot)
+static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
 {
     const json_t *members = json_object_get(object, "members");
     for (size_t i = 0; i < NUMBERS; i++)
@@ -175,10 +175,10 @@ at_err at_snapshot_read(const json_t *object, at_snapshot **out, at_fail *fail)
 {
     size_t workers = json_array_size(json_object_get(object, "members"));
     size_t digits = json_string_length(json_object_get(object, "size_state"));
-    bool   fine = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
+    bool   valid = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
     *out = NULL;
-    if (!fine || !json_is_string(json_object_get(object, "size_state")) || digits > STATE_MAX)
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "this is not the state of a run");
+    if (!valid || !json_is_string(json_object_get(object, "size_state")) || digits > STATE_MAX)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "not a valid run state");
     size_t       members = workers * sizeof(at_member_snapshot);
     at_snapshot *snapshot = calloc(1, sizeof *snapshot + members + digits / 2 + 1);
     if (!snapshot) return at_fail_memory(fail);
@@ -186,10 +186,10 @@ at_err at_snapshot_read(const json_t *object, at_snapshot **out, at_fail *fail)
     snapshot->member = (at_member_snapshot *)(void *)(snapshot + 1);
     snapshot->size_state = (char *)(snapshot + 1) + members;
     snapshot->size_bytes = digits / 2;
-    if (read_image(object, snapshot)) {
+    if (read_snapshot(object, snapshot)) {
         *out = snapshot;
         return AT_OK;
     }
     free(snapshot);
-    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "this is not the state of a run");
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "not a valid run state");
 }

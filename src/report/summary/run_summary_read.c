@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "record/log/eventlogs.h"
+#include "record/log/eventlog.h"
 #include "record/runinfo.h"
 #include "report/plot/csv_columns.h"
 #include "report/summary/run_summary_parts.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/log/eventlogs.h"
+#include "record/log/eventlog.h"
 #include "record/runinfo.h"
 #include "report/trace/trace_rounds.h"
 #include "report/trace/trace_writer.h"
