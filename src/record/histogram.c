@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <math.h>
 
-enum { PART = 1 << AT_HISTOGRAM_BITS }; /* buckets of one power of two */
+enum { PART = 1 << AT_HISTOGRAM_BITS }; /* buckets per power of two */
 
-/* Values below PART have a bucket each; above, the leading one and the bits behind it choose. */
+/* Values below PART have a bucket each; above, the leading one and the next bits select it. */
 static uint32_t bucket_of(at_ns value)
 {
     assert(value >= 0);
@@ -56,7 +56,7 @@ at_ns at_histogram_quantile(const at_histogram *histogram, double fraction)
         index++;
         assert(index < AT_HISTOGRAM_BUCKETS);
     }
-    at_ns value = value_of(index); /* of a bucket that may reach past what was seen */
+    at_ns value = value_of(index); /* the middle of a bucket may lie outside min .. max */
     if (value < histogram->min) return histogram->min;
     return value > histogram->max ? histogram->max : value;
 }

@@ -10,7 +10,7 @@ void at_recorder_add(at_recorder *recorder, at_sink sink)
     recorder->sink[recorder->count++] = sink;
 }
 
-/* A record that contradicts itself is a mistake of the world that made it. */
+/* An inconsistent record is a bug of the world that made it. */
 static void check(const at_record *record)
 {
     assert((record->kind == AT_REC_EVENT) == (record->event != NULL));

@@ -1,5 +1,5 @@
-/* The totals of a run in a checkpoint. What the system told about processes (usage) is not among
- * them: a run that goes on has other processes. */
+/* The totals of a run in a checkpoint. Resource usage is not included: a resumed run has other
+ * processes. */
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ typedef struct field {
     size_t      offset;
 } field;
 
-static const field totals[] = {
+static const field tally_fields[] = {
     {"step_count", U64, offsetof(at_tally, step_count)},
     {"samples_used", U64, offsetof(at_tally, samples_used)},
     {"samples_dropped", U64, offsetof(at_tally, samples_dropped)},
@@ -38,7 +38,7 @@ static const field totals[] = {
     {"evictions", U32, offsetof(at_tally, evictions)},
 };
 
-static const field of_worker[] = {
+static const field worker_fields[] = {
     {"incarnations", U32, offsetof(at_worker_tally, incarnations)},
     {"rounds", U64, offsetof(at_worker_tally, rounds)},
     {"samples", U64, offsetof(at_worker_tally, samples)},
@@ -51,11 +51,14 @@ static const field of_worker[] = {
     {"useful_ns", NS, offsetof(at_worker_tally, useful_ns)},
 };
 
-enum { TOTALS = sizeof totals / sizeof *totals, OF_WORKER = sizeof of_worker / sizeof *of_worker };
+enum {
+    TALLY_FIELDS = sizeof tally_fields / sizeof *tally_fields,
+    WORKER_FIELDS = sizeof worker_fields / sizeof *worker_fields
+};
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* JSON has no NaN: what is not known is null. */
+/* JSON has no NaN: unknown values are null. */
 static json_t *real_json(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -85,7 +88,7 @@ static json_t *fields_json(const field *fields, size_t count, const void *base)
     return object;
 }
 
-/* Only buckets that hold something: [index, count, index, count, ..]. */
+/* Only non-empty buckets: [index, count, index, count, ..]. */
 static json_t *histogram_json(const at_histogram *h)
 {
     json_t *buckets = json_array();
@@ -100,12 +103,13 @@ static json_t *histogram_json(const at_histogram *h)
 
 json_t *at_tally_json(const at_tally *tally, at_ns at)
 {
-    json_t *object = fields_json(totals, TOTALS, tally);
+    json_t *object = fields_json(tally_fields, TALLY_FIELDS, tally);
     json_t *workers = json_array(), *test = json_array(), *why = json_array();
     bool    began = tally->began_at != AT_NEVER;
     at_ns   before = began ? at - tally->began_at : tally->before_ns;
     for (uint32_t i = 0; i < tally->info->plan->workers; i++)
-        json_array_append_new(workers, fields_json(of_worker, OF_WORKER, &tally->worker[i]));
+        json_array_append_new(workers,
+                              fields_json(worker_fields, WORKER_FIELDS, &tally->worker[i]));
     for (int i = 0; i < AT_METRIC_COUNT; i++)
         json_array_append_new(test, real_json(tally->test[i]));
     for (int i = 0; i < AT_DROP_COUNT; i++)
@@ -178,7 +182,8 @@ static bool read_lists(at_tally *tally, const json_t *state)
     for (size_t i = 0; i < AT_DROP_COUNT && i < json_array_size(why); i++)
         tally->dropped_why[i] = (uint64_t)json_integer_value(json_array_get(why, i));
     for (uint32_t i = 0; i < tally->info->plan->workers && i < json_array_size(workers); i++)
-        if (!read_fields(of_worker, OF_WORKER, json_array_get(workers, i), &tally->worker[i]))
+        if (!read_fields(worker_fields, WORKER_FIELDS, json_array_get(workers, i),
+                         &tally->worker[i]))
             return false;
     return true;
 }
@@ -188,9 +193,9 @@ at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail)
     assert(tally->step_count == 0);
     tally->before_ns = json_integer_value(json_object_get(state, "before"));
     tally->before_end = json_integer_value(json_object_get(state, "before_end"));
-    bool fine = read_fields(totals, TOTALS, state, tally) && read_lists(tally, state) &&
-                read_histogram(json_object_get(state, "steps"), tally->steps) &&
-                tally->steps->count == tally->step_count && tally->before_ns >= 0;
-    return fine ? AT_OK
-                : at_fail_set(fail, AT_ERR_FORMAT, NULL, "these are not the totals of a run");
+    bool valid = read_fields(tally_fields, TALLY_FIELDS, state, tally) &&
+                 read_lists(tally, state) &&
+                 read_histogram(json_object_get(state, "steps"), tally->steps) &&
+                 tally->steps->count == tally->step_count && tally->before_ns >= 0;
+    return valid ? AT_OK : at_fail_set(fail, AT_ERR_FORMAT, NULL, "not valid totals of a run");
 }
