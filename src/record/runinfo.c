@@ -2,48 +2,41 @@
 
 #include <assert.h>
 #include <jansson.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/log/json_fields.h"
 #include "record/log/snapshot_json.h"
 
-/* The numbers of a plan, by name and offset; one table for both directions. */
-typedef enum number_type { U32, U64, NS, REAL, FLAG } number_type;
-
-static const struct {
-    const char *name;
-    number_type type;
-    size_t      offset;
-} numbers[] = {
-    {"k", U32, offsetof(at_plan, k)},
-    {"period", NS, offsetof(at_plan, period)},
-    {"staleness", U32, offsetof(at_plan, staleness)},
-    {"size_factor", REAL, offsetof(at_plan, size_factor)},
-    {"size_epochs", REAL, offsetof(at_plan, size_epochs)},
-    {"size_each_step", FLAG, offsetof(at_plan, size_each_step)},
-    {"workers", U32, offsetof(at_plan, workers)},
-    {"batch", U32, offsetof(at_plan, batch)},
-    {"micro_batch", U32, offsetof(at_plan, micro_batch)},
-    {"batch_min", U32, offsetof(at_plan, batch_min)},
-    {"batch_max", U32, offsetof(at_plan, batch_max)},
-    {"lr_linear", FLAG, offsetof(at_plan, lr_linear)},
-    {"cap", U32, offsetof(at_plan, cap)},
-    {"time_limit", NS, offsetof(at_plan, time_limit)},
-    {"cut_after", FLAG, offsetof(at_plan, cut_after)},
-    {"deal_global", FLAG, offsetof(at_plan, deal_global)},
-    {"lease", NS, offsetof(at_plan, lease)},
-    {"samples_epoch", U64, offsetof(at_plan, samples_epoch)},
-    {"eval_steps", U64, offsetof(at_plan, eval_steps)},
-    {"eval_samples", U64, offsetof(at_plan, eval_samples)},
-    {"saves", FLAG, offsetof(at_plan, saves)},
-    {"save_steps", U64, offsetof(at_plan, save_steps)},
-    {"save_time", NS, offsetof(at_plan, save_time)},
-    {"limit_steps", U64, offsetof(at_plan, limits.steps)},
-    {"limit_samples", U64, offsetof(at_plan, limits.samples)},
-    {"limit_time", NS, offsetof(at_plan, limits.time)},
-    {"limit_epochs", FLAG, offsetof(at_plan, limits.epochs)},
+static const at_json_field numbers[] = {
+    {"k", AT_JSON_U32, offsetof(at_plan, k)},
+    {"period", AT_JSON_COUNT, offsetof(at_plan, period)},
+    {"staleness", AT_JSON_U32, offsetof(at_plan, staleness)},
+    {"size_factor", AT_JSON_REAL, offsetof(at_plan, size_factor)},
+    {"size_epochs", AT_JSON_REAL, offsetof(at_plan, size_epochs)},
+    {"size_each_step", AT_JSON_FLAG, offsetof(at_plan, size_each_step)},
+    {"workers", AT_JSON_U32, offsetof(at_plan, workers)},
+    {"batch", AT_JSON_U32, offsetof(at_plan, batch)},
+    {"micro_batch", AT_JSON_U32, offsetof(at_plan, micro_batch)},
+    {"batch_min", AT_JSON_U32, offsetof(at_plan, batch_min)},
+    {"batch_max", AT_JSON_U32, offsetof(at_plan, batch_max)},
+    {"lr_linear", AT_JSON_FLAG, offsetof(at_plan, lr_linear)},
+    {"cap", AT_JSON_U32, offsetof(at_plan, cap)},
+    {"time_limit", AT_JSON_COUNT, offsetof(at_plan, time_limit)},
+    {"cut_after", AT_JSON_FLAG, offsetof(at_plan, cut_after)},
+    {"deal_global", AT_JSON_FLAG, offsetof(at_plan, deal_global)},
+    {"lease", AT_JSON_COUNT, offsetof(at_plan, lease)},
+    {"samples_epoch", AT_JSON_U64, offsetof(at_plan, samples_epoch)},
+    {"eval_steps", AT_JSON_U64, offsetof(at_plan, eval_steps)},
+    {"eval_samples", AT_JSON_U64, offsetof(at_plan, eval_samples)},
+    {"saves", AT_JSON_FLAG, offsetof(at_plan, saves)},
+    {"save_steps", AT_JSON_U64, offsetof(at_plan, save_steps)},
+    {"save_time", AT_JSON_COUNT, offsetof(at_plan, save_time)},
+    {"limit_steps", AT_JSON_U64, offsetof(at_plan, limits.steps)},
+    {"limit_samples", AT_JSON_U64, offsetof(at_plan, limits.samples)},
+    {"limit_time", AT_JSON_COUNT, offsetof(at_plan, limits.time)},
+    {"limit_epochs", AT_JSON_FLAG, offsetof(at_plan, limits.epochs)},
 };
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
@@ -71,25 +64,6 @@ static const char *row_name(const void *row)
     const char *name;
     memcpy(&name, row, sizeof name);
     return name;
-}
-
-static json_t *number_json(const at_plan *plan, size_t index)
-{
-    assert(index < NUMBERS);
-    const char *place = (const char *)plan + numbers[index].offset;
-    uint32_t    u32;
-    int64_t     wide;
-    double      real;
-    bool        flag;
-    switch (numbers[index].type) {
-    case U32: memcpy(&u32, place, sizeof u32); return json_integer(u32);
-    case U64: /* numbers past 2^63 keep their bits */
-    case NS: memcpy(&wide, place, sizeof wide); return json_integer(wide);
-    case REAL: memcpy(&real, place, sizeof real); return json_real(real);
-    case FLAG: memcpy(&flag, place, sizeof flag); return json_boolean(flag);
-    }
-    assert(!"unreachable");
-    return NULL;
 }
 
 /* The text may not be UTF-8 (a command line): then all non-ASCII bytes become '?'. */
@@ -125,8 +99,7 @@ static json_t *plan_json(const at_plan *plan)
         memcpy(&row, (const char *)plan + families[i].offset, sizeof row);
         json_object_set_new(object, families[i].name, row ? text_json(row_name(row)) : json_null());
     }
-    for (size_t i = 0; i < NUMBERS; i++)
-        json_object_set_new(object, numbers[i].name, number_json(plan, i));
+    at_json_fields_write(numbers, NUMBERS, plan, object);
     json_object_set_new(object, "targets", targets_json(&plan->limits));
     return object;
 }
@@ -156,30 +129,6 @@ static at_err invalid(const char *what, at_fail *fail)
     return at_fail_set(fail, AT_ERR_FORMAT,
                        "the log may have been written by another version of anytime",
                        "the plan in the event log has no valid `%s`", what);
-}
-
-static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
-{
-    assert(index < NUMBERS);
-    const json_t *value = json_object_get(object, numbers[index].name);
-    char         *place = (char *)plan + numbers[index].offset;
-    int64_t       wide = json_integer_value(value);
-    uint32_t      u32 = (uint32_t)wide;
-    double        real = json_number_value(value);
-    bool          flag = json_is_true(value), valid = json_is_integer(value);
-    if (numbers[index].type == FLAG) valid = json_is_boolean(value);
-    if (numbers[index].type == REAL) valid = json_is_number(value) && isfinite(real);
-    if (numbers[index].type == U32 && wide != (int64_t)u32) valid = false;
-    if (numbers[index].type == NS && wide < 0) valid = false;
-    if (!valid) return invalid(numbers[index].name, fail);
-    switch (numbers[index].type) {
-    case U32: memcpy(place, &u32, sizeof u32); break;
-    case U64:
-    case NS: memcpy(place, &wide, sizeof wide); break;
-    case REAL: memcpy(place, &real, sizeof real); break;
-    case FLAG: memcpy(place, &flag, sizeof flag); break;
-    }
-    return AT_OK;
 }
 
 static at_err read_rule(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
@@ -248,7 +197,8 @@ static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
     if (!json_is_object(object)) return invalid("plan", fail);
     AT_TRY(read_strategy(object, plan, fail));
     for (size_t i = 0; i < FAMILIES; i++) AT_TRY(read_rule(object, i, plan, fail));
-    for (size_t i = 0; i < NUMBERS; i++) AT_TRY(read_number(object, i, plan, fail));
+    const char *wrong = at_json_fields_read(numbers, NUMBERS, object, plan);
+    if (wrong) return invalid(wrong, fail);
     AT_TRY(read_targets(object, &plan->limits, fail));
     return check_plan(plan, fail);
 }

@@ -3,52 +3,44 @@
 #include <assert.h>
 #include <math.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "record/histogram.h"
+#include "record/log/json_fields.h"
 #include "record/tally.h"
 
-typedef enum type { U64, U32, NS, REAL } type;
-
-typedef struct field {
-    const char *name;
-    type        type;
-    size_t      offset;
-} field;
-
-static const field tally_fields[] = {
-    {"step_count", U64, offsetof(at_tally, step_count)},
-    {"samples_used", U64, offsetof(at_tally, samples_used)},
-    {"samples_dropped", U64, offsetof(at_tally, samples_dropped)},
-    {"applied_at", NS, offsetof(at_tally, applied_at)},
-    {"overshoot_sum", REAL, offsetof(at_tally, overshoot_sum)},
-    {"overshoot_max", REAL, offsetof(at_tally, overshoot_max)},
-    {"overshoot_count", U64, offsetof(at_tally, overshoot_count)},
-    {"staleness_sum", REAL, offsetof(at_tally, staleness_sum)},
-    {"staleness_max", U64, offsetof(at_tally, staleness_max)},
-    {"staleness_count", U64, offsetof(at_tally, staleness_count)},
-    {"loss_recent", REAL, offsetof(at_tally, loss_recent)},
-    {"loss_fading", REAL, offsetof(at_tally, loss_fading)},
-    {"loss_weight", REAL, offsetof(at_tally, loss_weight)},
-    {"loss_total", REAL, offsetof(at_tally, loss_total)},
-    {"test_count", U64, offsetof(at_tally, test_count)},
-    {"test_step", U64, offsetof(at_tally, test_step)},
-    {"evaluations", U32, offsetof(at_tally, evaluations)},
-    {"respawns", U32, offsetof(at_tally, respawns)},
-    {"evictions", U32, offsetof(at_tally, evictions)},
+static const at_json_field tally_fields[] = {
+    {"step_count", AT_JSON_COUNT, offsetof(at_tally, step_count)},
+    {"samples_used", AT_JSON_COUNT, offsetof(at_tally, samples_used)},
+    {"samples_dropped", AT_JSON_COUNT, offsetof(at_tally, samples_dropped)},
+    {"applied_at", AT_JSON_COUNT, offsetof(at_tally, applied_at)},
+    {"overshoot_sum", AT_JSON_REAL_OR_NAN, offsetof(at_tally, overshoot_sum)},
+    {"overshoot_max", AT_JSON_REAL_OR_NAN, offsetof(at_tally, overshoot_max)},
+    {"overshoot_count", AT_JSON_COUNT, offsetof(at_tally, overshoot_count)},
+    {"staleness_sum", AT_JSON_REAL_OR_NAN, offsetof(at_tally, staleness_sum)},
+    {"staleness_max", AT_JSON_COUNT, offsetof(at_tally, staleness_max)},
+    {"staleness_count", AT_JSON_COUNT, offsetof(at_tally, staleness_count)},
+    {"loss_recent", AT_JSON_REAL_OR_NAN, offsetof(at_tally, loss_recent)},
+    {"loss_fading", AT_JSON_REAL_OR_NAN, offsetof(at_tally, loss_fading)},
+    {"loss_weight", AT_JSON_REAL_OR_NAN, offsetof(at_tally, loss_weight)},
+    {"loss_total", AT_JSON_REAL_OR_NAN, offsetof(at_tally, loss_total)},
+    {"test_count", AT_JSON_COUNT, offsetof(at_tally, test_count)},
+    {"test_step", AT_JSON_COUNT, offsetof(at_tally, test_step)},
+    {"evaluations", AT_JSON_U32, offsetof(at_tally, evaluations)},
+    {"respawns", AT_JSON_U32, offsetof(at_tally, respawns)},
+    {"evictions", AT_JSON_U32, offsetof(at_tally, evictions)},
 };
 
-static const field worker_fields[] = {
-    {"incarnations", U32, offsetof(at_worker_tally, incarnations)},
-    {"rounds", U64, offsetof(at_worker_tally, rounds)},
-    {"samples", U64, offsetof(at_worker_tally, samples)},
-    {"samples_used", U64, offsetof(at_worker_tally, samples_used)},
-    {"samples_dropped", U64, offsetof(at_worker_tally, samples_dropped)},
-    {"compute_ns", NS, offsetof(at_worker_tally, compute_ns)},
-    {"sleep_ns", NS, offsetof(at_worker_tally, sleep_ns)},
-    {"idle_ns", NS, offsetof(at_worker_tally, idle_ns)},
-    {"send_ns", NS, offsetof(at_worker_tally, send_ns)},
-    {"useful_ns", NS, offsetof(at_worker_tally, useful_ns)},
+static const at_json_field worker_fields[] = {
+    {"incarnations", AT_JSON_U32, offsetof(at_worker_tally, incarnations)},
+    {"rounds", AT_JSON_COUNT, offsetof(at_worker_tally, rounds)},
+    {"samples", AT_JSON_COUNT, offsetof(at_worker_tally, samples)},
+    {"samples_used", AT_JSON_COUNT, offsetof(at_worker_tally, samples_used)},
+    {"samples_dropped", AT_JSON_COUNT, offsetof(at_worker_tally, samples_dropped)},
+    {"compute_ns", AT_JSON_COUNT, offsetof(at_worker_tally, compute_ns)},
+    {"sleep_ns", AT_JSON_COUNT, offsetof(at_worker_tally, sleep_ns)},
+    {"idle_ns", AT_JSON_COUNT, offsetof(at_worker_tally, idle_ns)},
+    {"send_ns", AT_JSON_COUNT, offsetof(at_worker_tally, send_ns)},
+    {"useful_ns", AT_JSON_COUNT, offsetof(at_worker_tally, useful_ns)},
 };
 
 enum {
@@ -62,30 +54,6 @@ enum {
 static json_t *real_json(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
-}
-
-static json_t *field_json(const field *f, const void *base)
-{
-    const char *place = (const char *)base + f->offset;
-    uint32_t    u32;
-    int64_t     wide;
-    double      real;
-    switch (f->type) {
-    case U32: memcpy(&u32, place, sizeof u32); return json_integer(u32);
-    case U64:
-    case NS: memcpy(&wide, place, sizeof wide); return json_integer(wide);
-    case REAL: memcpy(&real, place, sizeof real); return real_json(real);
-    }
-    assert(!"unreachable");
-    return NULL;
-}
-
-static json_t *fields_json(const field *fields, size_t count, const void *base)
-{
-    json_t *object = json_object();
-    for (size_t i = 0; i < count; i++)
-        json_object_set_new(object, fields[i].name, field_json(&fields[i], base));
-    return object;
 }
 
 /* Only non-empty buckets: [index, count, index, count, ..]. */
@@ -103,13 +71,16 @@ static json_t *histogram_json(const at_histogram *h)
 
 json_t *at_tally_json(const at_tally *tally, at_ns at)
 {
-    json_t *object = fields_json(tally_fields, TALLY_FIELDS, tally);
+    json_t *object = json_object();
     json_t *workers = json_array(), *test = json_array(), *why = json_array();
     bool    began = tally->began_at != AT_NEVER;
     at_ns   before = began ? at - tally->began_at : tally->before_ns;
-    for (uint32_t i = 0; i < tally->info->plan->workers; i++)
-        json_array_append_new(workers,
-                              fields_json(worker_fields, WORKER_FIELDS, &tally->worker[i]));
+    at_json_fields_write(tally_fields, TALLY_FIELDS, tally, object);
+    for (uint32_t i = 0; i < tally->info->plan->workers; i++) {
+        json_t *worker = json_object();
+        at_json_fields_write(worker_fields, WORKER_FIELDS, &tally->worker[i], worker);
+        json_array_append_new(workers, worker);
+    }
     for (int i = 0; i < AT_METRIC_COUNT; i++)
         json_array_append_new(test, real_json(tally->test[i]));
     for (int i = 0; i < AT_DROP_COUNT; i++)
@@ -124,30 +95,6 @@ json_t *at_tally_json(const at_tally *tally, at_ns at)
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
-
-static bool read_field(const field *f, const json_t *value, void *base)
-{
-    char    *place = (char *)base + f->offset;
-    int64_t  wide = json_integer_value(value);
-    uint32_t u32 = (uint32_t)wide;
-    double   real = json_is_null(value) ? NAN : json_number_value(value);
-    switch (f->type) {
-    case U32: memcpy(place, &u32, sizeof u32); return json_is_integer(value) && wide == u32;
-    case U64:
-    case NS: memcpy(place, &wide, sizeof wide); return json_is_integer(value) && wide >= 0;
-    case REAL:
-        memcpy(place, &real, sizeof real);
-        return json_is_null(value) || json_is_number(value);
-    }
-    return false;
-}
-
-static bool read_fields(const field *fields, size_t count, const json_t *object, void *base)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!read_field(&fields[i], json_object_get(object, fields[i].name), base)) return false;
-    return true;
-}
 
 static bool read_histogram(const json_t *object, at_histogram *h)
 {
@@ -182,8 +129,8 @@ static bool read_lists(at_tally *tally, const json_t *state)
     for (size_t i = 0; i < AT_DROP_COUNT && i < json_array_size(why); i++)
         tally->dropped_why[i] = (uint64_t)json_integer_value(json_array_get(why, i));
     for (uint32_t i = 0; i < tally->info->plan->workers && i < json_array_size(workers); i++)
-        if (!read_fields(worker_fields, WORKER_FIELDS, json_array_get(workers, i),
-                         &tally->worker[i]))
+        if (at_json_fields_read(worker_fields, WORKER_FIELDS, json_array_get(workers, i),
+                                &tally->worker[i]))
             return false;
     return true;
 }
@@ -193,7 +140,7 @@ at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail)
     assert(tally->step_count == 0);
     tally->before_ns = json_integer_value(json_object_get(state, "before"));
     tally->before_end = json_integer_value(json_object_get(state, "before_end"));
-    bool valid = read_fields(tally_fields, TALLY_FIELDS, state, tally) &&
+    bool valid = !at_json_fields_read(tally_fields, TALLY_FIELDS, state, tally) &&
                  read_lists(tally, state) &&
                  read_histogram(json_object_get(state, "steps"), tally->steps) &&
                  tally->steps->count == tally->step_count && tally->before_ns >= 0;
