@@ -81,7 +81,7 @@ static inline bool at_record_is_save(const at_record *record)
     return record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_SAVE;
 }
 
-/* A consumer of records. `put` MUST NOT block for long; an error is kept and returned by `close`. */
+/* A consumer of records. `put` MUST NOT block for long; `close` returns the first error. */
 typedef struct at_sink {
     const char *name;
     void       *self;

@@ -2,7 +2,7 @@
  * names it. So the tally keeps the newest reports of each worker until then:
  *
  *     MESSAGE (sequence 7, compute 5 ms) ─► ring ─► APPLY names sequence 7: 5 ms were useful
- *                                                └► ADD adds it to the open step, used when it closes
+ *                                                └► ADD: useful when the open step closes
  */
 #include "record/tally.h"
 

@@ -119,8 +119,8 @@ static size_t count_digits(uint64_t value)
     return count;
 }
 
-/* Writes exactly `count` digits, two at a time: this halves the divisions, and tables consist mostly
- * of numbers. */
+/* Writes exactly `count` digits, two at a time: this halves the divisions, and tables are mostly
+ * numbers. */
 static void put_digits(char *to, size_t count, uint64_t value)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819"

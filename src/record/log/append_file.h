@@ -1,5 +1,7 @@
-/* append_file.h - a file that is only appended to, fast: text and numbers are formatted into a large
- * buffer, which is written when it is full or one second old.
+/* append_file.h - fast output to a file that is only appended to.
+ *
+ * Text and numbers are formatted into a large buffer, which is written when it is full or one
+ * second old.
  *
  *     at_append_file_open ─► at_append_file_text, _whole, .. (cannot fail) ─► at_append_file_close
  *

@@ -391,7 +391,7 @@ static at_err join(char *path, const char *folder, const char *name, at_fail *fa
     return at_fail_set(fail, AT_ERR_USAGE, NULL, "the path of the run folder is too long");
 }
 
-/* Sets NULL without failure when result.json does not exist: the run was killed or is still running. */
+/* NULL without failure when there is no result.json: the run was killed or is still running. */
 static at_err read_result(const char *folder, json_t **result, at_fail *fail)
 {
     char           path[PATH_SIZE];

@@ -10,7 +10,7 @@
 #include "record/sinks/view.h"
 
 enum {
-    FRAME_SIZE = 32768, /* a coloured block of COLUMNS_MAX columns needs 24 kB */
+    FRAME_SIZE = 32768, /* a colored block of COLUMNS_MAX columns needs 24 kB */
     COLUMNS_MAX = 500,
     MESSAGE_SIZE = 1024,
     LOSSES_SHOWN = 5 /* per second: more would drown everything else */
@@ -89,7 +89,7 @@ static void draw_block(console *self, at_text *out)
                  .elapsed = self->now,
                  .columns = window.columns,
                  .rows = window.rows,
-                 .colour = self->options.colour,
+                 .color = self->options.color,
                  .ascii = self->options.ascii,
     };
     const char *line = out->bytes + out->used;
@@ -247,7 +247,7 @@ static void note_report(console *self, at_node worker, const at_work *work)
     split->idle += work->idle_ns + work->send_ns;
 }
 
-/* Every second the bars are updated to that second; a worker without a report in it keeps its bar. */
+/* The bars are updated every second; a worker without a report in that second keeps its bar. */
 static void update_splits(console *self, at_ns at)
 {
     if (at - self->split_at < second) return;

@@ -26,7 +26,7 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail);
 typedef struct at_console_options {
     FILE *file;           /* stderr */
     bool  terminal;       /* redraw in place; otherwise a plain line from time to time */
-    bool  colour;         /* NO_COLOR is unset and TERM is not dumb */
+    bool  color;          /* NO_COLOR is unset and TERM is not dumb */
     bool  quiet;          /* print only losses, long waits and warnings */
     bool  ascii;          /* neither LC_ALL, LC_CTYPE nor LANG selects UTF-8 */
     int   width;          /* columns, used when the window size is unknown */

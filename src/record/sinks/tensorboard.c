@@ -4,10 +4,10 @@
  *     tensorboard/worker-01/   scalars of its rounds, and so on for the first 64 workers
  *     tensorboard/evaluator/   its resource usage, when that is sampled
  *
- * A run may make thousands of steps per second, so steps and rounds are aggregated: a curve gets one
- * point per 0.1 s, later one per 0.1 % of the elapsed time, each covering everything since the
- * previous point. A record then costs a few additions, and a run of a week about ten thousand points
- * per curve. docs/tensorboard.md explains the tags.
+ * A run may make thousands of steps per second, so steps and rounds are aggregated: a curve gets
+ * one point per 0.1 s, later one per 0.1 % of the elapsed time, each covering everything since the
+ * previous point. A record then costs a few additions, and a run of a week has about ten thousand
+ * points per curve. docs/tensorboard.md explains the tags.
  */
 #include <assert.h>
 #include <jansson.h>
@@ -26,7 +26,7 @@ enum {
     PATH_SIZE = 4096
 };
 
-/* How often something is written: at least `least` apart, and at least `share` of the elapsed time. */
+/* Least time between two points: `least`, or `share` of the elapsed time if that is longer. */
 typedef struct interval {
     at_ns  least;
     double share;
@@ -276,8 +276,8 @@ static uint64_t counter(const at_usage *usage, size_t index)
     return value;
 }
 
-/* Rates between two readings of one process, `seconds` apart, and its memory now; unknown values are
- * left out. Returns how many scalars were set. */
+/* Rates between two readings of one process, `seconds` apart, and its memory now, without unknown
+ * values. Returns the number of scalars. */
 static size_t usage_scalars(at_tfevents_scalar scalars[AT_TFEVENTS_SCALARS], const at_usage *before,
                             const at_usage *now, double seconds)
 {

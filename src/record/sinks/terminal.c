@@ -74,6 +74,6 @@ at_console_options at_console_detect(FILE *file, bool quiet)
         .ascii = !has_utf8(),
         .clock = at_clock_now,
     };
-    options.colour = options.terminal && !is_set("NO_COLOR");
+    options.color = options.terminal && !is_set("NO_COLOR");
     return options;
 }

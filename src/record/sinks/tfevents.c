@@ -20,8 +20,8 @@ enum {
     CLASS_TENSOR = 2,
     TYPE_TEXT = 7,
 
-    /* Eight buckets of at_histogram are merged into one of TensorBoard's, except the first ones that
-     * hold a single integer: it matters whether a staleness is 0 or 1. */
+    /* Eight buckets of at_histogram become one of TensorBoard's, except the first ones, which hold
+     * a single integer: it matters whether a staleness is 0 or 1. */
     SINGLES = 1 << AT_HISTOGRAM_BITS,
     MERGED = 8,
     BUCKETS_MAX = 2 * (SINGLES + (AT_HISTOGRAM_BUCKETS - SINGLES) / MERGED),
@@ -61,7 +61,7 @@ static at_err put_large(at_tfevents *file, const Tb__Event *event, size_t size, 
     return AT_OK;
 }
 
-/* Writes an event with its time set to `at`. Fails only for lack of memory, and only for large ones. */
+/* Writes an event with its time set to `at`. Fails only when a large one lacks memory. */
 static at_err put_event(at_tfevents *file, at_ns at, Tb__Event *event, at_fail *fail)
 {
     assert(event->what_case != TB__EVENT__WHAT__NOT_SET);

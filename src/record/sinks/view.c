@@ -37,12 +37,12 @@ static const struct {
 
 static void begin_shade(const at_view *view, shade kind, at_text *out)
 {
-    if (view->colour) at_text_add(out, "%s", shades[kind].escape);
+    if (view->color) at_text_add(out, "%s", shades[kind].escape);
 }
 
 static void end_shade(const at_view *view, at_text *out)
 {
-    if (view->colour) at_text_add(out, "\x1b[0m");
+    if (view->color) at_text_add(out, "\x1b[0m");
 }
 
 static void add_blocks(const at_view *view, shade kind, int count, at_text *out)

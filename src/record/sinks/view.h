@@ -30,7 +30,7 @@ typedef struct at_view {
     at_ns                  elapsed;
     int                    columns; /* that may be used */
     int                    rows;    /* of the terminal; 0: unknown */
-    bool                   colour;
+    bool                   color;
     bool                   ascii; /* the terminal has no UTF-8 */
 } at_view;
 

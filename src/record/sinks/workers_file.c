@@ -1,5 +1,5 @@
-/* workers.json is for users and scripts that signal, watch or kill workers. So it is always complete
- * (a temporary file is renamed), but not synced: after a power failure its pids are void. */
+/* workers.json is for users and scripts that signal, watch or kill workers. So it is always
+ * complete (a temporary file is renamed), but not synced: after a crash its pids are void. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -202,7 +202,7 @@ static void many_losses_are_summarized(void **state)
 enum { ROWS = 60, COLUMNS = 250 };
 typedef struct terminal {
     int  width, row, column, row_max;
-    bool coloured;
+    bool colored;
     char cell[ROWS][COLUMNS][5];
 } terminal;
 
@@ -226,7 +226,7 @@ static const char *run_escape(terminal *it, const char *c)
         clear_from(it, it->row, it->column);
         for (int row = it->row + 1; row < ROWS; row++) clear_from(it, row, 0);
         break;
-    case 'm': it->coloured = true; break;
+    case 'm': it->colored = true; break;
     default: fail_msg("unknown sequence %c", *letter);
     }
     return letter + 1;
@@ -306,7 +306,7 @@ static void the_block_is_redrawn_in_place_and_messages_stay_above(void **state)
                         "1 evicted      2 ██████▓▓░░   3 ██████▓▓▓░   4 ████▓▓▓░░░");
     assert_string_equal(row_text(&it, 8), "");
     assert_int_equal(it.row, 8);
-    assert_false(it.coloured);
+    assert_false(it.colored);
     assert_null(strstr(
         written, "\x1b[?25l")); /* the cursor is never hidden, so a killed run leaves it visible */
     free(written);
@@ -322,12 +322,12 @@ static void no_line_is_wider_than_the_terminal(void **state)
             memset(&it, 0, sizeof it);
             it.width = width;
             play_terminal(&run, workers,
-                          (at_console_options){.terminal = true, .colour = true, .width = width});
+                          (at_console_options){.terminal = true, .color = true, .width = width});
             if (width > 20)
                 script_say(&run, "words that need more than one line in a narrow window");
             end(&run);
             show(&it, written);
-            assert_true(it.coloured);
+            assert_true(it.colored);
             free(written);
         }
 }
@@ -468,9 +468,9 @@ static void long_messages_break_at_spaces(void **state)
     at_view_wrap(&out, "äöüäöüäöüäöü", 5, "|");
     at_view_wrap(&out, "two\nlines", 50, "|");
     assert_string_equal(buffer, "one two|three|four|äöüäö|üäöüä|öü|two|lines|");
-    const char coloured[] = "\x1b[32mäb\x1b[0m c";
-    assert_int_equal(at_view_columns(coloured, strlen(coloured)), 4);
-    assert_int_equal(at_view_columns(coloured, 3), 0);
+    const char colored[] = "\x1b[32mäb\x1b[0m c";
+    assert_int_equal(at_view_columns(colored, strlen(colored)), 4);
+    assert_int_equal(at_view_columns(colored, 3), 0);
 }
 
 static void the_terminal_is_detected(void **state)
@@ -485,13 +485,13 @@ static void the_terminal_is_detected(void **state)
     setenv("TERM", "xterm", 1);
     unsetenv("NO_COLOR");
     at_console_options options = at_console_detect(file, true);
-    assert_true(options.terminal && options.colour && options.quiet);
+    assert_true(options.terminal && options.color && options.quiet);
     assert_int_equal(options.width, 123);
     setenv("NO_COLOR", "1", 1);
-    assert_false(at_console_detect(file, false).colour);
+    assert_false(at_console_detect(file, false).color);
     assert_true(at_console_detect(file, false).terminal);
     setenv("NO_COLOR", "", 1); /* empty counts as not set */
-    assert_true(at_console_detect(file, false).colour);
+    assert_true(at_console_detect(file, false).color);
     setenv("TERM", "dumb", 1);
     assert_false(at_console_detect(file, false).terminal);
     setenv("COLUMNS", "40", 1);
@@ -503,7 +503,7 @@ static void the_terminal_is_detected(void **state)
     assert_non_null(file);
     setenv("TERM", "xterm", 1);
     options = at_console_detect(file, false);
-    assert_false(options.terminal || options.colour);
+    assert_false(options.terminal || options.color);
     assert_int_equal(options.width, 80);
     fclose(file);
 }

@@ -213,7 +213,7 @@ static void fill_usage(full *it, at_rng *rng)
                            .loopback_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN};
 }
 
-/* Generated from a seed, so that writing and comparing see the same records without storing them. */
+/* From a seed, so that writing and comparing see the same records without storing them. */
 static void make_full(full *it, at_rng *rng)
 {
     memset(it, 0, sizeof *it);

@@ -76,7 +76,7 @@ static inline void script_put(script *run, at_record record)
     at_recorder_put(&run->recorder, &record);
 }
 
-/* Other facts (pid, text, ..) are set in the record; the world's clock is 7 s ahead of the run's. */
+/* Other facts (pid, text, ..) are set in the record. The world's clock is 7 s ahead. */
 static inline void script_event(script *run, at_event event, at_record record)
 {
     event.now = run->at + AT_SEC(7);
