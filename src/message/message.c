@@ -1,10 +1,11 @@
-/* Each format is described once, by a function that writes or reads depending on the cursor. */
+/* Each format is described once, by a function that writes or reads depending on the cursor, so the
+ * two directions cannot drift apart. */
 #include "message/message.h"
 
 #include <assert.h>
 #include <string.h>
 
-enum { MAIL_MAGIC = 0x61746d31, REPORT_MAGIC = 0x61747231, NOTE_MAGIC = 0x61746e31 };
+enum { HUB_MAGIC = 0x61746d31, REPORT_MAGIC = 0x61747231, NOTE_MAGIC = 0x61746e31 };
 
 typedef struct cursor {
     unsigned char *begin, *at;
@@ -54,7 +55,7 @@ static void code_real(cursor *c, double *value)
     memcpy(value, &bits, sizeof bits);
 }
 
-/* Flags of one structure, the first one lowest. */
+/* Flags as bits of one number, the first flag lowest. */
 static void code_flags(cursor *c, bool *const *flags, uint32_t count)
 {
     uint32_t bits = 0;
@@ -63,7 +64,7 @@ static void code_flags(cursor *c, bool *const *flags, uint32_t count)
     for (uint32_t i = 0; i < count; i++) *flags[i] = bits >> i & 1;
 }
 
-/* A choice below `limit`, behind the number that says what this is. */
+/* The magic number of the format, then a kind below `limit`. */
 static uint32_t code_kind(cursor *c, uint32_t magic, uint32_t kind, uint32_t limit)
 {
     uint32_t found = magic;
@@ -99,43 +100,44 @@ static size_t used(const cursor *c)
     return (size_t)(c->at - c->begin);
 }
 
-/* ---- mail ---------------------------------------------------------------------------------- */
+/* ---- hub messages and orders --------------------------------------------------------------- */
 
-static void code_mail(cursor *c, at_hub_message *mail)
+static void code_hub_message(cursor *c, at_hub_message *message)
 {
-    bool *flags[] = {&mail->together};
-    mail->kind = (at_hub_message_kind)code_kind(c, MAIL_MAGIC, mail->kind, AT_HUB_MESSAGE_BYE + 1);
-    code_u64(c, &mail->version);
-    code_u32(c, &mail->incarnation);
+    bool *flags[] = {&message->together};
+    message->kind =
+        (at_hub_message_kind)code_kind(c, HUB_MAGIC, message->kind, AT_HUB_MESSAGE_BYE + 1);
+    code_u64(c, &message->version);
+    code_u32(c, &message->incarnation);
     code_flags(c, flags, 1);
-    code_u64(c, &mail->sequence);
-    code_u64(c, &mail->drawn);
-    code_i64(c, &mail->pid);
-    code_u64(c, &mail->born);
-    code_i64(c, &mail->usage_every);
+    code_u64(c, &message->sequence);
+    code_u64(c, &message->drawn);
+    code_i64(c, &message->pid);
+    code_u64(c, &message->born);
+    code_i64(c, &message->usage_every);
     assert(used(c) <= AT_HUB_MESSAGE_HEAD);
 }
 
-void at_message_put_hub(void *bytes, const at_hub_message *mail)
+void at_hub_message_write(void *bytes, const at_hub_message *message)
 {
     cursor         c = writing(bytes);
-    at_hub_message copy = *mail;
-    code_mail(&c, &copy);
+    at_hub_message copy = *message;
+    code_hub_message(&c, &copy);
 }
 
-bool at_message_get_hub(const void *bytes, at_hub_message *mail)
+bool at_hub_message_read(const void *bytes, at_hub_message *message)
 {
     cursor c = reading(bytes);
-    *mail = (at_hub_message){0};
-    code_mail(&c, mail);
+    *message = (at_hub_message){0};
+    code_hub_message(&c, message);
     return !c.bad;
 }
 
-static void code_order(cursor *c, at_order_message *to)
+static void code_order(cursor *c, at_order_message *message)
 {
-    at_order *order = &to->order;
+    at_order *order = &message->order;
     bool     *flags[] = {&order->again, &order->pause, &order->leave};
-    code_u32(c, &to->worker);
+    code_u32(c, &message->worker);
     code_flags(c, flags, 3);
     code_u64(c, &order->round);
     code_u64(c, &order->version);
@@ -145,18 +147,18 @@ static void code_order(cursor *c, at_order_message *to)
     assert(used(c) <= AT_ORDER_MESSAGE);
 }
 
-void at_message_put_order(void *bytes, const at_order_message *order)
+void at_order_message_write(void *bytes, const at_order_message *message)
 {
     cursor           c = writing(bytes);
-    at_order_message copy = *order;
+    at_order_message copy = *message;
     code_order(&c, &copy);
 }
 
-void at_message_get_order(const void *bytes, at_order_message *order)
+void at_order_message_read(const void *bytes, at_order_message *message)
 {
     cursor c = reading(bytes);
-    *order = (at_order_message){0};
-    code_order(&c, order);
+    *message = (at_order_message){0};
+    code_order(&c, message);
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */
@@ -177,9 +179,9 @@ static void code_work(cursor *c, at_work *work)
     code_i64(c, &work->send_ns);
 }
 
-static void code_report(cursor *c, at_report_message *to)
+static void code_report(cursor *c, at_report_message *message)
 {
-    at_report *report = &to->report;
+    at_report *report = &message->report;
     bool      *flags[] = {&report->again};
     (void)code_kind(c, REPORT_MAGIC, 0, 1);
     code_flags(c, flags, 1);
@@ -187,23 +189,23 @@ static void code_report(cursor *c, at_report_message *to)
     code_u32(c, &report->slot);
     code_u64(c, &report->sequence);
     code_work(c, &report->work);
-    code_u64(c, &to->drawn);
-    code_u64(c, &to->floats);
+    code_u64(c, &message->drawn);
+    code_u64(c, &message->floats);
     assert(used(c) <= AT_REPORT_MESSAGE_HEAD);
 }
 
-void at_message_put_report(void *bytes, const at_report_message *report)
+void at_report_message_write(void *bytes, const at_report_message *message)
 {
     cursor            c = writing(bytes);
-    at_report_message copy = *report;
+    at_report_message copy = *message;
     code_report(&c, &copy);
 }
 
-bool at_message_get_report(const void *bytes, at_report_message *report)
+bool at_report_message_read(const void *bytes, at_report_message *message)
 {
     cursor c = reading(bytes);
-    *report = (at_report_message){0};
-    code_report(&c, report);
+    *message = (at_report_message){0};
+    code_report(&c, message);
     return !c.bad;
 }
 
@@ -259,7 +261,7 @@ static void code_note(cursor *c, at_worker_note *note)
     assert(used(c) <= AT_WORKER_NOTE);
 }
 
-size_t at_message_put_note(void *bytes, const at_worker_note *note)
+size_t at_worker_note_write(void *bytes, const at_worker_note *note)
 {
     cursor         c = writing(bytes);
     at_worker_note copy = *note;
@@ -268,7 +270,7 @@ size_t at_message_put_note(void *bytes, const at_worker_note *note)
     return used(&c) / AT_MESSAGE_UNIT;
 }
 
-bool at_message_get_note(const void *bytes, at_worker_note *note)
+bool at_worker_note_read(const void *bytes, at_worker_note *note)
 {
     cursor c = reading(bytes);
     *note = (at_worker_note){0};

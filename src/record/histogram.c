@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <math.h>
 
-enum { PART = 1 << AT_HISTOGRAM_BITS }; /* buckets of one power of two */
+enum { PART = 1 << AT_HISTOGRAM_BITS }; /* buckets per power of two */
 
-/* Values below PART have a bucket each; above, the leading one and the bits behind it choose. */
+/* Values below PART have a bucket each; above, the leading one and the next bits select it. */
 static uint32_t bucket_of(at_ns value)
 {
     assert(value >= 0);
@@ -56,16 +56,16 @@ at_ns at_histogram_quantile(const at_histogram *histogram, double fraction)
         index++;
         assert(index < AT_HISTOGRAM_BUCKETS);
     }
-    at_ns value = value_of(index); /* of a bucket that may reach past what was seen */
+    at_ns value = value_of(index); /* the middle of a bucket may lie outside min .. max */
     if (value < histogram->min) return histogram->min;
     return value > histogram->max ? histogram->max : value;
 }
 
-at_spread at_histogram_spread(const at_histogram *histogram)
+at_duration_stats at_histogram_stats(const at_histogram *histogram)
 {
     assert(histogram->count == 0 || histogram->max >= histogram->min);
-    if (histogram->count == 0) return (at_spread){0};
-    return (at_spread){
+    if (histogram->count == 0) return (at_duration_stats){0};
+    return (at_duration_stats){
         .count = histogram->count,
         .mean = histogram->sum / 1e9 / (double)histogram->count,
         .p50 = at_seconds(at_histogram_quantile(histogram, 0.50)),

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PART_SIZE = 48 };
+enum { PART_SIZE = 48 }; /* of a part of the progress line */
 
 static const at_ns mark_every = 2000000000;
 
@@ -14,7 +14,7 @@ static double ratio(double part, double whole)
     return whole > 0 ? fmin(fmax(part / whole, 0), 1) : NAN;
 }
 
-/* All targets have to be met, so the farthest one counts. */
+/* All targets must be met, so the farthest one counts. */
 static double targets_fraction(const at_run_progress *progress)
 {
     assert(progress->info->plan->limits.targets <= AT_TARGETS_MAX);
@@ -30,21 +30,20 @@ static double targets_fraction(const at_run_progress *progress)
     return least;
 }
 
-static double time_fraction(const at_run_progress *progress)
+static at_ns trained_ns(const at_run_progress *progress)
 {
-    at_ns began = progress->tally->began_at, limit = progress->info->plan->limits.time;
-    at_ns done = progress->going && began != AT_NEVER ? progress->tally->applied_at - began : 0;
-    return ratio((double)done, (double)limit);
+    at_ns began = progress->tally->began_at;
+    return progress->stepped && began != AT_NEVER ? progress->tally->applied_at - began : 0;
 }
 
-/* Targets are met when they are met; they show the way only when nothing else does. */
+/* Progress toward a target is not linear, so targets count only when no other limit is set. */
 at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction)
 {
     assert(fraction);
     const at_limits *limits = &progress->info->plan->limits;
     double           steps = ratio((double)progress->step, (double)limits->steps);
     double           samples = ratio((double)progress->samples, (double)limits->samples);
-    double           time = time_fraction(progress);
+    double           time = ratio((double)trained_ns(progress), (double)limits->time);
     double           most = fmax(fmax(steps, samples), time); /* fmax ignores NAN */
     *fraction = most;
     if (steps == most) return AT_GOAL_STEPS;
@@ -57,7 +56,7 @@ at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction)
 
 static void begin(at_run_progress *progress, const at_record *record)
 {
-    assert(!progress->going);
+    assert(!progress->stepped);
     at_ns began = progress->tally->began_at;
     progress->step = record->action->as.apply.step - 1;
     progress->samples = record->action->as.apply.samples_used;
@@ -65,14 +64,14 @@ static void begin(at_run_progress *progress, const at_record *record)
     progress->mark[0].at = began == AT_NEVER ? record->at : began;
     progress->mark[0].samples = progress->samples;
     progress->mark[1] = progress->mark[0];
-    progress->going = true;
+    progress->stepped = true;
 }
 
 void at_run_progress_put(at_run_progress *progress, const at_record *record)
 {
     if (record->kind != AT_REC_ACTION || record->action->kind != AT_ACT_APPLY) return;
     assert(record->action->as.apply.step >= 1);
-    if (!progress->going) begin(progress, record);
+    if (!progress->stepped) begin(progress, record);
     progress->step = record->action->as.apply.step;
     progress->samples += record->action->as.apply.samples;
     if (record->at - progress->mark[1].at < mark_every) return;
@@ -80,9 +79,10 @@ void at_run_progress_put(at_run_progress *progress, const at_record *record)
     progress->mark[1] = (at_run_progress_mark){.at = record->at, .samples = progress->samples};
 }
 
-double at_run_progress_speed(const at_run_progress *progress)
+/* Used samples per second over the last few seconds, 0 when unknown. */
+static double recent_speed(const at_run_progress *progress)
 {
-    if (!progress->going) return 0;
+    if (!progress->stepped) return 0;
     double seconds = at_seconds(progress->tally->applied_at - progress->mark[0].at);
     assert(progress->samples >= progress->mark[0].samples);
     return seconds > 0 ? (double)(progress->samples - progress->mark[0].samples) / seconds : 0;
@@ -103,7 +103,7 @@ static const char *show_count(char *buffer, size_t size, double value)
     return buffer;
 }
 
-/* 0.412, 2.30; very small and very large ones as powers of ten. */
+/* 0.412, 2.300; very small and very large values with an exponent. */
 static const char *show_value(char *buffer, size_t size, double value)
 {
     double amount = fabs(value);
@@ -112,7 +112,7 @@ static const char *show_value(char *buffer, size_t size, double value)
     return buffer;
 }
 
-/* Appends a part after two spaces, unless it would not fit; then nothing follows it either. */
+/* Appends a part after two spaces. Once a part does not fit, no further one is added. */
 static void add_part(at_text *text, int *columns_left, const char *part)
 {
     assert(*part);
@@ -132,7 +132,7 @@ static void show_step(const at_run_progress *progress, char *part, size_t size)
     if (limit > 0) at_text_add(&text, "/%llu", (unsigned long long)limit);
 }
 
-/* The goal's own measure, where the step does not tell it. */
+/* Progress in the unit of the goal, unless that is steps. */
 static void show_goal(const at_run_progress *progress, at_goal goal, char *part, size_t size)
 {
     const at_limits *limits = &progress->info->plan->limits;
@@ -147,10 +147,12 @@ static void show_goal(const at_run_progress *progress, at_goal goal, char *part,
                  show_count(done, sizeof done, (double)progress->samples),
                  show_count(whole, sizeof whole, (double)limits->samples));
     else if (goal == AT_GOAL_TIME)
-        snprintf(part, size, "of %s", at_text_show_duration(whole, sizeof whole, limits->time));
+        snprintf(part, size, "time %s/%s",
+                 at_text_show_duration(done, sizeof done, trained_ns(progress)),
+                 at_text_show_duration(whole, sizeof whole, limits->time));
 }
 
-/* A metric, with the target it has to reach. */
+/* A metric, with its target if there is one. */
 static void show_metric(const at_run_progress *progress, at_metric metric, char *part, size_t size)
 {
     assert(!isnan(progress->tally->test[metric]));
@@ -172,9 +174,9 @@ static bool has_target(const at_run_progress *progress, at_metric metric)
     return false;
 }
 
-/* If it goes on as it went since this part of the run began. */
-static void show_left(const at_run_progress *progress, double fraction, at_ns elapsed, char *part,
-                      size_t size)
+/* Estimated from the average speed since the start, or since the run was resumed. */
+static void show_eta(const at_run_progress *progress, double fraction, at_ns elapsed, char *part,
+                     size_t size)
 {
     assert(elapsed >= 0);
     double gained = fraction - (isnan(progress->began) ? 0 : progress->began);
@@ -183,16 +185,16 @@ static void show_left(const at_run_progress *progress, double fraction, at_ns el
     double left = (double)elapsed * (1 - fraction) / gained;
     char   text[16];
     if (left < 59.5e9)
-        snprintf(part, size, "left %.0fs", left / 1e9);
+        snprintf(part, size, "ETA %.0fs", left / 1e9);
     else if (left < 1e18)
-        snprintf(part, size, "left %s", at_text_show_duration(text, sizeof text, (at_ns)left));
+        snprintf(part, size, "ETA %s", at_text_show_duration(text, sizeof text, (at_ns)left));
 }
 
 void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
                           at_text *text)
 {
     char    part[PART_SIZE], number[16];
-    double  fraction, speed = at_run_progress_speed(progress);
+    double  fraction, speed = recent_speed(progress);
     at_goal goal = at_run_progress_goal(progress, &fraction);
     assert(text->used == 0);
 
@@ -215,7 +217,7 @@ void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int co
     }
     double mean = at_tally_progressive(progress->tally);
     if (progress->info->progressive && !isnan(mean)) {
-        snprintf(part, sizeof part, "progressive %s", show_value(number, sizeof number, mean));
+        snprintf(part, sizeof part, "progressive loss %s", show_value(number, sizeof number, mean));
         add_part(text, &columns, part);
     }
     for (int i = 0; i < AT_METRIC_COUNT; i++) {
@@ -225,6 +227,6 @@ void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int co
         add_part(text, &columns, part);
     }
     if (goal == AT_GOAL_TARGETS || goal == AT_GOAL_NONE) return;
-    show_left(progress, fraction, elapsed, part, sizeof part);
+    show_eta(progress, fraction, elapsed, part, sizeof part);
     if (*part) add_part(text, &columns, part);
 }

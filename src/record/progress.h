@@ -1,7 +1,7 @@
-/* progress.h - how far a run is, toward the limit that will end it first.
+/* progress.h - progress of a run toward the limit that will end it first.
  *
- * Follows the APPLY records: step, samples, speed of the last seconds. Time is the records' own;
- * only the time left is told in the time of whoever asks.
+ * Follows the APPLY records: step, samples, recent speed. Times are those of the records; only the
+ * time left is in the time of the caller.
  */
 #ifndef AT_RECORD_PROGRESS_H
 #define AT_RECORD_PROGRESS_H
@@ -18,14 +18,14 @@ typedef struct at_run_progress_mark {
 
 typedef struct at_run_progress {
     const at_run_info   *info;
-    const at_tally      *tally; /* of the same stream, one record ahead or not */
+    const at_tally      *tally; /* of the same records */
     uint64_t             step, samples;
-    double               began;   /* fraction at the start: a resumed run does not begin at 0 */
-    at_run_progress_mark mark[2]; /* two to four seconds ago, and newer */
-    bool                 going;   /* a step was closed */
+    double               began;   /* fraction at the start: not 0 for a resumed run */
+    at_run_progress_mark mark[2]; /* two to four seconds ago, and a newer one */
+    bool                 stepped; /* at least one step is done */
 } at_run_progress;
 
-/* Which limit is nearest. */
+/* The limit that is nearest. */
 typedef enum at_goal {
     AT_GOAL_NONE,
     AT_GOAL_STEPS,
@@ -34,17 +34,14 @@ typedef enum at_goal {
     AT_GOAL_TARGETS
 } at_goal;
 
-/* Follows one record; the tally MUST have seen it before. */
+/* Follows one record; the tally MUST have seen it already. */
 void at_run_progress_put(at_run_progress *progress, const at_record *record);
 
-/* The nearest limit, and how much of the way is done: 0 .. 1, NAN when nobody can know. */
+/* The nearest limit, and the fraction done: 0 .. 1, NAN when unknown. */
 at_goal at_run_progress_goal(const at_run_progress *progress, double *fraction);
 
-/* Used samples per second over the last few seconds, 0 when unknown. */
-double at_run_progress_speed(const at_run_progress *progress);
-
-/* Writes "step 412/2000  21%  4201 samples/s  loss 0.412  accuracy 0.846  left 12s", as many of
- * these as fit in `columns`. `elapsed` is the time since the start as the reader feels it. */
+/* Writes "step 412/2000  21%  4201 samples/s  loss 0.412  accuracy 0.846  left 12s", as many parts
+ * as fit in `columns`. `elapsed` is the caller's time since the start, for the time left. */
 void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int columns,
                           at_text *text);
 

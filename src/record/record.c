@@ -10,13 +10,13 @@ void at_recorder_add(at_recorder *recorder, at_sink sink)
     recorder->sink[recorder->count++] = sink;
 }
 
-/* A record that contradicts itself is a mistake of the world that made it. */
+/* An inconsistent record is a bug of the world that made it. */
 static void check(const at_record *record)
 {
     assert((record->kind == AT_REC_EVENT) == (record->event != NULL));
     assert((record->kind == AT_REC_ACTION) == (record->action != NULL));
     assert((record->kind == AT_REC_USAGE) == (record->usage != NULL));
-    if (record->kind == AT_REC_SAY) assert(record->text);
+    if (record->kind == AT_REC_TEXT) assert(record->text);
     if (record->kind == AT_REC_USAGE) assert(record->node <= AT_NODE_EVALUATOR);
 }
 

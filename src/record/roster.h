@@ -1,31 +1,31 @@
-/* roster.h - who is there: pid, incarnation and state of every worker, as the records tell it.
+/* roster.h - pid, incarnation and state of every worker, derived from the records.
  *
- *     starting ──JOINED──► working ──told to leave, or FINISH──► finished
+ *     starting ──JOINED──► working ──ordered to leave, or FINISH──► finished
  *                  ▲          ├──LOST──► lost ──────┐
  *                  │          └──EVICT─► evicted ───┤
  *                  └────────────JOINED──────────────┘
  *
- * A process that ends after it was told to leave, or was evicted, was not lost.
+ * A process that ends after it was ordered to leave or was evicted does not count as lost.
  */
 #ifndef AT_RECORD_ROSTER_H
 #define AT_RECORD_ROSTER_H
 
 #include "record/record.h"
 
-typedef struct at_place {
-    int64_t     pid;         /* 0: not a process, or not there yet */
+typedef struct at_worker_status {
+    int64_t     pid;         /* 0: no process, or not started yet */
     uint32_t    incarnation; /* 0: never joined */
-    const char *state;       /* one of the texts below, never another with the same letters */
-    char        host[64];    /* where it runs; empty: on this machine */
-} at_place;
+    const char *state;       /* one of the texts below; compared by address */
+    char        host[64];    /* empty: this machine */
+} at_worker_status;
 
 extern const char at_state_starting[], at_state_working[], at_state_finished[], at_state_lost[],
     at_state_evicted[];
 
-/* Nobody is there yet. */
-void at_roster_init(at_place *place, uint32_t workers);
+/* Sets every worker to `starting`. */
+void at_roster_init(at_worker_status *roster, uint32_t workers);
 
-/* Follows one record; true when a place changed. */
-bool at_roster_put(at_place *place, uint32_t workers, const at_record *record);
+/* Follows one record; true when the status of a worker changed. */
+bool at_roster_put(at_worker_status *roster, uint32_t workers, const at_record *record);
 
 #endif

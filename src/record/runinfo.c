@@ -2,54 +2,47 @@
 
 #include <assert.h>
 #include <jansson.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/log/json_fields.h"
 #include "record/log/snapshot_json.h"
 
-/* Numbers of a plan, by name and place; one table for both directions. */
-typedef enum number_type { U32, U64, NS, REAL, FLAG } number_type;
-
-static const struct {
-    const char *name;
-    number_type type;
-    size_t      offset;
-} numbers[] = {
-    {"k", U32, offsetof(at_plan, k)},
-    {"period", NS, offsetof(at_plan, period)},
-    {"staleness", U32, offsetof(at_plan, staleness)},
-    {"size_factor", REAL, offsetof(at_plan, size_factor)},
-    {"size_epochs", REAL, offsetof(at_plan, size_epochs)},
-    {"size_each_step", FLAG, offsetof(at_plan, size_each_step)},
-    {"workers", U32, offsetof(at_plan, workers)},
-    {"batch", U32, offsetof(at_plan, batch)},
-    {"micro_batch", U32, offsetof(at_plan, micro_batch)},
-    {"batch_min", U32, offsetof(at_plan, batch_min)},
-    {"batch_max", U32, offsetof(at_plan, batch_max)},
-    {"lr_linear", FLAG, offsetof(at_plan, lr_linear)},
-    {"cap", U32, offsetof(at_plan, cap)},
-    {"time_limit", NS, offsetof(at_plan, time_limit)},
-    {"cut_after", FLAG, offsetof(at_plan, cut_after)},
-    {"deal_global", FLAG, offsetof(at_plan, deal_global)},
-    {"lease", NS, offsetof(at_plan, lease)},
-    {"samples_epoch", U64, offsetof(at_plan, samples_epoch)},
-    {"eval_steps", U64, offsetof(at_plan, eval_steps)},
-    {"eval_samples", U64, offsetof(at_plan, eval_samples)},
-    {"saves", FLAG, offsetof(at_plan, saves)},
-    {"save_steps", U64, offsetof(at_plan, save_steps)},
-    {"save_time", NS, offsetof(at_plan, save_time)},
-    {"limit_steps", U64, offsetof(at_plan, limits.steps)},
-    {"limit_samples", U64, offsetof(at_plan, limits.samples)},
-    {"limit_time", NS, offsetof(at_plan, limits.time)},
-    {"limit_epochs", FLAG, offsetof(at_plan, limits.epochs)},
+static const at_json_field numbers[] = {
+    {"k", AT_JSON_U32, offsetof(at_plan, k)},
+    {"period", AT_JSON_COUNT, offsetof(at_plan, period)},
+    {"staleness", AT_JSON_U32, offsetof(at_plan, staleness)},
+    {"size_factor", AT_JSON_REAL, offsetof(at_plan, size_factor)},
+    {"size_epochs", AT_JSON_REAL, offsetof(at_plan, size_epochs)},
+    {"size_each_step", AT_JSON_FLAG, offsetof(at_plan, size_each_step)},
+    {"workers", AT_JSON_U32, offsetof(at_plan, workers)},
+    {"batch", AT_JSON_U32, offsetof(at_plan, batch)},
+    {"micro_batch", AT_JSON_U32, offsetof(at_plan, micro_batch)},
+    {"batch_min", AT_JSON_U32, offsetof(at_plan, batch_min)},
+    {"batch_max", AT_JSON_U32, offsetof(at_plan, batch_max)},
+    {"lr_linear", AT_JSON_FLAG, offsetof(at_plan, lr_linear)},
+    {"cap", AT_JSON_U32, offsetof(at_plan, cap)},
+    {"time_limit", AT_JSON_COUNT, offsetof(at_plan, time_limit)},
+    {"cut_after", AT_JSON_FLAG, offsetof(at_plan, cut_after)},
+    {"deal_global", AT_JSON_FLAG, offsetof(at_plan, deal_global)},
+    {"lease", AT_JSON_COUNT, offsetof(at_plan, lease)},
+    {"samples_epoch", AT_JSON_U64, offsetof(at_plan, samples_epoch)},
+    {"eval_steps", AT_JSON_U64, offsetof(at_plan, eval_steps)},
+    {"eval_samples", AT_JSON_U64, offsetof(at_plan, eval_samples)},
+    {"saves", AT_JSON_FLAG, offsetof(at_plan, saves)},
+    {"save_steps", AT_JSON_U64, offsetof(at_plan, save_steps)},
+    {"save_time", AT_JSON_COUNT, offsetof(at_plan, save_time)},
+    {"limit_steps", AT_JSON_U64, offsetof(at_plan, limits.steps)},
+    {"limit_samples", AT_JSON_U64, offsetof(at_plan, limits.samples)},
+    {"limit_time", AT_JSON_COUNT, offsetof(at_plan, limits.time)},
+    {"limit_epochs", AT_JSON_FLAG, offsetof(at_plan, limits.epochs)},
 };
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-/* The rule families: where a plan points to its rule, and the table it points into. Every row of
- * every table begins with its name, and a row without one ends the table. */
+/* The rule families: where a plan points to its rule, and the table of rules. Every row of every
+ * table begins with its name; a row without a name ends the table. */
 static const struct {
     const char *name;
     size_t      offset;
@@ -73,26 +66,7 @@ static const char *row_name(const void *row)
     return name;
 }
 
-static json_t *number_json(const at_plan *plan, size_t index)
-{
-    assert(index < NUMBERS);
-    const char *place = (const char *)plan + numbers[index].offset;
-    uint32_t    u32;
-    int64_t     wide;
-    double      real;
-    bool        flag;
-    switch (numbers[index].type) {
-    case U32: memcpy(&u32, place, sizeof u32); return json_integer(u32);
-    case U64: /* the bits of a number past 2^63 come back as they were */
-    case NS: memcpy(&wide, place, sizeof wide); return json_integer(wide);
-    case REAL: memcpy(&real, place, sizeof real); return json_real(real);
-    case FLAG: memcpy(&flag, place, sizeof flag); return json_boolean(flag);
-    }
-    assert(!"unreachable");
-    return NULL;
-}
-
-/* Text that need not be UTF-8, as a command line need not be: other bytes become '?'. */
+/* The text may not be UTF-8 (a command line): then all non-ASCII bytes become '?'. */
 static json_t *text_json(const char *text)
 {
     if (!text) return json_null();
@@ -125,8 +99,7 @@ static json_t *plan_json(const at_plan *plan)
         memcpy(&row, (const char *)plan + families[i].offset, sizeof row);
         json_object_set_new(object, families[i].name, row ? text_json(row_name(row)) : json_null());
     }
-    for (size_t i = 0; i < NUMBERS; i++)
-        json_object_set_new(object, numbers[i].name, number_json(plan, i));
+    at_json_fields_write(numbers, NUMBERS, plan, object);
     json_object_set_new(object, "targets", targets_json(&plan->limits));
     return object;
 }
@@ -146,39 +119,16 @@ char *at_run_info_text(const at_run_info *info)
     json_object_set_new(object, "date", json_real(info->date));
     json_object_set_new(object, "plan", plan_json(info->plan));
     if (info->resume) json_object_set_new(object, "resumed", at_snapshot_json(info->resume));
-    char *text = json_dumps(object, JSON_COMPACT); /* NULL for an object that could not be made */
+    char *text = json_dumps(object, JSON_COMPACT); /* NULL when `object` is */
     json_decref(object);
     return text;
 }
 
-static at_err bad(const char *what, at_fail *fail)
+static at_err invalid(const char *what, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FORMAT, "was the log written by another version of anytime?",
-                       "the plan in the event log has no usable `%s`", what);
-}
-
-static at_err read_number(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
-{
-    assert(index < NUMBERS);
-    const json_t *value = json_object_get(object, numbers[index].name);
-    char         *place = (char *)plan + numbers[index].offset;
-    int64_t       wide = json_integer_value(value);
-    uint32_t      u32 = (uint32_t)wide;
-    double        real = json_number_value(value);
-    bool          flag = json_is_true(value), is_fine = json_is_integer(value);
-    if (numbers[index].type == FLAG) is_fine = json_is_boolean(value);
-    if (numbers[index].type == REAL) is_fine = json_is_number(value) && isfinite(real);
-    if (numbers[index].type == U32 && wide != (int64_t)u32) is_fine = false;
-    if (numbers[index].type == NS && wide < 0) is_fine = false;
-    if (!is_fine) return bad(numbers[index].name, fail);
-    switch (numbers[index].type) {
-    case U32: memcpy(place, &u32, sizeof u32); break;
-    case U64:
-    case NS: memcpy(place, &wide, sizeof wide); break;
-    case REAL: memcpy(place, &real, sizeof real); break;
-    case FLAG: memcpy(place, &flag, sizeof flag); break;
-    }
-    return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT,
+                       "the log may have been written by another version of anytime",
+                       "the plan in the event log has no valid `%s`", what);
 }
 
 static at_err read_rule(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
@@ -186,9 +136,9 @@ static at_err read_rule(const json_t *object, size_t index, at_plan *plan, at_fa
     assert(index < FAMILIES);
     const char *name = json_string_value(json_object_get(object, families[index].name));
     const char *row = families[index].rows;
-    if (!name) return bad(families[index].name, fail);
+    if (!name) return invalid(families[index].name, fail);
     while (row_name(row) && strcmp(row_name(row), name)) row += families[index].row_size;
-    if (!row_name(row)) return bad(families[index].name, fail);
+    if (!row_name(row)) return invalid(families[index].name, fail);
     memcpy((char *)plan + families[index].offset, &row, sizeof row);
     return AT_OK;
 }
@@ -198,20 +148,20 @@ static at_err read_strategy(const json_t *object, at_plan *plan, at_fail *fail)
     const char *name = json_string_value(json_object_get(object, "strategy"));
     for (size_t i = 0; name && i < at_strategies_count; i++)
         if (!strcmp(at_strategies[i].name, name)) plan->strategy = &at_strategies[i];
-    return plan->strategy ? AT_OK : bad("strategy", fail);
+    return plan->strategy ? AT_OK : invalid("strategy", fail);
 }
 
 static at_err read_targets(const json_t *object, at_limits *limits, at_fail *fail)
 {
     const json_t *targets = json_object_get(object, "targets");
     size_t        count = json_array_size(targets);
-    if (!json_is_array(targets) || count > AT_TARGETS_MAX) return bad("targets", fail);
+    if (!json_is_array(targets) || count > AT_TARGETS_MAX) return invalid("targets", fail);
     for (size_t i = 0; i < count; i++) {
         int    metric;
         double value;
         if (json_unpack(json_array_get(targets, i), "[i, F]", &metric, &value) || metric < 0 ||
             metric >= AT_METRIC_COUNT)
-            return bad("targets", fail);
+            return invalid("targets", fail);
         limits->target[i] = (at_target){.metric = (at_metric)metric, .value = value};
     }
     limits->targets = (uint32_t)count;
@@ -222,31 +172,33 @@ static at_err check_size(const at_plan *plan, at_fail *fail)
 {
     assert(plan->size);
     if (!plan->size->changes_samples) return AT_OK;
-    if (plan->batch_min < 1 || plan->batch_min > plan->batch) return bad("batch_min", fail);
-    if (plan->batch_max < plan->batch) return bad("batch_max", fail);
-    if (plan->size->by_factor && !(plan->size_factor > 1)) return bad("size_factor", fail);
-    if (plan->size->by_factor && !(plan->size_epochs > 0)) return bad("size_epochs", fail);
+    if (plan->batch_min < 1 || plan->batch_min > plan->batch) return invalid("batch_min", fail);
+    if (plan->batch_max < plan->batch) return invalid("batch_max", fail);
+    if (plan->size->by_factor && !(plan->size_factor > 1)) return invalid("size_factor", fail);
+    if (plan->size->by_factor && !(plan->size_epochs > 0)) return invalid("size_epochs", fail);
     return AT_OK;
 }
 
-/* What the state machines take for granted. */
+/* Preconditions of the state machines. */
 static at_err check_plan(const at_plan *plan, at_fail *fail)
 {
     assert(plan->gather);
-    if (plan->workers < 1 || plan->workers > AT_WORKERS_MAX) return bad("workers", fail);
-    if (plan->batch < 1) return bad("batch", fail);
-    if (plan->micro_batch < 1 || plan->micro_batch > plan->batch) return bad("micro_batch", fail);
-    if (plan->gather->counts_k && plan->k < 1) return bad("k", fail);
+    if (plan->workers < 1 || plan->workers > AT_WORKERS_MAX) return invalid("workers", fail);
+    if (plan->batch < 1) return invalid("batch", fail);
+    if (plan->micro_batch < 1 || plan->micro_batch > plan->batch)
+        return invalid("micro_batch", fail);
+    if (plan->gather->counts_k && plan->k < 1) return invalid("k", fail);
     return check_size(plan, fail);
 }
 
 static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
 {
     *plan = (at_plan){0};
-    if (!json_is_object(object)) return bad("plan", fail);
+    if (!json_is_object(object)) return invalid("plan", fail);
     AT_TRY(read_strategy(object, plan, fail));
     for (size_t i = 0; i < FAMILIES; i++) AT_TRY(read_rule(object, i, plan, fail));
-    for (size_t i = 0; i < NUMBERS; i++) AT_TRY(read_number(object, i, plan, fail));
+    const char *wrong = at_json_fields_read(numbers, NUMBERS, object, plan);
+    if (wrong) return invalid(wrong, fail);
     AT_TRY(read_targets(object, &plan->limits, fail));
     return check_plan(plan, fail);
 }
@@ -257,7 +209,7 @@ at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
     json_error_t error;
     json_t      *object = json_loads(text, 0, &error);
     if (!object)
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the head of the event log is not JSON: %s",
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the header of the event log is not JSON: %s",
                            error.text);
     at_err err = read_plan(json_object_get(object, "plan"), plan, fail);
     json_decref(object);
@@ -280,7 +232,7 @@ uint32_t at_run_info_workers(const char *text)
     assert(text);
     json_t *object = json_loads(text, 0, NULL);
     json_t *workers = json_object_get(json_object_get(object, "plan"), "workers");
-    int64_t count = json_integer_value(workers); /* 0 for what is not a number */
+    int64_t count = json_integer_value(workers); /* 0 when it is not a number */
     json_decref(object);
     return count >= 1 && count <= AT_WORKERS_MAX ? (uint32_t)count : 0;
 }

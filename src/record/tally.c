@@ -1,8 +1,8 @@
-/* A report is a fact of its own; whether its samples counted is decided later, by the APPLY or DROP
- * that names it. So the tally remembers each worker's newest reports until then:
+/* Whether the samples of a report are used is decided after it arrives, by the APPLY or DROP that
+ * names it. So the tally keeps the newest reports of each worker until then:
  *
  *     MESSAGE (sequence 7, compute 5 ms) ─► ring ─► APPLY names sequence 7: 5 ms were useful
- *                                                └► ADD folds it into the open step, which decides
+ *                                                └► ADD: useful when the open step closes
  */
 #include "record/tally.h"
 
@@ -13,57 +13,57 @@
 #include "record/histogram.h"
 #include "record/roster.h"
 
-enum { RING = 8 }; /* reports of one worker that a gather rule may hold undecided */
+enum { RING = 8 }; /* most reports per worker that a gather rule leaves undecided */
 
-/* 2^(-1/50): the weight of a step's loss halves in 50 steps. */
-static const double loss_memory = 0.98623270449335921;
+/* 2^(-1/50): a half-life of 50 steps. */
+static const double loss_decay = 0.98623270449335921;
 
-typedef struct undecided {
+typedef struct pending_report {
     uint32_t incarnation;
     uint64_t sequence;
     at_ns    compute_ns;
-} undecided;
+} pending_report;
 
-typedef struct recall {
-    undecided ring[RING];
-    uint64_t  reports;   /* the next one goes to ring[reports % RING] */
-    uint64_t  sequence;  /* of the newest report of the present incarnation */
-    at_ns     folded_ns; /* compute time that ADD folded into the open step */
-    bool      timed;     /* the newest order has a time limit */
-} recall;
+typedef struct worker_reports {
+    pending_report ring[RING];
+    uint64_t       count;     /* the next one goes to ring[count % RING] */
+    uint64_t       sequence;  /* of the newest report of the current incarnation */
+    at_ns          folded_ns; /* compute time of the gradients added to the open step */
+    bool           timed;     /* the newest order has a time limit */
+} worker_reports;
 
-typedef struct books {
-    at_tally  totals; /* first, so that both have one address */
-    uint32_t  workers;
-    at_place *place;
-    recall   *recent;
-} books;
+typedef struct full_tally {
+    at_tally          totals; /* first, so that both have the same address */
+    uint32_t          workers;
+    at_worker_status *roster;
+    worker_reports   *recent;
+} full_tally;
 
-static at_worker_tally *worker_of(books *self, at_node worker)
+static at_worker_tally *worker_of(full_tally *self, at_node worker)
 {
     assert(worker >= 1);
     assert(worker <= self->workers);
     return &self->totals.worker[worker - 1];
 }
 
-static recall *recall_of(books *self, at_node worker)
+static worker_reports *reports_of(full_tally *self, at_node worker)
 {
     assert(worker >= 1);
     assert(worker <= self->workers);
     return &self->recent[worker - 1];
 }
 
-static void show_place(books *self, at_node worker)
+static void copy_status(full_tally *self, at_node worker)
 {
     assert(worker >= 1);
-    at_worker_tally *shown = worker_of(self, worker);
-    const at_place  *place = &self->place[worker - 1];
-    shown->pid = place->pid;
-    shown->state = place->state;
+    at_worker_tally        *sum = worker_of(self, worker);
+    const at_worker_status *status = &self->roster[worker - 1];
+    sum->pid = status->pid;
+    sum->state = status->state;
 }
 
-/* |end - T| counts for rounds that the clock ended: not the cap, a newer version or the sleep. */
-static void book_overshoot(at_tally *sum, const at_work *work)
+/* |end - deadline| counts only for rounds that were ended by their time limit. */
+static void count_overshoot(at_tally *sum, const at_work *work)
 {
     if (work->capped || work->abandoned || work->overslept) return;
     double seconds = fabs(at_seconds(work->overshoot_ns));
@@ -72,31 +72,31 @@ static void book_overshoot(at_tally *sum, const at_work *work)
     if (seconds > sum->overshoot_max) sum->overshoot_max = seconds;
 }
 
-/* The hub accepts an update once, and none from a process that is gone: so do we. */
-static bool is_accepted(books *self, at_node worker, const at_report *report)
+/* As in the hub: a report counts once, and not when its process is gone. */
+static bool is_accepted(full_tally *self, at_node worker, const at_report *report)
 {
     assert(report->sequence >= 1);
-    const at_place *place = &self->place[worker - 1];
-    bool is_there = place->state == at_state_working || place->state == at_state_finished;
-    return is_there && report->incarnation == place->incarnation &&
-           report->sequence > recall_of(self, worker)->sequence;
+    const at_worker_status *status = &self->roster[worker - 1];
+    bool is_alive = status->state == at_state_working || status->state == at_state_finished;
+    return is_alive && report->incarnation == status->incarnation &&
+           report->sequence > reports_of(self, worker)->sequence;
 }
 
-/* Sums of times that came from a file must not overflow, whatever the file says. */
+/* Saturates: times read from a file may be arbitrary. */
 static void add_ns(at_ns *sum, at_ns value)
 {
     assert(value >= 0);
     if (__builtin_add_overflow(*sum, value, sum)) *sum = AT_NEVER;
 }
 
-static void book_report(books *self, at_node worker, const at_report *report)
+static void count_report(full_tally *self, at_node worker, const at_report *report)
 {
     at_worker_tally *sum = worker_of(self, worker);
-    recall          *recent = recall_of(self, worker);
+    worker_reports  *recent = reports_of(self, worker);
     const at_work   *work = &report->work;
     if (!is_accepted(self, worker, report)) return;
     recent->sequence = report->sequence;
-    recent->ring[recent->reports++ % RING] = (undecided){
+    recent->ring[recent->count++ % RING] = (pending_report){
         .incarnation = report->incarnation,
         .sequence = report->sequence,
         .compute_ns = work->compute_ns,
@@ -107,14 +107,14 @@ static void book_report(books *self, at_node worker, const at_report *report)
     add_ns(&sum->sleep_ns, work->sleep_ns);
     add_ns(&sum->idle_ns, work->idle_ns);
     add_ns(&sum->send_ns, work->send_ns);
-    if (recent->timed) book_overshoot(&self->totals, work);
+    if (recent->timed) count_overshoot(&self->totals, work);
 }
 
-/* Compute time of the report that a piece came from; 0 when it is too old to be remembered. */
-static at_ns compute_of(books *self, const at_piece *piece)
+/* Compute time of the report that a piece came from; 0 when it is no longer in the ring. */
+static at_ns compute_of(full_tally *self, const at_piece *piece)
 {
     assert(piece->worker >= 1);
-    const recall *recent = recall_of(self, piece->worker);
+    const worker_reports *recent = reports_of(self, piece->worker);
     for (size_t i = 0; i < RING; i++)
         if (recent->ring[i].sequence == piece->sequence &&
             recent->ring[i].incarnation == piece->incarnation)
@@ -122,49 +122,49 @@ static at_ns compute_of(books *self, const at_piece *piece)
     return 0;
 }
 
-static void book_piece(books *self, const at_piece *piece, uint64_t step, bool folded)
+static void count_piece(full_tally *self, const at_piece *piece, uint64_t step, bool folded)
 {
     at_worker_tally *sum = worker_of(self, piece->worker);
-    recall          *recent = recall_of(self, piece->worker);
-    assert(piece->version < step); /* nobody works on a version the hub has not made */
+    worker_reports  *recent = reports_of(self, piece->worker);
+    assert(piece->version < step);
     uint64_t staleness = step - 1 - piece->version;
     sum->samples_used += piece->samples;
     add_ns(&sum->useful_ns, folded ? recent->folded_ns : compute_of(self, piece));
-    recent->folded_ns = 0; /* one piece of a worker takes all that was folded */
+    recent->folded_ns = 0; /* the first piece of a worker takes all of it */
     self->totals.staleness_sum += (double)staleness;
     self->totals.staleness_count++;
     if (staleness > self->totals.staleness_max) self->totals.staleness_max = staleness;
 }
 
-static void book_loss(books *self, double loss)
+static void count_loss(full_tally *self, double loss)
 {
     assert(self->totals.loss_weight < 1);
-    self->totals.loss_fading = loss_memory * self->totals.loss_fading + (1 - loss_memory) * loss;
-    self->totals.loss_weight = loss_memory * self->totals.loss_weight + (1 - loss_memory);
+    self->totals.loss_fading = loss_decay * self->totals.loss_fading + (1 - loss_decay) * loss;
+    self->totals.loss_weight = loss_decay * self->totals.loss_weight + (1 - loss_decay);
     self->totals.loss_recent = self->totals.loss_fading / self->totals.loss_weight;
 }
 
-static void book_step(books *self, const at_record *record)
+static void count_step(full_tally *self, const at_record *record)
 {
     assert(record->action->as.apply.step >= 1);
     assert(record->action->as.apply.pieces || record->action->as.apply.count == 0);
     at_tally *sum = &self->totals;
     at_ns     since = sum->step_count > 0 ? sum->applied_at : sum->began_at;
     uint64_t  step = record->action->as.apply.step, samples = record->action->as.apply.samples;
-    if (since == AT_NEVER) since = record->at; /* a stream that does not begin at the start */
+    if (since == AT_NEVER) since = record->at; /* the stream does not begin at the start */
     assert(record->at >= since);
     at_histogram_add(sum->steps, record->at - since);
     sum->applied_at = record->at;
     sum->step_count++;
     sum->samples_used += samples;
     for (uint32_t i = 0; i < record->action->as.apply.count; i++)
-        book_piece(self, &record->action->as.apply.pieces[i], step,
-                   record->action->as.apply.folded);
+        count_piece(self, &record->action->as.apply.pieces[i], step,
+                    record->action->as.apply.folded);
     sum->loss_total += record->action->as.apply.loss_sum;
-    if (samples > 0) book_loss(self, record->action->as.apply.loss_sum / (double)samples);
+    if (samples > 0) count_loss(self, record->action->as.apply.loss_sum / (double)samples);
 }
 
-static void book_drop(books *self, const at_action *action)
+static void count_drop(full_tally *self, const at_action *action)
 {
     at_drop why = action->as.drop.why;
     assert(why < AT_DROP_COUNT);
@@ -173,7 +173,7 @@ static void book_drop(books *self, const at_action *action)
     self->totals.dropped_why[why] += action->as.drop.samples;
 }
 
-/* The first order. Of a run that was resumed, the time between its parts does not count. */
+/* The first order. The time between the parts of a resumed run does not count. */
 static void begin(at_tally *sum, at_ns at)
 {
     assert(at >= sum->before_end);
@@ -181,34 +181,34 @@ static void begin(at_tally *sum, at_ns at)
     sum->applied_at += at - sum->before_end;
 }
 
-static void book_order(books *self, const at_record *record)
+static void count_order(full_tally *self, const at_record *record)
 {
     const at_order *order = &record->action->as.order;
     if (order->leave) {
-        show_place(self, record->action->worker);
+        copy_status(self, record->action->worker);
         return;
     }
     if (self->totals.began_at == AT_NEVER) begin(&self->totals, record->at);
-    recall_of(self, record->action->worker)->timed = order->time_limit != AT_NEVER;
+    reports_of(self, record->action->worker)->timed = order->time_limit != AT_NEVER;
 }
 
-static void book_finish(books *self, const at_action *action)
+static void count_finish(full_tally *self, const at_action *action)
 {
     assert(action->as.finish.why < AT_END_COUNT);
     self->totals.end = action->as.finish.why;
-    for (at_node worker = 1; worker <= self->workers; worker++) show_place(self, worker);
+    for (at_node worker = 1; worker <= self->workers; worker++) copy_status(self, worker);
 }
 
-static void book_join(books *self, const at_event *event)
+static void count_join(full_tally *self, const at_event *event)
 {
     assert(event->as.joined.incarnation >= 1);
     worker_of(self, event->worker)->incarnations++;
-    recall_of(self, event->worker)->sequence = 0;
+    reports_of(self, event->worker)->sequence = 0;
     if (event->as.joined.incarnation > 1) self->totals.respawns++;
-    show_place(self, event->worker);
+    copy_status(self, event->worker);
 }
 
-static void book_evaluation(at_tally *sum, const at_record *record)
+static void count_evaluation(at_tally *sum, const at_record *record)
 {
     assert(record->event->kind == AT_EV_EVALUATED);
     for (int i = 0; i < AT_METRIC_COUNT; i++) sum->test[i] = record->event->as.evaluated.value[i];
@@ -217,14 +217,14 @@ static void book_evaluation(at_tally *sum, const at_record *record)
     sum->evaluations++;
 }
 
-static void put_event(books *self, const at_record *record)
+static void put_event(full_tally *self, const at_record *record)
 {
     const at_event *event = record->event;
     switch (event->kind) {
-    case AT_EV_JOINED: book_join(self, event); break;
-    case AT_EV_LOST: show_place(self, event->worker); break;
-    case AT_EV_MESSAGE: book_report(self, event->worker, &event->as.report); break;
-    case AT_EV_EVALUATED: book_evaluation(&self->totals, record); break;
+    case AT_EV_JOINED: count_join(self, event); break;
+    case AT_EV_LOST: copy_status(self, event->worker); break;
+    case AT_EV_MESSAGE: count_report(self, event->worker, &event->as.report); break;
+    case AT_EV_EVALUATED: count_evaluation(&self->totals, record); break;
     case AT_EV_START:
     case AT_EV_NEWER:
     case AT_EV_COMPUTED:
@@ -235,22 +235,22 @@ static void put_event(books *self, const at_record *record)
     }
 }
 
-static void put_action(books *self, const at_record *record)
+static void put_action(full_tally *self, const at_record *record)
 {
     const at_action *action = record->action;
     switch (action->kind) {
-    case AT_ACT_SEND: book_order(self, record); break;
+    case AT_ACT_SEND: count_order(self, record); break;
     case AT_ACT_ADD:
-        add_ns(&recall_of(self, action->as.add.worker)->folded_ns,
+        add_ns(&reports_of(self, action->as.add.worker)->folded_ns,
                compute_of(self, &action->as.add));
         break;
-    case AT_ACT_APPLY: book_step(self, record); break;
-    case AT_ACT_DROP: book_drop(self, action); break;
+    case AT_ACT_APPLY: count_step(self, record); break;
+    case AT_ACT_DROP: count_drop(self, action); break;
     case AT_ACT_EVICT:
         self->totals.evictions++;
-        show_place(self, action->worker);
+        copy_status(self, action->worker);
         break;
-    case AT_ACT_FINISH: book_finish(self, action); break;
+    case AT_ACT_FINISH: count_finish(self, action); break;
     case AT_ACT_INSTALL:
     case AT_ACT_COMPUTE:
     case AT_ACT_ABANDON:
@@ -261,28 +261,84 @@ static void put_action(books *self, const at_record *record)
     }
 }
 
-static void book_usage(books *self, const at_record *record)
+/* Adds the growth of a counter; `before` is 0 for a new process. */
+static void add_growth(uint64_t *sum, uint64_t now, uint64_t before)
+{
+    if (now == AT_USAGE_UNKNOWN || before == AT_USAGE_UNKNOWN || now < before) return;
+    if (__builtin_add_overflow(*sum, now - before, sum)) *sum = AT_USAGE_UNKNOWN - 1;
+}
+
+static void raise_peak(uint64_t *peak, uint64_t value)
+{
+    if (value != AT_USAGE_UNKNOWN && value > *peak) *peak = value;
+}
+
+/* Network counters belong to the machine, so only the growth between two readings counts. */
+static void add_network(at_usage_tally *tally, const at_usage *usage)
+{
+    assert(tally->last.pid == usage->pid);
+    add_growth(&tally->net_in_bytes, usage->net_in_bytes, tally->last.net_in_bytes);
+    add_growth(&tally->net_out_bytes, usage->net_out_bytes, tally->last.net_out_bytes);
+    add_growth(&tally->loopback_bytes, usage->loopback_bytes, tally->last.loopback_bytes);
+}
+
+/* A counter that could not be read keeps its last value, from which growth is counted later. */
+static void keep_known(uint64_t *now, uint64_t before)
+{
+    if (*now == AT_USAGE_UNKNOWN) *now = before;
+}
+
+static void store_reading(at_usage_tally *tally, const at_usage *usage)
+{
+    at_usage before = tally->last;
+    bool     is_new = before.pid != usage->pid;
+    tally->last = *usage;
+    if (is_new) return;
+    keep_known(&tally->last.read_bytes, before.read_bytes);
+    keep_known(&tally->last.write_bytes, before.write_bytes);
+    keep_known(&tally->last.net_in_bytes, before.net_in_bytes);
+    keep_known(&tally->last.net_out_bytes, before.net_out_bytes);
+    keep_known(&tally->last.loopback_bytes, before.loopback_bytes);
+}
+
+static void add_usage(at_usage_tally *tally, const at_usage *usage)
+{
+    assert(usage->pid > 0);
+    bool     is_new = tally->last.pid != usage->pid;
+    at_usage before = is_new ? (at_usage){0} : tally->last;
+    at_ns    gained = at_usage_cpu(usage) - at_usage_cpu(&before);
+    if (gained > 0 && __builtin_add_overflow(tally->cpu_ns, gained, &tally->cpu_ns))
+        tally->cpu_ns = AT_NEVER;
+    add_growth(&tally->read_bytes, usage->read_bytes, before.read_bytes);
+    add_growth(&tally->write_bytes, usage->write_bytes, before.write_bytes);
+    if (!is_new) add_network(tally, usage);
+    raise_peak(&tally->peak_bytes, usage->rss_bytes);
+    raise_peak(&tally->peak_bytes, usage->peak_bytes);
+    store_reading(tally, usage);
+}
+
+static void count_usage(full_tally *self, const at_record *record)
 {
     at_tally *sum = &self->totals;
     assert(record->usage);
     if (record->node == 0)
-        at_usage_tally_put(&sum->hub_usage, record->usage);
+        add_usage(&sum->hub_usage, record->usage);
     else if (record->node == AT_NODE_EVALUATOR)
-        at_usage_tally_put(&sum->evaluator_usage, record->usage);
+        add_usage(&sum->evaluator_usage, record->usage);
     else
-        at_usage_tally_put(&worker_of(self, record->node)->usage, record->usage);
+        add_usage(&worker_of(self, record->node)->usage, record->usage);
 }
 
 static void put(void *self, const at_record *record)
 {
-    books *full = self;
-    at_roster_put(full->place, full->workers, record);
+    full_tally *full = self;
+    at_roster_put(full->roster, full->workers, record);
     if (record->kind == AT_REC_EVENT) put_event(full, record);
     if (record->kind == AT_REC_ACTION) put_action(full, record);
-    if (record->kind == AT_REC_USAGE) book_usage(full, record);
+    if (record->kind == AT_REC_USAGE) count_usage(full, record);
 }
 
-/* The numbers are wanted after the end of the stream; at_tally_free releases them. */
+/* The totals are used after the recorder is closed; at_tally_free releases them. */
 static at_err close_sink(void *self, at_fail *fail)
 {
     (void)fail;
@@ -293,20 +349,20 @@ static at_err close_sink(void *self, at_fail *fail)
 at_tally *at_tally_new(const at_run_info *info, at_sink *sink)
 {
     assert(info->plan->workers >= 1);
-    uint32_t workers = info->plan->workers;
-    books   *self = calloc(1, sizeof *self);
+    uint32_t    workers = info->plan->workers;
+    full_tally *self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->workers = workers;
-    self->place = calloc(workers, sizeof *self->place);
+    self->roster = calloc(workers, sizeof *self->roster);
     self->recent = calloc(workers, sizeof *self->recent);
     self->totals.worker = calloc(workers, sizeof *self->totals.worker);
     self->totals.steps = calloc(1, sizeof *self->totals.steps);
-    if (!self->place || !self->recent || !self->totals.worker || !self->totals.steps) {
+    if (!self->roster || !self->recent || !self->totals.worker || !self->totals.steps) {
         at_tally_free(&self->totals);
         return NULL;
     }
-    at_roster_init(self->place, workers);
-    for (at_node worker = 1; worker <= workers; worker++) show_place(self, worker);
+    at_roster_init(self->roster, workers);
+    for (at_node worker = 1; worker <= workers; worker++) copy_status(self, worker);
     self->totals.info = info;
     self->totals.began_at = AT_NEVER;
     self->totals.end = AT_END_RUNNING;
@@ -319,11 +375,11 @@ at_tally *at_tally_new(const at_run_info *info, at_sink *sink)
 void at_tally_free(at_tally *totals)
 {
     if (!totals) return;
-    books *self = (books *)totals;
+    full_tally *self = (full_tally *)totals;
     free(totals->steps);
     free(totals->worker);
     free(self->recent);
-    free(self->place);
+    free(self->roster);
     free(self);
 }
 
@@ -333,10 +389,10 @@ double at_tally_progressive(const at_tally *tally)
     return tally->samples_used > 0 ? tally->loss_total / (double)tally->samples_used : NAN;
 }
 
-at_spread at_tally_steps(const at_tally *tally)
+at_duration_stats at_tally_steps(const at_tally *tally)
 {
     assert(tally->steps->count == tally->step_count);
-    return at_histogram_spread(tally->steps);
+    return at_histogram_stats(tally->steps);
 }
 
 double at_tally_seconds(const at_tally *tally)

@@ -1,20 +1,32 @@
-/* tally.h - the running totals behind result.json. */
+/* tally.h - the running totals behind result.json.
+ *
+ * Resource usage is read as counters of one process, but a replaced worker has had several: the
+ * increments are summed, so that a total does not fall when the next process begins at 0.
+ */
 #ifndef AT_RECORD_TALLY_H
 #define AT_RECORD_TALLY_H
 
 #include <jansson.h>
 
 #include "record/record.h"
-#include "record/usage_tally.h"
 
-/* A log-scaled histogram of durations: fixed memory, 1 % resolution from 1 ns to 300 years. */
+/* See record/histogram.h. */
 typedef struct at_histogram at_histogram;
 
-/* Mean, percentiles and largest of what was seen; all 0 when nothing was. */
-typedef struct at_spread {
+/* In seconds; all 0 when empty. */
+typedef struct at_duration_stats {
     uint64_t count;
     double   mean, p50, p95, max;
-} at_spread;
+} at_duration_stats;
+
+/* Resource usage of a node over all its processes; all 0 when it was not sampled. */
+typedef struct at_usage_tally {
+    at_usage last; /* the newest reading */
+    at_ns    cpu_ns;
+    uint64_t peak_bytes; /* largest peak of one process */
+    uint64_t read_bytes, write_bytes;
+    uint64_t net_in_bytes, net_out_bytes, loopback_bytes; /* of its machine, since first sampled */
+} at_usage_tally;
 
 typedef struct at_worker_tally {
     int64_t        pid;
@@ -23,7 +35,7 @@ typedef struct at_worker_tally {
     uint64_t       samples; /* reported */
     uint64_t       samples_used, samples_dropped;
     at_ns          compute_ns, sleep_ns, idle_ns, send_ns;
-    at_ns          useful_ns; /* compute time of rounds that were used */
+    at_ns          useful_ns; /* compute time of the rounds that were used */
     const char    *state;     /* "starting", "working", "finished", "lost", "evicted"; static */
     at_usage_tally usage;
 } at_worker_tally;
@@ -36,46 +48,47 @@ typedef struct at_tally {
     uint64_t           dropped_why[AT_DROP_COUNT];
     at_ns              began_at, applied_at;         /* since START: first order (AT_NEVER before),
                                                    last APPLY */
-    double             overshoot_sum, overshoot_max; /* seconds, |end - T|, rounds not ended by cap
-                                                        or oversleep */
+    double             overshoot_sum, overshoot_max; /* seconds, |end - deadline|, of rounds that
+                                                        were ended by their time limit */
     uint64_t           overshoot_count;
     double             staleness_sum;
     uint64_t           staleness_max, staleness_count; /* of used gradients */
-    double             loss_recent; /* mean training loss of the last steps, a step's weight halves
-                                        in 50 steps; NAN before the first */
-    double             loss_fading, loss_weight; /* forgetting; their ratio is loss_recent */
-    double             loss_total; /* sum of all training losses, each before its sample was used */
-    double             test[AT_METRIC_COUNT]; /* newest evaluation, NAN before the first */
+    double             loss_recent; /* exponential moving average of the training loss with a
+                                        half-life of 50 steps; NAN before the first step */
+    double             loss_fading, loss_weight; /* loss_recent is their ratio */
+    double             loss_total;               /* sum of all training losses */
+    double             test[AT_METRIC_COUNT];    /* newest evaluation, NAN before the first */
     uint64_t           test_count, test_step;
     uint32_t           evaluations, respawns, evictions;
     at_usage_tally     hub_usage, evaluator_usage;
     at_end             end;
-    /* Of a run that was resumed: how long it had trained before, and when that ended (START). */
+    /* Resumed runs: how long the run had trained before, and when that ended, since START. */
     at_ns before_ns, before_end;
 } at_tally;
 
-/* A tally that fills itself as a sink of the recorder; it lives until at_tally_free, which MUST
- * come after the recorder is closed. NULL when there is no memory. */
+/* A tally that is filled as a sink of the recorder. It stays valid after the recorder is closed,
+ * until at_tally_free. NULL when there is no memory. */
 at_tally *at_tally_new(const at_run_info *info, at_sink *sink);
 void      at_tally_free(at_tally *tally); /* accepts NULL */
 
-/* What has been counted so far, for a checkpoint at the time `at`; NULL when there is no memory. */
+/* The totals for a checkpoint at the time `at`; NULL when there is no memory. */
 json_t *at_tally_json(const at_tally *tally, at_ns at);
 
-/* Goes on from there, with the same or another number of workers. AT_ERR_FORMAT. */
+/* Continues from such totals, with the same or another number of workers. AT_ERR_FORMAT when they
+ * are malformed. */
 at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail);
 
-/* Progressive validation: the mean of all training losses so far, each before its sample was used;
- * NAN before the first. */
+/* Progressive validation loss: the mean of all training losses so far, each computed before the
+ * model was updated with its sample; NAN before the first. */
 double at_tally_progressive(const at_tally *tally);
 
-/* Step durations so far. */
-at_spread at_tally_steps(const at_tally *tally);
+/* Statistics of the step durations so far. */
+at_duration_stats at_tally_steps(const at_tally *tally);
 
 /* Seconds from the first order to the last APPLY. */
 double at_tally_seconds(const at_tally *tally);
 
-/* Time spent on samples that were used / (workers x seconds), 0 .. 1. */
+/* Compute time of samples that were used / (workers x seconds), 0 .. 1. */
 double at_tally_useful(const at_tally *tally);
 
 #endif

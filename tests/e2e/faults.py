@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Workers, the evaluator and the hub are killed and frozen: nothing is lost without being counted,
-nothing is left behind."""
+"""Workers, evaluator and hub are killed and frozen: every lost sample is counted, and no process or
+shared memory is left behind."""
 import os
 import random
 import re
@@ -10,31 +10,31 @@ import support
 from support import processes
 
 QUIET = ("--quiet", "--json")
-LONG = ("--steps", 10 ** 9)  # ended by what the test does
+LONG = ("--steps", 10 ** 9)  # until the test ends it
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "dbs")
 
 
-def killed(run, worker):
-    """Kills a worker that works and waits for its replacement."""
+def kill_worker(run, worker):
+    """Kills a working worker and waits for its replacement."""
     row = run.wait_until(lambda: (rows := run.workers())[worker]["state"] == "working" and
-                         rows[worker], f"worker {worker} works")
+                         rows[worker], f"worker {worker} is working")
     os.kill(row["pid"], signal.SIGKILL)
     run.wait_until(lambda: run.workers()[worker]["incarnation"] > row["incarnation"],
                    f"worker {worker} is replaced")
 
 
 class Kills(support.TestCase):
-    """Nobody is killed five times in a row, after which a worker would be given up."""
+    """No worker is killed five times in a row, after which it would be given up."""
 
     def kill_each(self, run, workers, chance):
         for worker in chance.sample(range(1, workers + 1), workers):
-            killed(run, worker)
+            kill_worker(run, worker)
         return workers
 
-    def test_a_hundred_kills_in_one_run_cost_only_what_was_under_way(self):
-        """Two more workers take turns at being frozen. One of them always is, so a step or two
-        goes by between the turns, and the run cannot end before we are done."""
+    def test_a_hundred_kills_in_one_run_cost_only_unfinished_samples(self):
+        """Two more workers are frozen in turn. One of them always is, so only a step or two are
+        made between the turns, and the run cannot end before the last kill."""
         names = set(os.listdir("/dev/shm"))
         run = self.start(*support.SMALL, *QUIET, "--workers", 27, "--steps", 30,
                          "--sample-time", "100us", "--lease", "1h")
@@ -76,7 +76,7 @@ class Kills(support.TestCase):
                 self.assert_ledger(ended)
                 self.assert_gone(run)
 
-    def test_without_respawn_the_others_go_on(self):
+    def test_without_respawn_the_other_workers_continue(self):
         run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--no-respawn",
                          "--sample-time", "10us")
         os.kill(run.wait_working()[2]["pid"], signal.SIGKILL)
@@ -91,7 +91,7 @@ class Kills(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_run_without_any_worker_left_fails_and_says_so(self):
+    def test_a_run_that_loses_all_workers_fails_with_a_message(self):
         run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--no-respawn",
                          "--sample-time", "1ms")
         for row in run.wait_working().values():
@@ -104,11 +104,11 @@ class Kills(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_worker_that_dies_again_and_again_is_given_up(self):
+    def test_a_worker_that_dies_repeatedly_is_given_up(self):
         run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 2, "--sample-time", "10s")
         run.wait_working()
         for _ in range(4):
-            killed(run, 2)
+            kill_worker(run, 2)
         os.kill(run.workers()[2]["pid"], signal.SIGKILL)
         run.wait_said("worker 2 died 5 times in a row and is given up")
         run.signal(signal.SIGTERM)
@@ -126,7 +126,7 @@ class Freezes(support.TestCase):
         os.kill(pid, signal.SIGSTOP)
         return pid
 
-    def test_a_worker_whose_lease_has_passed_is_replaced(self):
+    def test_a_worker_whose_lease_expired_is_replaced(self):
         run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--lease", "300ms",
                          "--sample-time", "100us")
         pid = self.freeze(run, 2)
@@ -139,7 +139,7 @@ class Freezes(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_without_respawn_a_frozen_worker_is_left_out(self):
+    def test_without_respawn_a_frozen_worker_is_evicted(self):
         run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--no-respawn",
                          "--lease", "1s", "--sample-time", "10us")
         self.freeze(run, 1)
@@ -152,22 +152,23 @@ class Freezes(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_long_wait_is_told_and_a_worker_that_goes_on_is_welcome(self):
+    def test_a_long_wait_is_reported_and_a_thawed_worker_continues(self):
         run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--sample-time", "10us",
                          "--lease", "1h")
         pid = self.freeze(run, 3)
-        run.wait_said("waiting ")
+        run.wait_said("waiting for ")
         os.kill(pid, signal.SIGCONT)
         run.wait_steps(run.steps() + 100)
         run.signal(signal.SIGINT)
         ended = run.wait()
-        self.assertRegex(ended.err, re.compile(r"^waiting \d+\.\d s for worker 3, step \d+$", re.M))
+        self.assertRegex(ended.err,
+                         re.compile(r"^step \d+: waiting for worker 3 \(\d+\.\d s\)$", re.M))
         self.assertEqual((ended.code, ended.result["evictions"]), (support.STOPPED, 0), ended)
         self.assert_ledger(ended)
         self.assert_gone(run)
 
 
-class Others(support.TestCase):
+class HubAndEvaluator(support.TestCase):
     def test_nothing_outlives_a_killed_hub(self):
         for workers in (0, 3):
             with self.subTest(workers=workers):
@@ -183,7 +184,7 @@ class Others(support.TestCase):
                 self.assert_gone(run)
                 self.assertFalse((run.folder / "result.json").exists())
 
-    def test_a_killed_evaluator_costs_no_result(self):
+    def test_a_killed_evaluator_does_not_cost_the_result(self):
         for workers in (0, 2):
             with self.subTest(workers=workers):
                 run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", workers,
@@ -191,7 +192,7 @@ class Others(support.TestCase):
                 run.wait_working()
                 first = run.evaluator()
                 os.kill(first, signal.SIGKILL)
-                run.wait_until(lambda: run.evaluator() != first, "there is another evaluator")
+                run.wait_until(lambda: run.evaluator() != first, "the evaluator is replaced")
                 run.signal(signal.SIGTERM)
                 ended = run.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)
@@ -201,21 +202,22 @@ class Others(support.TestCase):
                 self.assert_ledger(ended)
                 self.assert_gone(run)
 
-    def test_a_hub_shares_a_core_with_its_only_worker_and_with_nobody_else(self):
+    def test_a_hub_shares_a_core_with_its_only_worker_and_nothing_else(self):
         everywhere = os.sched_getaffinity(0)
         if len(everywhere) == 1:
-            self.skipTest("there is one core only")
+            self.skipTest("the machine has only one core")
         run = self.start("--data", "synthetic:2000,300,10", "--model", "mlp:150", "--batch", 8,
                          *QUIET, *LONG, "--workers", 1)
         worker = run.wait_working()[1]["pid"]
         shared = run.wait_until(lambda: len(cores := os.sched_getaffinity(run.pid)) == 1 and cores,
                                 "the hub stays on a core")
-        run.wait_until(lambda: os.sched_getaffinity(worker) == shared, "its worker, too")
+        run.wait_until(lambda: os.sched_getaffinity(worker) == shared, "its worker is there, too")
         first = run.evaluator()
         os.kill(first, signal.SIGKILL)
         again = run.wait_until(lambda: (pid := run.evaluator()) != first and pid,
-                               "there is another evaluator")
-        run.wait_until(lambda: os.sched_getaffinity(again) == everywhere, "it goes anywhere")
+                               "the evaluator is replaced")
+        run.wait_until(lambda: os.sched_getaffinity(again) == everywhere,
+                       "the evaluator may use all cores")
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait().code, support.STOPPED)
 

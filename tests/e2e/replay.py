@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recorded runs come out again: the hub of every run decides on nothing but its events."""
+"""Recorded runs replay exactly: the decisions of the hub depend only on its events."""
 import json
 import os
 import re
@@ -8,34 +8,35 @@ import signal
 import support
 
 QUIET = ("--quiet", "--json")
-LONG = ("--steps", 10 ** 9)  # ended by what the test does
+LONG = ("--steps", 10 ** 9)  # until the test ends it
 DATA = ("--data", "synthetic:2000,20,5", "--batch", 32, "--micro-batch", 4)
 
 
 class TestCase(support.TestCase):
     def assert_replays(self, ended, **expected):
-        """The run's log gives its actions, and they give its result."""
-        told = json.loads(self.anytime("replay", ended.folder, "--json").out)
+        """Replaying the log gives the recorded actions and the totals in result.json."""
+        replay = json.loads(self.anytime("replay", ended.folder, "--json").out)
         result = ended.result
-        self.assertTrue(told["agrees"] and told["complete"] and told["result_checked"], told)
-        self.assertIsNone(told["difference"])
-        self.assertEqual(told["steps"], result["steps"], told)
-        self.assertEqual(told["trace_hash"], result["trace_hash"], told)
-        self.assertEqual(told["samples"],
-                         {key: result["samples"][key] for key in ("used", "dropped")}, told)
+        self.assertTrue(replay["agrees"] and replay["complete"] and replay["result_checked"],
+                        replay)
+        self.assertIsNone(replay["difference"])
+        self.assertEqual(replay["steps"], result["steps"], replay)
+        self.assertEqual(replay["trace_hash"], result["trace_hash"], replay)
+        self.assertEqual(replay["samples"],
+                         {key: result["samples"][key] for key in ("used", "dropped")}, replay)
         for key, value in expected.items():
             self.assertEqual(result[key], value, ended)
-        return told
+        return replay
 
 
 class Local(TestCase):
     STRATEGIES = {
         "fmb": ("--strategy", "fmb"),
         "amb": ("--strategy", "amb", "--time-limit", "2ms"),
-        "amb that finds its time": ("--strategy", "amb"),
+        "amb without --time-limit": ("--strategy", "amb"),
     }
 
-    def test_runs_that_go_well_replay(self):
+    def test_undisturbed_runs_replay(self):
         for name, options in self.STRATEGIES.items():
             with self.subTest(strategy=name):
                 ended = self.train(*DATA, *QUIET, *options, "--workers", 3, "--steps", 60,
@@ -96,7 +97,7 @@ class Local(TestCase):
                                "--eval-every", 5, "--target", "accuracy=0.8", "--lr", 0.1)
             self.assert_replays(ended, stopped="target")
 
-    def test_runs_in_which_nobody_waits_replay(self):
+    def test_asynchronous_runs_replay(self):
         for strategy in ("backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp"):
             with self.subTest(strategy=strategy):
                 ended = self.train(*DATA, *QUIET, "--strategy", strategy, "--workers", 3, "--steps",
@@ -110,13 +111,13 @@ class Local(TestCase):
 
 
 class Simulated(TestCase):
-    """Every strategy the program knows and virtual time has."""
+    """Every strategy that the simulation supports."""
 
     def strategies(self):
         known = re.findall(r'^    \{"([a-z-]+)",',
                            (support.ROOT / "src/step/strategy.c").read_text(), re.M)
         self.assertGreaterEqual(len(known), 15)
-        return [name for name in known if name != "hogwild"]  # it needs memory that is shared
+        return [name for name in known if name != "hogwild"]  # needs shared memory
 
     def simulate(self, *arguments):
         self.runs += 1
@@ -139,7 +140,7 @@ class Simulated(TestCase):
                                       "--bandwidth", "1e9", "--eval-every", 10)
                 self.assert_replays(ended, strategy=strategy, steps=50)
 
-    def test_every_strategy_replays_when_workers_die_and_freeze_and_the_rate_follows(self):
+    def test_every_strategy_replays_with_dying_and_frozen_workers_and_lr_scale(self):
         for strategy in self.strategies():
             with self.subTest(strategy=strategy):
                 ended = self.simulate("--strategy", strategy, "--steps", 50, "--lr-scale", "linear",
@@ -147,86 +148,87 @@ class Simulated(TestCase):
                 self.assert_replays(ended, strategy=strategy, steps=50)
 
 
-class Changed(TestCase):
+class Modified(TestCase):
     def short_run(self, *arguments):
         return self.train(*DATA, *QUIET, "--workers", 2, "--steps", 20, *arguments)
 
-    def test_agreement_is_told_in_one_line(self):
+    def test_agreement_is_printed_in_one_line(self):
         ended = self.short_run()
-        told = self.anytime("replay", ended.folder)
-        self.assertRegex(told.out, r"^replayed \d+ events, \d+ actions, 20 steps: every action "
+        replay = self.anytime("replay", ended.folder)
+        self.assertRegex(replay.out, r"^replayed \d+ events, \d+ actions, 20 steps: every action "
                                    rf"agrees; trace_hash {ended.result['trace_hash']}\n$")
-        self.assertEqual(told.err, "")
+        self.assertEqual(replay.err, "")
 
-    def test_another_plan_is_found_out(self):
-        """The same events under another rule: stale gradients weigh less."""
+    def test_another_plan_is_detected(self):
+        """The same events under another rule: stale gradients have less weight."""
         run = self.train(*DATA, *QUIET, "--workers", 3, "--steps", 200, "--strategy", "async",
                          "--sample-time", "20us")
         log = run.folder / "events.bin"
         log.write_bytes(self.with_scale(log.read_bytes()))
-        told = self.anytime("replay", run.folder, code=support.FAILED)
-        lines = told.out.splitlines()
-        self.assertEqual(len(lines), 3, told)
-        self.assertRegex(lines[0], r"^events.bin, event \d+ at \d+\.\d+ s: MESSAGE worker \d", told)
-        self.assertRegex(lines[1], r"^  recorded: ADD worker \d.* weight 1$", told)
-        self.assertRegex(lines[2], r"^  replayed: ADD worker \d.* weight 0\.\d+$", told)
-        self.assert_complaint(told, run.folder, "part at event")
-        told = json.loads(self.anytime("replay", run.folder, "--json", code=support.FAILED).out)
-        self.assertFalse(told["agrees"])
-        self.assertEqual(f"  recorded: {told['difference']['recorded']}", lines[1])
+        replay = self.anytime("replay", run.folder, code=support.FAILED)
+        lines = replay.out.splitlines()
+        self.assertEqual(len(lines), 3, replay)
+        self.assertRegex(lines[0], r"^events.bin, event \d+ at \d+\.\d+ s: MESSAGE worker \d",
+                         replay)
+        self.assertRegex(lines[1], r"^  recorded: ADD worker \d.* weight 1$", replay)
+        self.assertRegex(lines[2], r"^  replayed: ADD worker \d.* weight 0\.\d+$", replay)
+        self.assert_complaint(replay, run.folder, "part at event")
+        replay = json.loads(self.anytime("replay", run.folder, "--json", code=support.FAILED).out)
+        self.assertFalse(replay["agrees"])
+        self.assertEqual(f"  recorded: {replay['difference']['recorded']}", lines[1])
 
     @staticmethod
     def with_scale(log):
-        """The log with another rule in its head, whose size stands before it."""
+        """The log with another rule in its header, and the size of the header adjusted."""
         size = int.from_bytes(log[8:12], "little")
         head, rest = log[12:12 + size], log[12 + size:]
         head = head.replace(b'"stale":"use"', b'"stale":"scale"', 1)
         return log[:8] + len(head).to_bytes(4, "little") + head + rest
 
-    def test_a_changed_result_is_found_out(self):
+    def test_a_changed_result_is_detected(self):
         ended = self.short_run()
         path = ended.folder / "result.json"
         result = ended.result
         result["samples"]["used"] += 1
         path.write_text(json.dumps(result))
-        told = self.anytime("replay", ended.folder, code=support.FAILED)
-        self.assert_complaint(told, "samples.used", result["samples"]["used"])
+        replay = self.anytime("replay", ended.folder, code=support.FAILED)
+        self.assert_complaint(replay, "samples.used", result["samples"]["used"])
 
-    def test_a_log_that_was_cut_agrees_up_to_the_cut(self):
+    def test_a_truncated_log_agrees_up_to_the_cut(self):
         ended = self.short_run()
         log = ended.folder / "events.bin"
         whole = log.read_bytes()
         head = 12 + int.from_bytes(whole[8:12], "little")
         for size in (head, head + 1, (head + len(whole)) // 2, len(whole) - 60):
             log.write_bytes(whole[:size])
-            told = self.anytime("replay", ended.folder)
-            self.assertIn("every action agrees", told.out, told)
-            self.assertIn("ends before the run", told.err, told)
-            told = json.loads(self.anytime("replay", ended.folder, "--json").out)
-            self.assertEqual((told["agrees"], told["complete"]), (True, False), told)
+            replay = self.anytime("replay", ended.folder)
+            self.assertIn("every action agrees", replay.out, replay)
+            self.assertIn("ends before the run", replay.err, replay)
+            replay = json.loads(self.anytime("replay", ended.folder, "--json").out)
+            self.assertEqual((replay["agrees"], replay["complete"]), (True, False), replay)
 
-    def test_the_log_of_a_hub_that_was_killed_agrees_up_to_the_cut(self):
+    def test_the_log_of_a_killed_hub_agrees_up_to_its_end(self):
         run = self.start(*DATA, *QUIET, *LONG, "--workers", 2, "--sample-time", "20us")
         run.wait_until(lambda: (run.folder / "events.bin").exists() and
                        (run.folder / "events.bin").stat().st_size > 100_000, "the log has grown")
         run.signal(signal.SIGKILL)
         run.wait()
-        told = self.anytime("replay", run.folder)
-        self.assertIn("every action agrees", told.out, told)
-        self.assertIn("ends before the run", told.err, told)
+        replay = self.anytime("replay", run.folder)
+        self.assertIn("every action agrees", replay.out, replay)
+        self.assertIn("ends before the run", replay.err, replay)
 
-    def test_a_damaged_log_is_malformed(self):
+    def test_a_damaged_log_is_refused(self):
         ended = self.short_run()
         log = ended.folder / "events.bin"
         whole = log.read_bytes()
         head = 12 + int.from_bytes(whole[8:12], "little")
-        for bytes_ in (b"", b"no log at all", whole[:20], whole[:head] + b"?" + whole[head:],
+        for bytes_ in (b"", b"not a log at all", whole[:20], whole[:head] + b"?" + whole[head:],
                        whole[:12] + b"?" + whole[13:]):
             log.write_bytes(bytes_)
             self.assert_complaint(self.anytime("replay", ended.folder, code=support.FORMAT),
                                   "events.bin")
 
-    def test_what_is_not_there_is_missing(self):
+    def test_missing_runs_and_logs_are_reported(self):
         self.assert_complaint(self.anytime("replay", "nowhere", code=support.MISSING), "nowhere")
         os.mkdir(self.folder / "empty")
         self.assert_complaint(self.anytime("replay", "empty", code=support.MISSING),
@@ -234,7 +236,7 @@ class Changed(TestCase):
         self.assert_complaint(self.anytime("replay", code=support.USAGE), "one run")
         self.assert_complaint(self.anytime("replay", "a", "b", code=support.USAGE), "one run")
 
-    def test_a_run_without_a_log_says_why(self):
+    def test_a_run_without_a_log_is_explained(self):
         for record in ("steps", "none"):
             ended = self.short_run("--record", record)
             self.assert_complaint(self.anytime("replay", ended.folder, code=support.MISSING),

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A run that goes on from a checkpoint is the run that was never interrupted."""
+"""A run resumed from a checkpoint ends exactly as if it had never been interrupted."""
 import json
 import shutil
 import signal
@@ -19,7 +19,7 @@ def checkpoints(folder):
 
 class Resume(support.TestCase):
     def whole(self, *arguments):
-        """A run of its own, and what it came to."""
+        """An uninterrupted run."""
         ended = self.train(*SMALL, *arguments, "--quiet")
         self.assert_ledger(ended)
         return ended
@@ -32,14 +32,14 @@ class Resume(support.TestCase):
         checkpoints(folder)[0].unlink()
         return folder
 
-    def go_on(self, folder, *arguments, code=support.DONE):
+    def finish(self, folder, *arguments, code=support.DONE):
         ended = self.resume(folder, *arguments, "--quiet").wait()
         self.assertEqual(ended.code, code, ended)
         return ended
 
     def assert_same_end(self, whole, *arguments, trace=True):
         folder = self.cut_back(whole)
-        ended = self.go_on(folder, *arguments)
+        ended = self.finish(folder, *arguments)
         self.assert_ledger(ended)
         first, second = whole.result, ended.result
         self.assertLess(0, second["resumed_at"])
@@ -50,7 +50,7 @@ class Resume(support.TestCase):
         return ended
 
 
-class VirtualTime(Resume):
+class SimulatedTime(Resume):
     def test_every_strategy_ends_with_the_same_bits(self):
         for strategy in STRATEGIES:
             with self.subTest(strategy=strategy):
@@ -68,7 +68,7 @@ class VirtualTime(Resume):
                                    "--steps", 130, "--checkpoint-every", 50)
                 self.assert_same_end(whole)
 
-    def test_targets_hit_before_are_remembered(self):
+    def test_targets_met_before_the_checkpoint_are_kept(self):
         whole = self.whole("--world", "sim", "--workers", 2, "--steps", 150, "--eval-every", 10,
                            "--target", "accuracy=0.5,loss=0.0001", "--checkpoint-every", 60)
         ended = self.assert_same_end(whole)
@@ -77,21 +77,21 @@ class VirtualTime(Resume):
 
 
 class RealTime(Resume):
-    def test_every_optimiser_ends_with_the_same_bits(self):
+    def test_every_optimizer_ends_with_the_same_bits(self):
         for optimizer in OPTIMIZERS:
             with self.subTest(optimizer=optimizer):
                 whole = self.whole("--workers", 2, "--optimizer", optimizer, "--lr-schedule",
                                    "cosine", "--steps", 120, "--checkpoint-every", 50)
                 self.assert_same_end(whole)
 
-    def test_schedules_and_decay_go_on(self):
+    def test_schedules_and_weight_decay_continue(self):
         for schedule in ("linear:0.001", "exp:500,0.5", "epochs:1,2:0.1", "stairs:3,0.5"):
             with self.subTest(schedule=schedule):
                 whole = self.whole("--workers", 2, "--lr-schedule", schedule, "--weight-decay",
                                    "1e-3", "--steps", 120, "--checkpoint-every", 50)
                 self.assert_same_end(whole)
 
-    def test_nets_with_batch_norm_and_dropout_go_on(self):
+    def test_batch_norm_and_dropout_continue(self):
         net = self.folder / "small.net"
         net.write_text("conv 3x3x8\nbn\nrelu\nmaxpool 2\ndropout keep=0.7\ndense 10\n")
         whole = self.train("--model", net, "--data", "synthetic:400,1x8x8,10", "--batch", 32,
@@ -99,7 +99,7 @@ class RealTime(Resume):
                            "--checkpoint-every", 15, "--quiet")
         self.assert_same_end(whole)
 
-    def test_the_walk_that_all_workers_share_goes_on(self):
+    def test_global_dealing_of_samples_continues(self):
         whole = self.whole("--workers", 3, "--deal", "global", "--steps", 120,
                            "--checkpoint-every", 50)
         self.assert_same_end(whole)
@@ -109,7 +109,7 @@ class RealTime(Resume):
                            "--checkpoint-every", 50)
         self.assert_same_end(whole)
 
-    def test_sparse_models_go_on(self):
+    def test_sparse_models_continue(self):
         for optimizer in ("sgd", "adagrad"):
             with self.subTest(optimizer=optimizer):
                 whole = self.train("--model", "sparse-lr", "--data", "synthetic-clicks:4000,1000",
@@ -119,7 +119,7 @@ class RealTime(Resume):
                 self.assert_same_end(whole)
 
     def test_in_another_world(self):
-        """Saved in virtual time, ended in real time, and the other way round."""
+        """Saved in real time, finished in the simulation, and the other way round."""
         whole = self.whole("--workers", 3, "--steps", 120, "--checkpoint-every", 50)
         self.assert_same_end(whole, "--world", "sim")
         virtual = self.whole("--world", "sim", "--workers", 3, "--steps", 120,
@@ -131,7 +131,7 @@ class RealTime(Resume):
         for workers in (1, 2, 5):
             with self.subTest(workers=workers):
                 whole = self.whole("--workers", 3, "--steps", 120, "--checkpoint-every", 50)
-                ended = self.go_on(self.cut_back(whole), "--workers", workers)
+                ended = self.finish(self.cut_back(whole), "--workers", workers)
                 result = ended.result
                 self.assertEqual(result["steps"], 120)
                 samples = result["samples"]
@@ -142,13 +142,13 @@ class RealTime(Resume):
 
     def test_a_run_can_be_made_longer(self):
         short = self.whole("--workers", 2, "--steps", 60)
-        longer = self.go_on(short.folder, "--steps", 100)
+        longer = self.finish(short.folder, "--steps", 100)
         self.assertEqual(longer.result["steps"], 100)
         straight = self.whole("--workers", 2, "--steps", 100)
         self.assertEqual(longer.result["params_hash"], straight.result["params_hash"])
         self.assertEqual(longer.result["trace_hash"], straight.result["trace_hash"])
 
-    def test_tables_tell_every_step_once(self):
+    def test_tables_have_every_step_once(self):
         whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
         ended = self.assert_same_end(whole)
         for table in ("collect_stats.csv",):
@@ -164,14 +164,14 @@ class RealTime(Resume):
         whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
         ended = self.assert_same_end(whole)
         self.assertTrue((ended.folder / "events-2.bin").exists())
-        told = json.loads(self.anytime("replay", ended.folder, "--json").out)
-        self.assertEqual(told["trace_hash"], ended.result["trace_hash"])
+        replay = json.loads(self.anytime("replay", ended.folder, "--json").out)
+        self.assertEqual(replay["trace_hash"], ended.result["trace_hash"])
 
 
 class Signals(Resume):
     ENDLESS = (*SMALL, "--workers", 3, "--steps", 10**7, "--lr-schedule", "linear:0.001")
 
-    def test_stopped_runs_end_as_if_they_had_not_been(self):
+    def test_stopped_runs_end_as_if_uninterrupted(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number):
                 steps = ("--workers", 3, "--steps", 3000, "--sample-time", "20us")
@@ -182,19 +182,19 @@ class Signals(Resume):
                 self.assertEqual(ended.code, support.STOPPED, ended)
                 self.assert_ledger(ended)
                 self.assertIn("--resume", ended.err)
-                again = self.go_on(run.folder)
+                again = self.finish(run.folder)
                 self.assert_ledger(again)
                 whole = self.whole(*steps)
                 for key in ("params_hash", "trace_hash", "steps"):
                     self.assertEqual(whole.result[key], again.result[key], key)
 
-    def test_usr1_writes_one_and_training_goes_on(self):
+    def test_usr1_writes_a_checkpoint_and_training_continues(self):
         run = self.start(*self.ENDLESS, "--checkpoint-every", 0)
         run.wait_steps(50)
         self.assertEqual([path.name for path in checkpoints(run.folder)],
                          ["step-000000000000.safetensors"])
         run.signal(signal.SIGUSR1)
-        run.wait_until(lambda: len(checkpoints(run.folder)) == 2, "there is a checkpoint")
+        run.wait_until(lambda: len(checkpoints(run.folder)) == 2, "a checkpoint is written")
         before = run.steps()
         run.wait_steps(before + 50)
         run.signal(signal.SIGTERM)
@@ -204,10 +204,11 @@ class Signals(Resume):
         steps = ("--workers", 2, "--steps", 4000, "--sample-time", "10us")
         run = self.start(*SMALL, *steps, "--checkpoint-every", 100)
         run.wait_until(lambda: run.folder.exists() and checkpoints(run.folder) and
-                       "000000000000" not in checkpoints(run.folder)[0].name, "one is there")
+                       "000000000000" not in checkpoints(run.folder)[0].name,
+                       "a checkpoint is written")
         run.signal(signal.SIGKILL)
         run.wait()
-        again = self.go_on(run.folder)
+        again = self.finish(run.folder)
         self.assert_ledger(again)
         whole = self.whole(*steps)
         self.assertEqual(whole.result["params_hash"], again.result["params_hash"])
@@ -221,7 +222,7 @@ class Signals(Resume):
         saver = run.child_named("anytime-saver")
         support.processes.kill(saver)
         run.signal(signal.SIGUSR1)
-        run.wait_until(lambda: len(checkpoints(run.folder)) == 2, "there is a checkpoint")
+        run.wait_until(lambda: len(checkpoints(run.folder)) == 2, "a checkpoint is written")
         run.wait_said("started again")
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait().code, support.STOPPED)
@@ -233,22 +234,22 @@ class Refusals(Resume):
         ended = self.anytime("train", "--resume", whole.folder, "--lr", 0.5, code=support.USAGE)
         self.assert_complaint(ended, "--lr")
 
-    def test_a_run_at_its_end_says_so(self):
+    def test_a_finished_run_is_refused(self):
         whole = self.whole("--workers", 2, "--steps", 40)
         ended = self.anytime("train", "--resume", whole.folder, code=support.USAGE)
         self.assert_complaint(ended, "step 40")
 
-    def test_folders_without_checkpoints(self):
+    def test_a_folder_without_checkpoints_is_refused(self):
         ended = self.anytime("train", "--resume", "nowhere", code=support.MISSING)
         self.assert_complaint(ended, "no checkpoint")
 
-    def test_a_damaged_one_is_told_and_the_one_before_is_used(self):
+    def test_a_damaged_checkpoint_is_reported_and_the_previous_one_used(self):
         whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)
         newest = checkpoints(whole.folder)[0]
         damaged = bytearray(newest.read_bytes())
         damaged[len(damaged) // 2] ^= 4
         newest.write_bytes(damaged)
-        ended = self.go_on(whole.folder)
+        ended = self.finish(whole.folder)
         self.assertLess(ended.result["resumed_at"], 120)
         self.assertIn(newest.name, ended.err)
         self.assertEqual(ended.result["params_hash"], whole.result["params_hash"])

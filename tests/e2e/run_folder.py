@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a run leaves in its folder and says on its streams: scripts rely on it."""
+"""The files of a run folder and the output streams, on which scripts rely."""
 import json
 import os
 import pty
@@ -14,7 +14,7 @@ STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async
 
 NUMBER, TEXT, WHOLE = (int, float), str, int
 
-# Every key that scripts may rely on, with the type of its value; nested ones in nested dicts.
+# Every key that scripts may rely on, with the type of its value.
 RESULT = {
     "anytime": TEXT, "world": TEXT, "topology": TEXT, "strategy": TEXT,
     "rules": {"work": TEXT, "gather": TEXT, "release": TEXT, "newer": TEXT, "stale": TEXT,
@@ -70,7 +70,7 @@ class Folder(support.TestCase):
         self.assertEqual(result["command"].split()[:2], ["anytime", "train"])
         self.assert_ledger(ended)
 
-    def test_numbers_agree_with_each_other(self):
+    def test_numbers_are_consistent(self):
         ended = self.train(*support.SMALL, "--workers", 2, "--steps", 40)
         result = ended.result
         self.assertEqual(result["samples"], {**result["samples"], "drawn": 40 * 64,
@@ -85,13 +85,13 @@ class Folder(support.TestCase):
         self.assertEqual([row["rounds"] for row in result["worker"]], [40, 40])
 
     def echoed(self, result):
-        """The options of a result as arguments, without those that only say where output goes."""
+        """The options of a result as arguments, without those that only select the output."""
         for name, value in result["options"].items():
             if value is None or name in ("run", "json", "quiet"):
                 continue
             yield f"--{name}={'no yes'.split()[value] if isinstance(value, bool) else value}"
 
-    def test_the_options_of_a_result_run_it_again(self):
+    def test_the_options_in_a_result_reproduce_the_run(self):
         runs = (
             ("--workers", 3, "--steps", 60),
             ("--steps", 50, "--seed", 7, "--model", "mlp:12", "--optimizer", "adam", "--lr", 0.01,
@@ -109,7 +109,7 @@ class Folder(support.TestCase):
                 ours = {**first["options"], "run": None}
                 self.assertEqual(ours, {**again["options"], "run": None})
 
-    def test_what_was_not_given_is_told_as_it_was_decided(self):
+    def test_resolved_defaults_are_in_the_result(self):
         for strategy in STRATEGIES:
             with self.subTest(strategy=strategy):
                 first = self.train_json("--data", "synthetic:2000,20,5", "--strategy", strategy,
@@ -139,7 +139,7 @@ class Folder(support.TestCase):
         self.assertEqual(times, sorted(times))
         self.assertTrue((ended.folder / "events.bin").read_bytes().startswith(b"ATEV"))
 
-    def test_record_says_how_much_is_kept(self):
+    def test_record_selects_the_files(self):
         always = {"result.json", "workers.json"}
         steps = always | {"master_stats.csv", "collect_stats.csv", "resource_stats.csv",
                           "model.safetensors", "checkpoint"}
@@ -161,7 +161,7 @@ class Folder(support.TestCase):
         self.assertEqual(run.wait().code, support.STOPPED, run.ended())
         self.assertEqual({row["state"] for row in run.workers().values()}, {"finished"})
 
-    def test_runs_without_a_name_get_folders_of_their_own(self):
+    def test_unnamed_runs_get_separate_folders(self):
         for _ in range(2):
             self.anytime("train", *support.SMALL, "--workers", 1, "--steps", 5, "--quiet")
         self.assertEqual(len(list((self.folder / "runs").glob("*/result.json"))), 2)
@@ -175,7 +175,7 @@ class Evaluations(support.TestCase):
     def evaluations(self, ended):
         return [row for row in ended.table("master_stats.csv") if row["accuracy"]]
 
-    def test_they_carry_the_step_and_time_of_their_snapshot(self):
+    def test_rows_have_the_step_and_time_of_their_snapshot(self):
         ended = self.train(*support.SMALL, "--workers", 2, "--steps", 1000, "--eval-every", 50)
         rows = self.evaluations(ended)
         applied = {row["step"]: row["time"] for row in ended.table("master_stats.csv")
@@ -187,12 +187,12 @@ class Evaluations(support.TestCase):
         self.assertEqual(rows[-1]["step"], "1000")
         self.assertAlmostEqual(float(rows[-1]["accuracy"]), ended.result["test"]["accuracy"])
 
-    def test_every_zero_evaluates_at_the_end_only(self):
+    def test_eval_every_zero_evaluates_at_the_end_only(self):
         ended = self.train(*support.SMALL, "--workers", 2, "--epochs", 3, "--eval-every", 0)
         self.assertEqual([int(row["step"]) for row in self.evaluations(ended)],
                          [ended.result["steps"]])
 
-    def test_a_part_of_the_test_set_will_do(self):
+    def test_eval_size_limits_the_test_samples(self):
         result = self.train_json(*support.SMALL, "--workers", 2, "--steps", 5, "--eval-size", 123)
         self.assertEqual(result["test"]["count"], 123)
 
@@ -236,20 +236,20 @@ class Streams(support.TestCase):
         self.assertIn(str(ended.folder), ended.out)
         self.assertIn("step 300", ended.err)
 
-    def test_quiet_says_nothing_where_nothing_matters(self):
+    def test_quiet_prints_nothing_in_an_undisturbed_run(self):
         self.assertEqual(self.train(*self.TRAIN, "--quiet").err, "")
 
-    def test_an_option_that_is_not_used_is_named(self):
+    def test_an_unused_option_is_named(self):
         ended = self.train(*self.TRAIN, "--cap", 100, "--quiet")
         self.assertIn("--cap is not used", ended.err)
 
     def on_terminal(self, **env):
-        """What a run writes to a terminal."""
+        """The output of a run on a terminal."""
         self.runs += 1
         try:
             ours, theirs = pty.openpty()
         except OSError as error:
-            self.skipTest(f"no terminal to be had here: {error}")
+            self.skipTest(f"no pseudo-terminal available: {error}")
         environment = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
         process = subprocess.Popen(
             [support.ANYTIME, "train", *map(str, self.TRAIN), "--run", f"tty{self.runs}"],
@@ -267,15 +267,15 @@ class Streams(support.TestCase):
         self.assertEqual(process.wait(support.BOUND), support.DONE, written)
         return written.decode()
 
-    def test_colours_are_for_terminals_that_want_them(self):
-        colour = re.compile(r"\x1b\[[0-9;]*m")
-        self.assertRegex(self.on_terminal(TERM="xterm-256color"), colour)
-        self.assertNotRegex(self.on_terminal(TERM="xterm-256color", NO_COLOR="1"), colour)
+    def test_colors_depend_on_the_terminal_and_no_color(self):
+        color = re.compile(r"\x1b\[[0-9;]*m")
+        self.assertRegex(self.on_terminal(TERM="xterm-256color"), color)
+        self.assertNotRegex(self.on_terminal(TERM="xterm-256color", NO_COLOR="1"), color)
         self.assertNotIn("\x1b", self.on_terminal(TERM="dumb"))
         self.assertNotIn("\x1b", self.train(*self.TRAIN, env={"TERM": "xterm-256color"}).err)
 
-    def test_a_terminal_is_left_in_order_even_by_a_run_that_is_killed(self):
-        """No mode is changed, so there is none to change back."""
+    def test_terminal_modes_are_never_changed(self):
+        """So even a killed run leaves the terminal in order."""
         self.assertNotIn("\x1b[?", self.on_terminal(TERM="xterm"))
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""SIGINT and SIGTERM: the first one stops a run cleanly and soon, the second one at once."""
+"""SIGINT and SIGTERM: the first signal stops a run cleanly and promptly, the second at once."""
 import os
 import signal
 
 import support
 from support import processes
 
-SOON = 10.0  # seconds; the sleeps below are three times as long, leases six times
+SOON = 10.0  # seconds; the sleeps below take three times as long, leases six times
 
 ENDLESS = (*support.SMALL, "--quiet", "--json", "--steps", 10 ** 9)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -50,7 +50,7 @@ class Stopping(support.TestCase):
         run.signal(signal.SIGINT)
         self.assert_stopped(run, run.wait())
 
-    def test_a_terminals_interrupt_reaches_all_processes_and_still_stops_cleanly(self):
+    def test_an_interrupt_of_all_processes_still_stops_cleanly(self):
         run = self.start(*ENDLESS, "--workers", 3)
         run.wait_working()
         run.evaluator()
@@ -62,20 +62,20 @@ class Stopping(support.TestCase):
         self.assertEqual(ended.result["respawns"], 0, ended)
 
     def hang(self, workers):
-        """A run that cannot end soon: who has to answer is frozen."""
+        """A run that cannot stop promptly: a process it has to wait for is frozen."""
         run = self.start(*ENDLESS, "--workers", workers)
         rows = run.wait_working()
         os.kill(rows[2]["pid"] if workers else run.evaluator(), signal.SIGSTOP)
         return run
 
-    def test_the_second_signal_ends_it_at_once(self):
+    def test_the_second_signal_ends_the_run_at_once(self):
         for workers in (0, 3):
             for first, second in zip(SIGNALS + SIGNALS, SIGNALS + SIGNALS[::-1]):
                 with self.subTest(workers=workers, first=first.name, second=second.name):
                     run = self.hang(workers)
                     run.signal(first)
                     run.wait_until(lambda: not processes.handles(run.pid, first),
-                                   "the first signal is taken note of")
+                                   "the first signal is handled")
                     run.signal(second)
                     self.assertEqual(run.wait().code, -second, run.ended())
                     support.wait_until(lambda: not processes.marked(run.mark),

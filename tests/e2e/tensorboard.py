@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What TensorBoard gets to see of a run, read as TensorBoard would."""
+"""The TensorBoard files of a run, read as TensorBoard reads them."""
 import math
 import signal
 import unittest
@@ -14,7 +14,7 @@ TEST_TAGS = {"test/loss", "test/accuracy"}
 WORKER_TAGS = {"worker/batch", "worker/compute_seconds", "worker/sleep_seconds",
                "worker/wait_seconds", "worker/send_seconds", "worker/staleness", "worker/loss",
                "worker/samples_per_second"}
-SPREADS = {"rounds/batch", "rounds/compute_seconds", "rounds/staleness"}
+HISTOGRAMS = {"rounds/batch", "rounds/compute_seconds", "rounds/staleness"}
 
 
 def resources(tags):
@@ -27,7 +27,7 @@ class Files(support.TestCase):
         return {path.name: tfevents.Folder(path, **options) for path in sorted(top.iterdir())}
 
     def assert_series(self, folder):
-        """Steps never go back, and buckets hold what they say."""
+        """Steps never decrease, and histogram buckets are consistent."""
         for tag in folder.tags():
             steps = [step for step, _ in folder.series(tag)]
             self.assertEqual(steps, sorted(steps), tag)
@@ -39,7 +39,7 @@ class Files(support.TestCase):
                 self.assertEqual(sum(buckets), histogram["num"])
                 self.assertLessEqual(histogram.get("max", 0), limits[-1])
 
-    def test_hub_and_workers_have_a_folder_each(self):
+    def test_hub_and_each_worker_have_a_folder(self):
         ended = self.train(*support.SMALL, "--workers", 3, "--steps", 200, "--eval-every", 50)
         folders = self.folders(ended)
         self.assertLessEqual({"hub", "worker-01", "worker-02", "worker-03"}, set(folders))
@@ -50,9 +50,9 @@ class Files(support.TestCase):
             self.assert_series(folder)
             if name.startswith("worker"):
                 self.assertEqual(folder.tags() - resources(folder.tags()), WORKER_TAGS)
-                self.assertEqual(folder.tags("histogram"), SPREADS)
+                self.assertEqual(folder.tags("histogram"), HISTOGRAMS)
 
-    def test_numbers_are_those_of_the_result(self):
+    def test_values_match_the_result(self):
         ended = self.train(*support.SMALL, "--workers", 3, "--steps", 200, "--eval-every", 50)
         result, folders = ended.result, self.folders(ended)
         hub = folders["hub"]
@@ -63,15 +63,15 @@ class Files(support.TestCase):
         self.assertAlmostEqual(accuracy, result["test"]["accuracy"], places=5)
         self.assertEqual(hub.series("samples/used")[-1][1], result["samples"]["used"])
         self.assertEqual({value for _, value in hub.series("step/batch")}, {96})
-        for tag in SPREADS:
-            told = sum(one["num"] for _, one in hub.series(tag, "histogram"))
-            self.assertEqual(told, 600, tag)
+        for tag in HISTOGRAMS:
+            count = sum(one["num"] for _, one in hub.series(tag, "histogram"))
+            self.assertEqual(count, 600, tag)
         for row in result["worker"]:
             rounds = folders[f"worker-{row['id']:02}"].series("rounds/compute_seconds", "histogram")
             seconds = sum(one["sum"] for _, one in rounds)
             self.assertAlmostEqual(seconds, row["compute_seconds"], delta=1e-6)
 
-    def test_virtual_time_is_the_time_of_the_points(self):
+    def test_points_carry_simulated_time(self):
         ended = self.train(*support.SMALL, "--world", "sim", "--workers", 4, "--steps", 50,
                            "--strategy", "async", "--sample-time", "10ms", "--straggler",
                            "exp:0,0.1")
@@ -84,7 +84,7 @@ class Files(support.TestCase):
         stale = hub.series("rounds/staleness", "histogram")
         self.assertGreater(max(one.get("max", 0) for _, one in stale), 0)
 
-    def test_the_net_is_a_graph(self):
+    def test_the_model_is_a_graph(self):
         ended = self.train(*support.SMALL, "--model", "mlp:16,8", "--workers", 1, "--steps", 3)
         graph = self.folders(ended)["hub"].only("graph")
         inputs = {node["name"]: node.get("inputs", []) for node in graph["nodes"]}
@@ -94,10 +94,11 @@ class Files(support.TestCase):
         for name, reads in inputs.items():
             self.assertLessEqual(set(reads), set(inputs), name)
         dense = next(node for node in graph["nodes"] if node["name"] == "dense1")
-        told = {entry["key"]: entry["value"] for entry in dense["attributes"]}
-        sizes = [dim.get("size") for dim in told["_output_shapes"]["list"]["shapes"][0]["dims"]]
+        attributes = {entry["key"]: entry["value"] for entry in dense["attributes"]}
+        shape = attributes["_output_shapes"]["list"]["shapes"][0]
+        sizes = [dim.get("size") for dim in shape["dims"]]
         self.assertEqual(sizes, [-1, 16])
-        self.assertEqual(told["parameters"]["number"], 21 * 16)
+        self.assertEqual(attributes["parameters"]["number"], 21 * 16)
 
     def test_the_settings_are_a_table(self):
         ended = self.train(*support.SMALL, "--workers", 2, "--steps", 3)
@@ -119,7 +120,7 @@ class Files(support.TestCase):
         self.assertEqual(hub.series("train/loss")[-1][0], 60)
         self.assert_series(hub)
 
-    def test_a_killed_run_leaves_whole_records(self):
+    def test_a_killed_run_leaves_complete_records(self):
         run = self.start(*support.SMALL, "--workers", 2, "--steps", 10 ** 9, "--quiet")
         run.wait_steps(100)
         run.signal(signal.SIGKILL)
@@ -134,7 +135,7 @@ class Files(support.TestCase):
         self.assertIn("worker-64", names)
         self.assertNotIn("worker-65", names)
 
-    def test_only_full_recording_has_them(self):
+    def test_they_are_written_only_with_record_full(self):
         ended = self.train(*support.SMALL, "--workers", 1, "--steps", 3, "--record", "steps")
         self.assertFalse((ended.folder / "tensorboard").exists())
 
@@ -147,7 +148,7 @@ class Files(support.TestCase):
         seen = event_accumulator.EventAccumulator(str(ended.folder / "tensorboard" / "hub"))
         seen.Reload()
         self.assertLessEqual(STEP_TAGS, set(seen.Tags()["scalars"]))
-        self.assertLessEqual(SPREADS, set(seen.Tags()["histograms"]))
+        self.assertLessEqual(HISTOGRAMS, set(seen.Tags()["histograms"]))
         self.assertTrue(seen.Tags()["graph"])
         self.assertTrue(math.isfinite(seen.Scalars("train/loss")[-1].value))
 

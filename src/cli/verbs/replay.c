@@ -20,7 +20,7 @@ static json_t *difference_json(const at_difference *d)
     return json_pack("{s:s, s:I, s:I, s:f, s:s, s:s, s:s}", "log", d->log, "event",
                      (json_int_t)d->event, "action", (json_int_t)d->action, "time",
                      at_seconds(d->at), "line", d->line, "recorded", d->recorded, "replayed",
-                     d->wanted);
+                     d->replayed);
 }
 
 static json_t *replay_json(const char *run, const at_replay *replay)
@@ -41,7 +41,7 @@ static void print_difference(const at_difference *d)
 {
     assert(d->found);
     printf("%s, event %" PRIu64 " at %.6f s: %s\n", d->log, d->event, at_seconds(d->at), d->line);
-    printf("  recorded: %s\n  replayed: %s\n", d->recorded, d->wanted);
+    printf("  recorded: %s\n  replayed: %s\n", d->recorded, d->replayed);
 }
 
 static void print_agreement(const at_replay *replay)

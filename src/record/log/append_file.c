@@ -24,46 +24,46 @@ static at_err cannot(const char *what, const char *path, int error, at_fail *fai
                        "%s: cannot %s: %s", path, what, strerror(error));
 }
 
-void at_append_file_flush(at_append_file *spool)
+void at_append_file_flush(at_append_file *file)
 {
-    assert(spool->fd >= 0);
-    assert(spool->used <= AT_APPEND_FILE_SIZE);
-    const char *bytes = spool->buffer;
-    size_t      left = spool->used;
-    while (left > 0 && !spool->error) {
-        ssize_t done = write(spool->fd, bytes, left);
+    assert(file->fd >= 0);
+    assert(file->used <= AT_APPEND_FILE_SIZE);
+    const char *bytes = file->buffer;
+    size_t      left = file->used;
+    while (left > 0 && !file->error) {
+        ssize_t done = write(file->fd, bytes, left);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) {
-            spool->error = errno;
+            file->error = errno;
             break;
         }
         assert((size_t)done <= left);
         bytes += done;
         left -= (size_t)done;
     }
-    spool->used = 0;
+    file->used = 0;
 }
 
-/* Looks at what the file holds already: a resumed run goes on in the files of the first part. */
-static int look_back(at_append_file *spool, bool lines)
+/* A resumed run continues in the files of its first part. */
+static int inspect_existing(at_append_file *file, bool lines)
 {
-    assert(spool->used == 0);
+    assert(file->used == 0);
     struct stat info;
-    if (fstat(spool->fd, &info)) return errno;
-    spool->size_before = info.st_size;
-    spool->fresh = info.st_size == 0;
+    if (fstat(file->fd, &info)) return errno;
+    file->size_before = info.st_size;
+    file->fresh = info.st_size == 0;
     char last = '\n';
-    if (!lines || !S_ISREG(info.st_mode) || spool->fresh) return 0;
-    if (pread(spool->fd, &last, 1, info.st_size - 1) != 1) return errno ? errno : EIO;
-    if (last != '\n') at_append_file_byte(spool, '\n');
+    if (!lines || !S_ISREG(info.st_mode) || file->fresh) return 0;
+    if (pread(file->fd, &last, 1, info.st_size - 1) != 1) return errno ? errno : EIO;
+    if (last != '\n') at_append_file_byte(file, '\n');
     return 0;
 }
 
-at_err at_append_file_open(const char *folder, const char *name, bool lines, at_append_file **spool,
+at_err at_append_file_open(const char *folder, const char *name, bool lines, at_append_file **file,
                            at_fail *fail)
 {
     assert(folder);
-    *spool = NULL;
+    *file = NULL;
     at_append_file *self = malloc(sizeof *self);
     if (!self) return at_fail_memory_for(fail, "for %s", name);
     self->fd = -1;
@@ -76,33 +76,33 @@ at_err at_append_file_open(const char *folder, const char *name, bool lines, at_
         return at_fail_memory_for(fail, "for %s", name);
     }
     self->fd = open(self->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    int error = self->fd < 0 ? errno : look_back(self, lines);
+    int error = self->fd < 0 ? errno : inspect_existing(self, lines);
     if (error) {
         at_err err = cannot("open", self->path, error, fail);
         at_append_file_close(self, NULL);
         return err;
     }
-    *spool = self;
+    *file = self;
     return AT_OK;
 }
 
-void at_append_file_bytes(at_append_file *spool, const void *bytes, size_t size)
+void at_append_file_bytes(at_append_file *file, const void *bytes, size_t size)
 {
     assert(bytes || size == 0);
     const char *from = bytes;
     while (size > 0) {
         size_t part = size < AT_APPEND_FILE_SIZE ? size : AT_APPEND_FILE_SIZE;
-        memcpy(at_append_file_room(spool, part), from, part);
-        spool->used += part;
+        memcpy(at_append_file_room(file, part), from, part);
+        file->used += part;
         from += part;
         size -= part;
     }
 }
 
-void at_append_file_text(at_append_file *spool, const char *text)
+void at_append_file_text(at_append_file *file, const char *text)
 {
     assert(text);
-    at_append_file_bytes(spool, text, strlen(text));
+    at_append_file_bytes(file, text, strlen(text));
 }
 
 static const uint64_t powers[] = {
@@ -119,8 +119,8 @@ static size_t count_digits(uint64_t value)
     return count;
 }
 
-/* Writes exactly `count` digits. Two at a time: half the divisions, and tables are mostly made of
- * these. */
+/* Writes exactly `count` digits, two at a time: this halves the divisions, and tables are mostly
+ * numbers. */
 static void put_digits(char *to, size_t count, uint64_t value)
 {
     static const char pairs[] = "0001020304050607080910111213141516171819"
@@ -133,79 +133,79 @@ static void put_digits(char *to, size_t count, uint64_t value)
     if (count == 1) *to = (char)('0' + value % 10);
 }
 
-void at_append_file_whole(at_append_file *spool, uint64_t value)
+void at_append_file_whole(at_append_file *file, uint64_t value)
 {
     size_t count = count_digits(value);
     assert(count <= NUMBER_SIZE);
-    put_digits(at_append_file_room(spool, NUMBER_SIZE), count, value);
-    spool->used += count;
+    put_digits(at_append_file_room(file, NUMBER_SIZE), count, value);
+    file->used += count;
 }
 
-/* value / 10^decimals with all its decimals. */
-static void put_fixed(at_append_file *spool, uint64_t value, size_t decimals)
+/* value / 10^decimals with all decimals. */
+static void put_fixed(at_append_file *file, uint64_t value, size_t decimals)
 {
     assert(decimals >= 1 && decimals < POWERS);
     uint64_t whole = value / powers[decimals];
     size_t   count = count_digits(whole);
-    char    *to = at_append_file_room(spool, NUMBER_SIZE);
+    char    *to = at_append_file_room(file, NUMBER_SIZE);
     assert(count + 1 + decimals <= NUMBER_SIZE);
     put_digits(to, count, whole);
     to[count] = '.';
     put_digits(to + count + 1, decimals, value - whole * powers[decimals]);
-    spool->used += count + 1 + decimals;
+    file->used += count + 1 + decimals;
 }
 
-void at_append_file_seconds(at_append_file *spool, at_ns value)
+void at_append_file_seconds(at_append_file *file, at_ns value)
 {
     uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     uint64_t micro = size / 1000 + (size % 1000 >= 500);
-    if (value < 0 && micro > 0) at_append_file_byte(spool, '-');
-    put_fixed(spool, micro, 6);
+    if (value < 0 && micro > 0) at_append_file_byte(file, '-');
+    put_fixed(file, micro, 6);
 }
 
-/* Numbers of everyday size get up to six decimals, small ones as many as show seven digits; the few
- * that are left (nan, 1e-12, 1e30) may cost a call of the library. */
-void at_append_file_real(at_append_file *spool, double value)
+/* Numbers from 1 up get up to six decimals, smaller ones enough for seven digits. The rare rest
+ * (nan, 1e-12, 1e30) is left to snprintf. */
+void at_append_file_real(at_append_file *file, double value)
 {
     double size = fabs(value), scale = 1e6;
     size_t decimals = 6;
     if (!(size >= 1e-6 && size < 1e9)) {
-        char *text = at_append_file_room(spool, NUMBER_SIZE);
-        spool->used += (size_t)snprintf(text, NUMBER_SIZE, "%.9g", value);
+        char *text = at_append_file_room(file, NUMBER_SIZE);
+        file->used += (size_t)snprintf(text, NUMBER_SIZE, "%.9g", value);
         return;
     }
     for (; size * scale < 1e6; decimals++) scale *= 10;
     uint64_t digits = (uint64_t)llround(size * scale);
     for (; decimals > 1 && digits % 10 == 0; decimals--) digits /= 10;
-    if (value < 0) at_append_file_byte(spool, '-');
-    put_fixed(spool, digits, decimals);
+    if (value < 0) at_append_file_byte(file, '-');
+    put_fixed(file, digits, decimals);
 }
 
-void at_append_file_tick(at_append_file *spool, at_ns at, bool now)
+void at_append_file_tick(at_append_file *file, at_ns at, bool now)
 {
-    assert(spool->used <= AT_APPEND_FILE_SIZE);
-    if (!now && at - spool->flushed_at < flush_every) return;
-    spool->flushed_at = at;
-    at_append_file_flush(spool);
+    assert(file->used <= AT_APPEND_FILE_SIZE);
+    if (!now && at - file->flushed_at < flush_every) return;
+    file->flushed_at = at;
+    at_append_file_flush(file);
 }
 
-static void take_back(const at_append_file *spool)
+static void discard_appended(const at_append_file *file)
 {
-    assert(spool->error);
-    int done = spool->fresh ? unlink(spool->path) : truncate(spool->path, spool->size_before);
-    (void)done; /* a second failure would tell nothing new */
+    assert(file->error);
+    int done = file->fresh ? unlink(file->path) : truncate(file->path, file->size_before);
+    (void)done; /* the first failure is the one to report */
 }
 
-at_err at_append_file_close(at_append_file *spool, at_fail *fail)
+at_err at_append_file_close(at_append_file *file, at_fail *fail)
 {
-    if (!spool) return AT_OK;
-    if (spool->fd >= 0) {
-        at_append_file_flush(spool);
-        if (close(spool->fd) && !spool->error) spool->error = errno;
-        if (spool->error) take_back(spool);
+    if (!file) return AT_OK;
+    if (file->fd >= 0) {
+        at_append_file_flush(file);
+        if (close(file->fd) && !file->error) file->error = errno;
+        if (file->error) discard_appended(file);
     }
-    at_err err = spool->error ? cannot("write", spool->path, spool->error, fail) : AT_OK;
-    free(spool->path);
-    free(spool);
+    at_err err = file->error ? cannot("write", file->path, file->error, fail) : AT_OK;
+    free(file->path);
+    free(file);
     return err;
 }

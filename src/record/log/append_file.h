@@ -1,11 +1,12 @@
-/* append_file.h - a file that is only ever appended to, fast: text and numbers are formatted by
- * hand into a large buffer, which goes out with write(2) when it is full or a second old.
+/* append_file.h - fast output to a file that is only appended to.
  *
- *     at_append_file_open ─► at_append_file_text, _whole, .. (no failure to handle) ─►
- * at_append_file_close tells
+ * Text and numbers are formatted into a large buffer, which is written when it is full or one
+ * second old.
  *
- * After a failed write everything further is discarded; the failure is kept for the close, which
- * removes the file, or what was added to it: a table that is cut off could be taken for whole.
+ *     at_append_file_open ─► at_append_file_text, _whole, .. (cannot fail) ─► at_append_file_close
+ *
+ * After a failed write all further output is discarded; close reports the failure and removes the
+ * file, or what was appended to it: a truncated table could be mistaken for a complete one.
  */
 #ifndef AT_RECORD_LOG_APPEND_FILE_H
 #define AT_RECORD_LOG_APPEND_FILE_H
@@ -25,55 +26,56 @@ typedef struct at_append_file {
     int    fd;
     int    error; /* errno of the first failed write, 0: none */
     char  *path;
-    at_ns  flushed_at; /* time of the records, not of a clock */
+    at_ns  flushed_at; /* in record time */
     size_t used;
     off_t  size_before; /* of the file when it was opened */
-    bool   fresh;       /* it was empty */
+    bool   fresh;       /* the file was empty */
     char   buffer[AT_APPEND_FILE_SIZE];
 } at_append_file;
 
-/* Opens FOLDER/NAME for appending and makes it when it is not there. When the file ends within a
- * line (a run was killed), that line is ended first if `lines` is set. */
-at_err at_append_file_open(const char *folder, const char *name, bool lines, at_append_file **spool,
+/* Opens FOLDER/NAME for appending, creating it if necessary. With `lines`, a file that ends in the
+ * middle of a line (its run was killed) gets a line end first. */
+at_err at_append_file_open(const char *folder, const char *name, bool lines, at_append_file **file,
                            at_fail *fail);
 
-/* Writes out all there is. */
-void at_append_file_flush(at_append_file *spool);
+/* Writes the buffer to the file. */
+void at_append_file_flush(at_append_file *file);
 
-/* Room for `size` more bytes (at most AT_APPEND_FILE_SIZE), to be filled and added to `used`. It
- * is asked for a hundred times a step, and therefore inline. */
-static inline char *at_append_file_room(at_append_file *spool, size_t size)
+/* Room for `size` more bytes (at most AT_APPEND_FILE_SIZE), to be filled and added to `used`.
+ * Inline because it is called about a hundred times per step. */
+static inline char *at_append_file_room(at_append_file *file, size_t size)
 {
     assert(size <= AT_APPEND_FILE_SIZE);
-    if (spool->used + size > AT_APPEND_FILE_SIZE) at_append_file_flush(spool);
-    return spool->buffer + spool->used;
+    if (file->used + size > AT_APPEND_FILE_SIZE) at_append_file_flush(file);
+    return file->buffer + file->used;
 }
 
-/* A single byte. */
-static inline void at_append_file_byte(at_append_file *spool, char byte)
+/* One byte. */
+static inline void at_append_file_byte(at_append_file *file, char byte)
 {
-    *at_append_file_room(spool, 1) = byte;
-    spool->used++;
+    *at_append_file_room(file, 1) = byte;
+    file->used++;
 }
 
-/* A text, raw bytes. */
-void at_append_file_text(at_append_file *spool, const char *text);
-void at_append_file_bytes(at_append_file *spool, const void *bytes, size_t size);
+/* A text; raw bytes. */
+void at_append_file_text(at_append_file *file, const char *text);
+void at_append_file_bytes(at_append_file *file, const void *bytes, size_t size);
 
 /* A whole number in decimal. */
-void at_append_file_whole(at_append_file *spool, uint64_t value);
+void at_append_file_whole(at_append_file *file, uint64_t value);
 
-/* A duration in seconds with six decimals; it may be negative. */
-void at_append_file_seconds(at_append_file *spool, at_ns value);
+/* A duration in seconds with six decimals; may be negative. */
+void at_append_file_seconds(at_append_file *file, at_ns value);
 
 /* A real number to seven significant digits or more: 0.4121387, 0.05, 1e-09, nan. */
-void at_append_file_real(at_append_file *spool, double value);
+void at_append_file_real(at_append_file *file, double value);
 
-/* Writes out what is a second old at the time `at`; or all of it now. */
-void at_append_file_tick(at_append_file *spool, at_ns at, bool now);
+/* Writes the buffer to the file when it is one second old at the time `at`, or at once when `now`
+ * is set. */
+void at_append_file_tick(at_append_file *file, at_ns at, bool now);
 
-/* Writes out the rest, closes and releases; AT_ERR_IO when anything could not be written, and then
- * nothing is. Accepts NULL. */
-at_err at_append_file_close(at_append_file *spool, at_fail *fail);
+/* Writes the rest, closes and releases. AT_ERR_IO when any write failed; then nothing of what was
+ * appended remains. Accepts NULL. */
+at_err at_append_file_close(at_append_file *file, at_fail *fail);
 
 #endif

@@ -6,10 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/log/codec_usage.h"
-
-/* The letter a record begins with: capitals went into the hub, small ones came out. These are the
- * file format; they never follow the order of an enum. */
+/* The first byte of a record: capitals for events, small letters for actions. These letters are the
+ * file format and independent of the order of the enums. */
 static const unsigned char event_code[] = {
     [AT_EV_START] = 'S',     [AT_EV_JOINED] = 'J',   [AT_EV_LOST] = 'L', [AT_EV_MESSAGE] = 'M',
     [AT_EV_NEWER] = 'N',     [AT_EV_COMPUTED] = 'C', [AT_EV_SENT] = 'D', [AT_EV_APPLIED] = 'A',
@@ -21,19 +19,19 @@ static const unsigned char action_code[] = {
     [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k',    [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',
     [AT_ACT_FINISH] = 'f',
 };
-static const unsigned char say_code = '"', usage_code = '%';
+static const unsigned char text_code = '"', usage_code = '%';
 
-at_codec *at_codec_new(at_append_file *spool, int fd)
+at_codec *at_codec_new(at_append_file *out, int fd)
 {
-    assert(spool || fd >= 0);
+    assert(out || fd >= 0);
     at_codec *codec = calloc(1, sizeof *codec);
     if (!codec) return NULL;
-    codec->hint = calloc(AT_WORKERS_MAX + 1, sizeof *codec->hint);
-    if (!codec->hint) {
+    codec->last = calloc(AT_WORKERS_MAX + 1, sizeof *codec->last);
+    if (!codec->last) {
         free(codec);
         return NULL;
     }
-    codec->wire.spool = spool;
+    codec->wire.out = out;
     codec->wire.fd = fd;
     return codec;
 }
@@ -43,11 +41,11 @@ void at_codec_free(at_codec *codec)
     if (!codec) return;
     free(codec->changes);
     free(codec->pieces);
-    free(codec->hint);
+    free(codec->last);
     free(codec);
 }
 
-/* Keeps a worker's hint as it is now, for undo. */
+/* Saves the last values of a worker, for undo. */
 static void remember(at_codec *codec, at_node worker)
 {
     assert(codec->change_count <= codec->changes_size);
@@ -61,27 +59,27 @@ static void remember(at_codec *codec, at_node worker)
         codec->changes = more;
         codec->changes_size = size;
     }
-    codec->changes[codec->change_count++] = (at_codec_change){worker, codec->hint[worker]};
+    codec->changes[codec->change_count++] = (at_codec_change){worker, codec->last[worker]};
 }
 
-static at_codec_hint *code_worker(at_codec *codec, at_node *worker)
+static at_codec_last *code_worker(at_codec *codec, at_node *worker)
 {
     at_wire_u32(&codec->wire, worker);
     if (*worker > AT_WORKERS_MAX) {
-        codec->wire.bad = "a worker that cannot be";
+        codec->wire.bad = "worker number out of range";
         *worker = 0;
     }
     if (codec->follows) remember(codec, *worker);
-    return &codec->hint[*worker];
+    return &codec->last[*worker];
 }
 
-static void code_work(at_codec *codec, at_work *work, at_codec_hint *hint)
+static void code_work(at_codec *codec, at_work *work, at_codec_last *last)
 {
-    assert(hint);
+    assert(last);
     bool *flags[] = {&work->abandoned, &work->capped, &work->overslept};
-    at_wire_near(&codec->wire, &work->round, &hint->round);
-    at_wire_near(&codec->wire, &work->version, &hint->version);
-    at_wire_near32(&codec->wire, &work->samples, &hint->samples);
+    at_wire_delta(&codec->wire, &work->round, &last->round);
+    at_wire_delta(&codec->wire, &work->version, &last->version);
+    at_wire_delta_u32(&codec->wire, &work->samples, &last->samples);
     at_wire_flags(&codec->wire, flags, 3);
     at_wire_real(&codec->wire, &work->loss_sum);
     at_wire_i64(&codec->wire, &work->compute_ns);
@@ -92,40 +90,40 @@ static void code_work(at_codec *codec, at_work *work, at_codec_hint *hint)
     at_wire_i64(&codec->wire, &work->send_ns);
 }
 
-static void code_report(at_codec *codec, at_report *report, at_codec_hint *hint)
+static void code_report(at_codec *codec, at_report *report, at_codec_last *last)
 {
-    assert(hint >= codec->hint);
-    assert(hint <= codec->hint + AT_WORKERS_MAX);
-    at_wire_near32(&codec->wire, &report->incarnation, &hint->incarnation);
-    at_wire_near32(&codec->wire, &report->slot, &hint->slot);
-    at_wire_near(&codec->wire, &report->sequence, &hint->sequence);
+    assert(last >= codec->last);
+    assert(last <= codec->last + AT_WORKERS_MAX);
+    at_wire_delta_u32(&codec->wire, &report->incarnation, &last->incarnation);
+    at_wire_delta_u32(&codec->wire, &report->slot, &last->slot);
+    at_wire_delta(&codec->wire, &report->sequence, &last->sequence);
     at_wire_flag(&codec->wire, &report->again);
-    code_work(codec, &report->work, hint);
+    code_work(codec, &report->work, last);
 }
 
-static void code_order(at_codec *codec, at_order *order, at_codec_hint *hint)
+static void code_order(at_codec *codec, at_order *order, at_codec_last *last)
 {
-    assert(hint);
+    assert(last);
     bool *flags[] = {&order->again, &order->leave, &order->pause};
-    at_wire_near(&codec->wire, &order->round, &hint->order_round);
-    at_wire_near(&codec->wire, &order->version, &hint->order_version);
+    at_wire_delta(&codec->wire, &order->round, &last->order_round);
+    at_wire_delta(&codec->wire, &order->version, &last->order_version);
     uint64_t position = order->position + 1; /* AT_POSITION_OWN becomes 0 */
     at_wire_u64(&codec->wire, &position);
     order->position = position - 1;
-    at_wire_near_i64(&codec->wire, &order->time_limit, &codec->base.time_limit);
-    at_wire_near32(&codec->wire, &order->samples_max, &hint->samples_max);
+    at_wire_delta_i64(&codec->wire, &order->time_limit, &codec->base.time_limit);
+    at_wire_delta_u32(&codec->wire, &order->samples_max, &last->samples_max);
     at_wire_flags(&codec->wire, flags, 3);
 }
 
-/* A piece repeats what its report said, so nearly all of it is as expected. */
+/* A piece repeats fields of its report, so nearly all differences are 0. */
 static void code_piece(at_codec *codec, at_piece *piece)
 {
-    at_codec_hint *hint = code_worker(codec, &piece->worker);
-    at_wire_near32(&codec->wire, &piece->slot, &hint->slot);
-    at_wire_near32(&codec->wire, &piece->samples, &hint->samples);
-    at_wire_near32(&codec->wire, &piece->incarnation, &hint->incarnation);
-    at_wire_near(&codec->wire, &piece->sequence, &hint->sequence);
-    at_wire_near(&codec->wire, &piece->version, &hint->version);
+    at_codec_last *last = code_worker(codec, &piece->worker);
+    at_wire_delta_u32(&codec->wire, &piece->slot, &last->slot);
+    at_wire_delta_u32(&codec->wire, &piece->samples, &last->samples);
+    at_wire_delta_u32(&codec->wire, &piece->incarnation, &last->incarnation);
+    at_wire_delta(&codec->wire, &piece->sequence, &last->sequence);
+    at_wire_delta(&codec->wire, &piece->version, &last->version);
     bool is_weighted = piece->weight != 1;
     at_wire_flag(&codec->wire, &is_weighted);
     if (is_weighted)
@@ -134,7 +132,7 @@ static void code_piece(at_codec *codec, at_piece *piece)
         piece->weight = 1;
 }
 
-/* Room for one more piece. It grows with the pieces really there, not with what the file claims. */
+/* Room for one more piece. Grows with the pieces actually read, not with the count in the file. */
 static bool grow_pieces(at_codec *codec, size_t count)
 {
     assert(count <= codec->pieces_size);
@@ -152,8 +150,8 @@ static bool grow_pieces(at_codec *codec, size_t count)
 
 static void read_pieces(at_codec *codec, uint32_t count)
 {
-    assert(!codec->wire.spool);
-    if (count > AT_CODEC_PIECES) codec->wire.bad = "a step of too many gradients";
+    assert(!codec->wire.out);
+    if (count > AT_CODEC_PIECES) codec->wire.bad = "too many gradients in one step";
     for (uint32_t i = 0; i < count && !at_wire_broken(&codec->wire); i++) {
         if (!grow_pieces(codec, i)) return;
         memset(&codec->pieces[i], 0, sizeof codec->pieces[i]);
@@ -161,12 +159,12 @@ static void read_pieces(at_codec *codec, uint32_t count)
     }
 }
 
-/* One unless the learning rate follows the batch. */
+/* Omitted when it is 1, which it is without --lr-scale. */
 static void code_lr_factor(at_codec *codec, double *factor)
 {
-    bool is_other = *factor != 1;
-    at_wire_flag(&codec->wire, &is_other);
-    if (is_other)
+    bool is_scaled = *factor != 1;
+    at_wire_flag(&codec->wire, &is_scaled);
+    if (is_scaled)
         at_wire_real(&codec->wire, factor);
     else
         *factor = 1;
@@ -185,7 +183,7 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
     at_wire_real(&codec->wire, &record->lr);
     at_wire_i64(&codec->wire, &record->took);
     at_wire_u32(&codec->wire, &count);
-    if (codec->wire.spool) {
+    if (codec->wire.out) {
         assert(count <= AT_CODEC_PIECES);
         for (uint32_t i = 0; i < count; i++) {
             at_piece piece = action->as.apply.pieces[i];
@@ -202,7 +200,7 @@ static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
 {
     uint64_t now = codec->base.now;
     at_wire_u64(&codec->wire, &event->as.evaluated.step);
-    at_wire_near_i64(&codec->wire, &event->as.evaluated.at, &now);
+    at_wire_delta_i64(&codec->wire, &event->as.evaluated.at, &now);
     for (int i = 0; i < AT_METRIC_COUNT; i++) {
         double *value = &event->as.evaluated.value[i];
         bool    known = !isnan(*value);
@@ -216,18 +214,18 @@ static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
     at_wire_flag(&codec->wire, &record->final);
 }
 
-/* Few size rules want the norms, so most of these are not there. */
+/* Only few size rules need the norms. */
 static void code_applied(at_codec *codec, at_event *event)
 {
     bool has_norms = event->as.applied.norm2_step != 0 || event->as.applied.norm2_piece != 0;
     at_wire_flag(&codec->wire, &has_norms);
-    if (!has_norms) return; /* an event that is read starts as zeros */
+    if (!has_norms) return; /* when reading, the event is zeroed */
     at_wire_real(&codec->wire, &event->as.applied.norm2_step);
     at_wire_real(&codec->wire, &event->as.applied.norm2_piece);
 }
 
 static void code_event_fields(at_codec *codec, at_event *event, at_record *record,
-                              at_codec_hint *hint)
+                              at_codec_last *last)
 {
     switch (event->kind) {
     case AT_EV_JOINED:
@@ -239,9 +237,9 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
         at_wire_flag(&codec->wire, &event->as.lost.returns);
         at_wire_text(&codec->wire, &record->text);
         break;
-    case AT_EV_MESSAGE: code_report(codec, &event->as.report, hint); break;
+    case AT_EV_MESSAGE: code_report(codec, &event->as.report, last); break;
     case AT_EV_NEWER: at_wire_u64(&codec->wire, &event->as.newer.version); break;
-    case AT_EV_COMPUTED: code_work(codec, &event->as.work, hint); break;
+    case AT_EV_COMPUTED: code_work(codec, &event->as.work, last); break;
     case AT_EV_EVALUATED: code_evaluated(codec, event, record); break;
     case AT_EV_TIMER:
         event->as.timer = (at_timer)at_wire_choice(&codec->wire, event->as.timer, AT_TIMER_COUNT);
@@ -256,11 +254,11 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
 static void code_event(at_codec *codec, at_event *event, at_record *record)
 {
     uint64_t gap = (uint64_t)event->now - codec->base.at;
-    at_wire_near(&codec->wire, &gap, &codec->base.now_gap);
+    at_wire_delta(&codec->wire, &gap, &codec->base.now_gap);
     codec->base.now = codec->base.at + gap;
     event->now = (at_ns)codec->base.now;
-    at_codec_hint *hint = code_worker(codec, &event->worker);
-    code_event_fields(codec, event, record, hint);
+    at_codec_last *last = code_worker(codec, &event->worker);
+    code_event_fields(codec, event, record, last);
 }
 
 static void code_drop(at_codec *codec, at_action *action)
@@ -276,17 +274,17 @@ static void code_timer(at_codec *codec, at_action *action)
     uint64_t now = codec->base.now;
     action->as.timer.timer =
         (at_timer)at_wire_choice(&codec->wire, action->as.timer.timer, AT_TIMER_COUNT);
-    at_wire_near_i64(&codec->wire, &action->as.timer.at, &now);
+    at_wire_delta_i64(&codec->wire, &action->as.timer.at, &now);
 }
 
 static void code_action(at_codec *codec, at_action *action, at_record *record)
 {
     at_wire       *wire = &codec->wire;
-    at_codec_hint *hint = code_worker(codec, &action->worker);
+    at_codec_last *last = code_worker(codec, &action->worker);
     switch (action->kind) {
-    case AT_ACT_SEND: code_order(codec, &action->as.order, hint); break;
+    case AT_ACT_SEND: code_order(codec, &action->as.order, last); break;
     case AT_ACT_COMPUTE:
-        code_order(codec, &action->as.compute.order, hint);
+        code_order(codec, &action->as.compute.order, last);
         at_wire_i64(wire, &action->as.compute.deadline);
         break;
     case AT_ACT_TIMER: code_timer(codec, action); break;
@@ -312,45 +310,68 @@ static void code_action(at_codec *codec, at_action *action, at_record *record)
     }
 }
 
-/* All that follows the letter; the kinds of record, event and action are known. */
+/* Stored plus 1, so that AT_USAGE_UNKNOWN becomes 0. */
+static void code_counter(at_wire *wire, uint64_t *value)
+{
+    uint64_t shifted = *value + 1;
+    at_wire_u64(wire, &shifted);
+    *value = shifted - 1;
+}
+
+/* Not as differences: one record per second and process need not be compact. */
+static void code_usage(at_wire *wire, at_node *node, at_usage *usage)
+{
+    uint64_t *counters[] = {&usage->rss_bytes,     &usage->shared_bytes,  &usage->peak_bytes,
+                            &usage->read_bytes,    &usage->write_bytes,   &usage->net_in_bytes,
+                            &usage->net_out_bytes, &usage->loopback_bytes};
+    assert(!wire->out || *node <= AT_NODE_EVALUATOR);
+    at_wire_u32(wire, node);
+    if (*node > AT_NODE_EVALUATOR) wire->bad = "process number out of range";
+    at_wire_i64(wire, &usage->pid);
+    at_wire_i64(wire, &usage->user_ns);
+    at_wire_i64(wire, &usage->system_ns);
+    for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) code_counter(wire, counters[i]);
+}
+
+/* Everything after the letter; the kinds of record, event and action are set. */
 static void code_record(at_codec *codec, at_record *record, at_event *event, at_action *action)
 {
-    at_wire_near_i64(&codec->wire, &record->at, &codec->base.at);
-    at_wire_near(&codec->wire, &record->version, &codec->base.version);
+    at_wire_delta_i64(&codec->wire, &record->at, &codec->base.at);
+    at_wire_delta(&codec->wire, &record->version, &codec->base.version);
     if (record->kind == AT_REC_EVENT) code_event(codec, event, record);
     if (record->kind == AT_REC_ACTION) code_action(codec, action, record);
-    if (record->kind == AT_REC_SAY) at_wire_text(&codec->wire, &record->text);
-    if (record->kind == AT_REC_USAGE) at_codec_usage(&codec->wire, &record->node, &codec->usage);
+    if (record->kind == AT_REC_TEXT) at_wire_text(&codec->wire, &record->text);
+    if (record->kind == AT_REC_USAGE) code_usage(&codec->wire, &record->node, &codec->usage);
 }
 
 static unsigned char letter_of(const at_record *record)
 {
     if (record->kind == AT_REC_EVENT) return event_code[record->event->kind];
     if (record->kind == AT_REC_ACTION) return action_code[record->action->kind];
-    return record->kind == AT_REC_USAGE ? usage_code : say_code;
+    return record->kind == AT_REC_USAGE ? usage_code : text_code;
 }
 
 void at_codec_write(at_codec *codec, const at_record *record)
 {
     assert(record->kind <= AT_REC_USAGE);
-    assert(codec->wire.spool);
+    assert(codec->wire.out);
     unsigned char letter = letter_of(record);
-    at_record     copy = *record; /* the coding functions take what they could also change */
+    at_record     copy = *record; /* the code_* functions take values they could also change */
     assert(letter);
-    at_append_file_byte(codec->wire.spool, (char)letter);
+    at_append_file_byte(codec->wire.out, (char)letter);
     if (record->event) codec->event = *record->event;
     if (record->action) codec->action = *record->action;
     if (record->usage) codec->usage = *record->usage;
     code_record(codec, &copy, &codec->event, &codec->action);
 }
 
-/* Sets the kinds that belong to a letter; false when there is none. */
+/* Sets the kinds for a letter; false when it is unknown. */
 static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
 {
-    assert(!codec->wire.spool);
+    assert(!codec->wire.out);
     const unsigned char *event = memchr(event_code, letter, sizeof event_code);
     const unsigned char *action = memchr(action_code, letter, sizeof action_code);
-    *record = (at_record){.kind = AT_REC_SAY};
+    *record = (at_record){.kind = AT_REC_TEXT};
     if (event) {
         memset(&codec->event, 0, sizeof codec->event);
         codec->event.kind = (at_event_kind)(event - event_code);
@@ -366,21 +387,21 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
         record->kind = AT_REC_USAGE;
         record->usage = &codec->usage;
     } else {
-        return letter == say_code;
+        return letter == text_code;
     }
     return true;
 }
 
 bool at_codec_read(at_codec *codec, at_record *record)
 {
-    assert(!codec->wire.spool);
+    assert(!codec->wire.out);
     unsigned char letter;
     codec->start = at_wire_offset(&codec->wire);
     codec->base_before = codec->base;
     codec->change_count = 0;
     if (!at_wire_raw(&codec->wire, &letter, 1)) return false;
     if (!find_kind(codec, letter, record)) {
-        codec->wire.bad = "an unknown kind of record";
+        codec->wire.bad = "unknown kind of record";
         return false;
     }
     code_record(codec, record, &codec->event, &codec->action);
@@ -391,9 +412,9 @@ void at_codec_undo(at_codec *codec)
 {
     assert(codec->follows);
     assert(codec->wire.ended);
-    while (codec->change_count > 0) { /* backwards: a worker's oldest hint is the right one */
+    while (codec->change_count > 0) { /* backwards: the oldest entry of a worker wins */
         const at_codec_change *change = &codec->changes[--codec->change_count];
-        codec->hint[change->worker] = change->before;
+        codec->last[change->worker] = change->before;
     }
     codec->base = codec->base_before;
     at_wire_rewind(&codec->wire, codec->start);

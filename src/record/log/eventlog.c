@@ -15,16 +15,25 @@
 
 enum {
     HEAD_SIZE = 12,
-    INFO_SIZE_MAX = 32 << 20, /* of a resumed run with many workers */
+    INFO_SIZE_MAX = 32 << 20, /* reached by resumed runs with many workers */
     PARTS_MAX = 10000         /* LIMIT: how often a run can be resumed */
 };
 
 static const char magic[4] = {'A', 'T', 'E', 'V'};
 
-/* Writing. */
+void at_eventlog_name(char name[AT_EVENTLOG_NAME_SIZE], uint32_t part)
+{
+    assert(part >= 1);
+    if (part == 1)
+        snprintf(name, AT_EVENTLOG_NAME_SIZE, "events.bin");
+    else
+        snprintf(name, AT_EVENTLOG_NAME_SIZE, "events-%u.bin", part);
+}
+
+/* ---- writing ------------------------------------------------------------------------------- */
 
 typedef struct writer {
-    at_append_file *spool;
+    at_append_file *file;
     at_codec       *codec;
 } writer;
 
@@ -32,59 +41,59 @@ static void put(void *opaque, const at_record *record)
 {
     writer *self = opaque;
     at_codec_write(self->codec, record);
-    at_append_file_tick(self->spool, record->at, at_record_is_save(record));
+    at_append_file_tick(self->file, record->at, at_record_is_save(record));
 }
 
 static at_err close_sink(void *opaque, at_fail *fail)
 {
     writer *self = opaque;
-    at_err  err = at_append_file_close(self->spool, fail);
+    at_err  err = at_append_file_close(self->file, fail);
     at_codec_free(self->codec);
     free(self);
     return err;
 }
 
-static void put_u32(at_append_file *spool, uint32_t value)
+static void put_u32(at_append_file *file, uint32_t value)
 {
-    for (int i = 0; i < 32; i += 8) at_append_file_byte(spool, (char)(value >> i));
+    for (int i = 0; i < 32; i += 8) at_append_file_byte(file, (char)(value >> i));
 }
 
-static at_err put_head(at_append_file *spool, const at_run_info *info, at_fail *fail)
+static at_err put_head(at_append_file *file, const at_run_info *info, at_fail *fail)
 {
-    assert(spool->fresh);
-    assert(spool->used == 0);
+    assert(file->fresh);
+    assert(file->used == 0);
     char *text = at_run_info_text(info);
     if (!text) return at_fail_memory_for(fail, "for events.bin");
     size_t size = strlen(text);
     assert(size <= INFO_SIZE_MAX);
-    at_append_file_bytes(spool, magic, sizeof magic);
-    put_u32(spool, AT_EVENTLOG_FORMAT);
-    put_u32(spool, (uint32_t)size);
-    at_append_file_bytes(spool, text, size);
+    at_append_file_bytes(file, magic, sizeof magic);
+    put_u32(file, AT_EVENTLOG_FORMAT);
+    put_u32(file, (uint32_t)size);
+    at_append_file_bytes(file, text, size);
     free(text);
     return AT_OK;
 }
 
-/* The first of events.bin, events-2.bin, .. that holds nothing yet. */
-static at_err open_next_part(const char *folder, at_append_file **spool, at_fail *fail)
+/* Opens the first of events.bin, events-2.bin, .. that is empty. */
+static at_err open_next_part(const char *folder, at_append_file **file, at_fail *fail)
 {
-    char name[32] = "events.bin";
-    for (int part = 2; part < PARTS_MAX; part++) {
-        AT_TRY(at_append_file_open(folder, name, false, spool, fail));
-        if ((*spool)->fresh) return AT_OK;
-        at_append_file_close(*spool, NULL);
-        *spool = NULL;
-        snprintf(name, sizeof name, "events-%d.bin", part);
+    char name[AT_EVENTLOG_NAME_SIZE];
+    for (uint32_t part = 1; part < PARTS_MAX; part++) {
+        at_eventlog_name(name, part);
+        AT_TRY(at_append_file_open(folder, name, false, file, fail));
+        if ((*file)->fresh) return AT_OK;
+        at_append_file_close(*file, NULL);
+        *file = NULL;
     }
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: has too many event logs", folder);
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: too many event logs", folder);
 }
 
 static at_err open_writer(writer *self, const at_run_info *info, at_fail *fail)
 {
-    AT_TRY(open_next_part(info->folder, &self->spool, fail));
-    self->codec = at_codec_new(self->spool, -1);
+    AT_TRY(open_next_part(info->folder, &self->file, fail));
+    self->codec = at_codec_new(self->file, -1);
     if (!self->codec) return at_fail_memory_for(fail, "for events.bin");
-    return put_head(self->spool, info, fail);
+    return put_head(self->file, info, fail);
 }
 
 at_err at_sink_eventlog(const at_run_info *info, at_sink *sink, at_fail *fail)
@@ -101,7 +110,7 @@ at_err at_sink_eventlog(const at_run_info *info, at_sink *sink, at_fail *fail)
     return AT_OK;
 }
 
-/* Reading. */
+/* ---- reading ------------------------------------------------------------------------------- */
 
 struct at_eventlog {
     int       fd;
@@ -118,10 +127,10 @@ static at_err no_memory(const char *path, at_fail *fail)
     return at_fail_memory_for(fail, "for %s", path);
 }
 
-static at_err no_log(const char *path, const char *what, at_fail *fail)
+static at_err not_a_log(const char *path, const char *what, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FORMAT, "give the events.bin of a run folder", "%s: %s", path,
-                       what);
+    return at_fail_set(fail, AT_ERR_FORMAT, "expected the events.bin of a run folder", "%s: %s",
+                       path, what);
 }
 
 static uint32_t get_u32(const unsigned char *bytes)
@@ -137,20 +146,21 @@ static at_err read_head(at_eventlog *log, at_fail *fail)
     unsigned char head[HEAD_SIZE];
     at_wire      *wire = &log->codec->wire;
     if (!at_wire_raw(wire, head, sizeof head) || memcmp(head, magic, sizeof magic))
-        return no_log(log->path, "not an event log", fail);
+        return not_a_log(log->path, "not an event log", fail);
     uint32_t format = get_u32(head + 4), size = get_u32(head + 8);
     if (format != AT_EVENTLOG_FORMAT)
         return at_fail_set(fail, AT_ERR_FORMAT, "it was written by another version of anytime",
-                           "%s: event log of format %u, we know format %d", log->path, format,
-                           AT_EVENTLOG_FORMAT);
-    if (size > INFO_SIZE_MAX) return no_log(log->path, "the event log's head is too large", fail);
+                           "%s: event log has format %u, this version reads format %d", log->path,
+                           format, AT_EVENTLOG_FORMAT);
+    if (size > INFO_SIZE_MAX)
+        return not_a_log(log->path, "the header of the event log is too large", fail);
     log->info = calloc(1, (size_t)size + 1);
     if (!log->info) return no_memory(log->path, fail);
     if (!at_wire_raw(wire, log->info, size))
-        return no_log(log->path, "the event log ends within its head", fail);
+        return not_a_log(log->path, "the event log ends within its header", fail);
     log->workers = at_run_info_workers(log->info);
     if (log->workers == 0)
-        return no_log(log->path, "the event log's head does not tell the workers", fail);
+        return not_a_log(log->path, "the header of the event log has no number of workers", fail);
     return AT_OK;
 }
 
@@ -161,8 +171,8 @@ static at_err open_file(at_eventlog *log, const char *path, at_fail *fail)
     log->fd = open(path, O_RDONLY | O_CLOEXEC);
     if (log->fd < 0)
         return at_fail_set(fail, errno == ENOENT ? AT_ERR_MISSING : AT_ERR_IO,
-                           "runs with --record full leave one", "%s: cannot open: %s", path,
-                           strerror(errno));
+                           "event logs are written with --record full, the default",
+                           "%s: cannot open: %s", path, strerror(errno));
     log->codec = at_codec_new(NULL, log->fd);
     if (!log->codec) return no_memory(path, fail);
     return read_head(log, fail);
@@ -192,9 +202,9 @@ const char *at_eventlog_info(const at_eventlog *log)
 static at_err damaged(const at_eventlog *log, const char *what, uint64_t start, at_fail *fail)
 {
     assert(what);
-    return at_fail_set(fail, AT_ERR_FORMAT, "the file is damaged; what stands before is good",
-                       "%s: %s in the record at byte %llu", log->path, what,
-                       (unsigned long long)start);
+    return at_fail_set(
+        fail, AT_ERR_FORMAT, "the file is damaged; the records before this one are intact",
+        "%s: invalid record at byte %llu: %s", log->path, (unsigned long long)start, what);
 }
 
 at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fail)
@@ -205,7 +215,7 @@ at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fai
     if (at_codec_read(log->codec, &log->record)) {
         wire->bad = at_record_validate(&log->record, log->at, log->workers);
         if (wire->bad) return damaged(log, wire->bad, start, fail);
-        if (log->record.kind != AT_REC_SAY) log->at = log->record.at;
+        if (log->record.kind != AT_REC_TEXT) log->at = log->record.at;
         *record = &log->record;
         return AT_OK;
     }
@@ -213,7 +223,7 @@ at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fai
         return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot read: %s", log->path,
                            strerror(wire->error));
     if (!wire->ended) return damaged(log, wire->bad, start, fail);
-    log->truncated = at_wire_offset(wire) > start; /* whatever the half record said */
+    log->truncated = at_wire_offset(wire) > start;
     if (log->codec->follows) at_codec_undo(log->codec);
     return AT_OK;
 }
@@ -243,4 +253,34 @@ void at_eventlog_close(at_eventlog *log)
     free(log->info);
     free(log->path);
     free(log);
+}
+
+/* ---- all logs of a run ---------------------------------------------------------------------- */
+
+static at_err visit_part(const char *folder, const char *name, at_eventlog_visitor *visit,
+                         void *self, at_fail *fail)
+{
+    char        *path = NULL;
+    at_eventlog *log = NULL;
+    if (asprintf(&path, "%s/%s", folder, name) < 0)
+        return at_fail_memory_for(fail, "for %s", folder);
+    at_err err = at_eventlog_open(path, &log, fail);
+    if (!err) err = visit(self, log, fail);
+    at_eventlog_close(log);
+    free(path);
+    return err;
+}
+
+at_err at_eventlog_visit(const char *folder, at_eventlog_visitor *visit, void *self, at_fail *fail)
+{
+    assert(folder);
+    char name[AT_EVENTLOG_NAME_SIZE];
+    for (uint32_t part = 1;; part++) {
+        at_fail here = {0};
+        at_eventlog_name(name, part);
+        at_err err = visit_part(folder, name, visit, self, &here);
+        if (err == AT_ERR_MISSING && part > 1) return AT_OK;
+        if (err && fail) *fail = here;
+        if (err) return err;
+    }
 }

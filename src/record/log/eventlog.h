@@ -1,46 +1,56 @@
-/* eventlog.h - events.bin: a whole run, compact; what replay and reports read.
+/* eventlog.h - events.bin: the complete, compact record of a run, read by replay and reports.
  *
  *     "ATEV"   format (4 bytes)   size of the info (4 bytes)   info (JSON)   record, record, ..
  *
- * Fixed-size numbers have their lowest byte first; codec.h tells how a record looks. A file may end
- * within a record (the run was killed): what stands before that is good. A resumed run writes a log
+ * Fixed-size numbers are little-endian; codec.h describes the records. A file may end in the middle
+ * of a record when the run was killed; everything before that is valid. A resumed run writes a log
  * of its own: events-2.bin, events-3.bin, ..
  *
- *     at_eventlog_open ─► at_eventlog_next until it gives no record ─► at_eventlog_close
+ *     at_eventlog_open ─► at_eventlog_next until it returns no record ─► at_eventlog_close
  */
 #ifndef AT_RECORD_LOG_EVENTLOG_H
 #define AT_RECORD_LOG_EVENTLOG_H
 
 #include "record/record.h"
 
-enum { AT_EVENTLOG_FORMAT = 4 };
+enum { AT_EVENTLOG_FORMAT = 4, AT_EVENTLOG_NAME_SIZE = 32 };
 
 typedef struct at_eventlog at_eventlog;
 
-/* Opens a log for reading. AT_ERR_MISSING when there is none, AT_ERR_FORMAT when it is not one or
- * is of a format we do not know. */
+/* The file name of a log: events.bin for part 1, events-2.bin for the first resumed part, .. */
+void at_eventlog_name(char name[AT_EVENTLOG_NAME_SIZE], uint32_t part);
+
+/* Opens a log for reading. AT_ERR_MISSING when the file does not exist, AT_ERR_FORMAT when it is
+ * not an event log or has an unsupported format. */
 at_err at_eventlog_open(const char *path, at_eventlog **log, at_fail *fail);
 
-/* The run's info as JSON, borrowed until close; at_run_info_plan makes a plan of it. */
+/* The run info as JSON, borrowed until close; at_run_info_plan extracts the plan. */
 const char *at_eventlog_info(const at_eventlog *log);
 
-/* The next record, borrowed until the next call; NULL at the end. Bytes that cannot be, and records
- * that no run could have made, give AT_ERR_FORMAT and tell where they are; so what comes out of
- * here may be shown to any sink. */
+/* The next record, borrowed until the next call; NULL at the end. Malformed bytes and records that
+ * no run could have produced give AT_ERR_FORMAT with their position, so every record returned is
+ * safe to pass to any sink. */
 at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fail);
 
-/* Reads on where the log ended so far, for a run that still goes on: after at_eventlog_next gave no
- * record, it gives those that were written since, the one that was cut included. To be called once,
- * before the first record is read. */
+/* Follows a log that is still being written: after at_eventlog_next returned no record, the next
+ * call returns what was appended since, including a record that was incomplete before. To be called
+ * once, before the first record is read. */
 void at_eventlog_follow(at_eventlog *log);
 
-/* Bytes of the file up to the end of the last record that was read. */
+/* Offset in the file of the end of the last record read. */
 uint64_t at_eventlog_offset(const at_eventlog *log);
 
-/* The file ended within a record. */
+/* True when the file ends in the middle of a record. */
 bool at_eventlog_truncated(const at_eventlog *log);
 
 /* Accepts NULL. */
 void at_eventlog_close(at_eventlog *log);
+
+/* Called with each log, which stays the caller's. */
+typedef at_err at_eventlog_visitor(void *self, at_eventlog *log, at_fail *fail);
+
+/* Calls `visit` for all logs of a run folder in order, up to its first failure, which is returned.
+ * AT_ERR_MISSING when the folder has no log. */
+at_err at_eventlog_visit(const char *folder, at_eventlog_visitor *visit, void *self, at_fail *fail);
 
 #endif

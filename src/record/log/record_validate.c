@@ -2,13 +2,13 @@
 
 #include <assert.h>
 
-/* Far from where sums and differences of times overflow: 36 years. */
+/* 36 years: far from where sums and differences of times overflow. */
 static const at_ns time_max = (at_ns)1 << 60;
 
-static const char wrong_worker[] = "a worker that is not there", wrong_time[] = "an absurd time",
-                  wrong_step[] = "a step out of order",
-                  wrong_sequence[] = "a report without number",
-                  wrong_process[] = "a process that is not there";
+static const char wrong_worker[] = "no such worker", wrong_time[] = "time out of range",
+                  wrong_step[] = "step out of order",
+                  wrong_sequence[] = "report without sequence number",
+                  wrong_process[] = "no such process";
 
 static bool is_worker(at_node worker, uint32_t workers)
 {
@@ -28,10 +28,10 @@ static bool is_time(at_ns value)
 
 static const char *check_work(const at_work *work)
 {
-    bool is_fine = is_duration(work->compute_ns) && is_duration(work->sleep_ns) &&
-                   is_time(work->overshoot_ns) && is_duration(work->idle_ns) &&
-                   is_duration(work->install_ns) && is_duration(work->send_ns);
-    return is_fine ? NULL : wrong_time;
+    bool valid = is_duration(work->compute_ns) && is_duration(work->sleep_ns) &&
+                 is_time(work->overshoot_ns) && is_duration(work->idle_ns) &&
+                 is_duration(work->install_ns) && is_duration(work->send_ns);
+    return valid ? NULL : wrong_time;
 }
 
 static const char *check_event(const at_event *event, uint32_t workers)
@@ -103,8 +103,8 @@ static const char *check_usage(const at_record *record, uint32_t workers)
 const char *at_record_validate(const at_record *record, at_ns before, uint32_t workers)
 {
     assert(is_duration(before));
-    if (record->kind == AT_REC_SAY)
-        return NULL; /* a sentence may come from outside the run's time */
+    if (record->kind == AT_REC_TEXT)
+        return NULL; /* may have been written before START or after the end */
     if (record->at < before || !is_duration(record->at)) return wrong_time;
     if (record->kind == AT_REC_EVENT) return check_event(record->event, workers);
     if (record->kind == AT_REC_USAGE) return check_usage(record, workers);

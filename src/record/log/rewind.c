@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "record/log/eventlogs.h"
+#include "record/log/eventlog.h"
 
-/* Where a table has its step. A report belongs to the step after the version it met. */
+/* Which column of a table holds the step. A report belongs to the step after the hub's version. */
 static const struct {
     const char *name;
     int         column;
@@ -22,9 +22,9 @@ static const struct {
     {"collect_stats.csv", 0, 0},
 };
 
-static const size_t SIZE_MAX_TABLE = (size_t)4 << 30;
+static const size_t TABLE_SIZE_MAX = (size_t)4 << 30;
 
-/* The step in this line; false when there is none, as in the header. */
+/* The step of a line; false when it has none, as in the header. */
 static bool step_of(const char *line, const char *end, int column, uint64_t *step)
 {
     for (; column > 0 && line < end; line++)
@@ -34,8 +34,8 @@ static bool step_of(const char *line, const char *end, int column, uint64_t *ste
     return column == 0 && stop > line && stop <= end;
 }
 
-/* Keeps the lines up to the step, in place; returns how many bytes are left. A line that does not
- * end was being written when the run was killed. */
+/* Keeps the lines up to step `last`, in place; returns how many bytes are left. An unfinished line
+ * was being written when the run was killed. */
 static size_t keep_lines(char *bytes, size_t size, size_t table, uint64_t last)
 {
     size_t kept = 0;
@@ -60,7 +60,7 @@ static at_err rewind_table(const char *folder, size_t table, uint64_t step, at_f
     size_t         size;
     at_fail        missing;
     snprintf(path, sizeof path, "%s/%s", folder, tables[table].name);
-    at_err err = at_file_read(path, SIZE_MAX_TABLE, &bytes, &size, &missing);
+    at_err err = at_file_read(path, TABLE_SIZE_MAX, &bytes, &size, &missing);
     if (err == AT_ERR_MISSING) return AT_OK;
     if (err) {
         *fail = missing;
@@ -83,11 +83,11 @@ at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail)
 
 typedef struct search {
     uint64_t step;
-    int      part, found; /* the last part that tells of the checkpoint, 0: none */
-    uint64_t end;         /* bytes of it up to there */
+    uint32_t part, found; /* the last part that contains the checkpoint, 0: none */
+    uint64_t end;         /* offset in that part after the checkpoint */
 } search;
 
-/* A log that is damaged somewhere is good up to there. */
+/* A damaged log is valid up to the damage. */
 static at_err find_save(void *self, at_eventlog *log, at_fail *fail)
 {
     search          *s = self;
@@ -107,14 +107,16 @@ at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail)
     char    path[4096];
     search  s = {.step = step};
     at_fail missing;
-    at_err  err = at_eventlogs_visit(folder, find_save, &s, &missing);
+    at_err  err = at_eventlog_visit(folder, find_save, &s, &missing);
     if (err == AT_ERR_IO || err == AT_ERR_FAILED) {
         *fail = missing;
         return err;
     }
     if (s.found == 0) return AT_OK;
-    for (int part = s.part; part >= s.found; part--) {
-        snprintf(path, sizeof path, part == 1 ? "%s/events.bin" : "%s/events-%d.bin", folder, part);
+    for (uint32_t part = s.part; part >= s.found; part--) {
+        char name[AT_EVENTLOG_NAME_SIZE];
+        at_eventlog_name(name, part);
+        snprintf(path, sizeof path, "%s/%s", folder, name);
         int failed = part > s.found ? unlink(path) : truncate(path, (off_t)s.end);
         if (failed) return at_file_error("cut", path, errno, fail);
     }

@@ -1,4 +1,4 @@
-/* rewind.h - what a run wrote after its checkpoint is taken back before it goes on from there. */
+/* rewind.h - discards what a run wrote after the checkpoint from which it is resumed. */
 #ifndef AT_RECORD_LOG_REWIND_H
 #define AT_RECORD_LOG_REWIND_H
 
@@ -6,12 +6,11 @@
 
 #include "base/err.h"
 
-/* Removes the lines of steps after `step` from the CSV files of the run. Files that are not there
- * are no failure. */
+/* Removes the lines of later steps from the CSV files of the run. Missing files are skipped. */
 at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail);
 
-/* Cuts the event logs of the run behind the checkpoint of this step, so that the log of the part
- * that follows goes on where they end. Logs that do not tell of it stay as they are. */
+/* Truncates the event logs of the run after the checkpoint of this step, so that the log of the
+ * resumed part continues where they end. Logs without that checkpoint are left unchanged. */
 at_err at_rewind_logs(const char *folder, uint64_t step, at_fail *fail);
 
 #endif

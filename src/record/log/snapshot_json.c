@@ -1,34 +1,35 @@
 #include "record/log/snapshot_json.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
-/* Whole numbers of an snapshot, by name and place; one table for both directions. */
-static const struct {
-    const char *name;
-    size_t      offset;
-} numbers[] = {
-    {"version", offsetof(at_snapshot, version)},
-    {"samples_used", offsetof(at_snapshot, samples_used)},
-    {"samples_dropped", offsetof(at_snapshot, samples_dropped)},
-    {"trace", offsetof(at_snapshot, trace)},
-    {"dealt", offsetof(at_snapshot, dealt)},
-    {"eval_samples_next", offsetof(at_snapshot, eval_samples_next)},
-    {"clock", offsetof(at_snapshot, clock)},
-    {"elapsed", offsetof(at_snapshot, elapsed)},
-    {"in_busy", offsetof(at_snapshot, in_busy)},
-    {"out_busy", offsetof(at_snapshot, out_busy)},
-    {"messages", offsetof(at_snapshot, messages)},
+#include "record/log/json_fields.h"
+
+static const at_json_field numbers[] = {
+    {"version", AT_JSON_U64, offsetof(at_snapshot, version)},
+    {"samples_used", AT_JSON_U64, offsetof(at_snapshot, samples_used)},
+    {"samples_dropped", AT_JSON_U64, offsetof(at_snapshot, samples_dropped)},
+    {"trace", AT_JSON_U64, offsetof(at_snapshot, trace)},
+    {"dealt", AT_JSON_U64, offsetof(at_snapshot, dealt)},
+    {"eval_samples_next", AT_JSON_U64, offsetof(at_snapshot, eval_samples_next)},
+    {"clock", AT_JSON_COUNT, offsetof(at_snapshot, clock)},
+    {"elapsed", AT_JSON_COUNT, offsetof(at_snapshot, elapsed)},
+    {"in_busy", AT_JSON_COUNT, offsetof(at_snapshot, in_busy)},
+    {"out_busy", AT_JSON_COUNT, offsetof(at_snapshot, out_busy)},
+    {"messages", AT_JSON_U64, offsetof(at_snapshot, messages)},
 };
 
-/* The same of a member, whose numbers are a row without names. */
-static const size_t columns[] = {
-    offsetof(at_member_snapshot, rounds),   offsetof(at_member_snapshot, rounds_ended),
-    offsetof(at_member_snapshot, sequence), offsetof(at_member_snapshot, used),
-    offsetof(at_member_snapshot, dropped),  offsetof(at_member_snapshot, share.time_limit),
+/* A member is written as an array without names. */
+static const at_json_field columns[] = {
+    {"rounds", AT_JSON_U64, offsetof(at_member_snapshot, rounds)},
+    {"rounds_ended", AT_JSON_U64, offsetof(at_member_snapshot, rounds_ended)},
+    {"sequence", AT_JSON_U64, offsetof(at_member_snapshot, sequence)},
+    {"used", AT_JSON_U64, offsetof(at_member_snapshot, used)},
+    {"dropped", AT_JSON_U64, offsetof(at_member_snapshot, dropped)},
+    {"time_limit", AT_JSON_COUNT, offsetof(at_member_snapshot, share.time_limit)},
+    {"samples", AT_JSON_U32, offsetof(at_member_snapshot, share.samples)},
+    {"sample_ns", AT_JSON_REAL, offsetof(at_member_snapshot, sample_ns)},
 };
 
 enum {
@@ -37,29 +38,13 @@ enum {
     STATE_MAX = 64 << 20
 };
 
-/* All of them are 64 bits wide; the bits of a number past 2^63 come back as they were. */
-static json_t *wide_json(const void *base, size_t offset)
-{
-    int64_t wide;
-    memcpy(&wide, (const char *)base + offset, sizeof wide);
-    return json_integer(wide);
-}
-
-static bool read_wide(const json_t *value, void *base, size_t offset)
-{
-    int64_t wide = json_integer_value(value);
-    memcpy((char *)base + offset, &wide, sizeof wide);
-    return json_is_integer(value);
-}
-
 /* ---- writing --------------------------------------------------------------------------------- */
 
 static json_t *member_json(const at_member_snapshot *member)
 {
     json_t *row = json_array();
-    for (size_t i = 0; i < COLUMNS; i++) json_array_append_new(row, wide_json(member, columns[i]));
-    json_array_append_new(row, json_integer(member->share.samples));
-    json_array_append_new(row, json_real(member->sample_ns));
+    for (size_t i = 0; i < COLUMNS; i++)
+        json_array_append_new(row, at_json_field_get(&columns[i], member));
     return row;
 }
 
@@ -101,11 +86,10 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
     assert(snapshot->workers >= 1);
     json_t *object = json_object();
     json_t *state = bytes_json(snapshot->size_state, snapshot->size_bytes);
-    for (size_t i = 0; i < NUMBERS; i++)
-        json_object_set_new(object, numbers[i].name, wide_json(snapshot, numbers[i].offset));
+    at_json_fields_write(numbers, NUMBERS, snapshot, object);
     json_object_set_new(object, "targets", targets_json(snapshot));
     json_object_set_new(object, "members", members_json(snapshot));
-    if (json_object_set_new(object, "size_state", state)) { /* also when it could not be made */
+    if (json_object_set_new(object, "size_state", state)) { /* fails too when `state` is NULL */
         json_decref(object);
         return NULL;
     }
@@ -116,15 +100,10 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
 
 static bool read_member(const json_t *row, at_member_snapshot *member)
 {
-    bool   fine = json_array_size(row) == COLUMNS + 2;
-    double speed = json_number_value(json_array_get(row, COLUMNS + 1));
-    for (size_t i = 0; fine && i < COLUMNS; i++)
-        fine = read_wide(json_array_get(row, i), member, columns[i]);
-    json_int_t samples = json_integer_value(json_array_get(row, COLUMNS));
-    member->share.samples = (uint32_t)samples;
-    member->sample_ns = speed;
-    return fine && samples >= 0 && samples <= UINT32_MAX && member->share.time_limit >= 0 &&
-           isfinite(speed) && speed >= 0;
+    if (json_array_size(row) != COLUMNS) return false;
+    for (size_t i = 0; i < COLUMNS; i++)
+        if (!at_json_field_set(&columns[i], json_array_get(row, i), member)) return false;
+    return member->sample_ns >= 0;
 }
 
 static bool read_targets(const json_t *targets, at_snapshot *snapshot)
@@ -156,17 +135,13 @@ static bool read_bytes(const json_t *value, unsigned char *bytes, size_t size)
     return true;
 }
 
-static bool read_image(const json_t *object, at_snapshot *snapshot)
+static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
 {
     const json_t *members = json_object_get(object, "members");
-    for (size_t i = 0; i < NUMBERS; i++)
-        if (!read_wide(json_object_get(object, numbers[i].name), snapshot, numbers[i].offset))
-            return false;
+    if (at_json_fields_read(numbers, NUMBERS, object, snapshot)) return false;
     for (uint32_t i = 0; i < snapshot->workers; i++)
         if (!read_member(json_array_get(members, i), &snapshot->member[i])) return false;
-    bool times = snapshot->clock >= 0 && snapshot->elapsed >= 0 && snapshot->in_busy >= 0 &&
-                 snapshot->out_busy >= 0;
-    return times && read_targets(json_object_get(object, "targets"), snapshot) &&
+    return read_targets(json_object_get(object, "targets"), snapshot) &&
            read_bytes(json_object_get(object, "size_state"), snapshot->size_state,
                       snapshot->size_bytes);
 }
@@ -175,10 +150,10 @@ at_err at_snapshot_read(const json_t *object, at_snapshot **out, at_fail *fail)
 {
     size_t workers = json_array_size(json_object_get(object, "members"));
     size_t digits = json_string_length(json_object_get(object, "size_state"));
-    bool   fine = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
+    bool   valid = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
     *out = NULL;
-    if (!fine || !json_is_string(json_object_get(object, "size_state")) || digits > STATE_MAX)
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "this is not the state of a run");
+    if (!valid || !json_is_string(json_object_get(object, "size_state")) || digits > STATE_MAX)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "not a valid run state");
     size_t       members = workers * sizeof(at_member_snapshot);
     at_snapshot *snapshot = calloc(1, sizeof *snapshot + members + digits / 2 + 1);
     if (!snapshot) return at_fail_memory(fail);
@@ -186,10 +161,10 @@ at_err at_snapshot_read(const json_t *object, at_snapshot **out, at_fail *fail)
     snapshot->member = (at_member_snapshot *)(void *)(snapshot + 1);
     snapshot->size_state = (char *)(snapshot + 1) + members;
     snapshot->size_bytes = digits / 2;
-    if (read_image(object, snapshot)) {
+    if (read_snapshot(object, snapshot)) {
         *out = snapshot;
         return AT_OK;
     }
     free(snapshot);
-    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "this is not the state of a run");
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "not a valid run state");
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(double) == 8, "reals travel as the 8 bytes of IEEE 754 binary64");
+_Static_assert(sizeof(double) == 8, "reals are stored as IEEE 754 binary64");
 
-enum { VARINT_SIZE = 10 }; /* 64 bits, seven a byte */
+enum { VARINT_SIZE = 10 }; /* 64 bits, 7 per byte */
 
 uint64_t at_wire_offset(const at_wire *wire)
 {
@@ -17,7 +17,7 @@ uint64_t at_wire_offset(const at_wire *wire)
 
 void at_wire_rewind(at_wire *wire, uint64_t offset)
 {
-    assert(!wire->spool);
+    assert(!wire->out);
     assert(offset <= at_wire_offset(wire));
     wire->offset = offset;
     wire->next = wire->end = 0;
@@ -39,10 +39,10 @@ static void refill(at_wire *wire)
     if (got > 0) wire->end = (size_t)got;
 }
 
-/* The next byte; 0 when there is none. */
+/* The next byte; 0 at the end. */
 static unsigned char get_byte(at_wire *wire)
 {
-    assert(!wire->spool);
+    assert(!wire->out);
     assert(wire->next <= wire->end);
     if (wire->next == wire->end && !at_wire_broken(wire)) refill(wire);
     return at_wire_broken(wire) ? 0 : wire->buffer[wire->next++];
@@ -50,7 +50,7 @@ static unsigned char get_byte(at_wire *wire)
 
 bool at_wire_raw(at_wire *wire, void *bytes, size_t size)
 {
-    assert(!wire->spool);
+    assert(!wire->out);
     unsigned char *to = bytes;
     if (wire->end - wire->next >= size && !at_wire_broken(wire)) {
         memcpy(to, wire->buffer + wire->next, size);
@@ -61,20 +61,20 @@ bool at_wire_raw(at_wire *wire, void *bytes, size_t size)
     return !at_wire_broken(wire);
 }
 
-/* Most numbers are differences of a byte. */
-static inline void put_varint(at_append_file *spool, uint64_t value)
+/* Most numbers are small differences that take one byte. */
+static inline void put_varint(at_append_file *file, uint64_t value)
 {
-    char  *room = at_append_file_room(spool, VARINT_SIZE);
+    char  *room = at_append_file_room(file, VARINT_SIZE);
     size_t size = 0;
     if (value < 0x80) {
         *room = (char)value;
-        spool->used++;
+        file->used++;
         return;
     }
     for (; value >= 0x80; value >>= 7) room[size++] = (char)(value | 0x80);
     room[size++] = (char)value;
     assert(size <= VARINT_SIZE);
-    spool->used += size;
+    file->used += size;
 }
 
 static uint64_t get_slow_varint(at_wire *wire)
@@ -86,11 +86,11 @@ static uint64_t get_slow_varint(at_wire *wire)
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) return value;
     }
-    wire->bad = "a number of more than 64 bits";
+    wire->bad = "number exceeds 64 bits";
     return 0;
 }
 
-/* Nearly every byte of a log is part of such a number, and nearly every one lies in the buffer. */
+/* The fast path: nearly all numbers lie completely within the buffer. */
 static uint64_t get_varint(at_wire *wire)
 {
     if (wire->end - wire->next < VARINT_SIZE || at_wire_broken(wire)) return get_slow_varint(wire);
@@ -108,8 +108,8 @@ static uint64_t get_varint(at_wire *wire)
 
 static inline void code_varint(at_wire *wire, uint64_t *value)
 {
-    if (wire->spool)
-        put_varint(wire->spool, *value);
+    if (wire->out)
+        put_varint(wire->out, *value);
     else
         *value = get_varint(wire);
 }
@@ -121,11 +121,11 @@ static inline void code_signed(at_wire *wire, uint64_t *value)
     *value = zigzag >> 1 ^ (0 - (zigzag & 1));
 }
 
-static inline void code_near(at_wire *wire, uint64_t *value, uint64_t *hint)
+static inline void code_delta(at_wire *wire, uint64_t *value, uint64_t *last)
 {
-    uint64_t difference = *value - *hint; /* wraps, so it works for every pair */
+    uint64_t difference = *value - *last; /* wraps, so it works for every pair */
     code_signed(wire, &difference);
-    *value = *hint += difference;
+    *value = *last += difference;
 }
 
 void at_wire_u64(at_wire *wire, uint64_t *value)
@@ -137,7 +137,7 @@ void at_wire_u32(at_wire *wire, uint32_t *value)
 {
     uint64_t wide = *value;
     code_varint(wire, &wide);
-    if (wide > UINT32_MAX) wire->bad = "a number of more than 32 bits";
+    if (wide > UINT32_MAX) wire->bad = "number exceeds 32 bits";
     *value = (uint32_t)wide;
 }
 
@@ -148,23 +148,23 @@ void at_wire_i64(at_wire *wire, int64_t *value)
     *value = (int64_t)bits;
 }
 
-void at_wire_near(at_wire *wire, uint64_t *value, uint64_t *hint)
+void at_wire_delta(at_wire *wire, uint64_t *value, uint64_t *last)
 {
-    code_near(wire, value, hint);
+    code_delta(wire, value, last);
 }
 
-void at_wire_near32(at_wire *wire, uint32_t *value, uint64_t *hint)
+void at_wire_delta_u32(at_wire *wire, uint32_t *value, uint64_t *last)
 {
     uint64_t wide = *value;
-    code_near(wire, &wide, hint);
-    if (wide > UINT32_MAX) wire->bad = "a number of more than 32 bits";
+    code_delta(wire, &wide, last);
+    if (wide > UINT32_MAX) wire->bad = "number exceeds 32 bits";
     *value = (uint32_t)wide;
 }
 
-void at_wire_near_i64(at_wire *wire, int64_t *value, uint64_t *hint)
+void at_wire_delta_i64(at_wire *wire, int64_t *value, uint64_t *last)
 {
     uint64_t bits = (uint64_t)*value;
-    code_near(wire, &bits, hint);
+    code_delta(wire, &bits, last);
     *value = (int64_t)bits;
 }
 
@@ -174,7 +174,7 @@ unsigned at_wire_choice(at_wire *wire, unsigned value, unsigned limit)
     assert(value < limit);
     at_wire_u32(wire, &wide);
     if (wide < limit) return wide;
-    wire->bad = "an unknown choice";
+    wire->bad = "value out of range";
     return 0;
 }
 
@@ -196,10 +196,10 @@ void at_wire_real(at_wire *wire, double *value)
 {
     uint64_t bits = 0;
     memcpy(&bits, value, sizeof bits);
-    if (wire->spool) {
-        char *room = at_append_file_room(wire->spool, sizeof bits);
+    if (wire->out) {
+        char *room = at_append_file_room(wire->out, sizeof bits);
         for (int i = 0; i < 8; i++) room[i] = (char)(bits >> (8 * i));
-        wire->spool->used += sizeof bits;
+        wire->out->used += sizeof bits;
         return;
     }
     unsigned char bytes[sizeof bits] = {0};
@@ -211,15 +211,15 @@ void at_wire_real(at_wire *wire, double *value)
 
 void at_wire_text(at_wire *wire, const char **text)
 {
-    assert(wire->spool || *text == NULL);
-    uint32_t size = wire->spool && *text ? (uint32_t)strnlen(*text, AT_WIRE_TEXT - 1) : 0;
+    assert(wire->out || *text == NULL);
+    uint32_t size = wire->out && *text ? (uint32_t)strnlen(*text, AT_WIRE_TEXT - 1) : 0;
     at_wire_u32(wire, &size);
-    if (wire->spool) {
-        at_append_file_bytes(wire->spool, *text ? *text : "", size);
+    if (wire->out) {
+        at_append_file_bytes(wire->out, *text ? *text : "", size);
         return;
     }
     if (size >= AT_WIRE_TEXT) {
-        wire->bad = "a text that is too long";
+        wire->bad = "text too long";
         size = 0;
     }
     at_wire_raw(wire, wire->text, size);

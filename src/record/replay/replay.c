@@ -1,26 +1,34 @@
-/* Two codecs write the recorded and the wanted actions side by side. As long as all actions agree
- * the codecs are in the same state, so equal bytes mean equal actions, whatever fields an action
- * has or will have. */
+/* Recorded and replayed actions are encoded by two codecs and compared as bytes. As long as all
+ * actions agree the codecs are in the same state, so equal bytes mean equal actions, whatever
+ * fields an action has or will have. */
 #include "record/replay/replay.h"
 
 #include <assert.h>
 #include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/arena.h"
+#include "base/file.h"
 #include "record/log/codec.h"
 #include "record/log/eventlog.h"
-#include "record/replay/line.h"
+#include "record/replay/event_text.h"
 #include "record/runinfo.h"
 #include "step/hub.h"
 
-/* Longer than any run, and far from where ten times as much overflows: a year. */
+enum { PATH_SIZE = 4096, RESULT_SIZE_MAX = 1 << 26 };
+
+/* A year: longer than any run, and ten times as much does not overflow. */
 static const at_ns time_max = (at_ns)1 << 55;
 
-/* Actions as bytes. A spool that is emptied after each record never reaches for a file. */
+/* Encodes actions into the buffer of `out`, which is emptied for each record and so never written
+ * to a file. */
 typedef struct side {
-    at_append_file *spool;
+    at_append_file *out;
     at_codec       *codec;
 } side;
 
@@ -30,8 +38,8 @@ typedef struct machine {
     at_arena     arena;
     at_hub      *hub;
     at_out       out;
-    size_t       done; /* of the actions in `out`: found in the log */
-    side         recorded, wanted;
+    size_t       done; /* actions of `out` that were compared */
+    side         recorded, replayed;
     uint64_t     events, actions;
     at_ns        started;
     at_event     event; /* the last one */
@@ -44,17 +52,17 @@ typedef struct machine {
 
 static bool open_side(side *s)
 {
-    s->spool = calloc(1, sizeof *s->spool);
-    if (!s->spool) return false;
-    s->spool->fd = -1;
-    s->codec = at_codec_new(s->spool, -1);
+    s->out = calloc(1, sizeof *s->out);
+    if (!s->out) return false;
+    s->out->fd = -1;
+    s->codec = at_codec_new(s->out, -1);
     return s->codec;
 }
 
 static void close_side(side *s)
 {
     at_codec_free(s->codec);
-    free(s->spool);
+    free(s->out);
 }
 
 static bool build(machine *m)
@@ -65,11 +73,11 @@ static bool build(machine *m)
     m->out.actions = at_arena_get(&m->arena, actions, sizeof(at_action));
     m->out.size = actions;
     assert(m->out.actions);
-    return open_side(&m->recorded) && open_side(&m->wanted);
+    return open_side(&m->recorded) && open_side(&m->replayed);
 }
 
-/* What rules assert, and sums of times that must not overflow, be they from a file that somebody
- * made up. */
+/* The file may have been tampered with: checks what rules assert, and that sums of times cannot
+ * overflow. */
 static at_err check_plan(const at_plan *plan, const char *path, at_fail *fail)
 {
     const at_ns wait_max = (at_ns)1 << 62;
@@ -81,22 +89,22 @@ static at_err check_plan(const at_plan *plan, const char *path, at_fail *fail)
     if (plan->work->timed && plan->cap < plan->batch) wrong = "cap";
     if (plan->size->finds_time_limit && !plan->work->timed) wrong = "size";
     if (!wrong) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: the plan has no usable `%s`", path, wrong);
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: the plan has no valid `%s`", path, wrong);
 }
 
-/* The log of a run that was resumed begins where the checkpoint was. */
-static at_err go_on(machine *m, const char *path, at_fail *fail)
+/* The log of a resumed run begins at its checkpoint. */
+static at_err restore_snapshot(machine *m, const char *path, at_fail *fail)
 {
     at_snapshot *snapshot;
     at_err       err = at_run_info_snapshot(at_eventlog_info(m->log), &snapshot, fail);
     if (err) return at_fail_wrap(fail, "%s", path);
     if (!snapshot) return AT_OK;
-    bool sound = at_snapshot_valid(snapshot, &m->plan);
-    if (sound) at_snapshot_restore(m->hub, snapshot);
+    bool valid = at_snapshot_valid(snapshot, &m->plan);
+    if (valid) at_snapshot_restore(m->hub, snapshot);
     free(snapshot);
-    return sound ? AT_OK
+    return valid ? AT_OK
                  : at_fail_set(fail, AT_ERR_FORMAT, NULL,
-                               "%s: no run could have been resumed like this", path);
+                               "%s: the snapshot in the log does not fit its plan", path);
 }
 
 static at_err open_machine(machine *m, const char *path, at_fail *fail)
@@ -106,18 +114,18 @@ static at_err open_machine(machine *m, const char *path, at_fail *fail)
     if (err) return at_fail_wrap(fail, "%s", path);
     AT_TRY(check_plan(&m->plan, path, fail));
     if (!build(m)) return at_fail_memory_for(fail, "for %s", path);
-    return go_on(m, path, fail);
+    return restore_snapshot(m, path, fail);
 }
 
 static void close_machine(machine *m)
 {
     close_side(&m->recorded);
-    close_side(&m->wanted);
+    close_side(&m->replayed);
     at_arena_deinit(&m->arena);
     at_eventlog_close(m->log);
 }
 
-/* ---- what cannot be ------------------------------------------------------------------------ */
+/* ---- impossible events --------------------------------------------------------------------- */
 
 /* Samples of this member in the open step. */
 static uint64_t samples_held(const at_hub *hub, const at_member *member)
@@ -133,49 +141,51 @@ static const char *refuse_lost(const at_hub *hub, const at_event *event)
 {
     const at_member *member = &hub->member[event->worker - 1];
     uint64_t         booked = member->used + member->dropped + samples_held(hub, member);
-    if (member->state == AT_MEMBER_AWAY && !member->expected) return "it is not there";
-    if (event->as.lost.drawn < booked) return "more of its samples are booked than it drew";
+    if (member->state == AT_MEMBER_AWAY && !member->expected) return "the worker is not present";
+    if (event->as.lost.drawn < booked) return "more samples were counted than the worker drew";
     return NULL;
 }
 
 static const char *refuse_joined(const at_hub *hub, const at_event *event)
 {
     const at_member *member = &hub->member[event->worker - 1];
-    if (member->state != AT_MEMBER_AWAY) return "it is there already";
-    if (event->as.joined.incarnation <= member->incarnation) return "this process was there before";
+    if (member->state != AT_MEMBER_AWAY) return "the worker is already present";
+    if (event->as.joined.incarnation <= member->incarnation)
+        return "this incarnation was present before";
     return NULL;
 }
 
-/* The word of a dead process is not listened to, and at the end nothing is taken any more. */
+/* The hub ignores reports of dead processes, and all reports once the run ends. */
 static const char *refuse_report(const at_hub *hub, const at_event *event)
 {
     const at_member *member = &hub->member[event->worker - 1];
     const at_report *report = &event->as.report;
     bool             is_fresh =
         report->incarnation == member->incarnation && report->sequence > member->sequence;
-    bool is_owed = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
-    if (!is_fresh || !is_owed || hub->end != AT_END_RUNNING || report->work.abandoned) return NULL;
-    if (report->work.samples < 1) return "a gradient of no samples";
+    bool is_expected = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
+    if (!is_fresh || !is_expected || hub->end != AT_END_RUNNING || report->work.abandoned)
+        return NULL;
+    if (report->work.samples < 1) return "a gradient without samples";
     if (report->work.version > hub->version) return "this version does not exist yet";
     if (hub->pieces >= hub->pieces_max) return "the open step is full";
     return NULL;
 }
 
-/* Why no run can come to this event here; NULL when one can. The hub asserts what the world
- * promises, but a file promises nothing. */
+/* Why the event is impossible in this state of the hub; NULL when it is possible. The hub asserts
+ * this, since a world guarantees it; a file does not. */
 static const char *refuse_event(const at_hub *hub, const at_event *event)
 {
     bool is_worker = event->worker >= 1 && event->worker <= hub->plan->workers;
-    if (hub->finished && event->kind != AT_EV_EVALUATED) return "the run is over";
+    if (hub->finished && event->kind != AT_EV_EVALUATED) return "the run has ended";
     if (hub->applying && event->kind != AT_EV_APPLIED) return "APPLIED must follow an APPLY";
     switch (event->kind) {
     case AT_EV_JOINED: assert(is_worker); return refuse_joined(hub, event);
     case AT_EV_LOST: assert(is_worker); return refuse_lost(hub, event);
     case AT_EV_MESSAGE: assert(is_worker); return refuse_report(hub, event);
-    case AT_EV_APPLIED: return hub->applying ? NULL : "nothing was to be applied";
+    case AT_EV_APPLIED: return hub->applying ? NULL : "no update is being applied";
     case AT_EV_NEWER:
     case AT_EV_COMPUTED:
-    case AT_EV_SENT: return "this is no event of a hub";
+    case AT_EV_SENT: return "not an event of a hub";
     case AT_EV_START:
     case AT_EV_EVALUATED:
     case AT_EV_TIMER:
@@ -190,9 +200,8 @@ static const char *refuse(const machine *m, const at_record *record)
     const at_event *event = record->event;
     bool            is_start = event->kind == AT_EV_START;
     assert(m->events >= 1);
-    if (is_start != (m->events == 1)) return "a run has one START, at its beginning";
-    if (record->at > time_max || record->at != event->now - m->started)
-        return "this time cannot be";
+    if (is_start != (m->events == 1)) return "START must be the first event, and only the first";
+    if (record->at > time_max || record->at != event->now - m->started) return "invalid time";
     const char *why = refuse_event(m->hub, event);
     if (!why && record->version != m->hub->version) why = "the hub is at another version";
     return why;
@@ -200,8 +209,8 @@ static const char *refuse(const machine *m, const at_record *record)
 
 /* ---- comparing ----------------------------------------------------------------------------- */
 
-/* Begins to tell a difference, at action `action` of the last event. */
-static at_difference *differ(const machine *m, uint64_t action)
+/* Starts the description of a difference at action `action` of the last event. */
+static at_difference *begin_difference(const machine *m, uint64_t action)
 {
     at_difference *d = m->difference;
     at_text        line = at_text_in(d->line, sizeof d->line);
@@ -211,72 +220,72 @@ static at_difference *differ(const machine *m, uint64_t action)
     d->action = action;
     d->at = m->at;
     if (m->events > 0)
-        at_line_event(&line, &m->event, m->started);
+        at_event_text(&line, &m->event, m->started);
     else
         at_text_add(&line, "before the first event");
     return d;
 }
 
-/* One line each; `piece` is the gradient of an APPLY in which they differ, -1 for none. */
-static void tell_action(const machine *m, char *buffer, const at_action *action, int64_t piece)
+/* `piece` is the gradient of an APPLY in which the two differ, -1 for none. */
+static void describe_action(const machine *m, char *buffer, const at_action *action, int64_t piece)
 {
     at_text line = at_text_in(buffer, AT_REPLAY_LINE);
     if (!action) {
         at_text_add(&line, "no further action");
         return;
     }
-    at_line_action(&line, action, m->started);
+    at_action_text(&line, action, m->started);
     if (piece < 0) return;
     assert(piece < action->as.apply.count);
     at_text_add(&line, ", gradient %" PRId64 ": ", piece + 1);
-    at_line_piece(&line, &action->as.apply.pieces[piece]);
+    at_piece_text(&line, &action->as.apply.pieces[piece]);
 }
 
-static void tell_actions(const machine *m, const at_action *recorded, const at_action *wanted,
-                         int64_t piece)
+static void report_actions(const machine *m, const at_action *recorded, const at_action *replayed,
+                           int64_t piece)
 {
-    at_difference *d = differ(m, m->done + 1);
-    tell_action(m, d->recorded, recorded, piece);
-    tell_action(m, d->wanted, wanted, piece);
-    if (strcmp(d->recorded, d->wanted) != 0) return;
-    at_text line = at_text_in(d->wanted, sizeof d->wanted);
-    at_text_add(&line, "the same, but for its version, its time or a field that is not shown");
+    at_difference *d = begin_difference(m, m->done + 1);
+    describe_action(m, d->recorded, recorded, piece);
+    describe_action(m, d->replayed, replayed, piece);
+    if (strcmp(d->recorded, d->replayed) != 0) return;
+    at_text line = at_text_in(d->replayed, sizeof d->replayed);
+    at_text_add(&line, "the same except for its version, its time or a field that is not shown");
 }
 
-static void tell_refused(const machine *m, const char *why)
+static void report_impossible(const machine *m, const char *why)
 {
-    at_difference *d = differ(m, 0);
+    at_difference *d = begin_difference(m, 0);
     at_text        recorded = at_text_in(d->recorded, sizeof d->recorded);
-    at_text        wanted = at_text_in(d->wanted, sizeof d->wanted);
-    at_line_event(&recorded, &m->event, m->started);
-    at_text_add(&wanted, "another event: %s", why);
+    at_text        replayed = at_text_in(d->replayed, sizeof d->replayed);
+    at_event_text(&recorded, &m->event, m->started);
+    at_text_add(&replayed, "impossible event: %s", why);
 }
 
 static void write_side(side *s, const at_record *record)
 {
-    s->spool->used = 0;
+    s->out->used = 0;
     at_codec_write(s->codec, record);
-    assert(s->spool->used > 0);
-    assert(!s->spool->error);
+    assert(s->out->used > 0);
+    assert(!s->out->error);
 }
 
-/* Same bytes? */
-static bool equal(machine *m, const at_record *recorded, const at_record *wanted)
+/* Compares the encodings. */
+static bool equal(machine *m, const at_record *recorded, const at_record *replayed)
 {
-    const at_append_file *a = m->recorded.spool, *b = m->wanted.spool;
+    const at_append_file *a = m->recorded.out, *b = m->replayed.out;
     write_side(&m->recorded, recorded);
-    write_side(&m->wanted, wanted);
+    write_side(&m->replayed, replayed);
     return a->used == b->used && memcmp(a->buffer, b->buffer, a->used) == 0;
 }
 
-/* The pieces of a large step do not fit into a spool's buffer, so each is written by itself, as the
- * ADD that it could have been. Returns the first that differs, -1 for none. */
-static int64_t differing_piece(machine *m, const at_action *recorded, const at_action *wanted)
+/* The pieces of a large step do not fit into the buffer, so each is encoded separately, as an ADD.
+ * Returns the first that differs, -1 for none. */
+static int64_t differing_piece(machine *m, const at_action *recorded, const at_action *replayed)
 {
-    assert(recorded->as.apply.count == wanted->as.apply.count);
+    assert(recorded->as.apply.count == replayed->as.apply.count);
     for (uint32_t i = 0; i < recorded->as.apply.count; i++) {
         at_action a = {.kind = AT_ACT_ADD, .as.add = recorded->as.apply.pieces[i]};
-        at_action b = {.kind = AT_ACT_ADD, .as.add = wanted->as.apply.pieces[i]};
+        at_action b = {.kind = AT_ACT_ADD, .as.add = replayed->as.apply.pieces[i]};
         if (!equal(m, &(at_record){.kind = AT_REC_ACTION, .action = &a},
                    &(at_record){.kind = AT_REC_ACTION, .action = &b}))
             return i;
@@ -286,27 +295,27 @@ static int64_t differing_piece(machine *m, const at_action *recorded, const at_a
 
 static void compare(machine *m, const at_record *record, const at_action *action)
 {
-    at_action recorded = *record->action, wanted = *action;
-    at_record a = *record, b = *record; /* the learning rate is the world's, it is not compared */
-    bool      is_apply = recorded.kind == AT_ACT_APPLY && wanted.kind == AT_ACT_APPLY;
-    bool      same = !is_apply || recorded.as.apply.count == wanted.as.apply.count;
+    at_action recorded = *record->action, replayed = *action;
+    at_record a = *record, b = *record; /* the learning rate comes from the world: not compared */
+    bool      is_apply = recorded.kind == AT_ACT_APPLY && replayed.kind == AT_ACT_APPLY;
+    bool      same = !is_apply || recorded.as.apply.count == replayed.as.apply.count;
     a.action = &recorded;
-    b.action = &wanted;
+    b.action = &replayed;
     b.at = m->at;
     b.version = m->hub->version;
     if (recorded.kind == AT_ACT_APPLY) recorded.as.apply.count = 0;
-    if (wanted.kind == AT_ACT_APPLY) wanted.as.apply.count = 0;
+    if (replayed.kind == AT_ACT_APPLY) replayed.as.apply.count = 0;
     same = same && equal(m, &a, &b);
     int64_t piece = same && is_apply ? differing_piece(m, record->action, action) : -1;
-    if (!same || piece >= 0) tell_actions(m, record->action, action, piece);
+    if (!same || piece >= 0) report_actions(m, record->action, action, piece);
 }
 
-/* ---- the run ------------------------------------------------------------------------------- */
+/* ---- one log ------------------------------------------------------------------------------- */
 
 static void on_event(machine *m, const at_record *record)
 {
     if (m->done < m->out.count) {
-        tell_actions(m, NULL, &m->out.actions[m->done], -1);
+        report_actions(m, NULL, &m->out.actions[m->done], -1);
         return;
     }
     if (m->events == 0) m->started = record->event->now - m->hub->clock_before;
@@ -315,7 +324,7 @@ static void on_event(machine *m, const at_record *record)
     m->at = record->at;
     const char *why = refuse(m, record);
     if (why) {
-        tell_refused(m, why);
+        report_impossible(m, why);
         return;
     }
     m->done = m->out.count = 0;
@@ -324,11 +333,11 @@ static void on_event(machine *m, const at_record *record)
 
 static void on_action(machine *m, const at_record *record)
 {
-    const at_action *wanted = m->done < m->out.count ? &m->out.actions[m->done] : NULL;
-    if (wanted)
-        compare(m, record, wanted);
+    const at_action *replayed = m->done < m->out.count ? &m->out.actions[m->done] : NULL;
+    if (replayed)
+        compare(m, record, replayed);
     else
-        tell_actions(m, record->action, NULL, -1);
+        report_actions(m, record->action, NULL, -1);
     m->done++;
     m->actions++;
 }
@@ -345,7 +354,7 @@ static at_err run(machine *m, at_fail *fail)
     return AT_OK;
 }
 
-static void sum_up(const machine *m, at_replay *replay)
+static void add_totals(const machine *m, at_replay *replay)
 {
     bool is_whole = m->done == m->out.count && !at_eventlog_truncated(m->log);
     replay->logs++;
@@ -358,7 +367,7 @@ static void sum_up(const machine *m, at_replay *replay)
     replay->complete = m->hub->finished && is_whole;
 }
 
-at_err at_replay_log(const char *path, at_replay *replay, at_fail *fail)
+static at_err replay_log(const char *path, at_replay *replay, at_fail *fail)
 {
     assert(!replay->difference.found);
     machine *m = calloc(1, sizeof *m);
@@ -366,8 +375,126 @@ at_err at_replay_log(const char *path, at_replay *replay, at_fail *fail)
     m->difference = &replay->difference;
     at_err err = open_machine(m, path, fail);
     if (!err) err = run(m, fail);
-    if (!err) sum_up(m, replay);
+    if (!err) add_totals(m, replay);
     close_machine(m);
     free(m);
     return err;
+}
+
+/* ---- a run folder -------------------------------------------------------------------------- */
+
+static at_err join(char *path, const char *folder, const char *name, at_fail *fail)
+{
+    int size = snprintf(path, PATH_SIZE, "%s/%s", folder, name);
+    assert(size > 0);
+    if (size < PATH_SIZE) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, NULL, "the path of the run folder is too long");
+}
+
+/* NULL without failure when there is no result.json: the run was killed or is still running. */
+static at_err read_result(const char *folder, json_t **result, at_fail *fail)
+{
+    char           path[PATH_SIZE];
+    unsigned char *bytes;
+    size_t         size;
+    json_error_t   error;
+    *result = NULL;
+    AT_TRY(join(path, folder, "result.json", fail));
+    at_err err = at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail);
+    if (err == AT_ERR_MISSING && fail) *fail = (at_fail){0};
+    if (err) return err == AT_ERR_MISSING ? AT_OK : err;
+    *result = json_loadb((const char *)bytes, size, 0, &error);
+    free(bytes);
+    if (*result) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: not JSON: %s", path, error.text);
+}
+
+static at_err no_log(const char *folder, at_fail *fail)
+{
+    static const char hint[] = "only runs with --record full, the default, can be replayed";
+    json_t           *result;
+    AT_TRY(read_result(folder, &result, fail));
+    const char *record =
+        json_string_value(json_object_get(json_object_get(result, "options"), "record"));
+    at_err err =
+        record ? at_fail_set(fail, AT_ERR_MISSING, hint,
+                             "%s: no event log, since the run used --record %.16s", folder, record)
+               : at_fail_set(fail, AT_ERR_MISSING, hint, "%s: no event log (events.bin)", folder);
+    json_decref(result);
+    return err;
+}
+
+static at_err check_folder(const char *folder, at_fail *fail)
+{
+    struct stat info;
+    assert(folder);
+    if (stat(folder, &info) == 0 && S_ISDIR(info.st_mode)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_MISSING, "give the folder of a run, as in --run",
+                       "%s: no such run folder", folder);
+}
+
+static at_err replay_logs(const char *folder, at_replay *replay, at_fail *fail)
+{
+    char path[PATH_SIZE];
+    for (uint32_t log = 1; !replay->difference.found; log++) {
+        at_eventlog_name(replay->difference.log, log);
+        AT_TRY(join(path, folder, replay->difference.log, fail));
+        if (access(path, F_OK) != 0) return log == 1 ? no_log(folder, fail) : AT_OK;
+        AT_TRY(replay_log(path, replay, fail));
+    }
+    return AT_OK;
+}
+
+static at_err check_number(const json_t *value, const char *name, uint64_t replayed, at_fail *fail)
+{
+    uint64_t recorded = (uint64_t)json_integer_value(value);
+    if (!json_is_integer(value))
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "result.json: no number `%s`", name);
+    if (recorded == replayed) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL,
+                       "result.json has %s %" PRIu64 ", the replay gives %" PRIu64, name, recorded,
+                       replayed);
+}
+
+static at_err check_trace(const json_t *value, uint64_t replayed, at_fail *fail)
+{
+    char        trace[17];
+    const char *recorded = json_string_value(value);
+    if (!recorded) return at_fail_set(fail, AT_ERR_FORMAT, NULL, "result.json: no `trace_hash`");
+    snprintf(trace, sizeof trace, "%016" PRIx64, replayed);
+    if (strcmp(recorded, trace) == 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL,
+                       "result.json has trace_hash %.32s, the replay gives %s", recorded, trace);
+}
+
+static at_err check_totals(const json_t *result, const at_replay *replay, at_fail *fail)
+{
+    const json_t *samples = json_object_get(result, "samples");
+    AT_TRY(check_number(json_object_get(result, "steps"), "steps", replay->steps, fail));
+    AT_TRY(
+        check_number(json_object_get(samples, "used"), "samples.used", replay->samples_used, fail));
+    AT_TRY(check_number(json_object_get(samples, "dropped"), "samples.dropped",
+                        replay->samples_dropped, fail));
+    return check_trace(json_object_get(result, "trace_hash"), replay->trace, fail);
+}
+
+static at_err check_result(const char *folder, at_replay *replay, at_fail *fail)
+{
+    json_t *result;
+    if (!replay->complete) return AT_OK;
+    AT_TRY(read_result(folder, &result, fail));
+    if (!result) return AT_OK;
+    at_err err = check_totals(result, replay, fail);
+    if (err) at_fail_wrap(fail, "%s", folder);
+    replay->compared = !err;
+    json_decref(result);
+    return err;
+}
+
+at_err at_replay_run(const char *folder, at_replay *replay, at_fail *fail)
+{
+    *replay = (at_replay){0};
+    AT_TRY(check_folder(folder, fail));
+    AT_TRY(replay_logs(folder, replay, fail));
+    return replay->difference.found ? AT_OK : check_result(folder, replay, fail);
 }

@@ -1,5 +1,5 @@
-/* On a terminal a block of a few lines is drawn over itself, at most ten times a second; sentences
- * go above it and stay. Elsewhere (a file, a pipe) there is a line now and then. */
+/* On a terminal a block of a few lines is redrawn in place, at most ten times per second; messages
+ * are printed above it and stay. Elsewhere (a file, a pipe) a line is printed from time to time. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,16 +10,16 @@
 #include "record/sinks/view.h"
 
 enum {
-    FRAME_SIZE = 32768, /* a block of COLUMNS_MAX columns in colours needs 24 kB */
+    FRAME_SIZE = 32768, /* a colored block of COLUMNS_MAX columns needs 24 kB */
     COLUMNS_MAX = 500,
-    SENTENCE_SIZE = 1024,
-    LOSSES_SHOWN = 5 /* a second: more would drown everything else */
+    MESSAGE_SIZE = 1024,
+    LOSSES_SHOWN = 5 /* per second: more would drown everything else */
 };
 
 static const at_ns redraw_every = 100000000, second = 1000000000;
 
 typedef struct loss {
-    at_node  worker; /* 0: none waits to be told */
+    at_node  worker; /* 0: none is pending */
     int64_t  pid;
     uint64_t dropped;
     bool     returns;
@@ -33,26 +33,26 @@ typedef struct console {
     at_sink            tally_sink;
     at_run_progress    progress;
 
-    uint32_t  workers;
-    at_meter *meter, *meter_shown; /* of the running second, of the last whole one */
-    at_ns     meter_at;
+    uint32_t       workers;
+    at_time_split *split, *split_shown; /* of the current second, of the last complete one */
+    at_ns          split_at;
 
-    at_ns    clock_began;          /* the clock's time of the first record */
+    at_ns    clock_began;          /* clock at the first record */
     at_ns    now;                  /* since then */
-    bool     began;                /* START has come */
-    at_ns    due;                  /* when to draw or print next */
+    bool     began;                /* START was seen */
+    at_ns    next_at;              /* when to draw or print next */
     int      lines;                /* of the block on the terminal */
     int      width[AT_VIEW_LINES]; /* of each of them */
     uint64_t step_shown;
 
     loss     loss;
-    at_ns    losses_at; /* start of the second that losses are counted in */
-    uint32_t losses, losses_untold;
+    at_ns    losses_at; /* start of the second in which `losses` are counted */
+    uint32_t losses, losses_hidden;
     char     frame[FRAME_SIZE];
 } console;
 
-/* The room there is now. A character in the last column would leave the cursor in a place where
- * terminals disagree what clearing to the end of the line means. */
+/* The usable size. The last column stays free: after a character there, terminals disagree on what
+ * clearing to the end of the line does. */
 static at_terminal_size usable(const console *self)
 {
     at_terminal_size window = at_terminal_window(self->options.file);
@@ -65,11 +65,11 @@ static at_terminal_size usable(const console *self)
 static void write_out(const console *self, const at_text *text)
 {
     fwrite(text->bytes, 1, text->used, self->options.file);
-    fflush(self->options.file); /* a console that is gone is no reason to stop training */
+    fflush(self->options.file); /* errors are ignored: training continues without a console */
 }
 
-/* Cursor to the first line of the block, which takes more rows than it has lines when the window
- * has become narrower: a window that is one column wider than what may be used shows all of it. */
+/* Moves the cursor to the first line of the block, which takes more rows than lines when the window
+ * has become narrower. */
 static void rewind_block(console *self, at_text *out)
 {
     assert(self->options.terminal);
@@ -85,11 +85,11 @@ static void draw_block(console *self, at_text *out)
     at_terminal_size window = usable(self);
     at_view          view = {
                  .progress = &self->progress,
-                 .meter = self->meter_shown,
+                 .split = self->split_shown,
                  .elapsed = self->now,
                  .columns = window.columns,
                  .rows = window.rows,
-                 .colour = self->options.colour,
+                 .color = self->options.color,
                  .ascii = self->options.ascii,
     };
     const char *line = out->bytes + out->used;
@@ -111,20 +111,20 @@ static void redraw(console *self)
     rewind_block(self, &out);
     draw_block(self, &out);
     write_out(self, &out);
-    self->due = self->now + redraw_every;
+    self->next_at = self->now + redraw_every;
 }
 
-/* A sentence that stays: above the block where there is one. */
-static void tell(console *self, const char *sentence)
+/* Prints a message, above the block if there is one. */
+static void print_message(console *self, const char *message)
 {
-    assert(sentence);
+    assert(message);
     at_text out = at_text_in(self->frame, sizeof self->frame);
     bool    has_block = self->lines > 0;
     if (has_block) rewind_block(self, &out);
     if (self->options.terminal)
-        at_view_wrap(&out, sentence, usable(self).columns, "\x1b[K\n");
+        at_view_wrap(&out, message, usable(self).columns, "\x1b[K\n");
     else
-        at_text_add(&out, "%s\n", sentence);
+        at_text_add(&out, "%s\n", message);
     if (has_block) draw_block(self, &out);
     write_out(self, &out);
 }
@@ -132,20 +132,20 @@ static void tell(console *self, const char *sentence)
 static void print_status(console *self)
 {
     assert(!self->options.terminal);
-    char    buffer[SENTENCE_SIZE];
+    char    buffer[MESSAGE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
-    at_run_progress_show(&self->progress, self->now, SENTENCE_SIZE, &text);
-    tell(self, buffer);
+    at_run_progress_show(&self->progress, self->now, MESSAGE_SIZE, &text);
+    print_message(self, buffer);
     self->step_shown = self->progress.step;
-    at_ns pause = self->now / 10; /* a long run needs fewer lines */
+    at_ns pause = self->now / 10; /* fewer lines in a long run */
     if (pause < 2 * second) pause = 2 * second;
     if (pause > 10 * second) pause = 10 * second;
-    self->due = self->now + pause;
+    self->next_at = self->now + pause;
 }
 
 static void begin(console *self)
 {
-    char    buffer[SENTENCE_SIZE];
+    char    buffer[MESSAGE_SIZE];
     at_text title = at_text_in(buffer, sizeof buffer);
     self->began = true;
     if (self->options.quiet) return;
@@ -154,11 +154,17 @@ static void begin(console *self)
         return;
     }
     at_view_title(self->info, self->options.ascii, &title);
-    tell(self, buffer);
-    self->due = self->now + 2 * second;
+    print_message(self, buffer);
+    self->next_at = self->now + 2 * second;
 }
 
-static bool may_tell_loss(console *self)
+static void add_worker(at_text *text, at_node worker, int64_t pid)
+{
+    at_text_add(text, "worker %u", worker);
+    if (pid > 0) at_text_add(text, " (pid %lld)", (long long)pid);
+}
+
+static bool may_print_loss(console *self)
 {
     if (self->losses == 0 || self->now - self->losses_at >= second) {
         self->losses_at = self->now;
@@ -167,34 +173,33 @@ static bool may_tell_loss(console *self)
     return self->losses++ < LOSSES_SHOWN;
 }
 
-static void tell_loss(console *self)
+static void print_loss(console *self)
 {
     assert(self->loss.worker >= 1);
-    char    buffer[SENTENCE_SIZE];
+    char    buffer[MESSAGE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
     loss    lost = self->loss;
     self->loss.worker = 0;
-    if (!may_tell_loss(self)) {
-        self->losses_untold++;
+    if (!may_print_loss(self)) {
+        self->losses_hidden++;
         return;
     }
-    if (self->losses_untold > 0) at_text_add(&text, "%u more losses; ", self->losses_untold);
-    self->losses_untold = 0;
-    at_text_add(&text, "worker %u", lost.worker);
-    if (lost.pid > 0) at_text_add(&text, " (pid %lld)", (long long)lost.pid);
-    at_text_add(&text, " %s -> ", lost.how);
+    if (self->losses_hidden > 0) at_text_add(&text, "%u more losses; ", self->losses_hidden);
+    self->losses_hidden = 0;
+    add_worker(&text, lost.worker, lost.pid);
+    at_text_add(&text, " %s: ", lost.how);
     if (lost.dropped > 0)
         at_text_add(&text, "%llu samples dropped, ", (unsigned long long)lost.dropped);
     at_text_add(&text, lost.returns ? "replacement started" : "no replacement");
-    tell(self, buffer);
+    print_message(self, buffer);
 }
 
-/* How many samples a loss cost is told by the DROPs that follow it, so its sentence waits until
- * the hub has done with it. */
+/* The DROPs that follow a loss say how many samples it cost, so its message is printed after the
+ * actions of this event. */
 static void note_loss(console *self, const at_record *record)
 {
     assert(record->event->kind == AT_EV_LOST);
-    assert(self->loss.worker == 0); /* the one before was told */
+    assert(self->loss.worker == 0); /* the previous one was printed */
     const at_event        *event = record->event;
     const at_worker_tally *worker = &self->tally->worker[event->worker - 1];
     if (worker->state == at_state_finished) return;
@@ -204,54 +209,54 @@ static void note_loss(console *self, const at_record *record)
         .returns = event->as.lost.returns,
     };
     at_text how = at_text_in(self->loss.how, sizeof self->loss.how);
-    at_text_add(&how, "%s", record->text && *record->text ? record->text : "is gone");
+    at_text_add(&how, "%s", record->text && *record->text ? record->text : "was lost");
 }
 
-static void tell_waiting(console *self, const at_action *action)
+static void print_waiting(console *self, const at_action *action)
 {
     assert(action->kind == AT_ACT_NOTICE);
-    char    buffer[SENTENCE_SIZE];
+    char    buffer[MESSAGE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
-    at_text_add(&text, "waiting %.1f s", at_seconds(action->as.notice.waited));
-    if (action->worker > 0) at_text_add(&text, " for worker %u", action->worker);
-    at_text_add(&text, ", step %llu", (unsigned long long)action->as.notice.step);
-    tell(self, buffer);
+    at_text_add(&text, "step %llu: waiting for ", (unsigned long long)action->as.notice.step);
+    if (action->worker > 0)
+        at_text_add(&text, "worker %u", action->worker);
+    else
+        at_text_add(&text, "the workers");
+    at_text_add(&text, " (%.1f s)", at_seconds(action->as.notice.waited));
+    print_message(self, buffer);
 }
 
-static void tell_eviction(console *self, at_node worker)
+static void print_eviction(console *self, at_node worker)
 {
     assert(worker >= 1);
     assert(worker <= self->workers);
-    char    buffer[SENTENCE_SIZE];
+    char    buffer[MESSAGE_SIZE];
     at_text text = at_text_in(buffer, sizeof buffer);
-    int64_t pid = self->tally->worker[worker - 1].pid;
-    at_text_add(&text, "worker %u", worker);
-    if (pid > 0) at_text_add(&text, " (pid %lld)", (long long)pid);
-    at_text_add(&text, " is overdue -> ended");
-    tell(self, buffer);
+    add_worker(&text, worker, self->tally->worker[worker - 1].pid);
+    at_text_add(&text, " did not report within its lease: evicted");
+    print_message(self, buffer);
 }
 
 static void note_report(console *self, at_node worker, const at_work *work)
 {
     assert(worker >= 1);
     assert(worker <= self->workers);
-    at_meter *meter = &self->meter[worker - 1];
-    meter->compute += work->compute_ns;
-    meter->sleep += work->sleep_ns;
-    meter->idle += work->idle_ns + work->send_ns;
+    at_time_split *split = &self->split[worker - 1];
+    split->compute += work->compute_ns;
+    split->sleep += work->sleep_ns;
+    split->idle += work->idle_ns + work->send_ns;
 }
 
-/* Every second the bars change to what was measured in it; a worker whose round takes longer keeps
- * the bar it has. */
-static void turn_meters(console *self, at_ns at)
+/* The bars are updated every second; a worker without a report in that second keeps its bar. */
+static void update_splits(console *self, at_ns at)
 {
-    if (at - self->meter_at < second) return;
-    self->meter_at = at;
+    if (at - self->split_at < second) return;
+    self->split_at = at;
     for (uint32_t i = 0; i < self->workers; i++) {
-        at_meter *meter = &self->meter[i];
-        if (meter->compute + meter->sleep + meter->idle == 0) continue;
-        self->meter_shown[i] = *meter;
-        *meter = (at_meter){0};
+        at_time_split *split = &self->split[i];
+        if (split->compute + split->sleep + split->idle == 0) continue;
+        self->split_shown[i] = *split;
+        *split = (at_time_split){0};
     }
 }
 
@@ -265,8 +270,8 @@ static void put_event(console *self, const at_record *record)
 
 static void put_action(console *self, const at_action *action)
 {
-    if (action->kind == AT_ACT_NOTICE) tell_waiting(self, action);
-    if (action->kind == AT_ACT_EVICT) tell_eviction(self, action->worker);
+    if (action->kind == AT_ACT_NOTICE) print_waiting(self, action);
+    if (action->kind == AT_ACT_EVICT) print_eviction(self, action->worker);
     if (action->kind == AT_ACT_DROP && action->worker == self->loss.worker)
         self->loss.dropped += action->as.drop.samples;
 }
@@ -281,12 +286,12 @@ static void put(void *opaque, const at_record *record)
     }
     self->tally_sink.put(self->tally_sink.self, record);
     at_run_progress_put(&self->progress, record);
-    if (record->kind != AT_REC_ACTION && self->loss.worker) tell_loss(self);
+    if (record->kind != AT_REC_ACTION && self->loss.worker) print_loss(self);
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record->action);
-    if (record->kind == AT_REC_SAY) tell(self, record->text);
-    turn_meters(self, record->at);
-    if (!self->began || self->options.quiet || self->now < self->due) return;
+    if (record->kind == AT_REC_TEXT) print_message(self, record->text);
+    update_splits(self, record->at);
+    if (!self->began || self->options.quiet || self->now < self->next_at) return;
     if (self->options.terminal)
         redraw(self);
     else
@@ -295,7 +300,7 @@ static void put(void *opaque, const at_record *record)
 
 static void end(console *self)
 {
-    if (self->loss.worker) tell_loss(self);
+    if (self->loss.worker) print_loss(self);
     bool is_live = self->began && !self->options.quiet;
     if (is_live && self->options.terminal) redraw(self);
     if (is_live && !self->options.terminal && self->progress.step != self->step_shown)
@@ -305,8 +310,8 @@ static void end(console *self)
 static void release(console *self)
 {
     at_tally_free(self->tally);
-    free(self->meter);
-    free(self->meter_shown);
+    free(self->split);
+    free(self->split_shown);
     free(self);
 }
 
@@ -329,10 +334,10 @@ at_err at_sink_console(const at_run_info *info, const at_console_options *option
     self->options = *options;
     self->info = info;
     self->workers = info->plan->workers;
-    self->meter = calloc(self->workers, sizeof *self->meter);
-    self->meter_shown = calloc(self->workers, sizeof *self->meter_shown);
+    self->split = calloc(self->workers, sizeof *self->split);
+    self->split_shown = calloc(self->workers, sizeof *self->split_shown);
     self->tally = at_tally_new(info, &self->tally_sink);
-    if (!self->meter || !self->meter_shown || !self->tally) {
+    if (!self->split || !self->split_shown || !self->tally) {
         release(self);
         return at_fail_memory_for(fail, "for the console");
     }

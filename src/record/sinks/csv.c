@@ -1,5 +1,5 @@
-/* The three tables of the published systems, so that their plot programs can read our runs, and
- * one of what processes took from the machine. What each column means is told in docs/files.md. */
+/* The three tables of the published systems, so that their plotting scripts can read the files of a
+ * run, and a table of resource usage. docs/files.md explains the columns. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -24,26 +24,26 @@ static const struct {
 };
 
 typedef struct csv {
-    at_append_file *table[TABLES]; /* WORKER and RESOURCE may be NULL: not wanted */
+    at_append_file *table[TABLES]; /* WORKER and RESOURCE are NULL when not recorded */
     uint32_t        workers;
-    at_ns           opened_at; /* of the open step: the last APPLY, or the first order */
+    at_ns           opened_at; /* start of the open step: the last APPLY, or the first order */
     bool            began;
-    uint64_t       *version; /* that each worker's newest report started from */
+    uint64_t       *version; /* from which the newest report of each worker started */
 } csv;
 
-static void put_whole(at_append_file *spool, uint64_t value)
+static void put_whole(at_append_file *file, uint64_t value)
 {
-    at_append_file_whole(spool, value);
-    at_append_file_byte(spool, ',');
+    at_append_file_whole(file, value);
+    at_append_file_byte(file, ',');
 }
 
-static void put_seconds(at_append_file *spool, at_ns value)
+static void put_seconds(at_append_file *file, at_ns value)
 {
-    at_append_file_seconds(spool, value);
-    at_append_file_byte(spool, ',');
+    at_append_file_seconds(file, value);
+    at_append_file_byte(file, ',');
 }
 
-/* Versions that the worker took in at once since its previous report. */
+/* Updates that the worker received at once since its previous report. */
 static uint64_t count_updates(csv *self, at_node worker, uint64_t version)
 {
     assert(worker >= 1);
@@ -56,23 +56,23 @@ static uint64_t count_updates(csv *self, at_node worker, uint64_t version)
 static void put_report(csv *self, const at_record *record)
 {
     assert(record->event->kind == AT_EV_MESSAGE);
-    at_append_file *spool = self->table[WORKER];
+    at_append_file *file = self->table[WORKER];
     const at_work  *work = &record->event->as.report.work;
-    if (!spool) return;
-    put_seconds(spool, record->at);
-    put_whole(spool, record->version);
-    put_whole(spool, record->event->worker);
-    put_whole(spool, work->round);
-    put_whole(spool, work->version);
-    put_whole(spool, count_updates(self, record->event->worker, work->version));
-    put_whole(spool, work->samples);
-    put_seconds(spool, work->send_ns);
-    put_seconds(spool, work->install_ns);
-    put_seconds(spool, work->idle_ns - work->install_ns);
-    put_seconds(spool, work->sleep_ns);
-    put_seconds(spool, work->compute_ns + work->sleep_ns); /* published: the sleep included */
-    at_append_file_seconds(spool, self->began ? record->at - self->opened_at : 0);
-    at_append_file_byte(spool, '\n');
+    if (!file) return;
+    put_seconds(file, record->at);
+    put_whole(file, record->version);
+    put_whole(file, record->event->worker);
+    put_whole(file, work->round);
+    put_whole(file, work->version);
+    put_whole(file, count_updates(self, record->event->worker, work->version));
+    put_whole(file, work->samples);
+    put_seconds(file, work->send_ns);
+    put_seconds(file, work->install_ns);
+    put_seconds(file, work->idle_ns - work->install_ns);
+    put_seconds(file, work->sleep_ns);
+    put_seconds(file, work->compute_ns + work->sleep_ns); /* as published: includes the sleep */
+    at_append_file_seconds(file, self->began ? record->at - self->opened_at : 0);
+    at_append_file_byte(file, '\n');
 }
 
 static void put_step(csv *self, const at_record *record)
@@ -96,8 +96,8 @@ static void put_step(csv *self, const at_record *record)
     self->opened_at = record->at;
 }
 
-/* An evaluation ends some steps after its snapshot was taken; it gets a line of its own that
- * carries the snapshot's time and step. */
+/* An evaluation ends some steps after its snapshot was taken; it gets a separate line with time and
+ * step of the snapshot. */
 static void put_evaluation(csv *self, const at_record *record)
 {
     assert(record->event->kind == AT_EV_EVALUATED);
@@ -119,45 +119,45 @@ static void note_order(csv *self, const at_record *record)
     self->opened_at = record->at;
 }
 
-/* A comma and the number, or nothing behind it when it is not known. */
-static void put_counter(at_append_file *spool, uint64_t value)
+/* A comma and the number; no number when it is unknown. */
+static void put_counter(at_append_file *file, uint64_t value)
 {
-    at_append_file_byte(spool, ',');
-    if (value != AT_USAGE_UNKNOWN) at_append_file_whole(spool, value);
+    at_append_file_byte(file, ',');
+    if (value != AT_USAGE_UNKNOWN) at_append_file_whole(file, value);
 }
 
-static void put_node(at_append_file *spool, at_node node)
+static void put_node(at_append_file *file, at_node node)
 {
     assert(node <= AT_NODE_EVALUATOR);
     if (node == 0)
-        at_append_file_text(spool, "hub,");
+        at_append_file_text(file, "hub,");
     else if (node == AT_NODE_EVALUATOR)
-        at_append_file_text(spool, "evaluator,");
+        at_append_file_text(file, "evaluator,");
     else
-        put_whole(spool, node);
+        put_whole(file, node);
 }
 
 static void put_usage(csv *self, const at_record *record)
 {
     assert(record->kind == AT_REC_USAGE);
-    at_append_file *spool = self->table[RESOURCE];
+    at_append_file *file = self->table[RESOURCE];
     const at_usage *usage = record->usage;
-    if (!spool) return;
-    put_seconds(spool, record->at);
-    put_node(spool, record->node);
-    put_whole(spool, (uint64_t)usage->pid);
-    put_seconds(spool, at_usage_cpu(usage));
-    put_seconds(spool, usage->user_ns);
-    at_append_file_seconds(spool, usage->system_ns);
-    put_counter(spool, usage->rss_bytes);
-    put_counter(spool, usage->shared_bytes);
-    put_counter(spool, usage->peak_bytes);
-    put_counter(spool, usage->read_bytes);
-    put_counter(spool, usage->write_bytes);
-    put_counter(spool, usage->net_in_bytes);
-    put_counter(spool, usage->net_out_bytes);
-    put_counter(spool, usage->loopback_bytes);
-    at_append_file_byte(spool, '\n');
+    if (!file) return;
+    put_seconds(file, record->at);
+    put_node(file, record->node);
+    put_whole(file, (uint64_t)usage->pid);
+    put_seconds(file, at_usage_cpu(usage));
+    put_seconds(file, usage->user_ns);
+    at_append_file_seconds(file, usage->system_ns);
+    put_counter(file, usage->rss_bytes);
+    put_counter(file, usage->shared_bytes);
+    put_counter(file, usage->peak_bytes);
+    put_counter(file, usage->read_bytes);
+    put_counter(file, usage->write_bytes);
+    put_counter(file, usage->net_in_bytes);
+    put_counter(file, usage->net_out_bytes);
+    put_counter(file, usage->loopback_bytes);
+    at_append_file_byte(file, '\n');
 }
 
 static void put(void *opaque, const at_record *record)

@@ -1,89 +1,89 @@
-/* tensorboard/: what a run looks like in TensorBoard.
+/* tensorboard/: the files that TensorBoard shows.
  *
- *     tensorboard/hub/         the net, the settings, numbers of steps and evaluations
- *     tensorboard/worker-01/   numbers of its rounds, and so on for the first 64 workers
- *     tensorboard/evaluator/   what it takes from the machine, when that is recorded
+ *     tensorboard/hub/         the model graph, the settings, scalars per step and evaluation
+ *     tensorboard/worker-01/   scalars of its rounds, and so on for the first 64 workers
+ *     tensorboard/evaluator/   its resource usage, when that is sampled
  *
- * Nobody looks at five thousand points a second. A curve gets one point a tenth of a second, later
- * one each thousandth of the time that has passed, which is what the steps or rounds since the
- * point before came to. So a record costs a few additions, and a run of a week some ten thousand
- * points a curve. docs/tensorboard.md tells what each tag means.
+ * A run may make thousands of steps per second, so steps and rounds are aggregated: a curve gets
+ * one point per 0.1 s, later one per 0.1 % of the elapsed time, each covering everything since the
+ * previous point. A record then costs a few additions, and a run of a week has about ten thousand
+ * points per curve. docs/tensorboard.md explains the tags.
  */
 #include <assert.h>
+#include <jansson.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "record/histogram.h"
 #include "record/sinks/sinks.h"
-#include "record/sinks/tensorboard_text.h"
-#include "record/sinks/tensorboard_usage.h"
 #include "record/sinks/tfevents.h"
 
 enum {
-    WORKERS_MAX = 64, /* with a folder of their own: each costs an open file and a buffer */
+    WORKERS_MAX = 64, /* workers with a folder: each costs an open file and a buffer */
     PATH_SIZE = 4096
 };
 
-/* How often something is written: `least` apart, and later `share` of the time that has passed. */
-typedef struct rhythm {
+/* Least time between two points: `least`, or `share` of the elapsed time if that is longer. */
+typedef struct interval {
     at_ns  least;
     double share;
-} rhythm;
+} interval;
 
-static const rhythm points = {AT_MS(100), 0.001};
-static const rhythm spreads_at_evaluations = {AT_MS(100), 0.001};
-static const rhythm spreads_anyway = {AT_SEC(1), 0.01};
+static const interval points = {AT_MS(100), 0.001};
+static const interval histograms_at_evaluations = {AT_MS(100), 0.001};
+static const interval histograms_always = {AT_SEC(1), 0.01};
 
-static bool is_due(const rhythm *each, at_ns last, at_ns at)
+static bool is_due(const interval *each, at_ns last, at_ns at)
 {
     double gap = fmax((double)each->least, each->share * (double)at);
     return last == AT_NEVER || (double)at - (double)last >= gap;
 }
 
-typedef enum spread { BATCH, COMPUTE, STALENESS, SPREADS } spread;
+typedef enum histogram { BATCH, COMPUTE, STALENESS, HISTOGRAMS } histogram;
 
 static const struct {
     const char *tag;
     double      unit;
-} spreads[SPREADS] = {
+} histograms[HISTOGRAMS] = {
     [BATCH] = {"rounds/batch", 1},
     [COMPUTE] = {"rounds/compute_seconds", 1e-9},
     [STALENESS] = {"rounds/staleness", 1},
 };
 
-/* Rounds of a worker since its last point; times in seconds. */
+/* Sums over the rounds of a worker since its last point; times in seconds. */
 typedef struct rounds {
     double count, samples, compute, sleep, wait, send, staleness, loss;
 } rounds;
 
-/* Steps since the last point. */
+/* Sums over the steps since the last point. */
 typedef struct steps {
     double count, samples, gradients, staleness, loss, longest;
-    at_ns  since; /* end of the step before them; AT_NEVER: the run has just begun */
+    at_ns  since; /* end of the step before them; AT_NEVER before the first step */
     double lr;
 } steps;
 
-/* What one folder shows. */
+/* One folder. */
 typedef struct node {
-    at_tfevents *file;               /* NULL: this one has none */
-    at_ns        point_at, usage_at; /* of its last points, AT_NEVER before */
-    rounds       rounds;             /* of a worker */
-    at_histogram spread[SPREADS];    /* rounds since they were last written; the hub's: of all */
-    at_usage     usage;              /* at usage_at */
+    at_tfevents *file;                  /* NULL: it has none */
+    at_ns        point_at, usage_at;    /* of its last points, AT_NEVER before */
+    rounds       rounds;                /* of a worker */
+    at_histogram histogram[HISTOGRAMS]; /* rounds since they were written; hub: of all workers */
+    at_usage     usage;                 /* at usage_at */
 } node;
 
 typedef struct board {
     const at_run_info *info;
-    uint32_t           workers; /* with a folder */
+    uint32_t           workers; /* that have a folder */
     node              *nodes;   /* hub, workers, evaluator */
-    bool              *there;   /* of each worker of the run */
-    uint32_t           there_count;
+    bool              *present; /* for each worker of the run */
+    uint32_t           present_count;
     steps              steps;
     double             samples_used, samples_dropped;
-    at_ns              at, applied_at, spread_at; /* applied_at: of the newest step */
-    uint64_t           step;                      /* the newest that was closed */
+    at_ns              at, applied_at, histograms_at; /* applied_at: of the newest step */
+    uint64_t           step;                          /* the newest one */
 } board;
 
 static node *hub_of(board *self)
@@ -120,22 +120,22 @@ static void write_rounds(node *n, at_ns at, uint64_t step)
     n->point_at = at;
 }
 
-static void count_spreads(node *n, const at_work *work, uint64_t staleness)
+static void add_to_histograms(node *n, const at_work *work, uint64_t staleness)
 {
-    at_histogram_add(&n->spread[BATCH], work->samples);
-    at_histogram_add(&n->spread[COMPUTE], work->compute_ns);
-    at_histogram_add(&n->spread[STALENESS], (at_ns)staleness);
+    at_histogram_add(&n->histogram[BATCH], work->samples);
+    at_histogram_add(&n->histogram[COMPUTE], work->compute_ns);
+    at_histogram_add(&n->histogram[STALENESS], (at_ns)staleness);
 }
 
 static void put_report(board *self, const at_record *record)
 {
     const at_work *work = &record->event->as.report.work;
-    bool           behind = work->version < record->version;
-    uint64_t       staleness = behind ? record->version - work->version : 0;
+    bool           is_stale = work->version < record->version;
+    uint64_t       staleness = is_stale ? record->version - work->version : 0;
     node          *n = worker_of(self, record->event->worker);
-    count_spreads(hub_of(self), work, staleness);
+    add_to_histograms(hub_of(self), work, staleness);
     if (!n) return;
-    count_spreads(n, work, staleness);
+    add_to_histograms(n, work, staleness);
     rounds *sum = &n->rounds;
     sum->count++;
     sum->samples += work->samples;
@@ -168,23 +168,23 @@ static void write_steps(board *self)
         {"step/samples_per_second", seconds > 0 ? sum->samples / seconds : NAN},
         {"samples/used", self->samples_used},
         {"samples/dropped", self->samples_dropped},
-        {"workers/there", self->there_count},
+        {"workers/there", self->present_count},
     };
     at_tfevents_scalars(hub->file, at, self->step, scalars, sizeof scalars / sizeof *scalars);
     self->steps = (steps){.since = at};
     hub->point_at = at;
 }
 
-static void write_spreads(board *self)
+static void write_histograms(board *self)
 {
     for (uint32_t i = 0; i <= self->workers; i++) {
         node *n = &self->nodes[i];
-        for (int kind = 0; kind < SPREADS; kind++)
-            at_tfevents_histogram(n->file, self->at, self->step, spreads[kind].tag,
-                                  &n->spread[kind], spreads[kind].unit);
-        if (n->spread[BATCH].count > 0) memset(n->spread, 0, sizeof n->spread);
+        for (int kind = 0; kind < HISTOGRAMS; kind++)
+            at_tfevents_histogram(n->file, self->at, self->step, histograms[kind].tag,
+                                  &n->histogram[kind], histograms[kind].unit);
+        if (n->histogram[BATCH].count > 0) memset(n->histogram, 0, sizeof n->histogram);
     }
-    self->spread_at = self->at;
+    self->histograms_at = self->at;
 }
 
 static void put_step(board *self, const at_record *record)
@@ -208,7 +208,7 @@ static void put_step(board *self, const at_record *record)
     self->applied_at = record->at;
     self->samples_used += (double)action->as.apply.samples;
     if (is_due(&points, hub_of(self)->point_at, record->at)) write_steps(self);
-    if (is_due(&spreads_anyway, self->spread_at, record->at)) write_spreads(self);
+    if (is_due(&histograms_always, self->histograms_at, record->at)) write_histograms(self);
 }
 
 static void put_evaluation(board *self, const at_record *record)
@@ -227,32 +227,76 @@ static void put_evaluation(board *self, const at_record *record)
             scalars[count++] = (at_tfevents_scalar){tags[i], event->as.evaluated.value[i]};
     at_tfevents_scalars(hub_of(self)->file, record->at - age, event->as.evaluated.step, scalars,
                         count);
-    if (is_due(&spreads_at_evaluations, self->spread_at, record->at)) write_spreads(self);
+    if (is_due(&histograms_at_evaluations, self->histograms_at, record->at)) write_histograms(self);
 }
 
-/* ---- who is there, and what it takes --------------------------------------------------------- */
+/* ---- workers present, resource usage --------------------------------------------------------- */
 
-static void note_presence(board *self, at_node worker, bool is_there)
+static void set_present(board *self, at_node worker, bool is_present)
 {
     assert(worker >= 1);
     assert(worker <= self->info->plan->workers);
-    bool *there = &self->there[worker - 1];
-    if (*there == is_there) return;
-    *there = is_there;
-    if (is_there)
-        self->there_count++;
+    bool *present = &self->present[worker - 1];
+    if (*present == is_present) return;
+    *present = is_present;
+    if (is_present)
+        self->present_count++;
     else
-        self->there_count--;
+        self->present_count--;
 }
 
-static node *node_of(board *self, at_node who)
+static node *node_of(board *self, at_node id)
 {
-    if (who == 0) return hub_of(self);
-    if (who == AT_NODE_EVALUATOR) return &self->nodes[self->workers + 1];
-    return worker_of(self, who);
+    if (id == 0) return hub_of(self);
+    if (id == AT_NODE_EVALUATOR) return &self->nodes[self->workers + 1];
+    return worker_of(self, id);
 }
 
-/* A point needs two readings of the same process. */
+/* Counters of at_usage that are shown as rates. */
+static const struct {
+    const char *tag;
+    size_t      offset;
+} counters[] = {
+    {"resources/disk_read", offsetof(at_usage, read_bytes)},
+    {"resources/disk_write", offsetof(at_usage, write_bytes)},
+    {"resources/network_in", offsetof(at_usage, net_in_bytes)},
+    {"resources/network_out", offsetof(at_usage, net_out_bytes)},
+    {"resources/network_loopback", offsetof(at_usage, loopback_bytes)},
+};
+
+enum { COUNTERS = sizeof counters / sizeof *counters };
+
+_Static_assert(COUNTERS + 2 <= AT_TFEVENTS_SCALARS, "they fit into one event");
+
+static uint64_t counter(const at_usage *usage, size_t index)
+{
+    uint64_t value;
+    assert(index < COUNTERS);
+    memcpy(&value, (const char *)usage + counters[index].offset, sizeof value);
+    return value;
+}
+
+/* Rates between two readings of one process, `seconds` apart, and its memory now, without unknown
+ * values. Returns the number of scalars. */
+static size_t usage_scalars(at_tfevents_scalar scalars[AT_TFEVENTS_SCALARS], const at_usage *before,
+                            const at_usage *now, double seconds)
+{
+    size_t count = 0;
+    double cpu = at_seconds(at_usage_cpu(now)) - at_seconds(at_usage_cpu(before));
+    assert(seconds > 0);
+    assert(before->pid == now->pid);
+    if (cpu >= 0) scalars[count++] = (at_tfevents_scalar){"resources/cpus", cpu / seconds};
+    if (now->rss_bytes != AT_USAGE_UNKNOWN)
+        scalars[count++] = (at_tfevents_scalar){"resources/memory_bytes", (double)now->rss_bytes};
+    for (size_t i = 0; i < COUNTERS; i++) {
+        uint64_t old = counter(before, i), new = counter(now, i);
+        if (old == AT_USAGE_UNKNOWN || new == AT_USAGE_UNKNOWN || new < old) continue;
+        scalars[count++] = (at_tfevents_scalar){counters[i].tag, (double)(new - old) / seconds};
+    }
+    return count;
+}
+
+/* A rate needs two readings of the same process. */
 static void put_usage(board *self, const at_record *record)
 {
     node *n = node_of(self, record->node);
@@ -262,7 +306,7 @@ static void put_usage(board *self, const at_record *record)
     if (is_same) {
         at_tfevents_scalar scalars[AT_TFEVENTS_SCALARS];
         double             seconds = at_seconds(record->at - n->usage_at);
-        size_t             count = at_tensorboard_usage(scalars, &n->usage, record->usage, seconds);
+        size_t             count = usage_scalars(scalars, &n->usage, record->usage, seconds);
         at_tfevents_scalars(n->file, record->at, self->step, scalars, count);
     }
     n->usage = *record->usage;
@@ -271,7 +315,7 @@ static void put_usage(board *self, const at_record *record)
 
 /* ---- the sink -------------------------------------------------------------------------------- */
 
-/* A resumed run begins at the version of its checkpoint. */
+/* A resumed run starts at the version of its checkpoint. */
 static void put_start(board *self, const at_record *record)
 {
     self->step = record->version;
@@ -285,8 +329,8 @@ static void put_event(board *self, const at_record *record)
     at_event_kind kind = record->event->kind;
     if (kind == AT_EV_MESSAGE) put_report(self, record);
     if (kind == AT_EV_START) put_start(self, record);
-    if (kind == AT_EV_JOINED) note_presence(self, record->event->worker, true);
-    if (kind == AT_EV_LOST) note_presence(self, record->event->worker, false);
+    if (kind == AT_EV_JOINED) set_present(self, record->event->worker, true);
+    if (kind == AT_EV_LOST) set_present(self, record->event->worker, false);
     if (kind == AT_EV_EVALUATED) put_evaluation(self, record);
 }
 
@@ -300,19 +344,19 @@ static void put_action(board *self, const at_record *record)
 static void put(void *opaque, const at_record *record)
 {
     board *self = opaque;
-    if (record->kind == AT_REC_SAY) return; /* may come from outside the run's time */
+    if (record->kind == AT_REC_TEXT) return; /* its time may be outside the run */
     self->at = record->at;
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record);
     if (record->kind == AT_REC_USAGE) put_usage(self, record);
 }
 
-static void write_last(board *self)
+static void write_rest(board *self)
 {
     write_steps(self);
     for (uint32_t i = 1; i <= self->workers; i++)
         write_rounds(&self->nodes[i], self->at, self->step);
-    write_spreads(self);
+    write_histograms(self);
 }
 
 static at_err release(board *self, at_fail *fail)
@@ -322,7 +366,7 @@ static at_err release(board *self, at_fail *fail)
         at_err err = at_tfevents_close(self->nodes[i].file, first ? NULL : fail);
         if (!first) first = err;
     }
-    free(self->there);
+    free(self->present);
     free(self->nodes);
     free(self);
     return first;
@@ -330,7 +374,7 @@ static at_err release(board *self, at_fail *fail)
 
 static at_err close_sink(void *opaque, at_fail *fail)
 {
-    write_last(opaque);
+    write_rest(opaque);
     return release(opaque, fail);
 }
 
@@ -340,16 +384,108 @@ static at_err open_node(board *self, uint32_t index, const char *name, at_fail *
     node *n = &self->nodes[index];
     int   size = snprintf(path, sizeof path, "%s/tensorboard/%s", self->info->folder, name);
     if (size < 0 || (size_t)size >= sizeof path)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the name of the run's folder is too long");
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the path of the run folder is too long");
     n->point_at = n->usage_at = AT_NEVER;
     return at_tfevents_open(path, self->info->date, &n->file, fail);
 }
 
-static at_err describe(board *self, at_fail *fail)
+/* ---- settings -------------------------------------------------------------------------------- */
+
+/* Escapes the special characters of Markdown; control characters become '?'. */
+static void write_cell(FILE *out, const char *text)
+{
+    static const char special[] = "|`*_<>[]\\&";
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        bool          is_special = false;
+        for (const char *c = special; *c; c++) is_special = is_special || *c == *text;
+        if (is_special)
+            fprintf(out, "&#%d;", byte);
+        else
+            fputc(byte < ' ' || byte == 0x7f ? '?' : byte, out);
+    }
+}
+
+static void write_row(FILE *out, const char *name, const char *value)
+{
+    assert(name);
+    fputs("| ", out);
+    write_cell(out, name);
+    fputs(" | ", out);
+    write_cell(out, value ? value : "");
+    fputs(" |\n", out);
+}
+
+static void write_number(FILE *out, const char *name, uint64_t value)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)value);
+    write_row(out, name, text);
+}
+
+static void write_run(FILE *out, const at_run_info *info)
+{
+    char text[64];
+    assert(info->plan);
+    write_row(out, "anytime", ANYTIME_VERSION);
+    write_row(out, "command", info->command);
+    write_row(out, "world", info->world);
+    write_row(out, "model", info->model);
+    write_number(out, "parameters", info->parameters);
+    write_row(out, "data", info->data);
+    write_number(out, "samples", info->samples_epoch);
+    if (info->plan->strategy) write_row(out, "strategy", info->plan->strategy->name);
+    for (int i = 0; info->plan->work && i < AT_FAMILY_COUNT; i++)
+        write_row(out, at_family_name[i],
+                  at_plan_rule_text(info->plan, (enum at_family)i, text, sizeof text));
+    write_number(out, "workers", info->plan->workers);
+    write_number(out, "seed", info->seed);
+}
+
+/* Options without a value (null) are left out. */
+static void write_options(FILE *out, const json_t *options)
+{
+    void *object = (void *)options; /* the iterators of jansson are not const */
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        const json_t *value = json_object_iter_value(i);
+        char          name[80];
+        snprintf(name, sizeof name, "--%s", json_object_iter_key(i));
+        if (json_is_null(value)) continue;
+        if (json_is_string(value)) {
+            write_row(out, name, json_string_value(value));
+            continue;
+        }
+        char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(9));
+        write_row(out, name, text);
+        free(text);
+    }
+}
+
+/* A Markdown table of the run and all its options, to be freed; NULL when there is no memory. */
+static char *settings_table(const at_run_info *info)
+{
+    char  *text = NULL;
+    size_t size;
+    FILE  *out = open_memstream(&text, &size);
+    if (!out) return NULL;
+    fputs("| setting | value |\n|---|---|\n", out);
+    write_run(out, info);
+    if (info->options) write_options(out, info->options);
+    bool failed = ferror(out);
+    if (fclose(out) || failed) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static at_err write_description(board *self, at_fail *fail)
 {
     const at_run_info *info = self->info;
     at_tfevents       *file = hub_of(self)->file;
-    char              *text = at_tensorboard_settings(info);
+    char              *text = settings_table(info);
     if (!text) return at_fail_memory_for(fail, "for TensorBoard");
     at_err err = at_tfevents_text(file, "settings", text, fail);
     free(text);
@@ -366,7 +502,7 @@ static at_err open_nodes(board *self, at_fail *fail)
         AT_TRY(open_node(self, i, name, fail));
     }
     if (self->info->usage) AT_TRY(open_node(self, self->workers + 1, "evaluator", fail));
-    return describe(self, fail);
+    return write_description(self, fail);
 }
 
 at_err at_sink_tensorboard(const at_run_info *info, at_sink *sink, at_fail *fail)
@@ -378,10 +514,10 @@ at_err at_sink_tensorboard(const at_run_info *info, at_sink *sink, at_fail *fail
     self->info = info;
     self->workers = info->plan->workers < WORKERS_MAX ? info->plan->workers : WORKERS_MAX;
     self->nodes = calloc(self->workers + 2, sizeof *self->nodes);
-    self->there = calloc(info->plan->workers, sizeof *self->there);
-    self->steps.since = self->spread_at = AT_NEVER;
-    at_err err = self->nodes && self->there ? open_nodes(self, fail)
-                                            : at_fail_memory_for(fail, "for TensorBoard");
+    self->present = calloc(info->plan->workers, sizeof *self->present);
+    self->steps.since = self->histograms_at = AT_NEVER;
+    at_err err = self->nodes && self->present ? open_nodes(self, fail)
+                                              : at_fail_memory_for(fail, "for TensorBoard");
     if (err) {
         release(self, NULL);
         return err;

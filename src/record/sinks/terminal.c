@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-enum { WIDTH_UNKNOWN = 80, SIZE_MAX_TOLD = 10000 };
+enum { WIDTH_UNKNOWN = 80, SIZE_LIMIT = 10000 };
 
 static bool is_set(const char *name)
 {
@@ -18,12 +18,12 @@ static bool is_set(const char *name)
     return value && *value;
 }
 
-/* A size from the environment; 0 when there is none that makes sense. */
-static int told_size(const char *name)
+/* A size from the environment; 0 when it is not set or invalid. */
+static int size_from_env(const char *name)
 {
     const char *text = getenv(name);
     int64_t     value;
-    bool is_size = text && at_text_whole(text, &value) && value > 0 && value <= SIZE_MAX_TOLD;
+    bool        is_size = text && at_text_whole(text, &value) && value > 0 && value <= SIZE_LIMIT;
     return is_size ? (int)value : 0;
 }
 
@@ -31,7 +31,7 @@ at_terminal_size at_terminal_window(FILE *file)
 {
     assert(file);
     struct winsize   size = {0};
-    at_terminal_size window = {.columns = told_size("COLUMNS"), .rows = told_size("LINES")};
+    at_terminal_size window = {.columns = size_from_env("COLUMNS"), .rows = size_from_env("LINES")};
     int              fd = fileno(file);
     if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size)) return window;
     if (window.columns == 0) window.columns = size.ws_col;
@@ -47,7 +47,7 @@ int at_terminal_rows(const int *width, int lines, int columns)
     return rows;
 }
 
-/* The first of these that is set decides which letters there are; "en_GB.UTF-8", "C.utf8". */
+/* The first of these variables that is set decides: "en_GB.UTF-8", "C.utf8". */
 static bool has_utf8(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
@@ -64,16 +64,16 @@ at_console_options at_console_detect(FILE *file, bool quiet)
 {
     assert(file);
     const char        *term = getenv("TERM");
-    bool               is_able = term && *term && strcmp(term, "dumb") != 0;
+    bool               can_redraw = term && *term && strcmp(term, "dumb") != 0;
     int                width = at_terminal_window(file).columns;
     at_console_options options = {
         .file = file,
-        .terminal = is_able && isatty(fileno(file)),
+        .terminal = can_redraw && isatty(fileno(file)),
         .quiet = quiet,
         .width = width > 0 ? width : WIDTH_UNKNOWN,
         .ascii = !has_utf8(),
         .clock = at_clock_now,
     };
-    options.colour = options.terminal && !is_set("NO_COLOR");
+    options.color = options.terminal && !is_set("NO_COLOR");
     return options;
 }

@@ -7,18 +7,18 @@
 #include "record/roster.h"
 
 enum {
-    BAR = 10,          /* of a worker */
+    BAR = 10,          /* columns of a worker's bar */
     GAP = 3,           /* between two workers on a line */
     LEGEND = 27,       /* columns, its gap included */
-    LEGEND_LOST = 7,   /* more, where it is needed */
-    WORKER_LINES = 8,  /* of bars, at most */
-    OTHER_LINES = 3,   /* title, progress, sum */
-    ROWS_UNKNOWN = 24, /* what terminals have had for ever */
+    LEGEND_LOST = 7,   /* more for "x lost" */
+    WORKER_LINES = 8,  /* most lines of bars */
+    OTHER_LINES = 3,   /* title, progress, summary */
+    ROWS_UNKNOWN = 24, /* the traditional size */
     PROGRESS_MIN = 10,
     PROGRESS_MAX = 30,
     LINE_SIZE = 1024
 };
-_Static_assert(WORKER_LINES + OTHER_LINES < AT_VIEW_LINES, "a block fits its bound");
+_Static_assert(WORKER_LINES + OTHER_LINES < AT_VIEW_LINES, "the largest block fits AT_VIEW_LINES");
 
 static const char line_end[] = "\x1b[K\n";
 
@@ -37,12 +37,12 @@ static const struct {
 
 static void begin_shade(const at_view *view, shade kind, at_text *out)
 {
-    if (view->colour) at_text_add(out, "%s", shades[kind].escape);
+    if (view->color) at_text_add(out, "%s", shades[kind].escape);
 }
 
 static void end_shade(const at_view *view, at_text *out)
 {
-    if (view->colour) at_text_add(out, "\x1b[0m");
+    if (view->color) at_text_add(out, "\x1b[0m");
 }
 
 static void add_blocks(const at_view *view, shade kind, int count, at_text *out)
@@ -74,7 +74,8 @@ int at_view_columns(const char *text, size_t size)
     int columns = 0;
     for (size_t i = 0; i < size; i++) {
         if (text[i] == '\x1b') {
-            while (i < size && !strchr("mKJAhl", text[i])) i++; /* what ends our own sequences */
+            while (i < size && !strchr("mKJAhl", text[i]))
+                i++; /* the final letters of the sequences used here */
             continue;
         }
         columns += !is_continuation(text[i]) && (unsigned char)text[i] >= ' ';
@@ -82,7 +83,7 @@ int at_view_columns(const char *text, size_t size)
     return columns;
 }
 
-/* Bytes at the start of text that take at most this many columns. */
+/* Length in bytes of the longest prefix that takes at most this many columns. */
 static size_t fit(const char *text, int columns)
 {
     assert(text);
@@ -92,21 +93,21 @@ static size_t fit(const char *text, int columns)
     return (size_t)(c - text);
 }
 
-void at_view_wrap(at_text *out, const char *sentence, int columns, const char *ending)
+void at_view_wrap(at_text *out, const char *text, int columns, const char *ending)
 {
     assert(columns >= 1);
-    while (*sentence) {
-        size_t size = fit(sentence, columns), line = strcspn(sentence, "\n");
+    while (*text) {
+        size_t size = fit(text, columns), line = strcspn(text, "\n");
         if (line <= size) {
             size = line;
-        } else if (sentence[size]) {
+        } else if (text[size]) {
             size_t space = size;
-            while (space > 0 && sentence[space] != ' ') space--;
+            while (space > 0 && text[space] != ' ') space--;
             if (space > 0) size = space;
         }
-        at_text_add(out, "%.*s%s", (int)size, sentence, ending);
-        sentence += size;
-        if (*sentence == ' ' || *sentence == '\n') sentence++;
+        at_text_add(out, "%.*s%s", (int)size, text, ending);
+        text += size;
+        if (*text == ' ' || *text == '\n') text++;
     }
 }
 
@@ -171,13 +172,13 @@ static void draw_progress(const at_view *view, at_text *out)
     at_text_add(out, "%s%s", buffer, line_end);
 }
 
-/* Workers first .. first + count - 1 in one bar. */
+/* Workers first .. first + count - 1, drawn as one bar. */
 typedef struct group {
     uint32_t first, count, lost;
     double   compute, sleep, idle;
 } group;
 
-static group gather(const at_view *view, uint32_t first, uint32_t count)
+static group sum_group(const at_view *view, uint32_t first, uint32_t count)
 {
     assert(count >= 1);
     assert(first + count <= view->progress->info->plan->workers);
@@ -187,14 +188,14 @@ static group gather(const at_view *view, uint32_t first, uint32_t count)
             sum.lost++;
             continue;
         }
-        sum.compute += (double)view->meter[i].compute;
-        sum.sleep += (double)view->meter[i].sleep;
-        sum.idle += (double)view->meter[i].idle;
+        sum.compute += (double)view->split[i].compute;
+        sum.sleep += (double)view->split[i].sleep;
+        sum.idle += (double)view->split[i].idle;
     }
     return sum;
 }
 
-/* The part of the bar that is lost is as long as the part of the group, and at least one. */
+/* Proportional to the lost workers, and at least one column if there are any. */
 static int lost_columns(const group *it, int columns)
 {
     assert(it->lost <= it->count);
@@ -221,7 +222,7 @@ static void draw_bar(const at_view *view, const group *it, int columns, at_text 
     add_blocks(view, LOST, lost, out);
 }
 
-/* A single worker that is not there has a word instead of a bar. */
+/* A single worker that is starting, lost or evicted gets a word instead of a bar. */
 static void draw_group(const at_view *view, const group *it, int bar, at_text *out)
 {
     assert(bar >= 1);
@@ -243,9 +244,11 @@ static int digits_of(uint32_t value)
     return digits;
 }
 
-/* How the workers are laid out: so many in a group, so many groups on a line. */
+/* How the workers are laid out. */
 typedef struct layout {
-    uint32_t size, across, groups;
+    uint32_t size;   /* workers per group */
+    uint32_t across; /* groups per line, 0: there is no room */
+    uint32_t groups;
     int      label, bar; /* columns */
 } layout;
 
@@ -264,13 +267,13 @@ static layout arrange(const at_view *view, uint32_t size)
     return it;
 }
 
-/* The smallest groups whose bars fit in so many lines; across is 0 when nothing does. */
+/* The smallest groups whose bars fit into `lines` lines. */
 static layout fit_workers(const at_view *view, int lines)
 {
     layout it = arrange(view, 1);
     if (lines < 1 || it.across == 0) return (layout){0};
     if (it.groups <= it.across * (uint32_t)lines) return it;
-    it = arrange(view, 2); /* a label of two numbers leaves room for fewer */
+    it = arrange(view, 2); /* labels of groups are wider */
     if (it.across == 0) return it;
     uint32_t room = it.across * (uint32_t)lines;
     return arrange(view, (view->progress->info->plan->workers - 1) / room + 1);
@@ -286,7 +289,7 @@ static void draw_label(const group *it, int columns, at_text *out)
     at_text_add(out, "%*s ", columns, buffer);
 }
 
-/* Returns the number of lines. */
+/* Returns the number of lines drawn. */
 static int draw_workers(const at_view *view, const layout *it, at_text *out)
 {
     assert(it->across >= 1);
@@ -294,7 +297,7 @@ static int draw_workers(const at_view *view, const layout *it, at_text *out)
     int      lines = 0;
     for (uint32_t i = 0; i < it->groups; i++) {
         uint32_t first = i * it->size, left = workers - first;
-        group    some = gather(view, first, left < it->size ? left : it->size);
+        group    some = sum_group(view, first, left < it->size ? left : it->size);
         if (i % it->across > 0) at_text_add(out, "%*s", GAP, "");
         draw_label(&some, it->label, out);
         draw_group(view, &some, it->bar, out);
@@ -305,15 +308,15 @@ static int draw_workers(const at_view *view, const layout *it, at_text *out)
     return lines;
 }
 
-/* What all of them do, in one line. */
-static void draw_sum(const at_view *view, const group *all, at_text *out)
+/* One line about all workers. */
+static void draw_summary(const at_view *view, const group *all, at_text *out)
 {
     assert(all->count == view->progress->info->plan->workers);
     char    buffer[LINE_SIZE];
     double  whole = fmax(all->compute + all->sleep + all->idle, 1);
     at_text text = at_text_in(buffer, sizeof buffer);
-    at_text_add(&text, "all: compute %.0f%%, sleep %.0f%%, idle %.0f%%", 100 * all->compute / whole,
-                100 * all->sleep / whole, 100 * all->idle / whole);
+    at_text_add(&text, "all workers: compute %.0f%%, sleep %.0f%%, idle %.0f%%",
+                100 * all->compute / whole, 100 * all->sleep / whole, 100 * all->idle / whole);
     if (all->lost > 0) at_text_add(&text, ", %u lost", all->lost);
     buffer[fit(buffer, view->columns)] = '\0';
     at_text_add(out, "%s%s", buffer, line_end);
@@ -323,9 +326,9 @@ int at_view_draw(const at_view *view, at_text *out)
 {
     assert(view->columns >= 1);
     int    rows = view->rows > 0 ? view->rows : ROWS_UNKNOWN, lines = 1;
-    int    room = rows - 1 - OTHER_LINES; /* the cursor stands in a line of its own */
+    int    room = rows - 1 - OTHER_LINES; /* the cursor is in the line below the block */
     layout it = fit_workers(view, room < WORKER_LINES ? room : WORKER_LINES);
-    group  all = gather(view, 0, view->progress->info->plan->workers);
+    group  all = sum_group(view, 0, view->progress->info->plan->workers);
     bool   is_grouped = it.size > 1;
     if (rows > OTHER_LINES) {
         draw_title(view, is_grouped && all.lost > 0, out);
@@ -335,6 +338,6 @@ int at_view_draw(const at_view *view, at_text *out)
     if (it.across == 0) return lines;
     lines += draw_workers(view, &it, out);
     if (!is_grouped) return lines;
-    draw_sum(view, &all, out);
+    draw_summary(view, &all, out);
     return lines + 1;
 }

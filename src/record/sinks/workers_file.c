@@ -1,6 +1,5 @@
-/* workers.json is for people and scripts that want to signal, watch or kill a worker, so it is
- * always whole (written beside, then renamed) but not synced: after a power cut its pids mean
- * nothing. */
+/* workers.json is for users and scripts that signal, watch or kill workers. So it is always
+ * complete (a temporary file is renamed), but not synced: after a crash its pids are void. */
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,44 +14,44 @@
 enum {
     HEAD_SIZE = 256,
     LINE_SIZE = 256, /* of one worker */
-    WORKERS_FEW = 64 /* up to here every change is written at once */
+    WORKERS_FEW = 64 /* up to this number every change is written at once */
 };
 
-static const at_ns write_every = 20000000; /* with more workers: a file of a megabyte is not free */
+static const at_ns write_every = 20000000; /* with more workers the file is up to megabytes */
 
-typedef struct workersfile {
-    char     *path, *temporary;
-    char     *text;
-    size_t    text_size;
-    uint32_t  workers;
-    uint32_t  first_rank; /* of the first worker: a hub comes before it */
-    bool      dirty;
-    at_ns     written_at;
-    int       error; /* errno of the first failure, 0: none */
-    at_place *place;
-} workersfile;
+typedef struct workers_file {
+    char             *path, *temporary;
+    char             *text;
+    size_t            text_size;
+    uint32_t          workers;
+    uint32_t          first_rank; /* of the first worker: hubs come before it */
+    bool              dirty;
+    at_ns             written_at;
+    int               error; /* errno of the first failure, 0: none */
+    at_worker_status *roster;
+} workers_file;
 
-static void add_worker(at_text *text, at_node id, uint32_t rank, const at_place *place)
+static void add_worker(at_text *text, at_node id, uint32_t rank, const at_worker_status *status)
 {
     assert(id >= 1);
-    assert(place->state);
+    assert(status->state);
     at_text_add(text, "    {\"id\": %u, \"pid\": ", id);
-    if (place->pid > 0)
-        at_text_add(text, "%lld", (long long)place->pid);
+    if (status->pid > 0)
+        at_text_add(text, "%lld", (long long)status->pid);
     else
         at_text_add(text, "null");
-    if (place->host[0]) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", place->host, rank);
-    at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"}", place->incarnation,
-                place->state);
+    if (status->host[0]) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", status->host, rank);
+    at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"}", status->incarnation,
+                status->state);
 }
 
-static at_text compose(workersfile *self)
+static at_text format_file(workers_file *self)
 {
     at_text text = at_text_in(self->text, self->text_size);
     at_text_add(&text, "{\n  \"anytime\": \"%s\",\n  \"hub\": %ld,\n  \"workers\": [\n",
                 ANYTIME_VERSION, (long)getpid());
     for (uint32_t i = 0; i < self->workers; i++) {
-        add_worker(&text, i + 1, self->first_rank + i, &self->place[i]);
+        add_worker(&text, i + 1, self->first_rank + i, &self->roster[i]);
         at_text_add(&text, i + 1 < self->workers ? ",\n" : "\n");
     }
     at_text_add(&text, "  ]\n}\n");
@@ -61,7 +60,7 @@ static at_text compose(workersfile *self)
 }
 
 /* Returns an errno. */
-static int replace(const workersfile *self, const char *bytes, size_t size)
+static int replace_file(const workers_file *self, const char *bytes, size_t size)
 {
     assert(bytes);
     assert(size > 0);
@@ -80,11 +79,11 @@ static int replace(const workersfile *self, const char *bytes, size_t size)
     return error;
 }
 
-static void rewrite(workersfile *self, at_ns at)
+static void rewrite(workers_file *self, at_ns at)
 {
     assert(self->dirty);
-    at_text text = compose(self);
-    int     error = replace(self, text.bytes, text.used);
+    at_text text = format_file(self);
+    int     error = replace_file(self, text.bytes, text.used);
     if (!self->error) self->error = error;
     self->dirty = false;
     self->written_at = at;
@@ -92,8 +91,8 @@ static void rewrite(workersfile *self, at_ns at)
 
 static void put(void *opaque, const at_record *record)
 {
-    workersfile *self = opaque;
-    if (at_roster_put(self->place, self->workers, record)) self->dirty = true;
+    workers_file *self = opaque;
+    if (at_roster_put(self->roster, self->workers, record)) self->dirty = true;
     if (!self->dirty) return;
     bool is_few = self->workers <= WORKERS_FEW;
     bool is_order = record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_SEND &&
@@ -105,8 +104,8 @@ static void put(void *opaque, const at_record *record)
 
 static at_err close_sink(void *opaque, at_fail *fail)
 {
-    workersfile *self = opaque;
-    at_err       err = AT_OK;
+    workers_file *self = opaque;
+    at_err        err = AT_OK;
     if (self->dirty) rewrite(self, 0);
     if (self->error)
         err = at_fail_set(fail, AT_ERR_IO,
@@ -115,37 +114,37 @@ static at_err close_sink(void *opaque, at_fail *fail)
     free(self->path);
     free(self->temporary);
     free(self->text);
-    free(self->place);
+    free(self->roster);
     free(self);
     return err;
 }
 
-static bool reserve(workersfile *self, const char *folder)
+static bool allocate(workers_file *self, const char *folder)
 {
     assert(self->workers >= 1);
     if (asprintf(&self->path, "%s/workers.json", folder) < 0) self->path = NULL;
     if (asprintf(&self->temporary, "%s/.workers.json.tmp", folder) < 0) self->temporary = NULL;
     self->text_size = HEAD_SIZE + (size_t)self->workers * LINE_SIZE;
     self->text = malloc(self->text_size);
-    self->place = calloc(self->workers, sizeof *self->place);
-    return self->path && self->temporary && self->text && self->place;
+    self->roster = calloc(self->workers, sizeof *self->roster);
+    return self->path && self->temporary && self->text && self->roster;
 }
 
 at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
 {
     assert(info->folder);
     assert(info->plan->workers <= AT_WORKERS_MAX);
-    workersfile *self = calloc(1, sizeof *self);
+    workers_file *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory(fail);
     self->workers = info->plan->workers;
-    bool equals = info->plan->topology == AT_TOPOLOGY_ALLREDUCE;
-    self->first_rank = info->hubs > 1 ? info->hubs : equals ? 0 : 1;
+    bool without_hub = info->plan->topology == AT_TOPOLOGY_ALLREDUCE;
+    self->first_rank = info->hubs > 1 ? info->hubs : without_hub ? 0 : 1;
     self->written_at = AT_NEVER;
-    if (!reserve(self, info->folder)) {
+    if (!allocate(self, info->folder)) {
         close_sink(self, NULL);
         return at_fail_memory(fail);
     }
-    at_roster_init(self->place, self->workers);
+    at_roster_init(self->roster, self->workers);
     *sink = (at_sink){.name = "workers", .self = self, .put = put, .close = close_sink};
     return AT_OK;
 }

@@ -186,7 +186,7 @@ void at_event_lines_put(at_event_lines *lines, uint64_t serial, at_ns at, const 
     if (event && record->event->kind == AT_EV_JOINED) put_join(lines, serial, at, record->event);
     if (event && record->event->kind == AT_EV_LOST) put_lost(lines, serial, at, record);
     if (record->kind == AT_REC_ACTION) put_action(lines, serial, at, record->action);
-    if (record->kind == AT_REC_SAY) put_sentence(lines, serial, at, SAY, record->text);
+    if (record->kind == AT_REC_TEXT) put_sentence(lines, serial, at, SAY, record->text);
 }
 
 /* ---- telling ------------------------------------------------------------------------------- */

@@ -279,7 +279,7 @@ static void put_action(at_run_summary *s, const at_record *record)
 /* A log's times begin at 0. Sentences may be from before the start. */
 static void follow_time(at_run_summary *s, const at_record *record)
 {
-    if (s->resuming && record->kind != AT_REC_SAY) {
+    if (s->resuming && record->kind != AT_REC_TEXT) {
         s->shift = record->at < s->at ? s->at - record->at : 0;
         if (s->shift > shift_max) s->shift = shift_max;
         s->resuming = false;

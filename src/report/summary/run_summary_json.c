@@ -69,7 +69,7 @@ static json_t *ledger_json(const at_tally *t)
                      at_json_value_count(t->samples_dropped), "why", why);
 }
 
-static json_t *spread_json(const at_spread *spread)
+static json_t *spread_json(const at_duration_stats *spread)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", at_json_value_json(spread->mean), "p50",
                      at_json_value_json(spread->p50), "p95", at_json_value_json(spread->p95), "max",
@@ -87,10 +87,10 @@ static json_t *test_json(const at_tally *t)
 
 static json_t *state_json(const at_run_summary *s)
 {
-    const at_tally *t = s->tally;
-    double          seconds = at_tally_seconds(t);
-    at_spread       steps = at_tally_steps(t);
-    json_t         *state = json_object();
+    const at_tally   *t = s->tally;
+    double            seconds = at_tally_seconds(t);
+    at_duration_stats steps = at_tally_steps(t);
+    json_t           *state = json_object();
     assert(t->end < AT_END_COUNT);
     json_object_set_new(state, "end", json_string(at_end_name[t->end]));
     json_object_set_new(state, "at", at_json_value_seconds(s->at));

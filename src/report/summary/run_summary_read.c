@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "record/log/eventlogs.h"
+#include "record/log/eventlog.h"
 #include "record/runinfo.h"
 #include "report/plot/csv_columns.h"
 #include "report/summary/run_summary_parts.h"
@@ -65,8 +65,8 @@ static at_err read_logs(const char *folder, const at_run_summary_options *option
 {
     reading r = {.summary = summary};
     if (options) r.options = *options;
-    AT_TRY(at_eventlogs_visit(folder, count_workers, &r.options.workers, fail));
-    return at_eventlogs_visit(folder, read_log, &r, fail);
+    AT_TRY(at_eventlog_visit(folder, count_workers, &r.options.workers, fail));
+    return at_eventlog_visit(folder, read_log, &r, fail);
 }
 
 /* ---- tables -------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/log/eventlogs.h"
+#include "record/log/eventlog.h"
 #include "record/runinfo.h"
 #include "report/trace/trace_rounds.h"
 #include "report/trace/trace_writer.h"
@@ -103,7 +103,7 @@ static void put_hub_action(trace *t, const at_record *record, at_ns at)
 static at_err put_record(trace *t, const at_record *record, at_fail *fail)
 {
     at_ns at = record->at + t->shift;
-    if (record->kind == AT_REC_SAY || record->kind == AT_REC_USAGE) return AT_OK;
+    if (record->kind == AT_REC_TEXT || record->kind == AT_REC_USAGE) return AT_OK;
     assert(at >= 0);
     t->end = later(t->end, at);
     AT_TRY(at_trace_rounds_put(t->rounds, record, at, fail));
@@ -270,10 +270,10 @@ at_err at_trace_write(const char *run, const char *path, const at_trace_options 
     trace   t = {.whole = options->whole};
     at_fail later_fail;
     assert(options->from >= 0);
-    AT_TRY(at_eventlogs_visit(run, count_workers, &t, fail));
+    AT_TRY(at_eventlog_visit(run, count_workers, &t, fail));
     at_err err = open_trace(&t, path, options, fail);
     if (!err) {
-        err = at_eventlogs_visit(run, read_log, &t, fail);
+        err = at_eventlog_visit(run, read_log, &t, fail);
         at_err written = finish(&t, err ? &later_fail : fail);
         if (!err) err = written;
     }

@@ -58,7 +58,7 @@ static void record_action(at_host *host, at_ns now, const at_action *action, dou
 
 void at_host_say(at_host *host, at_ns now, const char *text)
 {
-    at_record record = {.kind = AT_REC_SAY, .at = now - host->started, .text = text};
+    at_record record = {.kind = AT_REC_TEXT, .at = now - host->started, .text = text};
     at_recorder_put(host->recorder, &record);
 }
 

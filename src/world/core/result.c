@@ -131,7 +131,7 @@ static json_t *lost_rounds(const at_outcome *outcome)
     return array;
 }
 
-static json_t *spread(at_spread s)
+static json_t *spread(at_duration_stats s)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", number(s.mean), "p50", number(s.p50), "p95",
                      number(s.p95), "max", number(s.max));

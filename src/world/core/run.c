@@ -477,7 +477,7 @@ static at_err prepare(run *r, at_fail *fail)
 
 static void say(const run *r, const char *text)
 {
-    at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_SAY, .text = text});
+    at_recorder_put(&r->recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
 }
 
 /* Batch norm takes mean and variance from one micro-batch: of a few samples they are mostly chance

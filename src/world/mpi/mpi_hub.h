@@ -63,8 +63,8 @@ typedef struct at_mpi_hub {
     at_listening_clock      ear;
     at_ns                   watched_at;
     uint64_t                fingerprint;
-    char                    host_name[AT_MPI_HOST];
-    char                    engine[AT_MPI_NAME];
+    char                    host_name[AT_HOST_NAME_SIZE];
+    char                    engine[AT_ENGINE_NAME_SIZE];
     at_fail                 refusal; /* of a worker that cannot take part */
     at_lost_round          *lost;
     size_t                  lost_count;

@@ -49,7 +49,7 @@ static void hear_report(at_mpi_hub *h, at_node worker, size_t units)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     if (peer->state != AT_MPI_WORKING) return;
-    bool valid = at_message_get_report(peer->inbox, &peer->report);
+    bool valid = at_report_message_read(peer->inbox, &peer->report);
     assert(valid);
     assert(!peer->has_report);
     assert(units == AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + peer->report.floats);
@@ -112,7 +112,7 @@ bool at_mpi_hear(at_mpi_hub *h)
         } else if (call < workers + AT_MPI_NOTES) {
             at_worker_note note;
             bool           valid =
-                at_message_get_note(h->notes + (call - workers) * (size_t)AT_WORKER_NOTE, &note);
+                at_worker_note_read(h->notes + (call - workers) * (size_t)AT_WORKER_NOTE, &note);
             receive_note(h, call - workers);
             assert(valid);
             hear_note(h, done[i].rank, &note);

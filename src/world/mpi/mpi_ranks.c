@@ -130,7 +130,7 @@ static void heed_word(at_mpi_ranks *r, const at_mpi_done *done)
         r->asker = done->rank;
         return;
     }
-    if (done->units > 1 && at_message_get_note(r->word, &note) && note.fail.err)
+    if (done->units > 1 && at_worker_note_read(r->word, &note) && note.fail.err)
         r->hello[done->rank] = note;
     lose(r, lost);
     if (lost != UINT32_MAX) r->lost = lost;
@@ -229,13 +229,13 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
     static unsigned char mine[AT_WORKER_NOTE];
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_WORKER_NOTE);
     if (!all) return at_fail_memory(fail);
-    at_message_put_note(mine, hello);
+    at_worker_note_write(mine, hello);
     if (!gather(r, mine, all, sizeof mine, NULL, 0)) { /* `all` stays: MPI may still use it */
         if (r->lost != UINT32_MAX) AT_TRY(check_hello(r, r->lost, fail));
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "some ranks have not come");
     }
     for (uint32_t i = 0; i < r->launcher->size; i++) {
-        bool valid = at_message_get_note(all + (size_t)i * AT_WORKER_NOTE, &r->hello[i]);
+        bool valid = at_worker_note_read(all + (size_t)i * AT_WORKER_NOTE, &r->hello[i]);
         assert(valid);
         r->near[i] = strcmp(r->hello[i].host, hello->host) == 0 && i != r->launcher->rank &&
                      at_alive(r->hello[i].pid, r->hello[i].born);

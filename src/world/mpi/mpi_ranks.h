@@ -27,7 +27,7 @@ typedef struct at_mpi_turn {
     uint64_t      hash;           /* of its parameters; 0: not taken this time */
     at_evaluation evaluation;     /* of rank 0, when it `has_verdict` */
     bool          has_verdict, stops;
-    char          engine[AT_MPI_NAME]; /* what computes there */
+    char          engine[AT_ENGINE_NAME_SIZE]; /* what computes there */
 } at_mpi_turn;
 
 typedef struct at_mpi_ranks {

@@ -25,7 +25,7 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail);
 void *at_mpi_room(size_t size, size_t likely);
 
 /* The name of this machine, in letters that can stand anywhere. */
-void at_mpi_host(char name[AT_MPI_HOST]);
+void at_mpi_host(char name[AT_HOST_NAME_SIZE]);
 
 /* All ranks, where each runs a hub of its own: all-reduce, and several hubs. */
 at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *launcher,

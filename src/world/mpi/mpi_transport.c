@@ -20,7 +20,7 @@ bool at_mpi_transport_note(at_mpi_transport *w, at_worker_note *note)
 {
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return false;
     note->drawn = atomic_load(&w->drawn);
-    at_mpi_send(w->calls, AT_MPI_CALL_NOTE, w->note, at_message_put_note(w->note, note), 0,
+    at_mpi_send(w->calls, AT_MPI_CALL_NOTE, w->note, at_worker_note_write(w->note, note), 0,
                 AT_MPI_TAG_NOTE);
     w->noted_at = at_clock_now();
     return true;
@@ -65,7 +65,7 @@ static void read_orders(at_mpi_transport *w, const unsigned char *at, const unsi
 {
     for (; at + AT_ORDER_MESSAGE <= end; at += AT_ORDER_MESSAGE) {
         at_order_message order;
-        at_message_get_order(at, &order);
+        at_order_message_read(at, &order);
         if (order.worker != w->id) continue;
         if (order.order.leave) {
             w->leaves = true;
@@ -90,7 +90,7 @@ static void read_work(at_mpi_transport *w, const at_hub_message *mail, size_t si
 
 static void read_welcome(at_mpi_transport *w, const at_hub_message *mail)
 {
-    char        here[AT_MPI_HOST];
+    char        here[AT_HOST_NAME_SIZE];
     const char *host = (const char *)w->buffer[w->open].bytes + AT_HUB_MESSAGE_HEAD;
     at_mpi_host(here);
     w->welcomed = true;
@@ -101,7 +101,7 @@ static void read_welcome(at_mpi_transport *w, const at_hub_message *mail)
 static void read_mail(at_mpi_transport *w, size_t units)
 {
     at_hub_message mail;
-    bool           valid = at_message_get_hub(w->buffer[w->open].bytes, &mail);
+    bool           valid = at_hub_message_read(w->buffer[w->open].bytes, &mail);
     assert(valid);
     at_failure_detector_beat(&w->hub, w->ear.listened, true);
     switch (mail.kind) {
@@ -244,7 +244,7 @@ static bool send_report(void *self, const at_report *report)
     for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
     if (open && !w->leaves) return false;
     if (at_mpi_is_open(w->calls, report->slot)) return true; /* nobody will take it any more */
-    at_message_put_report(w->report[report->slot], &head);
+    at_report_message_write(w->report[report->slot], &head);
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
                 AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);
     w->reports++;

@@ -19,10 +19,10 @@ void *at_mpi_room(size_t size, size_t likely)
     return room;
 }
 
-void at_mpi_host(char name[AT_MPI_HOST])
+void at_mpi_host(char name[AT_HOST_NAME_SIZE])
 {
-    memset(name, 0, AT_MPI_HOST);
-    gethostname(name, AT_MPI_HOST - 1);
+    memset(name, 0, AT_HOST_NAME_SIZE);
+    gethostname(name, AT_HOST_NAME_SIZE - 1);
     for (char *c = name; *c; c++)
         if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-') *c = '_';
 }

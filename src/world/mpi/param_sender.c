@@ -92,8 +92,8 @@ static void head_letter(at_mpi_letter *letter, uint64_t version)
 {
     letter->version = version;
     letter->orders = 0;
-    at_message_put_hub(letter->bytes,
-                       &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = version});
+    at_hub_message_write(letter->bytes,
+                         &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = version});
 }
 
 static bool make_letter(const at_param_sender *sender, at_mpi_letter *letter)
@@ -124,8 +124,8 @@ static bool add_order(const at_param_sender *sender, at_mpi_letter *letter, at_n
 {
     if (letter->orders == sender->workers) return false;
     size_t at = AT_HUB_MESSAGE_HEAD + sender->params * sizeof(float);
-    at_message_put_order(letter->bytes + at + (size_t)letter->orders * AT_ORDER_MESSAGE,
-                         &(at_order_message){.worker = worker, .order = *order});
+    at_order_message_write(letter->bytes + at + (size_t)letter->orders * AT_ORDER_MESSAGE,
+                           &(at_order_message){.worker = worker, .order = *order});
     letter->orders++;
     return true;
 }
@@ -163,10 +163,10 @@ static void send_order(at_param_sender *sender, at_node worker)
     at_mpi_address *address = address_of(sender, worker);
     unsigned char  *small = address->lane[LANE_ORDER].small;
     if (!is_free(sender, worker, LANE_ORDER)) return;
-    at_message_put_hub(small,
-                       &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = AT_VERSION_NONE});
-    at_message_put_order(small + AT_HUB_MESSAGE_HEAD,
-                         &(at_order_message){.worker = worker, .order = address->order});
+    at_hub_message_write(
+        small, &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = AT_VERSION_NONE});
+    at_order_message_write(small + AT_HUB_MESSAGE_HEAD,
+                           &(at_order_message){.worker = worker, .order = address->order});
     address->ordered = false;
     send(sender, worker, LANE_ORDER, small, AT_HUB_MESSAGE_HEAD + AT_ORDER_MESSAGE);
 }
@@ -214,8 +214,8 @@ bool at_param_sender_mail(at_param_sender *sender, at_node worker, const at_hub_
     unsigned char *small = address_of(sender, worker)->lane[LANE_OTHER].small;
     if (!is_free(sender, worker, LANE_OTHER)) return false;
     memset(small, 0, AT_MPI_SMALL);
-    at_message_put_hub(small, mail);
-    if (text) strncpy((char *)small + AT_HUB_MESSAGE_HEAD, text, AT_MPI_HOST - 1);
+    at_hub_message_write(small, mail);
+    if (text) strncpy((char *)small + AT_HUB_MESSAGE_HEAD, text, AT_HOST_NAME_SIZE - 1);
     send(sender, worker, LANE_OTHER, small, text ? AT_MPI_SMALL : AT_HUB_MESSAGE_HEAD);
     return true;
 }

@@ -20,7 +20,7 @@
 enum {
     AT_MPI_CHANNELS = 4,
     AT_MPI_SMALL =
-        AT_HUB_MESSAGE_HEAD + AT_MPI_HOST, /* bytes of mail without parameters, at most */
+        AT_HUB_MESSAGE_HEAD + AT_HOST_NAME_SIZE, /* bytes of mail without parameters, at most */
     AT_MPI_LETTERS = 8 /* copies of parameters, at most; more only to replace those of the lost */
 };
 

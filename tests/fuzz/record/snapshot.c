@@ -1,5 +1,5 @@
-/* Fuzz target: any text as the state in a checkpoint. What is taken for sound must not break a hub
- * that goes on from it. The first byte chooses the strategy. */
+/* Fuzz target: any text as the state in a checkpoint. A hub must be able to continue from every
+ * snapshot that is accepted as valid. The first byte selects the strategy. */
 #include "record/log/snapshot_json.h"
 
 #include <assert.h>
@@ -18,8 +18,8 @@ static void step(at_hub *hub, at_event event, at_out *out)
     at_hub_step(hub, &event, out);
 }
 
-/* Two workers come, report a few times and are told to leave. */
-static void go_on(at_hub *hub, at_out *out)
+/* Two workers join, report a few times and are ordered to leave. */
+static void continue_run(at_hub *hub, at_out *out)
 {
     at_ns now = AT_SEC(1);
     step(hub, (at_event){.kind = AT_EV_START, .now = now}, out);
@@ -43,7 +43,7 @@ static void go_on(at_hub *hub, at_out *out)
     if (!hub->finished) step(hub, (at_event){.kind = AT_EV_STOP, .now = now}, out);
 }
 
-static void try_image(const json_t *state, const at_plan *plan)
+static void try_snapshot(const json_t *state, const at_plan *plan)
 {
     at_snapshot *snapshot;
     at_fail      fail = {0};
@@ -60,7 +60,7 @@ static void try_image(const json_t *state, const at_plan *plan)
     if (at_snapshot_valid(snapshot, plan)) {
         at_hub *hub = at_hub_init(plan, memory, size);
         at_snapshot_restore(hub, snapshot);
-        go_on(hub, &out);
+        continue_run(hub, &out);
     }
     free(memory);
     free(snapshot);
@@ -97,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     plan.samples_epoch = 32;
     json_t *state = json_loadb((const char *)data + 1, size - 1, 0, NULL);
     if (!state) return 0;
-    try_image(state, &plan);
+    try_snapshot(state, &plan);
     try_tally(state, &plan);
     json_decref(state);
     return 0;

@@ -8,7 +8,7 @@
 
 #include "message/message.h"
 
-static void mail_comes_out_as_it_went_in(void **state)
+static void hub_messages_survive_a_round_trip(void **state)
 {
     (void)state;
     unsigned char  bytes[AT_HUB_MESSAGE_HEAD] = {0};
@@ -21,8 +21,8 @@ static void mail_comes_out_as_it_went_in(void **state)
                               .born = 123456789,
                               .usage_every = AT_SEC(1),
                               .together = true};
-    at_message_put_hub(bytes, &in);
-    assert_true(at_message_get_hub(bytes, &out));
+    at_hub_message_write(bytes, &in);
+    assert_true(at_hub_message_read(bytes, &out));
     assert_int_equal(out.kind, in.kind);
     assert_int_equal(out.version, in.version);
     assert_int_equal(out.incarnation, in.incarnation);
@@ -34,7 +34,7 @@ static void mail_comes_out_as_it_went_in(void **state)
     assert_true(out.together);
 }
 
-static void orders_come_out_as_they_went_in(void **state)
+static void orders_survive_a_round_trip(void **state)
 {
     (void)state;
     unsigned char    bytes[AT_ORDER_MESSAGE] = {0};
@@ -46,8 +46,8 @@ static void orders_come_out_as_they_went_in(void **state)
                                           .samples_max = UINT32_MAX,
                                           .again = true,
                                           .leave = true}};
-    at_message_put_order(bytes, &in);
-    at_message_get_order(bytes, &out);
+    at_order_message_write(bytes, &in);
+    at_order_message_read(bytes, &out);
     assert_int_equal(out.worker, in.worker);
     assert_int_equal(out.order.round, in.order.round);
     assert_int_equal(out.order.version, in.order.version);
@@ -59,7 +59,7 @@ static void orders_come_out_as_they_went_in(void **state)
     assert_false(out.order.pause);
 }
 
-static void reports_come_out_as_they_went_in(void **state)
+static void reports_survive_a_round_trip(void **state)
 {
     (void)state;
     unsigned char     bytes[AT_REPORT_MESSAGE_HEAD] = {0};
@@ -76,8 +76,8 @@ static void reports_come_out_as_they_went_in(void **state)
                                .idle_ns = 4,
                                .install_ns = 5,
                                .send_ns = 6};
-    at_message_put_report(bytes, &in);
-    assert_true(at_message_get_report(bytes, &out));
+    at_report_message_write(bytes, &in);
+    assert_true(at_report_message_read(bytes, &out));
     assert_memory_equal(&out.report.work.loss_sum, &in.report.work.loss_sum, sizeof(double));
     assert_int_equal(out.report.work.round, 499);
     assert_int_equal(out.report.work.version, 498);
@@ -93,7 +93,7 @@ static void reports_come_out_as_they_went_in(void **state)
     assert_int_equal(out.floats, 7850);
 }
 
-static void notes_of_every_kind_fit_and_come_out(void **state)
+static void notes_of_every_kind_fit_and_survive_a_round_trip(void **state)
 {
     (void)state;
     for (int kind = AT_WORKER_NOTE_HELLO; kind <= AT_WORKER_NOTE_LEFT; kind++) {
@@ -103,9 +103,9 @@ static void notes_of_every_kind_fit_and_come_out(void **state)
         memset(in.host, 'h', sizeof in.host - 1);
         memset(in.engine, 'e', sizeof in.engine - 1);
         in.usage.pid = 5;
-        size_t units = at_message_put_note(bytes, &in);
+        size_t units = at_worker_note_write(bytes, &in);
         assert_true(units * AT_MESSAGE_UNIT <= AT_WORKER_NOTE);
-        assert_true(at_message_get_note(bytes, &out));
+        assert_true(at_worker_note_read(bytes, &out));
         assert_int_equal(out.kind, kind);
         assert_int_equal(out.drawn, 12);
         if (kind != AT_WORKER_NOTE_HELLO) continue;
@@ -115,30 +115,30 @@ static void notes_of_every_kind_fit_and_come_out(void **state)
     }
 }
 
-static void bytes_of_something_else_are_no_message(void **state)
+static void foreign_bytes_are_rejected(void **state)
 {
     (void)state;
     unsigned char     bytes[AT_WORKER_NOTE] = {0};
-    at_hub_message    mail;
+    at_hub_message    message;
     at_report_message report;
     at_worker_note    note;
-    assert_false(at_message_get_hub(bytes, &mail));
-    assert_false(at_message_get_report(bytes, &report));
-    assert_false(at_message_get_note(bytes, &note));
-    at_message_put_hub(bytes, &(at_hub_message){.kind = AT_HUB_MESSAGE_BYE});
-    assert_false(at_message_get_note(bytes, &note));
-    bytes[4] = 200; /* a kind that is none */
-    assert_false(at_message_get_hub(bytes, &mail));
+    assert_false(at_hub_message_read(bytes, &message));
+    assert_false(at_report_message_read(bytes, &report));
+    assert_false(at_worker_note_read(bytes, &note));
+    at_hub_message_write(bytes, &(at_hub_message){.kind = AT_HUB_MESSAGE_BYE});
+    assert_false(at_worker_note_read(bytes, &note));
+    bytes[4] = 200; /* an unknown kind */
+    assert_false(at_hub_message_read(bytes, &message));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mail_comes_out_as_it_went_in),
-        cmocka_unit_test(orders_come_out_as_they_went_in),
-        cmocka_unit_test(reports_come_out_as_they_went_in),
-        cmocka_unit_test(notes_of_every_kind_fit_and_come_out),
-        cmocka_unit_test(bytes_of_something_else_are_no_message),
+        cmocka_unit_test(hub_messages_survive_a_round_trip),
+        cmocka_unit_test(orders_survive_a_round_trip),
+        cmocka_unit_test(reports_survive_a_round_trip),
+        cmocka_unit_test(notes_of_every_kind_fit_and_survive_a_round_trip),
+        cmocka_unit_test(foreign_bytes_are_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

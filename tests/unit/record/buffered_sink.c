@@ -3,7 +3,7 @@
 #include "record/sinks/sinks.h"
 #include "script.h"
 
-/* A sink that counts what it is shown, and remembers the end of it. */
+/* A sink that counts its records and keeps the last one. */
 typedef struct witness {
     uint32_t  count, steps, pieces, closed;
     uint64_t  samples;
@@ -13,11 +13,11 @@ typedef struct witness {
     at_record last;
 } witness;
 
-static void see(void *opaque, const at_record *record)
+static void count_record(void *opaque, const at_record *record)
 {
     witness *it = opaque;
-    if (record->kind != AT_REC_SAY) assert_true(record->at >= it->at);
-    if (record->kind != AT_REC_SAY) it->at = record->at;
+    if (record->kind != AT_REC_TEXT) assert_true(record->at >= it->at);
+    if (record->kind != AT_REC_TEXT) it->at = record->at;
     it->count++;
     it->last = *record;
     if (record->text) snprintf(it->text, sizeof it->text, "%s", record->text);
@@ -29,7 +29,7 @@ static void see(void *opaque, const at_record *record)
         it->samples += record->action->as.apply.pieces[i].samples;
 }
 
-static at_err leave(void *opaque, at_fail *fail)
+static at_err count_close(void *opaque, at_fail *fail)
 {
     witness *it = opaque;
     it->closed++;
@@ -38,13 +38,14 @@ static at_err leave(void *opaque, at_fail *fail)
 
 static void begin(script *run, witness *it, uint32_t workers)
 {
-    at_recorder behind = {0};
+    at_recorder inner = {0};
     at_sink     sink;
     *it = (witness){0};
     script_begin(run, workers);
-    at_recorder_add(&behind, (at_sink){.name = "see", .self = it, .put = see, .close = leave});
-    assert_int_equal(at_sink_buffered(&behind, &sink, NULL), AT_OK);
-    assert_int_equal(behind.count, 0);
+    at_recorder_add(
+        &inner, (at_sink){.name = "see", .self = it, .put = count_record, .close = count_close});
+    assert_int_equal(at_sink_buffered(&inner, &sink, NULL), AT_OK);
+    assert_int_equal(inner.count, 0);
     at_recorder_add(&run->recorder, sink);
 }
 
@@ -57,7 +58,7 @@ static void end(script *run, witness *it)
     script_end(run);
 }
 
-static void records_come_together_and_whole(void **state)
+static void records_are_passed_on_together_and_complete(void **state)
 {
     (void)state;
     script  run;
@@ -68,7 +69,7 @@ static void records_come_together_and_whole(void **state)
         run.at += AT_MS(1);
         script_lost(&run, 1, "killed by signal 9", true);
         script_apply(&run, pieces, 2, 1, 0.1);
-        memset(pieces, 0xff, sizeof pieces); /* what was lent is gone */
+        memset(pieces, 0xff, sizeof pieces); /* the sink must have copied them */
     }
     assert_int_equal(it.count, 0);
     run.at += AT_MS(50);
@@ -84,7 +85,7 @@ static void records_come_together_and_whole(void **state)
     end(&run, &it);
 }
 
-static void what_matters_is_shown_at_once(void **state)
+static void urgent_records_are_passed_on_at_once(void **state)
 {
     (void)state;
     script  run;
@@ -103,7 +104,7 @@ static void what_matters_is_shown_at_once(void **state)
     end(&run, &it);
 }
 
-static void the_end_shows_what_is_left(void **state)
+static void closing_passes_on_the_rest(void **state)
 {
     (void)state;
     script  run;
@@ -115,7 +116,7 @@ static void the_end_shows_what_is_left(void **state)
     assert_int_equal(it.count, 1);
 }
 
-static void steps_that_do_not_fit_are_shown_in_their_turn(void **state)
+static void steps_too_large_for_the_buffer_keep_their_order(void **state)
 {
     (void)state;
     enum { MANY = 5000 };
@@ -126,7 +127,8 @@ static void steps_that_do_not_fit_are_shown_in_their_turn(void **state)
     for (uint32_t i = 0; i < MANY; i++) pieces[i] = (at_piece){.worker = i + 1, .samples = 1};
     for (uint32_t i = 0; i < 100; i++) {
         script_join(&run, 1, 100, i + 1);
-        script_apply(&run, pieces, i % 3 ? i * 20 : MANY, 1, 0.1); /* more than the buffer, less */
+        script_apply(&run, pieces, i % 3 ? i * 20 : MANY, 1,
+                     0.1); /* larger and smaller than the buffer */
         run.at += AT_US(10);
     }
     end(&run, &it);
@@ -135,20 +137,20 @@ static void steps_that_do_not_fit_are_shown_in_their_turn(void **state)
     assert_int_equal(it.steps, 100);
 }
 
-/* The same story told to a log directly and through the buffer. */
-static void files_are_the_same_byte_for_byte(void **state)
+/* The same run is recorded directly and through the buffer. */
+static void buffering_does_not_change_a_byte(void **state)
 {
     (void)state;
-    char  *told[2];
+    char  *table[2];
     size_t size[2];
     for (int way = 0; way < 2; way++) {
         script      run;
         at_sink     sink;
-        at_recorder behind = {0};
+        at_recorder inner = {0};
         script_begin(&run, 3);
         assert_int_equal(at_sink_csv(&run.info, true, &sink, NULL), AT_OK);
-        at_recorder_add(way == 0 ? &run.recorder : &behind, sink);
-        if (way == 1) assert_int_equal(at_sink_buffered(&behind, &sink, NULL), AT_OK);
+        at_recorder_add(way == 0 ? &run.recorder : &inner, sink);
+        if (way == 1) assert_int_equal(at_sink_buffered(&inner, &sink, NULL), AT_OK);
         if (way == 1) at_recorder_add(&run.recorder, sink);
         script_start(&run);
         for (uint64_t i = 1; i < 3000; i++) {
@@ -159,25 +161,25 @@ static void files_are_the_same_byte_for_byte(void **state)
             script_apply(&run, &piece, 1, 0.25 * (double)i, 0.1);
         }
         script_close(&run);
-        told[way] = script_read(&run, "worker_stats.csv");
-        size[way] = strlen(told[way]);
+        table[way] = script_read(&run, "worker_stats.csv");
+        size[way] = strlen(table[way]);
         script_end(&run);
     }
     assert_int_equal(size[0], size[1]);
     assert_true(size[0] > 100000);
-    assert_memory_equal(told[0], told[1], size[0]);
-    free(told[0]);
-    free(told[1]);
+    assert_memory_equal(table[0], table[1], size[0]);
+    free(table[0]);
+    free(table[1]);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_together_and_whole),
-        cmocka_unit_test(what_matters_is_shown_at_once),
-        cmocka_unit_test(the_end_shows_what_is_left),
-        cmocka_unit_test(steps_that_do_not_fit_are_shown_in_their_turn),
-        cmocka_unit_test(files_are_the_same_byte_for_byte),
+        cmocka_unit_test(records_are_passed_on_together_and_complete),
+        cmocka_unit_test(urgent_records_are_passed_on_at_once),
+        cmocka_unit_test(closing_passes_on_the_rest),
+        cmocka_unit_test(steps_too_large_for_the_buffer_keep_their_order),
+        cmocka_unit_test(buffering_does_not_change_a_byte),
     };
-    return cmocka_run_group_tests_name("record: later", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("record: buffered sink", tests, NULL, NULL);
 }

@@ -61,7 +61,7 @@ static void check_written(const char *expected)
     free(written);
 }
 
-static void plain_lines_come_every_two_seconds(void **state)
+static void plain_lines_are_printed_every_two_seconds(void **state)
 {
     (void)state;
     script run;
@@ -74,12 +74,12 @@ static void plain_lines_come_every_two_seconds(void **state)
     }
     end(&run);
     check_written("amb · softmax · fashion-mnist · 10 workers\n"
-                  "step 4/20  20%  200 samples/s  loss 2.000  left 8s\n"
-                  "step 8/20  40%  200 samples/s  loss 2.000  accuracy 0.846  left 6s\n"
-                  "step 10/20  50%  200 samples/s  loss 2.000  accuracy 0.846  left 5s\n");
+                  "step 4/20  20%  200 samples/s  loss 2.000  ETA 8s\n"
+                  "step 8/20  40%  200 samples/s  loss 2.000  accuracy 0.846  ETA 6s\n"
+                  "step 10/20  50%  200 samples/s  loss 2.000  accuracy 0.846  ETA 5s\n");
 }
 
-static void plain_lines_grow_rare_in_a_long_run(void **state)
+static void plain_lines_become_rarer_in_a_long_run(void **state)
 {
     (void)state;
     script run;
@@ -93,7 +93,7 @@ static void plain_lines_grow_rare_in_a_long_run(void **state)
     free(written);
 }
 
-/* The last line of a run that made 3 steps of 1000 samples in 3 s. */
+/* Checks the last line of a run that made 3 steps of 1000 samples in 3 s. */
 static void check_goal(at_limits limits, const char *expected)
 {
     script run;
@@ -109,21 +109,21 @@ static void check_goal(at_limits limits, const char *expected)
     free(written);
 }
 
-static void progress_goes_toward_the_nearest_limit(void **state)
+static void progress_is_measured_toward_the_nearest_limit(void **state)
 {
     (void)state;
     check_goal((at_limits){0}, "step 3  1000 samples/s  loss 1.00e-04  accuracy 0.450\n");
     check_goal((at_limits){.steps = 4, .samples = 6000},
-               "step 3/4  75%  1000 samples/s  loss 1.00e-04  accuracy 0.450  left 1s\n");
+               "step 3/4  75%  1000 samples/s  loss 1.00e-04  accuracy 0.450  ETA 1s\n");
     check_goal((at_limits){.steps = 100, .samples = 6000},
                "step 3/100  sample 3000/6000  50%  1000 samples/s  loss 1.00e-04  "
-               "accuracy 0.450  left 3s\n");
+               "accuracy 0.450  ETA 3s\n");
     check_goal((at_limits){.samples = 120000, .epochs = true},
                "step 3  epoch 0.05/2  2%  1000 samples/s  loss 1.00e-04  accuracy 0.450  "
-               "left 1min57\n");
+               "ETA 1min57\n");
     check_goal((at_limits){.time = AT_SEC(30)},
-               "step 3  of 30.0s  10%  1000 samples/s  loss 1.00e-04  accuracy 0.450  "
-               "left 27s\n");
+               "step 3  time 3.00s/30.0s  10%  1000 samples/s  loss 1.00e-04  accuracy 0.450  "
+               "ETA 27s\n");
     check_goal((at_limits){.targets = 1, .target = {{AT_METRIC_ACCURACY, 0.9}}},
                "step 3  50%  1000 samples/s  loss 1.00e-04  accuracy 0.450/0.9\n");
     check_goal(
@@ -132,7 +132,7 @@ static void progress_goes_toward_the_nearest_limit(void **state)
         "test loss 0.500/0.2\n");
 }
 
-static void a_resumed_run_does_not_count_what_was_there(void **state)
+static void a_resumed_run_does_not_count_earlier_progress(void **state)
 {
     (void)state;
     script run;
@@ -143,7 +143,7 @@ static void a_resumed_run_does_not_count_what_was_there(void **state)
     for (int i = 1; i <= 25; i++) step(&run, i * AT_SEC(0.04), 1, 1);
     end(&run);
     check_written("amb · softmax · fashion-mnist · 1 worker\n"
-                  "step 75/100  75%  25 samples/s  loss 1.000  left 1s\n");
+                  "step 75/100  75%  25 samples/s  loss 1.000  ETA 1s\n");
 }
 
 static void play_troubles(script *run)
@@ -160,10 +160,10 @@ static void play_troubles(script *run)
     script_lost(run, 1, "killed by signal 9", false);
     script_say(run, "the disk is nearly full");
     script_leave(run, 2);
-    script_lost(run, 2, "ended", false); /* as it should: no news */
+    script_lost(run, 2, "ended", false); /* as ordered: nothing is printed */
 }
 
-static void only_what_matters_is_said_when_quiet(void **state)
+static void quiet_prints_only_losses_waits_and_warnings(void **state)
 {
     (void)state;
     script run;
@@ -172,15 +172,14 @@ static void only_what_matters_is_said_when_quiet(void **state)
     for (int i = 1; i <= 100; i++) step(&run, AT_SEC(i), 1, 1);
     play_troubles(&run);
     end(&run);
-    check_written(
-        "waiting 3.1 s for worker 2, step 412\n"
-        "worker 2 (pid 102) killed by signal 9 -> 32 samples dropped, replacement started\n"
-        "worker 1 (pid 101) is overdue -> ended\n"
-        "worker 1 (pid 101) killed by signal 9 -> no replacement\n"
-        "the disk is nearly full\n");
+    check_written("step 412: waiting for worker 2 (3.1 s)\n"
+                  "worker 2 (pid 102) killed by signal 9: 32 samples dropped, replacement started\n"
+                  "worker 1 (pid 101) did not report within its lease: evicted\n"
+                  "worker 1 (pid 101) killed by signal 9: no replacement\n"
+                  "the disk is nearly full\n");
 }
 
-static void many_losses_are_summed_up(void **state)
+static void many_losses_are_summarized(void **state)
 {
     (void)state;
     script run;
@@ -194,16 +193,16 @@ static void many_losses_are_summed_up(void **state)
     end(&run);
     int lines = 0;
     for (const char *c = written; *c; c++) lines += *c == '\n';
-    assert_int_equal(lines, 10); /* five a second */
+    assert_int_equal(lines, 10); /* five per second */
     assert_non_null(strstr(written, "\n95 more losses; worker 1 (pid "));
     free(written);
 }
 
-/* A terminal as far as the console needs one. */
+/* A minimal terminal emulator, as far as the console needs one. */
 enum { ROWS = 60, COLUMNS = 250 };
 typedef struct terminal {
     int  width, row, column, row_max;
-    bool coloured;
+    bool colored;
     char cell[ROWS][COLUMNS][5];
 } terminal;
 
@@ -212,7 +211,7 @@ static void clear_from(terminal *it, int row, int column)
     memset(it->cell[row][column], 0, sizeof it->cell[row] - (size_t)column * 5);
 }
 
-static const char *obey(terminal *it, const char *c)
+static const char *run_escape(terminal *it, const char *c)
 {
     char *letter;
     assert_int_equal(*c++, '[');
@@ -227,7 +226,7 @@ static const char *obey(terminal *it, const char *c)
         clear_from(it, it->row, it->column);
         for (int row = it->row + 1; row < ROWS; row++) clear_from(it, row, 0);
         break;
-    case 'm': it->coloured = true; break;
+    case 'm': it->colored = true; break;
     default: fail_msg("unknown sequence %c", *letter);
     }
     return letter + 1;
@@ -238,7 +237,7 @@ static void show(terminal *it, const char *text)
 {
     for (const char *c = text; *c;) {
         if (*c == '\x1b') {
-            c = obey(it, c + 1);
+            c = run_escape(it, c + 1);
         } else if (*c == '\n' || *c == '\r') {
             it->row += *c++ == '\n';
             it->column = 0;
@@ -286,7 +285,7 @@ static void play_terminal(script *run, uint32_t workers, at_console_options opti
     }
 }
 
-static void the_block_is_drawn_over_itself_and_sentences_stay_above(void **state)
+static void the_block_is_redrawn_in_place_and_messages_stay_above(void **state)
 {
     (void)state;
     script          run;
@@ -297,18 +296,19 @@ static void the_block_is_drawn_over_itself_and_sentences_stay_above(void **state
     play_troubles(&run);
     end(&run);
     show(&it, written);
-    assert_string_equal(row_text(&it, 0), "waiting 3.1 s for worker 2, step 412");
+    assert_string_equal(row_text(&it, 0), "step 412: waiting for worker 2 (3.1 s)");
     assert_string_equal(row_text(&it, 4), "the disk is nearly full");
     assert_string_equal(row_text(&it, 5),
                         "amb · softmax · fashion-mnist · 4 workers   █ compute ▓ sleep ░ idle");
     assert_string_equal(row_text(&it, 6), "███████████████░░░░░░░░░░░░░░░  "
-                                          "step 20/40  50%  400 samples/s  loss 2.000  left 5s");
+                                          "step 20/40  50%  400 samples/s  loss 2.000  ETA 5s");
     assert_string_equal(row_text(&it, 7),
                         "1 evicted      2 ██████▓▓░░   3 ██████▓▓▓░   4 ████▓▓▓░░░");
     assert_string_equal(row_text(&it, 8), "");
     assert_int_equal(it.row, 8);
-    assert_false(it.coloured);
-    assert_null(strstr(written, "\x1b[?25l")); /* who kills us finds the cursor where it was */
+    assert_false(it.colored);
+    assert_null(strstr(
+        written, "\x1b[?25l")); /* the cursor is never hidden, so a killed run leaves it visible */
     free(written);
 }
 
@@ -322,16 +322,17 @@ static void no_line_is_wider_than_the_terminal(void **state)
             memset(&it, 0, sizeof it);
             it.width = width;
             play_terminal(&run, workers,
-                          (at_console_options){.terminal = true, .colour = true, .width = width});
-            if (width > 20) script_say(&run, "words that need more than one line if it is narrow");
+                          (at_console_options){.terminal = true, .color = true, .width = width});
+            if (width > 20)
+                script_say(&run, "words that need more than one line in a narrow window");
             end(&run);
             show(&it, written);
-            assert_true(it.coloured);
+            assert_true(it.colored);
             free(written);
         }
 }
 
-static void as_many_workers_as_fit_have_a_bar_of_their_own(void **state)
+static void workers_have_a_bar_each_while_they_fit(void **state)
 {
     (void)state;
     script          run;
@@ -346,7 +347,7 @@ static void as_many_workers_as_fit_have_a_bar_of_their_own(void **state)
     free(written);
 }
 
-static void more_workers_than_fit_are_drawn_in_groups(void **state)
+static void too_many_workers_are_drawn_in_groups(void **state)
 {
     (void)state;
     script          run;
@@ -364,12 +365,12 @@ static void more_workers_than_fit_are_drawn_in_groups(void **state)
                         "     1-42 ██▓▓▓▓▓▓░×       43-84 █▓▓▓▓▓▓▓▓▓      85-126 █▓▓▓▓▓▓▓▓▓");
     assert_string_equal(row_text(&it, 11), "  883-924 ▓▓▓▓▓▓▓▓▓▓     925-966 ▓▓▓▓▓▓▓▓▓▓    "
                                            "967-1000 ▓▓▓▓▓▓▓▓▓×");
-    assert_string_equal(row_text(&it, 12), "all: compute 1%, sleep 98%, idle 0%, 2 lost");
+    assert_string_equal(row_text(&it, 12), "all workers: compute 1%, sleep 98%, idle 0%, 2 lost");
     assert_string_equal(row_text(&it, 13), "");
     free(written);
 }
 
-static void without_utf8_bars_are_made_of_ascii(void **state)
+static void without_utf8_bars_are_ascii(void **state)
 {
     (void)state;
     static terminal it;
@@ -391,21 +392,21 @@ static void without_utf8_bars_are_made_of_ascii(void **state)
     }
 }
 
-/* A block that is taller than its window could not be drawn over itself. */
-static void the_block_is_lower_than_the_window(void **state)
+/* A block taller than the window could not be redrawn in place. */
+static void the_block_is_less_tall_than_the_window(void **state)
 {
     (void)state;
-    script   run;
-    at_sink  sink;
-    at_meter meter[300] = {{0}};
-    char     buffer[32768];
+    script        run;
+    at_sink       sink;
+    at_time_split split[300] = {{0}};
+    char          buffer[32768];
     script_begin(&run, 300);
     at_tally       *tally = at_tally_new(&run.info, &sink);
     at_run_progress progress = {.info = &run.info, .tally = tally};
     for (int rows = 1; rows < 40; rows++)
         for (int columns = 1; columns < 200; columns += 3) {
             at_view view = {
-                .progress = &progress, .meter = meter, .columns = columns, .rows = rows};
+                .progress = &progress, .split = split, .columns = columns, .rows = rows};
             at_text out = at_text_in(buffer, sizeof buffer);
             int     lines = at_view_draw(&view, &out), ends = 0;
             for (const char *c = buffer; *c; c++) ends += *c == '\n';
@@ -416,7 +417,7 @@ static void the_block_is_lower_than_the_window(void **state)
     script_end(&run);
 }
 
-static void a_narrower_window_wraps_what_was_drawn(void **state)
+static void a_narrower_window_wraps_lines(void **state)
 {
     (void)state;
     const int width[] = {79, 40, 0, 80};
@@ -427,7 +428,7 @@ static void a_narrower_window_wraps_what_was_drawn(void **state)
     assert_int_equal(at_terminal_rows(width, 0, 39), 0);
 }
 
-static void the_block_is_redrawn_at_most_ten_times_a_second(void **state)
+static void the_block_is_redrawn_at_most_ten_times_per_second(void **state)
 {
     (void)state;
     script run;
@@ -446,7 +447,7 @@ static at_ns stopped_clock(void)
     return 77;
 }
 
-static void a_clock_of_its_own_paces_a_simulation(void **state)
+static void a_separate_clock_paces_a_simulation(void **state)
 {
     (void)state;
     script run;
@@ -458,7 +459,7 @@ static void a_clock_of_its_own_paces_a_simulation(void **state)
                   "step 1000  0.001 samples/s  loss 1.000\n");
 }
 
-static void long_sentences_break_at_spaces(void **state)
+static void long_messages_break_at_spaces(void **state)
 {
     (void)state;
     char    buffer[200];
@@ -467,9 +468,9 @@ static void long_sentences_break_at_spaces(void **state)
     at_view_wrap(&out, "äöüäöüäöüäöü", 5, "|");
     at_view_wrap(&out, "two\nlines", 50, "|");
     assert_string_equal(buffer, "one two|three|four|äöüäö|üäöüä|öü|two|lines|");
-    const char coloured[] = "\x1b[32mäb\x1b[0m c";
-    assert_int_equal(at_view_columns(coloured, strlen(coloured)), 4);
-    assert_int_equal(at_view_columns(coloured, 3), 0);
+    const char colored[] = "\x1b[32mäb\x1b[0m c";
+    assert_int_equal(at_view_columns(colored, strlen(colored)), 4);
+    assert_int_equal(at_view_columns(colored, 3), 0);
 }
 
 static void the_terminal_is_detected(void **state)
@@ -477,20 +478,20 @@ static void the_terminal_is_detected(void **state)
     (void)state;
     int            hub = posix_openpt(O_RDWR | O_NOCTTY);
     struct winsize size = {.ws_row = 24, .ws_col = 123};
-    if (hub < 0) skip(); /* a machine without terminals */
+    if (hub < 0) skip(); /* no pseudo-terminals on this machine */
     assert_int_equal(grantpt(hub) || unlockpt(hub) || ioctl(hub, TIOCSWINSZ, &size), 0);
     FILE *file = fopen(ptsname(hub), "w");
     assert_non_null(file);
     setenv("TERM", "xterm", 1);
     unsetenv("NO_COLOR");
     at_console_options options = at_console_detect(file, true);
-    assert_true(options.terminal && options.colour && options.quiet);
+    assert_true(options.terminal && options.color && options.quiet);
     assert_int_equal(options.width, 123);
     setenv("NO_COLOR", "1", 1);
-    assert_false(at_console_detect(file, false).colour);
+    assert_false(at_console_detect(file, false).color);
     assert_true(at_console_detect(file, false).terminal);
-    setenv("NO_COLOR", "", 1); /* empty: as if not set */
-    assert_true(at_console_detect(file, false).colour);
+    setenv("NO_COLOR", "", 1); /* empty counts as not set */
+    assert_true(at_console_detect(file, false).color);
     setenv("TERM", "dumb", 1);
     assert_false(at_console_detect(file, false).terminal);
     setenv("COLUMNS", "40", 1);
@@ -502,12 +503,12 @@ static void the_terminal_is_detected(void **state)
     assert_non_null(file);
     setenv("TERM", "xterm", 1);
     options = at_console_detect(file, false);
-    assert_false(options.terminal || options.colour);
+    assert_false(options.terminal || options.color);
     assert_int_equal(options.width, 80);
     fclose(file);
 }
 
-static void the_locale_tells_which_letters_there_are(void **state)
+static void the_locale_selects_utf8_or_ascii(void **state)
 {
     (void)state;
     static const struct {
@@ -538,24 +539,24 @@ static int forget_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_lines_come_every_two_seconds),
-        cmocka_unit_test(plain_lines_grow_rare_in_a_long_run),
-        cmocka_unit_test(progress_goes_toward_the_nearest_limit),
-        cmocka_unit_test(a_resumed_run_does_not_count_what_was_there),
-        cmocka_unit_test(only_what_matters_is_said_when_quiet),
-        cmocka_unit_test(many_losses_are_summed_up),
-        cmocka_unit_test(the_block_is_drawn_over_itself_and_sentences_stay_above),
+        cmocka_unit_test(plain_lines_are_printed_every_two_seconds),
+        cmocka_unit_test(plain_lines_become_rarer_in_a_long_run),
+        cmocka_unit_test(progress_is_measured_toward_the_nearest_limit),
+        cmocka_unit_test(a_resumed_run_does_not_count_earlier_progress),
+        cmocka_unit_test(quiet_prints_only_losses_waits_and_warnings),
+        cmocka_unit_test(many_losses_are_summarized),
+        cmocka_unit_test(the_block_is_redrawn_in_place_and_messages_stay_above),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
-        cmocka_unit_test(as_many_workers_as_fit_have_a_bar_of_their_own),
-        cmocka_unit_test(more_workers_than_fit_are_drawn_in_groups),
-        cmocka_unit_test(without_utf8_bars_are_made_of_ascii),
-        cmocka_unit_test(the_block_is_lower_than_the_window),
-        cmocka_unit_test(a_narrower_window_wraps_what_was_drawn),
-        cmocka_unit_test(the_block_is_redrawn_at_most_ten_times_a_second),
-        cmocka_unit_test(a_clock_of_its_own_paces_a_simulation),
-        cmocka_unit_test(long_sentences_break_at_spaces),
+        cmocka_unit_test(workers_have_a_bar_each_while_they_fit),
+        cmocka_unit_test(too_many_workers_are_drawn_in_groups),
+        cmocka_unit_test(without_utf8_bars_are_ascii),
+        cmocka_unit_test(the_block_is_less_tall_than_the_window),
+        cmocka_unit_test(a_narrower_window_wraps_lines),
+        cmocka_unit_test(the_block_is_redrawn_at_most_ten_times_per_second),
+        cmocka_unit_test(a_separate_clock_paces_a_simulation),
+        cmocka_unit_test(long_messages_break_at_spaces),
         cmocka_unit_test(the_terminal_is_detected),
-        cmocka_unit_test(the_locale_tells_which_letters_there_are),
+        cmocka_unit_test(the_locale_selects_utf8_or_ascii),
     };
     return cmocka_run_group_tests(tests, forget_sizes, NULL);
 }

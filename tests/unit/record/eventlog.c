@@ -213,7 +213,7 @@ static void fill_usage(full *it, at_rng *rng)
                            .loopback_bytes = any_flag(rng) ? any64(rng) : AT_USAGE_UNKNOWN};
 }
 
-/* Filled by seed, so that writing and comparing see the same records without keeping them. */
+/* From a seed, so that writing and comparing see the same records without storing them. */
 static void make_full(full *it, at_rng *rng)
 {
     memset(it, 0, sizeof *it);
@@ -226,7 +226,7 @@ static void make_full(full *it, at_rng *rng)
     if (it->record.kind == AT_REC_EVENT) fill_event(it, rng);
     if (it->record.kind == AT_REC_ACTION) it->record.action = &it->action;
     if (it->record.kind == AT_REC_ACTION) fill_action(it, rng);
-    if (it->record.kind == AT_REC_SAY) it->record.text = it->text;
+    if (it->record.kind == AT_REC_TEXT) it->record.text = it->text;
     if (it->record.kind == AT_REC_USAGE) fill_usage(it, rng);
 }
 
@@ -262,7 +262,7 @@ static void check_same(const full *expected, const at_record *got)
     assert_memory_equal(record->action, &action, sizeof action);
 }
 
-/* A log of `steps` steps by two workers, with everything that can happen to them. */
+/* Writes a log of `steps` steps by two workers, with losses, drops, evaluations and evictions. */
 static void write_log(script *run, int steps)
 {
     at_sink sink;
@@ -288,8 +288,8 @@ static void write_log(script *run, int steps)
         script_drop(run, 2, 12, AT_DROP_LOST);
         script_evaluated(run, run->version, AT_MS(3), 0.5, 0.25);
         script_action(run, (at_action){.kind = AT_ACT_EVICT, .worker = 2}, (at_record){0});
-        at_record say = {.kind = AT_REC_SAY, .text = "a sentence without a time"};
-        at_recorder_put(&run->recorder, &say);
+        at_record text = {.kind = AT_REC_TEXT, .text = "a text without a time"};
+        at_recorder_put(&run->recorder, &text);
     }
     script_close(run);
 }
@@ -301,25 +301,25 @@ static const char *log_path(const script *run, const char *name)
     return path;
 }
 
-static void every_record_comes_back_as_it_was(void **state)
+static void every_record_survives_a_round_trip(void **state)
 {
     (void)state;
     enum { COUNT = 400 };
     script run;
     script_begin(&run, 2);
     for (uint64_t seed = 1; seed <= 50; seed++) {
-        at_append_file *spool;
+        at_append_file *file;
         at_record       record;
         full            it;
-        assert_int_equal(at_append_file_open(run.folder, "random", false, &spool, NULL), AT_OK);
-        at_codec *codec = at_codec_new(spool, -1);
+        assert_int_equal(at_append_file_open(run.folder, "random", false, &file, NULL), AT_OK);
+        at_codec *codec = at_codec_new(file, -1);
         at_rng    rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0), again = rng;
         for (int i = 0; i < COUNT; i++) {
             make_full(&it, &rng);
             at_codec_write(codec, &it.record);
         }
         at_codec_free(codec);
-        assert_int_equal(at_append_file_close(spool, NULL), AT_OK);
+        assert_int_equal(at_append_file_close(file, NULL), AT_OK);
 
         int fd = open(log_path(&run, "random"), O_RDONLY);
         codec = at_codec_new(NULL, fd);
@@ -337,8 +337,8 @@ static void every_record_comes_back_as_it_was(void **state)
     script_end(&run);
 }
 
-/* Reads what there is and books it, as a report would; returns the number of records, or -1 for
- * bytes that cannot be. */
+/* Reads and tallies all records, as a report would; returns their number, or -1 for a malformed
+ * log. */
 static int count_records(const char *path, bool *truncated, at_fail *fail)
 {
     const at_plan     plan = {.strategy = &script_strategy, .workers = 2};
@@ -376,7 +376,7 @@ static unsigned char *read_bytes(const char *path, size_t *size)
     return bytes;
 }
 
-static void a_log_cut_anywhere_gives_the_records_before_the_cut(void **state)
+static void a_truncated_log_gives_the_records_before_the_cut(void **state)
 {
     (void)state;
     enum { STEPS = 3, COUNT = 2 + 10 * STEPS };
@@ -391,7 +391,7 @@ static void a_log_cut_anywhere_gives_the_records_before_the_cut(void **state)
         const char *path = log_path(&run, "cut.bin");
         replace_file(path, bytes, cut);
         int count = count_records(path, &truncated, NULL);
-        if (count < 0) { /* only within the head */
+        if (count < 0) { /* only within the header */
             assert_int_equal(last, 0);
             continue;
         }
@@ -401,25 +401,25 @@ static void a_log_cut_anywhere_gives_the_records_before_the_cut(void **state)
         last = count;
     }
     assert_int_equal(last, COUNT);
-    assert_int_equal(whole, COUNT + 1); /* every other length ends within a record */
+    assert_int_equal(whole, COUNT + 1); /* all other lengths end within a record */
     free(bytes);
     script_end(&run);
 }
 
-/* Reads on until there is no more; returns how many records there were. */
-static int read_on(at_eventlog *log, at_ns *last)
+/* Reads until there is no more; returns the number of records. */
+static int read_rest(at_eventlog *log, at_ns *last)
 {
     const at_record *record;
     int              count = 0;
     for (;;) {
         assert_int_equal(at_eventlog_next(log, &record, NULL), AT_OK);
         if (!record) return count;
-        if (record->kind != AT_REC_SAY) *last = record->at;
+        if (record->kind != AT_REC_TEXT) *last = record->at;
         count++;
     }
 }
 
-static void a_log_that_grows_byte_by_byte_gives_every_record_once(void **state)
+static void a_growing_log_gives_every_record_once(void **state)
 {
     (void)state;
     enum { STEPS = 3, COUNT = 2 + 10 * STEPS };
@@ -437,11 +437,11 @@ static void a_log_that_grows_byte_by_byte_gives_every_record_once(void **state)
     at_eventlog_follow(log);
     FILE *file = fopen(path, "ab");
     at_ns last = 0;
-    int   count = read_on(log, &last);
+    int   count = read_rest(log, &last);
     for (size_t i = head - 1; i < size; i++) {
         putc(bytes[i], file);
         fflush(file);
-        int more = read_on(log, &last);
+        int more = read_rest(log, &last);
         assert_in_range(more, 0, 1);
         if (more) assert_false(at_eventlog_truncated(log));
         count += more;
@@ -455,7 +455,7 @@ static void a_log_that_grows_byte_by_byte_gives_every_record_once(void **state)
     script_end(&run);
 }
 
-static void a_flipped_bit_never_does_harm(void **state)
+static void a_flipped_bit_never_crashes_the_reader(void **state)
 {
     (void)state;
     script run;
@@ -476,7 +476,7 @@ static void a_flipped_bit_never_does_harm(void **state)
     script_end(&run);
 }
 
-static void rubbish_is_refused_with_the_place_where_it_stands(void **state)
+static void malformed_bytes_are_refused_with_their_position(void **state)
 {
     (void)state;
     script run;
@@ -493,7 +493,7 @@ static void rubbish_is_refused_with_the_place_where_it_stands(void **state)
     replace_file(path, bytes, size + 6);
     assert_int_equal(count_records(path, &truncated, &fail), -1);
     char expected[64];
-    snprintf(expected, sizeof expected, "unknown kind of record in the record at byte %zu",
+    snprintf(expected, sizeof expected, "invalid record at byte %zu: unknown kind of record",
              size + 5);
     assert_int_equal(fail.err, AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, expected));
@@ -502,7 +502,7 @@ static void rubbish_is_refused_with_the_place_where_it_stands(void **state)
     bytes[size] = 'S';
     replace_file(path, bytes, size + 20);
     assert_int_equal(count_records(path, &truncated, &fail), -1);
-    assert_non_null(strstr(fail.text, "more than 64 bits"));
+    assert_non_null(strstr(fail.text, "exceeds 64 bits"));
 
     bytes[4] = 99;
     replace_file(path, bytes, size);
@@ -517,18 +517,18 @@ static void rubbish_is_refused_with_the_place_where_it_stands(void **state)
     script_end(&run);
 }
 
-/* What a sink would assert must not come out of a file. */
-static void what_no_run_could_have_made_is_refused(void **state)
+/* What sinks assert must not be read from a file. */
+static void records_that_no_run_produces_are_refused(void **state)
 {
     (void)state;
     static const struct {
         at_action   action;
         const char *complaint;
     } cases[] = {
-        {{.kind = AT_ACT_DROP, .worker = 3}, "a worker that is not there"},
-        {{.kind = AT_ACT_SEND, .worker = 0}, "a worker that is not there"},
-        {{.kind = AT_ACT_ADD, .as.add = {.worker = 9}}, "a worker that is not there"},
-        {{.kind = AT_ACT_APPLY}, "a step out of order"},
+        {{.kind = AT_ACT_DROP, .worker = 3}, "no such worker"},
+        {{.kind = AT_ACT_SEND, .worker = 0}, "no such worker"},
+        {{.kind = AT_ACT_ADD, .as.add = {.worker = 9}}, "no such worker"},
+        {{.kind = AT_ACT_APPLY}, "step out of order"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         script  run;
@@ -547,7 +547,7 @@ static void what_no_run_could_have_made_is_refused(void **state)
     }
 }
 
-static void a_resumed_run_writes_a_log_of_its_own(void **state)
+static void a_resumed_run_writes_a_new_log(void **state)
 {
     (void)state;
     script run;
@@ -562,7 +562,7 @@ static void a_resumed_run_writes_a_log_of_its_own(void **state)
     script_end(&run);
 }
 
-static void a_full_disk_is_told_at_the_close(void **state)
+static void a_full_disk_is_reported_at_close(void **state)
 {
     (void)state;
     script  run;
@@ -578,7 +578,7 @@ static void a_full_disk_is_told_at_the_close(void **state)
     script_end(&run);
 }
 
-/* A barrier step of four workers: what a long run consists of. */
+/* Synchronous steps of four workers: what a long run consists of. */
 static void a_step_takes_few_bytes(void **state)
 {
     (void)state;
@@ -619,7 +619,7 @@ static void a_step_takes_few_bytes(void **state)
     script_end(&run);
 }
 
-static void the_head_gives_back_the_plan(void **state)
+static void the_plan_is_read_back_from_the_header(void **state)
 {
     (void)state;
     at_plan         plan = {0}, again;
@@ -685,7 +685,7 @@ static at_plan resolved(const char *strategy, const char *size)
     return plan;
 }
 
-static void the_head_gives_back_what_size_rules_need(void **state)
+static void settings_of_size_rules_are_read_back_from_the_header(void **state)
 {
     (void)state;
     static const char *const sizes[] = {"speed:step", "speed:epoch", "grow:1.7,0.1", "shrink:3,2",
@@ -719,7 +719,7 @@ static void assert_plan_refused(at_plan plan, const char *what)
     free(text);
 }
 
-static void sizes_that_a_rule_could_not_live_with_are_refused(void **state)
+static void invalid_sizes_are_refused(void **state)
 {
     (void)state;
     at_plan plan = resolved("grow", NULL);
@@ -738,7 +738,7 @@ static void sizes_that_a_rule_could_not_live_with_are_refused(void **state)
     assert_plan_refused(plan, "`size_epochs`");
 }
 
-static void a_plan_that_makes_no_sense_is_refused(void **state)
+static void an_invalid_plan_is_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -760,19 +760,19 @@ static void a_plan_that_makes_no_sense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_record_comes_back_as_it_was),
-        cmocka_unit_test(a_log_cut_anywhere_gives_the_records_before_the_cut),
-        cmocka_unit_test(a_log_that_grows_byte_by_byte_gives_every_record_once),
-        cmocka_unit_test(a_flipped_bit_never_does_harm),
-        cmocka_unit_test(rubbish_is_refused_with_the_place_where_it_stands),
-        cmocka_unit_test(what_no_run_could_have_made_is_refused),
-        cmocka_unit_test(a_resumed_run_writes_a_log_of_its_own),
-        cmocka_unit_test(a_full_disk_is_told_at_the_close),
+        cmocka_unit_test(every_record_survives_a_round_trip),
+        cmocka_unit_test(a_truncated_log_gives_the_records_before_the_cut),
+        cmocka_unit_test(a_growing_log_gives_every_record_once),
+        cmocka_unit_test(a_flipped_bit_never_crashes_the_reader),
+        cmocka_unit_test(malformed_bytes_are_refused_with_their_position),
+        cmocka_unit_test(records_that_no_run_produces_are_refused),
+        cmocka_unit_test(a_resumed_run_writes_a_new_log),
+        cmocka_unit_test(a_full_disk_is_reported_at_close),
         cmocka_unit_test(a_step_takes_few_bytes),
-        cmocka_unit_test(the_head_gives_back_the_plan),
-        cmocka_unit_test(the_head_gives_back_what_size_rules_need),
-        cmocka_unit_test(sizes_that_a_rule_could_not_live_with_are_refused),
-        cmocka_unit_test(a_plan_that_makes_no_sense_is_refused),
+        cmocka_unit_test(the_plan_is_read_back_from_the_header),
+        cmocka_unit_test(settings_of_size_rules_are_read_back_from_the_header),
+        cmocka_unit_test(invalid_sizes_are_refused),
+        cmocka_unit_test(an_invalid_plan_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ static void the_tables_have_the_published_columns(void **state)
     script_end(&run);
 }
 
-static void rounds_can_be_left_out(void **state)
+static void worker_stats_are_optional(void **state)
 {
     (void)state;
     script run;
@@ -95,7 +95,7 @@ static void an_empty_step_has_no_loss(void **state)
     script_end(&run);
 }
 
-static void versions_taken_at_once_are_counted(void **state)
+static void updates_received_at_once_are_counted(void **state)
 {
     (void)state;
     script run;
@@ -113,7 +113,7 @@ static void versions_taken_at_once_are_counted(void **state)
     script_end(&run);
 }
 
-static void a_resumed_run_goes_on_in_the_same_tables(void **state)
+static void a_resumed_run_appends_to_the_same_tables(void **state)
 {
     (void)state;
     script  run;
@@ -125,7 +125,7 @@ static void a_resumed_run_goes_on_in_the_same_tables(void **state)
     snprintf(path, sizeof path, "%s/collect_stats.csv", run.folder);
     FILE *file = fopen(path, "a");
     assert_non_null(file);
-    fputs("2,2,0.0", file); /* the first part was killed while writing */
+    fputs("2,2,0.0", file); /* killed while writing a line */
     fclose(file);
     assert_int_equal(at_sink_csv(&run.info, false, &sink, NULL), AT_OK);
     at_recorder_add(&run.recorder, sink);
@@ -151,7 +151,7 @@ static void lines_reach_the_file_within_a_second_of_the_run(void **state)
     script_end(&run);
 }
 
-static void a_full_disk_is_told_at_the_close_with_path_and_hint(void **state)
+static void a_full_disk_is_reported_at_close_with_path_and_hint(void **state)
 {
     (void)state;
     script  run;
@@ -168,11 +168,12 @@ static void a_full_disk_is_told_at_the_close_with_path_and_hint(void **state)
     assert_int_equal(at_recorder_close(&run.recorder, &fail), AT_ERR_IO);
     assert_non_null(strstr(fail.text, "master_stats.csv: cannot write: No space left on device"));
     assert_non_null(strstr(fail.hint, "disk is full"));
-    assert_int_equal(access(path, F_OK), -1); /* half a table could be taken for a whole one */
+    assert_int_equal(access(path, F_OK),
+                     -1); /* a truncated table could be mistaken for a complete one */
     script_end(&run);
 }
 
-static void a_folder_that_is_not_there_is_refused_at_the_start(void **state)
+static void a_missing_folder_is_refused_at_the_start(void **state)
 {
     (void)state;
     script  run;
@@ -185,14 +186,14 @@ static void a_folder_that_is_not_there_is_refused_at_the_start(void **state)
     assert_int_equal(at_sink_eventlog(&run.info, &sink, &fail), AT_ERR_IO);
 }
 
-/* Every number by hand must read back as the number it is. */
-static void numbers_are_formatted_as_the_library_would(void **state)
+/* Numbers formatted by hand must parse to the original value. */
+static void formatted_numbers_parse_to_the_same_value(void **state)
 {
     (void)state;
     script run;
     script_begin(&run, 1);
-    at_append_file *spool;
-    assert_int_equal(at_append_file_open(run.folder, "numbers", true, &spool, NULL), AT_OK);
+    at_append_file *file;
+    assert_int_equal(at_append_file_open(run.folder, "numbers", true, &file, NULL), AT_OK);
     at_rng rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
     enum { COUNT = 3000 };
     static uint64_t whole[COUNT];
@@ -202,15 +203,15 @@ static void numbers_are_formatted_as_the_library_would(void **state)
         whole[i] = at_rng_next(&rng) >> at_rng_below(&rng, 64);
         ns[i] = (at_ns)at_rng_next(&rng) >> at_rng_below(&rng, 63);
         real[i] = at_rng_normal(&rng) * pow(10, (double)at_rng_below(&rng, 40) - 20);
-        at_append_file_whole(spool, whole[i]);
-        at_append_file_byte(spool, ' ');
-        at_append_file_seconds(spool, ns[i]);
-        at_append_file_byte(spool, ' ');
-        at_append_file_real(spool, real[i]);
-        at_append_file_byte(spool, '\n');
+        at_append_file_whole(file, whole[i]);
+        at_append_file_byte(file, ' ');
+        at_append_file_seconds(file, ns[i]);
+        at_append_file_byte(file, ' ');
+        at_append_file_real(file, real[i]);
+        at_append_file_byte(file, '\n');
     }
-    at_append_file_real(spool, NAN);
-    assert_int_equal(at_append_file_close(spool, NULL), AT_OK);
+    at_append_file_real(file, NAN);
+    assert_int_equal(at_append_file_close(file, NULL), AT_OK);
 
     char *text = script_read(&run, "numbers"), *next = text;
     for (int i = 0; i < COUNT; i++) {
@@ -266,7 +267,7 @@ static void workers_json_follows_joins_and_losses(void **state)
     script_end(&run);
 }
 
-static void workers_json_of_many_is_there_when_training_begins(void **state)
+static void workers_json_of_many_workers_is_written_when_training_begins(void **state)
 {
     (void)state;
     script run;
@@ -282,20 +283,20 @@ static void workers_json_of_many_is_there_when_training_begins(void **state)
                                  "4294967295, \"state\": \"working\"}"));
     free(text);
     script_lost(&run, 7, "killed by signal 9", false);
-    script_close(&run); /* what was put off is written at the end */
+    script_close(&run); /* pending changes are written at close */
     text = script_read(&run, "workers.json");
     assert_non_null(strstr(text, "4294967295, \"state\": \"lost\"}"));
     free(text);
     script_end(&run);
 }
 
-static void workers_json_that_cannot_be_written_is_told_at_the_close(void **state)
+static void failure_to_write_workers_json_is_reported_at_close(void **state)
 {
     (void)state;
     script  run;
     at_fail fail = {0};
     begin_workers(&run, 1);
-    script_end(&run); /* somebody removes the folder */
+    script_end(&run); /* the folder is removed during the run */
     script_join(&run, 1, 101, 1);
     assert_int_equal(at_recorder_close(&run.recorder, &fail), AT_ERR_IO);
     assert_non_null(strstr(fail.text, "workers.json: cannot write: No such file"));
@@ -305,17 +306,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tables_have_the_published_columns),
-        cmocka_unit_test(rounds_can_be_left_out),
+        cmocka_unit_test(worker_stats_are_optional),
         cmocka_unit_test(an_empty_step_has_no_loss),
-        cmocka_unit_test(versions_taken_at_once_are_counted),
-        cmocka_unit_test(a_resumed_run_goes_on_in_the_same_tables),
+        cmocka_unit_test(updates_received_at_once_are_counted),
+        cmocka_unit_test(a_resumed_run_appends_to_the_same_tables),
         cmocka_unit_test(lines_reach_the_file_within_a_second_of_the_run),
-        cmocka_unit_test(a_full_disk_is_told_at_the_close_with_path_and_hint),
-        cmocka_unit_test(a_folder_that_is_not_there_is_refused_at_the_start),
-        cmocka_unit_test(numbers_are_formatted_as_the_library_would),
+        cmocka_unit_test(a_full_disk_is_reported_at_close_with_path_and_hint),
+        cmocka_unit_test(a_missing_folder_is_refused_at_the_start),
+        cmocka_unit_test(formatted_numbers_parse_to_the_same_value),
         cmocka_unit_test(workers_json_follows_joins_and_losses),
-        cmocka_unit_test(workers_json_of_many_is_there_when_training_begins),
-        cmocka_unit_test(workers_json_that_cannot_be_written_is_told_at_the_close),
+        cmocka_unit_test(workers_json_of_many_workers_is_written_when_training_begins),
+        cmocka_unit_test(failure_to_write_workers_json_is_reported_at_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

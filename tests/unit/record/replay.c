@@ -9,7 +9,7 @@
 
 enum { FACTS_MAX = 400, PIECES = 4, BATCH = 32 };
 
-/* A record with everything it points to, so that it can be changed before it is written. */
+/* A record with everything it points to, so that it can be modified before it is written. */
 typedef struct fact {
     at_record record;
     at_event  event;
@@ -17,8 +17,8 @@ typedef struct fact {
     at_piece  pieces[PIECES];
 } fact;
 
-/* A run that is told by hand: events go into a real hub, and all that happens is kept. */
-typedef struct story {
+/* A scripted run: events are fed to a real hub, and all records are kept. */
+typedef struct recording {
     script    run;
     at_hub   *hub;
     void     *memory;
@@ -28,11 +28,11 @@ typedef struct story {
     fact      facts[FACTS_MAX];
     size_t    count;
     at_replay replay;
-} story;
+} recording;
 
-static const at_ns clock_ahead = AT_SEC(7); /* the world's clock is not the run's */
+static const at_ns clock_ahead = AT_SEC(7); /* of the world, relative to the run's */
 
-static fact *keep(story *s, at_record record)
+static fact *keep(recording *s, at_record record)
 {
     assert_true(s->count < FACTS_MAX);
     fact *f = &s->facts[s->count++];
@@ -42,17 +42,17 @@ static fact *keep(story *s, at_record record)
     return f;
 }
 
-static void keep_action(story *s, const at_action *action)
+static void keep_action(recording *s, const at_action *action)
 {
     fact *f = keep(s, (at_record){.kind = AT_REC_ACTION});
     f->action = *action;
     if (action->kind != AT_ACT_APPLY) return;
     assert_in_range(action->as.apply.count, 1, PIECES);
     memcpy(f->pieces, action->as.apply.pieces, action->as.apply.count * sizeof *f->pieces);
-    f->record.lr = 0.1; /* the world's choice */
+    f->record.lr = 0.1; /* set by the world */
 }
 
-static void feed(story *s, at_event event)
+static void feed(recording *s, at_event event)
 {
     bool applied = false;
     event.now = s->now + clock_ahead;
@@ -67,7 +67,7 @@ static void feed(story *s, at_event event)
     s->now += AT_MS(1);
 }
 
-static void begin(story *s, at_plan_options options)
+static void begin(recording *s, at_plan_options options)
 {
     at_fail fail = {0};
     options.limits.steps = options.limits.steps ? options.limits.steps : 3;
@@ -86,14 +86,14 @@ static void begin(story *s, at_plan_options options)
     feed(s, (at_event){.kind = AT_EV_START});
 }
 
-static void end(story *s)
+static void end(recording *s)
 {
     script_end(&s->run);
     free(s->memory);
     free(s->out.actions);
 }
 
-static void join(story *s, at_node worker, uint32_t incarnation)
+static void join(recording *s, at_node worker, uint32_t incarnation)
 {
     at_event event = {.kind = AT_EV_JOINED, .worker = worker};
     event.as.joined.incarnation = incarnation;
@@ -101,7 +101,7 @@ static void join(story *s, at_node worker, uint32_t incarnation)
 }
 
 /* The next report of a worker, on the given version. */
-static void report(story *s, at_node worker, uint64_t version)
+static void report(recording *s, at_node worker, uint64_t version)
 {
     const at_member *member = &s->hub->member[worker - 1];
     at_event         event = {.kind = AT_EV_MESSAGE, .worker = worker};
@@ -115,7 +115,7 @@ static void report(story *s, at_node worker, uint64_t version)
     feed(s, event);
 }
 
-static void lose(story *s, at_node worker, uint64_t drawn, bool returns)
+static void lose(recording *s, at_node worker, uint64_t drawn, bool returns)
 {
     at_event event = {.kind = AT_EV_LOST, .worker = worker};
     event.as.lost.drawn = drawn;
@@ -123,8 +123,8 @@ static void lose(story *s, at_node worker, uint64_t drawn, bool returns)
     feed(s, event);
 }
 
-/* Everybody leaves when the last step is made. */
-static void leave(story *s)
+/* All workers leave after the last step. */
+static void leave(recording *s)
 {
     for (at_node worker = 1; worker <= s->run.plan.workers; worker++) {
         const at_member *member = &s->hub->member[worker - 1];
@@ -134,8 +134,8 @@ static void leave(story *s)
     s->trace = s->hub->trace;
 }
 
-/* Three steps of two workers; in the second one a worker dies and comes back. */
-static void tell_fmb(story *s)
+/* Three steps of two workers; in the second one a worker dies and is replaced. */
+static void record_fmb(recording *s)
 {
     begin(s, (at_plan_options){.strategy = "fmb", .workers = 2});
     join(s, 1, 1);
@@ -152,8 +152,8 @@ static void tell_fmb(story *s)
     leave(s);
 }
 
-/* Every report is a step; the second worker's gradients are older and weigh less. */
-static void tell_async(story *s)
+/* Every report is a step; gradients of the second worker are older and have less weight. */
+static void record_async(recording *s)
 {
     begin(s, (at_plan_options){.strategy = "async", .stale = "scale", .workers = 2});
     join(s, 1, 1);
@@ -164,8 +164,8 @@ static void tell_async(story *s)
     leave(s);
 }
 
-/* The place of the n-th event or action of a kind. */
-static size_t find_event(const story *s, at_event_kind kind, int nth)
+/* The index of the n-th event or action of a kind. */
+static size_t find_event(const recording *s, at_event_kind kind, int nth)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->facts[i].record.kind == AT_REC_EVENT && s->facts[i].event.kind == kind && --nth == 0)
@@ -174,7 +174,7 @@ static size_t find_event(const story *s, at_event_kind kind, int nth)
     return 0;
 }
 
-static size_t find_action(const story *s, at_action_kind kind, int nth)
+static size_t find_action(const recording *s, at_action_kind kind, int nth)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->facts[i].record.kind == AT_REC_ACTION && s->facts[i].action.kind == kind &&
@@ -184,28 +184,28 @@ static size_t find_action(const story *s, at_action_kind kind, int nth)
     return 0;
 }
 
-/* The number of the event to which the fact at this place belongs. */
-static uint64_t event_number(const story *s, size_t place)
+/* The number of the event to which the fact at this index belongs. */
+static uint64_t event_number(const recording *s, size_t place)
 {
     uint64_t number = 0;
     for (size_t i = 0; i <= place; i++) number += s->facts[i].record.kind == AT_REC_EVENT;
     return number;
 }
 
-static void leave_out(story *s, size_t place)
+static void remove_fact(recording *s, size_t place)
 {
     memmove(&s->facts[place], &s->facts[place + 1], (s->count - place - 1) * sizeof *s->facts);
     s->count--;
 }
 
-static void swap(story *s, size_t a, size_t b)
+static void swap(recording *s, size_t a, size_t b)
 {
     fact kept = s->facts[a];
     s->facts[a] = s->facts[b];
     s->facts[b] = kept;
 }
 
-static void write_log(story *s)
+static void write_log(recording *s)
 {
     at_fail fail = {0};
     at_sink sink;
@@ -217,18 +217,18 @@ static void write_log(story *s)
         if (f->action.kind == AT_ACT_APPLY) f->action.as.apply.pieces = f->pieces;
         sink.put(sink.self, &f->record);
     }
-    sink.put(sink.self, &(at_record){.kind = AT_REC_SAY, .at = s->now, .text = "it is done"});
+    sink.put(sink.self, &(at_record){.kind = AT_REC_TEXT, .at = s->now, .text = "run ended"});
     if (sink.close(sink.self, &fail)) fail_msg("%s", fail.text);
 }
 
-static at_err try_replay(story *s, at_fail *fail)
+static at_err try_replay(recording *s, at_fail *fail)
 {
     *fail = (at_fail){0};
     return at_replay_run(s->run.folder, &s->replay, fail);
 }
 
-/* Writes what is left of the story and replays it. */
-static const at_difference *replay(story *s)
+/* Writes the recording and replays it. */
+static const at_difference *replay(recording *s)
 {
     at_fail fail;
     write_log(s);
@@ -237,25 +237,25 @@ static const at_difference *replay(story *s)
 }
 
 static void assert_found(const at_difference *d, uint64_t event, const char *recorded,
-                         const char *wanted)
+                         const char *replayed)
 {
     assert_true(d->found);
     assert_string_equal(d->log, "events.bin");
     assert_int_equal(d->event, event);
     if (!strstr(d->recorded, recorded)) fail_msg("recorded: %s, not %s", d->recorded, recorded);
-    if (!strstr(d->wanted, wanted)) fail_msg("wanted: %s, not %s", d->wanted, wanted);
-    assert_string_not_equal(d->recorded, d->wanted);
+    if (!strstr(d->replayed, replayed)) fail_msg("replayed: %s, not %s", d->replayed, replayed);
+    assert_string_not_equal(d->recorded, d->replayed);
 }
 
-/* ---- what was not changed ------------------------------------------------------------------ */
+/* ---- unmodified recordings ----------------------------------------------------------------- */
 
-static void a_story_replays(void **state)
+static void an_unmodified_recording_replays(void **state)
 {
     (void)state;
-    void (*const tell[])(story *) = {tell_fmb, tell_async};
-    for (size_t i = 0; i < sizeof tell / sizeof *tell; i++) {
-        static story s;
-        tell[i](&s);
+    void (*const record[])(recording *) = {record_fmb, record_async};
+    for (size_t i = 0; i < sizeof record / sizeof *record; i++) {
+        static recording s;
+        record[i](&s);
         size_t count = s.count;
         assert_false(replay(&s)->found);
         assert_int_equal(s.replay.events + s.replay.actions, count);
@@ -269,21 +269,21 @@ static void a_story_replays(void **state)
     }
 }
 
-static void a_log_that_was_cut_anywhere_agrees_up_to_the_cut(void **state)
+static void a_truncated_log_agrees_up_to_the_cut(void **state)
 {
     (void)state;
-    static story s;
-    char         path[64];
-    at_fail      fail;
-    tell_fmb(&s);
+    static recording s;
+    char             path[64];
+    at_fail          fail;
+    record_fmb(&s);
     assert_false(replay(&s)->found);
     snprintf(path, sizeof path, "%s/events.bin", s.run.folder);
     unsigned char *bytes;
     size_t         size;
     assert_int_equal(at_file_read(path, 1 << 20, &bytes, &size, &fail), AT_OK);
     size_t head = 12u + (size_t)(bytes[8] | bytes[9] << 8);
-    size_t sentence = 16;                               /* the last record is no part of the run */
-    for (size_t cut = size - sentence; cut-- > head;) { /* ever shorter */
+    size_t text = 16; /* the last record is a text, which is not replayed */
+    for (size_t cut = size - text; cut-- > head;) { /* shorter and shorter */
         assert_int_equal(truncate(path, (off_t)cut), 0);
         assert_int_equal(try_replay(&s, &fail), AT_OK);
         assert_false(s.replay.difference.found);
@@ -296,14 +296,14 @@ static void a_log_that_was_cut_anywhere_agrees_up_to_the_cut(void **state)
 static void all_logs_of_a_folder_are_replayed(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t count = s.count;
     write_log(&s); /* events.bin; the next one is events-2.bin */
     assert_false(replay(&s)->found);
     assert_int_equal(s.replay.logs, 2);
     assert_int_equal(s.replay.events + s.replay.actions, 2 * count);
-    assert_int_equal(s.replay.steps, 3); /* of the last one, which goes on from no other */
+    assert_int_equal(s.replay.steps, 3); /* of the last one, which does not continue the first */
     s.facts[find_event(&s, AT_EV_MESSAGE, 1)].event.as.report.work.samples++;
     const at_difference *d = replay(&s);
     assert_true(d->found);
@@ -311,13 +311,13 @@ static void all_logs_of_a_folder_are_replayed(void **state)
     end(&s);
 }
 
-/* ---- what was changed ---------------------------------------------------------------------- */
+/* ---- modified recordings ------------------------------------------------------------------- */
 
 static void a_changed_sample_count_is_found_where_the_step_closes(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t apply = find_action(&s, AT_ACT_APPLY, 1);
     s.facts[find_event(&s, AT_EV_MESSAGE, 1)].event.as.report.work.samples++;
     const at_difference *d = replay(&s);
@@ -331,8 +331,8 @@ static void a_changed_sample_count_is_found_where_the_step_closes(void **state)
 static void a_changed_count_of_one_gradient_is_found_and_the_gradient_named(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t apply = find_action(&s, AT_ACT_APPLY, 1);
     s.facts[apply].pieces[1].samples = 7;
     assert_found(replay(&s), event_number(&s, apply), "gradient 2: worker 2, process 1, report 1",
@@ -344,8 +344,8 @@ static void a_changed_count_of_one_gradient_is_found_and_the_gradient_named(void
 static void a_changed_weight_is_found(void **state)
 {
     (void)state;
-    static story s;
-    tell_async(&s);
+    static recording s;
+    record_async(&s);
     size_t add = find_action(&s, AT_ACT_ADD, 2);
     assert_true(s.facts[add].action.as.add.weight == 0.5);
     s.facts[add].action.as.add.weight = 0.75;
@@ -353,7 +353,7 @@ static void a_changed_weight_is_found(void **state)
     assert_non_null(strstr(s.replay.difference.recorded, "weight 0.75"));
     end(&s);
 
-    tell_async(&s);
+    record_async(&s);
     size_t apply = find_action(&s, AT_ACT_APPLY, 2);
     s.facts[apply].pieces[0].weight = 1;
     assert_found(replay(&s), event_number(&s, apply), "weight 1", "weight 0.5");
@@ -361,51 +361,51 @@ static void a_changed_weight_is_found(void **state)
     end(&s);
 }
 
-static void a_dropped_event_is_found_at_its_actions(void **state)
+static void a_removed_event_is_found_at_its_actions(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t   closing = find_event(&s, AT_EV_MESSAGE, 2);
     uint64_t before = event_number(&s, closing) - 1;
-    leave_out(&s, closing);
+    remove_fact(&s, closing);
     assert_found(replay(&s), before, "APPLY step 1", "no further action");
     end(&s);
 }
 
-static void a_dropped_event_without_actions_is_found_at_its_consequence(void **state)
+static void a_removed_event_without_actions_is_found_at_its_consequence(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
-    leave_out(&s, find_event(&s, AT_EV_MESSAGE, 1));
+    static recording s;
+    record_fmb(&s);
+    remove_fact(&s, find_event(&s, AT_EV_MESSAGE, 1));
     uint64_t closing = event_number(&s, find_event(&s, AT_EV_MESSAGE, 1));
     assert_found(replay(&s), closing, "APPLY step 1", "no further action");
     end(&s);
 }
 
-static void an_update_of_which_nobody_told_the_hub_is_found(void **state)
+static void a_removed_applied_event_is_found(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t place = find_event(&s, AT_EV_APPLIED, 1);
-    leave_out(&s, place);
+    remove_fact(&s, place);
     while (s.facts[place].record.kind == AT_REC_ACTION)
-        leave_out(&s, place); /* and what it led to */
+        remove_fact(&s, place); /* and its actions */
     assert_found(replay(&s), event_number(&s, place), "MESSAGE worker 2",
-                 "another event: APPLIED must follow an APPLY");
+                 "impossible event: APPLIED must follow an APPLY");
     assert_int_equal(s.replay.difference.action, 0);
     end(&s);
 }
 
-static void a_dropped_action_is_found(void **state)
+static void a_removed_action_is_found(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t apply = find_action(&s, AT_ACT_APPLY, 2);
-    leave_out(&s, apply);
+    remove_fact(&s, apply);
     assert_found(replay(&s), event_number(&s, apply - 1), "no further action", "APPLY step 2");
     end(&s);
 }
@@ -413,8 +413,8 @@ static void a_dropped_action_is_found(void **state)
 static void an_added_action_is_found(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t first = find_event(&s, AT_EV_MESSAGE, 1);
     memmove(&s.facts[first + 1], &s.facts[first], (s.count - first) * sizeof *s.facts);
     s.count++;
@@ -427,8 +427,8 @@ static void an_added_action_is_found(void **state)
 static void swapped_actions_are_found_at_the_first_of_them(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t   last = find_action(&s, AT_ACT_SEND, 2);
     size_t   first = find_action(&s, AT_ACT_SEND, 1);
     uint64_t number = event_number(&s, first);
@@ -441,72 +441,73 @@ static void swapped_actions_are_found_at_the_first_of_them(void **state)
 static void times_and_versions_are_compared(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t apply = find_action(&s, AT_ACT_APPLY, 2);
     s.facts[apply].action.as.apply.wait_ns++;
     assert_found(replay(&s), event_number(&s, apply), "APPLY step 2", "APPLY step 2");
     end(&s);
 
-    tell_fmb(&s);
+    record_fmb(&s);
     s.facts[apply].record.version++;
-    assert_found(replay(&s), event_number(&s, apply), "APPLY step 2", "the same, but for its");
+    assert_found(replay(&s), event_number(&s, apply), "APPLY step 2", "the same except for its");
     end(&s);
 
-    tell_fmb(&s);
+    record_fmb(&s);
     size_t place = find_event(&s, AT_EV_MESSAGE, 3);
     s.facts[place].event.now++;
-    assert_found(replay(&s), event_number(&s, place), "MESSAGE worker 2", "time cannot be");
+    assert_found(replay(&s), event_number(&s, place), "MESSAGE worker 2", "invalid time");
     end(&s);
 }
 
-/* The hub asserts what a world promises; a file must not get that far. */
-static void events_that_no_world_would_tell_are_refused(void **state)
+/* The hub asserts what worlds guarantee; events from a file must be checked before. */
+static void impossible_events_are_refused(void **state)
 {
     (void)state;
-    static story s;
-    tell_fmb(&s);
+    static recording s;
+    record_fmb(&s);
     size_t place = find_event(&s, AT_EV_JOINED, 3);
     s.facts[place].event.as.joined.incarnation = 1;
-    assert_found(replay(&s), event_number(&s, place), "JOINED worker 1", "was there before");
+    assert_found(replay(&s), event_number(&s, place), "JOINED worker 1", "was present before");
     end(&s);
 
-    tell_fmb(&s);
+    record_fmb(&s);
     s.facts[place].event.worker = 2;
-    assert_found(replay(&s), event_number(&s, place), "JOINED worker 2", "there already");
+    assert_found(replay(&s), event_number(&s, place), "JOINED worker 2", "already present");
     end(&s);
 
-    tell_fmb(&s);
+    record_fmb(&s);
     place = find_event(&s, AT_EV_LOST, 1);
     s.facts[place].event.as.lost.drawn = 1;
-    assert_found(replay(&s), event_number(&s, place), "LOST worker 1: 1 samples", "than it drew");
+    assert_found(replay(&s), event_number(&s, place), "LOST worker 1: 1 samples",
+                 "than the worker drew");
     end(&s);
 
-    tell_fmb(&s);
+    record_fmb(&s);
     place = find_event(&s, AT_EV_MESSAGE, 3);
     s.facts[place].event.as.report.work.version = 2;
     assert_found(replay(&s), event_number(&s, place), "MESSAGE", "does not exist yet");
     end(&s);
 
-    tell_fmb(&s);
+    record_fmb(&s);
     s.facts[place].event.as.report.work.samples = 0;
-    assert_found(replay(&s), event_number(&s, place), "MESSAGE", "no samples");
+    assert_found(replay(&s), event_number(&s, place), "MESSAGE", "without samples");
     end(&s);
 
-    tell_fmb(&s);
-    leave_out(&s, 0);
-    assert_found(replay(&s), 1, "JOINED worker 1", "one START");
+    record_fmb(&s);
+    remove_fact(&s, 0);
+    assert_found(replay(&s), 1, "JOINED worker 1", "START must be the first event");
     end(&s);
 }
 
-/* ---- chance -------------------------------------------------------------------------------- */
+/* ---- random damage ------------------------------------------------------------------------- */
 
-static void tamper(story *s, at_rng *rng)
+static void tamper(recording *s, at_rng *rng)
 {
     size_t a = at_rng_below(rng, (uint32_t)s->count), b = at_rng_below(rng, (uint32_t)s->count);
     fact  *f = &s->facts[a];
     switch (at_rng_below(rng, 6)) {
-    case 0: leave_out(s, a); break;
+    case 0: remove_fact(s, a); break;
     case 1: swap(s, a, b); break;
     case 2: s->facts[a] = s->facts[b]; break;
     case 3: f->event.kind = (at_event_kind)at_rng_below(rng, AT_EV_STOP + 1); break;
@@ -517,15 +518,15 @@ static void tamper(story *s, at_rng *rng)
         break;
     }
     }
-    for (size_t i = 1; i < s->count; i++) { /* the reader refuses what goes back in time */
+    for (size_t i = 1; i < s->count; i++) { /* the reader refuses decreasing times */
         fact *g = &s->facts[i];
         if (g->record.at < s->facts[i - 1].record.at) g->record.at = s->facts[i - 1].record.at;
         g->event.now = g->record.at + clock_ahead;
     }
 }
 
-/* Flags as anything but 0 or 1 are no values of a bool; and what is void stays so. */
-static void mend(story *s)
+/* Restores values that C does not allow in a bool or an enum. */
+static void sanitize(recording *s)
 {
     for (size_t i = 0; i < s->count; i++) {
         fact *f = &s->facts[i];
@@ -539,16 +540,16 @@ static void mend(story *s)
     }
 }
 
-static void no_log_whatever_brings_the_replay_down(void **state)
+static void no_modified_recording_crashes_the_replay(void **state)
 {
     (void)state;
-    static story s;
-    uint32_t     found = 0, refused = 0, rounds = 600;
+    static recording s;
+    uint32_t         found = 0, refused = 0, rounds = 600;
     for (uint32_t i = 0; i < rounds; i++) {
         at_rng rng = at_rng_stream(1, i, AT_RNG_PURPOSE_TEST, 0);
-        (i % 2 ? tell_fmb : tell_async)(&s);
+        (i % 2 ? record_fmb : record_async)(&s);
         for (uint32_t j = 0; j <= i % 3; j++) tamper(&s, &rng);
-        mend(&s);
+        sanitize(&s);
         at_fail fail;
         write_log(&s);
         at_err err = try_replay(&s, &fail);
@@ -568,16 +569,16 @@ static void overwrite(const char *path, size_t place, unsigned char byte)
     close(fd);
 }
 
-/* Bytes of the file, its head with the plan included. */
-static void no_byte_that_was_changed_brings_the_replay_down(void **state)
+/* Any byte of the file, including the header with the plan. */
+static void no_modified_byte_crashes_the_replay(void **state)
 {
     (void)state;
-    static story   s;
-    char           path[64];
-    unsigned char *bytes;
-    size_t         size;
-    at_fail        fail;
-    tell_async(&s);
+    static recording s;
+    char             path[64];
+    unsigned char   *bytes;
+    size_t           size;
+    at_fail          fail;
+    record_async(&s);
     write_log(&s);
     snprintf(path, sizeof path, "%s/events.bin", s.run.folder);
     assert_int_equal(at_file_read(path, 1 << 20, &bytes, &size, &fail), AT_OK);
@@ -595,9 +596,9 @@ static void no_byte_that_was_changed_brings_the_replay_down(void **state)
     end(&s);
 }
 
-/* ---- the folder ---------------------------------------------------------------------------- */
+/* ---- the run folder ------------------------------------------------------------------------ */
 
-static void write_result(const story *s, const char *text)
+static void write_result(const recording *s, const char *text)
 {
     char    path[64];
     at_fail fail;
@@ -605,24 +606,24 @@ static void write_result(const story *s, const char *text)
     assert_int_equal(at_file_write(path, text, strlen(text), &fail), AT_OK);
 }
 
-static void totals_of_the_result_are_compared(void **state)
+static void totals_are_compared_with_the_result(void **state)
 {
     (void)state;
-    static story s;
-    at_fail      fail;
-    char         text[300], trace[17];
+    static recording s;
+    at_fail          fail;
+    char             text[300], trace[17];
     static const struct {
         int         steps, used, dropped, trace;
         at_err      err;
-        const char *says;
+        const char *message;
     } cases[] = {
         {0, 0, 0, 0, AT_OK, ""},
-        {1, 0, 0, 0, AT_ERR_FAILED, "tells steps 4, the replay gives 3"},
+        {1, 0, 0, 0, AT_ERR_FAILED, "has steps 4, the replay gives 3"},
         {0, 1, 0, 0, AT_ERR_FAILED, "samples.used"},
         {0, 0, 1, 0, AT_ERR_FAILED, "samples.dropped"},
         {0, 0, 0, 1, AT_ERR_FAILED, "trace_hash"},
     };
-    tell_fmb(&s);
+    record_fmb(&s);
     write_log(&s);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(trace, sizeof trace, "%016llx",
@@ -635,7 +636,7 @@ static void totals_of_the_result_are_compared(void **state)
         write_result(&s, text);
         assert_int_equal(try_replay(&s, &fail), cases[i].err);
         assert_int_equal(s.replay.compared, cases[i].err == AT_OK);
-        if (!strstr(fail.text, cases[i].says)) fail_msg("%s", fail.text);
+        if (!strstr(fail.text, cases[i].message)) fail_msg("%s", fail.text);
     }
     write_result(&s, "{\"steps\": ");
     assert_int_equal(try_replay(&s, &fail), AT_ERR_FORMAT);
@@ -644,14 +645,14 @@ static void totals_of_the_result_are_compared(void **state)
     end(&s);
 }
 
-static void a_run_without_a_log_is_told_from_no_run(void **state)
+static void a_missing_log_and_a_missing_run_are_distinguished(void **state)
 {
     (void)state;
-    static story s;
-    at_fail      fail;
-    tell_fmb(&s);
+    static recording s;
+    at_fail          fail;
+    record_fmb(&s);
     assert_int_equal(try_replay(&s, &fail), AT_ERR_MISSING);
-    assert_non_null(strstr(fail.text, "has no event log (events.bin)"));
+    assert_non_null(strstr(fail.text, "no event log (events.bin)"));
     write_result(&s, "{\"options\": {\"record\": \"steps\"}}");
     assert_int_equal(try_replay(&s, &fail), AT_ERR_MISSING);
     assert_non_null(strstr(fail.text, "--record steps"));
@@ -664,24 +665,24 @@ static void a_run_without_a_log_is_told_from_no_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_story_replays),
-        cmocka_unit_test(a_log_that_was_cut_anywhere_agrees_up_to_the_cut),
+        cmocka_unit_test(an_unmodified_recording_replays),
+        cmocka_unit_test(a_truncated_log_agrees_up_to_the_cut),
         cmocka_unit_test(all_logs_of_a_folder_are_replayed),
         cmocka_unit_test(a_changed_sample_count_is_found_where_the_step_closes),
         cmocka_unit_test(a_changed_count_of_one_gradient_is_found_and_the_gradient_named),
         cmocka_unit_test(a_changed_weight_is_found),
-        cmocka_unit_test(a_dropped_event_is_found_at_its_actions),
-        cmocka_unit_test(a_dropped_event_without_actions_is_found_at_its_consequence),
-        cmocka_unit_test(an_update_of_which_nobody_told_the_hub_is_found),
-        cmocka_unit_test(a_dropped_action_is_found),
+        cmocka_unit_test(a_removed_event_is_found_at_its_actions),
+        cmocka_unit_test(a_removed_event_without_actions_is_found_at_its_consequence),
+        cmocka_unit_test(a_removed_applied_event_is_found),
+        cmocka_unit_test(a_removed_action_is_found),
         cmocka_unit_test(an_added_action_is_found),
         cmocka_unit_test(swapped_actions_are_found_at_the_first_of_them),
         cmocka_unit_test(times_and_versions_are_compared),
-        cmocka_unit_test(events_that_no_world_would_tell_are_refused),
-        cmocka_unit_test(no_log_whatever_brings_the_replay_down),
-        cmocka_unit_test(no_byte_that_was_changed_brings_the_replay_down),
-        cmocka_unit_test(totals_of_the_result_are_compared),
-        cmocka_unit_test(a_run_without_a_log_is_told_from_no_run),
+        cmocka_unit_test(impossible_events_are_refused),
+        cmocka_unit_test(no_modified_recording_crashes_the_replay),
+        cmocka_unit_test(no_modified_byte_crashes_the_replay),
+        cmocka_unit_test(totals_are_compared_with_the_result),
+        cmocka_unit_test(a_missing_log_and_a_missing_run_are_distinguished),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* script.h - short ways to tell a recorder what happened in a run, to test sinks. */
+/* script.h - shorthands that feed a scripted run to a recorder, for testing sinks. */
 #ifndef AT_TESTS_UNIT_RECORD_SCRIPT_H
 #define AT_TESTS_UNIT_RECORD_SCRIPT_H
 
@@ -49,7 +49,7 @@ static inline void script_begin(script *run, uint32_t workers)
     };
 }
 
-/* Removes the folder and what is in it. */
+/* Removes the folder and its files. */
 static inline void script_end(script *run)
 {
     DIR *folder = opendir(run->folder);
@@ -76,7 +76,7 @@ static inline void script_put(script *run, at_record record)
     at_recorder_put(&run->recorder, &record);
 }
 
-/* Side facts (pid, text, ..) go into the record; the world's clock is 7 s ahead of the run's. */
+/* Other facts (pid, text, ..) are set in the record. The world's clock is 7 s ahead. */
 static inline void script_event(script *run, at_event event, at_record record)
 {
     event.now = run->at + AT_SEC(7);
@@ -94,7 +94,7 @@ static inline void script_action(script *run, at_action action, at_record record
 
 static inline void script_say(script *run, const char *text)
 {
-    script_put(run, (at_record){.kind = AT_REC_SAY, .text = text});
+    script_put(run, (at_record){.kind = AT_REC_TEXT, .text = text});
 }
 
 static inline void script_start(script *run)
@@ -138,7 +138,7 @@ static inline void script_report(script *run, at_node worker, uint32_t incarnati
     script_event(run, event, (at_record){0});
 }
 
-/* Closes a step with these pieces; raises the version. */
+/* Closes a step with these pieces and increments the version. */
 static inline void script_apply(script *run, const at_piece *pieces, uint32_t count,
                                 double loss_sum, double lr)
 {
@@ -181,7 +181,7 @@ static inline void script_finish(script *run, at_end why)
     script_action(run, action, (at_record){0});
 }
 
-/* What a file of the run's folder holds; freed by the caller. */
+/* The contents of a file in the run folder; freed by the caller. */
 static inline char *script_read(const script *run, const char *name)
 {
     char           path[400];

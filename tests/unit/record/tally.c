@@ -36,7 +36,7 @@ static at_piece piece(at_node worker, uint64_t sequence, uint32_t samples, uint6
                       .weight = 1};
 }
 
-static void an_empty_run_has_no_numbers(void **state)
+static void an_empty_run_has_no_values(void **state)
 {
     (void)state;
     script    run;
@@ -51,7 +51,7 @@ static void an_empty_run_has_no_numbers(void **state)
     end(&run, tally);
 }
 
-static void a_report_is_booked_once_and_only_from_the_living(void **state)
+static void reports_count_once_and_only_from_live_processes(void **state)
 {
     (void)state;
     script    run;
@@ -65,9 +65,9 @@ static void a_report_is_booked_once_and_only_from_the_living(void **state)
     script_report(&run, 1, 1, 1, work);
     script_report(&run, 1, 1, 1, work); /* twice */
     script_lost(&run, 1, "killed by signal 9", true);
-    script_report(&run, 1, 1, 2, work); /* from beyond */
+    script_report(&run, 1, 1, 2, work); /* after its death */
     script_join(&run, 1, 4711, 2);
-    script_report(&run, 1, 1, 3, work); /* of the dead one */
+    script_report(&run, 1, 1, 3, work); /* from the dead incarnation */
     script_report(&run, 1, 2, 1, work);
     const at_worker_tally *worker = &tally->worker[0];
     assert_int_equal(worker->rounds, 2);
@@ -82,7 +82,7 @@ static void a_report_is_booked_once_and_only_from_the_living(void **state)
     end(&run, tally);
 }
 
-static void useful_time_is_the_compute_time_of_what_a_step_names(void **state)
+static void useful_time_is_the_compute_time_of_used_reports(void **state)
 {
     (void)state;
     script    run;
@@ -108,14 +108,14 @@ static void useful_time_is_the_compute_time_of_what_a_step_names(void **state)
     end(&run, tally);
 }
 
-static void gradients_folded_on_arrival_count_when_their_step_closes(void **state)
+static void gradients_added_on_arrival_count_when_their_step_closes(void **state)
 {
     (void)state;
     script    run;
     at_tally *tally = begin(&run, 1);
     at_piece  pieces[20];
     script_order(&run, 1, AT_NEVER);
-    for (uint32_t i = 0; i < 20; i++) { /* more than anybody could hold */
+    for (uint32_t i = 0; i < 20; i++) { /* more than the ring holds */
         run.at += AT_MS(1);
         pieces[i] = piece(1, i + 1, 1, 0);
         script_report(&run, 1, 1, i + 1, (at_work){.samples = 1, .compute_ns = AT_MS(1)});
@@ -146,14 +146,14 @@ static void a_step_lasts_from_close_to_close_and_the_first_from_its_order(void *
         run.at = closes[i];
         script_apply(&run, NULL, 0, 0, 0.1);
     }
-    at_spread steps = at_tally_steps(tally);
+    at_duration_stats steps = at_tally_steps(tally);
     assert_int_equal(steps.count, 3);
     assert_true(fabs(steps.mean - 0.031 / 3) < 1e-9);
     assert_true(fabs(steps.p50 - 0.010) < 0.0001);
     assert_true(fabs(steps.p95 - 0.020) < 0.0002);
     assert_true(steps.max == 0.020);
     assert_true(fabs(at_tally_seconds(tally) - 0.031) < 1e-12);
-    assert_true(isnan(tally->loss_recent)); /* empty steps say nothing */
+    assert_true(isnan(tally->loss_recent)); /* empty steps have no loss */
     end(&run, tally);
 }
 
@@ -172,7 +172,7 @@ static void staleness_is_counted_in_versions_at_the_close(void **state)
     end(&run, tally);
 }
 
-static void overshoot_counts_rounds_that_the_clock_ended(void **state)
+static void overshoot_counts_rounds_ended_by_their_time_limit(void **state)
 {
     (void)state;
     script    run;
@@ -182,7 +182,7 @@ static void overshoot_counts_rounds_that_the_clock_ended(void **state)
     early.overshoot_ns = -AT_MS(1);
     capped.capped = abandoned.abandoned = overslept.overslept = true;
     script_order(&run, 1, AT_NEVER);
-    script_report(&run, 1, 1, 1, late); /* no limit was set */
+    script_report(&run, 1, 1, 1, late); /* without a time limit */
     script_order(&run, 1, AT_MS(50));
     script_report(&run, 1, 1, 2, late);
     script_report(&run, 1, 1, 3, early);
@@ -195,7 +195,7 @@ static void overshoot_counts_rounds_that_the_clock_ended(void **state)
     end(&run, tally);
 }
 
-static void recent_loss_starts_without_bias_and_forgets(void **state)
+static void recent_loss_starts_unbiased_and_decays(void **state)
 {
     (void)state;
     script    run;
@@ -211,13 +211,13 @@ static void recent_loss_starts_without_bias_and_forgets(void **state)
     end(&run, tally);
 }
 
-static void a_worker_is_what_happened_to_it(void **state)
+static void worker_states_follow_the_records(void **state)
 {
     (void)state;
     script    run;
     at_tally *tally = begin(&run, 5);
     script_leave(&run, 1);
-    script_lost(&run, 1, "ended", false); /* as it was told to */
+    script_lost(&run, 1, "ended", false); /* as ordered */
     script_lost(&run, 2, "killed by signal 9", false);
     script_action(&run, (at_action){.kind = AT_ACT_EVICT, .worker = 3}, (at_record){0});
     script_lost(&run, 3, "killed by signal 9", true);
@@ -253,7 +253,7 @@ static int compare_ns(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The oracle sorts; 1 % is what histogram.h promises. */
+/* Compared with the sorted values; histogram.h promises 1 %. */
 static void histogram_quantiles_are_within_one_percent(void **state)
 {
     (void)state;
@@ -273,11 +273,11 @@ static void histogram_quantiles_are_within_one_percent(void **state)
             double got = (double)at_histogram_quantile(&histogram, part / 64.0);
             if (fabs(got - exact) > 0.01 * exact) fail_msg("seed %d, %d/64", (int)seed, part);
         }
-        assert_true(at_histogram_spread(&histogram).max == at_seconds(values[COUNT - 1]));
+        assert_true(at_histogram_stats(&histogram).max == at_seconds(values[COUNT - 1]));
     }
 }
 
-static void histogram_takes_every_duration_there_is(void **state)
+static void histogram_accepts_every_duration(void **state)
 {
     (void)state;
     at_histogram histogram = {0};
@@ -308,7 +308,7 @@ static at_err probe_close(void *self, at_fail *fail)
     return this->err ? at_fail_set(fail, this->err, NULL, "sink %d", this->place) : AT_OK;
 }
 
-static void a_recorder_shows_all_and_closes_backwards_telling_the_first_failure(void **state)
+static void a_recorder_closes_in_reverse_order_and_returns_the_first_failure(void **state)
 {
     (void)state;
     int   order = 0;
@@ -320,7 +320,7 @@ static void a_recorder_shows_all_and_closes_backwards_telling_the_first_failure(
         at_recorder_add(
             &recorder,
             (at_sink){.name = "probe", .self = &probes[i], .put = probe_put, .close = probe_close});
-    at_recorder_put(&recorder, &(at_record){.kind = AT_REC_SAY, .text = "hello"});
+    at_recorder_put(&recorder, &(at_record){.kind = AT_REC_TEXT, .text = "hello"});
     for (int i = 0; i < 3; i++) assert_int_equal(probes[i].seen, 1);
     assert_int_equal(at_recorder_close(&recorder, &fail), AT_ERR_IO);
     assert_string_equal(fail.text, "sink 2");
@@ -330,19 +330,19 @@ static void a_recorder_shows_all_and_closes_backwards_telling_the_first_failure(
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_empty_run_has_no_numbers),
-        cmocka_unit_test(a_report_is_booked_once_and_only_from_the_living),
-        cmocka_unit_test(useful_time_is_the_compute_time_of_what_a_step_names),
-        cmocka_unit_test(gradients_folded_on_arrival_count_when_their_step_closes),
+        cmocka_unit_test(an_empty_run_has_no_values),
+        cmocka_unit_test(reports_count_once_and_only_from_live_processes),
+        cmocka_unit_test(useful_time_is_the_compute_time_of_used_reports),
+        cmocka_unit_test(gradients_added_on_arrival_count_when_their_step_closes),
         cmocka_unit_test(a_step_lasts_from_close_to_close_and_the_first_from_its_order),
         cmocka_unit_test(staleness_is_counted_in_versions_at_the_close),
-        cmocka_unit_test(overshoot_counts_rounds_that_the_clock_ended),
-        cmocka_unit_test(recent_loss_starts_without_bias_and_forgets),
-        cmocka_unit_test(a_worker_is_what_happened_to_it),
+        cmocka_unit_test(overshoot_counts_rounds_ended_by_their_time_limit),
+        cmocka_unit_test(recent_loss_starts_unbiased_and_decays),
+        cmocka_unit_test(worker_states_follow_the_records),
         cmocka_unit_test(the_newest_evaluation_is_kept),
         cmocka_unit_test(histogram_quantiles_are_within_one_percent),
-        cmocka_unit_test(histogram_takes_every_duration_there_is),
-        cmocka_unit_test(a_recorder_shows_all_and_closes_backwards_telling_the_first_failure),
+        cmocka_unit_test(histogram_accepts_every_duration),
+        cmocka_unit_test(a_recorder_closes_in_reverse_order_and_returns_the_first_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

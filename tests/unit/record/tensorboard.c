@@ -30,7 +30,7 @@ static uint64_t number(const unsigned char *bytes, int size)
     return value;
 }
 
-/* Takes the file apart; every checksum must hold, and nothing may be left over. */
+/* Parses the file; every checksum must match, and no byte may remain. */
 static void read_events(reading *all, const char *path)
 {
     unsigned char *bytes;
@@ -81,7 +81,7 @@ static reading *read_node(const script *run, const char *name)
     return all;
 }
 
-static void forget(reading *all)
+static void free_reading(reading *all)
 {
     for (size_t i = 0; i < all->count; i++) tb__event__free_unpacked(all->event[i], NULL);
     free(all);
@@ -106,7 +106,7 @@ static const Tb__Event *find(const reading *all, const char *tag, size_t n)
 static double scalar(const reading *all, const char *tag, size_t n)
 {
     const Tb__Event *event = find(all, tag, n);
-    if (!event) fail_msg("there is no point %zu of %s", n, tag);
+    if (!event) fail_msg("%s has no point %zu", tag, n);
     assert_non_null(event);
     return (double)value_in(event, tag)->simple_value;
 }
@@ -147,7 +147,7 @@ static void begin(script *run, uint32_t workers)
     for (at_node worker = 1; worker <= workers; worker++) script_join(run, worker, 100, 1);
 }
 
-/* One step of one worker that takes `takes`. */
+/* One step of one worker with this duration. */
 static void play_step(script *run, at_ns takes, uint32_t samples, double loss)
 {
     uint64_t sequence = run->version + 1;
@@ -189,14 +189,14 @@ static void a_file_begins_with_its_version_and_the_settings(void **state)
     assert_non_null(strstr(text, "| --strategy | a&#124;b |\n"));
     assert_null(strstr(text, "cap"));
     free(text);
-    forget(hub);
+    free_reading(hub);
     reading *worker = read_node(&run, "worker-02");
     assert_int_equal(worker->count, 1);
-    forget(worker);
+    free_reading(worker);
     clean(&run);
 }
 
-static void the_net_is_a_graph_from_samples_to_loss(void **state)
+static void the_model_is_a_graph_from_samples_to_loss(void **state)
 {
     (void)state;
     script       run;
@@ -233,11 +233,11 @@ static void the_net_is_a_graph_from_samples_to_loss(void **state)
     assert_int_equal(shape->dim[1]->size, 8);
     assert_int_equal(graph->node[3]->attr[0]->value->list->shape[0]->n_dim, 2);
     tb__graph_def__free_unpacked(graph, NULL);
-    forget(hub);
+    free_reading(hub);
     clean(&run);
 }
 
-static void a_step_is_told_with_its_numbers(void **state)
+static void a_step_is_written_with_its_scalars(void **state)
 {
     (void)state;
     script run;
@@ -264,16 +264,16 @@ static void a_step_is_told_with_its_numbers(void **state)
     assert_near(test->wall_time, 1.8e9 + 2.05, 1e-5); /* of the snapshot */
     assert_near(scalar(hub, "test/loss", 0), 0.5, 0);
     assert_null(find(hub, "test/auc", 0));
-    forget(hub);
+    free_reading(hub);
     reading *worker = read_node(&run, "worker-01");
     assert_near(scalar(worker, "worker/batch", 0), 20, 0);
     assert_near(scalar(worker, "worker/compute_seconds", 0), 0.025, 1e-6);
     assert_near(scalar(worker, "worker/loss", 0), 0.75, 1e-6);
-    forget(worker);
+    free_reading(worker);
     clean(&run);
 }
 
-static void many_steps_become_few_points_that_lose_nothing(void **state)
+static void many_steps_are_aggregated_into_few_points(void **state)
 {
     (void)state;
     script run;
@@ -297,11 +297,11 @@ static void many_steps_become_few_points_that_lose_nothing(void **state)
         assert_true(find(hub, "train/loss", i)->step > before);
         before = find(hub, "train/loss", i)->step;
     }
-    forget(hub);
+    free_reading(hub);
     clean(&run);
 }
 
-static void points_of_a_long_run_grow_apart(void **state)
+static void points_become_rarer_in_a_long_run(void **state)
 {
     (void)state;
     script run;
@@ -311,7 +311,7 @@ static void points_of_a_long_run_grow_apart(void **state)
     reading *hub = read_node(&run, "hub");
     assert_in_range(count_points(hub, "train/loss"), 4000, 6000); /* 1000 (1 + ln 100) */
     assert_in_range(count_points(hub, "rounds/batch"), 700, 800); /* 100 (1 + ln 1000) */
-    forget(hub);
+    free_reading(hub);
     clean(&run);
 }
 
@@ -353,13 +353,13 @@ static void histograms_count_every_round_once(void **state)
     assert_near(sum, 0, 1e-6);
     const Tb__Histogram *stale =
         value_in(find(worker, "rounds/staleness", events - 1), "rounds/staleness")->histo;
-    assert_int_equal(stale->n_bucket, 3); /* an empty one at the left, 0, 1 */
+    assert_int_equal(stale->n_bucket, 3); /* the empty one for the lower edge, 0, 1 */
     assert_near(stale->bucket[2], 2 * stale->bucket[1], 2);
-    forget(worker);
+    free_reading(worker);
     clean(&run);
 }
 
-static void only_so_many_workers_have_folders(void **state)
+static void only_the_first_64_workers_have_folders(void **state)
 {
     (void)state;
     script run;
@@ -371,13 +371,13 @@ static void only_so_many_workers_have_folders(void **state)
     assert_int_equal(access(path, F_OK), 0);
     snprintf(path, sizeof path, "%s/tensorboard/worker-65", run.folder);
     assert_int_equal(access(path, F_OK), -1);
-    reading *hub = read_node(&run, "hub"); /* but all of them count */
+    reading *hub = read_node(&run, "hub"); /* includes all workers */
     assert_near(value_in(find(hub, "rounds/batch", 0), "rounds/batch")->histo->num, 1, 0);
-    forget(hub);
+    free_reading(hub);
     clean(&run);
 }
 
-static void a_resumed_run_has_a_file_of_its_own_that_tells_where_it_begins(void **state)
+static void a_resumed_run_has_a_new_file_that_marks_its_first_step(void **state)
 {
     (void)state;
     script run;
@@ -398,7 +398,7 @@ static void a_resumed_run_has_a_file_of_its_own_that_tells_where_it_begins(void 
     assert_int_equal(hub->event[i]->session_log->status, 1);
     assert_int_equal(hub->event[i]->step, 41);
     assert_int_equal(find(hub, "train/loss", 1)->step, 41);
-    forget(hub);
+    free_reading(hub);
     clean(&run);
 }
 
@@ -407,7 +407,7 @@ static void put_usage(script *run, at_node node, at_usage usage)
     script_put(run, (at_record){.kind = AT_REC_USAGE, .node = node, .usage = &usage});
 }
 
-static void what_a_process_takes_is_told_as_rates(void **state)
+static void resource_usage_is_written_as_rates(void **state)
 {
     (void)state;
     script run;
@@ -424,7 +424,7 @@ static void what_a_process_takes_is_told_as_rates(void **state)
     usage.read_bytes = 250;
     put_usage(&run, 1, usage);
     run.at = AT_SEC(3);
-    usage.pid = 8; /* another process: there is nothing to compare it with */
+    usage.pid = 8; /* a new process: no rate yet */
     put_usage(&run, 1, usage);
     script_close(&run);
     reading *worker = read_node(&run, "worker-01");
@@ -433,12 +433,12 @@ static void what_a_process_takes_is_told_as_rates(void **state)
     assert_near(scalar(worker, "resources/memory_bytes", 0), 2000, 0);
     assert_near(scalar(worker, "resources/disk_read", 0), 100, 1e-4);
     assert_int_equal(count_points(worker, "resources/network_in"), 0);
-    forget(worker);
-    forget(read_node(&run, "evaluator"));
+    free_reading(worker);
+    free_reading(read_node(&run, "evaluator"));
     clean(&run);
 }
 
-static void a_full_disk_is_told_at_the_close(void **state)
+static void a_full_disk_is_reported_at_close(void **state)
 {
     (void)state;
     script  run;
@@ -461,7 +461,7 @@ static void a_full_disk_is_told_at_the_close(void **state)
     clean(&run);
 }
 
-static void a_run_without_steps_leaves_whole_files(void **state)
+static void a_run_without_steps_leaves_complete_files(void **state)
 {
     (void)state;
     script run;
@@ -471,11 +471,11 @@ static void a_run_without_steps_leaves_whole_files(void **state)
     script_close(&run);
     reading *hub = read_node(&run, "hub");
     assert_int_equal(hub->count, 2);
-    forget(hub);
+    free_reading(hub);
     clean(&run);
 }
 
-static void edges_of_buckets_enclose_their_values(void **state)
+static void bucket_edges_enclose_their_values(void **state)
 {
     (void)state;
     for (uint32_t i = 1; i < AT_HISTOGRAM_BUCKETS; i++) {
@@ -491,17 +491,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_file_begins_with_its_version_and_the_settings),
-        cmocka_unit_test(the_net_is_a_graph_from_samples_to_loss),
-        cmocka_unit_test(a_step_is_told_with_its_numbers),
-        cmocka_unit_test(many_steps_become_few_points_that_lose_nothing),
-        cmocka_unit_test(points_of_a_long_run_grow_apart),
+        cmocka_unit_test(the_model_is_a_graph_from_samples_to_loss),
+        cmocka_unit_test(a_step_is_written_with_its_scalars),
+        cmocka_unit_test(many_steps_are_aggregated_into_few_points),
+        cmocka_unit_test(points_become_rarer_in_a_long_run),
         cmocka_unit_test(histograms_count_every_round_once),
-        cmocka_unit_test(only_so_many_workers_have_folders),
-        cmocka_unit_test(a_resumed_run_has_a_file_of_its_own_that_tells_where_it_begins),
-        cmocka_unit_test(what_a_process_takes_is_told_as_rates),
-        cmocka_unit_test(a_full_disk_is_told_at_the_close),
-        cmocka_unit_test(a_run_without_steps_leaves_whole_files),
-        cmocka_unit_test(edges_of_buckets_enclose_their_values),
+        cmocka_unit_test(only_the_first_64_workers_have_folders),
+        cmocka_unit_test(a_resumed_run_has_a_new_file_that_marks_its_first_step),
+        cmocka_unit_test(resource_usage_is_written_as_rates),
+        cmocka_unit_test(a_full_disk_is_reported_at_close),
+        cmocka_unit_test(a_run_without_steps_leaves_complete_files),
+        cmocka_unit_test(bucket_edges_enclose_their_values),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "record/usage_tally.h"
+#include "base/usage.h"
 
 #include "record/log/record_validate.h"
 #include "record/sinks/sinks.h"
@@ -24,55 +24,65 @@ static void put_usage(script *run, at_node node, at_usage usage)
     script_put(run, (at_record){.kind = AT_REC_USAGE, .node = node, .usage = &usage});
 }
 
-static void totals_go_on_when_a_process_is_replaced(void **state)
+/* Feeds the readings to a new tally; returns what it says about the hub. */
+static at_usage_tally tally_readings(const at_usage *readings, size_t count)
+{
+    script  run;
+    at_sink sink;
+    script_begin(&run, 1);
+    at_tally *tally = at_tally_new(&run.info, &sink);
+    at_recorder_add(&run.recorder, sink);
+    for (size_t i = 0; i < count; i++) put_usage(&run, 0, readings[i]);
+    at_usage_tally hub = tally->hub_usage;
+    script_close(&run);
+    at_tally_free(tally);
+    script_end(&run);
+    return hub;
+}
+
+static void totals_continue_when_a_process_is_replaced(void **state)
 {
     (void)state;
-    at_usage_tally tally = {0};
-    at_usage       first = usage_of(10, AT_SEC(3), 100), second = usage_of(11, AT_SEC(1), 50);
+    at_usage first = usage_of(10, AT_SEC(3), 100), second = usage_of(11, AT_SEC(1), 50);
     first.read_bytes = 1000;
     second.read_bytes = 10;
-    at_usage_tally_put(&tally, &first);
-    at_usage_tally_put(&tally, &first);
-    at_usage_tally_put(&tally, &second);
+    at_usage_tally tally = tally_readings((at_usage[]){first, first, second}, 3);
     assert_int_equal(tally.cpu_ns, AT_SEC(4));
     assert_int_equal(tally.read_bytes, 1010);
     assert_int_equal(tally.peak_bytes, 100);
     assert_int_equal(tally.last.pid, 11);
 }
 
-static void the_network_counts_from_the_first_look(void **state)
+static void network_counts_from_the_first_reading(void **state)
 {
     (void)state;
-    at_usage_tally tally = {0};
-    at_usage       look = usage_of(10, 0, 0);
-    look.net_in_bytes = 5000;
-    at_usage_tally_put(&tally, &look);
-    assert_int_equal(tally.net_in_bytes, 0);
-    look.net_in_bytes = AT_USAGE_UNKNOWN; /* could not be read this time */
-    at_usage_tally_put(&tally, &look);
-    look.net_in_bytes = 5700;
-    at_usage_tally_put(&tally, &look);
-    assert_int_equal(tally.net_in_bytes, 700);
-    look.net_in_bytes = 3; /* an interface went away */
-    at_usage_tally_put(&tally, &look);
-    assert_int_equal(tally.net_in_bytes, 700);
+    static const uint64_t net_in[] = {5000, AT_USAGE_UNKNOWN /* could not be read */, 5700,
+                                      3 /* an interface was removed */};
+    static const uint64_t expected[] = {0, 0, 700, 700};
+    at_usage              readings[4];
+    for (size_t i = 0; i < 4; i++) {
+        readings[i] = usage_of(10, 0, 0);
+        readings[i].net_in_bytes = net_in[i];
+        assert_int_equal(tally_readings(readings, i + 1).net_in_bytes, expected[i]);
+    }
 }
 
-static void sums_of_absurd_numbers_do_not_overflow(void **state)
+static void huge_counters_do_not_overflow(void **state)
 {
     (void)state;
-    at_usage_tally tally = {0};
-    for (int64_t pid = 1; pid < 40; pid++) {
-        at_usage look = usage_of(pid, (at_ns)1 << 60, UINT64_MAX - 1);
-        look.system_ns = (at_ns)1 << 60;
-        look.read_bytes = look.write_bytes = UINT64_MAX - 1;
-        at_usage_tally_put(&tally, &look);
+    enum { COUNT = 39 };
+    at_usage readings[COUNT];
+    for (int i = 0; i < COUNT; i++) {
+        readings[i] = usage_of(i + 1, (at_ns)1 << 60, UINT64_MAX - 1);
+        readings[i].system_ns = (at_ns)1 << 60;
+        readings[i].read_bytes = readings[i].write_bytes = UINT64_MAX - 1;
     }
+    at_usage_tally tally = tally_readings(readings, COUNT);
     assert_int_equal(tally.cpu_ns, AT_NEVER);
     assert_int_equal(tally.read_bytes, UINT64_MAX - 1);
 }
 
-static void the_tally_keeps_hub_workers_and_evaluator_apart(void **state)
+static void hub_workers_and_evaluator_are_counted_separately(void **state)
 {
     (void)state;
     script  run;
@@ -97,7 +107,7 @@ static const char header[] =
     "time,node,pid,cpu_seconds,user_seconds,system_seconds,rss_bytes,shared_bytes,peak_bytes,"
     "read_bytes,write_bytes,net_in_bytes,net_out_bytes,loopback_bytes\n";
 
-static void the_table_leaves_out_what_is_unknown(void **state)
+static void unknown_values_are_empty_in_the_table(void **state)
 {
     (void)state;
     script  run;
@@ -126,7 +136,7 @@ static void the_table_leaves_out_what_is_unknown(void **state)
     script_end(&run);
 }
 
-static void without_looks_there_is_no_table(void **state)
+static void without_sampling_no_table_is_written(void **state)
 {
     (void)state;
     script  run;
@@ -142,7 +152,7 @@ static void without_looks_there_is_no_table(void **state)
     script_end(&run);
 }
 
-static void records_that_no_run_makes_are_refused(void **state)
+static void invalid_usage_records_are_refused(void **state)
 {
     (void)state;
     at_usage  usage = usage_of(100, 1, 1);
@@ -162,13 +172,13 @@ static void records_that_no_run_makes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(totals_go_on_when_a_process_is_replaced),
-        cmocka_unit_test(the_network_counts_from_the_first_look),
-        cmocka_unit_test(sums_of_absurd_numbers_do_not_overflow),
-        cmocka_unit_test(the_tally_keeps_hub_workers_and_evaluator_apart),
-        cmocka_unit_test(the_table_leaves_out_what_is_unknown),
-        cmocka_unit_test(without_looks_there_is_no_table),
-        cmocka_unit_test(records_that_no_run_makes_are_refused),
+        cmocka_unit_test(totals_continue_when_a_process_is_replaced),
+        cmocka_unit_test(network_counts_from_the_first_reading),
+        cmocka_unit_test(huge_counters_do_not_overflow),
+        cmocka_unit_test(hub_workers_and_evaluator_are_counted_separately),
+        cmocka_unit_test(unknown_values_are_empty_in_the_table),
+        cmocka_unit_test(without_sampling_no_table_is_written),
+        cmocka_unit_test(invalid_usage_records_are_refused),
     };
-    return cmocka_run_group_tests_name("record: what processes take", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("record: resource usage", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-#include "record/replay/line.h"
+#include "record/replay/event_text.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -22,13 +22,7 @@ static const char *const timer_name[AT_TIMER_COUNT] = {[AT_TIMER_LEASE] = "lease
                                                        [AT_TIMER_PERIOD] = "period",
                                                        [AT_TIMER_SAVE] = "save"};
 
-const char *at_line_event_name(at_event_kind kind)
-{
-    assert(kind < sizeof event_name / sizeof *event_name);
-    return event_name[kind];
-}
-
-/* Exact, since two times may differ in their last digit only. */
+/* All digits, since two times may differ in the last one only. */
 static void add_ns(at_text *out, at_ns value)
 {
     if (value == AT_NEVER)
@@ -62,13 +56,13 @@ static void add_report(at_text *out, const at_report *report)
 
 static void add_evaluated(at_text *out, const at_event *event, at_ns started)
 {
-    at_text_add(out, " step %" PRIu64 " of ", event->as.evaluated.step);
+    at_text_add(out, " step %" PRIu64 " at ", event->as.evaluated.step);
     add_time(out, event->as.evaluated.at, started);
-    const char *before = ": ";
+    const char *separator = ": ";
     for (int i = 0; i < AT_METRIC_COUNT; i++) {
         if (isnan(event->as.evaluated.value[i])) continue;
-        at_text_add(out, "%s%s %.17g", before, at_metric_name[i], event->as.evaluated.value[i]);
-        before = ", ";
+        at_text_add(out, "%s%s %.17g", separator, at_metric_name[i], event->as.evaluated.value[i]);
+        separator = ", ";
     }
 }
 
@@ -78,15 +72,16 @@ static void add_applied(at_text *out, const at_event *event)
     if (step != 0 || piece != 0) at_text_add(out, ": squared norms %.17g, %.17g", step, piece);
 }
 
-void at_line_event(at_text *out, const at_event *event, at_ns started)
+void at_event_text(at_text *out, const at_event *event, at_ns started)
 {
-    at_text_add(out, "%s", at_line_event_name(event->kind));
+    assert(event->kind < sizeof event_name / sizeof *event_name);
+    at_text_add(out, "%s", event_name[event->kind]);
     if (event->worker > 0) at_text_add(out, " worker %u", event->worker);
     switch (event->kind) {
     case AT_EV_JOINED: at_text_add(out, ", process %u", event->as.joined.incarnation); break;
     case AT_EV_LOST:
         at_text_add(out, ": %" PRIu64 " samples drawn, %s", event->as.lost.drawn,
-                    event->as.lost.returns ? "will be replaced" : "gone for good");
+                    event->as.lost.returns ? "will be replaced" : "will not be replaced");
         break;
     case AT_EV_MESSAGE: add_report(out, &event->as.report); break;
     case AT_EV_NEWER: at_text_add(out, " version %" PRIu64, event->as.newer.version); break;
@@ -120,10 +115,10 @@ static void add_order(at_text *out, const at_order *order)
     }
     if (order->position != AT_POSITION_OWN)
         at_text_add(out, ", from position %" PRIu64, order->position);
-    if (order->again) at_text_add(out, ", and so on");
+    if (order->again) at_text_add(out, ", then continue without orders");
 }
 
-void at_line_piece(at_text *out, const at_piece *piece)
+void at_piece_text(at_text *out, const at_piece *piece)
 {
     at_text_add(out,
                 "worker %u, process %u, report %" PRIu64
@@ -136,7 +131,7 @@ static void add_apply(at_text *out, const at_action *action)
 {
     at_text_add(out,
                 " step %" PRIu64 ": %" PRIu64 " samples of %u gradients%s, %" PRIu64
-                " used before, loss %.17g, rate x %.17g, open for ",
+                " used before, loss %.17g, learning rate x %.17g, open for ",
                 action->as.apply.step, action->as.apply.samples, action->as.apply.count,
                 action->as.apply.folded ? " (added before)" : "", action->as.apply.samples_used,
                 action->as.apply.loss_sum, action->as.apply.lr_factor);
@@ -158,7 +153,7 @@ static void add_timer(at_text *out, const at_action *action, at_ns started)
     add_time(out, action->as.timer.at, started);
 }
 
-void at_line_action(at_text *out, const at_action *action, at_ns started)
+void at_action_text(at_text *out, const at_action *action, at_ns started)
 {
     assert(action->kind < sizeof action_name / sizeof *action_name);
     at_text_add(out, "%s", action_name[action->kind]);
@@ -169,7 +164,7 @@ void at_line_action(at_text *out, const at_action *action, at_ns started)
     case AT_ACT_TIMER: add_timer(out, action, started); break;
     case AT_ACT_ADD:
         at_text_add(out, " ");
-        at_line_piece(out, &action->as.add);
+        at_piece_text(out, &action->as.add);
         break;
     case AT_ACT_APPLY: add_apply(out, action); break;
     case AT_ACT_DROP: add_drop(out, action); break;
