@@ -79,8 +79,7 @@ at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_
     *model = NULL;
     if (shape.classes < 2)
         return at_fail_set(fail, AT_ERR_USAGE, "use data with at least two classes",
-                           "there is nothing to learn from %u class%s", shape.classes,
-                           shape.classes == 1 ? "" : "es");
+                           "training needs at least two classes (the data have %u)", shape.classes);
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = build_net(name, shape, engine, rows, false, &m->net, fail);

@@ -1,5 +1,5 @@
 /* net_parse.h - what the two files of the .net parser share: net_parse.c cuts a text into lines and
- * executes them, net_words.c knows the layers and blocks and their options.
+ * executes them, net_words.c defines the layers, blocks and their options.
  *
  *     conv 5x5x32 stride=2 name=first      # a comment
  *     ──┬─ ──┬─── ───┬──── ────┬─────

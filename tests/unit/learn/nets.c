@@ -50,7 +50,7 @@ static void check_direction(fixture *f, const float *direction, size_t n)
     memcpy(f->w, kept, f->params * sizeof *kept);
     double found = (loss[1] - loss[0]) / (2 * h);
     if (!(fabs(found - slope) <= 0.03 * fabs(slope) + 2e-2 * sqrt(length)))
-        fail_msg("slope %g, but the gradient says %g", found, slope);
+        fail_msg("slope %g, but the gradient gives %g", found, slope);
     free(kept);
     free(scratch);
 }
