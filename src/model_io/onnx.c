@@ -90,7 +90,7 @@ static void set_value(frame *f, int i, char *name, const int64_t *extents, size_
 static void set_graph(frame *f, const at_onnx_graph *g)
 {
     const at_shape *s = &g->net->shape;
-    at_activation   out = at_net_out(g->net);
+    at_activation   out = at_net_output(g->net);
     int64_t         numbers = s->features, picture[] = {s->channels, s->height, s->width};
     int64_t         logits = (int64_t)at_activation_numbers(&out);
     onnx__graph_proto__init(&f->graph);

@@ -250,7 +250,7 @@ static const struct {
     {&at_layer_avgpool, write_avgpool}, {&at_layer_bn, write_bn},
     {&at_layer_gn, write_gn},           {&at_layer_dropout, write_nothing},
     {&at_layer_add, write_add},         {&at_layer_flatten, write_flatten},
-    {&at_layer_arrange, write_nothing}, {&at_layer_reshape, write_reshape},
+    {&at_layer_reorder, write_nothing}, {&at_layer_reshape, write_reshape},
     {&at_layer_resize, write_resize},   {&at_layer_rgb, write_rgb},
 };
 

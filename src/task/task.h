@@ -65,9 +65,9 @@ typedef struct at_task {
     double sample_bytes; /* sparse: what a sample adds to a message, in both directions */
 
     /* How the flat vector learns; NULL: all of it alike. */
-    const at_param_range *ranges;
-    size_t                ranges_count;
-    const at_groups      *groups;
+    const at_param_range  *ranges;
+    size_t                 ranges_count;
+    const at_param_groups *groups;
 
     /* Writes the initial parameters. Called once, by the hub. */
     at_err (*init)(void *self, float *params, uint64_t seed, at_fail *fail);

@@ -452,7 +452,8 @@ class Models(Case):
         self.refused(USAGE, "needs a NAME", "models", "show")
         self.refused(USAGE, "did you mean softmax", "models", "show", "softmx")
         self.refused(USAGE, "widths", "models", "show", "mlp")
-        self.refused(USAGE, "1 class", "models", "show", "mlp:3", "--data", "synthetic:9,2,1")
+        self.refused(USAGE, "two classes .the data have 1", "models", "show", "mlp:3", "--data",
+                     "synthetic:9,2,1")
         self.refused(MISSING, "nowhere", "models", "show", "softmax", "--data", "nowhere")
         self.refused(USAGE, "unknown option --lr", "models", "show", "softmax", "--lr", "1")
 

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/verbs/doctor.h"
 #include "data/fetch/catalog.h"
-#include "learn/engines/blas_info.h"
+#include "learn/engines/blas.h"
 #include "learn/net/model.h"
 #include "world/mpi/mpi_world.h"
 

@@ -29,7 +29,7 @@ static json_t *form_json(const uint32_t form[3])
 }
 
 /* What a net was made for; features are 0 when it does not say. */
-static at_shape published_shape(const at_net_about *about)
+static at_shape published_shape(const at_net_info *about)
 {
     bool picture = (uint64_t)about->height * about->width > 1;
     return (at_shape){.features = about->channels * about->height * about->width,
@@ -43,17 +43,17 @@ static at_shape published_shape(const at_net_about *about)
 
 /* One net of the program with its published size. */
 typedef struct entry {
-    const char  *name;
-    at_net_about about;
-    size_t       params;
-    uint64_t     mults;
+    const char *name;
+    at_net_info about;
+    size_t      params;
+    uint64_t    mults;
 } entry;
 
 static at_err measure(const at_net_builtin *net, entry *e, at_fail *fail)
 {
     at_model *model;
     *e = (entry){.name = net->name};
-    AT_TRY(at_net_about_text(net->name, net->text, &e->about, fail));
+    AT_TRY(at_net_info_parse(net->name, net->text, &e->about, fail));
     AT_TRY(
         at_model_plan(net->name, published_shape(&e->about), AT_ENGINE_FAST, ROWS, &model, fail));
     e->params = at_model_params(model);
@@ -150,7 +150,7 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
 /* A model as it would be for some data. */
 typedef struct sight {
     const char   *name, *data; /* data is NULL for the shape it was made for */
-    at_net_about  about;
+    at_net_info   about;
     at_shape      shape;
     at_model     *model;
     at_layer_info layer[AT_NET_LAYERS_MAX];
@@ -179,7 +179,7 @@ static at_err find_shape(const at_parsed *parsed, sight *s, at_fail *fail)
     if (strcmp(s->name, sparse.name) == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "see docs/sparse.md",
                            "%s has no layers: one weight a feature, and a bias", s->name);
-    AT_TRY(at_net_about_find(s->name, &s->about, fail));
+    AT_TRY(at_net_info_find(s->name, &s->about, fail));
     s->data = parsed->settings.data;
     if (at_options_given(parsed, "data")) return shape_of_data(s, fail);
     s->shape = published_shape(&s->about);

@@ -100,8 +100,8 @@ static at_err reserve(const bench *b, stage *s, at_fail *fail)
 /* How each part of the flat vector is updated. */
 static at_err list_updates(const bench *b, stage *s, at_fail *fail)
 {
-    const at_settings *set = &b->slices->parsed->settings;
-    const at_groups   *groups = at_model_groups(s->model);
+    const at_settings     *set = &b->slices->parsed->settings;
+    const at_param_groups *groups = at_model_groups(s->model);
     s->stretches = calloc(STRETCHES_MAX, sizeof *s->stretches);
     s->updates = calloc(STRETCHES_MAX, sizeof *s->updates);
     if (!s->stretches || !s->updates) return at_fail_memory(fail);
@@ -113,8 +113,8 @@ static at_err list_updates(const bench *b, stage *s, at_fail *fail)
         s->updates[i].statistics = stretch->group < 0;
         s->updates[i].keep = stretch->keep;
         if (stretch->group < 0) continue;
-        const at_group *group = &groups->group[stretch->group];
-        double          lr = set->lr > 0 ? set->lr : LR_DEFAULT;
+        const at_param_group *group = &groups->group[stretch->group];
+        double                lr = set->lr > 0 ? set->lr : LR_DEFAULT;
         s->updates[i].how = (at_update){.lr = (float)(lr * group->lr),
                                         .weight_decay = (float)(set->weight_decay * group->decay),
                                         .momentum = (float)group->momentum};
@@ -139,7 +139,7 @@ static at_err open_stage(const bench *b, stage *s, uint32_t rows, bool *left_out
     AT_TRY(at_model_plan(set->model, b->shape, b->engine, rows, &s->model, fail));
     *left_out = !fits(b, s);
     if (*left_out) return AT_OK;
-    AT_TRY(at_model_equip(s->model, rows, AT_USE_TRAIN, fail));
+    AT_TRY(at_model_allocate(s->model, rows, AT_USE_TRAIN, fail));
     AT_TRY(reserve(b, s, fail));
     AT_TRY(list_updates(b, s, fail));
     return at_model_init(s->model, s->w, (uint64_t)set->seed, fail);

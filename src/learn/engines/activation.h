@@ -1,13 +1,13 @@
-/* activation.h - how activations lie in memory.
+/* activation.h - shape and memory layout of activations, the values between layers.
  *
- * A sample is a picture (channels, height, width) or a line of numbers, which is a picture of
- * height and width 1. Between layers that work on pictures, channels lie in blocks of 8 or 16 side
- * by side (oneDNN's nChw8c and nChw16c), because that is what vector registers want:
+ * A sample is an image (channels, height, width), or a flat vector with height and width 1. Between
+ * layers, channels are stored in blocks of 8 or 16 (oneDNN's nChw8c and nChw16c), the size of
+ * vector registers:
  *
  *     offset(c, h, w) = ((c / block * height + h) * width + w) * block + c % block
  *
- * Block 1 is the plain channel-first order in which samples come and in which lines of numbers
- * stay. When the channels do not fill the last block, the rest of it is zero, always.
+ * Block 1 is the plain channel-first order of samples and flat vectors. Unused channels of the last
+ * block are always zero.
  */
 #ifndef AT_LEARN_ENGINES_ACTIVATION_H
 #define AT_LEARN_ENGINES_ACTIVATION_H
@@ -17,31 +17,31 @@
 
 typedef struct at_activation {
     uint32_t channels, height, width;
-    uint32_t block; /* 1, 8 or 16 channels side by side */
+    uint32_t block; /* channels per block: 1, 8 or 16 */
 } at_activation;
 
-/* Blocks of channels of one sample. */
-static inline size_t at_activation_blocks(const at_activation *form)
+/* Blocks per sample. */
+static inline size_t at_activation_blocks(const at_activation *shape)
 {
-    return (form->channels + form->block - 1) / form->block;
+    return (shape->channels + shape->block - 1) / shape->block;
 }
 
-/* Places of one channel. */
-static inline size_t at_activation_area(const at_activation *form)
+/* Positions per channel. */
+static inline size_t at_activation_area(const at_activation *shape)
 {
-    return (size_t)form->height * form->width;
+    return (size_t)shape->height * shape->width;
 }
 
-/* Floats of one sample, with what fills up the last block. */
-static inline size_t at_activation_size(const at_activation *form)
+/* Floats per sample, including the padding of the last block. */
+static inline size_t at_activation_size(const at_activation *shape)
 {
-    return at_activation_blocks(form) * form->block * at_activation_area(form);
+    return at_activation_blocks(shape) * shape->block * at_activation_area(shape);
 }
 
-/* Numbers of one sample, without it. */
-static inline size_t at_activation_numbers(const at_activation *form)
+/* Values per sample, without padding. */
+static inline size_t at_activation_numbers(const at_activation *shape)
 {
-    return form->channels * at_activation_area(form);
+    return shape->channels * at_activation_area(shape);
 }
 
 #endif

@@ -1,8 +1,8 @@
-/* avx2.h - what the AVX2 kernels share: vectors of 8 floats, masks, sums of lanes.
+/* avx2.h - shared by the AVX2 kernels: vectors of 8 floats, masks, sums of lanes.
  *
- * Only for engine_avx2*.c. AVX2 marks functions compiled for AVX2 and FMA whatever the build's
- * target is; TILE marks those that are always inlined with constant sizes, so that their loops
- * unroll and their small arrays become registers.
+ * AVX2 marks functions compiled for AVX2 and FMA whatever the build's target is; TILE marks those
+ * that are always inlined with constant sizes, so that their loops unroll and their small arrays
+ * become registers.
  */
 #ifndef AT_LEARN_ENGINES_AVX2_H
 #define AT_LEARN_ENGINES_AVX2_H
@@ -39,15 +39,10 @@ TILE float sum_lanes(__m256 v)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-/* dense_weight for layers with many outputs: packs x into scratch (at_avx2_packed floats) first. */
+/* dense_weight for layers with many outputs: first packs x into scratch (at_avx2_packed floats). */
 size_t at_avx2_packed(size_t B, size_t I);
 void   at_avx2_weight_wide(float *dw, const float *dy, const float *x, size_t B, size_t I, size_t O,
                            at_write write, float *scratch);
-
-/* Slots of at_kernels_avx2 that live in engine_avx2_rows.c. */
-void   at_avx2_relu_forward(float *z, size_t n);
-void   at_avx2_relu_backward(float *dy, const float *y, size_t n);
-double at_avx2_softmax_loss(float *z, const uint32_t *labels, size_t B, size_t C);
 
 #endif
 

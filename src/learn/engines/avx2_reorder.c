@@ -1,6 +1,6 @@
-/* Between blocks of channels and the plain order, for AVX2: tiles of 8x8 are transposed in
- * registers. Tiles at the borders are filled up with zeros when they are read and cut when they are
- * written; blocks are always written whole, so their unused channels become zero on the way. */
+/* Between blocks of channels and the plain order, with AVX2: tiles of 8x8 are transposed in
+ * registers. Tiles at the borders are padded with zeros when read and truncated when written;
+ * blocks are always written whole, which zeroes their unused channels. */
 #include "learn/engines/activation_kernels.h"
 #include "learn/engines/avx2.h"
 
@@ -8,7 +8,7 @@
 
 #include <assert.h>
 
-/* A tile in memory: so much of it is there, in rows `stride` floats apart. */
+/* The part of a tile that is in memory; its rows are `stride` floats apart. */
 typedef struct tile {
     size_t stride, rows, columns;
 } tile;
@@ -35,7 +35,7 @@ TILE void load_tile(__m256 v[LANES], const float *from, tile t)
     v[i] = i < t.rows ? _mm256_maskload_ps(from + i * t.stride, mask) : _mm256_setzero_ps();
 }
 
-/* Pairs of rows, then pairs of pairs, then halves change places. */
+/* Swaps single lanes, then pairs, then halves. */
 TILE void transpose(__m256 v[LANES])
 {
     __m256 two[LANES], four[LANES];
@@ -58,7 +58,7 @@ TILE void transpose(__m256 v[LANES])
     }
 }
 
-TILE void turn(float *to, tile into, const float *from, tile outof)
+TILE void transpose_tile(float *to, tile into, const float *from, tile outof)
 {
     __m256 v[LANES];
     load_tile(v, from, outof);
@@ -77,9 +77,9 @@ AVX2 static void to_plain(float *plain, const float *x, size_t area, size_t bloc
     assert(block % LANES == 0 && used <= block);
     for (size_t b = 0; b < used; b += LANES)
         for (size_t i = 0; i < area; i += LANES) {
-            size_t places = at_most_lanes(area - i), channels = at_most_lanes(used - b);
-            turn(plain + b * area + i, (tile){area, channels, places}, x + i * block + b,
-                 (tile){block, places, LANES});
+            size_t positions = at_most_lanes(area - i), channels = at_most_lanes(used - b);
+            transpose_tile(plain + b * area + i, (tile){area, channels, positions},
+                           x + i * block + b, (tile){block, positions, LANES});
         }
 }
 
@@ -88,13 +88,14 @@ AVX2 static void from_plain(float *y, const float *plain, size_t area, size_t bl
     assert(block % LANES == 0 && used <= block);
     for (size_t i = 0; i < area; i += LANES)
         for (size_t b = 0; b < block; b += LANES) {
-            size_t places = at_most_lanes(area - i),
+            size_t positions = at_most_lanes(area - i),
                    channels = b < used ? at_most_lanes(used - b) : 0;
-            turn(y + i * block + b, (tile){block, places, LANES},
-                 channels ? plain + b * area + i : plain, (tile){area, channels, places});
+            transpose_tile(y + i * block + b, (tile){block, positions, LANES},
+                           channels ? plain + b * area + i : plain,
+                           (tile){area, channels, positions});
         }
 }
 
-const at_turns at_turns_avx2 = {.to_plain = to_plain, .from_plain = from_plain};
+const at_reorder_kernels at_reorder_avx2 = {.to_plain = to_plain, .from_plain = from_plain};
 
 #endif

@@ -1,21 +1,23 @@
-/* Dense layers wide enough for a general matrix product, by OpenBLAS (its serial variant). The
- * rest of the table is that of the plain kernels.
+/* Dense layers wide enough for a general matrix product, with OpenBLAS (its serial variant).
  *
- * A product that accumulates (beta = 1) forms the sum over the samples in registers and adds it
- * once, as the contract of at_model_gradient asks, but only while OpenBLAS does not cut the sum
- * into panels. Beyond that many samples the product goes to scratch and is added from there. */
-#include "learn/engines/kernels.h"
+ * A product that accumulates (beta = 1) computes the sum over the samples in registers and adds it
+ * once, as at_model_gradient promises, but only while OpenBLAS does not split the sum into panels.
+ * With more samples the product goes to scratch and is added from there. */
+#include "learn/engines/blas.h"
+#include "learn/engines/kernels.h" /* before cblas.h, which defines I */
 
 #include <assert.h>
 #include <cblas.h>
+#include <dlfcn.h>
+#include <stdint.h>
 #include <string.h>
 
-#include "learn/engines/vectorize.h"
+#include "learn/engines/activation_kernels.h"
 
-#undef I /* cblas.h brings the imaginary unit of complex.h; here I is a size again */
+#undef I /* of complex.h; here I is a size */
 
-/* Samples up to which we rely on OpenBLAS to keep the sum in one panel. It promises nothing of the
- * kind; learn_contract.c checks it, and held for each OPENBLAS_CORETYPE that could run on Zen 4. */
+/* Samples up to which OpenBLAS keeps the sum in one panel. It does not promise that, but
+ * tests/unit/learn/contract.c checks it, for every OPENBLAS_CORETYPE that runs on Zen 4. */
 enum { PANEL_MAX = 128 };
 
 static void dense_forward(float *y, const float *x, const float *w, const float *b, size_t B,
@@ -64,7 +66,7 @@ static void dense_input(float *dx, const float *dy, const float *w, size_t B, si
 
 static void dense_bias(float *db, const float *dy, size_t B, size_t O, at_write write)
 {
-    at_kernels_plain(AT_ENGINE_FAST)->dense_bias(db, dy, B, O, write);
+    at_kernels_elementwise(AT_ENGINE_FAST)->dense_bias(db, dy, B, O, write);
 }
 
 const at_kernels at_kernels_blas = {
@@ -75,3 +77,15 @@ const at_kernels at_kernels_blas = {
     .dense_input = dense_input,
     .dense_scratch = dense_scratch,
 };
+
+at_engine_info at_engine_info_get(void)
+{
+    Dl_info        where;
+    bool           found = dladdr((void *)(uintptr_t)openblas_get_config, &where) != 0;
+    at_engine_info info = {.blas_config = openblas_get_config(),
+                           .blas_core = openblas_get_corename(),
+                           .blas_path = found ? where.dli_fname : NULL,
+                           .blas_serial = openblas_get_parallel() == OPENBLAS_SEQUENTIAL};
+    assert(info.blas_config && info.blas_core);
+    return info;
+}

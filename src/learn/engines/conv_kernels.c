@@ -1,65 +1,113 @@
-/* Where weights lie. A form splits each index into an outer part and parts within the inner blocks,
- * and every inner block belongs to one dimension. So an offset is a sum of four numbers, one a
- * dimension. */
+/* Windows, and the memory layout of convolution weights. A layout splits each index into an outer
+ * part and parts within the inner blocks, and every inner block belongs to one dimension. So an
+ * offset is a sum of four numbers, one per dimension. */
 #include "learn/engines/conv_kernels.h"
 
 #include <assert.h>
 #include <string.h>
 
-at_conv_form at_conv_form_plain(const at_conv_spec *spec)
+static at_err does_not_fit(const at_window *w, const at_activation *in, at_fail *fail)
 {
-    at_conv_form form = {
-        .shape = {spec->out.channels, spec->in.channels, spec->window.height, spec->window.width},
-    };
-    form.floats = 1;
-    for (int d = 3; d >= 0; d--) {
-        assert(form.shape[d] > 0);
-        form.stride[d] = form.floats;
-        form.floats *= form.shape[d];
-    }
-    return form;
+    bool padded = w->top || w->left || w->bottom || w->right;
+    return at_fail_set(fail, AT_ERR_USAGE, "use a smaller window, or pad=same",
+                       "a window of %ux%u does not fit into %ux%u%s", w->height, w->width,
+                       in->height, in->width, padded ? " with its padding" : "");
 }
 
-/* What index `i` of dimension `d` adds to an offset. */
-static size_t share(const at_conv_form *form, uint32_t d, uint32_t i)
+/* As TensorFlow does: an odd row of padding goes to the bottom. */
+static void pad_same(uint32_t in, uint32_t size, uint32_t stride, uint32_t *top, uint32_t *bottom)
+{
+    assert(in > 0 && size > 0 && stride > 0);
+    uint64_t need = (uint64_t)((in - 1) / stride) * stride + size;
+    uint64_t missing = need > in ? need - in : 0;
+    *top = (uint32_t)(missing / 2);
+    *bottom = (uint32_t)(missing - missing / 2);
+}
+
+at_err at_window_fit(at_window *window, bool same, const at_activation *in, at_activation *out,
+                     at_fail *fail)
+{
+    at_window *w = window;
+    assert(at_activation_area(in) > 0);
+    if (w->height == 0) *w = (at_window){.height = in->height, .width = in->width, .stride = 1};
+    if (w->width == 0 || w->stride == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "a window of %ux%u cannot have stride %u",
+                           w->height, w->width, w->stride);
+    if (same) {
+        pad_same(in->height, w->height, w->stride, &w->top, &w->bottom);
+        pad_same(in->width, w->width, w->stride, &w->left, &w->right);
+    }
+    uint64_t height = (uint64_t)in->height + w->top + w->bottom;
+    uint64_t width = (uint64_t)in->width + w->left + w->right;
+    if (height < w->height || width < w->width) return does_not_fit(w, in, fail);
+    if (w->top >= w->height || w->bottom >= w->height || w->left >= w->width ||
+        w->right >= w->width)
+        return at_fail_set(fail, AT_ERR_USAGE, "use less padding than the window's size",
+                           "a window of %ux%u would cover only padding around %ux%u", w->height,
+                           w->width, in->height, in->width);
+    out->channels = in->channels;
+    out->height = (uint32_t)((height - w->height) / w->stride + 1);
+    out->width = (uint32_t)((width - w->width) / w->stride + 1);
+    return AT_OK;
+}
+
+at_weight_layout at_weight_layout_plain(const at_conv_spec *spec)
+{
+    at_weight_layout layout = {
+        .shape = {spec->out.channels, spec->in.channels, spec->window.height, spec->window.width},
+    };
+    layout.floats = 1;
+    for (int d = 3; d >= 0; d--) {
+        assert(layout.shape[d] > 0);
+        layout.stride[d] = layout.floats;
+        layout.floats *= layout.shape[d];
+    }
+    return layout;
+}
+
+/* The part of an offset that comes from index `i` of dimension `d`. */
+static size_t part(const at_weight_layout *layout, uint32_t d, uint32_t i)
 {
     size_t offset = 0, step = 1;
-    for (uint32_t k = form->inner_count; k-- > 0;) {
-        uint32_t size = form->inner_size[k];
-        if (form->inner_dim[k] == d) {
+    for (uint32_t k = layout->inner_count; k-- > 0;) {
+        uint32_t size = layout->inner_size[k];
+        if (layout->inner_dim[k] == d) {
             offset += i % size * step;
             i /= size;
         }
         step *= size;
     }
-    return offset + i * form->stride[d];
+    return offset + i * layout->stride[d];
 }
 
-size_t at_conv_form_offset(const at_conv_form *form, uint32_t o, uint32_t i, uint32_t h, uint32_t w)
+size_t at_weight_layout_offset(const at_weight_layout *layout, uint32_t o, uint32_t i, uint32_t h,
+                               uint32_t w)
 {
-    assert(form->inner_count <= 4);
-    assert(o < form->shape[0]);
-    assert(i < form->shape[1]);
-    assert(h < form->shape[2]);
-    assert(w < form->shape[3]);
-    size_t offset = share(form, 0, o) + share(form, 1, i) + share(form, 2, h) + share(form, 3, w);
-    assert(offset < form->floats);
+    assert(layout->inner_count <= 4);
+    assert(o < layout->shape[0]);
+    assert(i < layout->shape[1]);
+    assert(h < layout->shape[2]);
+    assert(w < layout->shape[3]);
+    size_t offset =
+        part(layout, 0, o) + part(layout, 1, i) + part(layout, 2, h) + part(layout, 3, w);
+    assert(offset < layout->floats);
     return offset;
 }
 
-/* Visits all weights in plain order, and copies one way or the other. */
-static void copy(const at_conv_form *form, float *plain, float *formed, bool to_plain)
+/* Copies all weights to or from plain order. */
+static void copy(const at_weight_layout *layout, float *plain, float *weights, bool to_plain)
 {
-    const uint32_t *n = form->shape;
-    assert(at_conv_form_offset(form, n[0] - 1, n[1] - 1, n[2] - 1, n[3] - 1) < form->floats);
+    const uint32_t *n = layout->shape;
+    assert(at_weight_layout_offset(layout, n[0] - 1, n[1] - 1, n[2] - 1, n[3] - 1) <
+           layout->floats);
     for (uint32_t o = 0; o < n[0]; o++) {
-        float *at_o = formed + share(form, 0, o);
+        float *at_o = weights + part(layout, 0, o);
         for (uint32_t i = 0; i < n[1]; i++) {
-            float *at_i = at_o + share(form, 1, i);
+            float *at_i = at_o + part(layout, 1, i);
             for (uint32_t h = 0; h < n[2]; h++) {
-                float *at_h = at_i + share(form, 2, h);
+                float *at_h = at_i + part(layout, 2, h);
                 for (uint32_t w = 0; w < n[3]; w++, plain++) {
-                    float *at_w = at_h + share(form, 3, w);
+                    float *at_w = at_h + part(layout, 3, w);
                     *(to_plain ? plain : at_w) = *(to_plain ? at_w : plain);
                 }
             }
@@ -67,15 +115,15 @@ static void copy(const at_conv_form *form, float *plain, float *formed, bool to_
     }
 }
 
-void at_conv_form_to_plain(const at_conv_form *form, float *plain, const float *formed)
+void at_weight_layout_to_plain(const at_weight_layout *layout, float *plain, const float *weights)
 {
-    assert(plain != formed);
-    copy(form, plain, (float *)formed, true); /* which only reads it */
+    assert(plain != weights);
+    copy(layout, plain, (float *)weights, true); /* only reads it */
 }
 
-void at_conv_form_from_plain(const at_conv_form *form, float *formed, const float *plain)
+void at_weight_layout_from_plain(const at_weight_layout *layout, float *weights, const float *plain)
 {
-    assert(plain != formed);
-    memset(formed, 0, form->floats * sizeof *formed);
-    copy(form, (float *)plain, formed, false); /* which only reads it */
+    assert(plain != weights);
+    memset(weights, 0, layout->floats * sizeof *weights);
+    copy(layout, (float *)plain, weights, false); /* only reads it */
 }

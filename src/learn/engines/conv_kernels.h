@@ -1,14 +1,14 @@
-/* conv_kernels.h - convolutions of one engine, as a table, and the form in which it keeps weights.
+/* conv_kernels.h - convolutions of one engine, as a table, and the memory layout of their weights.
  *
- *     at_conv_form form;
- *     kernels->choose(&spec, rows, &form, fail);        once per job: where does which weight lie
- *     kernels->open(&spec, &form, rows, &conv, fail);   once per process and number of samples
- *     kernels->turn(conv, turned, w);                   once per version of the parameters
- *     kernels->forward(conv, y, x, w, b, scratch);      per micro-batch, and so on
+ *     at_weight_layout layout;
+ *     kernels->choose(&spec, rows, &layout, fail);        once per job: the layout of the weights
+ *     kernels->open(&spec, &layout, rows, &conv, fail);   once per process and micro-batch size
+ *     kernels->reorder(conv, reordered, w);               once per version of the parameters
+ *     kernels->forward(conv, y, x, w, b, scratch);        per micro-batch, and so on
  *
- * Weights and their gradients are element by element in the same form, so that sums, updates and
- * messages need not know it. It is chosen once, at the start of a job, by one process, and all
- * others (other numbers of samples, too) are made to use it.
+ * Weights and their gradients have the same layout, so that sums, updates and messages are
+ * independent of it. One process chooses it at the start of a job, and all others (and all
+ * micro-batch sizes) use it.
  */
 #ifndef AT_LEARN_ENGINES_CONV_KERNELS_H
 #define AT_LEARN_ENGINES_CONV_KERNELS_H
@@ -18,73 +18,92 @@
 
 #include "base/err.h"
 #include "learn/engines/activation.h"
-#include "learn/engines/window.h"
+
+/* A window of a convolution or pool. */
+typedef struct at_window {
+    uint32_t height, width, stride;
+    uint32_t top, left, bottom, right; /* padding, with zeros for convolutions */
+} at_window;
+
+/* Completes a window: the whole image if its height is 0; the padding if `same` (so that out =
+ * ceil(in / stride), with an odd row at the end as in TensorFlow). Sets the size of `out`, whose
+ * channels are those of `in`. AT_ERR_USAGE when the window does not fit, or could cover only
+ * padding. */
+at_err at_window_fit(at_window *window, bool same, const at_activation *in, at_activation *out,
+                     at_fail *fail);
 
 typedef struct at_conv_spec {
-    at_activation in, out; /* in.block may be 1 for the samples themselves */
+    at_activation in, out; /* in.block may be 1 for samples */
     at_window     window;
     bool          bias;
     bool          relu;     /* y = max(y, 0) */
-    bool          wants_dx; /* false: input() and turn() are never called */
+    bool          wants_dx; /* false: input() and reorder() are never called */
 } at_conv_spec;
 
-/* Where the weight (out, in, h, w) lies: dimension d in steps of stride[d], after the inner blocks
+/* The memory layout of weights (out, in, h, w): dimension d has stride[d], after the inner blocks
  * (innermost last) were split off. Plain: no inner blocks. */
-typedef struct at_conv_form {
+typedef struct at_weight_layout {
     size_t   floats;   /* with padding */
     uint32_t shape[4]; /* out, in, height, width */
     size_t   stride[4];
     uint32_t inner_count;
     uint32_t inner_size[4];
-    uint32_t inner_dim[4]; /* which of the four dimensions it splits */
-} at_conv_form;
+    uint32_t inner_dim[4]; /* the dimension it splits */
+} at_weight_layout;
 
-/* The plain form (out, in, height, width), row-major. */
-at_conv_form at_conv_form_plain(const at_conv_spec *spec);
+/* The plain layout (out, in, height, width), row-major. */
+at_weight_layout at_weight_layout_plain(const at_conv_spec *spec);
 
 /* Offset of one weight. */
-size_t at_conv_form_offset(const at_conv_form *form, uint32_t o, uint32_t i, uint32_t h,
-                           uint32_t w);
+size_t at_weight_layout_offset(const at_weight_layout *layout, uint32_t o, uint32_t i, uint32_t h,
+                               uint32_t w);
 
-/* Between the plain order and the form; from_plain zeroes the padding. */
-void at_conv_form_to_plain(const at_conv_form *form, float *plain, const float *formed);
-void at_conv_form_from_plain(const at_conv_form *form, float *formed, const float *plain);
+/* Between the plain layout and this one; from_plain zeroes the padding. */
+void at_weight_layout_to_plain(const at_weight_layout *layout, float *plain, const float *weights);
+void at_weight_layout_from_plain(const at_weight_layout *layout, float *weights,
+                                 const float *plain);
 
-typedef struct at_conv at_conv; /* what an engine keeps for one layer and number of samples */
+typedef struct at_conv at_conv; /* of one engine, for one layer and micro-batch size */
 
 typedef struct at_conv_kernels {
     const char *name;
 
-    /* Channels a block that this engine wants on this processor; 0: it cannot work here. */
+    /* Channels per block on this processor; 0: the engine does not run here. */
     uint32_t (*block)(void);
 
-    /* The form it wants weights in. AT_ERR_FAILED when it has no fast way to do this convolution
-     * (an engine never falls back to something slow in silence). */
-    at_err (*choose)(const at_conv_spec *spec, uint32_t rows, at_conv_form *form, at_fail *fail);
+    /* Chooses the layout of the weights. AT_ERR_FAILED when it has no fast implementation of this
+     * convolution (an engine never silently falls back to a slow one). */
+    at_err (*choose)(const at_conv_spec *spec, uint32_t rows, at_weight_layout *layout,
+                     at_fail *fail);
 
-    /* Everything that can be done before there are numbers, for exactly `rows` samples. */
-    at_err (*open)(const at_conv_spec *spec, const at_conv_form *form, uint32_t rows,
+    /* Prepares the convolution for exactly `rows` samples. */
+    at_err (*open)(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
                    at_conv **conv, at_fail *fail);
     void (*close)(at_conv *conv); /* accepts NULL */
 
-    /* Bytes of scratch that forward, weight and input need, 64-byte aligned. */
+    /* Bytes of scratch for forward, weight and input, 64-byte aligned. */
     size_t (*scratch)(const at_conv *conv);
-    /* Floats of the turned weights that input() reads; 0 when it reads w itself. */
-    size_t (*turned)(const at_conv *conv);
-    /* turned <- w, for input(). */
-    void (*turn)(at_conv *conv, float *turned, const float *w);
+    /* Floats of the reordered weights that input() reads; 0 when it reads w itself. */
+    size_t (*reordered_size)(const at_conv *conv);
+    /* reordered <- w, for input(). */
+    void (*reorder)(at_conv *conv, float *reordered, const float *w);
 
-    /* y <- x * w + b (b NULL without bias), then ReLU when the spec says so. */
+    /* y <- x * w + b (b NULL without bias), then ReLU if the spec has it. */
     void (*forward)(at_conv *conv, float *y, const float *x, const float *w, const float *b,
                     void *scratch);
     /* dw, db <- sums over the samples (written, not added; db NULL without bias). */
     void (*weight)(at_conv *conv, float *dw, float *db, const float *dy, const float *x,
                    void *scratch);
-    /* dx <- gradient by x. `turned` is what turn() made, or w when turned() is 0. */
-    void (*input)(at_conv *conv, float *dx, const float *dy, const float *turned, void *scratch);
+    /* dx <- gradient of x. `reordered` comes from reorder(), or is w if reordered_size() is 0. */
+    void (*input)(at_conv *conv, float *dx, const float *dy, const float *reordered, void *scratch);
 } at_conv_kernels;
 
-extern const at_conv_kernels at_conv_ref;    /* engine_ref_conv.c: plain loops in double */
-extern const at_conv_kernels at_conv_onednn; /* engine_onednn.c */
+extern const at_conv_kernels at_conv_ref;    /* ref_conv.c: plain loops in double */
+extern const at_conv_kernels at_conv_onednn; /* onednn.c */
+
+/* Sets how many threads a convolution of at_conv_onednn may use; the default of 1 starts none. To
+ * be called before the first open, by the same thread. The number changes how sums are grouped, so
+ * the bits of a job depend on it. */
+void at_onednn_threads(int threads);
 
 #endif

@@ -1,9 +1,9 @@
 /* kernels.h - the numeric kernels of one engine, as a table.
  *
- * Kernels know nothing of layers or nets: outputs first, then inputs, then sizes, shapes written
- * as (rows, columns), everything row-major and dense. B is the number of samples of this call, I
- * and O the width of a dense layer on either side, C the number of classes. An engine fills
- * the slots it is picked for below, so layers never ask which engine they run on.
+ * Kernels are independent of layers and nets: outputs first, then inputs, then sizes, shapes
+ * written as (rows, columns), everything row-major and dense. B is the number of samples of this
+ * call, I and O are the inputs and outputs of a dense layer, C is the number of classes. An engine
+ * fills only the slots that the functions below select it for.
  */
 #ifndef AT_LEARN_ENGINES_KERNELS_H
 #define AT_LEARN_ENGINES_KERNELS_H
@@ -13,8 +13,8 @@
 
 #include "learn/net/model.h"
 
-/* What a kernel does with a sum over samples once it has formed it: one addition per element, or
- * none. SET leaves the bits that ADD would leave in a zeroed vector (so never a negative zero). */
+/* Whether a kernel writes a sum over samples or adds it, with one addition per element. SET gives
+ * the bits that ADD gives in a zeroed vector (so never a negative zero). */
 typedef enum at_write { AT_WRITE_SET, AT_WRITE_ADD } at_write;
 
 typedef struct at_kernels {
@@ -34,8 +34,7 @@ typedef struct at_kernels {
     /* dx (B,I) = dy (B,O) * w (O,I) */
     void (*dense_input)(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O);
 
-    /* Floats of scratch (64-byte aligned) that dense_weight needs for up to B samples; NULL for
-     * none. */
+    /* Floats of scratch (64-byte aligned) for dense_weight with up to B samples; NULL: none. */
     size_t (*dense_scratch)(size_t B, size_t I, size_t O);
 
     /* z (n) <- max(z, 0) */
@@ -48,16 +47,16 @@ typedef struct at_kernels {
     double (*softmax_loss)(float *z, const uint32_t *labels, size_t B, size_t C);
 } at_kernels;
 
-extern const at_kernels at_kernels_ref;      /* engine_ref.c: plain loops in double precision */
-extern const at_kernels at_kernels_portable; /* engine_portable.c: C that compilers vectorise */
-extern const at_kernels at_kernels_avx2;     /* engine_avx2.c: by hand, for few outputs */
-extern const at_kernels at_kernels_blas;     /* engine_blas.c: products by OpenBLAS */
-extern const at_kernels at_kernels_mixed; /* engine_mixed.c: AVX2 for few samples, else OpenBLAS */
+extern const at_kernels at_kernels_ref;      /* ref.c: plain loops in double precision */
+extern const at_kernels at_kernels_portable; /* portable.c: C that compilers vectorize */
+extern const at_kernels at_kernels_avx2;     /* avx2.c: intrinsics, for few outputs */
+extern const at_kernels at_kernels_blas;     /* blas.c: products by OpenBLAS */
+extern const at_kernels at_kernels_mixed;    /* mixed.c: AVX2 for few samples, else OpenBLAS */
 
 /* The kernels for a dense layer of this shape on this processor. */
 const at_kernels *at_kernels_dense(at_engine engine, size_t I, size_t O);
 
-/* The kernels for everything that works element by element or row by row. */
-const at_kernels *at_kernels_plain(at_engine engine);
+/* The kernels for everything that works elementwise or row by row. */
+const at_kernels *at_kernels_elementwise(at_engine engine);
 
 #endif

@@ -1,5 +1,5 @@
-/* Wide dense layers where there is AVX2: by hand while the samples are few, by OpenBLAS when they
- * are many, and for dx, whichever was faster. Measured on Zen 4 with 32 samples, 784 inputs and 300
+/* Wide dense layers on processors with AVX2: the AVX2 kernels for few samples, OpenBLAS for many
+ * samples and for dx, whichever is faster. Measured on Zen 4 with 32 samples, 784 inputs and 300
  * outputs: forward 103 against 79 GF/s, weight 109 against 101; dx of 300 inputs and 100 outputs 79
  * against 113. */
 #include "learn/engines/avx2.h"
@@ -8,12 +8,12 @@
 
 #include <assert.h>
 
-/* Samples up to which the hand-written kernels are used; at 128 the two are about level. */
+/* Samples up to which the AVX2 kernels are used; at 128 both are about equally fast. */
 enum { SAMPLES_FEW_MAX = 128 };
 
-/* Weights up to which the hand-written gradient is: it walks dw in stripes, which is good as long
- * as dw stays in the caches. With 3136 inputs and 1024 outputs (13 MB) and 64 samples it reaches 70
- * against OpenBLAS's 92 GF/s, with 4096 and 384 (6 MB) and 16 samples 107 against 66. */
+/* Weights up to which the AVX2 gradient is used: it goes over dw in stripes, which is fast while dw
+ * fits the caches. With 3136 inputs and 1024 outputs (13 MB) and 64 samples it reaches 70 against
+ * OpenBLAS's 92 GF/s, with 4096 and 384 (6 MB) and 16 samples 107 against 66. */
 enum { WEIGHTS_FEW_MAX = 1 << 21 };
 
 static void dense_forward(float *y, const float *x, const float *w, const float *b, size_t B,

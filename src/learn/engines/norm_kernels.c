@@ -5,36 +5,37 @@
 
 #include "learn/engines/vectorize.h"
 
-/* What is summed in float: at most 128 additions a lane, and two such pieces fit the L1 cache. */
+/* Floats of a piece: at most 128 additions per lane, and two pieces fit the L1 cache. */
 enum { LANES = AT_NORM_LANES, PIECE = 128 * LANES };
 
-/* Lines of numbers have no places to run along, so 16 features make a strip. */
-static size_t strip_channels(const at_activation *form)
+/* Flat vectors have one value per channel, so 16 of them make a strip. */
+static size_t strip_channels(const at_activation *shape)
 {
-    assert(form->block == 1 || form->block == 8 || form->block == LANES);
-    return form->block == 1 && at_activation_area(form) == 1 ? (size_t)LANES : form->block;
+    assert(shape->block == 1 || shape->block == 8 || shape->block == LANES);
+    return shape->block == 1 && at_activation_area(shape) == 1 ? (size_t)LANES : shape->block;
 }
 
-size_t at_norm_strips(const at_activation *form)
+size_t at_norm_strips(const at_activation *shape)
 {
-    size_t channels = strip_channels(form);
-    return (form->channels + channels - 1) / channels;
+    size_t channels = strip_channels(shape);
+    return (shape->channels + channels - 1) / channels;
 }
 
-at_norm_strip at_norm_strip_of(const at_activation *form, size_t index, size_t samples)
+at_norm_strip at_norm_strip_of(const at_activation *shape, size_t index, size_t samples)
 {
-    size_t channels = strip_channels(form), first = index * channels, run, valid;
-    assert(first < form->channels);
+    size_t channels = strip_channels(shape), first = index * channels, run, valid;
+    assert(first < shape->channels);
     assert(samples > 0);
-    valid = form->channels - first < channels ? form->channels - first : channels;
-    run = form->block == 1 ? valid * at_activation_area(form) : channels * at_activation_area(form);
+    valid = shape->channels - first < channels ? shape->channels - first : channels;
+    run = shape->block == 1 ? valid * at_activation_area(shape)
+                            : channels * at_activation_area(shape);
     return (at_norm_strip){.first = first,
                            .valid = valid,
                            .channels = channels,
-                           .at = first * at_activation_area(form),
+                           .at = first * at_activation_area(shape),
                            .run = run,
                            .samples = samples,
-                           .step = at_activation_size(form)};
+                           .step = at_activation_size(shape)};
 }
 
 /* The channel of a lane: channels are a power of two. */
@@ -43,15 +44,15 @@ static size_t channel_of(const at_norm_strip *strip, size_t lane)
     return lane & (strip->channels - 1);
 }
 
-/* Places of one channel in so many floats of a run. */
-static size_t places(const at_norm_strip *strip, size_t floats)
+/* Values per channel in `floats` floats of a run. */
+static size_t values_in(const at_norm_strip *strip, size_t floats)
 {
     return (floats + strip->channels - 1) / strip->channels;
 }
 
-size_t at_norm_places(const at_norm_strip *strip)
+size_t at_norm_count(const at_norm_strip *strip)
 {
-    return strip->samples * places(strip, strip->run);
+    return strip->samples * values_in(strip, strip->run);
 }
 
 void at_norm_spread(const at_norm_strip *strip, float *lanes, const float *per_channel)
@@ -63,16 +64,16 @@ void at_norm_spread(const at_norm_strip *strip, float *lanes, const float *per_c
     }
 }
 
-/* A part of a strip: so many floats from `at` on in each of `runs` samples. */
+/* A part of a strip: `size` floats from `at` on in each of `runs` samples. */
 typedef struct piece {
     size_t at, size, runs, step;
 } piece;
 
-/* The first piece, or the one after this: short runs of several samples, or a part of a long one.
- * False after the last. */
+/* Advances to the next piece: short runs of several samples, or a part of a long one. False after
+ * the last. */
 static bool next_piece(const at_norm_strip *strip, piece *p, size_t *sample, size_t *from)
 {
-    *from += p->size; /* of an empty piece to begin with */
+    *from += p->size; /* 0 at the start */
     if (*from == strip->run) {
         *sample += p->runs;
         *from = 0;
@@ -88,14 +89,14 @@ static bool next_piece(const at_norm_strip *strip, piece *p, size_t *sample, siz
     return true;
 }
 
-/* Half a row of lanes. Compilers split it for processors whose vectors are shorter. */
+/* Half a row of lanes. Compilers split it for processors with shorter vectors. */
 typedef float   half __attribute__((vector_size(32)));
 typedef int32_t half_mask __attribute__((vector_size(32)));
 typedef float   half_at __attribute__((vector_size(32), aligned(4), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* Adds a row of distances from `origin` and of their squares. */
+/* Adds a row of deviations from `origin` and of their squares. */
 INLINE void moments_row(half sum[2], half squares[2], const half origin[2], const float *x)
 {
     for (size_t h = 0; h < 2; h++) {
@@ -105,11 +106,11 @@ INLINE void moments_row(half sum[2], half squares[2], const half origin[2], cons
     }
 }
 
-AT_VECTORISED static void moments_of(float *sum, float *squares, const float *origin,
+AT_VECTORIZED static void moments_of(float *sum, float *squares, const float *origin,
                                      const float *x, const piece *p)
 {
     half   s[2] = {{0}}, q[2] = {{0}}, o[2];
-    half   s2[2] = {{0}}, q2[2] = {{0}}; /* of every other row: additions need not wait */
+    half   s2[2] = {{0}}, q2[2] = {{0}}; /* of every other row: a shorter dependency chain */
     size_t rest = p->size % LANES, whole = p->size - rest, i;
     memcpy(o, origin, sizeof o);
     for (size_t r = 0; r < p->runs; r++, x += p->step) {
@@ -140,9 +141,9 @@ static void gather(const at_norm_strip *strip, double *channel, const float *lan
     for (size_t l = strip->channels; l < LANES; l++) channel[channel_of(strip, l)] += lanes[l];
 }
 
-/* Chan, Golub and LeVeque 1979: the moments of n places and of m more, which are given as sums of
- * distances from `origin`. */
-AT_VECTORISED static void join(double *restrict mean, double *restrict squares, double n,
+/* Chan, Golub and LeVeque 1979: combines the moments of n values with those of m more, given as
+ * sums of deviations from `origin`. */
+AT_VECTORIZED static void join(double *restrict mean, double *restrict squares, double n,
                                const float *restrict origin, const double *restrict sum,
                                const double *restrict sum_squares, double m)
 {
@@ -160,14 +161,14 @@ void at_norm_moments(const at_norm_strip *strip, const float *x, double mean[AT_
     piece  p = {0};
     size_t sample = 0, from = 0;
     double n = 0;
-    /* Distances are taken from the mean so far, so that squares of them are no larger than what
-     * they tell apart; at first from the first place. */
+    /* Deviations are taken from the mean so far, which keeps their squares small; at first from the
+     * first value. */
     for (size_t c = 0; c < LANES; c++) mean[c] = squares[c] = 0;
     for (size_t c = 0; c < strip->valid; c++) mean[c] = x[strip->at + c];
     while (next_piece(strip, &p, &sample, &from)) {
         float  origin[LANES], s[LANES], q[LANES];
         double sum[LANES] = {0}, sum_squares[LANES] = {0};
-        double m = (double)(p.runs * places(strip, p.size));
+        double m = (double)(p.runs * values_in(strip, p.size));
         for (size_t l = 0; l < LANES; l++) origin[l] = (float)mean[channel_of(strip, l)];
         moments_of(s, q, origin, x + p.at, &p);
         gather(strip, sum, s);
@@ -175,23 +176,23 @@ void at_norm_moments(const at_norm_strip *strip, const float *x, double mean[AT_
         join(mean, squares, n, origin, sum, sum_squares, m);
         n += m;
     }
-    assert(n == (double)at_norm_places(strip));
+    assert(n == (double)at_norm_count(strip));
     for (size_t c = 0; c < LANES; c++)
         if (squares[c] < 0) squares[c] = 0; /* rounding */
 }
 
-/* What the rows below need, in registers. */
-typedef struct numbers {
-    half mean[2], scale[2], shift[2], pull[2], slope[2], floor, x_floor;
-} numbers;
+/* The constants of at_norm_lanes in registers. */
+typedef struct constants {
+    half mean[2], scale[2], shift[2], offset[2], slope[2], floor, x_floor;
+} constants;
 
-/* Writes to `k` instead of returning it: vectors are passed differently by each clone. */
-INLINE void numbers_of(numbers *k, const at_norm_lanes *lanes)
+/* Writes to `k` instead of returning it: each clone passes vectors differently. */
+INLINE void load_constants(constants *k, const at_norm_lanes *lanes)
 {
     memcpy(k->mean, lanes->mean, sizeof k->mean);
     memcpy(k->scale, lanes->scale, sizeof k->scale);
     memcpy(k->shift, lanes->shift, sizeof k->shift);
-    memcpy(k->pull, lanes->pull, sizeof k->pull);
+    memcpy(k->offset, lanes->offset, sizeof k->offset);
     memcpy(k->slope, lanes->slope, sizeof k->slope);
     for (size_t l = 0; l < LANES / 2; l++) {
         k->floor[l] = lanes->floor;
@@ -199,7 +200,7 @@ INLINE void numbers_of(numbers *k, const at_norm_lanes *lanes)
     }
 }
 
-INLINE void forward_row(const numbers *k, float *y, const float *x)
+INLINE void forward_row(const constants *k, float *y, const float *x)
 {
     for (size_t h = 0; h < 2; h++) {
         half      z = (((const half_at *)x)[h] - k->mean[h]) * k->scale[h] + k->shift[h];
@@ -208,12 +209,12 @@ INLINE void forward_row(const numbers *k, float *y, const float *x)
     }
 }
 
-AT_VECTORISED static void forward_runs(const at_norm_lanes *lanes, float *y, const float *x,
+AT_VECTORIZED static void forward_runs(const at_norm_lanes *lanes, float *y, const float *x,
                                        const at_norm_strip *strip)
 {
-    numbers k;
-    size_t  rest = strip->run % LANES, whole = strip->run - rest;
-    numbers_of(&k, lanes);
+    constants k;
+    size_t    rest = strip->run % LANES, whole = strip->run - rest;
+    load_constants(&k, lanes);
     for (size_t n = 0; n < strip->samples; n++, x += strip->step, y += strip->step) {
         for (size_t i = 0; i < whole; i += LANES) forward_row(&k, y + i, x + i);
         if (rest) {
@@ -232,33 +233,33 @@ void at_norm_forward(const at_norm_strip *strip, const at_norm_lanes *lanes, flo
     forward_runs(lanes, y + strip->at, x + strip->at, strip);
 }
 
-/* The distance from the mean, and dy where ReLU let its place through. */
-INLINE void arriving(const numbers *k, size_t h, half *distance, half *d, const float *dy,
-                     const float *x)
+/* The deviation from the mean, and dy masked by the ReLU. */
+INLINE void deviation_and_dy(const constants *k, size_t h, half *deviation, half *d,
+                             const float *dy, const float *x)
 {
-    *distance = ((const half_at *)x)[h] - k->mean[h];
-    half_mask above = *distance * k->scale[h] + k->shift[h] > k->floor;
+    *deviation = ((const half_at *)x)[h] - k->mean[h];
+    half_mask above = *deviation * k->scale[h] + k->shift[h] > k->floor;
     *d = (half)((half_mask)((const half_at *)dy)[h] & above);
 }
 
-INLINE void sums_row(const numbers *k, half sum[2], half product[2], const float *dy,
+INLINE void sums_row(const constants *k, half sum[2], half product[2], const float *dy,
                      const float *x)
 {
     for (size_t h = 0; h < 2; h++) {
-        half distance, d;
-        arriving(k, h, &distance, &d, dy, x);
+        half deviation, d;
+        deviation_and_dy(k, h, &deviation, &d, dy, x);
         sum[h] += d;
-        product[h] += d * distance;
+        product[h] += d * deviation;
     }
 }
 
-AT_VECTORISED static void sums_of(float *sum, float *product, const at_norm_lanes *lanes,
+AT_VECTORIZED static void sums_of(float *sum, float *product, const at_norm_lanes *lanes,
                                   const float *dy, const float *x, const piece *p)
 {
-    numbers k;
-    half    s[2] = {{0}}, q[2] = {{0}};
-    size_t  rest = p->size % LANES, whole = p->size - rest;
-    numbers_of(&k, lanes);
+    constants k;
+    half      s[2] = {{0}}, q[2] = {{0}};
+    size_t    rest = p->size % LANES, whole = p->size - rest;
+    load_constants(&k, lanes);
     for (size_t r = 0; r < p->runs; r++, x += p->step, dy += p->step) {
         for (size_t i = 0; i < whole; i += LANES) sums_row(&k, s, q, dy + i, x + i);
         if (rest) {
@@ -289,12 +290,12 @@ void at_norm_sums(const at_norm_strip *strip, const at_norm_lanes *lanes, const 
     }
 }
 
-INLINE void backward_row(const numbers *k, float *dx, const float *dy, const float *x, bool add)
+INLINE void backward_row(const constants *k, float *dx, const float *dy, const float *x, bool add)
 {
     for (size_t h = 0; h < 2; h++) {
-        half distance, d;
-        arriving(k, h, &distance, &d, dy, x);
-        d = d * k->scale[h] - (k->pull[h] + distance * k->slope[h]);
+        half deviation, d;
+        deviation_and_dy(k, h, &deviation, &d, dy, x);
+        d = d * k->scale[h] - (k->offset[h] + deviation * k->slope[h]);
         d = (half)((half_mask)d & (((const half_at *)x)[h] > k->x_floor));
         if (add) d += ((half_at *)dx)[h];
         ((half_at *)dx)[h] = d;
@@ -304,9 +305,9 @@ INLINE void backward_row(const numbers *k, float *dx, const float *dy, const flo
 INLINE void backward_runs(const at_norm_lanes *lanes, float *dx, const float *dy, const float *x,
                           const at_norm_strip *strip, bool add)
 {
-    numbers k;
-    size_t  rest = strip->run % LANES, whole = strip->run - rest, step = strip->step;
-    numbers_of(&k, lanes);
+    constants k;
+    size_t    rest = strip->run % LANES, whole = strip->run - rest, step = strip->step;
+    load_constants(&k, lanes);
     for (size_t n = 0; n < strip->samples; n++, x += step, dy += step, dx += step) {
         for (size_t i = 0; i < whole; i += LANES) backward_row(&k, dx + i, dy + i, x + i, add);
         if (rest) {
@@ -320,13 +321,13 @@ INLINE void backward_runs(const at_norm_lanes *lanes, float *dx, const float *dy
     }
 }
 
-AT_VECTORISED static void backward_set(const at_norm_lanes *lanes, float *dx, const float *dy,
+AT_VECTORIZED static void backward_set(const at_norm_lanes *lanes, float *dx, const float *dy,
                                        const float *x, const at_norm_strip *strip)
 {
     backward_runs(lanes, dx, dy, x, strip, false);
 }
 
-AT_VECTORISED static void backward_add(const at_norm_lanes *lanes, float *dx, const float *dy,
+AT_VECTORIZED static void backward_add(const at_norm_lanes *lanes, float *dx, const float *dy,
                                        const float *x, const at_norm_strip *strip)
 {
     backward_runs(lanes, dx, dy, x, strip, true);

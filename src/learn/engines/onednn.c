@@ -1,16 +1,14 @@
-/* Convolutions by oneDNN: its just-in-time compiled implementations on pictures in blocks, direct
- * ones everywhere, and on AVX-512 Winograd's F(4x4, 3x3) where it pays (engine_onednn_plan.c).
+/* Convolutions by oneDNN: its just-in-time compiled implementations on blocked activations, direct
+ * ones everywhere, and on AVX-512 Winograd's F(4x4, 3x3) where it is faster (onednn_plan.c).
  *
- * How exact they are: over the convolutions of the published models, on numbers like those behind a
- * ReLU, the largest difference to sums in double is 0.5e-6 of the largest number for y and dx when
- * computed directly and 3e-6 by Winograd; 1.3e-6 for dw either way (root of the mean square:
- * 0.2e-6, 1.2e-6, 0.8e-6). Rounding to float alone costs 0.06e-6. */
-#include "learn/engines/onednn.h"
-
+ * Precision: over the convolutions of the built-in models, on values like those after a ReLU, the
+ * largest difference to sums in double, relative to the largest value, is 0.5e-6 for y and dx when
+ * computed directly and 3e-6 by Winograd; 1.3e-6 for dw with both (root mean square: 0.2e-6,
+ * 1.2e-6, 0.8e-6). Rounding to float alone costs 0.06e-6. */
 #include "learn/engines/avx2_conv.h"
 #include "learn/engines/conv_kernels.h"
 #include "learn/engines/onednn_plan.h"
-#include "learn/engines/onednn_taps.h"
+#include "learn/engines/onednn_weight_gemm.h"
 
 #include <assert.h>
 #include <dnnl.h>
@@ -20,7 +18,7 @@
 
 enum { ARGS_MAX = 5 };
 
-/* One primitive and the memory objects that its pointers are put into. */
+/* One primitive and the memory objects for its pointers. */
 typedef struct task {
     dnnl_primitive_t primitive;
     int              count;
@@ -29,13 +27,13 @@ typedef struct task {
 } task;
 
 struct at_conv {
-    at_conv_spec  spec;
-    at_conv_form  form;
-    uint32_t      rows;
-    at_activation wide; /* see engine_onednn_plan.h */
-    bool          taps; /* the same */
-    task          forward, weight, input, turn;
-    size_t        turned; /* floats */
+    at_conv_spec     spec;
+    at_weight_layout layout;
+    uint32_t         rows;
+    at_activation    padded;      /* see onednn_plan.h */
+    bool             weight_gemm; /* the same */
+    task             forward, weight, input, reorder;
+    size_t           reordered; /* floats */
 };
 
 static int threads_max = 1;
@@ -54,13 +52,14 @@ static uint32_t block(void)
     return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? 8 : 0;
 }
 
-static at_err choose(const at_conv_spec *spec, uint32_t rows, at_conv_form *form, at_fail *fail)
+static at_err choose(const at_conv_spec *spec, uint32_t rows, at_weight_layout *layout,
+                     at_fail *fail)
 {
     at_onednn_plan plan;
-    AT_TRY(at_onednn_check(fail));
+    AT_TRY(at_onednn_check_environment(fail));
     AT_TRY(at_onednn_plan_make(spec, NULL, rows, &plan, fail));
-    at_err err = at_onednn_plan_form(&plan, spec, form, fail);
-    at_onednn_plan_drop(&plan);
+    at_err err = at_onednn_plan_layout(&plan, spec, layout, fail);
+    at_onednn_plan_free(&plan);
     return err;
 }
 
@@ -93,7 +92,7 @@ static void close_task(task *t)
     if (t->primitive) dnnl_primitive_destroy(t->primitive);
 }
 
-/* `pointers` are as many as open_task had args, and then scratch. */
+/* `pointers` match the args of open_task, then scratch. */
 static void run_task(const task *t, void *const *pointers)
 {
     dnnl_stream_t stream = at_onednn_stream();
@@ -103,7 +102,7 @@ static void run_task(const task *t, void *const *pointers)
         status |= dnnl_memory_set_data_handle(t->args[i].memory, pointers[i]);
     status |= dnnl_primitive_execute(t->primitive, stream, t->count, t->args);
     status |= dnnl_stream_wait(stream);
-    assert(status == dnnl_success); /* nothing is left to go wrong after open */
+    assert(status == dnnl_success); /* open has checked everything */
 }
 
 static void close(at_conv *conv)
@@ -112,7 +111,7 @@ static void close(at_conv *conv)
     close_task(&conv->forward);
     close_task(&conv->weight);
     close_task(&conv->input);
-    close_task(&conv->turn);
+    close_task(&conv->reorder);
     free(conv);
 }
 
@@ -123,33 +122,36 @@ static bool open_tasks(at_conv *conv, const at_onednn_plan *plan, bool bias)
     const int weight[] = {DNNL_ARG_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_WEIGHTS,
                           bias ? DNNL_ARG_DIFF_BIAS : 0, 0};
     const int input[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, 0};
-    const int turn[] = {DNNL_ARG_FROM, DNNL_ARG_TO, 0};
+    const int reorder_args[] = {DNNL_ARG_FROM, DNNL_ARG_TO, 0};
     return open_task(&conv->forward, plan->forward, forward) &&
            (!plan->weight || open_task(&conv->weight, plan->weight, weight)) &&
            (!plan->input || open_task(&conv->input, plan->input, input)) &&
-           (!plan->turn || open_task(&conv->turn, plan->turn, turn));
+           (!plan->reorder || open_task(&conv->reorder, plan->reorder, reorder_args));
 }
 
-static at_err open(const at_conv_spec *spec, const at_conv_form *form, uint32_t rows,
+static at_err open(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
                    at_conv **conv, at_fail *fail)
 {
     at_onednn_plan plan;
-    omp_set_num_threads(threads_max); /* which OpenMP keeps for each thread of the caller */
-    AT_TRY(at_onednn_plan_make(spec, form, rows, &plan, fail));
+    omp_set_num_threads(threads_max); /* OpenMP keeps it per calling thread */
+    AT_TRY(at_onednn_plan_make(spec, layout, rows, &plan, fail));
     *conv = calloc(1, sizeof **conv);
     if (*conv)
-        **conv = (at_conv){
-            .spec = *spec, .form = *form, .rows = rows, .wide = plan.wide, .taps = plan.taps};
+        **conv = (at_conv){.spec = *spec,
+                           .layout = *layout,
+                           .rows = rows,
+                           .padded = plan.padded,
+                           .weight_gemm = plan.weight_gemm};
     bool fine = *conv && open_tasks(*conv, &plan, spec->bias);
-    if (fine && plan.turn)
-        (*conv)->turned = dnnl_memory_desc_get_size(
-                              dnnl_primitive_desc_query_md(plan.input, dnnl_query_weights_md, 0)) /
-                          sizeof(float);
-    at_onednn_plan_drop(&plan);
+    if (fine && plan.reorder)
+        (*conv)->reordered = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(
+                                 plan.input, dnnl_query_weights_md, 0)) /
+                             sizeof(float);
+    at_onednn_plan_free(&plan);
     if (fine) return AT_OK;
     close(*conv);
     *conv = NULL;
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN has no memory for a convolution");
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for a convolution of oneDNN");
 }
 
 static size_t rounded(size_t floats)
@@ -157,49 +159,49 @@ static size_t rounded(size_t floats)
     return (floats * sizeof(float) + 63) / 64 * 64;
 }
 
-/* Scratch holds a bias as long as oneDNN's channels, then x with its border, then what oneDNN asks
- * for. Each is there only when it is needed. */
+/* Scratch holds a bias padded to oneDNN's channels, then x with its padding, then oneDNN's own
+ * scratch; each only if necessary. */
 static size_t bias_size(const at_conv *conv)
 {
     bool uneven = conv->spec.out.channels % conv->spec.out.block != 0;
     return conv->spec.bias && uneven ? rounded(conv->spec.out.channels + conv->spec.out.block) : 0;
 }
 
-static size_t wide_size(const at_conv *conv)
+static size_t padded_size(const at_conv *conv)
 {
-    return conv->wide.channels ? rounded(conv->rows * at_activation_size(&conv->wide)) : 0;
+    return conv->padded.channels ? rounded(conv->rows * at_activation_size(&conv->padded)) : 0;
 }
 
-static at_onednn_taps taps_of(const at_conv *conv)
+static at_weight_gemm gemm_of(const at_conv *conv)
 {
-    return (at_onednn_taps){&conv->spec, &conv->form, conv->rows};
+    return (at_weight_gemm){&conv->spec, &conv->layout, conv->rows};
 }
 
-static size_t taps_size(const at_conv *conv)
+static size_t gemm_size(const at_conv *conv)
 {
-    at_onednn_taps taps = taps_of(conv);
-    return conv->taps ? rounded(at_onednn_taps_scratch(&taps)) : 0;
+    at_weight_gemm gemm = gemm_of(conv);
+    return conv->weight_gemm ? rounded(at_weight_gemm_scratch(&gemm)) : 0;
 }
 
 static size_t scratch(const at_conv *conv)
 {
-    size_t most = conv->forward.scratch; /* no two of them run at the same time */
+    size_t most = conv->forward.scratch; /* only one runs at a time */
     if (conv->weight.scratch > most) most = conv->weight.scratch;
     if (conv->input.scratch > most) most = conv->input.scratch;
-    if (taps_size(conv) > most) most = taps_size(conv);
-    return bias_size(conv) + wide_size(conv) + most;
+    if (gemm_size(conv) > most) most = gemm_size(conv);
+    return bias_size(conv) + padded_size(conv) + most;
 }
 
-static size_t turned_floats(const at_conv *conv)
+static size_t reordered_size(const at_conv *conv)
 {
-    return conv->turned;
+    return conv->reordered;
 }
 
-/* oneDNN takes pointers to inputs without const, but does not write there. */
-static void turn(at_conv *conv, float *turned, const float *w)
+/* oneDNN takes pointers to inputs without const, but only reads them. */
+static void reorder(at_conv *conv, float *reordered, const float *w)
 {
-    assert(conv->turned > 0);
-    run_task(&conv->turn, (void *[]){(void *)w, turned});
+    assert(conv->reordered > 0);
+    run_task(&conv->reorder, (void *[]){(void *)w, reordered});
 }
 
 static void forward(at_conv *conv, float *y, const float *x, const float *w, const float *b,
@@ -218,33 +220,34 @@ static void forward(at_conv *conv, float *y, const float *x, const float *w, con
     run_task(&conv->forward, b ? with : without);
 }
 
-/* x of all samples, within the border that padding describes. */
-static void widen(const at_conv *conv, float *to, const float *x)
+/* Copies x of all samples and adds its padding. */
+static void add_padding(const at_conv *conv, float *to, const float *x)
 {
-    const at_activation *in = &conv->spec.in, *wide = &conv->wide;
+    const at_activation *in = &conv->spec.in, *padded = &conv->padded;
     const at_window     *k = &conv->spec.window;
-    size_t height = wide->height - k->top < in->height ? wide->height - k->top : in->height;
-    size_t width = wide->width - k->left < in->width ? wide->width - k->left : in->width;
-    size_t row = (size_t)in->width * in->block, wide_row = (size_t)wide->width * in->block;
-    memset(to, 0, conv->rows * at_activation_size(wide) * sizeof *to);
+    size_t height = padded->height - k->top < in->height ? padded->height - k->top : in->height;
+    size_t width = padded->width - k->left < in->width ? padded->width - k->left : in->width;
+    size_t row = (size_t)in->width * in->block, padded_row = (size_t)padded->width * in->block;
+    memset(to, 0, conv->rows * at_activation_size(padded) * sizeof *to);
     for (size_t i = 0; i < conv->rows * at_activation_blocks(in); i++) {
-        float *at = to + i * wide->height * wide_row + k->top * wide_row + k->left * in->block;
+        float *at =
+            to + i * padded->height * padded_row + k->top * padded_row + k->left * in->block;
         const float *from = x + i * in->height * row;
         for (size_t v = 0; v < height; v++)
-            memcpy(at + v * wide_row, from + v * row, width * in->block * sizeof *x);
+            memcpy(at + v * padded_row, from + v * row, width * in->block * sizeof *x);
     }
 }
 
-/* The weight gradient that oneDNN has no primitive for, or a slow one. */
-static void weight_by_hand(at_conv *conv, float *dw, float *db, const float *dy, const float *x,
-                           float *rest)
+/* Weight gradients for which oneDNN has no primitive, or only a slow one. */
+static void weight_without_primitive(at_conv *conv, float *dw, float *db, const float *dy,
+                                     const float *x, float *rest)
 {
-    at_onednn_taps taps = taps_of(conv);
-    if (conv->taps)
-        at_onednn_taps_weight(&taps, dw, db, dy, x, rest);
+    at_weight_gemm gemm = gemm_of(conv);
+    if (conv->weight_gemm)
+        at_weight_gemm_run(&gemm, dw, db, dy, x, rest);
     else
-        at_avx2_conv_weight(&(at_avx2_conv){&conv->spec, &conv->form, conv->wide, conv->rows}, dw,
-                            db, dy, x);
+        at_avx2_conv_weight(&(at_avx2_conv){&conv->spec, &conv->layout, conv->padded, conv->rows},
+                            dw, db, dy, x);
 }
 
 static void weight(at_conv *conv, float *dw, float *db, const float *dy, const float *x,
@@ -252,24 +255,24 @@ static void weight(at_conv *conv, float *dw, float *db, const float *dy, const f
 {
     size_t size = bias_size(conv);
     float *bias = size ? scratch_bytes : db;
-    float *wide = (float *)((char *)scratch_bytes + size);
-    void  *rest = (char *)wide + wide_size(conv);
+    float *padded = (float *)((char *)scratch_bytes + size);
+    void  *rest = (char *)padded + padded_size(conv);
     assert(conv->spec.bias == (db != NULL));
-    if (conv->wide.channels) widen(conv, wide, x);
-    const float *from = conv->wide.channels ? wide : x;
+    if (conv->padded.channels) add_padding(conv, padded, x);
+    const float *from = conv->padded.channels ? padded : x;
     void        *without[] = {(void *)from, (void *)dy, dw, rest};
     void        *with[] = {(void *)from, (void *)dy, dw, bias, rest};
     if (conv->weight.primitive)
         run_task(&conv->weight, db ? with : without);
     else
-        weight_by_hand(conv, dw, db ? bias : NULL, dy, from, rest);
+        weight_without_primitive(conv, dw, db ? bias : NULL, dy, from, rest);
     if (size) memcpy(db, bias, conv->spec.out.channels * sizeof *db);
 }
 
-static void input(at_conv *conv, float *dx, const float *dy, const float *turned,
+static void input(at_conv *conv, float *dx, const float *dy, const float *reordered,
                   void *scratch_bytes)
 {
-    run_task(&conv->input, (void *[]){dx, (void *)dy, (void *)turned, scratch_bytes});
+    run_task(&conv->input, (void *[]){dx, (void *)dy, (void *)reordered, scratch_bytes});
 }
 
 const at_conv_kernels at_conv_onednn = {
@@ -279,8 +282,8 @@ const at_conv_kernels at_conv_onednn = {
     .open = open,
     .close = close,
     .scratch = scratch,
-    .turned = turned_floats,
-    .turn = turn,
+    .reordered_size = reordered_size,
+    .reorder = reorder,
     .forward = forward,
     .weight = weight,
     .input = input,

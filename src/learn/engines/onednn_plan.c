@@ -1,14 +1,15 @@
-/* Pictures lie as we say, in blocks or plain. Channels that fill up the last block are channels
- * like any other to oneDNN: they stay zero because their weights and gradients are, and it has
- * fewer ways to treat an uneven number of them. Weights lie as the fastest forward implementation
- * wants them, provided that a fast implementation of the weight gradient writes the same form. The
- * input gradient usually wants the two channel indices the other way round: for it, weights are
- * turned once a version. Weights in a form that an implementation does not like would silently get
- * the reference implementation, hundreds of times slower: every name is looked at. */
+/* Activations are in our blocks, or plain. Padding channels of the last block are ordinary channels
+ * to oneDNN: they stay zero because their weights and gradients are zero, and oneDNN has fewer
+ * implementations for uneven numbers of channels. Weights have the layout of the fastest forward
+ * implementation for which a fast weight gradient has the same layout. The input gradient usually
+ * needs the two channel indices swapped, so weights are reordered for it once per version. With a
+ * layout that no fast implementation supports, oneDNN silently falls back to its reference
+ * implementation, hundreds of times slower: therefore the name of every implementation is
+ * checked. */
 #include "learn/engines/onednn_plan.h"
 
 #include "learn/engines/avx2_conv.h"
-#include "learn/engines/onednn_taps.h"
+#include "learn/engines/onednn_weight_gemm.h"
 
 #include <assert.h>
 #include <dnnl.h>
@@ -16,7 +17,7 @@
 #include <string.h>
 #include <threads.h>
 
-/* Made once and never destroyed: what they hold is nothing, and ends with the process. */
+/* Created once and never destroyed. */
 static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 static once_flag     once = ONCE_FLAG_INIT;
@@ -39,91 +40,92 @@ dnnl_stream_t at_onednn_stream(void)
     return stream;
 }
 
-/* What the user says about the way of convolutions: NULL, or a word. */
-static const char *wanted_way(void)
+/* The value of ANYTIME_CONV, or NULL. */
+static const char *requested_algorithm(void)
 {
     const char *value = getenv("ANYTIME_CONV");
     return value && *value ? value : NULL;
 }
 
-static bool is_direct(const char *way)
+static bool is_direct(const char *algorithm)
 {
-    return way && strcmp(way, "direct") == 0;
+    return algorithm && strcmp(algorithm, "direct") == 0;
 }
 
-at_err at_onednn_check(at_fail *fail)
+at_err at_onednn_check_environment(at_fail *fail)
 {
-    const char *way = wanted_way();
-    if (!way || is_direct(way)) return AT_OK;
+    const char *algorithm = requested_algorithm();
+    if (!algorithm || is_direct(algorithm)) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "unset it, or set it to \"direct\"",
-                       "the environment variable ANYTIME_CONV is \"%s\"", way);
+                       "invalid environment variable ANYTIME_CONV=%s", algorithm);
 }
 
-/* What all three primitives of a convolution are described by. */
-typedef struct shape {
+/* The descriptors that the three primitives of a convolution share. */
+typedef struct conv_desc {
     dnnl_memory_desc_t x, w, b, y;
     dnnl_dims_t        strides, before, after;
     struct {
         bool forward, weight, input;
-    } winograd; /* which of them should be tried that way first */
-} shape;
+    } winograd; /* try Winograd first */
+} conv_desc;
 
-static dnnl_dim_t whole_channels(const at_activation *form)
+static dnnl_dim_t whole_channels(const at_activation *shape)
 {
-    return (dnnl_dim_t)(at_activation_blocks(form) * form->block);
+    return (dnnl_dim_t)(at_activation_blocks(shape) * shape->block);
 }
 
-static bool describe_picture(dnnl_memory_desc_t *md, const at_activation *form, uint32_t rows)
+static bool describe_activation(dnnl_memory_desc_t *md, const at_activation *shape, uint32_t rows)
 {
-    dnnl_dims_t       dims = {rows, whole_channels(form), form->height, form->width};
-    dnnl_format_tag_t tag = form->block == 16  ? dnnl_nChw16c
-                            : form->block == 8 ? dnnl_nChw8c
-                                               : dnnl_nchw;
-    assert(form->block == 16 || form->block == 8 || form->block == 1);
+    dnnl_dims_t       dims = {rows, whole_channels(shape), shape->height, shape->width};
+    dnnl_format_tag_t tag = shape->block == 16  ? dnnl_nChw16c
+                            : shape->block == 8 ? dnnl_nChw8c
+                                                : dnnl_nchw;
+    assert(shape->block == 16 || shape->block == 8 || shape->block == 1);
     return dnnl_memory_desc_init_by_tag(md, 4, dims, dnnl_f32, tag) == dnnl_success;
 }
 
-static void describe_form(dnnl_memory_desc_t *md, const at_conv_form *form)
+static void describe_layout(dnnl_memory_desc_t *md, const at_weight_layout *layout)
 {
     *md = (dnnl_memory_desc_t){.ndims = 4, .data_type = dnnl_f32, .format_kind = dnnl_blocked};
     dnnl_blocking_desc_t *blocking = &md->format_desc.blocking;
-    blocking->inner_nblks = (int)form->inner_count;
+    blocking->inner_nblks = (int)layout->inner_count;
     dnnl_dim_t whole[4] = {1, 1, 1, 1};
-    for (uint32_t k = 0; k < form->inner_count; k++) {
-        blocking->inner_blks[k] = form->inner_size[k];
-        blocking->inner_idxs[k] = form->inner_dim[k];
-        whole[form->inner_dim[k]] *= form->inner_size[k];
+    for (uint32_t k = 0; k < layout->inner_count; k++) {
+        blocking->inner_blks[k] = layout->inner_size[k];
+        blocking->inner_idxs[k] = layout->inner_dim[k];
+        whole[layout->inner_dim[k]] *= layout->inner_size[k];
     }
     for (int d = 0; d < 4; d++) {
-        blocking->strides[d] = (dnnl_dim_t)form->stride[d];
-        md->dims[d] = (form->shape[d] + whole[d] - 1) / whole[d] * whole[d];
+        blocking->strides[d] = (dnnl_dim_t)layout->stride[d];
+        md->dims[d] = (layout->shape[d] + whole[d] - 1) / whole[d] * whole[d];
         md->padded_dims[d] = md->dims[d];
     }
-    assert(dnnl_memory_desc_get_size(md) == form->floats * sizeof(float));
+    assert(dnnl_memory_desc_get_size(md) == layout->floats * sizeof(float));
 }
 
-static bool describe(shape *s, const at_conv_spec *spec, const at_conv_form *form, uint32_t rows)
+static bool describe(conv_desc *s, const at_conv_spec *spec, const at_weight_layout *layout,
+                     uint32_t rows)
 {
     const at_window *k = &spec->window;
     dnnl_dims_t      weights = {whole_channels(&spec->out), whole_channels(&spec->in), k->height,
                                 k->width};
     dnnl_dims_t      biases = {whole_channels(&spec->out)};
-    *s = (shape){.strides = {k->stride, k->stride},
-                 .before = {k->top, k->left},
-                 .after = {k->bottom, k->right}};
+    *s = (conv_desc){.strides = {k->stride, k->stride},
+                     .before = {k->top, k->left},
+                     .after = {k->bottom, k->right}};
     bool fine =
-        describe_picture(&s->x, &spec->in, rows) && describe_picture(&s->y, &spec->out, rows);
+        describe_activation(&s->x, &spec->in, rows) && describe_activation(&s->y, &spec->out, rows);
     if (spec->bias)
         fine = fine && !dnnl_memory_desc_init_by_tag(&s->b, 1, biases, dnnl_f32, dnnl_x);
-    if (form)
-        describe_form(&s->w, form);
+    if (layout)
+        describe_layout(&s->w, layout);
     else
         fine =
             fine && !dnnl_memory_desc_init_by_tag(&s->w, 4, weights, dnnl_f32, dnnl_format_tag_any);
     return fine;
 }
 
-/* Scratch comes from us; a ReLU is part of the forward convolution. */
+/* Scratch is supplied by the caller; a ReLU is fused into the forward convolution. */
 static dnnl_primitive_attr_t make_attr(bool relu)
 {
     dnnl_primitive_attr_t attr = NULL;
@@ -153,7 +155,7 @@ static bool is_slow(const char *name)
     return strncmp(name, "ref", 3) == 0 || strstr(name, "gemm:ref") || strstr(name, "simple");
 }
 
-/* The first implementation that oneDNN offers, if it is a fast one; else NULL. */
+/* The first implementation that oneDNN offers, or NULL if it is slow. */
 static dnnl_primitive_desc_t make_first(const dnnl_convolution_desc_t *desc, bool relu,
                                         const_dnnl_primitive_desc_t hint)
 {
@@ -168,7 +170,7 @@ static dnnl_primitive_desc_t make_first(const dnnl_convolution_desc_t *desc, boo
     return NULL;
 }
 
-/* By Winograd if that is wanted and there is such an implementation, else directly. */
+/* Winograd if requested and available, else direct. */
 static dnnl_primitive_desc_t make_fast(dnnl_convolution_desc_t *desc, bool winograd, bool relu,
                                        const_dnnl_primitive_desc_t hint)
 {
@@ -182,7 +184,7 @@ static dnnl_primitive_desc_t make_fast(dnnl_convolution_desc_t *desc, bool winog
     return pd ? pd : make_first(desc, relu, hint);
 }
 
-static dnnl_primitive_desc_t make_forward(const shape *s, bool relu)
+static dnnl_primitive_desc_t make_forward(const conv_desc *s, bool relu)
 {
     dnnl_convolution_desc_t desc;
     if (dnnl_convolution_forward_desc_init(&desc, dnnl_forward_training, dnnl_convolution_direct,
@@ -192,7 +194,7 @@ static dnnl_primitive_desc_t make_forward(const shape *s, bool relu)
     return make_fast(&desc, s->winograd.forward, relu, NULL);
 }
 
-static dnnl_primitive_desc_t make_weight(const shape *s, const_dnnl_primitive_desc_t forward)
+static dnnl_primitive_desc_t make_weight(const conv_desc *s, const_dnnl_primitive_desc_t forward)
 {
     dnnl_convolution_desc_t desc;
     if (dnnl_convolution_backward_weights_desc_init(&desc, dnnl_convolution_direct, &s->x, &s->w,
@@ -202,7 +204,7 @@ static dnnl_primitive_desc_t make_weight(const shape *s, const_dnnl_primitive_de
     return make_fast(&desc, s->winograd.weight, false, forward);
 }
 
-static dnnl_primitive_desc_t make_input(const shape *s, const_dnnl_primitive_desc_t forward)
+static dnnl_primitive_desc_t make_input(const conv_desc *s, const_dnnl_primitive_desc_t forward)
 {
     dnnl_convolution_desc_t desc;
     dnnl_memory_desc_t      any;
@@ -213,66 +215,67 @@ static dnnl_primitive_desc_t make_input(const shape *s, const_dnnl_primitive_des
     return make_fast(&desc, s->winograd.input, false, forward);
 }
 
-/* Between two forms of weights, if they differ. False when it cannot be done. */
-static bool make_turn(const shape *s, at_onednn_plan *plan)
+/* The conversion of weights to the layout of `input`, if necessary. False on failure. */
+static bool make_reorder(const conv_desc *s, at_onednn_plan *plan)
 {
     const dnnl_memory_desc_t *to =
         dnnl_primitive_desc_query_md(plan->input, dnnl_query_weights_md, 0);
     if (dnnl_memory_desc_equal(&s->w, to)) return true;
     dnnl_engine_t e = at_onednn_engine();
-    return dnnl_reorder_primitive_desc_create(&plan->turn, &s->w, e, to, e, NULL) == dnnl_success;
+    return dnnl_reorder_primitive_desc_create(&plan->reorder, &s->w, e, to, e, NULL) ==
+           dnnl_success;
 }
 
-/* The input as the weight gradient sees it when its border of zeros is part of the picture: just
- * what the window touches. */
-static at_activation widened(const at_conv_spec *spec)
+/* The input including its padding, as far as windows reach. */
+static at_activation with_padding(const at_conv_spec *spec)
 {
     const at_window *k = &spec->window;
-    at_activation    wide = spec->in;
-    wide.height = (spec->out.height - 1) * k->stride + k->height;
-    wide.width = (spec->out.width - 1) * k->stride + k->width;
-    return wide;
+    at_activation    padded = spec->in;
+    padded.height = (spec->out.height - 1) * k->stride + k->height;
+    padded.width = (spec->out.width - 1) * k->stride + k->width;
+    return padded;
 }
 
-/* A way to form the weight gradient in the form of s->w. The AVX2 implementation does not like
- * windows that are larger than the picture, nor plain pictures without exactly three channels. */
-static bool make_weight_way(const shape *s, const at_conv_spec *spec, uint32_t rows,
-                            at_onednn_plan *plan)
+/* The weight gradient in the layout of s->w. oneDNN's AVX2 implementation supports neither windows
+ * larger than the image nor plain images without exactly three channels. */
+static bool choose_weight(const conv_desc *s, const at_conv_spec *spec, uint32_t rows,
+                          at_onednn_plan *plan)
 {
-    at_conv_form form;
-    if (plan->taps) return true;
+    at_weight_layout layout;
+    if (plan->weight_gemm) return true;
     plan->weight = make_weight(s, plan->forward);
     if (plan->weight) return true;
-    shape wide = *s;
-    wide.winograd.forward = wide.winograd.weight = false;
-    plan->wide = widened(spec);
-    memset(wide.before, 0, sizeof wide.before);
-    memset(wide.after, 0, sizeof wide.after);
-    if (at_onednn_plan_form(plan, spec, &form, NULL) == AT_OK && at_avx2_conv_can(spec, &form))
+    conv_desc padded = *s;
+    padded.winograd.forward = padded.winograd.weight = false;
+    plan->padded = with_padding(spec);
+    memset(padded.before, 0, sizeof padded.before);
+    memset(padded.after, 0, sizeof padded.after);
+    if (at_onednn_plan_layout(plan, spec, &layout, NULL) == AT_OK &&
+        at_avx2_conv_supports(spec, &layout))
         return true;
-    if (!describe_picture(&wide.x, &plan->wide, rows)) return false;
-    dnnl_primitive_desc_t hint = make_forward(&wide, false);
-    if (hint) plan->weight = make_weight(&wide, hint);
+    if (!describe_activation(&padded.x, &plan->padded, rows)) return false;
+    dnnl_primitive_desc_t hint = make_forward(&padded, false);
+    if (hint) plan->weight = make_weight(&padded, hint);
     if (hint) dnnl_primitive_desc_destroy(hint);
     return plan->weight != NULL;
 }
 
-/* Winograd's way forms tiles of 4x4 places of a 3x3 window from 36 products instead of 144, but the
- * transforms before and after slow it down: a tile costs what about 9 places cost directly, and
- * the transform of the weights as much as 16 tiles. With few channels to sum over, transforms are
- * most of the work. The rule knows sizes only, never times, so that runs repeat bit for bit. */
+/* Winograd computes tiles of 4x4 positions of a 3x3 window with 36 products instead of 144, but the
+ * transforms slow it down: a tile costs as much as about 9 positions directly, and the transform of
+ * the weights as much as 16 tiles. With few channels to sum over, transforms dominate. The rule
+ * uses only sizes, never times, so that runs repeat bit for bit. */
 static bool winograd_pays(const at_conv_spec *spec, uint32_t rows)
 {
-    enum { TILE = 4, PLACES_OF_A_TILE = 9, TILES_OF_WEIGHTS = 16 };
+    enum { TILE = 4, POSITIONS_PER_TILE = 9, TILES_PER_WEIGHTS = 16 };
     const at_activation *out = &spec->out;
     const at_window     *k = &spec->window;
     uint64_t             tiles =
         (uint64_t)rows * ((out->height + TILE - 1) / TILE) * ((out->width + TILE - 1) / TILE);
-    return k->height == 3 && k->width == 3 && k->stride == 1 && !is_direct(wanted_way()) &&
-           (tiles + TILES_OF_WEIGHTS) * PLACES_OF_A_TILE < rows * at_activation_area(out);
+    return k->height == 3 && k->width == 3 && k->stride == 1 && !is_direct(requested_algorithm()) &&
+           (tiles + TILES_PER_WEIGHTS) * POSITIONS_PER_TILE < rows * at_activation_area(out);
 }
 
-static void choose_ways(shape *s, const at_conv_spec *spec, uint32_t rows)
+static void choose_algorithms(conv_desc *s, const at_conv_spec *spec, uint32_t rows)
 {
     enum { SUMMED_MIN = 32 };
     bool pays = winograd_pays(spec, rows);
@@ -283,57 +286,58 @@ static void choose_ways(shape *s, const at_conv_spec *spec, uint32_t rows)
     s->winograd.weight = pays && (many_in || many_out);
 }
 
-/* Fills the plan; says what there is no fast way for, or NULL. */
-static const char *make_all(shape *s, const at_conv_spec *spec, uint32_t rows, at_onednn_plan *plan)
+/* Fills the plan; returns what has no fast implementation, or NULL. */
+static const char *make_all(conv_desc *s, const at_conv_spec *spec, uint32_t rows,
+                            at_onednn_plan *plan)
 {
     plan->forward = make_forward(s, spec->relu);
     if (!plan->forward) return "forward pass";
     s->w = *dnnl_primitive_desc_query_md(plan->forward, dnnl_query_weights_md, 0);
-    if (!make_weight_way(s, spec, rows, plan)) return "gradient by weights";
+    if (!choose_weight(s, spec, rows, plan)) return "weight gradient";
     if (!spec->wants_dx) return NULL;
     plan->input = make_input(s, plan->forward);
-    return plan->input && make_turn(s, plan) ? NULL : "gradient by inputs";
+    return plan->input && make_reorder(s, plan) ? NULL : "input gradient";
 }
 
 static at_err refuse(const at_conv_spec *spec, uint32_t rows, const char *what, at_fail *fail)
 {
     const at_window *k = &spec->window;
     return at_fail_set(fail, AT_ERR_FAILED, "the reference engine can do it, slowly",
-                       "oneDNN has no fast %s for a convolution of %u samples of %ux%ux%u to "
-                       "%ux%ux%u by windows of %ux%u with stride %u and padding %u,%u,%u,%u",
+                       "oneDNN has no fast %s for a convolution of %u samples from %ux%ux%u to "
+                       "%ux%ux%u with %ux%u windows, stride %u and padding %u,%u,%u,%u",
                        what, rows, spec->in.channels, spec->in.height, spec->in.width,
                        spec->out.channels, spec->out.height, spec->out.width, k->height, k->width,
                        k->stride, k->top, k->left, k->bottom, k->right);
 }
 
-at_err at_onednn_plan_make(const at_conv_spec *spec, const at_conv_form *form, uint32_t rows,
+at_err at_onednn_plan_make(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
                            at_onednn_plan *plan, at_fail *fail)
 {
-    shape s;
+    conv_desc s;
     assert(rows > 0);
     *plan = (at_onednn_plan){0};
-    if (!at_onednn_engine() || !describe(&s, spec, form, rows))
+    if (!at_onednn_engine() || !describe(&s, spec, layout, rows))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN cannot describe a convolution");
-    if (form) { /* else it is to suit every way */
-        choose_ways(&s, spec, rows);
-        plan->taps = at_onednn_taps_pay(&(at_onednn_taps){spec, form, rows});
+    if (layout) { /* else the layout must suit every algorithm */
+        choose_algorithms(&s, spec, rows);
+        plan->weight_gemm = at_weight_gemm_is_faster(&(at_weight_gemm){spec, layout, rows});
     }
     const char *missing = make_all(&s, spec, rows, plan);
     if (!missing) return AT_OK;
-    at_onednn_plan_drop(plan);
+    at_onednn_plan_free(plan);
     return refuse(spec, rows, missing, fail);
 }
 
-void at_onednn_plan_drop(at_onednn_plan *plan)
+void at_onednn_plan_free(at_onednn_plan *plan)
 {
-    dnnl_primitive_desc_t all[] = {plan->forward, plan->weight, plan->input, plan->turn};
+    dnnl_primitive_desc_t all[] = {plan->forward, plan->weight, plan->input, plan->reorder};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]) dnnl_primitive_desc_destroy(all[i]);
     *plan = (at_onednn_plan){0};
 }
 
-at_err at_onednn_plan_form(const at_onednn_plan *plan, const at_conv_spec *spec, at_conv_form *form,
-                           at_fail *fail)
+at_err at_onednn_plan_layout(const at_onednn_plan *plan, const at_conv_spec *spec,
+                             at_weight_layout *layout, at_fail *fail)
 {
     const dnnl_memory_desc_t *md =
         dnnl_primitive_desc_query_md(plan->forward, dnnl_query_weights_md, 0);
@@ -341,14 +345,14 @@ at_err at_onednn_plan_form(const at_onednn_plan *plan, const at_conv_spec *spec,
     assert(md->ndims == 4);
     if (md->format_kind != dnnl_blocked || blocking->inner_nblks > 4 || md->offset0 != 0 ||
         md->extra.flags != dnnl_memory_extra_flag_none)
-        return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN keeps weights in an unknown form");
-    *form = at_conv_form_plain(spec); /* for the shape, which knows no padding */
-    form->floats = dnnl_memory_desc_get_size(md) / sizeof(float);
-    form->inner_count = (uint32_t)blocking->inner_nblks;
-    for (int d = 0; d < 4; d++) form->stride[d] = (size_t)blocking->strides[d];
-    for (uint32_t k = 0; k < form->inner_count; k++) {
-        form->inner_size[k] = (uint32_t)blocking->inner_blks[k];
-        form->inner_dim[k] = (uint32_t)blocking->inner_idxs[k];
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN uses an unknown layout of weights");
+    *layout = at_weight_layout_plain(spec); /* for its shape, without padding */
+    layout->floats = dnnl_memory_desc_get_size(md) / sizeof(float);
+    layout->inner_count = (uint32_t)blocking->inner_nblks;
+    for (int d = 0; d < 4; d++) layout->stride[d] = (size_t)blocking->strides[d];
+    for (uint32_t k = 0; k < layout->inner_count; k++) {
+        layout->inner_size[k] = (uint32_t)blocking->inner_blks[k];
+        layout->inner_dim[k] = (uint32_t)blocking->inner_idxs[k];
     }
     return AT_OK;
 }

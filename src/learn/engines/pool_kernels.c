@@ -32,8 +32,8 @@ static at_axis_range columns_covering(const at_pool *p, size_t w)
                                   p->out.width);
 }
 
-/* Where the element of the picture begins that lies under the window's (r, c) at output (oh, ow).
- * Rows and columns are counted in the padded picture, which begins before the picture itself. */
+/* The input at position (r, c) of the window of output (oh, ow). The window is positioned in the
+ * padded image. */
 static const float *under(const at_pool *p, const float *x, size_t oh, size_t ow, size_t r,
                           size_t c)
 {
@@ -51,8 +51,8 @@ static void check(const at_pool *p)
     assert(p->window.left < p->window.width && p->window.right < p->window.width);
 }
 
-/* One output place of all channels of a block. */
-static void max_window(const at_pool *p, float *y, uint8_t *place, const float *x, size_t oh,
+/* One output position, all channels of a block. */
+static void max_window(const at_pool *p, float *y, uint8_t *argmax, const float *x, size_t oh,
                        size_t ow, bool masks)
 {
     at_axis_range rows = rows_inside(p, oh), columns = columns_inside(p, ow);
@@ -67,27 +67,27 @@ static void max_window(const at_pool *p, float *y, uint8_t *place, const float *
                 at = r * p->window.width + c;
             }
         y[b] = best;
-        if (place) place[b] = (uint8_t)(masks && !(best > 0) ? AT_POOL_NONE : at);
+        if (argmax) argmax[b] = (uint8_t)(masks && !(best > 0) ? AT_POOL_NONE : at);
     }
 }
 
-static void max_forward(const at_pool *pool, float *y, uint8_t *place, const float *x, size_t count,
-                        bool masks)
+static void max_forward(const at_pool *pool, float *y, uint8_t *argmax, const float *x,
+                        size_t count, bool masks)
 {
     check(pool);
     size_t planes = count * at_activation_blocks(&pool->in), block = pool->in.block;
     for (size_t i = 0; i < planes; i++, x += at_activation_area(&pool->in) * block)
         for (size_t oh = 0; oh < pool->out.height; oh++)
             for (size_t ow = 0; ow < pool->out.width; ow++) {
-                max_window(pool, y, place, x, oh, ow, masks);
+                max_window(pool, y, argmax, x, oh, ow, masks);
                 y += block;
-                if (place) place += block;
+                if (argmax) argmax += block;
             }
 }
 
-/* One place of the picture, all channels of a block. */
-static void max_place(const at_pool *p, float *dx, const float *dy, const uint8_t *place, size_t h,
-                      size_t w, at_write write)
+/* One input position, all channels of a block. */
+static void max_backward_at(const at_pool *p, float *dx, const float *dy, const uint8_t *argmax,
+                            size_t h, size_t w, at_write write)
 {
     at_axis_range rows = rows_covering(p, h), columns = columns_covering(p, w);
     size_t        block = p->in.block, row = h + p->window.top, column = w + p->window.left;
@@ -97,12 +97,12 @@ static void max_place(const at_pool *p, float *dx, const float *dy, const uint8_
             size_t at = (oh * p->out.width + ow) * block;
             size_t wanted =
                 (row - oh * p->window.stride) * p->window.width + column - ow * p->window.stride;
-            for (size_t b = 0; b < block; b++) sum[b] += place[at + b] == wanted ? dy[at + b] : 0;
+            for (size_t b = 0; b < block; b++) sum[b] += argmax[at + b] == wanted ? dy[at + b] : 0;
         }
     for (size_t b = 0; b < block; b++) dx[b] = (write == AT_WRITE_ADD ? dx[b] : 0) + sum[b];
 }
 
-static void max_backward(const at_pool *pool, float *dx, const float *dy, const uint8_t *place,
+static void max_backward(const at_pool *pool, float *dx, const float *dy, const uint8_t *argmax,
                          size_t count, at_write write)
 {
     check(pool);
@@ -110,13 +110,13 @@ static void max_backward(const at_pool *pool, float *dx, const float *dy, const 
     for (size_t i = 0; i < planes; i++) {
         for (size_t h = 0; h < pool->in.height; h++)
             for (size_t w = 0; w < pool->in.width; w++, dx += block)
-                max_place(pool, dx, dy, place, h, w, write);
+                max_backward_at(pool, dx, dy, argmax, h, w, write);
         dy += at_activation_area(&pool->out) * block;
-        place += at_activation_area(&pool->out) * block;
+        argmax += at_activation_area(&pool->out) * block;
     }
 }
 
-static size_t places(at_axis_range rows, at_axis_range columns)
+static size_t area_of(at_axis_range rows, at_axis_range columns)
 {
     return (rows.end - rows.first) * (columns.end - columns.first);
 }
@@ -126,7 +126,7 @@ static void add_to(float *restrict sum, const float *restrict x, size_t n)
     for (size_t i = 0; i < n; i++) sum[i] += x[i];
 }
 
-static void mean_forward(const at_pool *pool, float *y, const float *x, size_t count)
+static void avg_forward(const at_pool *pool, float *y, const float *x, size_t count)
 {
     check(pool);
     size_t planes = count * at_activation_blocks(&pool->in), block = pool->in.block;
@@ -134,7 +134,7 @@ static void mean_forward(const at_pool *pool, float *y, const float *x, size_t c
         for (size_t oh = 0; oh < pool->out.height; oh++)
             for (size_t ow = 0; ow < pool->out.width; ow++, y += block) {
                 at_axis_range rows = rows_inside(pool, oh), columns = columns_inside(pool, ow);
-                float         n = (float)places(rows, columns), sum[BLOCK_MAX] = {0};
+                float         n = (float)area_of(rows, columns), sum[BLOCK_MAX] = {0};
                 for (size_t r = rows.first; r < rows.end; r++)
                     for (size_t c = columns.first; c < columns.end; c++)
                         add_to(sum, under(pool, x, oh, ow, r, c), block);
@@ -142,24 +142,24 @@ static void mean_forward(const at_pool *pool, float *y, const float *x, size_t c
             }
 }
 
-size_t at_pool_mean_scratch(const at_pool *pool)
+size_t at_avgpool_scratch(const at_pool *pool)
 {
     return at_activation_area(&pool->out) * pool->out.block;
 }
 
-/* What each element of a window gets. */
+/* The share of dy that each element of a window gets. */
 static void share(const at_pool *p, float *shares, const float *dy)
 {
     size_t block = p->in.block;
     for (size_t oh = 0; oh < p->out.height; oh++)
         for (size_t ow = 0; ow < p->out.width; ow++, shares += block, dy += block) {
-            float n = (float)places(rows_inside(p, oh), columns_inside(p, ow));
+            float n = (float)area_of(rows_inside(p, oh), columns_inside(p, ow));
             for (size_t b = 0; b < block; b++) shares[b] = dy[b] / n;
         }
 }
 
-static void mean_place(const at_pool *p, float *dx, const float *shares, size_t h, size_t w,
-                       at_write write)
+static void avg_backward_at(const at_pool *p, float *dx, const float *shares, size_t h, size_t w,
+                            at_write write)
 {
     at_axis_range rows = rows_covering(p, h), columns = columns_covering(p, w);
     size_t        block = p->in.block;
@@ -170,8 +170,8 @@ static void mean_place(const at_pool *p, float *dx, const float *shares, size_t 
     for (size_t b = 0; b < block; b++) dx[b] = (write == AT_WRITE_ADD ? dx[b] : 0) + sum[b];
 }
 
-static void mean_backward(const at_pool *pool, float *dx, const float *dy, size_t count,
-                          at_write write, float *scratch)
+static void avg_backward(const at_pool *pool, float *dx, const float *dy, size_t count,
+                         at_write write, float *scratch)
 {
     check(pool);
     size_t planes = count * at_activation_blocks(&pool->in), block = pool->in.block;
@@ -179,7 +179,7 @@ static void mean_backward(const at_pool *pool, float *dx, const float *dy, size_
         share(pool, scratch, dy);
         for (size_t h = 0; h < pool->in.height; h++)
             for (size_t w = 0; w < pool->in.width; w++, dx += block)
-                mean_place(pool, dx, scratch, h, w, write);
+                avg_backward_at(pool, dx, scratch, h, w, write);
     }
 }
 
@@ -187,8 +187,8 @@ const at_pool_kernels at_pools_plain = {
     .name = "plain",
     .max_forward = max_forward,
     .max_backward = max_backward,
-    .mean_forward = mean_forward,
-    .mean_backward = mean_backward,
+    .avg_forward = avg_forward,
+    .avg_backward = avg_backward,
 };
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
-/* Plain C for processors we have no kernels for. Sums run in LANES independent lanes, so that a
- * compiler can use vectors without reordering anything. */
+/* Plain C for processors without AVX2. Sums use LANES independent lanes, so that a compiler can use
+ * vectors without reordering additions. */
 #include "learn/engines/kernels.h"
 
 #include <assert.h>
@@ -10,8 +10,8 @@
 
 enum { LANES = 16 };
 
-/* Multiplied losses are kept below this before their logarithm is taken: the next factor is at
- * most the number of classes, far from overflow. */
+/* Products of sums are kept below this before their logarithm is taken: the next factor is at most
+ * the number of classes, far from overflow. */
 static const double PRODUCT_MAX = 1e200;
 
 static float sum_lanes(const float *lane)
@@ -21,7 +21,7 @@ static float sum_lanes(const float *lane)
     return sum;
 }
 
-AT_VECTORISED static float dot(const float *restrict a, const float *restrict b, size_t n)
+AT_VECTORIZED static float dot(const float *restrict a, const float *restrict b, size_t n)
 {
     float  lane[LANES] = {0};
     size_t whole = n - n % LANES;
@@ -40,15 +40,16 @@ static void dense_forward(float *y, const float *x, const float *w, const float 
 }
 
 /* sum (n) = the rows of x, `stride` apart, weighted by d, one weight every d_stride floats. */
-AT_VECTORISED static void weigh_rows(float *restrict sum, const float *restrict d, size_t d_stride,
-                                     const float *restrict x, size_t stride, size_t rows, size_t n)
+AT_VECTORIZED static void weighted_rows(float *restrict sum, const float *restrict d,
+                                        size_t d_stride, const float *restrict x, size_t stride,
+                                        size_t rows, size_t n)
 {
     for (size_t j = 0; j < n; j++) sum[j] = 0;
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < n; j++) sum[j] += d[r * d_stride] * x[r * stride + j];
 }
 
-AT_VECTORISED static void put(float *restrict to, const float *restrict sum, size_t n,
+AT_VECTORIZED static void put(float *restrict to, const float *restrict sum, size_t n,
                               at_write write)
 {
     if (write == AT_WRITE_ADD)
@@ -60,14 +61,14 @@ AT_VECTORISED static void put(float *restrict to, const float *restrict sum, siz
 static void dense_weight(float *dw, const float *dy, const float *x, size_t B, size_t I, size_t O,
                          at_write write, float *scratch)
 {
-    enum { BLOCK = 256 }; /* floats that stay in the first cache while the rows pass by */
+    enum { BLOCK = 256 }; /* floats that stay in the L1 cache over all rows */
     assert(B > 0);
     (void)scratch;
     for (size_t i = 0; i < I; i += BLOCK) {
         size_t n = I - i < BLOCK ? I - i : BLOCK;
         for (size_t o = 0; o < O; o++) {
             float sum[BLOCK];
-            weigh_rows(sum, dy + o, O, x + i, I, B, n);
+            weighted_rows(sum, dy + o, O, x + i, I, B, n);
             put(dw + o * I + i, sum, n, write);
         }
     }
@@ -86,15 +87,15 @@ static void dense_bias(float *db, const float *dy, size_t B, size_t O, at_write 
 static void dense_input(float *dx, const float *dy, const float *w, size_t B, size_t I, size_t O)
 {
     assert(B > 0);
-    for (size_t n = 0; n < B; n++) weigh_rows(dx + n * I, dy + n * O, 1, w, I, O, I);
+    for (size_t n = 0; n < B; n++) weighted_rows(dx + n * I, dy + n * O, 1, w, I, O, I);
 }
 
-AT_VECTORISED static void relu_forward(float *z, size_t n)
+AT_VECTORIZED static void relu_forward(float *z, size_t n)
 {
     for (size_t i = 0; i < n; i++) z[i] = z[i] < 0 ? 0.0f : z[i];
 }
 
-AT_VECTORISED static void relu_backward(float *restrict dy, const float *restrict y, size_t n)
+AT_VECTORIZED static void relu_backward(float *restrict dy, const float *restrict y, size_t n)
 {
     for (size_t i = 0; i < n; i++) dy[i] = y[i] > 0 ? dy[i] : 0.0f;
 }

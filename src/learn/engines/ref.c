@@ -1,13 +1,13 @@
-/* The reference: what the fast engines are tested against. One loop per index, sums in double,
- * nothing clever. */
+/* The reference that the fast engines are tested against: one loop per index, sums in double, no
+ * optimization. */
 #include "learn/engines/kernels.h"
 
 #include <assert.h>
 #include <math.h>
 
-static void put(float *place, double sum, at_write write)
+static void put(float *to, double sum, at_write write)
 {
-    *place = (write == AT_WRITE_ADD ? *place : 0.0f) + (float)sum;
+    *to = (write == AT_WRITE_ADD ? *to : 0.0f) + (float)sum;
 }
 
 static void dense_forward(float *y, const float *x, const float *w, const float *b, size_t B,
@@ -60,7 +60,7 @@ static void relu_forward(float *z, size_t n)
 {
     assert(z);
     for (size_t i = 0; i < n; i++)
-        if (z[i] < 0) z[i] = 0; /* a NaN stays, so that a diverged run is seen */
+        if (z[i] < 0) z[i] = 0; /* a NaN stays, so that a diverged run is noticed */
 }
 
 static void relu_backward(float *dy, const float *y, size_t n)

@@ -1,8 +1,8 @@
-/* The reference for convolutions: plain pictures, plain weights, sums in double, every sum from its
+/* The reference for convolutions: plain images and weights, sums in double, directly from the
  * definition:
  *     y[o][v][u] = b[o] + sum over i, h, w of x[i][v * stride + h - top][u * stride + w - left]
  *                                             * w[o][i][h][w]
- * where x is zero outside of the picture. */
+ * where x is zero outside of the image. */
 #include "learn/engines/conv_kernels.h"
 
 #include <assert.h>
@@ -18,21 +18,22 @@ static uint32_t block(void)
     return 1;
 }
 
-static at_err choose(const at_conv_spec *spec, uint32_t rows, at_conv_form *form, at_fail *fail)
+static at_err choose(const at_conv_spec *spec, uint32_t rows, at_weight_layout *layout,
+                     at_fail *fail)
 {
     assert(rows > 0);
     (void)fail;
-    *form = at_conv_form_plain(spec);
+    *layout = at_weight_layout_plain(spec);
     return AT_OK;
 }
 
-static at_err open(const at_conv_spec *spec, const at_conv_form *form, uint32_t rows,
+static at_err open(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
                    at_conv **conv, at_fail *fail)
 {
     assert(rows > 0);
     assert(spec->in.block == 1);
     assert(spec->out.block == 1);
-    assert(form->inner_count == 0);
+    assert(layout->inner_count == 0);
     *conv = malloc(sizeof **conv);
     if (!*conv) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for a convolution");
     **conv = (at_conv){*spec, rows};
@@ -50,78 +51,78 @@ static size_t none(const at_conv *conv)
     return 0;
 }
 
-static void turn(at_conv *conv, float *turned, const float *w)
+static void reorder(at_conv *conv, float *reordered, const float *w)
 {
-    (void)conv, (void)turned, (void)w;
-    assert(!"the reference reads weights as they are");
+    (void)conv, (void)reordered, (void)w;
+    assert(!"the reference needs no reordered weights");
 }
 
-/* The places 0 .. count-1 along one axis of the output from which element `tap` of the window falls
- * into the picture: place * stride + tap - before lies in 0 .. size-1. */
+/* The output positions 0 .. count-1 along one axis whose window has its element `offset` inside the
+ * image: position * stride + offset - before is in 0 .. size-1. */
 typedef struct reach {
     size_t begin, end;
 } reach;
 
-static reach places(size_t tap, size_t stride, size_t before, size_t size, size_t count)
+static reach reach_of(size_t offset, size_t stride, size_t before, size_t size, size_t count)
 {
-    reach r = {tap < before ? (before - tap + stride - 1) / stride : 0, 0};
-    if (size + before > tap) r.end = (size + before - tap - 1) / stride + 1;
+    reach r = {offset < before ? (before - offset + stride - 1) / stride : 0, 0};
+    if (size + before > offset) r.end = (size + before - offset - 1) / stride + 1;
     if (r.end > count) r.end = count;
     return r;
 }
 
-/* One sample's plane of the input, one of the output, and one element of the window. */
-typedef struct meeting {
+/* Which positions of an input and an output plane meet in one element of the window. */
+typedef struct overlap {
     reach  v, u;
     size_t in_width, out_width, stride, x_at; /* x_at + v * stride * in_width + u * stride */
-} meeting;
+} overlap;
 
-static meeting meet(const at_conv_spec *spec, uint32_t h, uint32_t w)
+static overlap overlap_of(const at_conv_spec *spec, uint32_t h, uint32_t w)
 {
     const at_window *k = &spec->window;
-    return (meeting){
-        .v = places(h, k->stride, k->top, spec->in.height, spec->out.height),
-        .u = places(w, k->stride, k->left, spec->in.width, spec->out.width),
+    return (overlap){
+        .v = reach_of(h, k->stride, k->top, spec->in.height, spec->out.height),
+        .u = reach_of(w, k->stride, k->left, spec->in.width, spec->out.width),
         .in_width = spec->in.width,
         .out_width = spec->out.width,
         .stride = k->stride,
-        /* May wrap below zero; every place that is reached wraps back. */
+        /* May wrap below zero; every position in reach wraps back. */
         .x_at = ((size_t)h - k->top) * spec->in.width + ((size_t)w - k->left),
     };
 }
 
-static size_t x_place(const meeting *m, size_t v, size_t u)
+static size_t x_index(const overlap *m, size_t v, size_t u)
 {
     return m->x_at + v * m->stride * m->in_width + u * m->stride;
 }
 
-/* sum of x * y over all places. */
-static double dot(const meeting *m, const float *x, const float *y)
+/* sum of x * y over all positions. */
+static double dot(const overlap *m, const float *x, const float *y)
 {
     double sum = 0;
     for (size_t v = m->v.begin; v < m->v.end; v++)
         for (size_t u = m->u.begin; u < m->u.end; u++)
-            sum += (double)x[x_place(m, v, u)] * y[v * m->out_width + u];
+            sum += (double)x[x_index(m, v, u)] * y[v * m->out_width + u];
     return sum;
 }
 
-/* y += x * weight at all places. */
-static void gather(const meeting *m, double *y, const float *x, double weight)
+/* y += x * weight at all positions. */
+static void gather(const overlap *m, double *y, const float *x, double weight)
 {
     for (size_t v = m->v.begin; v < m->v.end; v++)
         for (size_t u = m->u.begin; u < m->u.end; u++)
-            y[v * m->out_width + u] += x[x_place(m, v, u)] * weight;
+            y[v * m->out_width + u] += x[x_index(m, v, u)] * weight;
 }
 
-/* x += y * weight at all places. */
-static void scatter(const meeting *m, double *x, const float *y, double weight)
+/* x += y * weight at all positions. */
+static void scatter(const overlap *m, double *x, const float *y, double weight)
 {
     for (size_t v = m->v.begin; v < m->v.end; v++)
         for (size_t u = m->u.begin; u < m->u.end; u++)
-            x[x_place(m, v, u)] += y[v * m->out_width + u] * weight;
+            x[x_index(m, v, u)] += y[v * m->out_width + u] * weight;
 }
 
-/* Doubles of the plane that is being summed. */
+/* Doubles of the plane that is summed. */
 static size_t scratch(const at_conv *conv)
 {
     size_t in = at_activation_area(&conv->spec.in), out = at_activation_area(&conv->spec.out);
@@ -135,7 +136,7 @@ static void forward_plane(const at_conv_spec *spec, double *sum, const float *x,
     for (uint32_t i = 0; i < spec->in.channels; i++)
         for (uint32_t h = 0; h < spec->window.height; h++)
             for (uint32_t v = 0; v < spec->window.width; v++, w++) {
-                meeting m = meet(spec, h, v);
+                overlap m = overlap_of(spec, h, v);
                 gather(&m, sum, x + i * area, *w);
             }
 }
@@ -152,7 +153,7 @@ static void forward(at_conv *conv, float *y, const float *x, const float *w, con
         for (uint32_t o = 0; o < spec->out.channels; o++, y += area) {
             for (size_t i = 0; i < area; i++) sum[i] = b ? b[o] : 0.0;
             forward_plane(spec, sum, x + n * in, w + o * filter);
-            /* A NaN stays, so that a diverged run is seen. */
+            /* A NaN stays, so that a diverged run is noticed. */
             for (size_t i = 0; i < area; i++) y[i] = (float)(spec->relu && sum[i] < 0 ? 0 : sum[i]);
         }
 }
@@ -163,7 +164,7 @@ static double weight_sum(const at_conv *conv, const float *dy, const float *x, u
 {
     const at_conv_spec *spec = &conv->spec;
     size_t              in = at_activation_size(&spec->in), out = at_activation_size(&spec->out);
-    meeting             m = meet(spec, h, w);
+    overlap             m = overlap_of(spec, h, w);
     double              sum = 0;
     for (uint32_t n = 0; n < conv->rows; n++) sum += dot(&m, x + n * in, dy + n * out);
     return sum;
@@ -199,26 +200,26 @@ static void weight(at_conv *conv, float *dw, float *db, const float *dy, const f
 static void input_plane(const at_conv_spec *spec, double *sum, const float *dy, const float *w)
 {
     size_t area = at_activation_area(&spec->out);
-    size_t taps = (size_t)spec->window.height * spec->window.width;
-    for (uint32_t o = 0; o < spec->out.channels; o++, w += spec->in.channels * taps)
-        for (uint32_t t = 0; t < taps; t++) {
-            meeting m = meet(spec, t / spec->window.width, t % spec->window.width);
+    size_t elements = (size_t)spec->window.height * spec->window.width;
+    for (uint32_t o = 0; o < spec->out.channels; o++, w += spec->in.channels * elements)
+        for (uint32_t t = 0; t < elements; t++) {
+            overlap m = overlap_of(spec, t / spec->window.width, t % spec->window.width);
             scatter(&m, sum, dy + o * area, w[t]);
         }
 }
 
-static void input(at_conv *conv, float *dx, const float *dy, const float *turned,
+static void input(at_conv *conv, float *dx, const float *dy, const float *reordered,
                   void *scratch_bytes)
 {
     const at_conv_spec *spec = &conv->spec;
     assert(spec->wants_dx);
     double *sum = scratch_bytes;
     size_t  area = at_activation_area(&spec->in), out = at_activation_size(&spec->out);
-    size_t  taps = (size_t)spec->window.height * spec->window.width;
+    size_t  elements = (size_t)spec->window.height * spec->window.width;
     for (uint32_t n = 0; n < conv->rows; n++)
         for (uint32_t i = 0; i < spec->in.channels; i++, dx += area) {
             for (size_t j = 0; j < area; j++) sum[j] = 0;
-            input_plane(spec, sum, dy + n * out, turned + i * taps);
+            input_plane(spec, sum, dy + n * out, reordered + i * elements);
             for (size_t j = 0; j < area; j++) dx[j] = (float)sum[j];
         }
 }
@@ -230,8 +231,8 @@ const at_conv_kernels at_conv_ref = {
     .open = open,
     .close = close,
     .scratch = scratch,
-    .turned = none,
-    .turn = turn,
+    .reordered_size = none,
+    .reorder = reorder,
     .forward = forward,
     .weight = weight,
     .input = input,

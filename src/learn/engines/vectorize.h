@@ -1,23 +1,18 @@
-/* vectorize.h - asks the compiler to vectorise a plain loop, for the processor it will run on.
+/* vectorize.h - makes the compiler vectorize a loop for the processor it runs on.
  *
  * Two versions are compiled and the loader picks one. They give the same bits: without contraction
  * each element sees the same single multiplications and additions whatever the vector width.
- * The thread sanitizer cannot start with a choice made by the loader, so it gets one version.
- * Only for loops whose elements are independent (a sum would be left scalar, not reordered).
+ * The thread sanitizer does not support a choice by the loader, so it gets one version. Only for
+ * loops with independent elements (a sum would stay scalar, not be reordered).
  */
 #ifndef AT_LEARN_ENGINES_VECTORIZE_H
 #define AT_LEARN_ENGINES_VECTORIZE_H
 
-#include <stddef.h>
-
 #if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__)
-#define AT_VECTORISED __attribute__((optimize("O3"), target_clones("avx2", "default")))
+#define AT_VECTORIZED __attribute__((optimize("O3"), target_clones("avx2", "default")))
 #else
-#define AT_VECTORISED
+#define AT_VECTORIZED
 #endif
-
-/* to (n) <- to + from; the two do not overlap. */
-void at_vector_add(float *restrict to, const float *restrict from, size_t n);
 
 #endif

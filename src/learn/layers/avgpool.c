@@ -1,5 +1,5 @@
-/* Average pool: y is the mean of x under each window, without padding; each x under it gets the
- * same share of its gradient. Over the whole picture it leaves one number a channel. */
+/* Average pool: y is the mean of x in each window, without padding; each x in it gets an equal
+ * share of its gradient. Over the whole image it leaves one number per channel. */
 #include "learn/layers/layer.h"
 
 #include <assert.h>
@@ -20,23 +20,23 @@ static size_t scratch(const at_layer *layer, size_t count)
 {
     at_pool pool = pool_of(layer);
     (void)count;
-    return at_pool_mean_scratch(&pool) * sizeof(float);
+    return at_avgpool_scratch(&pool) * sizeof(float);
 }
 
-static void forward(const at_layer *layer, const at_pass *pass)
+static void forward(const at_layer *layer, const at_layer_pass *pass)
 {
     at_pool pool = pool_of(layer);
     assert(pass->x != pass->y);
-    at_pools_for(&pool)->mean_forward(&pool, pass->y, pass->x, pass->count);
+    at_pools_for(&pool)->avg_forward(&pool, pass->y, pass->x, pass->count);
 }
 
-static void backward(const at_layer *layer, const at_pass *pass)
+static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     at_pool pool = pool_of(layer);
     assert(pass->dx != pass->dy);
     if (pass->dx)
-        at_pools_for(&pool)->mean_backward(&pool, pass->dx, pass->dy, pass->count, pass->dx_write,
-                                           pass->scratch);
+        at_pools_for(&pool)->avg_backward(&pool, pass->dx, pass->dy, pass->count, pass->dx_write,
+                                          pass->scratch);
 }
 
 const at_layer_kind at_layer_avgpool = {

@@ -1,13 +1,13 @@
-/* Batch norm (Ioffe and Szegedy 2015): each channel is brought to mean 0 and deviation 1 over this
- * call's samples and places, and then y = weight * x + bias. Scored models use running statistics
- * instead. With n places of a channel, sums over them, z = (x - mean) / deviation:
+/* Batch norm (Ioffe and Szegedy 2015): normalizes each channel to mean 0 and deviation 1 over this
+ * call's samples and positions, then y = weight * x + bias. Scoring uses running statistics
+ * instead. With sums over the n values of a channel and z = (x - mean) / deviation:
  *
  *     dbias = sum dy,  dweight = sum dy z,
  *     dx = weight / deviation * (dy - dbias / n - z dweight / n).
  *
- * The statistics of this call leave as sums, like gradients: samples times mean, and samples times
- * unbiased variance, so that whoever adds up all workers and divides by all samples has the mean
- * that weighs every sample alike. */
+ * The statistics of this call are returned as sums, like gradients: samples times mean, and samples
+ * times unbiased variance. Their sum over all workers divided by all samples is then the mean that
+ * weights every sample equally. */
 #include "learn/layers/layer.h"
 
 #include <assert.h>
@@ -15,19 +15,19 @@
 
 #include "learn/engines/norm_kernels.h"
 
-/* Kept from forward to backward, per channel: mean and biased variance. */
-static float *kept_mean(const at_pass *pass)
+/* Saved from forward to backward, per channel: mean and biased variance. */
+static float *saved_mean(const at_layer_pass *pass)
 {
-    assert(pass->keep);
-    return pass->keep;
+    assert(pass->saved);
+    return pass->saved;
 }
 
-static float *kept_variance(const at_layer *layer, const at_pass *pass)
+static float *saved_variance(const at_layer *layer, const at_layer_pass *pass)
 {
-    return kept_mean(pass) + layer->in.channels;
+    return saved_mean(pass) + layer->in.channels;
 }
 
-static size_t keep(const at_layer *layer, size_t count)
+static size_t saved(const at_layer *layer, size_t count)
 {
     assert(count > 0);
     return 2 * (size_t)layer->in.channels * sizeof(float);
@@ -35,7 +35,7 @@ static size_t keep(const at_layer *layer, size_t count)
 
 static at_err shape(at_layer *layer, at_fail *fail)
 {
-    (void)fail; /* every shape will do */
+    (void)fail; /* every shape is valid */
     assert(layer->spec.epsilon > 0);
     layer->out = layer->in;
     return AT_OK;
@@ -44,8 +44,8 @@ static at_err shape(at_layer *layer, at_fail *fail)
 static size_t tensors(const at_layer *layer, at_layer_tensor rows[AT_LAYER_TENSORS_MAX])
 {
     static const struct {
-        const char *name;
-        at_role     role;
+        const char    *name;
+        at_tensor_role role;
     } all[] = {{"weight", AT_ROLE_NORM},
                {"bias", AT_ROLE_NORM},
                {"running_mean", AT_ROLE_STAT},
@@ -71,8 +71,8 @@ static void init(const at_layer *layer, float *plain, at_rng *rng)
     }
 }
 
-/* Spreads mean, weight over deviation and bias of the strip's channels over its lanes. */
-static void lanes_of(at_norm_lanes *lanes, const at_layer *layer, const at_pass *pass,
+/* Copies mean, weight / deviation and bias of the strip's channels to its lanes. */
+static void lanes_of(at_norm_lanes *lanes, const at_layer *layer, const at_layer_pass *pass,
                      const at_norm_strip *strip, const float *mean, const float *variance)
 {
     const float *weight = pass->params + strip->first, *bias = weight + layer->in.channels;
@@ -84,13 +84,13 @@ static void lanes_of(at_norm_lanes *lanes, const at_layer *layer, const at_pass 
     at_norm_spread(strip, lanes->shift, bias);
 }
 
-/* Mean and biased variance of this call, kept for backward. */
-static void measure(const at_layer *layer, const at_pass *pass, const at_norm_strip *strip)
+/* Saves mean and biased variance of this call for backward. */
+static void measure(const at_layer *layer, const at_layer_pass *pass, const at_norm_strip *strip)
 {
-    float *to_mean = kept_mean(pass) + strip->first;
-    float *to_variance = kept_variance(layer, pass) + strip->first;
+    float *to_mean = saved_mean(pass) + strip->first;
+    float *to_variance = saved_variance(layer, pass) + strip->first;
     double mean[AT_NORM_LANES], squares[AT_NORM_LANES];
-    double n = (double)at_norm_places(strip);
+    double n = (double)at_norm_count(strip);
     at_norm_moments(strip, pass->x, mean, squares);
     for (size_t c = 0; c < strip->valid; c++) {
         to_mean[c] = (float)mean[c];
@@ -98,11 +98,11 @@ static void measure(const at_layer *layer, const at_pass *pass, const at_norm_st
     }
 }
 
-/* Strip by strip, so that what was just measured is still in a cache when it is used. */
-static void forward(const at_layer *layer, const at_pass *pass)
+/* Strip by strip, so that each strip is still in the cache when it is normalized. */
+static void forward(const at_layer *layer, const at_layer_pass *pass)
 {
     size_t       strips = at_norm_strips(&layer->in);
-    const float *mean = pass->training ? kept_mean(pass) : pass->stats;
+    const float *mean = pass->training ? saved_mean(pass) : pass->stats;
     assert(mean);
     for (size_t i = 0; i < strips; i++) {
         at_norm_strip strip = at_norm_strip_of(&layer->in, i, pass->count);
@@ -114,12 +114,12 @@ static void forward(const at_layer *layer, const at_pass *pass)
 }
 
 /* Adds the statistics of this call to their sums. */
-static void put_statistics(const at_layer *layer, const at_pass *pass)
+static void add_statistics(const at_layer *layer, const at_layer_pass *pass)
 {
     size_t channels = layer->in.channels;
     double n = (double)(pass->count * at_activation_area(&layer->in));
     double unbiased = n > 1 ? n / (n - 1) : 1, count = (double)pass->count;
-    float *mean = kept_mean(pass), *variance = kept_variance(layer, pass);
+    float *mean = saved_mean(pass), *variance = saved_variance(layer, pass);
     float *mean_sum = pass->stats_sums, *variance_sum = mean_sum + channels;
     for (size_t c = 0; c < channels; c++) {
         at_norm_put(mean_sum + c, count * mean[c], pass->write);
@@ -127,37 +127,37 @@ static void put_statistics(const at_layer *layer, const at_pass *pass)
     }
 }
 
-/* Gradients of the strip's channels; what its places are pulled by goes to the lanes. */
-static void put_gradient(const at_layer *layer, const at_pass *pass, const at_norm_strip *strip,
-                         at_norm_lanes *lanes)
+/* Parameter gradients of the strip's channels, and the dx coefficients of its lanes. */
+static void put_gradient(const at_layer *layer, const at_layer_pass *pass,
+                         const at_norm_strip *strip, at_norm_lanes *lanes)
 {
     double sum[AT_NORM_LANES], product[AT_NORM_LANES];
-    float  pull[AT_NORM_LANES], slope[AT_NORM_LANES];
-    double n = (double)at_norm_places(strip);
+    float  offset[AT_NORM_LANES], slope[AT_NORM_LANES];
+    double n = (double)at_norm_count(strip);
     float *weight = pass->gradient + strip->first, *bias = weight + layer->in.channels;
-    float *variance = kept_variance(layer, pass) + strip->first;
+    float *variance = saved_variance(layer, pass) + strip->first;
     at_norm_sums(strip, lanes, pass->dy, pass->x, sum, product);
     for (size_t c = 0; c < strip->valid; c++) {
         double precision = 1 / (variance[c] + layer->spec.epsilon);
-        pull[c] = (float)(lanes->scale[c] * sum[c] / n);
+        offset[c] = (float)(lanes->scale[c] * sum[c] / n);
         slope[c] = (float)(lanes->scale[c] * product[c] * precision / n);
         at_norm_put(weight + c, product[c] * sqrt(precision), pass->write);
         at_norm_put(bias + c, sum[c], pass->write);
     }
-    at_norm_spread(strip, lanes->pull, pull);
+    at_norm_spread(strip, lanes->offset, offset);
     at_norm_spread(strip, lanes->slope, slope);
 }
 
-static void backward(const at_layer *layer, const at_pass *pass)
+static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     bool   relu = layer->spec.relu && !layer->relu_done;
     size_t strips = at_norm_strips(&layer->in);
-    put_statistics(layer, pass);
+    add_statistics(layer, pass);
     for (size_t i = 0; i < strips; i++) {
         at_norm_strip strip = at_norm_strip_of(&layer->in, i, pass->count);
         at_norm_lanes lanes = {.floor = relu ? 0.0f : -INFINITY,
-                               .x_floor = layer->masks ? 0.0f : -INFINITY};
-        lanes_of(&lanes, layer, pass, &strip, kept_mean(pass), kept_variance(layer, pass));
+                               .x_floor = layer->masks_input ? 0.0f : -INFINITY};
+        lanes_of(&lanes, layer, pass, &strip, saved_mean(pass), saved_variance(layer, pass));
         put_gradient(layer, pass, &strip, &lanes);
         if (pass->dx) at_norm_backward(&strip, &lanes, pass->dx, pass->dy, pass->x, pass->dx_write);
     }
@@ -175,5 +175,5 @@ const at_layer_kind at_layer_bn = {
     .backward = backward,
     .tensors = tensors,
     .init = init,
-    .keep = keep,
+    .saved = saved,
 };

@@ -23,7 +23,8 @@ static at_err shape(at_layer *layer, at_fail *fail)
 {
     assert(layer->in.block == 1);
     if (layer->spec.units == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "for example: dense 100", "it has no outputs");
+        return at_fail_set(fail, AT_ERR_USAGE, "for example: dense 100",
+                           "a dense layer needs at least one output");
     layer->out.channels = layer->spec.units;
     layer->out.height = layer->out.width = 1;
     return AT_OK;
@@ -53,27 +54,28 @@ static size_t scratch(const at_layer *layer, size_t count)
 static void init(const at_layer *layer, float *plain, at_rng *rng)
 {
     double in = (double)inputs(layer), out = (double)outputs(layer);
-    at_init_fill(layer->spec.start, plain, weights(layer), in, out, rng);
-    at_init_fill(layer->spec.bias_start, plain + weights(layer), outputs(layer), in, out, rng);
+    at_initializer_fill(layer->spec.init, plain, weights(layer), in, out, rng);
+    at_initializer_fill(layer->spec.bias_init, plain + weights(layer), outputs(layer), in, out,
+                        rng);
 }
 
-static void forward(const at_layer *layer, const at_pass *pass)
+static void forward(const at_layer *layer, const at_layer_pass *pass)
 {
     const at_kernels *k = layer->kernels;
     assert(pass->x != pass->y);
     k->dense_forward(pass->y, pass->x, pass->params, pass->params + weights(layer), pass->count,
                      inputs(layer), outputs(layer));
-    if (layer->spec.relu) layer->plain->relu_forward(pass->y, pass->count * outputs(layer));
+    if (layer->spec.relu) layer->elementwise->relu_forward(pass->y, pass->count * outputs(layer));
 }
 
-static void backward(const at_layer *layer, const at_pass *pass)
+static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     const at_kernels *k = layer->kernels;
     size_t            in = inputs(layer), out = outputs(layer);
     assert(pass->dx != pass->dy);
     assert(!pass->dx || pass->dx_write == AT_WRITE_SET);
     if (layer->spec.relu && !layer->relu_done)
-        layer->plain->relu_backward(pass->dy, pass->y, pass->count * out);
+        layer->elementwise->relu_backward(pass->dy, pass->y, pass->count * out);
     k->dense_weight(pass->gradient, pass->dy, pass->x, pass->count, in, out, pass->write,
                     pass->scratch);
     k->dense_bias(pass->gradient + weights(layer), pass->dy, pass->count, out, pass->write);

@@ -1,5 +1,5 @@
-/* ReLU: y = max(x, 0), in place where it may. The sign of y is all that backward needs. It is a
- * layer of its own only behind those that cannot clip their output themselves. */
+/* ReLU: y = max(x, 0), in place where possible. Backward needs only the sign of y. It is a layer of
+ * its own only after layers that cannot fuse it. */
 #include "learn/layers/layer.h"
 
 #include <assert.h>
@@ -16,24 +16,24 @@ static at_err shape(at_layer *layer, at_fail *fail)
     return AT_OK;
 }
 
-AT_VECTORISED static void clip(float *restrict y, const float *restrict x, size_t n)
+AT_VECTORIZED static void clip(float *restrict y, const float *restrict x, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = x[i] < 0 ? 0.0f : x[i];
 }
 
-AT_VECTORISED static void add_live(float *restrict dx, const float *restrict dy,
-                                   const float *restrict y, size_t n)
+AT_VECTORIZED static void add_masked(float *restrict dx, const float *restrict dy,
+                                     const float *restrict y, size_t n)
 {
     for (size_t i = 0; i < n; i++) dx[i] += y[i] > 0 ? dy[i] : 0.0f;
 }
 
-AT_VECTORISED static void set_live(float *restrict dx, const float *restrict dy,
-                                   const float *restrict y, size_t n)
+AT_VECTORIZED static void set_masked(float *restrict dx, const float *restrict dy,
+                                     const float *restrict y, size_t n)
 {
     for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0 ? dy[i] : 0.0f;
 }
 
-static void forward(const at_layer *layer, const at_pass *pass)
+static void forward(const at_layer *layer, const at_layer_pass *pass)
 {
     size_t n = pass->count * at_activation_size(&layer->out);
     if (pass->x == pass->y)
@@ -42,7 +42,7 @@ static void forward(const at_layer *layer, const at_pass *pass)
         clip(pass->y, pass->x, n);
 }
 
-static void backward(const at_layer *layer, const at_pass *pass)
+static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     size_t n = pass->count * at_activation_size(&layer->out);
     if (!pass->dx) return;
@@ -50,9 +50,9 @@ static void backward(const at_layer *layer, const at_pass *pass)
         assert(pass->dx_write == AT_WRITE_SET);
         layer->kernels->relu_backward(pass->dy, pass->y, n);
     } else if (pass->dx_write == AT_WRITE_ADD) {
-        add_live(pass->dx, pass->dy, pass->y, n);
+        add_masked(pass->dx, pass->dy, pass->y, n);
     } else {
-        set_live(pass->dx, pass->dy, pass->y, n);
+        set_masked(pass->dx, pass->dy, pass->y, n);
     }
 }
 

@@ -1,4 +1,4 @@
-/* Reshape: a line of numbers as a picture, channel by channel, each row by row. Nothing moves. */
+/* Reshape: a flat vector as an image, channel by channel, each row by row. No data move. */
 #include "learn/layers/layer.h"
 
 #include <assert.h>
@@ -13,7 +13,8 @@ static at_err shape(at_layer *layer, at_fail *fail)
     bool                 fits = at_size_product(spec->height, spec->width, &area) &&
                 at_size_product(spec->units, area, &numbers);
     if (!fits || numbers != at_activation_numbers(&layer->in))
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "%zu numbers (%ux%ux%u) do not make %ux%ux%u",
+        return at_fail_set(fail, AT_ERR_USAGE, NULL,
+                           "%zu values (%ux%ux%u) cannot be reshaped to %ux%ux%u",
                            at_activation_numbers(&layer->in), layer->in.channels, layer->in.height,
                            layer->in.width, spec->units, spec->height, spec->width);
     layer->out.channels = spec->units;
@@ -22,18 +23,18 @@ static at_err shape(at_layer *layer, at_fail *fail)
     return AT_OK;
 }
 
-static size_t bytes(const at_layer *layer, const at_pass *pass)
+static size_t bytes(const at_layer *layer, const at_layer_pass *pass)
 {
     assert(layer->in.block == 1 && layer->out.block == 1);
     return pass->count * at_activation_numbers(&layer->out) * sizeof(float);
 }
 
-static void forward(const at_layer *layer, const at_pass *pass)
+static void forward(const at_layer *layer, const at_layer_pass *pass)
 {
     if (pass->y != pass->x) memcpy(pass->y, pass->x, bytes(layer, pass));
 }
 
-static void backward(const at_layer *layer, const at_pass *pass)
+static void backward(const at_layer *layer, const at_layer_pass *pass)
 {
     assert(pass->dx_write == AT_WRITE_SET);
     if (pass->dx && pass->dx != pass->dy) memcpy(pass->dx, pass->dy, bytes(layer, pass));

@@ -1,8 +1,71 @@
-/* Every family of models. A new one is a file family_NAME.c and a line here. */
+/* Models that are built from arguments instead of a .net text: one table row per family. */
 #include "learn/net/net.h"
 
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+/* Softmax regression: one dense layer. The loss is convex, so it starts at zero. */
+static at_err build_softmax(at_net *net, const char *args, at_fail *fail)
+{
+    assert(net->count == 0);
+    if (args)
+        return at_fail_set(fail, AT_ERR_USAGE, "write just softmax",
+                           "model softmax takes no arguments (got \"%s\")", args);
+    at_layer_spec dense = {
+        .kind = &at_layer_dense, .from = AT_FROM_LAST, .units = net->shape.classes, .bias = true};
+    return at_net_add(net, dense, fail);
+}
+
+/* Parses the width at *text and moves *text past its comma, or to NULL at the end. */
+static at_err take_width(const char **text, uint32_t *width, at_fail *fail)
+{
+    char        word[24];
+    const char *comma = strchr(*text, ',');
+    size_t      length = comma ? (size_t)(comma - *text) : strlen(*text);
+    int64_t     value = 0;
+    snprintf(word, sizeof word, "%.*s", (int)(length < sizeof word ? length : sizeof word), *text);
+    if (length >= sizeof word || !at_text_whole(word, &value) || value < 1 ||
+        value > AT_NET_WIDTH_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example mlp:300,100",
+                           "model mlp: invalid layer width \"%s\" (1 to %d)", word,
+                           AT_NET_WIDTH_MAX);
+    *width = (uint32_t)value;
+    *text = comma ? comma + 1 : NULL;
+    return AT_OK;
+}
+
+static at_err add_dense(at_net *net, uint32_t out, at_fail *fail)
+{
+    at_layer_spec dense = {.kind = &at_layer_dense,
+                           .from = AT_FROM_LAST,
+                           .units = out,
+                           .bias = true,
+                           .init = {.kind = AT_INIT_GLOROT}};
+    return at_net_add(net, dense, fail);
+}
+
+/* Multi-layer perceptron: dense layers with ReLU between them. */
+static at_err build_mlp(at_net *net, const char *args, at_fail *fail)
+{
+    assert(net->count == 0);
+    if (!args || !*args)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example mlp:300,100",
+                           "model mlp needs the widths of its hidden layers");
+    at_layer_spec relu = {.kind = &at_layer_relu, .from = AT_FROM_LAST};
+    while (args) {
+        uint32_t width = 0;
+        AT_TRY(take_width(&args, &width, fail));
+        AT_TRY(add_dense(net, width, fail));
+        AT_TRY(at_net_add(net, relu, fail));
+    }
+    return add_dense(net, net->shape.classes, fail);
+}
+
 const at_model_family at_model_families[] = {
-    {"softmax", "softmax", "softmax regression: one dense layer", at_family_softmax},
-    {"mlp", "mlp:H1,H2,..", "dense layers of these widths with ReLU between them", at_family_mlp},
+    {"softmax", "softmax", "softmax regression: one dense layer", build_softmax},
+    {"mlp", "mlp:H1,H2,..", "dense layers of these widths with ReLU between them", build_mlp},
 };
 const size_t at_model_families_count = sizeof at_model_families / sizeof *at_model_families;

@@ -3,14 +3,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* Buffers that are given back and used again. */
+/* Buffers with reference counts; free ones are reused. */
 typedef struct pool {
-    size_t  *size; /* floats a sample; grows with its users */
+    size_t  *size; /* floats per sample; grows with its users */
     size_t   count;
     uint32_t users[AT_NET_LAYERS_MAX];
 } pool;
 
-/* The free buffer whose size suits best, or a new one. */
+/* The best-fitting free buffer, or a new one. */
 static int32_t take(pool *p, size_t size)
 {
     size_t best = p->count;
@@ -34,24 +34,24 @@ static void drop(pool *p, int32_t buffer)
     p->users[buffer]--;
 }
 
-/* Backward looks at the layer's own output, so nothing may change it. */
+/* Whether backward reads the layer's own output, so that nothing may overwrite it. */
 static bool needs_y(const at_layer *layer)
 {
     return layer->kind->needs_y || (layer->spec.relu && !layer->relu_done);
 }
 
-static bool in_place_training(const at_net *net, const at_layer *layer)
+static bool works_in_place(const at_net *net, const at_layer *layer)
 {
     if (!layer->kind->in_place || layer->spec.from < 0) return false;
     const at_layer *before = &net->layer[layer->spec.from];
     return !before->kept && !needs_y(before);
 }
 
-static void plan_outputs(at_graph *graph, const at_net *net)
+static void plan_outputs_training(at_graph *graph, const at_net *net)
 {
     for (size_t i = 0; i < net->count; i++) {
         const at_layer *layer = &net->layer[i];
-        if (in_place_training(net, layer)) {
+        if (works_in_place(net, layer)) {
             graph->step[i].y = graph->step[layer->spec.from].y;
         } else {
             graph->step[i].y = (int32_t)graph->outputs;
@@ -60,7 +60,7 @@ static void plan_outputs(at_graph *graph, const at_net *net)
     }
 }
 
-/* Who reads each output last, when there is no way back. */
+/* The last layer that reads each output, without a backward pass. */
 static void find_last_readers(const at_net *net, size_t *last)
 {
     for (size_t i = 0; i < net->count; i++) {
@@ -71,7 +71,7 @@ static void find_last_readers(const at_net *net, size_t *last)
     }
 }
 
-static void plan_outputs_once(at_graph *graph, const at_net *net)
+static void plan_outputs_scoring(at_graph *graph, const at_net *net)
 {
     size_t last[AT_NET_LAYERS_MAX];
     pool   p = {.size = graph->output};
@@ -92,17 +92,17 @@ static void plan_outputs_once(at_graph *graph, const at_net *net)
     graph->outputs = p.count;
 }
 
-/* The way back. `of` says in which buffer the gradient by each layer's output is. */
-typedef struct way_back {
+/* The plan of the backward pass; of[i] is the buffer with the gradient of layer i's output. */
+typedef struct backward_plan {
     const at_net *net;
     at_graph     *graph;
     pool          pool;
     int32_t       of[AT_NET_LAYERS_MAX];
-} way_back;
+} backward_plan;
 
-/* Makes sure that nobody else reads the buffer of the gradient by the output of `to`, which is
- * about to be added to. Returns the buffer whose content must be copied to it first, or none. */
-static int32_t own(way_back *b, int32_t to)
+/* Gives the gradient of layer `to`'s output a buffer without other readers, because it is about to
+ * be added to. Returns the buffer to copy from first, or AT_NO_BUFFER. */
+static int32_t make_exclusive(backward_plan *b, int32_t to)
 {
     int32_t now = b->of[to];
     if (b->pool.users[now] == 1) return AT_NO_BUFFER;
@@ -111,8 +111,8 @@ static int32_t own(way_back *b, int32_t to)
     return now;
 }
 
-/* The gradient in `buffer` also belongs to the output of `to`: by name only if it is the first. */
-static void hand_on(way_back *b, at_graph_step *step, int32_t to, int32_t buffer)
+/* Passes the gradient in `buffer` on to the output of `to`: by reference if it is the first. */
+static void pass_on(backward_plan *b, at_graph_step *step, int32_t to, int32_t buffer)
 {
     if (to < 0 || !b->net->layer[to].trains) return;
     if (b->of[to] == AT_NO_BUFFER) {
@@ -120,12 +120,12 @@ static void hand_on(way_back *b, at_graph_step *step, int32_t to, int32_t buffer
         b->pool.users[buffer]++;
         return;
     }
-    int32_t copy = own(b, to);
+    int32_t copy = make_exclusive(b, to);
     step->sum[step->sums++] = (at_graph_sum){.into = b->of[to], .from = buffer, .copy = copy};
 }
 
-/* Masking dy in place, or writing dx over it, would spoil it for others who read it. */
-static void guard_dy(way_back *b, at_graph_step *step, const at_layer *layer)
+/* A layer that changes dy in place needs a copy when dy has other readers. */
+static void copy_shared_dy(backward_plan *b, at_graph_step *step, const at_layer *layer)
 {
     bool changes = (layer->spec.relu && !layer->relu_done) || layer->kind->in_place;
     if (b->pool.users[step->dy] == 1 || !changes) return;
@@ -134,18 +134,18 @@ static void guard_dy(way_back *b, at_graph_step *step, const at_layer *layer)
     step->dy = take(&b->pool, at_activation_size(&layer->out));
 }
 
-static void plan_dx(way_back *b, at_graph_step *step, const at_layer *layer)
+static void plan_dx(backward_plan *b, at_graph_step *step, const at_layer *layer)
 {
     int32_t from = layer->spec.from;
     size_t  size = at_activation_size(&layer->in);
     if (b->of[from] == AT_NO_BUFFER) {
-        bool over = layer->kind->in_place && b->pool.users[step->dy] == 1;
-        step->dx = over ? step->dy : take(&b->pool, size);
-        if (over) b->pool.users[step->dx]++; /* one for dy, given back below, one for dx */
+        bool in_place = layer->kind->in_place && b->pool.users[step->dy] == 1;
+        step->dx = in_place ? step->dy : take(&b->pool, size);
+        if (in_place) b->pool.users[step->dx]++; /* one for dy, released below, one for dx */
         b->of[from] = step->dx;
         return;
     }
-    int32_t copy = own(b, from);
+    int32_t copy = make_exclusive(b, from);
     if (layer->kind->adds_dx) {
         step->dx = b->of[from];
         step->dx_copy = copy;
@@ -157,17 +157,17 @@ static void plan_dx(way_back *b, at_graph_step *step, const at_layer *layer)
     drop(&b->pool, step->dx);
 }
 
-static void plan_back(way_back *b, size_t i)
+static void plan_backward(backward_plan *b, size_t i)
 {
     const at_layer *layer = &b->net->layer[i];
     at_graph_step  *step = &b->graph->step[i];
     if (!layer->trains) return;
     assert(b->of[i] != AT_NO_BUFFER);
     step->dy = b->of[i];
-    guard_dy(b, step, layer);
+    copy_shared_dy(b, step, layer);
     if (layer->kind->has_other) {
-        hand_on(b, step, layer->spec.from, step->dy);
-        hand_on(b, step, layer->spec.other, step->dy);
+        pass_on(b, step, layer->spec.from, step->dy);
+        pass_on(b, step, layer->spec.other, step->dy);
     } else if (layer->wants_dx) {
         plan_dx(b, step, layer);
     }
@@ -176,16 +176,16 @@ static void plan_back(way_back *b, size_t i)
 
 static void plan_gradients(at_graph *graph, const at_net *net)
 {
-    way_back b = {.net = net, .graph = graph, .pool = {.size = graph->gradient}};
+    backward_plan b = {.net = net, .graph = graph, .pool = {.size = graph->gradient}};
     for (size_t i = 0; i < net->count; i++) b.of[i] = AT_NO_BUFFER;
     b.of[net->count - 1] = take(&b.pool, at_activation_size(&net->layer[net->count - 1].out));
     assert(b.of[net->count - 1] == 0);
-    b.pool.users[0]++; /* the logits' buffer is not ours to use again: it may be too small */
-    for (size_t i = net->count; i-- > 0;) plan_back(&b, i);
+    b.pool.users[0]++; /* never reuse the logits' buffer: it may be too small */
+    for (size_t i = net->count; i-- > 0;) plan_backward(&b, i);
     graph->gradients = b.pool.count;
 }
 
-at_graph *at_graph_new(const at_net *net, at_use use)
+at_graph *at_graph_new(const at_net *net, at_model_use use)
 {
     assert(net->count > 0);
     at_graph *graph = calloc(1, sizeof *graph);
@@ -196,10 +196,10 @@ at_graph *at_graph_new(const at_net *net, at_use use)
         step->dy = step->dx = step->dy_copy = step->dx_copy = AT_NO_BUFFER;
     }
     if (use == AT_USE_TRAIN) {
-        plan_outputs(graph, net);
+        plan_outputs_training(graph, net);
         plan_gradients(graph, net);
     } else {
-        plan_outputs_once(graph, net);
+        plan_outputs_scoring(graph, net);
     }
     return graph;
 }

@@ -1,7 +1,6 @@
-/* A model is a net and, once equipped, the memory to run it: buffers as the graph says, what layers
- * keep from forward to backward, scratch, and the convolutions of its engine. All of it is reserved
- * by at_model_equip; only a micro-batch of a size that was not seen before opens convolutions
- * later. */
+/* Runs a model: forward and backward passes over its net. All memory is allocated by
+ * at_model_allocate: buffers of the graph, what layers save from forward to backward, scratch, and
+ * convolutions; only a micro-batch of a new size opens convolutions later. */
 #include "learn/net/model.h"
 
 #include <assert.h>
@@ -10,7 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
-#include "learn/engines/vectorize.h"
+#include "learn/engines/activation_kernels.h"
 #include "learn/net/graph.h"
 #include "learn/net/model_parts.h"
 #include "learn/net/net.h"
@@ -26,13 +25,13 @@ static size_t most_scratch(const at_net *net, uint32_t rows)
     return most;
 }
 
-static size_t keep_size(const at_layer *layer, uint32_t rows)
+static size_t saved_size(const at_layer *layer, uint32_t rows)
 {
-    return layer->kind->keep ? layer->kind->keep(layer, rows) : 0;
+    return layer->kind->saved ? layer->kind->saved(layer, rows) : 0;
 }
 
-/* Bytes of everything that reserve() takes from the arena, each rounded up as the arena does.
- * Widths stay below 2^24 and layers below 2^10, so only products with rows could overflow. */
+/* Bytes that reserve() takes from the arena, including its rounding. Widths stay below 2^24 and
+ * layers below 2^10, so only products with rows can overflow. */
 static bool memory_size(const at_model *model, size_t *size)
 {
     const at_graph *graph = model->graph;
@@ -41,7 +40,7 @@ static bool memory_size(const at_model *model, size_t *size)
     for (size_t i = 1; i < graph->gradients; i++) floats_row += graph->gradient[i];
     if (!at_size_product(floats_row * sizeof(float), model->rows_max, &bytes)) return false;
     for (size_t i = 0; model->use == AT_USE_TRAIN && i < model->net->count; i++)
-        bytes += keep_size(&model->net->layer[i], model->rows_max) + each;
+        bytes += saved_size(&model->net->layer[i], model->rows_max) + each;
     parts += graph->outputs + graph->gradients;
     *size = bytes + most_scratch(model->net, model->rows_max) + each * parts;
     return true;
@@ -66,27 +65,28 @@ static at_err reserve(at_model *model, at_fail *fail)
     model->dy[0] = model->y[graph->step[net->count - 1].y];
     for (size_t i = 1; i < graph->gradients; i++) model->dy[i] = floats(model, graph->gradient[i]);
     for (size_t i = 0; model->use == AT_USE_TRAIN && i < net->count; i++)
-        model->keep[i] = at_arena_get(&model->arena, 1, keep_size(&net->layer[i], (uint32_t)rows));
+        model->saved[i] =
+            at_arena_get(&model->arena, 1, saved_size(&net->layer[i], (uint32_t)rows));
     model->scratch = at_arena_get(&model->arena, 1, most_scratch(net, (uint32_t)rows));
     assert(model->scratch);
     return AT_OK;
 }
 
-at_err at_model_equip(at_model *model, uint32_t rows_max, at_use use, at_fail *fail)
+at_err at_model_allocate(at_model *model, uint32_t rows_max, at_model_use use, at_fail *fail)
 {
     assert(rows_max > 0);
-    at_model_strip(model);
+    at_model_release(model);
     model->rows_max = rows_max;
     model->use = use;
     model->graph = at_graph_new(model->net, use);
     if (!model->graph) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = reserve(model, fail);
     if (!err) err = at_convs_open(&model->convs, model->net, rows_max, use, fail);
-    if (err) at_model_strip(model);
+    if (err) at_model_release(model);
     return err;
 }
 
-void at_model_strip(at_model *model)
+void at_model_release(at_model *model)
 {
     at_convs_close(&model->convs);
     at_arena_deinit(&model->arena);
@@ -97,7 +97,7 @@ void at_model_strip(at_model *model)
 void at_model_install(at_model *model, const float *params)
 {
     assert(params);
-    (void)params; /* read when the first gradient wants them turned */
+    (void)params; /* read by the first backward pass */
     model->convs.version++;
 }
 
@@ -111,22 +111,22 @@ static const float *output_of(const at_model *model, int32_t layer, const float 
     return layer < 0 ? x : model->y[model->graph->step[layer].y];
 }
 
-/* What both ways have in common. */
-static at_pass pass_of(const at_model *model, size_t i, const float *params, const float *x,
-                       uint32_t count)
+/* What forward and backward have in common. */
+static at_layer_pass pass_of(const at_model *model, size_t i, const float *params, const float *x,
+                             uint32_t count)
 {
     const at_layer *layer = &model->net->layer[i];
-    return (at_pass){.count = count,
-                     .training = model->training,
-                     .params = params + layer->params_at,
-                     .stats = params + model->net->trained + layer->stats_at,
-                     .x = output_of(model, layer->spec.from, x),
-                     .other =
-                         layer->kind->has_other ? output_of(model, layer->spec.other, x) : NULL,
-                     .y = model->y[model->graph->step[i].y],
-                     .scratch = model->scratch,
-                     .keep = model->keep[i],
-                     .noise = model->noise};
+    return (at_layer_pass){.count = count,
+                           .training = model->training,
+                           .params = params + layer->params_at,
+                           .stats = params + model->net->trained + layer->stats_at,
+                           .x = output_of(model, layer->spec.from, x),
+                           .other = layer->kind->has_other ? output_of(model, layer->spec.other, x)
+                                                           : NULL,
+                           .y = model->y[model->graph->step[i].y],
+                           .scratch = model->scratch,
+                           .saved = model->saved[i],
+                           .noise = model->noise};
 }
 
 /* Runs all layers; the logits are the last one's output. */
@@ -137,11 +137,11 @@ static float *forward(at_model *model, const float *params, const float *x, uint
     assert(count > 0);
     assert(count <= model->rows_max);
     model->training = training;
-    at_convs_size(&model->convs, count);
+    at_convs_select(&model->convs, count);
     for (size_t i = 0; i < model->net->count; i++) {
         const at_layer *layer = &model->net->layer[i];
-        at_pass         pass = pass_of(model, i, params, x, count);
-        at_convs_lend(&model->convs, i, &pass);
+        at_layer_pass   pass = pass_of(model, i, params, x, count);
+        at_convs_attach(&model->convs, i, &pass);
         layer->kind->forward(layer, &pass);
     }
     return model->y[model->graph->step[model->net->count - 1].y];
@@ -152,7 +152,7 @@ static void copy_buffer(at_model *model, int32_t to, int32_t from, size_t n)
     if (from != AT_NO_BUFFER) memcpy(model->dy[to], model->dy[from], n * sizeof(float));
 }
 
-static void do_sums(at_model *model, const at_graph_step *step, size_t n)
+static void add_gradients(at_model *model, const at_graph_step *step, size_t n)
 {
     for (uint32_t i = 0; i < step->sums; i++) {
         const at_graph_sum *sum = &step->sum[i];
@@ -161,7 +161,7 @@ static void do_sums(at_model *model, const at_graph_step *step, size_t n)
     }
 }
 
-static void backward_layer(at_model *model, size_t i, at_pass *pass)
+static void backward_layer(at_model *model, size_t i, at_layer_pass *pass)
 {
     const at_layer      *layer = &model->net->layer[i];
     const at_graph_step *step = &model->graph->step[i];
@@ -175,22 +175,22 @@ static void backward_layer(at_model *model, size_t i, at_pass *pass)
         pass->dx_write = step->dx_write;
     }
     layer->kind->backward(layer, pass);
-    do_sums(model, step, in);
+    add_gradients(model, step, in);
 }
 
-/* From the gradient of the loss by the logits, which is in their place, back to the parameters.
- * Returns false when a layer found something that is not finite. */
+/* Starts with the gradient of the logits, which has replaced them in their buffer. Returns false
+ * when a layer found values that are not finite. */
 static bool backward(at_model *model, float *gradient, at_write write, const float *params,
                      const float *x, uint32_t count)
 {
     assert(gradient);
     assert(gradient != params);
-    bool broken = false, fresh = at_convs_turn(&model->convs, params);
+    bool broken = false, fresh = at_convs_reorder(&model->convs, params);
     for (size_t i = model->net->count; i-- > 0;) {
         const at_layer *layer = &model->net->layer[i];
         if (!layer->trains) continue;
-        at_pass pass = pass_of(model, i, params, x, count);
-        at_convs_lend(&model->convs, i, &pass);
+        at_layer_pass pass = pass_of(model, i, params, x, count);
+        at_convs_attach(&model->convs, i, &pass);
         pass.gradient = gradient + layer->params_at;
         pass.stats_sums = gradient + model->net->trained + layer->stats_at;
         pass.write = write;
@@ -201,8 +201,8 @@ static bool backward(at_model *model, float *gradient, at_write write, const flo
     return !broken;
 }
 
-/* What lies between the views of layers is never written otherwise. */
-static void clear_gaps(const at_model *model, float *gradient)
+/* Zeroes the padding between the parameters of layers, which nothing else writes. */
+static void clear_padding(const at_model *model, float *gradient)
 {
     const at_net *net = model->net;
     size_t        end = 0;
@@ -217,36 +217,36 @@ static void clear_gaps(const at_model *model, float *gradient)
 
 static uint32_t logits_width(const at_model *model)
 {
-    at_activation out = at_net_out(model->net);
+    at_activation out = at_net_output(model->net);
     return (uint32_t)at_activation_numbers(&out);
 }
 
-static double run(at_model *model, float *gradient, at_write write, const float *params,
-                  const float *x, const uint32_t *labels, uint32_t count)
+static double train(at_model *model, float *gradient, at_write write, const float *params,
+                    const float *x, const uint32_t *labels, uint32_t count)
 {
-    const at_kernels *k = at_kernels_plain(model->net->engine);
+    const at_kernels *k = at_kernels_elementwise(model->net->engine);
     assert(model->use == AT_USE_TRAIN);
     assert((uintptr_t)x % 32 == 0);
     float *logits = forward(model, params, x, count, true);
     double loss_sum = k->softmax_loss(logits, labels, count, logits_width(model));
-    if (write == AT_WRITE_SET) clear_gaps(model, gradient);
+    if (write == AT_WRITE_SET) clear_padding(model, gradient);
     return backward(model, gradient, write, params, x, count) ? loss_sum : (double)NAN;
 }
 
 double at_model_gradient(at_model *model, float *gradient, const float *params, const float *x,
                          const uint32_t *labels, uint32_t count)
 {
-    return run(model, gradient, AT_WRITE_ADD, params, x, labels, count);
+    return train(model, gradient, AT_WRITE_ADD, params, x, labels, count);
 }
 
 double at_model_gradient_set(at_model *model, float *gradient, const float *params, const float *x,
                              const uint32_t *labels, uint32_t count)
 {
-    return run(model, gradient, AT_WRITE_SET, params, x, labels, count);
+    return train(model, gradient, AT_WRITE_SET, params, x, labels, count);
 }
 
-/* How many classes come before the label when sorted by logit; of equals the first comes first. A
- * NaN comes before everything, so a diverged model is never right. */
+/* The rank of the label by logit, from 0; ties go to the lower class. A NaN ranks before
+ * everything, so a diverged model is never right. */
 static size_t label_rank(const float *z, uint32_t label, uint32_t classes)
 {
     assert(label < classes);
@@ -259,7 +259,7 @@ static size_t label_rank(const float *z, uint32_t label, uint32_t classes)
 void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
                     const uint32_t *labels, uint32_t count)
 {
-    const at_kernels *k = at_kernels_plain(model->net->engine);
+    const at_kernels *k = at_kernels_elementwise(model->net->engine);
     uint32_t          classes = logits_width(model);
     assert(score->correct <= score->count);
     float *logits = forward(model, params, x, count, false);
@@ -275,7 +275,7 @@ void at_model_score(at_model *model, at_score *score, const float *params, const
     score->loss_sum += k->softmax_loss(logits, labels, count, classes);
 }
 
-/* From logits, of which there may be more than classes. */
+/* Softmax; there may be more logits than classes. */
 static void to_probabilities(float *out, const float *z, uint32_t classes, uint32_t width)
 {
     float  most = z[0];

@@ -1,4 +1,4 @@
-/* model.h - a net as a function of one flat parameter vector.
+/* model.h - models: loss, gradient and predictions as functions of one flat parameter vector.
  *
  *     at_model *m;
  *     at_model_new("mlp:300,100", (at_shape){784, 10}, AT_ENGINE_FAST, 32, &m, fail);
@@ -8,13 +8,13 @@
  *     at_model_free(m);
  *
  * The model owns only scratch memory (sized by rows_max); parameters and gradients belong to the
- * caller. Layers are views into the flat vector, in the order and form in which the engine wants
- * them: parameters first, then running statistics (of batch norm), with padding between. Sums,
- * updates and messages work on all of it alike. The *plain* vector is the same for people and
- * files: tensor after tensor, row-major, parameters, then statistics, no padding.
+ * caller. The flat vector holds the tensors of all layers in the layout that the engine needs:
+ * parameters first, then running statistics (of batch norm), with padding in between. Sums, updates
+ * and messages treat all of it alike. The *plain* vector is the same for files and users: tensor
+ * after tensor, row-major, parameters, then statistics, no padding.
  *
- * Two engines compute the same function: `ref`, plain loops, the oracle of the tests; `fast`,
- * chosen at run time from what the processor has. Same engine, same call, same bits.
+ * Two engines compute the same function: `ref`, a slow reference implementation for tests; `fast`,
+ * chosen at run time for the processor. Same engine, same call, same bits.
  */
 #ifndef AT_LEARN_NET_MODEL_H
 #define AT_LEARN_NET_MODEL_H
@@ -27,56 +27,55 @@
 #include "learn/net/group.h"
 
 typedef struct at_model at_model;
-struct at_net; /* what a family builds; see learn/net/net.h */
+struct at_net; /* see learn/net/net.h */
 
 typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_REF } at_engine;
 
 typedef struct at_shape {
     uint32_t features;                /* numbers per sample */
     uint32_t classes;                 /* labels are 0 .. classes-1 */
-    uint32_t channels, height, width; /* of a picture; 0: a sample is a line of numbers */
+    uint32_t channels, height, width; /* of an image; 0: samples are flat vectors */
 } at_shape;
 
-/* What a model is going to be used for; scoring alone needs less memory. */
-typedef enum at_use { AT_USE_TRAIN, AT_USE_SCORE } at_use;
+/* What a model is used for; scoring alone needs less memory. */
+typedef enum at_model_use { AT_USE_TRAIN, AT_USE_SCORE } at_model_use;
 
-/* Sums over some samples; dividing is the caller's business. */
+/* Sums over some samples; the caller divides. */
 typedef struct at_score {
     double   loss_sum;
     uint64_t correct;      /* the largest logit is the label's */
     uint64_t correct_top5; /* the label is among the five largest */
     uint64_t count;
-    uint32_t classes; /* 0: no such thing */
-    double   auc;     /* two classes, when all samples were seen (see auc.h) */
+    uint32_t classes; /* 0: not a classifier */
+    double   auc;     /* two classes, over all samples (see auc.h) */
     /* If not NULL and there are two classes: the margin of sample n of a call (logit of class 1
      * minus that of class 0) is written to margins[n]. */
     float *margins;
 } at_score;
 
-/* Reads what is known about the model: a family ("softmax", "mlp:H1,H2,.."), a net that is part of
- * the program ("mnist-cnn"), or a file ("my.net"; see docs/models.md). Lays out the flat vector for
- * micro-batches of `rows` samples. It can tell sizes and make and convert parameters, but not
- * compute yet. AT_ERR_USAGE with the nearest name or with line and shapes; AT_ERR_MISSING. */
+/* Builds a model from a family ("softmax", "mlp:H1,H2,.."), a built-in net ("mnist-cnn"), or a file
+ * ("my.net"; see docs/models.md), with the flat vector laid out for micro-batches of `rows`
+ * samples. Enough to query sizes and to initialize and convert parameters, but not to compute.
+ * AT_ERR_USAGE with the nearest name or with line and shapes; AT_ERR_MISSING. */
 at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_t rows,
                      at_model **model, at_fail *fail);
 
-/* Makes it able to compute up to rows_max samples at a time, in this process, or after a strip for
- * another use. */
-at_err at_model_equip(at_model *model, uint32_t rows_max, at_use use, at_fail *fail);
-void   at_model_strip(at_model *model); /* back to a plan */
+/* Allocates what it takes to compute up to rows_max samples at a time in this process; releases
+ * what was allocated before. */
+at_err at_model_allocate(at_model *model, uint32_t rows_max, at_model_use use, at_fail *fail);
+void   at_model_release(at_model *model); /* back to the state after at_model_plan */
 
 /* Both at once, for training. */
 at_err at_model_new(const char *name, at_shape shape, at_engine engine, uint32_t rows_max,
                     at_model **model, at_fail *fail);
 void   at_model_free(at_model *model); /* accepts NULL */
 
-/* How many floats the flat vector has, and how many of them, at its begin, are trained (and not
- * statistics). */
+/* Floats of the flat vector, and of its first part, which is trained (without statistics). */
 size_t at_model_floats(const at_model *model);
 size_t at_model_trained(const at_model *model);
 
-/* How many parameters the model has, for people; and how many numbers the plain vector has, which
- * also counts statistics. */
+/* Parameters of the model, without padding; and numbers of the plain vector, which includes
+ * statistics. */
 size_t at_model_params(const at_model *model);
 size_t at_model_plain(const at_model *model);
 
@@ -91,55 +90,55 @@ typedef struct at_tensor {
     size_t   at; /* its first number */
 } at_tensor;
 
-/* Names the tensors in the order in which they lie, at most `max`; returns how many there are. */
+/* Lists at most `max` tensors in the order of the plain vector; returns how many there are. */
 size_t at_model_tensors(const at_model *model, at_tensor *tensors, size_t max);
 
-/* What the model is made of (learn/net/net.h); borrowed. */
+/* Its net (learn/net/net.h); owned by the model. */
 const struct at_net *at_model_net(const at_model *model);
 
-/* How the flat vector is to be updated: ranges that cover it (at most `max`; returns how many
- * there are), and the settings of the groups they name. */
-size_t           at_model_param_ranges(const at_model *model, at_param_range *ranges, size_t max);
-const at_groups *at_model_groups(const at_model *model);
+/* How to update the flat vector: ranges that cover it (at most `max`; returns how many there are),
+ * and the settings of the groups they refer to. */
+size_t at_model_param_ranges(const at_model *model, at_param_range *ranges, size_t max);
+const at_param_groups *at_model_groups(const at_model *model);
 
-/* Floats of the widest output of a layer, and of all memory that one sample takes on its way there
- * and back, about. */
+/* Floats of the widest layer output; and an estimate of the floats that one sample needs in all
+ * buffers, forward and backward. */
 size_t at_model_widest(const at_model *model);
 size_t at_model_scratch(const at_model *model);
 
-/* How many threads the engine uses in this process; 1 starts none. */
+/* Sets how many threads the engine uses in this process; 1 starts none. */
 void at_model_threads(uint32_t threads);
 
-/* Whether tiny micro-batches spoil it: it has batch norm. */
-bool at_model_wants_large_batches(const at_model *model);
+/* Whether it has batch norm, which does not work with tiny micro-batches. */
+bool at_model_has_batch_norm(const at_model *model);
 
-/* Multiply-adds of one sample, forward. */
+/* Multiply-adds per sample, forward. */
 uint64_t at_model_mults(const at_model *model);
 
-/* What computes: "avx2", "portable", "openblas", "ref", .. for result.json and doctor. */
+/* The kernels in use: "avx2", "portable", "openblas", "ref", .. for result.json and doctor. */
 const char *at_model_engine(const at_model *model);
 
-/* Writes the initial parameters; the same for the same seed in every world. Fails only for lack of
+/* Writes the initial parameters; the same for the same seed in every world. Fails only without
  * memory. */
 at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fail *fail);
 
-/* Says that the parameters of the next at_model_gradient calls are others than before; MUST be
- * called before the first one and whenever a number in them has changed. */
+/* Announces new parameters for the next at_model_gradient calls; MUST be called before the first
+ * one and after every change of the parameters. */
 void at_model_install(at_model *model, const float *params);
 
-/* The key of the random numbers (dropout) of the next at_model_gradient call. */
+/* Sets the seed of the random numbers (dropout) of the next at_model_gradient call. */
 void at_model_noise(at_model *model, uint64_t key);
 
 /* ADDS to gradient the sum over `count` samples (1 .. rows_max) of the gradient of the softmax
- * cross-entropy, and returns the sum of the losses; not a number when weights or gradients of a
- * convolution are not finite, even if the logits do not show it. x is (count, features), row-major,
- * 32-byte aligned. The sum over this call's samples is formed first and then added in one addition
- * per element, so n calls into one vector equal n vectors added in the same order, bit for bit. */
+ * cross-entropy, and returns the sum of the losses; NaN when weights or gradients of a convolution
+ * are not finite, even if the logits are. x is (count, features), row-major, 32-byte aligned. The
+ * sum over this call's samples is computed first and then added in one addition per element, so n
+ * calls into one vector equal n vectors added in the same order, bit for bit. */
 double at_model_gradient(at_model *model, float *gradient, const float *params, const float *x,
                          const uint32_t *labels, uint32_t count);
 
-/* The same, but WRITES the sum instead of adding it: bit for bit what zeroing the gradient first
- * would give, without the pass that zeroes it. For the first micro-batch of a round. */
+/* The same, but WRITES the sum instead of adding it: the same bits as adding to a zeroed gradient,
+ * without the pass that zeroes it. For the first micro-batch of a round. */
 double at_model_gradient_set(at_model *model, float *gradient, const float *params, const float *x,
                              const uint32_t *labels, uint32_t count);
 
@@ -147,12 +146,11 @@ double at_model_gradient_set(at_model *model, float *gradient, const float *para
 void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
                     const uint32_t *labels, uint32_t count);
 
-/* What the model takes for the probability of each class: (count, classes), for up to rows_max
- * samples. */
+/* Predicted class probabilities, (count, classes), of up to rows_max samples. */
 void at_model_predict(at_model *model, float *probabilities, const float *params, const float *x,
                       uint32_t count);
 
-/* One line a layer for `anytime models show`: name, shapes, parameters, multiply-adds. */
+/* One layer for `anytime models show`. */
 typedef struct at_layer_info {
     char     kind[16], detail[64]; /* "conv", "5x5x32 relu" */
     uint32_t in[3], out[3];        /* channels, height, width */
@@ -164,12 +162,12 @@ typedef struct at_layer_info {
 /* Fills at most `max` rows and returns how many layers there are. */
 size_t at_model_layers(const at_model *model, at_layer_info *rows, size_t max);
 
-/* The families that at_model_new knows, for `anytime models list` and for suggestions. */
+/* Families of models, for `anytime models list` and for suggestions. */
 typedef struct at_model_family {
     const char *name;  /* "softmax" or "mlp" */
     const char *usage; /* "mlp:H1,H2,.." */
     const char *summary;
-    /* Appends the layers to an empty net. `args` is what follows the colon, NULL without one. */
+    /* Appends the layers to an empty net. `args` is the text after the colon, NULL without one. */
     at_err (*build)(struct at_net *net, const char *args, at_fail *fail);
 } at_model_family;
 extern const at_model_family at_model_families[];

@@ -1,5 +1,5 @@
-/* What is known about a model without running it: its layers, its tensors, and where in the flat
- * vector they are. */
+/* Builds models and describes them: layers, tensors and their positions in the flat vector, initial
+ * parameters. Nothing here runs a model. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "learn/engines/onednn.h"
 #include "learn/net/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };
@@ -20,10 +19,10 @@ static at_err unknown_model(const char *name, at_fail *fail)
     assert(at_model_families_count + at_net_builtins_count <= NAMES_MAX);
     for (size_t i = 0; i < at_model_families_count; i++) names[count++] = at_model_families[i].name;
     for (size_t i = 0; i < at_net_builtins_count; i++) names[count++] = at_net_builtins[i].name;
-    const char *hint = "`anytime models list` shows all; a file's name ends with .net";
+    const char *hint = "`anytime models list` shows all; the name of a model file ends with .net";
     const char *nearest = at_text_nearest(name, names, count);
-    if (!nearest) return at_fail_set(fail, AT_ERR_USAGE, hint, "there is no model \"%s\"", name);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "there is no model \"%s\"; did you mean %s?", name,
+    if (!nearest) return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown model \"%s\"", name);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown model \"%s\"; did you mean %s?", name,
                        nearest);
 }
 
@@ -38,18 +37,18 @@ static at_err build_file(at_net *net, const char *path, at_fail *fail)
     unsigned char *text = NULL;
     size_t         size;
     AT_TRY(at_file_read(path, NET_FILE_MAX, &text, &size, fail));
-    at_err err = at_net_read(net, path, (const char *)text, fail);
+    at_err err = at_net_parse(net, path, (const char *)text, fail);
     free(text);
     return err;
 }
 
-/* NAME[:ARGS] is a family, NAME a net of the program, NAME.net a file. */
+/* NAME[:ARGS] is a family, NAME a built-in net, NAME.net a file. */
 static at_err build(at_net *net, const char *text, at_fail *fail)
 {
     if (is_file_name(text)) return build_file(net, text, fail);
     for (size_t i = 0; i < at_net_builtins_count; i++)
         if (!strcmp(text, at_net_builtins[i].name))
-            return at_net_read(net, text, at_net_builtins[i].text, fail);
+            return at_net_parse(net, text, at_net_builtins[i].text, fail);
     char        name[64];
     const char *colon = strchr(text, ':');
     size_t      length = colon ? (size_t)(colon - text) : strlen(text);
@@ -63,9 +62,9 @@ static at_err build(at_net *net, const char *text, at_fail *fail)
 }
 
 static at_err build_net(const char *name, at_shape shape, at_engine engine, uint32_t rows,
-                        bool plain_conv, at_net **net, at_fail *fail)
+                        bool reference_conv, at_net **net, at_fail *fail)
 {
-    *net = at_net_new(engine, shape, rows, plain_conv);
+    *net = at_net_new(engine, shape, rows, reference_conv);
     if (!*net) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = build(*net, name, fail);
     if (!err) return AT_OK;
@@ -80,12 +79,11 @@ at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_
     *model = NULL;
     if (shape.classes < 2)
         return at_fail_set(fail, AT_ERR_USAGE, "use data with at least two classes",
-                           "there is nothing to learn from %u class%s", shape.classes,
-                           shape.classes == 1 ? "" : "es");
+                           "training needs at least two classes (the data have %u)", shape.classes);
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = build_net(name, shape, engine, rows, false, &m->net, fail);
-    /* Where the fast engine has nothing fast, the reference convolves, under its own name. */
+    /* Convolutions that the fast engine does not have run on the reference engine. */
     if (err == AT_ERR_FAILED) err = build_net(name, shape, engine, rows, true, &m->net, fail);
     if (err) {
         free(m);
@@ -99,7 +97,7 @@ at_err at_model_new(const char *name, at_shape shape, at_engine engine, uint32_t
                     at_model **model, at_fail *fail)
 {
     AT_TRY(at_model_plan(name, shape, engine, rows_max, model, fail));
-    at_err err = at_model_equip(*model, rows_max, AT_USE_TRAIN, fail);
+    at_err err = at_model_allocate(*model, rows_max, AT_USE_TRAIN, fail);
     if (!err) return AT_OK;
     at_model_free(*model);
     *model = NULL;
@@ -109,7 +107,7 @@ at_err at_model_new(const char *name, at_shape shape, at_engine engine, uint32_t
 void at_model_free(at_model *model)
 {
     if (!model) return;
-    at_model_strip(model);
+    at_model_release(model);
     at_net_free(model->net);
     free(model);
 }
@@ -157,7 +155,7 @@ static const char *layer_engine(const at_layer *layer)
     return layer->kind == &at_layer_conv ? layer->conv->name : layer->kernels->name;
 }
 
-/* The engine of the layer with the most work gives the model its name. */
+/* The engine of the layer with the most multiply-adds. */
 const char *at_model_engine(const at_model *model)
 {
     const at_net   *net = model->net;
@@ -168,27 +166,27 @@ const char *at_model_engine(const at_model *model)
     return layer_engine(most);
 }
 
-bool at_model_wants_large_batches(const at_model *model)
+bool at_model_has_batch_norm(const at_model *model)
 {
     for (size_t i = 0; i < model->net->count; i++)
         if (model->net->layer[i].kind == &at_layer_bn) return true;
     return false;
 }
 
-const at_groups *at_model_groups(const at_model *model)
+const at_param_groups *at_model_groups(const at_model *model)
 {
     return &model->net->groups;
 }
 
-/* A tensor with its place in both vectors. */
+/* A tensor with its positions in both vectors. */
 typedef struct placed {
     const at_layer *layer;
     at_layer_tensor tensor;
     size_t          numbers;     /* without padding */
-    size_t          flat, plain; /* where it begins */
+    size_t          flat, plain; /* positions in the flat and the plain vector */
 } placed;
 
-typedef void visit(void *self, const placed *tensor);
+typedef void visitor(void *context, const placed *tensor);
 
 static size_t numbers_of(const at_layer_tensor *tensor)
 {
@@ -197,9 +195,9 @@ static size_t numbers_of(const at_layer_tensor *tensor)
     return numbers;
 }
 
-/* The tensors of one layer: those that are trained, or the statistics. */
+/* Visits the tensors of one layer: those that are trained, or the statistics. */
 static void visit_layer(const at_net *net, const at_layer *layer, bool stats, size_t *plain,
-                        visit *to, void *self)
+                        visitor *visit, void *context)
 {
     at_layer_tensor rows[AT_LAYER_TENSORS_MAX];
     size_t          count = layer->kind->tensors ? layer->kind->tensors(layer, rows) : 0;
@@ -211,21 +209,21 @@ static void visit_layer(const at_net *net, const at_layer *layer, bool stats, si
                       .numbers = numbers_of(&rows[i]),
                       .flat = flat,
                       .plain = *plain};
-        to(self, &one);
-        flat += rows[i].form ? rows[i].form->floats : one.numbers;
+        visit(context, &one);
+        flat += rows[i].layout ? rows[i].layout->floats : one.numbers;
         *plain += one.numbers;
     }
 }
 
-/* All tensors in the order of the plain vector. */
-static void visit_all(const at_net *net, visit *to, void *self)
+/* Visits all tensors in the order of the plain vector. */
+static void visit_all(const at_net *net, visitor *visit, void *context)
 {
     size_t plain = 0;
     for (size_t i = 0; i < net->count; i++)
-        visit_layer(net, &net->layer[i], false, &plain, to, self);
+        visit_layer(net, &net->layer[i], false, &plain, visit, context);
     assert(plain == net->params);
     for (size_t i = 0; i < net->count; i++)
-        visit_layer(net, &net->layer[i], true, &plain, to, self);
+        visit_layer(net, &net->layer[i], true, &plain, visit, context);
     assert(plain == net->params + net->stats);
 }
 
@@ -234,11 +232,11 @@ typedef struct vectors {
     const float *from;
 } vectors;
 
-static void to_plain(void *self, const placed *t)
+static void to_plain(void *context, const placed *t)
 {
-    vectors *v = self;
-    if (t->tensor.form)
-        at_conv_form_to_plain(t->tensor.form, v->to + t->plain, v->from + t->flat);
+    vectors *v = context;
+    if (t->tensor.layout)
+        at_weight_layout_to_plain(t->tensor.layout, v->to + t->plain, v->from + t->flat);
     else
         memcpy(v->to + t->plain, v->from + t->flat, t->numbers * sizeof(float));
 }
@@ -249,11 +247,11 @@ void at_model_to_plain(const at_model *model, float *plain, const float *flat)
     visit_all(model->net, to_plain, &v);
 }
 
-static void from_plain(void *self, const placed *t)
+static void from_plain(void *context, const placed *t)
 {
-    vectors *v = self;
-    if (t->tensor.form)
-        at_conv_form_from_plain(t->tensor.form, v->to + t->flat, v->from + t->plain);
+    vectors *v = context;
+    if (t->tensor.layout)
+        at_weight_layout_from_plain(t->tensor.layout, v->to + t->flat, v->from + t->plain);
     else
         memcpy(v->to + t->flat, v->from + t->plain, t->numbers * sizeof(float));
 }
@@ -265,15 +263,15 @@ void at_model_from_plain(const at_model *model, float *flat, const float *plain)
     visit_all(model->net, from_plain, &v);
 }
 
-typedef struct names {
+typedef struct name_list {
     at_tensor *rows;
     size_t     count, max;
-} names;
+} name_list;
 
-static void name(void *self, const placed *t)
+static void add_name(void *context, const placed *t)
 {
-    names *n = self;
-    char   layer[AT_LAYER_NAME_SIZE];
+    name_list *n = context;
+    char       layer[AT_LAYER_NAME_SIZE];
     if (n->count < n->max) {
         at_tensor *row = &n->rows[n->count];
         *row = (at_tensor){.dims = t->tensor.dims, .at = t->plain};
@@ -287,26 +285,26 @@ static void name(void *self, const placed *t)
 size_t at_model_tensors(const at_model *model, at_tensor *tensors, size_t max)
 {
     if (max) assert(tensors);
-    names n = {.rows = tensors, .max = max};
-    visit_all(model->net, name, &n);
+    name_list n = {.rows = tensors, .max = max};
+    visit_all(model->net, add_name, &n);
     return n.count;
 }
 
-typedef struct stretching {
-    const at_groups *groups;
-    at_param_range  *rows;
-    size_t           count, max;
-} stretching;
+typedef struct range_list {
+    const at_param_groups *groups;
+    at_param_range        *rows;
+    size_t                 count, max;
+} range_list;
 
-static int32_t group_index(const at_groups *groups, const char *name)
+static int32_t group_index(const at_param_groups *groups, const char *name)
 {
     for (uint32_t i = 0; i < groups->count; i++)
         if (!strcmp(groups->group[i].name, name)) return (int32_t)i;
     return -1;
 }
 
-/* The group that was set for it; the one nobody set, of every tensor else, is behind the others. */
-static int32_t group_of(const at_groups *groups, const placed *t)
+/* The group with settings that the tensor belongs to; groups->count when there is none. */
+static int32_t group_of(const at_param_groups *groups, const placed *t)
 {
     static const char *const by_role[] = {
         [AT_ROLE_WEIGHT] = "weights", [AT_ROLE_BIAS] = "biases", [AT_ROLE_NORM] = "norms"};
@@ -316,12 +314,12 @@ static int32_t group_of(const at_groups *groups, const placed *t)
     return index < 0 ? (int32_t)groups->count : index;
 }
 
-/* Neighbours that learn alike become one range, with the gap between them. */
-static void range(void *self, const placed *t)
+/* Merges neighbors with equal settings into one range, including the padding between them. */
+static void add_range(void *context, const placed *t)
 {
-    stretching     *s = self;
+    range_list     *s = context;
     bool            stats = t->tensor.role == AT_ROLE_STAT;
-    size_t          floats = t->tensor.form ? t->tensor.form->floats : t->numbers;
+    size_t          floats = t->tensor.layout ? t->tensor.layout->floats : t->numbers;
     at_param_range  next = {.at = t->flat,
                             .count = floats,
                             .group = stats ? -1 : group_of(s->groups, t),
@@ -339,8 +337,8 @@ static void range(void *self, const placed *t)
 size_t at_model_param_ranges(const at_model *model, at_param_range *ranges, size_t max)
 {
     assert(ranges && max);
-    stretching s = {.groups = &model->net->groups, .rows = ranges, .max = max};
-    visit_all(model->net, range, &s);
+    range_list s = {.groups = &model->net->groups, .rows = ranges, .max = max};
+    visit_all(model->net, add_range, &s);
     return s.count;
 }
 
@@ -354,26 +352,26 @@ static size_t layer_numbers(const at_layer *layer, bool stats)
     return sum;
 }
 
-/* Each layer draws from its own stream, so that a change to one leaves the others as they were. */
+/* Each layer has its own random stream, so that changing one layer does not change the others. */
 static void init_layer(const at_layer *layer, float *plain, uint64_t seed, uint64_t number)
 {
     at_rng rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_INIT, number);
     layer->kind->init(layer, plain, &rng);
 }
 
-/* A layer starts with all its tensors in a row; in the plain vector statistics come later. */
-typedef struct starting {
+/* A layer initializes all its tensors in a row; the plain vector has statistics at the end. */
+typedef struct initial {
     const float *plain;
     float       *flat;
     size_t       done;
-} starting;
+} initial;
 
-static void start(void *self, const placed *t)
+static void copy_initial(void *context, const placed *t)
 {
-    starting    *s = self;
+    initial     *s = context;
     const float *from = s->plain + s->done;
-    if (t->tensor.form)
-        at_conv_form_from_plain(t->tensor.form, s->flat + t->flat, from);
+    if (t->tensor.layout)
+        at_weight_layout_from_plain(t->tensor.layout, s->flat + t->flat, from);
     else
         memcpy(s->flat + t->flat, from, t->numbers * sizeof *from);
     s->done += t->numbers;
@@ -390,17 +388,18 @@ at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fai
         size_t          numbers = layer_numbers(layer, true), plain_at = 0;
         if (!layer->kind->init || !numbers) continue;
         float *plain = malloc(numbers * sizeof *plain);
-        if (!plain) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory to start the model");
-        starting s = {.plain = plain, .flat = params};
+        if (!plain)
+            return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory to initialize the model");
+        initial s = {.plain = plain, .flat = params};
         init_layer(layer, plain, seed, number++);
-        visit_layer(net, layer, false, &plain_at, start, &s);
-        visit_layer(net, layer, true, &plain_at, start, &s);
+        visit_layer(net, layer, false, &plain_at, copy_initial, &s);
+        visit_layer(net, layer, true, &plain_at, copy_initial, &s);
         free(plain);
     }
     return AT_OK;
 }
 
-/* The numbers of its line that matter, for people: "5x5x32 /2 relu". */
+/* Its settings in short: "5x5x32 /2 relu". */
 static void describe(const at_layer *layer, char *detail, size_t size)
 {
     const at_layer_spec *spec = &layer->spec;
@@ -442,7 +441,7 @@ size_t at_model_widest(const at_model *model)
 
 size_t at_model_scratch(const at_model *model)
 {
-    size_t sum = 3 * at_model_widest(model); /* gradients that take turns */
+    size_t sum = 3 * at_model_widest(model); /* gradient buffers, which are reused */
     for (size_t i = 0; i < model->net->count; i++)
         sum += at_activation_size(&model->net->layer[i].out);
     return sum;

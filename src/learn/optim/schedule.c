@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 
-/* One spelling: its parser fills number[] from what follows the colon ("" without one), its rate
- * is the learning rate after some samples. */
+/* `parse` fills number[] from the text after the colon ("" without one); `rate` is the learning
+ * rate after `used` samples. */
 struct at_schedule_kind {
     const char *name;
     const char *usage;
@@ -19,7 +19,7 @@ struct at_schedule_kind {
 
 enum { ARGS_MAX = 512, STAIRS_MAX = 1000 };
 
-/* Copies text up to `end` (excluded) into word; false when it does not fit. */
+/* Copies text up to `end` into word; false when it does not fit. */
 static bool copy_word(char *word, size_t size, const char *text, const char *end)
 {
     size_t length = (size_t)(end - text);
@@ -44,7 +44,7 @@ static bool parse_numbers(at_schedule *s, const char *text, uint32_t count_max)
     }
 }
 
-/* How far we are: 0 at the start, 1 at samples_end and ever after. */
+/* 0 at the start, 1 at samples_end and after it. */
 static double progress(const at_schedule *s, double used)
 {
     assert(s->samples_end > 0);
@@ -76,7 +76,7 @@ static double rate_linear(const at_schedule *s, double used)
     return s->lr * (1.0 - part) + s->number[0] * part;
 }
 
-/* exp:EVERY,RATE; EVERY becomes samples here. */
+/* exp:EVERY,RATE; EVERY is converted to samples. */
 static bool parse_exp(at_schedule *s, const char *args)
 {
     char        every[32];
@@ -99,7 +99,7 @@ static double rate_exp(const at_schedule *s, double used)
     return s->lr * pow(s->number[1], floor(used / s->number[0]));
 }
 
-/* epochs:A:FACTOR or epochs:A,B,..:FACTOR; FACTOR goes last into number[]. */
+/* epochs:A:FACTOR or epochs:A,B,..:FACTOR; FACTOR is the last of number[]. */
 static bool parse_epochs(at_schedule *s, const char *args)
 {
     char        list[ARGS_MAX];
@@ -107,7 +107,7 @@ static bool parse_epochs(at_schedule *s, const char *args)
     if (!colon || !copy_word(list, sizeof list, args, colon)) return false;
     if (!parse_numbers(s, list, AT_SCHEDULE_EPOCHS_MAX)) return false;
     for (uint32_t i = 0; i < s->number_count; i++)
-        if (s->number[i] <= (i ? s->number[i - 1] : 0.0)) return false; /* must rise */
+        if (s->number[i] <= (i ? s->number[i - 1] : 0.0)) return false; /* must increase */
     return parse_numbers(s, colon + 1, s->number_count + 1) && s->number[s->number_count - 1] > 0;
 }
 
@@ -165,9 +165,10 @@ static at_err unknown_kind(const char *name, at_fail *fail)
     }
     const char *nearest = at_text_nearest(name, names, KINDS);
     if (!nearest)
-        return at_fail_set(fail, AT_ERR_USAGE, known, "there is no schedule \"%s\"", name);
-    return at_fail_set(fail, AT_ERR_USAGE, known, "there is no schedule \"%s\"; did you mean %s?",
-                       name, nearest);
+        return at_fail_set(fail, AT_ERR_USAGE, known, "unknown learning-rate schedule \"%s\"",
+                           name);
+    return at_fail_set(fail, AT_ERR_USAGE, known,
+                       "unknown learning-rate schedule \"%s\"; did you mean %s?", name, nearest);
 }
 
 static const at_schedule_kind *find(const char *name)
@@ -192,11 +193,11 @@ at_err at_schedule_parse(const char *text, double lr, double samples_epoch, doub
         .kind = kind, .lr = lr, .samples_epoch = samples_epoch, .samples_end = samples_end};
     snprintf(usage, sizeof usage, "write it as %s", kind->usage);
     if (!kind->parse(schedule, colon ? colon + 1 : ""))
-        return at_fail_set(fail, AT_ERR_USAGE, usage, "\"%s\" is not a learning rate schedule",
-                           text);
+        return at_fail_set(fail, AT_ERR_USAGE, usage,
+                           "\"%s\" is not a valid learning-rate schedule", text);
     if (kind->needs_end && samples_end <= 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "give the run an end with --epochs or --samples",
-                           "schedule %s needs to know where the run ends", name);
+        return at_fail_set(fail, AT_ERR_USAGE, "set it with --epochs or --samples",
+                           "learning-rate schedule %s needs the length of the run", name);
     return AT_OK;
 }
 

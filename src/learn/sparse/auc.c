@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 
-/* A margin as a whole number that rises with it; 0 and -0 are the same. */
+/* An integer that increases with the margin; 0 and -0 are equal. */
 static uint32_t rank_of(float margin)
 {
     float    number = margin + 0.0f;
@@ -23,7 +23,7 @@ static int by_rank(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-/* Keys are rank and label: those of one rank stand together. */
+/* Keys are rank and label, sorted, so equal ranks are adjacent. */
 static double count_pairs(const uint64_t *keys, size_t count)
 {
     double below = 0, pairs = 0, ones_all = 0; /* below: zeros of a smaller rank */
@@ -45,13 +45,13 @@ double at_auc(const float *margins, const uint32_t *labels, size_t count)
     size_t    size;
     uint64_t *keys = at_size_product(count, sizeof *keys, &size) ? malloc(size + 1) : NULL;
     double    auc = NAN;
-    bool      numbers = keys != NULL;
-    for (size_t i = 0; numbers && i < count; i++) {
+    bool      valid = keys != NULL;
+    for (size_t i = 0; valid && i < count; i++) {
         assert(labels[i] <= 1);
-        numbers = !isnan(margins[i]);
+        valid = !isnan(margins[i]);
         keys[i] = (uint64_t)rank_of(margins[i]) << 1 | labels[i];
     }
-    if (numbers) {
+    if (valid) {
         qsort(keys, count, sizeof *keys, by_rank);
         auc = count_pairs(keys, count);
     }

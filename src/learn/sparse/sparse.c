@@ -6,7 +6,7 @@
 
 #include "learn/sparse/sparse_row.h"
 
-enum { PAIRS_AHEAD = 32 }; /* whose weights are asked for */
+enum { PAIRS_AHEAD = 32 }; /* prefetch distance */
 
 size_t at_sparse_floats(uint64_t dimension)
 {
@@ -123,20 +123,20 @@ double at_sparse_norm2(at_sparse_cell *cells, const at_pair *pair, uint64_t coun
     for (uint64_t k = 0; k < count; k++) {
         at_sparse_cell *cell = &cells[pair[k].index];
         norm2 += (double)cell->sum * cell->sum;
-        cell->sum = 0; /* an index that comes again adds nothing */
+        cell->sum = 0; /* a repeated index adds nothing */
     }
     return norm2;
 }
 
 void at_sparse_adagrad(float *w, at_sparse_cell *cells, const at_pair *pair, uint64_t count,
-                       const at_sparse_how *how)
+                       const at_adagrad_settings *how)
 {
     assert(how->start > 0);
     for (uint64_t k = 0; k < count; k++) {
         uint32_t        index = pair[k].index;
         at_sparse_cell *cell = &cells[index];
         if (k + PAIRS_AHEAD < count) __builtin_prefetch(w + pair[k + PAIRS_AHEAD].index, 1);
-        if (cell->sum == 0) continue; /* the index has come before */
+        if (cell->sum == 0) continue; /* a repeated index */
         float g = how->mean * cell->sum;
         cell->squares += g * g;
         cell->sum = 0;

@@ -1,12 +1,12 @@
-/* sparse.h - a linear model of sparse rows, logistic loss: the loops, without any policy.
+/* sparse.h - logistic regression on sparse rows: the computing loops.
  *
  *   flat vector   w_0 .. w_(d-1) │ bias │ scale │ rate
  *   meaning       weight i = scale * w_i; the bias is the weight of a feature that every row has
  *   gradient      unmerged (index, value) pairs, row after row, then one for the bias
  *
- * A step touches what its rows touch and nothing else. Weight decay shrinks all weights alike, so
- * it is one multiplication of `scale`. `rate` is the learning rate for those who update the vector
- * themselves (hogwild.h); others do not look at it.
+ * A step touches only the weights of its rows. Weight decay scales all weights equally, so it is
+ * one multiplication of `scale`. `rate` is the learning rate for workers that update the vector
+ * themselves (hogwild.h); it is unused otherwise.
  *
  * Labels are 0 and 1. Every loop does the same operations in the same order wherever it runs.
  */
@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { AT_SPARSE_EXTRA = 3 }; /* floats behind the weights: bias, scale, rate */
+enum { AT_SPARSE_EXTRA = 3 }; /* floats after the weights: bias, scale, rate */
 
-/* Rows ahead that the loops ask memory for; lists of rows may be that much longer than `count`. */
+/* How many rows ahead the loops prefetch. */
 enum { AT_SPARSE_AHEAD = 36 };
 
 /* Many sparse rows: row r has values[k] at feature indices[k] for k = starts[r] .. starts[r+1]-1.
@@ -30,35 +30,35 @@ typedef struct at_csr {
     const uint32_t *labels;
 } at_csr;
 
-/* Some rows by their numbers, in order: `count` to be computed and `ahead` that come next. */
+/* Row numbers, in order: `count` to compute, then `ahead` that come next, to prefetch. */
 typedef struct at_csr_list {
     const uint64_t *row; /* (count + ahead) */
     uint32_t        count, ahead;
 } at_csr_list;
 
-/* One coordinate of a gradient. An index may come several times: the values add up. */
+/* One coordinate of a gradient. Values of equal indices add up. */
 typedef struct at_pair {
     uint32_t index;
     float    value;
 } at_pair;
 
-/* A whole gradient, as it lies in memory that workers and hub share. */
+/* A gradient, in memory that workers and hub share. */
 typedef struct at_pairs {
     uint64_t count;
     at_pair  pair[];
 } at_pairs;
 
-/* Floats of the flat vector of a model of that dimension. */
+/* Floats of the flat vector. */
 size_t at_sparse_floats(uint64_t dimension);
 
 /* Weights of zero (scale 1). */
 void at_sparse_init(float *flat, uint64_t dimension);
 
-/* The scale, and the rate. */
+/* Their positions in the flat vector. */
 float *at_sparse_scale(float *flat, uint64_t dimension);
 float *at_sparse_rate(float *flat, uint64_t dimension);
 
-/* Between the flat vector and the weights with the bias behind them (dimension + 1 floats). */
+/* Between the flat vector and the plain weights followed by the bias (dimension + 1 floats). */
 void at_sparse_to_plain(float *plain, const float *flat, uint64_t dimension);
 void at_sparse_from_plain(float *flat, const float *plain, uint64_t dimension);
 
@@ -66,21 +66,21 @@ void at_sparse_from_plain(float *flat, const float *plain, uint64_t dimension);
 void at_sparse_margins(float *margins, const at_csr *rows, const at_csr_list *list,
                        const float *flat, uint64_t dimension);
 
-/* coefs (count) <- sigmoid(margin) - label, the derivative of the loss by the margin; returns the
- * sum of the losses. `coefs` may be NULL. */
+/* coefs (count) <- sigmoid(margin) - label, the derivative of the loss with respect to the margin;
+ * returns the sum of the losses. `coefs` may be NULL. */
 double at_sparse_losses(float *coefs, const at_csr *rows, const at_csr_list *list,
                         const float *margins);
 
 /* Appends the gradient of the rows of the list: coef * x of each row, and for the bias the sum of
- * the coefs. The caller has made sure that there is room. */
+ * the coefs. The caller MUST have made room. */
 void at_sparse_emit(at_pairs *pairs, const at_csr *rows, const at_csr_list *list,
                     const float *coefs, uint64_t dimension);
 
 /* w_i -= step * value, pair after pair. */
 void at_sparse_descend(float *w, const at_pair *pair, uint64_t count, float step);
 
-/* What AdaGrad keeps of a coordinate: the squares above its start, and a place where the pairs of
- * a step add up, 0 between steps. Zeros are a valid start. */
+/* AdaGrad's state of a coordinate: the sum of squares without its start, and the sum of the pairs
+ * of a step, 0 between steps. Starts zeroed. */
 typedef struct at_sparse_cell {
     float sum, squares;
 } at_sparse_cell;
@@ -88,19 +88,19 @@ typedef struct at_sparse_cell {
 /* cells[index].sum += weight * value. */
 void at_sparse_collect(at_sparse_cell *cells, const at_pair *pair, uint64_t count, float weight);
 
-/* The sum of squares of all sums that the pairs name, which are 0 afterwards. */
+/* The sum of squares of all sums that the pairs refer to; resets them to 0. */
 double at_sparse_norm2(at_sparse_cell *cells, const at_pair *pair, uint64_t count);
 
-/* How at_sparse_adagrad changes weights. */
-typedef struct at_sparse_how {
+/* The settings of one AdaGrad step. */
+typedef struct at_adagrad_settings {
     float mean;  /* makes the sum a mean: 1 / samples */
     float step;  /* learning rate / scale */
     float start; /* of the sum of squares */
-} at_sparse_how;
+} at_adagrad_settings;
 
-/* AdaGrad on the sums that the pairs name, which are 0 afterwards: with g = mean * sum,
+/* AdaGrad with the sums that the pairs refer to, which it resets to 0: with g = mean * sum,
  * a += g^2, w -= step * g / sqrt(a). */
 void at_sparse_adagrad(float *w, at_sparse_cell *cells, const at_pair *pair, uint64_t count,
-                       const at_sparse_how *how);
+                       const at_adagrad_settings *how);
 
 #endif

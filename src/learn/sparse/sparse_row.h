@@ -1,4 +1,4 @@
-/* sparse_row.h - what the loops over sparse rows share, inline. Internal to learn/. */
+/* sparse_row.h - inline functions that the loops over sparse rows share. Internal to learn/. */
 #ifndef AT_LEARN_SPARSE_SPARSE_ROW_H
 #define AT_LEARN_SPARSE_SPARSE_ROW_H
 
@@ -9,15 +9,15 @@
 #include "learn/sparse/sparse.h"
 
 enum {
-    AT_ROW_LINE = 16,    /* numbers in a cache line */
-    AT_ROW_WEIGHTS = 6,  /* rows ahead whose weights are asked for */
-    AT_ROW_NUMBERS = 20, /* rows ahead whose indices and values are asked for */
-    AT_ROW_NEAR = 2,     /* hint: into the second cache. The first has too few misses at a time */
-    AT_ROW_SMALL = 1 << 13, /* weights that fit into the first cache anyway */
+    AT_ROW_LINE = 16,       /* numbers in a cache line */
+    AT_ROW_WEIGHTS = 6,     /* prefetch distance of weights, in rows */
+    AT_ROW_NUMBERS = 20,    /* the same of indices and values */
+    AT_ROW_NEAR = 2,        /* prefetch into the L2 cache: L1 has too few outstanding misses */
+    AT_ROW_SMALL = 1 << 13, /* weights that fit the L1 cache */
 };
 
-/* Asks memory for what the rows after row n of the list will need. Far ahead where a row begins,
- * nearer its numbers, nearest its weights: each needs what the one before has brought. */
+/* Prefetches for the rows after row n of the list: farthest ahead the starts of rows, then indices
+ * and values, then weights, because each needs the one before. */
 static inline void at_row_prefetch(const at_csr *rows, const at_csr_list *list, const float *w,
                                    uint32_t n, bool small)
 {
@@ -42,7 +42,7 @@ static inline void at_row_prefetch(const at_csr *rows, const at_csr_list *list, 
         __builtin_prefetch(w + rows->indices[k], 0, AT_ROW_NEAR);
 }
 
-/* In eight chains, because one addition has to wait for the one before. */
+/* Eight accumulators: additions to one would have to wait for each other. */
 static inline float at_row_dot(const float *w, const uint32_t *indices, const float *values,
                                uint64_t count)
 {
@@ -55,13 +55,13 @@ static inline float at_row_dot(const float *w, const uint32_t *indices, const fl
     return ((a[0] + a[1]) + (a[2] + a[3])) + ((a[4] + a[5]) + (a[6] + a[7]));
 }
 
-/* e^-|z| to 2 units in the last place, and as if |z| were 80 beyond that. */
+/* e^-|z| to 2 units in the last place; |z| is limited to 80. */
 static inline float at_row_exp(float z)
 {
     const float log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     const float round = 12582912.0f; /* 1.5 * 2^23: adding it drops the fraction */
     float       a = z < 0 ? z : -z;
-    a = a > -80.0f ? a : -80.0f; /* also for what is not a number */
+    a = a > -80.0f ? a : -80.0f; /* also for NaN */
     float   n = (a * log2e + round) - round;
     float   f = (a - n * ln2_high) - n * ln2_low;
     int32_t bits = ((int32_t)n + 127) * (1 << 23);
@@ -78,8 +78,8 @@ static inline float at_row_sigmoid(float z, float e)
     return (z < 0 ? e : 1.0f) / (1.0f + e);
 }
 
-/* A sum of losses log(1 + e^-|z|) + max(z, 0) - label * z. The logarithms are taken of products,
- * many at a time; factors are from 1 to 2, so a double holds a thousand of them. */
+/* A sum of losses log(1 + e^-|z|) + max(z, 0) - label * z. Logarithms are taken of products
+ * of many factors, each from 1 to 2, of which a double can hold a thousand. */
 typedef struct at_row_losses {
     double   sum, product;
     uint32_t factors;
@@ -96,7 +96,7 @@ static inline void at_row_loss(at_row_losses *losses, float z, float e, uint32_t
     losses->factors = 0;
 }
 
-/* The sum of all added so far. */
+/* The sum of all losses added so far. */
 static inline double at_row_losses_sum(const at_row_losses *losses)
 {
     return losses->sum + log(losses->product);

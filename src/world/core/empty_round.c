@@ -15,7 +15,7 @@ enum { TIMES_MIN = 5, WARM_UP = 2 };
 /* ---- the task -------------------------------------------------------------------------------- */
 
 /* Reads all of one vector and writes all of the other. */
-AT_VECTORISED static void pull(float *restrict gradient, const float *restrict params, size_t count)
+AT_VECTORIZED static void pull(float *restrict gradient, const float *restrict params, size_t count)
 {
     for (size_t i = 0; i < count; i++) gradient[i] = 0.5f * params[i];
 }

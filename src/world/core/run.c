@@ -181,7 +181,7 @@ static void set_limits(run *r)
 }
 
 /* How a group learns: the run's own numbers times its factors, unless it brings its own. */
-static at_err set_rate(const run *r, const at_group *group, double samples_end, at_rate *rate,
+static at_err set_rate(const run *r, const at_param_group *group, double samples_end, at_rate *rate,
                        at_fail *fail)
 {
     const at_run_options *o = r->options;
@@ -212,7 +212,7 @@ static at_err set_learning(run *r, at_fail *fail)
     l->groups = o->task->groups ? o->task->groups->count : 0;
     for (uint32_t i = 0; i < l->groups; i++)
         AT_TRY(set_rate(r, &o->task->groups->group[i], end, &l->rate[i], fail));
-    static const at_group rest = {.lr = 1, .decay = 1};
+    static const at_param_group rest = {.lr = 1, .decay = 1};
     return set_rate(r, &rest, end, &l->rate[l->groups], fail);
 }
 

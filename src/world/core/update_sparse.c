@@ -169,11 +169,11 @@ static void sgd(at_sparse_update *u, const at_action *apply, const at_gradients 
 static void adagrad(at_sparse_update *u, const at_action *apply, const at_gradients *gradients,
                     double step)
 {
-    const at_pairs *pairs;
-    float           weight;
-    at_sparse_how   how = {.mean = (float)(1.0 / (double)apply->as.apply.samples),
-                           .step = (float)step,
-                           .start = u->learning->optim->state_start};
+    const at_pairs     *pairs;
+    float               weight;
+    at_adagrad_settings how = {.mean = (float)(1.0 / (double)apply->as.apply.samples),
+                               .step = (float)step,
+                               .start = u->learning->optim->state_start};
     collect(u, apply, gradients);
     for (uint32_t i = 0; (pairs = source(u, apply, gradients, i, &weight)); i++)
         at_sparse_adagrad(u->w, u->cells, pairs->pair, pairs->count, &how);

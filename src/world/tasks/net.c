@@ -58,7 +58,7 @@ static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 
 static void close_task(net_task *t)
 {
-    if (t->model) at_model_strip(t->model);
+    if (t->model) at_model_release(t->model);
     if (t->feed) at_feed_strip(t->feed);
     t->pointed = false;
     free(t->margins);
@@ -85,7 +85,7 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     uint32_t rows = scores && o->micro_batch < t->score_rows ? t->score_rows : o->micro_batch;
     if (scores) open_ranking(t);
     at_model_threads(o->threads);
-    AT_TRY(at_model_equip(t->model, rows, worker == 0 ? AT_USE_SCORE : AT_USE_TRAIN, fail));
+    AT_TRY(at_model_allocate(t->model, rows, worker == 0 ? AT_USE_SCORE : AT_USE_TRAIN, fail));
     return at_feed_equip(t->feed, rows, fail);
 }
 
@@ -259,7 +259,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .mults = at_model_mults(t->model),
                       .threads = options->threads,
                       .scratch_size = scratch_size(t),
-                      .wants_large_batches = at_model_wants_large_batches(t->model),
+                      .wants_large_batches = at_model_has_batch_norm(t->model),
                       .ranges = t->ranges,
                       .ranges_count = t->ranges_count,
                       .groups = at_model_groups(t->model),

@@ -40,7 +40,7 @@ typedef struct sparse_task {
     uint64_t               dimension, numbers; /* numbers: in all training rows */
     uint64_t               longest;            /* row of either set */
     uint64_t               test_count;
-    at_hot                 hot; /* what several hogwild workers do not share */
+    at_hot_features        hot; /* what several hogwild workers do not share */
     /* Private to a process, made by open. */
     window     window;
     float     *margins, *coefs;
@@ -132,7 +132,7 @@ static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
 static at_err find_hot(sparse_task *t, at_fail *fail)
 {
     uint64_t count = at_dataset_count(t->train);
-    if (at_hot_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
+    if (at_hot_features_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
     return at_fail_memory(fail);
 }
 
@@ -169,7 +169,7 @@ static void close_task(sparse_task *t)
     free(t->test_margins);
     free(t->test_row);
     t->window = (window){0};
-    t->hogwild.taken = false;
+    t->hogwild.copied = false;
     t->margins = t->coefs = t->test_margins = NULL;
     t->test_row = NULL;
 }
@@ -317,7 +317,7 @@ static void free_task(void *self)
     sparse_task *t = self;
     if (!t) return;
     close_task(t);
-    at_hot_deinit(&t->hot);
+    at_hot_features_deinit(&t->hot);
     at_shards_deinit(&t->shards);
     at_dataset_free(t->train);
     at_dataset_free(t->test);

@@ -1,7 +1,6 @@
-/* A net that has diverged must say so: engines and pools may hide what is no number. */
+/* The loss of a diverged net is NaN, although engines and pools can hide values that are not
+ * finite. */
 #include <math.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "fixture.h"
 
@@ -18,14 +17,7 @@ static fixture net_new(const char *text, at_engine engine)
 {
     at_shape shape = {
         .features = 3 * 16 * 16, .classes = 5, .channels = 3, .height = 16, .width = 16};
-    char path[64] = "/tmp/learn_broken_XXXXXX.net";
-    int  file = mkstemps(path, 4);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-    fixture f = fixture_new(path, shape, engine, ROWS);
-    unlink(path);
-    return f;
+    return fixture_of_text(text, shape, engine, ROWS);
 }
 
 static double loss_of(fixture *f)
@@ -34,8 +26,8 @@ static double loss_of(fixture *f)
     return at_model_gradient_set(f->model, f->g, f->w, f->x, f->labels, f->rows);
 }
 
-/* One number of a tensor spoiled, the loss, and the number back. */
-static void check_spoiled(fixture *f, const char *text, const at_tensor *tensor, float bad)
+/* Replaces one value of a tensor, checks the loss, and restores the value. */
+static void check_broken(fixture *f, const char *text, const at_tensor *tensor, float bad)
 {
     float *plain = floats(at_model_plain(f->model));
     at_model_to_plain(f->model, plain, f->w);
@@ -48,7 +40,7 @@ static void check_spoiled(fixture *f, const char *text, const at_tensor *tensor,
     free(plain);
 }
 
-/* A ReLU or a pool could hide it. */
+/* A ReLU or a pool could hide them. */
 static void broken_weights_of_convolutions_show_in_the_loss(void **state)
 {
     (void)state;
@@ -61,15 +53,15 @@ static void broken_weights_of_convolutions_show_in_the_loss(void **state)
             assert_true(isfinite(loss_of(&f)));
             for (size_t i = 0; i < count; i++) {
                 if (strncmp(tensors[i].name, "conv", 4) != 0) continue;
-                check_spoiled(&f, nets[t], &tensors[i], NAN);
-                check_spoiled(&f, nets[t], &tensors[i], -INFINITY);
+                check_broken(&f, nets[t], &tensors[i], NAN);
+                check_broken(&f, nets[t], &tensors[i], -INFINITY);
             }
             assert_true(isfinite(loss_of(&f)));
             fixture_free(&f);
         }
 }
 
-/* Numbers so large that products overflow: the sums are infinite, all weights are not. */
+/* Inputs so large that products overflow: the sums are infinite, the weights are not. */
 static void broken_gradients_of_convolutions_show_in_the_loss(void **state)
 {
     (void)state;

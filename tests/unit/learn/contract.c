@@ -1,4 +1,4 @@
-/* What workers and hub rely on: sums over calls are sums of vectors, bit for bit. */
+/* The contract of at_model_gradient: sums over calls equal sums of vectors, bit for bit. */
 #include "fixture.h"
 #include "learn/engines/kernels.h"
 
@@ -69,7 +69,7 @@ static void gradient_set_equals_zeroing_and_adding(void **state)
         float  *set = floats(f.params);
         memset(f.x, 0, (size_t)f.rows * f.shape.features / 3 * sizeof(float)); /* make zero sums */
         for (uint32_t n = 1; n; n = next_count(n, f.rows)) {
-            memset(set, 0x7f, size); /* what was there before must not matter */
+            memset(set, 0x7f, size); /* previous content must not matter */
             memset(f.g, 0, size);
             double loss_set = at_model_gradient_set(f.model, set, f.w, f.x, f.labels, n);
             double loss_add = at_model_gradient(f.model, f.g, f.w, f.x, f.labels, n);
@@ -81,7 +81,7 @@ static void gradient_set_equals_zeroing_and_adding(void **state)
     }
 }
 
-/* dw given and then added to, against dw given twice and summed here. */
+/* dw set and then added to, against dw computed twice and summed here. */
 static void check_table(const at_kernels *k, size_t B, size_t I, size_t O)
 {
     at_rng rng = at_rng_stream(2, 0, AT_RNG_PURPOSE_TEST, B);
@@ -106,7 +106,7 @@ static void check_table(const at_kernels *k, size_t B, size_t I, size_t O)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-static void every_table_adds_a_finished_sum_once(void **state)
+static void every_engine_adds_a_finished_sum_once(void **state)
 {
     (void)state;
     static const at_kernels *const tables[] = {&at_kernels_ref, &at_kernels_portable,
@@ -116,7 +116,7 @@ static void every_table_adds_a_finished_sum_once(void **state)
         for (size_t t = 0; t < sizeof tables / sizeof *tables; t++)
             check_table(tables[t], B, 30, 33);
         check_table(&at_kernels_blas, B, 130, 45);
-        check_table(at_kernels_plain(AT_ENGINE_FAST), B, 43, 12);
+        check_table(at_kernels_elementwise(AT_ENGINE_FAST), B, 43, 12);
         check_table(wide, B, 37, 40);
     }
     check_table(&at_kernels_blas, 128, 784, 300);
@@ -143,7 +143,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(n_calls_into_one_vector_equal_n_vectors_summed_in_order),
         cmocka_unit_test(gradient_set_equals_zeroing_and_adding),
-        cmocka_unit_test(every_table_adds_a_finished_sum_once),
+        cmocka_unit_test(every_engine_adds_a_finished_sum_once),
         cmocka_unit_test(the_same_call_gives_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,24 +1,24 @@
 /* Convolutions: the reference against its definition and central differences, oneDNN against the
- * reference for every convolution of the published models. */
+ * reference for every convolution of the built-in models. */
 #include "learn/engines/conv_kernels.h"
 
 #include "conv_bench.h"
-#include "learn/engines/onednn.h"
+#include "learn/engines/conv_kernels.h"
 
 #include <dirent.h>
 
-static void assert_padding_zero(const at_activation *form, uint32_t rows, const float *v)
+static void assert_padding_zero(const at_activation *shape, uint32_t rows, const float *v)
 {
-    size_t whole = at_activation_blocks(form) * form->block;
+    size_t whole = at_activation_blocks(shape) * shape->block;
     for (size_t n = 0; n < rows; n++)
-        for (size_t c = form->channels; c < whole; c++)
-            for (size_t i = 0; i < at_activation_area(form); i++)
-                assert_true(v[blocked(form, n, c, i)] == 0.0f);
+        for (size_t c = shape->channels; c < whole; c++)
+            for (size_t i = 0; i < at_activation_area(shape); i++)
+                assert_true(v[blocked(shape, n, c, i)] == 0.0f);
 }
 
-static double worst; /* of all comparisons since it was last set to zero */
+static double worst; /* of all comparisons since the last reset */
 
-/* The largest difference, as a part of the largest number. */
+/* The largest difference, relative to the largest value. */
 static void assert_near(const char *name, const char *what, const float *a, const float *b,
                         size_t n)
 {
@@ -31,50 +31,50 @@ static void assert_near(const char *name, const char *what, const float *a, cons
     if (most > 0) worst = fmax(worst, diff / most);
 }
 
-/* ---- forms ---- */
+/* ---- layouts ---- */
 
-static void check_form(const at_conv_form *form)
+static void check_form(const at_weight_layout *layout)
 {
-    size_t n = (size_t)form->shape[0] * form->shape[1] * form->shape[2] * form->shape[3];
-    float *plain = normals(n, 1, 1), *back = floats(n), *formed = floats(form->floats);
-    memset(formed, 0xff, form->floats * sizeof *formed);
-    at_conv_form_from_plain(form, formed, plain);
-    at_conv_form_to_plain(form, back, formed);
+    size_t n = (size_t)layout->shape[0] * layout->shape[1] * layout->shape[2] * layout->shape[3];
+    float *plain = normals(n, 1, 1), *back = floats(n), *weights = floats(layout->floats);
+    memset(weights, 0xff, layout->floats * sizeof *weights);
+    at_weight_layout_from_plain(layout, weights, plain);
+    at_weight_layout_to_plain(layout, back, weights);
     assert_memory_equal(plain, back, n * sizeof *plain);
     size_t zeros = 0;
-    for (size_t i = 0; i < form->floats; i++) zeros += formed[i] == 0.0f;
-    assert_int_equal(zeros, form->floats - n); /* so no two weights share a place */
-    assert_true(formed[at_conv_form_offset(form, 1, 2, 0, 1)] ==
-                plain[((1 * form->shape[1] + 2) * form->shape[2] + 0) * form->shape[3] + 1]);
+    for (size_t i = 0; i < layout->floats; i++) zeros += weights[i] == 0.0f;
+    assert_int_equal(zeros, layout->floats - n); /* so no two weights share an offset */
+    assert_true(weights[at_weight_layout_offset(layout, 1, 2, 0, 1)] ==
+                plain[((1 * layout->shape[1] + 2) * layout->shape[2] + 0) * layout->shape[3] + 1]);
     free(plain);
     free(back);
-    free(formed);
+    free(weights);
 }
 
-static void weights_survive_every_form(void **state)
+static void weights_survive_every_layout(void **state)
 {
     (void)state;
-    at_conv_spec spec = {.in = {20, 9, 9, 1}, .out = {50, 9, 9, 1}, .window = {3, 5, 1}};
-    at_conv_form plain = at_conv_form_plain(&spec);
+    at_conv_spec     spec = {.in = {20, 9, 9, 1}, .out = {50, 9, 9, 1}, .window = {3, 5, 1}};
+    at_weight_layout plain = at_weight_layout_plain(&spec);
     check_form(&plain);
     assert_int_equal(plain.floats, 50 * 20 * 3 * 5);
-    check_form(&(at_conv_form){.floats = 64 * 32 * 15,
-                               .shape = {50, 20, 3, 5},
-                               .stride = {2 * 15 * 256, 15 * 256, 5 * 256, 256},
-                               .inner_count = 2,
-                               .inner_size = {16, 16},
-                               .inner_dim = {1, 0}});
-    check_form(&(at_conv_form){.floats = 64 * 32 * 15,
-                               .shape = {50, 20, 3, 5},
-                               .stride = {2 * 15 * 256, 15 * 256, 5 * 256, 256},
-                               .inner_count = 3,
-                               .inner_size = {4, 16, 4},
-                               .inner_dim = {1, 0, 1}});
+    check_form(&(at_weight_layout){.floats = 64 * 32 * 15,
+                                   .shape = {50, 20, 3, 5},
+                                   .stride = {2 * 15 * 256, 15 * 256, 5 * 256, 256},
+                                   .inner_count = 2,
+                                   .inner_size = {16, 16},
+                                   .inner_dim = {1, 0}});
+    check_form(&(at_weight_layout){.floats = 64 * 32 * 15,
+                                   .shape = {50, 20, 3, 5},
+                                   .stride = {2 * 15 * 256, 15 * 256, 5 * 256, 256},
+                                   .inner_count = 3,
+                                   .inner_size = {4, 16, 4},
+                                   .inner_dim = {1, 0, 1}});
 }
 
 /* ---- the reference ---- */
 
-/* y at one place, from the definition. */
+/* y at one position, from the definition. */
 static double defined(const bench *t, size_t n, size_t o, size_t v, size_t u)
 {
     const at_window *k = &t->spec.window;
@@ -92,7 +92,7 @@ static double defined(const bench *t, size_t n, size_t o, size_t v, size_t u)
     return sum;
 }
 
-static void the_reference_is_the_definition(void **state)
+static void the_reference_matches_the_definition(void **state)
 {
     (void)state;
     for (size_t j = 0; j < SMALL_COUNT; j++) {
@@ -110,7 +110,7 @@ static void the_reference_is_the_definition(void **state)
     }
 }
 
-/* The sum of y * dy, of which dx, dw and db are the gradient. */
+/* The sum of y * dy, whose gradients are dx, dw and db. */
 static double value_of(bench *t)
 {
     double sum = 0;
@@ -121,7 +121,7 @@ static double value_of(bench *t)
 
 static void check_slopes(bench *t, const char *name, float *v, const float *gradient, size_t n)
 {
-    const float h = 0.25f; /* y is linear in each number, so a large step costs no accuracy */
+    const float h = 0.25f; /* y is linear in each value, so a large step costs no accuracy */
     for (size_t i = 0; i < n; i++) {
         float kept = v[i];
         v[i] = kept + h;
@@ -130,17 +130,17 @@ static void check_slopes(bench *t, const char *name, float *v, const float *grad
         double slope = (above - value_of(t)) / (wide - v[i]);
         v[i] = kept;
         if (!(fabs(slope - gradient[i]) < 2e-5 * (1 + fabs(slope))))
-            fail_msg("%s: number %zu has slope %g, not %g", name, i, slope, gradient[i]);
+            fail_msg("%s: value %zu has slope %g, not %g", name, i, slope, gradient[i]);
     }
 }
 
-static void gradients_of_the_reference_are_slopes(void **state)
+static void gradients_of_the_reference_match_differences(void **state)
 {
     (void)state;
     for (size_t j = 0; j < SMALL_COUNT; j++) {
         bench t = reference_of(&SMALL[j], 2, false);
         bench_run(&t);
-        check_slopes(&t, SMALL[j].name, t.w, t.dw, t.form.floats);
+        check_slopes(&t, SMALL[j].name, t.w, t.dw, t.layout.floats);
         check_slopes(&t, SMALL[j].name, t.b, t.db, t.spec.out.channels);
         check_slopes(&t, SMALL[j].name, t.x, t.dx, t.in);
         bench_free(&t);
@@ -149,48 +149,48 @@ static void gradients_of_the_reference_are_slopes(void **state)
 
 /* ---- oneDNN ---- */
 
-/* What comes out, plain, against the reference; and what must be zero. */
+/* Compares the outputs, in plain order, with the reference, and checks that padding is zero. */
 static void compare(const char *name, const bench *t, const bench *ref)
 {
-    float *y = floats(ref->out), *dx = floats(ref->in), *dw = floats(ref->form.floats);
-    arrange(&t->spec.out, t->rows, t->y, y, true);
-    at_conv_form_to_plain(&t->form, dw, t->dw);
+    float *y = floats(ref->out), *dx = floats(ref->in), *dw = floats(ref->layout.floats);
+    reorder(&t->spec.out, t->rows, t->y, y, true);
+    at_weight_layout_to_plain(&t->layout, dw, t->dw);
     assert_near(name, "y", y, ref->y, ref->out);
-    assert_near(name, "dw", dw, ref->dw, ref->form.floats);
+    assert_near(name, "dw", dw, ref->dw, ref->layout.floats);
     assert_near(name, "db", t->db, ref->db, t->spec.out.channels);
     assert_padding_zero(&t->spec.out, t->rows, t->y);
     if (t->spec.wants_dx) {
-        arrange(&t->spec.in, t->rows, t->dx, dx, true);
+        reorder(&t->spec.in, t->rows, t->dx, dx, true);
         assert_near(name, "dx", dx, ref->dx, ref->in);
         assert_padding_zero(&t->spec.in, t->rows, t->dx);
     }
     size_t zeros = 0;
-    for (size_t i = 0; i < t->form.floats; i++) zeros += t->dw[i] == 0.0f;
+    for (size_t i = 0; i < t->layout.floats; i++) zeros += t->dw[i] == 0.0f;
     size_t zeros_plain = 0;
-    for (size_t i = 0; i < ref->form.floats; i++) zeros_plain += dw[i] == 0.0f;
-    assert_int_equal(zeros - zeros_plain, t->form.floats - ref->form.floats);
+    for (size_t i = 0; i < ref->layout.floats; i++) zeros_plain += dw[i] == 0.0f;
+    assert_int_equal(zeros - zeros_plain, t->layout.floats - ref->layout.floats);
     free(y);
     free(dx);
     free(dw);
 }
 
-/* Whatever was in the outputs before must not matter. */
+/* Previous content of the outputs must not matter. */
 static void spoil(bench *t)
 {
     memset(t->y, 0xff, t->out * sizeof(float));
     memset(t->dx, 0xff, t->in * sizeof(float));
-    memset(t->dw, 0xff, t->form.floats * sizeof(float));
+    memset(t->dw, 0xff, t->layout.floats * sizeof(float));
 }
 
-static void onednn_computes_what_the_reference_computes(void **state)
+static void onednn_matches_the_reference(void **state)
 {
     (void)state;
     uint32_t block = block_here();
     for (size_t j = 0; j < SHAPES_COUNT && block; j++) {
-        const shape *s = &SHAPES[j];
-        uint32_t     rows = s->size > 100 || s->in >= 64 ? 1 : 3;
-        bool         relu = j % 2 == 0;
-        bench        ref = reference_of(s, rows, relu), t = fast_of(s, block, rows, relu);
+        const conv_case *s = &SHAPES[j];
+        uint32_t         rows = s->size > 100 || s->in >= 64 ? 1 : 3;
+        bool             relu = j % 2 == 0;
+        bench            ref = reference_of(s, rows, relu), t = fast_of(s, block, rows, relu);
         copy_numbers(&t, &ref);
         spoil(&t);
         bench_run(&ref);
@@ -201,11 +201,11 @@ static void onednn_computes_what_the_reference_computes(void **state)
     }
 }
 
-/* 3x3 windows, with as many samples as make oneDNN's Winograd pay on AVX-512: those of the
- * published models, and uneven numbers of channels, rows and columns. */
+/* 3x3 windows with enough samples for Winograd to be chosen on AVX-512: those of the built-in
+ * models, and uneven numbers of channels, rows and columns. */
 static const struct tiled {
-    shape    shape;
-    uint32_t rows;
+    conv_case shape;
+    uint32_t  rows;
 } TILED[] = {
     {{"wrn-28-2 2", 16, 32, 32, 3, 1, SAME}, 1},
     {{"wrn-28-2 3", 32, 32, 32, 3, 1, SAME}, 2},
@@ -224,22 +224,22 @@ static const struct tiled {
 };
 enum { TILED_COUNT = sizeof TILED / sizeof *TILED };
 
-/* Numbers like those behind a ReLU have a mean, which the transforms have to cancel out. */
+/* Values after a ReLU have a nonzero mean, which the transforms have to cancel out. */
 static void clip(float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) x[i] = x[i] > 0 ? x[i] : 0;
 }
 
-static void winograd_computes_what_the_reference_computes(void **state)
+static void winograd_matches_the_reference(void **state)
 {
     (void)state;
     uint32_t block = block_here();
     if (block != 16) return; /* only AVX-512 has it */
     worst = 0;
     for (size_t j = 0; j < TILED_COUNT; j++) {
-        const shape *s = &TILED[j].shape;
-        bench        ref = reference_of(s, TILED[j].rows, j % 2);
-        bench        t = fast_of(s, block, TILED[j].rows, j % 2);
+        const conv_case *s = &TILED[j].shape;
+        bench            ref = reference_of(s, TILED[j].rows, j % 2);
+        bench            t = fast_of(s, block, TILED[j].rows, j % 2);
         if (j % 3) clip(ref.x, ref.in);
         copy_numbers(&t, &ref);
         spoil(&t);
@@ -252,26 +252,26 @@ static void winograd_computes_what_the_reference_computes(void **state)
     print_message("the largest difference is %.1e of the largest number\n", worst);
 }
 
-/* Everything that comes out of two runs, one after the other. */
-static void check_repeats(const shape *s, uint32_t block, uint32_t rows)
+/* The outputs of two runs must be equal. */
+static void check_repeats(const conv_case *s, uint32_t block, uint32_t rows)
 {
     bench  ref = reference_of(s, rows, true), t = fast_of(s, block, rows, true);
-    float *y = floats(t.out), *dw = floats(t.form.floats), *dx = floats(t.in);
+    float *y = floats(t.out), *dw = floats(t.layout.floats), *dx = floats(t.in);
     copy_numbers(&t, &ref);
     bench_run(&t);
     memcpy(y, t.y, t.out * sizeof *y);
-    memcpy(dw, t.dw, t.form.floats * sizeof *dw);
+    memcpy(dw, t.dw, t.layout.floats * sizeof *dw);
     memcpy(dx, t.dx, t.in * sizeof *dx);
     bench_run(&t);
     assert_memory_equal(y, t.y, t.out * sizeof *y);
-    assert_memory_equal(dw, t.dw, t.form.floats * sizeof *dw);
+    assert_memory_equal(dw, t.dw, t.layout.floats * sizeof *dw);
     assert_memory_equal(dx, t.dx, t.in * sizeof *dx);
     free(y), free(dw), free(dx);
     bench_free(&ref);
     bench_free(&t);
 }
 
-/* Windows about as large as the picture, with samples enough for products tap by tap. */
+/* Windows about as large as the image, with enough samples for onednn_weight_gemm.c. */
 static const struct tiled LARGE[] = {
     {{"cifar10-cnn 4", 256, 4, 512, 5, 1, SAME}, 8},
     {{"5x5 on 2x2, uneven", 70, 2, 90, 5, 1, SAME}, 17},
@@ -282,14 +282,14 @@ static const struct tiled LARGE[] = {
 };
 enum { LARGE_COUNT = sizeof LARGE / sizeof *LARGE };
 
-static void windows_as_large_as_pictures_compute_what_the_reference_computes(void **state)
+static void windows_as_large_as_images_match_the_reference(void **state)
 {
     (void)state;
     uint32_t block = block_here();
     for (size_t j = 0; j < LARGE_COUNT && block; j++) {
-        const shape *s = &LARGE[j].shape;
-        bench        ref = reference_of(s, LARGE[j].rows, j % 2);
-        bench        t = fast_of(s, block, LARGE[j].rows, j % 2);
+        const conv_case *s = &LARGE[j].shape;
+        bench            ref = reference_of(s, LARGE[j].rows, j % 2);
+        bench            t = fast_of(s, block, LARGE[j].rows, j % 2);
         copy_numbers(&t, &ref);
         spoil(&t);
         bench_run(&ref);
@@ -301,7 +301,7 @@ static void windows_as_large_as_pictures_compute_what_the_reference_computes(voi
     }
 }
 
-static void the_user_can_ask_for_direct_convolutions(void **state)
+static void the_environment_can_request_direct_convolutions(void **state)
 {
     (void)state;
     uint32_t block = block_here();
@@ -317,27 +317,27 @@ static void the_user_can_ask_for_direct_convolutions(void **state)
         bench_run(&t);
         bench_run(&direct);
         assert_near(c->shape.name, "y", t.y, direct.y, t.out);
-        assert_near(c->shape.name, "dw", t.dw, direct.dw, t.form.floats);
+        assert_near(c->shape.name, "dw", t.dw, direct.dw, t.layout.floats);
         assert_near(c->shape.name, "dx", t.dx, direct.dx, t.in);
         bool same = memcmp(t.y, direct.y, t.out * sizeof *t.y) == 0;
-        assert_int_equal(same, block != 16); /* only AVX-512 has another way */
+        assert_int_equal(same, block != 16); /* only AVX-512 has Winograd */
         bench_free(&ref);
         bench_free(&t);
         bench_free(&direct);
     }
 }
 
-static void an_unknown_way_of_convolution_is_refused(void **state)
+static void an_unknown_convolution_algorithm_is_refused(void **state)
 {
     (void)state;
     uint32_t block = block_here();
     if (!block) return;
-    at_fail      fail = {0};
-    at_conv_form form;
-    at_layer     layer = layer_of(&TILED[0].shape, block, block);
-    at_conv_spec spec = spec_of(&layer);
+    at_fail          fail = {0};
+    at_weight_layout layout;
+    at_layer         layer = layer_of(&TILED[0].shape, block, block);
+    at_conv_spec     spec = spec_of(&layer);
     setenv("ANYTIME_CONV", "fourier", 1);
-    assert_int_equal(at_conv_onednn.choose(&spec, 4, &form, &fail), AT_ERR_USAGE);
+    assert_int_equal(at_conv_onednn.choose(&spec, 4, &layout, &fail), AT_ERR_USAGE);
     unsetenv("ANYTIME_CONV");
     assert_non_null(strstr(fail.text, "fourier"));
     assert_non_null(strstr(fail.hint, "direct"));
@@ -353,7 +353,7 @@ static void the_same_call_gives_the_same_bits(void **state)
 }
 
 /* More threads change how sums are grouped, but not from call to call. */
-static void several_threads_repeat_themselves_too(void **state)
+static void several_threads_give_the_same_bits(void **state)
 {
     (void)state;
     uint32_t block = block_here();
@@ -365,8 +365,8 @@ static void several_threads_repeat_themselves_too(void **state)
     at_onednn_threads(1);
 }
 
-/* Weights chosen for one number of samples serve any other, and do not change y. */
-static void another_number_of_samples_uses_the_same_weights(void **state)
+/* A layout chosen for one micro-batch size works for any other, and does not change y. */
+static void another_micro_batch_size_uses_the_same_weights(void **state)
 {
     (void)state;
     uint32_t block = block_here();
@@ -377,7 +377,7 @@ static void another_number_of_samples_uses_the_same_weights(void **state)
         at_conv *half = NULL;
         copy_numbers(&t, &ref);
         t.k->forward(t.conv, t.y, t.x, t.w, t.b, t.scratch);
-        assert_int_equal(t.k->open(&t.spec, &t.form, 4, &half, NULL), AT_OK);
+        assert_int_equal(t.k->open(&t.spec, &t.layout, 4, &half, NULL), AT_OK);
         scratch = floats(t.k->scratch(half) / sizeof(float) + ROOM);
         for (size_t i = 0; i < 2; i++)
             t.k->forward(half, y + i * t.out / 2, t.x + i * t.in / 2, t.w, t.b, scratch);
@@ -397,11 +397,11 @@ static void a_slow_implementation_is_refused(void **state)
     (void)state;
     uint32_t block = block_here();
     if (!block) return;
-    at_fail      fail = {0};
-    at_conv_form form;
-    at_layer     layer = layer_of(&(shape){"many plain channels", 40, 9, 16, 3, 1, SAME}, 1, block);
+    at_fail          fail = {0};
+    at_weight_layout layout;
+    at_layer layer = layer_of(&(conv_case){"many plain channels", 40, 9, 16, 3, 1, SAME}, 1, block);
     at_conv_spec spec = spec_of(&layer);
-    assert_int_equal(at_conv_onednn.choose(&spec, 4, &form, &fail), AT_ERR_FAILED);
+    assert_int_equal(at_conv_onednn.choose(&spec, 4, &layout, &fail), AT_ERR_FAILED);
     assert_non_null(strstr(fail.text, "40x9x9"));
     assert_non_null(strstr(fail.text, "3x3"));
 }
@@ -432,19 +432,19 @@ static void one_thread_stays_one_thread(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(weights_survive_every_form),
-        cmocka_unit_test(the_reference_is_the_definition),
-        cmocka_unit_test(gradients_of_the_reference_are_slopes),
-        cmocka_unit_test(onednn_computes_what_the_reference_computes),
-        cmocka_unit_test(winograd_computes_what_the_reference_computes),
-        cmocka_unit_test(windows_as_large_as_pictures_compute_what_the_reference_computes),
-        cmocka_unit_test(the_user_can_ask_for_direct_convolutions),
-        cmocka_unit_test(an_unknown_way_of_convolution_is_refused),
+        cmocka_unit_test(weights_survive_every_layout),
+        cmocka_unit_test(the_reference_matches_the_definition),
+        cmocka_unit_test(gradients_of_the_reference_match_differences),
+        cmocka_unit_test(onednn_matches_the_reference),
+        cmocka_unit_test(winograd_matches_the_reference),
+        cmocka_unit_test(windows_as_large_as_images_match_the_reference),
+        cmocka_unit_test(the_environment_can_request_direct_convolutions),
+        cmocka_unit_test(an_unknown_convolution_algorithm_is_refused),
         cmocka_unit_test(the_same_call_gives_the_same_bits),
-        cmocka_unit_test(another_number_of_samples_uses_the_same_weights),
+        cmocka_unit_test(another_micro_batch_size_uses_the_same_weights),
         cmocka_unit_test(a_slow_implementation_is_refused),
         cmocka_unit_test(one_thread_stays_one_thread),
-        cmocka_unit_test(several_threads_repeat_themselves_too),
+        cmocka_unit_test(several_threads_give_the_same_bits),
     };
     (void)argc;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* conv_bench.h - convolutions with numbers in them, to test engines and the layer. */
+/* conv_bench.h - open convolutions with data, to test engines and the layer. */
 #ifndef AT_TESTS_UNIT_LEARN_CONV_BENCH_H
 #define AT_TESTS_UNIT_LEARN_CONV_BENCH_H
 
@@ -18,25 +18,25 @@
 
 enum { SAME = -1, ROOM = 16 };
 
-/* Square windows on square pictures; pad SAME, or that many zeros on all sides. */
-typedef struct shape {
+/* Square windows on square images; pad is SAME, or a number of zeros on all sides. */
+typedef struct conv_case {
     const char *name;
     uint32_t    in, size, out, window, stride;
     int         pad;
-} shape;
+} conv_case;
 
-static inline at_layer layer_of(const shape *s, uint32_t in_block, uint32_t block)
+static inline at_layer layer_of(const conv_case *s, uint32_t in_block, uint32_t block)
 {
     uint32_t pad = s->pad == SAME ? 0 : (uint32_t)s->pad;
     at_layer layer = {
         .kind = &at_layer_conv,
-        .kernels = at_kernels_plain(AT_ENGINE_REF),
+        .kernels = at_kernels_elementwise(AT_ENGINE_REF),
         .spec = {.units = s->out,
                  .window = {s->window, s->window, s->stride, pad, pad, pad, pad},
                  .same = s->pad == SAME,
                  .bias = true,
                  .relu = true,
-                 .start = {AT_INIT_HE, 0}},
+                 .init = {AT_INIT_HE, 0}},
         .in = {s->in, s->size, s->size, in_block},
         .wants_dx = true,
     };
@@ -68,46 +68,46 @@ static inline float *normals(size_t n, double scale, uint64_t stream)
     return v;
 }
 
-/* A convolution that is open, and everything its calls read and write. */
+/* An open convolution, and everything its calls read and write. */
 typedef struct bench {
     const at_conv_kernels *k;
     at_conv_spec           spec;
-    at_conv_form           form;
+    at_weight_layout       layout;
     uint32_t               rows;
     at_conv               *conv;
     size_t                 in, out; /* floats of all samples */
-    float                 *x, *y, *dx, *dy, *w, *dw, *b, *db, *turned, *scratch;
+    float                 *x, *y, *dx, *dy, *w, *dw, *b, *db, *reordered, *scratch;
 } bench;
 
 static inline bench bench_new(const at_conv_kernels *k, const at_conv_spec *spec, uint32_t rows)
 {
     at_fail fail = {0};
     bench   t = {.k = k, .spec = *spec, .rows = rows};
-    if (k->choose(spec, rows, &t.form, &fail)) fail_msg("%s", fail.text);
-    if (k->open(spec, &t.form, rows, &t.conv, &fail)) fail_msg("%s", fail.text);
+    if (k->choose(spec, rows, &t.layout, &fail)) fail_msg("%s", fail.text);
+    if (k->open(spec, &t.layout, rows, &t.conv, &fail)) fail_msg("%s", fail.text);
     t.in = rows * at_activation_size(&spec->in);
     t.out = rows * at_activation_size(&spec->out);
     t.x = floats(t.in);
     t.dx = floats(t.in);
     t.y = floats(t.out);
     t.dy = floats(t.out);
-    t.w = floats(t.form.floats);
-    t.dw = floats(t.form.floats);
+    t.w = floats(t.layout.floats);
+    t.dw = floats(t.layout.floats);
     t.b = floats(spec->out.channels);
     t.db = floats(spec->out.channels);
-    t.turned = floats(k->turned(t.conv));
+    t.reordered = floats(k->reordered_size(t.conv));
     t.scratch = floats(k->scratch(t.conv) / sizeof(float) + ROOM);
     return t;
 }
 
 static inline void bench_free(bench *t)
 {
-    float *all[] = {t->x, t->y, t->dx, t->dy, t->w, t->dw, t->b, t->db, t->turned, t->scratch};
+    float *all[] = {t->x, t->y, t->dx, t->dy, t->w, t->dw, t->b, t->db, t->reordered, t->scratch};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     t->k->close(t->conv);
 }
 
-/* Everything there is to compute. dy stands for itself, whatever y is. */
+/* Runs everything. dy is independent of y. */
 static inline void bench_run(bench *t)
 {
     const float *b = t->spec.bias ? t->b : NULL;
@@ -115,37 +115,37 @@ static inline void bench_run(bench *t)
     t->k->forward(t->conv, t->y, t->x, t->w, b, t->scratch);
     t->k->weight(t->conv, t->dw, t->spec.bias ? t->db : NULL, t->dy, t->x, t->scratch);
     if (!t->spec.wants_dx) return;
-    if (t->k->turned(t->conv)) t->k->turn(t->conv, t->turned, t->w);
-    if (t->k->turned(t->conv)) w = t->turned;
+    if (t->k->reordered_size(t->conv)) t->k->reorder(t->conv, t->reordered, t->w);
+    if (t->k->reordered_size(t->conv)) w = t->reordered;
     t->k->input(t->conv, t->dx, t->dy, w, t->scratch);
 }
 
-static inline size_t blocked(const at_activation *form, size_t n, size_t c, size_t i)
+static inline size_t blocked(const at_activation *shape, size_t n, size_t c, size_t i)
 {
-    size_t area = at_activation_area(form), block = form->block;
-    return n * at_activation_size(form) + (c / block * area + i) * block + c % block;
+    size_t area = at_activation_area(shape), block = shape->block;
+    return n * at_activation_size(shape) + (c / block * area + i) * block + c % block;
 }
 
-/* Plain pictures into those of the form, or back. */
-static inline void arrange(const at_activation *form, uint32_t rows, float *to, float *plain,
+/* From plain order into blocks, or back. */
+static inline void reorder(const at_activation *shape, uint32_t rows, float *to, float *plain,
                            bool back)
 {
-    size_t area = at_activation_area(form);
+    size_t area = at_activation_area(shape);
     for (size_t n = 0; n < rows; n++)
-        for (size_t c = 0; c < form->channels; c++)
+        for (size_t c = 0; c < shape->channels; c++)
             for (size_t i = 0; i < area; i++, plain++) {
-                float *at = &to[blocked(form, n, c, i)];
+                float *at = &to[blocked(shape, n, c, i)];
                 *(back ? plain : at) = *(back ? at : plain);
             }
 }
 
-static const shape SMALL[] = {{"1x1", 3, 4, 2, 1, 1, 0},       {"3x3", 2, 5, 3, 3, 1, SAME},
-                              {"3x3/2", 2, 6, 3, 3, 2, SAME},  {"valid", 1, 7, 2, 5, 1, 0},
-                              {"larger", 2, 2, 3, 5, 1, SAME}, {"stride 4", 1, 11, 2, 3, 4, 0},
-                              {"1x1/2", 3, 5, 2, 1, 2, SAME}};
+static const conv_case SMALL[] = {{"1x1", 3, 4, 2, 1, 1, 0},       {"3x3", 2, 5, 3, 3, 1, SAME},
+                                  {"3x3/2", 2, 6, 3, 3, 2, SAME},  {"valid", 1, 7, 2, 5, 1, 0},
+                                  {"larger", 2, 2, 3, 5, 1, SAME}, {"stride 4", 1, 11, 2, 3, 4, 0},
+                                  {"1x1/2", 3, 5, 2, 1, 2, SAME}};
 enum { SMALL_COUNT = sizeof SMALL / sizeof *SMALL };
 
-static inline bench reference_of(const shape *s, uint32_t rows, bool relu)
+static inline bench reference_of(const conv_case *s, uint32_t rows, bool relu)
 {
     at_layer     layer = layer_of(s, 1, 1);
     at_conv_spec spec = spec_of(&layer);
@@ -153,14 +153,14 @@ static inline bench reference_of(const shape *s, uint32_t rows, bool relu)
     bench t = bench_new(&at_conv_ref, &spec, rows);
     free(t.x), free(t.w), free(t.b), free(t.dy);
     t.x = normals(t.in, 1, 2);
-    t.w = normals(t.form.floats, 1 / sqrt((double)s->in * s->window * s->window), 3);
+    t.w = normals(t.layout.floats, 1 / sqrt((double)s->in * s->window * s->window), 3);
     t.b = normals(s->out, 1, 4);
     t.dy = normals(t.out, 1, 5);
     return t;
 }
 
-/* Every convolution of the published models, and some odd ones. */
-static const shape SHAPES[] = {
+/* Every convolution of the built-in models, and some unusual ones. */
+static const conv_case SHAPES[] = {
     {"mnist-cnn 1", 1, 28, 32, 5, 1, SAME},
     {"mnist-cnn 2", 32, 14, 64, 5, 1, SAME},
     {"cifar10-cnn 1", 3, 32, 64, 3, 1, SAME},
@@ -220,7 +220,7 @@ static const shape SHAPES[] = {
     {"20 to 50, stride 2", 20, 7, 50, 3, 2, SAME},
     {"two channels", 2, 8, 10, 3, 1, SAME},
     {"one to five", 1, 8, 5, 3, 1, SAME},
-    {"wide row of taps", 1, 16, 24, 7, 1, SAME},
+    {"wide window", 1, 16, 24, 7, 1, SAME},
     {"one to eleven, stride 2", 1, 9, 11, 4, 2, SAME},
     {"even window", 64, 8, 64, 2, 1, SAME},
     {"even window, stride 2", 10, 6, 20, 2, 2, SAME},
@@ -232,7 +232,7 @@ static const shape SHAPES[] = {
 };
 enum { SHAPES_COUNT = sizeof SHAPES / sizeof *SHAPES };
 
-/* The blocks that this processor wants, or 0 with a word about it. */
+/* Channels per block on this processor, or 0 with a message. */
 static inline uint32_t block_here(void)
 {
     uint32_t block = at_conv_onednn.block();
@@ -240,7 +240,7 @@ static inline uint32_t block_here(void)
     return block;
 }
 
-static inline bench fast_of(const shape *s, uint32_t block, uint32_t rows, bool relu)
+static inline bench fast_of(const conv_case *s, uint32_t block, uint32_t rows, bool relu)
 {
     at_layer     layer = layer_of(s, s->in <= 3 ? 1 : block, block);
     at_conv_spec spec = spec_of(&layer);
@@ -249,16 +249,16 @@ static inline bench fast_of(const shape *s, uint32_t block, uint32_t rows, bool 
     return bench_new(&at_conv_onednn, &spec, rows);
 }
 
-/* The same numbers as the reference has. */
+/* The same data as the reference. */
 static inline void copy_numbers(bench *to, const bench *ref)
 {
-    arrange(&to->spec.in, to->rows, to->x, ref->x, false);
-    arrange(&to->spec.out, to->rows, to->dy, ref->dy, false);
-    at_conv_form_from_plain(&to->form, to->w, ref->w);
+    reorder(&to->spec.in, to->rows, to->x, ref->x, false);
+    reorder(&to->spec.out, to->rows, to->dy, ref->dy, false);
+    at_weight_layout_from_plain(&to->layout, to->w, ref->w);
     memcpy(to->b, ref->b, to->spec.out.channels * sizeof *to->b);
 }
 
-/* On a processor with AVX-512 all of it runs once more as on one without. */
+/* With AVX-512 the whole program runs again with AVX2 only. */
 static inline int once_more(char **argv)
 {
     if (at_conv_onednn.block() != 16 || getenv("ONEDNN_MAX_CPU_ISA")) return 0;

@@ -1,4 +1,4 @@
-/* Dropout: how much stays, scaled by what, and who draws the same. */
+/* Dropout: the fraction kept, its scale, and which calls draw the same mask. */
 #include "rig.h"
 
 #include <math.h>
@@ -6,26 +6,26 @@
 static rig dropout_rig(double keep, uint32_t width, size_t count)
 {
     at_layer_spec spec = {.kind = &at_layer_dropout, .keep = keep};
-    at_activation form = {width, 1, 1, 1};
-    return rig_new(&spec, form, count, 5);
+    at_activation shape = {width, 1, 1, 1};
+    return rig_new(&spec, shape, count, 5);
 }
 
-static void dropout_keeps_the_share_asked_for_and_scales_it(void **state)
+static void dropout_keeps_the_requested_fraction_and_scales_it(void **state)
 {
     (void)state;
     static const double shares[] = {0.05, 0.5, 0.7, 0.75, 1};
     for (size_t s = 0; s < sizeof shares / sizeof *shares; s++) {
-        rig      r = dropout_rig(shares[s], 64, 4000);
-        at_pass *pass = rig_pass(&r);
-        size_t   stayed = 0, pairs = 0, both = 0;
+        rig            r = dropout_rig(shares[s], 64, 4000);
+        at_layer_pass *pass = rig_pass(&r);
+        size_t         stayed = 0, pairs = 0, both = 0;
         r.layer.kind->forward(&r.layer, pass);
         r.layer.kind->backward(&r.layer, pass);
         for (size_t i = 0; i < r.floats; i++) {
-            bool stays = r.fy[i] != 0;
-            assert_true(!stays || r.fy[i] == r.fx[i] * (float)(1 / shares[s]));
-            assert_true(r.fdx[i] == (stays ? r.fdy[i] * (float)(1 / shares[s]) : 0));
-            stayed += stays;
-            if (i >= 64) pairs++, both += stays && r.fy[i - 64] != 0; /* the sample before */
+            bool kept = r.fy[i] != 0;
+            assert_true(!kept || r.fy[i] == r.fx[i] * (float)(1 / shares[s]));
+            assert_true(r.fdx[i] == (kept ? r.fdy[i] * (float)(1 / shares[s]) : 0));
+            stayed += kept;
+            if (i >= 64) pairs++, both += kept && r.fy[i - 64] != 0; /* the sample before */
         }
         double deviation = sqrt(shares[s] * (1 - shares[s]) * (double)r.floats);
         assert_true(fabs((double)stayed - shares[s] * (double)r.floats) <= 4 * deviation);
@@ -36,7 +36,7 @@ static void dropout_keeps_the_share_asked_for_and_scales_it(void **state)
     }
 }
 
-/* How many of two masks agree. */
+/* The fraction in which two masks agree. */
 static size_t agreeing(uint64_t noise_a, uint32_t number_a, uint64_t noise_b, uint32_t number_b)
 {
     rig    a = dropout_rig(0.5, 50, 400), b = dropout_rig(0.5, 50, 400);
@@ -54,7 +54,7 @@ static size_t agreeing(uint64_t noise_a, uint32_t number_a, uint64_t noise_b, ui
     return same;
 }
 
-static void the_same_key_and_layer_draw_the_same_and_others_do_not(void **state)
+static void masks_depend_on_seed_and_layer(void **state)
 {
     (void)state;
     assert_int_equal(agreeing(5, 1, 5, 1), 20000);
@@ -64,11 +64,11 @@ static void the_same_key_and_layer_draw_the_same_and_others_do_not(void **state)
     assert_in_range(agreeing(5, 1, 5 + (UINT64_C(1) << 32), 1), 9600, 10400);
 }
 
-static void dropout_is_absent_when_a_model_is_scored(void **state)
+static void dropout_is_inactive_when_scoring(void **state)
 {
     (void)state;
-    rig      r = dropout_rig(0.5, 33, 3);
-    at_pass *pass = rig_pass(&r);
+    rig            r = dropout_rig(0.5, 33, 3);
+    at_layer_pass *pass = rig_pass(&r);
     pass->training = false;
     r.layer.kind->forward(&r.layer, pass);
     assert_memory_equal(r.fy, r.fx, r.floats * sizeof(float));
@@ -78,15 +78,15 @@ static void dropout_is_absent_when_a_model_is_scored(void **state)
 static void dropout_masks_for_the_relu_before_it(void **state)
 {
     (void)state;
-    rig      r = dropout_rig(0.5, 33, 30);
-    at_pass *pass = rig_pass(&r);
-    size_t   masked = 0;
+    rig            r = dropout_rig(0.5, 33, 30);
+    at_layer_pass *pass = rig_pass(&r);
+    size_t         masked = 0;
     for (size_t i = 0; i < r.floats; i += 3) r.fx[i] = 0;
     float *dx = floats(r.floats);
     r.layer.kind->forward(&r.layer, pass);
     r.layer.kind->backward(&r.layer, pass);
     memcpy(dx, r.fdx, r.floats * sizeof *dx);
-    r.layer.masks = true;
+    r.layer.masks_input = true;
     r.layer.kind->forward(&r.layer, pass);
     r.layer.kind->backward(&r.layer, pass);
     for (size_t i = 0; i < r.floats; i++) {
@@ -98,7 +98,7 @@ static void dropout_masks_for_the_relu_before_it(void **state)
     rig_free(&r);
 }
 
-static void a_share_must_be_one(void **state)
+static void keep_must_be_a_probability(void **state)
 {
     (void)state;
     at_fail  fail = {0};
@@ -112,11 +112,11 @@ static void a_share_must_be_one(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dropout_keeps_the_share_asked_for_and_scales_it),
-        cmocka_unit_test(the_same_key_and_layer_draw_the_same_and_others_do_not),
-        cmocka_unit_test(dropout_is_absent_when_a_model_is_scored),
+        cmocka_unit_test(dropout_keeps_the_requested_fraction_and_scales_it),
+        cmocka_unit_test(masks_depend_on_seed_and_layer),
+        cmocka_unit_test(dropout_is_inactive_when_scoring),
         cmocka_unit_test(dropout_masks_for_the_relu_before_it),
-        cmocka_unit_test(a_share_must_be_one),
+        cmocka_unit_test(keep_must_be_a_probability),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

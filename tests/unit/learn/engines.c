@@ -1,4 +1,4 @@
-/* Every model of the program in both engines. The reference needs seconds for the large ones. */
+/* Every built-in model in both engines. The reference needs seconds for the large ones. */
 #include "engines.h"
 
 #include "learn/net/net.h"
@@ -13,13 +13,13 @@ static const uint64_t MULTS_LARGE = 300 * 1000 * 1000ull; /* one sample is enoug
 
 static at_shape shape_of(const at_net_builtin *model)
 {
-    at_net_about about;
-    assert_int_equal(at_net_about_text(model->name, model->text, &about, NULL), AT_OK);
-    return (at_shape){.features = about.channels * about.height * about.width,
-                      .classes = about.classes,
-                      .channels = about.channels,
-                      .height = about.height,
-                      .width = about.width};
+    at_net_info info;
+    assert_int_equal(at_net_info_parse(model->name, model->text, &info, NULL), AT_OK);
+    return (at_shape){.features = info.channels * info.height * info.width,
+                      .classes = info.classes,
+                      .channels = info.channels,
+                      .height = info.height,
+                      .width = info.width};
 }
 
 static void start_as_published(fixture *f)
@@ -28,7 +28,7 @@ static void start_as_published(fixture *f)
     assert_int_equal(at_model_init(f->model, f->w, 5, &fail), AT_OK);
     at_model_noise(f->model, 3);
     for (size_t i = 0; i < (size_t)f->rows * f->shape.features; i++)
-        f->x[i] = (float)(i * 2654435761u % 256) / 255; /* as bright as pictures are */
+        f->x[i] = (float)(i * 2654435761u % 256) / 255; /* in the range of images */
 }
 
 static void check_model(const at_net_builtin *model)
@@ -44,13 +44,13 @@ static void check_model(const at_net_builtin *model)
     fixture  ref = fixture_new(model->name, shape, AT_ENGINE_REF, rows);
     start_as_published(&fast);
     start_as_published(&ref);
-    /* One sample leaves batch norm sixteen numbers deep down: rounding is amplified there. */
+    /* With one sample deep batch norms have only sixteen values, which amplifies rounding. */
     check_engines(model->name, &fast, &ref, rows == 1 ? 0.2 : 0.05);
     fixture_free(&ref);
     fixture_free(&fast);
 }
 
-static void every_model_is_the_same_in_both_engines(void **state)
+static void every_model_agrees_in_both_engines(void **state)
 {
     (void)state;
     assert_true(at_net_builtins_count >= 19);
@@ -60,7 +60,7 @@ static void every_model_is_the_same_in_both_engines(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_model_is_the_same_in_both_engines),
+        cmocka_unit_test(every_model_agrees_in_both_engines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

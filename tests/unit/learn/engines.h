@@ -12,8 +12,8 @@ static inline double loss_of(fixture *f, float *scratch)
     return at_model_gradient_set(f->model, scratch, f->w, f->x, f->labels, f->rows);
 }
 
-/* Length of the difference of two tensors over that of the second. In a deep net a rounding error
- * may turn a ReLU on or off, which moves single gradients by much. */
+/* Norm of the difference of two tensors, relative to the second. In a deep net a rounding error can
+ * switch a ReLU, which changes single gradients considerably. */
 static inline double distance(const float *a, const float *b, size_t n)
 {
     double far = 0, large = 1e-12;

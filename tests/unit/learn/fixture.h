@@ -1,4 +1,4 @@
-/* fixture.h - made-up samples, parameters and a model to run them on, for the learn tests. */
+/* fixture.h - synthetic samples, parameters and a model to run them on, for the learn tests. */
 #ifndef AT_TESTS_UNIT_LEARN_FIXTURE_H
 #define AT_TESTS_UNIT_LEARN_FIXTURE_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -37,7 +38,7 @@ static inline void fill(float *v, size_t n, double scale, at_rng *rng)
     for (size_t i = 0; i < n; i++) v[i] = (float)(scale * at_rng_normal(rng));
 }
 
-/* Random numbers in every tensor; what lies between tensors stays zero. */
+/* Random values in every tensor; padding stays zero. */
 static inline void fill_params(fixture *f, double scale, at_rng *rng)
 {
     size_t n = at_model_plain(f->model);
@@ -49,7 +50,7 @@ static inline void fill_params(fixture *f, double scale, at_rng *rng)
     free(plain);
 }
 
-/* A model with random parameters (not its own start: softmax would start at zero). */
+/* A model with random parameters (not its initial ones: softmax would start at zero). */
 static inline fixture fixture_new(const char *name, at_shape shape, at_engine engine, uint32_t rows)
 {
     at_rng  rng = at_rng_stream(7, 0, AT_RNG_PURPOSE_TEST, 0);
@@ -66,6 +67,20 @@ static inline fixture fixture_new(const char *name, at_shape shape, at_engine en
     fill_params(&f, 0.1, &rng);
     at_model_install(f.model, f.w);
     for (uint32_t n = 0; n < rows; n++) f.labels[n] = (uint32_t)at_rng_below(&rng, shape.classes);
+    return f;
+}
+
+/* The same for a model given as a .net text. */
+static inline fixture fixture_of_text(const char *text, at_shape shape, at_engine engine,
+                                      uint32_t rows)
+{
+    char path[64] = "/tmp/learn_XXXXXX.net";
+    int  file = mkstemps(path, 4);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
+    close(file);
+    fixture f = fixture_new(path, shape, engine, rows);
+    unlink(path);
     return f;
 }
 

@@ -77,7 +77,7 @@ static void check_net(const char *name, const oracle *net, uint32_t rows, at_eng
     fixture_free(&f);
 }
 
-static void gradients_are_the_slopes_of_the_loss(void **state)
+static void gradients_match_finite_differences(void **state)
 {
     (void)state;
     for (int e = AT_ENGINE_FAST; e <= AT_ENGINE_REF; e++) {
@@ -90,7 +90,7 @@ static void gradients_are_the_slopes_of_the_loss(void **state)
     }
 }
 
-/* One layer alone: with L = sum of dy * y, backward must give the slopes of L by x and params. */
+/* One layer: with L = sum of dy * y, backward must give the gradients of L. */
 typedef struct layer_case {
     const at_layer_kind *kind;
     uint32_t             in, out;
@@ -104,8 +104,8 @@ typedef struct bench {
 
 static double bench_output(bench *b)
 {
-    at_pass pass = {.count = b->count, .params = b->params, .x = b->x, .y = b->y};
-    double  sum = 0;
+    at_layer_pass pass = {.count = b->count, .params = b->params, .x = b->x, .y = b->y};
+    double        sum = 0;
     if (b->layer.kind->in_place) {
         memcpy(b->y, b->x, b->count * b->layer.in.channels * sizeof(float));
         pass.x = b->y;
@@ -117,7 +117,7 @@ static double bench_output(bench *b)
 
 static void check_slopes(bench *b, float *at, const float *slopes, size_t n)
 {
-    const float h = 0.0625f; /* layers here are linear within h, so only rounding errs */
+    const float h = 0.0625f; /* layers here are linear within h, so only rounding remains */
     for (size_t i = 0; i < n; i++) {
         float kept = at[i];
         at[i] = kept + h;
@@ -137,8 +137,8 @@ static bench bench_new(const layer_case *c, at_engine engine, size_t count)
     b.layer.spec.units = c->out;
     assert_int_equal(c->kind->shape(&b.layer, NULL), AT_OK);
     b.layer.kernels = c->kind == &at_layer_dense ? at_kernels_dense(engine, c->in, c->out)
-                                                 : at_kernels_plain(engine);
-    b.layer.plain = at_kernels_plain(engine);
+                                                 : at_kernels_elementwise(engine);
+    b.layer.elementwise = at_kernels_elementwise(engine);
     b.layer.params = c->kind == &at_layer_dense ? (size_t)c->in * c->out + c->out : 0;
     fill(b.x = floats(count * c->in), count * c->in, 1, &rng);
     fill(b.dy = floats(count * c->out), count * c->out, 1, &rng);
@@ -160,15 +160,15 @@ static void bench_free(bench *b)
 
 static void bench_backward(bench *b)
 {
-    at_pass pass = {.count = b->count,
-                    .params = b->params,
-                    .x = b->x,
-                    .y = b->y,
-                    .dy = b->dy,
-                    .dx = b->dx,
-                    .gradient = b->gradient,
-                    .write = AT_WRITE_SET,
-                    .scratch = b->scratch};
+    at_layer_pass pass = {.count = b->count,
+                          .params = b->params,
+                          .x = b->x,
+                          .y = b->y,
+                          .dy = b->dy,
+                          .dx = b->dx,
+                          .gradient = b->gradient,
+                          .write = AT_WRITE_SET,
+                          .scratch = b->scratch};
     bench_output(b);
     if (b->layer.kind->in_place) {
         memcpy(b->dx, b->dy, b->count * b->layer.out.channels * sizeof(float));
@@ -177,7 +177,7 @@ static void bench_backward(bench *b)
     b->layer.kind->backward(&b->layer, &pass);
 }
 
-static void every_layer_alone_gives_the_slopes_of_its_output(void **state)
+static void every_layer_matches_finite_differences(void **state)
 {
     (void)state;
     static const layer_case cases[] = {
@@ -236,7 +236,7 @@ static void fast_agrees_with_the_reference_on_many_shapes(void **state)
                             300); /* several runs of samples */
     check_against_reference("mlp:40,33", (at_shape){.features = 50, .classes = 10}, 64);
     check_against_reference("mlp:47", (at_shape){.features = 19, .classes = 35},
-                            129); /* beyond the hand kernels */
+                            129); /* more than the AVX2 kernels take */
     check_against_reference("mlp:36,4,50", (at_shape){.features = 17, .classes = 3}, 31);
 }
 
@@ -271,13 +271,13 @@ static void check_tables(const at_kernels *k, size_t B, size_t I, size_t O)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }
 
-static void every_table_of_kernels_agrees_with_the_reference(void **state)
+static void every_engine_agrees_with_the_reference(void **state)
 {
     (void)state;
     const at_kernels *tables[4] = {&at_kernels_portable, &at_kernels_blas};
     size_t            count = 2;
 #if defined(__x86_64__)
-    if (at_kernels_plain(AT_ENGINE_FAST) == &at_kernels_avx2) {
+    if (at_kernels_elementwise(AT_ENGINE_FAST) == &at_kernels_avx2) {
         tables[count++] = &at_kernels_avx2;
         tables[count++] = &at_kernels_mixed;
     }
@@ -290,15 +290,15 @@ static void every_table_of_kernels_agrees_with_the_reference(void **state)
                          sizes[n / SIZES / SIZES]);
         check_tables(tables[t], 130, 30, 40);
         check_tables(tables[t], 33, 1030, 7);
-        check_tables(tables[t], 2, 1024, 300); /* more weights than the hand kernels take */
+        check_tables(tables[t], 2, 1024, 300); /* more weights than the AVX2 kernels take */
     }
 }
 
-static void losses_of_far_apart_logits_are_exact(void **state)
+static void losses_of_extreme_logits_are_exact(void **state)
 {
     (void)state;
     const at_kernels *tables[3] = {&at_kernels_ref, &at_kernels_portable,
-                                   at_kernels_plain(AT_ENGINE_FAST)};
+                                   at_kernels_elementwise(AT_ENGINE_FAST)};
     for (size_t t = 0; t < 3; t++)
         for (size_t C = 2; C <= 40; C++) {
             float    z[40] = {0};
@@ -312,12 +312,12 @@ static void losses_of_far_apart_logits_are_exact(void **state)
         }
 }
 
-/* Many rows share one logarithm; their product must not overflow on the way. */
+/* Many rows share one logarithm; their product must not overflow. */
 static void losses_of_many_rows_add_up(void **state)
 {
     (void)state;
     enum { ROWS = 3000, C = 100 };
-    const at_kernels *tables[2] = {&at_kernels_portable, at_kernels_plain(AT_ENGINE_FAST)};
+    const at_kernels *tables[2] = {&at_kernels_portable, at_kernels_elementwise(AT_ENGINE_FAST)};
     uint32_t         *labels = calloc(ROWS, sizeof *labels);
     float            *z = floats(ROWS * C);
     assert_non_null(labels);
@@ -333,11 +333,11 @@ static void losses_of_many_rows_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_the_slopes_of_the_loss),
-        cmocka_unit_test(every_layer_alone_gives_the_slopes_of_its_output),
+        cmocka_unit_test(gradients_match_finite_differences),
+        cmocka_unit_test(every_layer_matches_finite_differences),
         cmocka_unit_test(fast_agrees_with_the_reference_on_many_shapes),
-        cmocka_unit_test(every_table_of_kernels_agrees_with_the_reference),
-        cmocka_unit_test(losses_of_far_apart_logits_are_exact),
+        cmocka_unit_test(every_engine_agrees_with_the_reference),
+        cmocka_unit_test(losses_of_extreme_logits_are_exact),
         cmocka_unit_test(losses_of_many_rows_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

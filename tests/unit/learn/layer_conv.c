@@ -1,16 +1,16 @@
-/* The layer of convolutions: gradients written and added, its ReLU, its shapes and start values. */
+/* The convolution layer: gradients written and added, its ReLU, shapes and initial values. */
 #include "conv_bench.h"
 
-/* A layer with what one backward call needs. */
+/* A layer with everything that one backward call needs. */
 typedef struct stage {
-    at_layer layer;
-    at_pass  pass;
-    bench    bench;
-    size_t   params;
-    float   *params_made, *gradient, *scratch;
+    at_layer      layer;
+    at_layer_pass pass;
+    bench         bench;
+    size_t        params;
+    float        *params_made, *gradient, *scratch;
 } stage;
 
-static stage stage_new(const shape *s, uint32_t block)
+static stage stage_new(const conv_case *s, uint32_t block)
 {
     bench  ref = reference_of(s, 3, true);
     stage  t = {.layer = layer_of(s, s->in <= 3 ? 1 : block, block),
@@ -19,28 +19,28 @@ static stage stage_new(const shape *s, uint32_t block)
     copy_numbers(&t.bench, &ref);
     bench_free(&ref);
     t.layer.conv = t.bench.k;
-    t.layer.form = t.bench.form;
+    t.layer.layout = t.bench.layout;
     t.layer.wants_dx = t.bench.spec.wants_dx;
-    t.params = t.layer.form.floats + biases;
+    t.params = t.layer.layout.floats + biases;
     t.params_made = floats(t.params);
     t.gradient = floats(t.params);
     t.scratch = floats(at_layer_conv.scratch(&t.layer, 3) / sizeof(float));
-    memcpy(t.params_made, t.bench.w, t.layer.form.floats * sizeof(float));
-    memcpy(t.params_made + t.layer.form.floats, t.bench.b, biases * sizeof(float));
-    t.pass = (at_pass){.count = 3,
-                       .training = true,
-                       .params = t.params_made,
-                       .x = t.bench.x,
-                       .y = t.bench.y,
-                       .dy = t.bench.dy,
-                       .dx = t.layer.wants_dx ? t.bench.dx : NULL,
-                       .gradient = t.gradient,
-                       .scratch = t.scratch,
-                       .conv = t.bench.conv,
-                       .conv_scratch = t.bench.scratch};
-    if (t.bench.k->turned(t.bench.conv)) {
-        t.bench.k->turn(t.bench.conv, t.bench.turned, t.bench.w);
-        t.pass.turned = t.bench.turned;
+    memcpy(t.params_made, t.bench.w, t.layer.layout.floats * sizeof(float));
+    memcpy(t.params_made + t.layer.layout.floats, t.bench.b, biases * sizeof(float));
+    t.pass = (at_layer_pass){.count = 3,
+                             .training = true,
+                             .params = t.params_made,
+                             .x = t.bench.x,
+                             .y = t.bench.y,
+                             .dy = t.bench.dy,
+                             .dx = t.layer.wants_dx ? t.bench.dx : NULL,
+                             .gradient = t.gradient,
+                             .scratch = t.scratch,
+                             .conv = t.bench.conv,
+                             .conv_scratch = t.bench.scratch};
+    if (t.bench.k->reordered_size(t.bench.conv)) {
+        t.bench.k->reorder(t.bench.conv, t.bench.reordered, t.bench.w);
+        t.pass.reordered = t.bench.reordered;
     }
     return t;
 }
@@ -59,7 +59,7 @@ static void backward(stage *t, at_write write, float *gradient, bool relu_done)
     at_layer_conv.backward(&t->layer, &t->pass);
 }
 
-static void check_writes(const shape *s, uint32_t block)
+static void check_writes(const conv_case *s, uint32_t block)
 {
     stage  t = stage_new(s, block);
     float *set = floats(t.params), *add = floats(t.params), *twice = floats(t.params);
@@ -83,7 +83,7 @@ static void setting_equals_adding_to_zeros(void **state)
     for (size_t j = 0; j < SMALL_COUNT && block; j++) check_writes(&SMALL[j], block);
 }
 
-/* Gradients so small that their products vanish could leave negative zeros. */
+/* Gradients so small that products underflow could leave negative zeros. */
 static void no_gradient_is_a_negative_zero(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void no_gradient_is_a_negative_zero(void **state)
     }
 }
 
-static void a_fused_relu_stops_gradients_unless_done(void **state)
+static void a_fused_relu_masks_gradients_unless_done(void **state)
 {
     (void)state;
     uint32_t block = block_here();
@@ -122,9 +122,9 @@ static void a_fused_relu_stops_gradients_unless_done(void **state)
 static void same_padding_is_smaller_before_than_after(void **state)
 {
     (void)state;
-    at_layer a = layer_of(&(shape){"", 1, 32, 1, 3, 2, SAME}, 1, 1);
-    at_layer b = layer_of(&(shape){"", 1, 28, 1, 5, 1, SAME}, 1, 1);
-    at_layer c = layer_of(&(shape){"", 1, 5, 1, 2, 3, SAME}, 1, 1);
+    at_layer a = layer_of(&(conv_case){"", 1, 32, 1, 3, 2, SAME}, 1, 1);
+    at_layer b = layer_of(&(conv_case){"", 1, 28, 1, 5, 1, SAME}, 1, 1);
+    at_layer c = layer_of(&(conv_case){"", 1, 5, 1, 2, 3, SAME}, 1, 1);
     assert_int_equal(a.out.height, 16);
     assert_int_equal(a.spec.window.top, 0);
     assert_int_equal(a.spec.window.bottom, 1);
@@ -153,16 +153,16 @@ static void windows_that_do_not_fit_are_refused(void **state)
     assert_int_equal(at_layer_conv.shape(&layer, &fail), AT_ERR_USAGE);
 }
 
-/* ---- start values ---- */
+/* ---- initial values ---- */
 
-static double spread(at_init start, double *largest)
+static double spread(at_initializer start, double *largest)
 {
     enum { N = 20000 };
     float *v = floats(N);
     at_rng rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_INIT, 0);
     double squares = 0;
     *largest = 0;
-    at_init_fill(start, v, N, 50, 100, &rng);
+    at_initializer_fill(start, v, N, 50, 100, &rng);
     for (size_t i = 0; i < N; i++) {
         squares += (double)v[i] * v[i];
         *largest = fmax(*largest, fabs(v[i]));
@@ -171,37 +171,38 @@ static double spread(at_init start, double *largest)
     return sqrt(squares / N);
 }
 
-static void start_values_have_the_spread_they_should(void **state)
+static void initial_values_have_the_right_deviation(void **state)
 {
     (void)state;
     double largest;
-    assert_true(spread((at_init){AT_INIT_ZERO, 7}, &largest) == 0);
-    assert_true(fabs(spread((at_init){AT_INIT_CONST, 0.5}, &largest) - 0.5) < 1e-9);
+    assert_true(spread((at_initializer){AT_INIT_ZERO, 7}, &largest) == 0);
+    assert_true(fabs(spread((at_initializer){AT_INIT_CONST, 0.5}, &largest) - 0.5) < 1e-9);
     double limit = sqrt(6.0 / 150);
-    assert_true(fabs(spread((at_init){AT_INIT_GLOROT, 0}, &largest) - limit / sqrt(3)) < 0.002);
+    assert_true(fabs(spread((at_initializer){AT_INIT_GLOROT, 0}, &largest) - limit / sqrt(3)) <
+                0.002);
     assert_true(largest <= limit && largest > 0.99 * limit);
-    assert_true(fabs(spread((at_init){AT_INIT_HE, 0}, &largest) - 0.2) < 0.004);
-    assert_true(fabs(spread((at_init){AT_INIT_NORMAL, 0.08}, &largest) - 0.08) < 0.002);
+    assert_true(fabs(spread((at_initializer){AT_INIT_HE, 0}, &largest) - 0.2) < 0.004);
+    assert_true(fabs(spread((at_initializer){AT_INIT_NORMAL, 0.08}, &largest) - 0.08) < 0.002);
     assert_true(largest > 0.2);
-    /* A normal distribution cut at two deviations has 0.88 of the deviation. */
-    assert_true(fabs(spread((at_init){AT_INIT_TRUNCATED, 0.1}, &largest) - 0.088) < 0.002);
+    /* A normal distribution truncated at two deviations has 0.88 of the deviation. */
+    assert_true(fabs(spread((at_initializer){AT_INIT_TRUNCATED, 0.1}, &largest) - 0.088) < 0.002);
     assert_true(largest <= 0.2f && largest > 0.19);
 }
 
 static void init_fills_weights_and_biases(void **state)
 {
     (void)state;
-    at_layer        layer = layer_of(&(shape){"", 3, 8, 4, 5, 1, SAME}, 1, 1);
+    at_layer        layer = layer_of(&(conv_case){"", 3, 8, 4, 5, 1, SAME}, 1, 1);
     at_layer_tensor rows[AT_LAYER_TENSORS_MAX];
     at_rng          rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_INIT, 0);
     float           plain[4 * 3 * 25 + 4];
-    layer.spec.bias_start = (at_init){AT_INIT_CONST, 0.25};
+    layer.spec.bias_init = (at_initializer){AT_INIT_CONST, 0.25};
     at_layer_conv.init(&layer, plain, &rng);
     for (size_t i = 0; i < 300; i++) assert_true(plain[i] != 0);
     for (size_t i = 300; i < 304; i++) assert_true(plain[i] == 0.25f);
     assert_int_equal(at_layer_conv.tensors(&layer, rows), 2);
     assert_int_equal(rows[0].shape[1], 3);
-    assert_ptr_equal(rows[0].form, &layer.form);
+    assert_ptr_equal(rows[0].layout, &layer.layout);
     assert_int_equal(rows[1].shape[0], 4);
     layer.spec.bias = false;
     assert_int_equal(at_layer_conv.tensors(&layer, rows), 1);
@@ -211,10 +212,10 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(setting_equals_adding_to_zeros),
         cmocka_unit_test(no_gradient_is_a_negative_zero),
-        cmocka_unit_test(a_fused_relu_stops_gradients_unless_done),
+        cmocka_unit_test(a_fused_relu_masks_gradients_unless_done),
         cmocka_unit_test(same_padding_is_smaller_before_than_after),
         cmocka_unit_test(windows_that_do_not_fit_are_refused),
-        cmocka_unit_test(start_values_have_the_spread_they_should),
+        cmocka_unit_test(initial_values_have_the_right_deviation),
         cmocka_unit_test(init_fills_weights_and_biases),
     };
     (void)argc;

@@ -1,4 +1,4 @@
-/* Names, sizes, starts and scores of models. */
+/* Names, sizes, initial values and scores of models. */
 #include "fixture.h"
 
 #include <math.h>
@@ -28,7 +28,7 @@ static void parameters_and_multiply_adds_are_those_of_the_papers(void **state)
     fixture_free(&mlp);
 }
 
-static void layers_follow_each_other_and_a_relu_is_part_of_the_one_before(void **state)
+static void layers_are_chained_and_a_relu_is_fused_into_the_one_before(void **state)
 {
     (void)state;
     at_layer_info rows[8];
@@ -46,7 +46,7 @@ static void layers_follow_each_other_and_a_relu_is_part_of_the_one_before(void *
     fixture_free(&f);
 }
 
-static void the_plain_vector_has_no_gaps_and_converts_both_ways(void **state)
+static void the_plain_vector_has_no_padding_and_converts_both_ways(void **state)
 {
     (void)state;
     at_tensor tensors[8];
@@ -105,7 +105,7 @@ static void too_many_layers_are_refused(void **state)
     assert_int_equal(try_name(text, NULL), AT_ERR_USAGE);
 }
 
-static void the_start_depends_on_the_seed_alone(void **state)
+static void initial_values_depend_only_on_the_seed(void **state)
 {
     (void)state;
     fixture a =
@@ -142,7 +142,7 @@ static void softmax_starts_at_zero_and_mlp_within_glorot_limits(void **state)
 }
 
 /* A softmax model of one feature and six classes whose logits are the weights times x. */
-static void score_counts_first_and_first_five(void **state)
+static void score_counts_top_1_and_top_5(void **state)
 {
     (void)state;
     fixture f = fixture_new("softmax", (at_shape){.features = 1, .classes = 6}, AT_ENGINE_FAST, 6);
@@ -175,7 +175,7 @@ static void of_equal_logits_the_first_class_wins(void **state)
     fixture_free(&f);
 }
 
-static void with_few_classes_the_first_five_are_all(void **state)
+static void with_few_classes_top_5_is_everything(void **state)
 {
     (void)state;
     fixture f = fixture_new("softmax", (at_shape){.features = 7, .classes = 5}, AT_ENGINE_FAST, 20);
@@ -185,7 +185,7 @@ static void with_few_classes_the_first_five_are_all(void **state)
     fixture_free(&f);
 }
 
-static void a_diverged_model_is_never_right_and_says_so_in_its_loss(void **state)
+static void a_diverged_model_is_never_right_and_its_loss_is_nan(void **state)
 {
     (void)state;
     static const char *const names[] = {"softmax", "mlp:40,9"};
@@ -204,7 +204,7 @@ static void a_diverged_model_is_never_right_and_says_so_in_its_loss(void **state
         }
 }
 
-static void score_and_gradient_see_the_same_loss(void **state)
+static void score_and_gradient_have_the_same_loss(void **state)
 {
     (void)state;
     for (int engine = AT_ENGINE_FAST; engine <= AT_ENGINE_REF; engine++) {
@@ -245,18 +245,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_and_multiply_adds_are_those_of_the_papers),
-        cmocka_unit_test(layers_follow_each_other_and_a_relu_is_part_of_the_one_before),
-        cmocka_unit_test(the_plain_vector_has_no_gaps_and_converts_both_ways),
+        cmocka_unit_test(layers_are_chained_and_a_relu_is_fused_into_the_one_before),
+        cmocka_unit_test(the_plain_vector_has_no_padding_and_converts_both_ways),
         cmocka_unit_test(unknown_names_are_refused_with_the_nearest_one),
         cmocka_unit_test(malformed_widths_are_refused),
         cmocka_unit_test(too_many_layers_are_refused),
-        cmocka_unit_test(the_start_depends_on_the_seed_alone),
+        cmocka_unit_test(initial_values_depend_only_on_the_seed),
         cmocka_unit_test(softmax_starts_at_zero_and_mlp_within_glorot_limits),
-        cmocka_unit_test(score_counts_first_and_first_five),
+        cmocka_unit_test(score_counts_top_1_and_top_5),
         cmocka_unit_test(of_equal_logits_the_first_class_wins),
-        cmocka_unit_test(with_few_classes_the_first_five_are_all),
-        cmocka_unit_test(a_diverged_model_is_never_right_and_says_so_in_its_loss),
-        cmocka_unit_test(score_and_gradient_see_the_same_loss),
+        cmocka_unit_test(with_few_classes_top_5_is_everything),
+        cmocka_unit_test(a_diverged_model_is_never_right_and_its_loss_is_nan),
+        cmocka_unit_test(score_and_gradient_have_the_same_loss),
         cmocka_unit_test(engines_have_names),
         cmocka_unit_test(families_can_be_listed),
     };

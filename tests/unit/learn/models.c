@@ -1,13 +1,13 @@
-/* The nets that are part of the program: they are as large as they must be. */
+/* The built-in nets: sizes, names, input shapes, initial loss. */
 #include "fixture.h"
 #include "learn/net/net.h"
 
 #include <math.h>
 
-/* Parameters for the published number of classes, numbers of batch norm's statistics, and
- * multiply-adds of a sample. The experiments published the parameters of toy-fc, toy-conv,
- * mnist-cnn, cifar10-cnn, lenet, mnistnet, wrn-28-2, alexnet and alexnet-256; all other numbers are
- * those of the same nets written as PyTorch modules. */
+/* Parameters for the published number of classes, batch-norm statistics, and multiply-adds per
+ * sample. The parameters of toy-fc, toy-conv, mnist-cnn, cifar10-cnn, lenet, mnistnet, wrn-28-2,
+ * alexnet and alexnet-256 are published; all other numbers are those of the same nets written as
+ * PyTorch modules. */
 static const struct size {
     const char *name;
     size_t      params, stats;
@@ -35,12 +35,12 @@ static const struct size {
 };
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-static at_net_about about(const at_net_builtin *net)
+static at_net_info info(const at_net_builtin *net)
 {
-    at_net_about about;
-    at_fail      fail = {0};
-    if (at_net_about_text(net->name, net->text, &about, &fail)) fail_msg("%s", fail.text);
-    return about;
+    at_net_info info;
+    at_fail     fail = {0};
+    if (at_net_info_parse(net->name, net->text, &info, &fail)) fail_msg("%s", fail.text);
+    return info;
 }
 
 /* The shape it was published for. */
@@ -48,12 +48,12 @@ static at_shape shape_of(const char *name)
 {
     for (size_t i = 0; i < at_net_builtins_count; i++) {
         if (strcmp(at_net_builtins[i].name, name) != 0) continue;
-        at_net_about a = about(&at_net_builtins[i]);
-        bool         line = a.height * a.width == 1;
+        at_net_info a = info(&at_net_builtins[i]);
+        bool        line = a.height * a.width == 1;
         return (at_shape){a.channels * a.height * a.width, a.classes, line ? 0 : a.channels,
                           a.height, a.width};
     }
-    fail_msg("there is no %s", name);
+    fail_msg("no net %s", name);
     return (at_shape){0};
 }
 
@@ -65,7 +65,7 @@ static at_model *plan(const char *name, at_shape shape)
     return model;
 }
 
-static void sizes_are_the_published_or_separately_counted_ones(void **state)
+static void sizes_match_the_published_ones(void **state)
 {
     (void)state;
     for (size_t i = 0; i < SIZES; i++) {
@@ -73,19 +73,19 @@ static void sizes_are_the_published_or_separately_counted_ones(void **state)
         assert_int_equal(at_model_params(model), sizes[i].params);
         assert_int_equal(at_model_plain(model) - at_model_params(model), sizes[i].stats);
         assert_true(fabs((double)at_model_mults(model) / 1e6 - sizes[i].mults) < 0.001);
-        assert_int_equal(at_model_wants_large_batches(model), sizes[i].stats > 0);
+        assert_int_equal(at_model_has_batch_norm(model), sizes[i].stats > 0);
         at_model_free(model);
     }
 }
 
-static void every_net_says_what_it_is_and_has_a_size_here(void **state)
+static void every_net_has_a_summary_and_a_size_here(void **state)
 {
     (void)state;
     assert_int_equal(at_net_builtins_count, SIZES);
     for (size_t i = 0; i < at_net_builtins_count; i++) {
-        at_net_about a = about(&at_net_builtins[i]);
+        at_net_info a = info(&at_net_builtins[i]);
         assert_true(strlen(a.summary) > 20);
-        assert_true(strlen(a.summary) < sizeof a.summary - 1); /* not cut */
+        assert_true(strlen(a.summary) < sizeof a.summary - 1); /* not truncated */
         assert_true(a.channels * a.height * a.width >= 100);
         assert_true(a.classes >= 10);
     }
@@ -102,7 +102,7 @@ static void the_last_layer_follows_the_classes_of_the_data(void **state)
     at_model_free(model);
 }
 
-static void numbers_in_a_line_are_taken_as_the_picture_they_could_be(void **state)
+static void flat_samples_are_reshaped_to_matching_images(void **state)
 {
     (void)state;
     static const at_shape lines[] = {{784, 10, 0, 0, 0}, {784, 10, 1, 1, 784}};
@@ -116,13 +116,14 @@ static void numbers_in_a_line_are_taken_as_the_picture_they_could_be(void **stat
     at_model_free(model);
 }
 
-static void pictures_of_another_size_fit_or_are_refused_with_line_and_shape(void **state)
+static void images_of_another_size_fit_or_are_refused_with_line_and_shape(void **state)
 {
     (void)state;
     at_model *model = plan("resnet18", (at_shape){784, 10, 1, 28, 28});
     at_fail   fail = {0};
     at_model_free(model);
-    model = plan("resnet18-224", (at_shape){3 * 40 * 50, 5, 3, 40, 50}); /* colours stay */
+    model = plan("resnet18-224",
+                 (at_shape){3 * 40 * 50, 5, 3, 40, 50}); /* color images stay unchanged */
     at_model_free(model);
     assert_int_equal(
         at_model_plan("alexnet", (at_shape){784, 10, 1, 28, 28}, AT_ENGINE_FAST, 4, &model, &fail),
@@ -155,7 +156,7 @@ static void names_of_tensors_are_the_documented_ones(void **state)
     at_model_free(model);
 }
 
-static void names_of_tensors_are_different(void **state)
+static void names_of_tensors_are_unique(void **state)
 {
     (void)state;
     enum { TENSORS_MAX = 1024 };
@@ -175,9 +176,9 @@ static void names_of_tensors_are_different(void **state)
 static void biases_of_alexnet_256_learn_by_their_own_rate(void **state)
 {
     (void)state;
-    at_model        *model = plan("alexnet-256", shape_of("alexnet-256"));
-    const at_groups *groups = at_model_groups(model);
-    at_param_range   range[32];
+    at_model              *model = plan("alexnet-256", shape_of("alexnet-256"));
+    const at_param_groups *groups = at_model_groups(model);
+    at_param_range         range[32];
     assert_int_equal(groups->count, 2);
     assert_string_equal(groups->group[1].name, "biases");
     assert_true(groups->group[1].lr == 2);
@@ -189,8 +190,8 @@ static void biases_of_alexnet_256_learn_by_their_own_rate(void **state)
     at_model_free(model);
 }
 
-/* Small ones only: the others are made of the same lines. */
-static void nets_start_where_no_class_is_preferred_much(void **state)
+/* Small nets only: the others consist of the same layers. */
+static void initial_loss_is_that_of_equal_classes(void **state)
 {
     (void)state;
     static const char *const names[] = {"toy-fc",   "toy-conv",   "mnist-cnn",   "lenet",
@@ -213,15 +214,15 @@ static void nets_start_where_no_class_is_preferred_much(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_are_the_published_or_separately_counted_ones),
-        cmocka_unit_test(every_net_says_what_it_is_and_has_a_size_here),
+        cmocka_unit_test(sizes_match_the_published_ones),
+        cmocka_unit_test(every_net_has_a_summary_and_a_size_here),
         cmocka_unit_test(the_last_layer_follows_the_classes_of_the_data),
-        cmocka_unit_test(numbers_in_a_line_are_taken_as_the_picture_they_could_be),
-        cmocka_unit_test(pictures_of_another_size_fit_or_are_refused_with_line_and_shape),
+        cmocka_unit_test(flat_samples_are_reshaped_to_matching_images),
+        cmocka_unit_test(images_of_another_size_fit_or_are_refused_with_line_and_shape),
         cmocka_unit_test(names_of_tensors_are_the_documented_ones),
-        cmocka_unit_test(names_of_tensors_are_different),
+        cmocka_unit_test(names_of_tensors_are_unique),
         cmocka_unit_test(biases_of_alexnet_256_learn_by_their_own_rate),
-        cmocka_unit_test(nets_start_where_no_class_is_preferred_much),
+        cmocka_unit_test(initial_loss_is_that_of_equal_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

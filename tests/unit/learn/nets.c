@@ -1,8 +1,6 @@
-/* Whole nets: slopes by finite differences, the fast engine against the reference, and what micro-
- * batches of any size must keep. */
+/* Whole nets: gradients against finite differences, the fast engine against the reference, and
+ * micro-batches of any size. */
 #include <math.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "engines.h"
 #include "learn/net/net.h"
@@ -10,7 +8,7 @@
 static const at_shape small = {
     .features = 3 * 9 * 9, .classes = 5, .channels = 3, .height = 9, .width = 9};
 
-/* Every kind of layer, in the company in which they meet in real nets. */
+/* Every kind of layer, combined as in real nets. */
 static const char *const texts[] = {
     "conv 3x3x8\nrelu\nmaxpool 2\nconv 3x3x20 bias=no\nbn\nrelu\navgpool all\ndense classes\n",
     "conv 5x5x16 stride=2 pad=valid\nmaxpool 2\nrelu\nflatten\ndense 12\nrelu\nbn\ndense classes\n",
@@ -25,22 +23,15 @@ static const char *const texts[] = {
 };
 enum { TEXTS = sizeof texts / sizeof *texts };
 
-/* A model from a text that is no file yet. */
 static fixture net_new(const char *text, at_shape shape, at_engine engine, uint32_t rows)
 {
-    char path[64] = "/tmp/learn_nets_XXXXXX.net";
-    int  file = mkstemps(path, 4);
-    assert_true(file >= 0);
-    assert_int_equal(write(file, text, strlen(text)), (ssize_t)strlen(text));
-    close(file);
-    fixture f = fixture_new(path, shape, engine, rows);
-    unlink(path);
+    fixture f = fixture_of_text(text, shape, engine, rows);
     at_model_noise(f.model, 11);
     return f;
 }
 
-/* Central differences in the direction of the gradient itself and in random ones: single weights
- * would drown in the rounding of 32-bit sums. */
+/* Central differences in the direction of the gradient and in random directions: the effect of
+ * single weights would vanish in the rounding of 32-bit sums. */
 static void check_direction(fixture *f, const float *direction, size_t n)
 {
     double length = 0, slope = 0;
@@ -59,12 +50,12 @@ static void check_direction(fixture *f, const float *direction, size_t n)
     memcpy(f->w, kept, f->params * sizeof *kept);
     double found = (loss[1] - loss[0]) / (2 * h);
     if (!(fabs(found - slope) <= 0.03 * fabs(slope) + 2e-2 * sqrt(length)))
-        fail_msg("slope %g, but the gradient says %g", found, slope);
+        fail_msg("slope %g, but the gradient gives %g", found, slope);
     free(kept);
     free(scratch);
 }
 
-static void gradients_of_nets_are_the_slopes_of_their_loss(void **state)
+static void gradients_of_nets_match_finite_differences(void **state)
 {
     (void)state;
     for (size_t t = 0; t < TEXTS; t++)
@@ -86,7 +77,7 @@ static void gradients_of_nets_are_the_slopes_of_their_loss(void **state)
         }
 }
 
-static void small_nets_are_the_same_in_both_engines(void **state)
+static void small_nets_agree_in_both_engines(void **state)
 {
     (void)state;
     for (size_t t = 0; t < TEXTS; t++) {
@@ -98,13 +89,13 @@ static void small_nets_are_the_same_in_both_engines(void **state)
     }
 }
 
-static void setting_is_adding_to_zeros_and_every_call_adds_once(void **state)
+static void setting_equals_adding_to_zeros_and_every_call_adds_once(void **state)
 {
     (void)state;
     for (size_t t = 0; t < TEXTS; t++) {
         fixture f = net_new(texts[t], small, AT_ENGINE_FAST, 6);
         float  *set = floats(f.params), *sum = floats(f.params);
-        fill(set, f.params, 1, &(at_rng){1}); /* whatever was there before */
+        fill(set, f.params, 1, &(at_rng){1}); /* previous content must not matter */
         at_model_gradient_set(f.model, set, f.w, f.x, f.labels, 6);
         at_model_gradient(f.model, f.g, f.w, f.x, f.labels, 6);
         assert_memory_equal(set, f.g, f.params * sizeof *set);
@@ -117,8 +108,8 @@ static void setting_is_adding_to_zeros_and_every_call_adds_once(void **state)
     }
 }
 
-/* The order in which sizes come must not matter: each has convolutions of its own. */
-static void micro_batches_of_any_size_give_the_same_bits_whatever_came_before(void **state)
+/* The order of sizes must not matter: each has its own convolutions. */
+static void bits_do_not_depend_on_earlier_micro_batch_sizes(void **state)
 {
     (void)state;
     fixture f = net_new(texts[3], small, AT_ENGINE_FAST, 12);
@@ -136,7 +127,7 @@ static void micro_batches_of_any_size_give_the_same_bits_whatever_came_before(vo
     fixture_free(&f);
 }
 
-static void new_parameters_count_once_they_are_installed(void **state)
+static void installed_parameters_are_used(void **state)
 {
     (void)state;
     fixture a = net_new(texts[0], small, AT_ENGINE_FAST, 4);
@@ -150,15 +141,15 @@ static void new_parameters_count_once_they_are_installed(void **state)
     fixture_free(&b);
 }
 
-/* Scoring lets buffers take turns; what comes out must not change. */
-static void a_model_that_only_scores_scores_the_same(void **state)
+/* Scoring reuses buffers; the scores must not change. */
+static void a_model_allocated_for_scoring_scores_the_same(void **state)
 {
     (void)state;
     for (size_t t = 0; t < TEXTS; t++) {
         fixture  f = net_new(texts[t], small, AT_ENGINE_FAST, 6);
         at_score both = {0}, only = {0};
         at_model_score(f.model, &both, f.w, f.x, f.labels, 6);
-        assert_int_equal(at_model_equip(f.model, 6, AT_USE_SCORE, NULL), AT_OK);
+        assert_int_equal(at_model_allocate(f.model, 6, AT_USE_SCORE, NULL), AT_OK);
         at_model_score(f.model, &only, f.w, f.x, f.labels, 6);
         assert_memory_equal(&both, &only, sizeof both);
         fixture_free(&f);
@@ -168,12 +159,12 @@ static void a_model_that_only_scores_scores_the_same(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_of_nets_are_the_slopes_of_their_loss),
-        cmocka_unit_test(small_nets_are_the_same_in_both_engines),
-        cmocka_unit_test(setting_is_adding_to_zeros_and_every_call_adds_once),
-        cmocka_unit_test(micro_batches_of_any_size_give_the_same_bits_whatever_came_before),
-        cmocka_unit_test(new_parameters_count_once_they_are_installed),
-        cmocka_unit_test(a_model_that_only_scores_scores_the_same),
+        cmocka_unit_test(gradients_of_nets_match_finite_differences),
+        cmocka_unit_test(small_nets_agree_in_both_engines),
+        cmocka_unit_test(setting_equals_adding_to_zeros_and_every_call_adds_once),
+        cmocka_unit_test(bits_do_not_depend_on_earlier_micro_batch_sizes),
+        cmocka_unit_test(installed_parameters_are_used),
+        cmocka_unit_test(a_model_allocated_for_scoring_scores_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

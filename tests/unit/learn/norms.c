@@ -1,10 +1,10 @@
 /* Batch norm and group norm against plain loops in double precision and their finite differences,
- * in every form of pictures. */
+ * for every layout of activations. */
 #include "rig.h"
 
 #include <math.h>
 
-/* The numbers that share mean and variance with number i. */
+/* The values that share mean and variance with value i. */
 static size_t family(const rig *r, size_t i)
 {
     size_t area = at_activation_area(&r->layer.in), channels = r->layer.in.channels;
@@ -62,30 +62,30 @@ static void assert_near(double got, double wanted, double tolerance)
     fail();
 }
 
-static const at_activation forms[] = {
+static const at_activation shapes[] = {
     {5, 1, 1, 1}, {40, 1, 1, 1}, {6, 2, 3, 1},   {3, 5, 7, 1},
     {4, 3, 3, 8}, {12, 3, 5, 8}, {10, 2, 2, 16}, {20, 3, 3, 16},
 };
-enum { FORMS = sizeof forms / sizeof *forms };
+enum { FORMS = sizeof shapes / sizeof *shapes };
 
-static at_layer_spec spec_of(const at_layer_kind *kind, const at_activation *form, bool relu)
+static at_layer_spec spec_of(const at_layer_kind *kind, const at_activation *shape, bool relu)
 {
-    uint32_t groups = form->channels % 4 ? form->channels % 3 ? 1 : 3 : 4;
-    if (groups == 1 && form->channels % 5 == 0) groups = 5;
-    if (at_activation_area(form) == 1) groups = 1; /* a single number has no deviation */
+    uint32_t groups = shape->channels % 4 ? shape->channels % 3 ? 1 : 3 : 4;
+    if (groups == 1 && shape->channels % 5 == 0) groups = 5;
+    if (at_activation_area(shape) == 1) groups = 1; /* a single value has no deviation */
     return (at_layer_spec){.kind = kind, .relu = relu, .epsilon = 1e-4, .groups = groups};
 }
 
 static const at_layer_kind *const norms[] = {&at_layer_bn, &at_layer_gn};
 
-/* Calls check for both norms, all forms, with and without ReLU. */
+/* Calls check for both norms, all layouts, with and without ReLU. */
 static void for_all(void (*check)(rig *r), size_t count)
 {
     for (size_t k = 0; k < 2; k++)
         for (size_t f = 0; f < FORMS; f++)
             for (int relu = 0; relu < 2; relu++) {
-                at_layer_spec spec = spec_of(norms[k], &forms[f], relu);
-                rig           r = rig_new(&spec, forms[f], count, 0.3);
+                at_layer_spec spec = spec_of(norms[k], &shapes[f], relu);
+                rig           r = rig_new(&spec, shapes[f], count, 0.3);
                 rig_pass(&r);
                 check(&r);
                 rig_free(&r);
@@ -98,10 +98,10 @@ static void check_forward(rig *r)
     moments(r, mean, variance);
     r->layer.kind->forward(&r->layer, &r->pass);
     for (size_t i = 0; i < r->numbers; i++)
-        assert_near(r->fy[formed(&r->layer.in, i)], output(r, i, mean, variance), 3e-6);
+        assert_near(r->fy[weights(&r->layer.in, i)], output(r, i, mean, variance), 3e-6);
 }
 
-static void forward_is_the_formula_in_every_form(void **state)
+static void forward_matches_the_formula_for_every_layout(void **state)
 {
     (void)state;
     for_all(check_forward, 1);
@@ -115,29 +115,29 @@ static void check_backward(rig *r)
     r->layer.kind->forward(&r->layer, &r->pass);
     r->layer.kind->backward(&r->layer, &r->pass);
     for (size_t i = 0; i < r->numbers; i++)
-        assert_near(r->fdx[formed(&r->layer.in, i)], slope(r, &r->x[i]), 2e-5);
+        assert_near(r->fdx[weights(&r->layer.in, i)], slope(r, &r->x[i]), 2e-5);
     for (size_t c = 0; c < channels; c++) {
         assert_near(r->gradient[c], slope(r, &r->weight[c]), 2e-5);
         assert_near(r->gradient[channels + c], slope(r, &r->bias[c]), 2e-5);
     }
 }
 
-static void backward_is_the_slope_of_the_formula_in_every_form(void **state)
+static void backward_matches_differences_for_every_layout(void **state)
 {
     (void)state;
     for_all(check_backward, 4);
 }
 
-/* What lies beyond the channels of the last block. */
+/* The padding of the last block. */
 static void check_padding(rig *r)
 {
-    const at_activation *form = &r->layer.in;
-    size_t               area = at_activation_area(form), size = at_activation_size(form);
+    const at_activation *shape = &r->layer.in;
+    size_t               area = at_activation_area(shape), size = at_activation_size(shape);
     r->layer.kind->forward(&r->layer, &r->pass);
     r->layer.kind->backward(&r->layer, &r->pass);
     for (size_t i = 0; i < r->floats; i++) {
-        size_t c = i % size / (form->block * area) * form->block + i % form->block;
-        if (form->block == 1 || c < form->channels) continue;
+        size_t c = i % size / (shape->block * area) * shape->block + i % shape->block;
+        if (shape->block == 1 || c < shape->channels) continue;
         assert_true(r->fy[i] == 0);
         assert_true(r->fdx[i] == 0);
     }
@@ -164,7 +164,7 @@ static void check_writes(rig *r)
     r->layer.kind->backward(&r->layer, &r->pass);
     if (r->layer.kind == &at_layer_gn) memset(r->sums, 0, sizeof r->sums);
 
-    at_pass add = r->pass;
+    at_layer_pass add = r->pass;
     add.write = add.dx_write = AT_WRITE_ADD;
     add.gradient = zeros;
     add.stats_sums = zero_sums;
@@ -191,13 +191,13 @@ static void check_writes(rig *r)
     free(more);
 }
 
-static void adding_is_one_addition_to_what_setting_writes(void **state)
+static void adding_equals_setting_plus_one_addition(void **state)
 {
     (void)state;
     for_all(check_writes, 3);
 }
 
-/* Whoever reads the output masks for it: dy comes masked, and backward leaves it alone. */
+/* When the next layer masks for it, dy is already masked, and backward does not change it. */
 static void check_relu_done(rig *r)
 {
     float *masked = floats(r->floats), *dx = floats(r->floats);
@@ -205,13 +205,13 @@ static void check_relu_done(rig *r)
     for (size_t i = 0; i < r->floats; i++)
         masked[i] = r->layer.spec.relu && !(r->fy[i] > 0) ? 0.0f : r->fdy[i];
     r->layer.kind->backward(&r->layer, &r->pass);
-    at_pass done = r->pass;
+    at_layer_pass done = r->pass;
     done.dy = masked;
     done.dx = dx;
     r->layer.relu_done = true;
     r->layer.kind->backward(&r->layer, &done);
     assert_memory_equal(dx, r->fdx, r->floats * sizeof *dx);
-    r->layer.masks = true;
+    r->layer.masks_input = true;
     r->layer.kind->backward(&r->layer, &done);
     for (size_t i = 0; i < r->floats; i++)
         assert_true(r->fx[i] > 0 ? dx[i] == r->fdx[i] : dx[i] == 0);
@@ -219,17 +219,17 @@ static void check_relu_done(rig *r)
     free(dx);
 }
 
-static void relu_is_masked_here_or_elsewhere_alike(void **state)
+static void masking_relu_here_or_in_the_next_layer_is_equal(void **state)
 {
     (void)state;
     for_all(check_relu_done, 3);
 }
 
-/* Sums of statistics of some samples of the rig. */
+/* Sums of statistics over some samples of the rig. */
 static void statistics(rig *r, size_t first, size_t count, at_write write)
 {
-    size_t  size = at_activation_size(&r->layer.in);
-    at_pass part = r->pass;
+    size_t        size = at_activation_size(&r->layer.in);
+    at_layer_pass part = r->pass;
     part.count = count;
     part.x += first * size;
     part.write = write;
@@ -238,13 +238,13 @@ static void statistics(rig *r, size_t first, size_t count, at_write write)
     r->layer.kind->backward(&r->layer, &part);
 }
 
-static void statistics_are_sums_that_weigh_samples(void **state)
+static void statistics_are_sums_weighted_by_samples(void **state)
 {
     (void)state;
     const size_t        parts[2] = {3, 9};
-    const at_activation form = {20, 3, 3, 16};
-    at_layer_spec       spec = spec_of(&at_layer_bn, &form, false);
-    rig                 r = rig_new(&spec, form, 12, 0.7);
+    const at_activation shape = {20, 3, 3, 16};
+    at_layer_spec       spec = spec_of(&at_layer_bn, &shape, false);
+    rig                 r = rig_new(&spec, shape, 12, 0.7);
     double              mean[20] = {0}, variance[20] = {0};
     rig_pass(&r);
     for (size_t h = 0, first = 0; h < 2; first += parts[h++]) {
@@ -267,11 +267,11 @@ static void statistics_are_sums_that_weigh_samples(void **state)
     rig_free(&r);
 }
 
-static void a_single_number_has_variance_zero_and_no_gradient(void **state)
+static void a_single_value_has_variance_zero_and_no_gradient(void **state)
 {
     (void)state;
-    at_layer_spec spec = spec_of(&at_layer_bn, &forms[0], false);
-    rig           r = rig_new(&spec, forms[0], 1, 0.7);
+    at_layer_spec spec = spec_of(&at_layer_bn, &shapes[0], false);
+    rig           r = rig_new(&spec, shapes[0], 1, 0.7);
     rig_pass(&r);
     r.layer.kind->forward(&r.layer, &r.pass);
     r.layer.kind->backward(&r.layer, &r.pass);
@@ -288,21 +288,21 @@ static void scoring_uses_the_running_statistics(void **state)
 {
     (void)state;
     for (size_t f = 0; f < FORMS; f++) {
-        at_layer_spec spec = spec_of(&at_layer_bn, &forms[f], true);
-        rig           r = rig_new(&spec, forms[f], 2, 0.7);
-        double        mean[64], variance[64];
-        at_pass      *pass = rig_pass(&r);
-        void         *keep = pass->keep;
-        for (size_t c = 0; c < forms[f].channels; c++) {
+        at_layer_spec  spec = spec_of(&at_layer_bn, &shapes[f], true);
+        rig            r = rig_new(&spec, shapes[f], 2, 0.7);
+        double         mean[64], variance[64];
+        at_layer_pass *pass = rig_pass(&r);
+        void          *keep = pass->saved;
+        for (size_t c = 0; c < shapes[f].channels; c++) {
             r.stats[c] = (float)(mean[c] = 0.25 * (double)c - 1);
-            r.stats[forms[f].channels + c] = (float)(variance[c] = 0.5 + (double)c);
+            r.stats[shapes[f].channels + c] = (float)(variance[c] = 0.5 + (double)c);
         }
         pass->training = false;
-        pass->keep = NULL;
+        pass->saved = NULL;
         r.layer.kind->forward(&r.layer, pass);
         for (size_t i = 0; i < r.numbers; i++)
-            assert_near(r.fy[formed(&forms[f], i)], output(&r, i, mean, variance), 3e-6);
-        pass->keep = keep;
+            assert_near(r.fy[weights(&shapes[f], i)], output(&r, i, mean, variance), 3e-6);
+        pass->saved = keep;
         rig_free(&r);
     }
 }
@@ -310,13 +310,13 @@ static void scoring_uses_the_running_statistics(void **state)
 static void group_norm_scores_as_it_trains(void **state)
 {
     (void)state;
-    at_layer_spec spec = spec_of(&at_layer_gn, &forms[7], true);
-    rig           r = rig_new(&spec, forms[7], 3, 0.7);
-    at_pass      *pass = rig_pass(&r), score = *pass;
-    float        *y = floats(r.floats);
+    at_layer_spec  spec = spec_of(&at_layer_gn, &shapes[7], true);
+    rig            r = rig_new(&spec, shapes[7], 3, 0.7);
+    at_layer_pass *pass = rig_pass(&r), score = *pass;
+    float         *y = floats(r.floats);
     r.layer.kind->forward(&r.layer, pass);
     score.training = false;
-    score.keep = NULL;
+    score.saved = NULL;
     score.y = y;
     r.layer.kind->forward(&r.layer, &score);
     assert_memory_equal(y, r.fy, r.floats * sizeof *y);
@@ -324,16 +324,16 @@ static void group_norm_scores_as_it_trains(void **state)
     rig_free(&r);
 }
 
-/* A mean far from zero, and many places: what a plain sum of squares in float would lose. */
-static void large_pictures_far_from_zero_keep_their_precision(void **state)
+/* A mean far from zero and many positions, where a plain sum of squares in float fails. */
+static void large_images_far_from_zero_keep_precision(void **state)
 {
     (void)state;
     static const uint32_t blocks[] = {1, 8, 16};
     static double         mean[FAMILIES], variance[FAMILIES];
     for (size_t b = 0; b < 3; b++) {
-        at_activation form = {16, 32, 32, blocks[b]};
-        at_layer_spec spec = spec_of(&at_layer_bn, &form, false);
-        rig           r = rig_new(&spec, form, 32, 1000);
+        at_activation shape = {16, 32, 32, blocks[b]};
+        at_layer_spec spec = spec_of(&at_layer_bn, &shape, false);
+        rig           r = rig_new(&spec, shape, 32, 1000);
         rig_pass(&r);
         moments(&r, mean, variance);
         r.layer.kind->forward(&r.layer, &r.pass);
@@ -350,7 +350,7 @@ static void large_pictures_far_from_zero_keep_their_precision(void **state)
     }
 }
 
-static void start_values_leave_a_norm_alone(void **state)
+static void initial_values_are_the_identity(void **state)
 {
     (void)state;
     at_layer        layer = {.kind = &at_layer_bn, .in = {3, 1, 1, 1}};
@@ -381,17 +381,17 @@ static void groups_must_divide_the_channels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forward_is_the_formula_in_every_form),
-        cmocka_unit_test(backward_is_the_slope_of_the_formula_in_every_form),
+        cmocka_unit_test(forward_matches_the_formula_for_every_layout),
+        cmocka_unit_test(backward_matches_differences_for_every_layout),
         cmocka_unit_test(padding_stays_zero),
-        cmocka_unit_test(adding_is_one_addition_to_what_setting_writes),
-        cmocka_unit_test(relu_is_masked_here_or_elsewhere_alike),
-        cmocka_unit_test(statistics_are_sums_that_weigh_samples),
-        cmocka_unit_test(a_single_number_has_variance_zero_and_no_gradient),
+        cmocka_unit_test(adding_equals_setting_plus_one_addition),
+        cmocka_unit_test(masking_relu_here_or_in_the_next_layer_is_equal),
+        cmocka_unit_test(statistics_are_sums_weighted_by_samples),
+        cmocka_unit_test(a_single_value_has_variance_zero_and_no_gradient),
         cmocka_unit_test(scoring_uses_the_running_statistics),
         cmocka_unit_test(group_norm_scores_as_it_trains),
-        cmocka_unit_test(large_pictures_far_from_zero_keep_their_precision),
-        cmocka_unit_test(start_values_leave_a_norm_alone),
+        cmocka_unit_test(large_images_far_from_zero_keep_precision),
+        cmocka_unit_test(initial_values_are_the_identity),
         cmocka_unit_test(groups_must_divide_the_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

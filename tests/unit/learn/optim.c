@@ -1,4 +1,4 @@
-/* Optimisers against numbers from double-precision formulas, and the bits of sums and slices. */
+/* Optimizers against double-precision formulas, and the exact bits of sums and slices. */
 #include "learn/optim/optim.h"
 #include "fixture.h"
 
@@ -19,7 +19,21 @@ static const golden goldens[] = {
     {"dual-averaging", {0.449500000, 0.481650933, 0.427004941}},
 };
 
-static void three_steps_give_the_numbers_of_the_formulas(void **state)
+/* One update of all n parameters. */
+static void apply(const at_optim *optim, float *w, float *s0, float *s1, const float *const *src,
+                  const float *weights, size_t count, size_t n, const at_update *how)
+{
+    at_param_range_update whole = {.count = n, .how = *how};
+    at_optim_apply_ranges(optim, w, s0, s1, src, weights, count, &whole, 1);
+}
+
+static void sum_whole(float *dst, const float *const *src, const float *weights, size_t count,
+                      size_t n)
+{
+    at_sum_slice(dst, src, weights, count, (at_slice){0, n});
+}
+
+static void three_steps_match_the_formulas(void **state)
 {
     (void)state;
     const float sums[3] = {2, -1, 4};
@@ -31,13 +45,13 @@ static void three_steps_give_the_numbers_of_the_formulas(void **state)
         for (uint32_t t = 0; t < 3; t++) {
             const float *src = &sums[t];
             at_update    how = {.lr = 0.1f, .weight_decay = 0.01f, .scale = 0.25f, .step = t + 1};
-            at_optim_apply(optim, &w, p0, p1, &src, NULL, 1, 1, &how);
+            apply(optim, &w, p0, p1, &src, NULL, 1, 1, &how);
             assert_true(fabs(w - goldens[k].w[t]) < 3e-7);
         }
     }
 }
 
-static void every_optimiser_is_in_the_table_once_and_has_its_defaults(void **state)
+static void every_optimizer_is_in_the_table_once_and_has_its_defaults(void **state)
 {
     (void)state;
     size_t count = 0;
@@ -88,11 +102,11 @@ static void apply_slice(const at_optim *optim, vectors *v, const float *weights,
     const float *src[SOURCES];
     at_update    how = {.lr = 0.01f, .weight_decay = 1e-3f, .scale = 0.02f, .step = 7};
     for (size_t s = 0; s < SOURCES; s++) src[s] = v->src[s] + from;
-    at_optim_apply(optim, v->w + from, v->s0 ? v->s0 + from : NULL, v->s1 ? v->s1 + from : NULL,
-                   src, weights, SOURCES, to - from, &how);
+    apply(optim, v->w + from, v->s0 ? v->s0 + from : NULL, v->s1 ? v->s1 + from : NULL, src,
+          weights, SOURCES, to - from, &how);
 }
 
-static void cutting_the_vector_changes_no_bit(void **state)
+static void updating_in_slices_changes_no_bit(void **state)
 {
     (void)state;
     static const size_t cuts[] = {0, 1, 8, 1023, 1024, 1025, 3000, 4999, N};
@@ -120,8 +134,8 @@ static void apply_is_sum_then_update(void **state)
         const float *src[SOURCES] = {b.src[0], b.src[1], b.src[2]}, *one = sum;
         at_update    how = {.lr = 0.01f, .weight_decay = 1e-3f, .scale = 0.02f, .step = 7};
         apply_slice(*kind, &a, NULL, 0, N);
-        at_sum(sum, src, NULL, SOURCES, N);
-        at_optim_apply(*kind, b.w, b.s0, b.s1, &one, NULL, 1, N, &how);
+        sum_whole(sum, src, NULL, SOURCES, N);
+        apply(*kind, b.w, b.s0, b.s1, &one, NULL, 1, N, &how);
         assert_memory_equal(a.w, b.w, N * sizeof(float));
         free(sum);
         vectors_free(&a);
@@ -131,7 +145,7 @@ static void apply_is_sum_then_update(void **state)
 
 /* Vector code must round exactly as one element at a time does. The volatile operands keep the
  * compiler from turning this loop into vectors as well. */
-static void vector_code_rounds_as_the_plain_formula_does(void **state)
+static void vector_code_rounds_like_scalar_code(void **state)
 {
     (void)state;
     vectors        v = vectors_new(at_optim_find("momentum"));
@@ -154,26 +168,26 @@ static void vector_code_rounds_as_the_plain_formula_does(void **state)
     vectors_free(&v);
 }
 
-static void sums_run_in_the_order_given_and_weigh_each_source(void **state)
+static void sums_keep_the_order_and_weight_each_source(void **state)
 {
     (void)state;
     const float  big = 1e8f, small = 1.0f, minus = -1e8f;
     const float *order[3] = {&big, &small, &minus}, *other[3] = {&big, &minus, &small};
     const float  weights[3] = {0.5f, 2.0f, 0.5f};
     float        sum = -1;
-    at_sum(&sum, order, NULL, 3, 1);
-    assert_true(sum == 0.0f); /* the one drowns in the hundred million */
-    at_sum(&sum, other, NULL, 3, 1);
+    sum_whole(&sum, order, NULL, 3, 1);
+    assert_true(sum == 0.0f); /* 1e8 + 1 rounds to 1e8 */
+    sum_whole(&sum, other, NULL, 3, 1);
     assert_true(sum == 1.0f);
-    at_sum(&sum, order, weights, 3, 1);
+    sum_whole(&sum, order, weights, 3, 1);
     assert_true(sum == 0.0f);
-    at_sum(&sum, order + 1, weights + 1, 1, 1);
+    sum_whole(&sum, order + 1, weights + 1, 1, 1);
     assert_true(sum == 2.0f);
 }
 
-/* Many steps from a start that is not zero, in slices, against the closed form in double precision:
+/* Many steps from a nonzero start, in slices, against the closed form in double precision:
  * w(t) = w0 - lr / sqrt(t) x sum of g. */
-static void dual_averaging_stays_with_its_closed_form(void **state)
+static void dual_averaging_matches_its_closed_form(void **state)
 {
     (void)state;
     enum { SIZE = 40, STEPS = 500 };
@@ -188,7 +202,7 @@ static void dual_averaging_stays_with_its_closed_form(void **state)
         fill(sum, SIZE, 8.0, &rng);
         for (size_t at = 0; at < SIZE; at += 20) {
             const float *src = sum + at;
-            at_optim_apply(optim, w + at, z + at, start + at, &src, NULL, 1, 20, &how);
+            apply(optim, w + at, z + at, start + at, &src, NULL, 1, 20, &how);
         }
         for (size_t i = 0; i < SIZE; i++) {
             exact[i] += 0.125 * sum[i];
@@ -198,8 +212,8 @@ static void dual_averaging_stays_with_its_closed_form(void **state)
     for (size_t i = 0; i < SIZE; i++) assert_true(start[i] == (float)w0[i]);
 }
 
-/* Applies in ranges that all learn alike. */
-static void apply_stretches(const at_optim *optim, vectors *v, const float *weights, size_t sources)
+/* Applies one update in six ranges with equal settings. */
+static void apply_ranges(const at_optim *optim, vectors *v, const float *weights, size_t sources)
 {
     static const size_t   cuts[] = {0, 1, 17, 1024, 1500, 4000, N};
     at_param_range_update ranges[6];
@@ -212,7 +226,7 @@ static void apply_stretches(const at_optim *optim, vectors *v, const float *weig
     at_optim_apply_ranges(optim, v->w, v->s0, v->s1, src, weights, sources, ranges, 6);
 }
 
-static void stretches_that_learn_alike_give_the_bits_of_one(void **state)
+static void ranges_with_equal_settings_give_the_bits_of_one(void **state)
 {
     (void)state;
     const float weights[SOURCES] = {1.0f, 0.5f, 1.0f / 3};
@@ -222,9 +236,9 @@ static void stretches_that_learn_alike_give_the_bits_of_one(void **state)
             vectors      whole = vectors_new(*kind), parts = vectors_new(*kind);
             size_t       sources = way & 1 ? 1 : SOURCES;
             const float *src[SOURCES] = {whole.src[0], whole.src[1], whole.src[2]};
-            at_optim_apply(*kind, whole.w, whole.s0, whole.s1, src, way & 2 ? weights : NULL,
-                           sources, N, &how);
-            apply_stretches(*kind, &parts, way & 2 ? weights : NULL, sources);
+            apply(*kind, whole.w, whole.s0, whole.s1, src, way & 2 ? weights : NULL, sources, N,
+                  &how);
+            apply_ranges(*kind, &parts, way & 2 ? weights : NULL, sources);
             assert_memory_equal(whole.w, parts.w, N * sizeof(float));
             if (whole.s0) assert_memory_equal(whole.s0, parts.s0, N * sizeof(float));
             if (whole.s1) assert_memory_equal(whole.s1, parts.s1, N * sizeof(float));
@@ -233,7 +247,7 @@ static void stretches_that_learn_alike_give_the_bits_of_one(void **state)
         }
 }
 
-static void every_stretch_learns_by_its_own_numbers(void **state)
+static void every_range_uses_its_own_settings(void **state)
 {
     (void)state;
     const at_optim       *optim = at_optim_find("momentum");
@@ -255,16 +269,16 @@ static void every_stretch_learns_by_its_own_numbers(void **state)
     assert_true(w[4] == 1);
 }
 
-static void momentum_of_its_own_is_nine_tenths(void **state)
+static void default_momentum_is_nine_tenths(void **state)
 {
     (void)state;
     const at_optim *optim = at_optim_find("momentum");
-    at_update       own = {.lr = 0.01f, .scale = 0.02f, .step = 7}, said = own;
+    at_update       own = {.lr = 0.01f, .scale = 0.02f, .step = 7}, given = own;
     vectors         a = vectors_new(optim), b = vectors_new(optim);
     const float    *src = a.src[0];
-    said.momentum = 0.9f;
-    at_optim_apply(optim, a.w, a.s0, NULL, &src, NULL, 1, N, &own);
-    at_optim_apply(optim, b.w, b.s0, NULL, &src, NULL, 1, N, &said);
+    given.momentum = 0.9f;
+    apply(optim, a.w, a.s0, NULL, &src, NULL, 1, N, &own);
+    apply(optim, b.w, b.s0, NULL, &src, NULL, 1, N, &given);
     assert_memory_equal(a.w, b.w, N * sizeof(float));
     assert_memory_equal(a.s0, b.s0, N * sizeof(float));
     vectors_free(&a);
@@ -293,7 +307,7 @@ static void statistics_follow_the_mean_over_weighted_samples(void **state)
     for (size_t i = 0; i < COUNT; i++) {
         double wanted = i < 3 ? 20 : 0.9 * 20 + 0.1 * (20 - 7.5 + 4) / 5.5;
         assert_true(fabs(w[i] - wanted) < 1e-5);
-        assert_true(s0[i] == 0 && s1[i] == 0); /* no business of the optimiser */
+        assert_true(s0[i] == 0 && s1[i] == 0); /* statistics have no optimizer state */
     }
     for (size_t k = 0; k < 3; k++) free(sum[k]);
     free(w);
@@ -301,7 +315,7 @@ static void statistics_follow_the_mean_over_weighted_samples(void **state)
     free(s1);
 }
 
-static void statistics_that_see_themselves_stay(void **state)
+static void statistics_equal_to_the_mean_stay(void **state)
 {
     (void)state;
     const at_optim       *optim = at_optim_find("sgd");
@@ -317,18 +331,18 @@ static void statistics_that_see_themselves_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(three_steps_give_the_numbers_of_the_formulas),
-        cmocka_unit_test(every_optimiser_is_in_the_table_once_and_has_its_defaults),
-        cmocka_unit_test(cutting_the_vector_changes_no_bit),
+        cmocka_unit_test(three_steps_match_the_formulas),
+        cmocka_unit_test(every_optimizer_is_in_the_table_once_and_has_its_defaults),
+        cmocka_unit_test(updating_in_slices_changes_no_bit),
         cmocka_unit_test(apply_is_sum_then_update),
-        cmocka_unit_test(vector_code_rounds_as_the_plain_formula_does),
-        cmocka_unit_test(sums_run_in_the_order_given_and_weigh_each_source),
-        cmocka_unit_test(dual_averaging_stays_with_its_closed_form),
-        cmocka_unit_test(stretches_that_learn_alike_give_the_bits_of_one),
-        cmocka_unit_test(every_stretch_learns_by_its_own_numbers),
-        cmocka_unit_test(momentum_of_its_own_is_nine_tenths),
+        cmocka_unit_test(vector_code_rounds_like_scalar_code),
+        cmocka_unit_test(sums_keep_the_order_and_weight_each_source),
+        cmocka_unit_test(dual_averaging_matches_its_closed_form),
+        cmocka_unit_test(ranges_with_equal_settings_give_the_bits_of_one),
+        cmocka_unit_test(every_range_uses_its_own_settings),
+        cmocka_unit_test(default_momentum_is_nine_tenths),
         cmocka_unit_test(statistics_follow_the_mean_over_weighted_samples),
-        cmocka_unit_test(statistics_that_see_themselves_stay),
+        cmocka_unit_test(statistics_equal_to_the_mean_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Learning rates as a function of the samples used. */
+/* Learning-rate schedules: rates by samples used, and invalid texts. */
 #include "learn/optim/schedule.h"
 #include "fixture.h"
 
@@ -58,7 +58,7 @@ static void rates_follow_the_samples_used(void **state)
     }
 }
 
-static void what_is_not_a_schedule_is_refused_with_a_hint(void **state)
+static void invalid_schedules_are_refused_with_a_hint(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
@@ -106,7 +106,7 @@ static void the_nearest_name_is_offered(void **state)
     assert_non_null(strstr(fail.text, "cosine"));
 }
 
-static void those_that_follow_the_whole_run_need_an_end(void **state)
+static void schedules_over_the_whole_run_need_its_length(void **state)
 {
     (void)state;
     at_schedule schedule;
@@ -121,10 +121,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_follow_the_samples_used),
-        cmocka_unit_test(what_is_not_a_schedule_is_refused_with_a_hint),
+        cmocka_unit_test(invalid_schedules_are_refused_with_a_hint),
         cmocka_unit_test(long_lists_are_refused_not_overrun),
         cmocka_unit_test(the_nearest_name_is_offered),
-        cmocka_unit_test(those_that_follow_the_whole_run_need_an_end),
+        cmocka_unit_test(schedules_over_the_whole_run_need_its_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The loops of sparse linear models against dense ones, and AUC against counting. */
+/* Loops over sparse rows against dense models, and AUC against counting pairs. */
 #include "learn/sparse/sparse.h"
 
 #include <math.h>
@@ -19,7 +19,7 @@
 
 enum { ROWS = 40, DIMENSION = 30, NUMBERS_MAX = 9, FLOATS = DIMENSION + AT_SPARSE_EXTRA };
 
-/* Rows of 0 to 9 numbers; feature 3 is in nearly every row that has any. */
+/* Rows of 0 to 9 features; feature 3 is in nearly every row that has any. */
 typedef struct rig {
     uint64_t    starts[ROWS + 1], list[ROWS];
     uint32_t    indices[ROWS * NUMBERS_MAX], labels[ROWS];
@@ -112,7 +112,7 @@ static void pairs_are_the_gradient_of_the_loss_by_finite_differences(void **stat
     }
 }
 
-/* Softmax of two classes with zeros for class 0 is the same function. */
+/* Softmax of two classes with zero weights for class 0 is the same function. */
 static void pairs_are_the_gradient_of_a_dense_softmax_of_two_classes(void **state)
 {
     static rig r;
@@ -165,7 +165,7 @@ static double loss_at(float margin, uint32_t label, float *coef)
     return at_sparse_losses(coef, &rows, &one, &margin);
 }
 
-static void losses_are_right_from_one_end_to_the_other(void **state)
+static void losses_are_right_over_the_whole_range(void **state)
 {
     (void)state;
     for (double z = -90; z <= 90; z += 0.37) {
@@ -181,7 +181,7 @@ static void losses_are_right_from_one_end_to_the_other(void **state)
     assert_true(isnan(loss_at(NAN, 1, NULL)));
 }
 
-/* Many factors of a product of losses. */
+/* The losses of many rows are computed as one product. */
 static void the_loss_of_many_rows_is_the_sum_of_theirs(void **state)
 {
     enum { MANY = 5000 };
@@ -211,12 +211,13 @@ static void merge_floats(const rig *r, float *dense)
 
 static void adagrad_on_pairs_is_dense_adagrad_on_their_sums(void **state)
 {
-    static rig      r;
-    float           dense[FLOATS], w[FLOATS], squares[FLOATS];
-    at_sparse_cell  cells[DIMENSION + 1] = {{0}};
-    const at_optim *optim = at_optim_find("adagrad");
-    at_update       how = {.lr = 0.3f, .scale = 1.0f / ROWS, .step = 1};
-    at_sparse_how   sparse = {.mean = 1.0f / ROWS, .step = 0.3f, .start = optim->state_start};
+    static rig            r;
+    float                 dense[FLOATS], w[FLOATS], squares[FLOATS];
+    at_sparse_cell        cells[DIMENSION + 1] = {{0}};
+    const at_optim       *optim = at_optim_find("adagrad");
+    at_adagrad_settings   sparse = {.mean = 1.0f / ROWS, .step = 0.3f, .start = optim->state_start};
+    at_param_range_update whole = {.count = DIMENSION + 1,
+                                   .how = {.lr = 0.3f, .scale = 1.0f / ROWS, .step = 1}};
     (void)state;
     set_up(&r);
     memcpy(w, r.flat, sizeof w);
@@ -226,7 +227,7 @@ static void adagrad_on_pairs_is_dense_adagrad_on_their_sums(void **state)
         const float    *source = dense;
         gradient_of(&r);
         merge_floats(&r, dense);
-        at_optim_apply(optim, w, squares, NULL, &source, NULL, 1, DIMENSION + 1, &how);
+        at_optim_apply_ranges(optim, w, squares, NULL, &source, NULL, 1, &whole, 1);
         at_sparse_collect(cells, pairs->pair, pairs->count, 1);
         at_sparse_adagrad(r.flat, cells, pairs->pair, pairs->count, &sparse);
         for (int i = 0; i <= DIMENSION; i++) {
@@ -236,7 +237,7 @@ static void adagrad_on_pairs_is_dense_adagrad_on_their_sums(void **state)
     }
 }
 
-static void the_norm_is_that_of_sums_and_leaves_nothing_behind(void **state)
+static void the_norm_is_that_of_sums_and_resets_them(void **state)
 {
     static rig     r;
     float          dense[FLOATS];
@@ -254,7 +255,7 @@ static void the_norm_is_that_of_sums_and_leaves_nothing_behind(void **state)
     }
 }
 
-static void plain_weights_have_the_scale_in_them(void **state)
+static void plain_weights_include_the_scale(void **state)
 {
     static rig r;
     float      plain[DIMENSION + 1], back[FLOATS];
@@ -283,19 +284,19 @@ static void descend_one_by_one(const rig *r, double *w, double rate)
     }
 }
 
-static void alone_hogwild_is_sgd_row_by_row_hot_features_or_not(void **state)
+static void one_hogwild_process_is_sgd_row_by_row(void **state)
 {
     (void)state;
     for (int hot = 0; hot < 2; hot++) {
-        static rig        r;
-        static at_hogwild h;
-        static at_hot     some;
-        double            w[DIMENSION + 1];
+        static rig             r;
+        static at_hogwild      h;
+        static at_hot_features some;
+        double                 w[DIMENSION + 1];
         set_up(&r);
         *at_sparse_scale(r.flat, DIMENSION) = 0.5f;
         *at_sparse_rate(r.flat, DIMENSION) = 0.1f;
         for (int i = 0; i <= DIMENSION; i++) w[i] = 0.5 * (double)r.flat[i];
-        assert_true(at_hot_find(&some, &r.rows, ROWS, DIMENSION, 2));
+        assert_true(at_hot_features_find(&some, &r.rows, ROWS, DIMENSION, 2));
         assert_true(some.count >= 1 && some.feature[0] == 3);
         h = (at_hogwild){.hot = hot ? &some : NULL, .part = 1};
         for (int pass = 0; pass < 3; pass++) {
@@ -304,7 +305,7 @@ static void alone_hogwild_is_sgd_row_by_row_hot_features_or_not(void **state)
             for (int i = 0; i <= DIMENSION; i++)
                 assert_true(fabs(0.5 * (double)r.flat[i] - w[i]) < 1e-5);
         }
-        at_hot_deinit(&some);
+        at_hot_features_deinit(&some);
     }
 }
 
@@ -339,7 +340,7 @@ static void auc_counts_pairs_and_ties_half(void **state)
     }
 }
 
-static void auc_is_not_a_number_where_it_makes_no_sense(void **state)
+static void auc_is_nan_where_undefined(void **state)
 {
     const float    margins[] = {1, 2, NAN};
     const uint32_t ones[] = {1, 1, 1}, both[] = {0, 1, 1};
@@ -355,14 +356,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_are_the_gradient_of_the_loss_by_finite_differences),
         cmocka_unit_test(pairs_are_the_gradient_of_a_dense_softmax_of_two_classes),
-        cmocka_unit_test(losses_are_right_from_one_end_to_the_other),
+        cmocka_unit_test(losses_are_right_over_the_whole_range),
         cmocka_unit_test(the_loss_of_many_rows_is_the_sum_of_theirs),
         cmocka_unit_test(adagrad_on_pairs_is_dense_adagrad_on_their_sums),
-        cmocka_unit_test(the_norm_is_that_of_sums_and_leaves_nothing_behind),
-        cmocka_unit_test(plain_weights_have_the_scale_in_them),
-        cmocka_unit_test(alone_hogwild_is_sgd_row_by_row_hot_features_or_not),
+        cmocka_unit_test(the_norm_is_that_of_sums_and_resets_them),
+        cmocka_unit_test(plain_weights_include_the_scale),
+        cmocka_unit_test(one_hogwild_process_is_sgd_row_by_row),
         cmocka_unit_test(auc_counts_pairs_and_ties_half),
-        cmocka_unit_test(auc_is_not_a_number_where_it_makes_no_sense),
+        cmocka_unit_test(auc_is_nan_where_undefined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

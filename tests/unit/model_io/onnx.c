@@ -51,9 +51,9 @@ static void drop(packed *p)
 /* Every net that is part of the program, with a shape it takes. */
 static at_shape shape_for(const char *name)
 {
-    at_net_about about;
-    at_fail      fail = {0};
-    assert_int_equal(at_net_about_find(name, &about, &fail), AT_OK);
+    at_net_info about;
+    at_fail     fail = {0};
+    assert_int_equal(at_net_info_find(name, &about, &fail), AT_OK);
     uint32_t classes = about.classes ? about.classes : 10;
     if (about.channels == 0) return GREY;
     bool line = about.height <= 1 && about.width <= 1;

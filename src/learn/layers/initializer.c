@@ -1,4 +1,4 @@
-/* Start values. GLOROT: Glorot and Bengio 2010, equation 16; HE: He et al. 2015, equation 10. */
+/* Initial weights. GLOROT: Glorot and Bengio 2010, equation 16; HE: He et al. 2015, equation 10. */
 #include "learn/layers/layer.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static void fill_normal(float *to, size_t n, double deviation, at_rng *rng)
     for (size_t i = 0; i < n; i++) to[i] = (float)(deviation * at_rng_normal(rng));
 }
 
-/* One number in twenty is drawn again. */
+/* Redraws what is beyond two deviations: 1 in 20. */
 static void fill_truncated(float *to, size_t n, double deviation, at_rng *rng)
 {
     for (size_t i = 0; i < n; i++) {
@@ -30,17 +30,18 @@ static void fill_truncated(float *to, size_t n, double deviation, at_rng *rng)
     }
 }
 
-void at_init_fill(at_init start, float *plain, size_t n, double fan_in, double fan_out, at_rng *rng)
+void at_initializer_fill(at_initializer init, float *plain, size_t n, double fan_in, double fan_out,
+                         at_rng *rng)
 {
     assert(fan_in > 0);
     assert(fan_out > 0);
-    switch (start.kind) {
+    switch (init.kind) {
     case AT_INIT_ZERO: fill_const(plain, n, 0); return;
     case AT_INIT_GLOROT: fill_uniform(plain, n, sqrt(6.0 / (fan_in + fan_out)), rng); return;
     case AT_INIT_HE: fill_normal(plain, n, sqrt(2.0 / fan_in), rng); return;
-    case AT_INIT_NORMAL: fill_normal(plain, n, start.number, rng); return;
-    case AT_INIT_TRUNCATED: fill_truncated(plain, n, start.number, rng); return;
-    case AT_INIT_CONST: fill_const(plain, n, start.number); return;
+    case AT_INIT_NORMAL: fill_normal(plain, n, init.number, rng); return;
+    case AT_INIT_TRUNCATED: fill_truncated(plain, n, init.number, rng); return;
+    case AT_INIT_CONST: fill_const(plain, n, init.number); return;
     }
-    assert(!"a start of an unknown kind");
+    assert(!"unknown initializer");
 }

@@ -1,12 +1,12 @@
-/* Pools in blocks of 1, 8 and 16 channels, against plain loops
- * that go over the pictures channel by channel; and the gradients of all that has no weights. */
+/* Pools in blocks of 1, 8 and 16 channels, against plain loops channel by channel; and gradients of
+ * layers without weights. */
 #include "learn/engines/pool_kernels.h"
 
 #include "stage.h"
 
-/* What lies under a window. */
+/* The positions of one window. */
 typedef struct under {
-    size_t best, count; /* the first place of the largest; how many places there are */
+    size_t best, count; /* the first maximum; how many there are */
     float  sum;
 } under;
 
@@ -20,22 +20,22 @@ static under look(const stage *s, const float *x, size_t oh, size_t ow)
             size_t h = oh * w->stride + r, v = ow * w->stride + c;
             if (h < w->top || v < w->left) continue;
             if (h - w->top >= in->height || v - w->left >= in->width) continue;
-            size_t place = (h - w->top) * in->width + v - w->left;
-            if (u.count == 0 || x[place] > x[u.best]) u.best = place;
-            u.sum += x[place];
+            size_t argmax = (h - w->top) * in->width + v - w->left;
+            if (u.count == 0 || x[argmax] > x[u.best]) u.best = argmax;
+            u.sum += x[argmax];
             u.count++;
         }
     return u;
 }
 
-/* What dy's share is for each place of the picture under the window. */
+/* Adds the shares of one dy to dx. */
 static void give(const stage *s, float *dx, const float *x, size_t oh, size_t ow, float dy)
 {
     const at_activation *in = &s->layer.in;
     const at_window     *w = &s->layer.spec.window;
     under                u = look(s, x, oh, ow);
     if (s->layer.kind == &at_layer_maxpool) {
-        dx[u.best] += !s->layer.masks || x[u.best] > 0 ? dy : 0;
+        dx[u.best] += !s->layer.masks_input || x[u.best] > 0 ? dy : 0;
         return;
     }
     for (size_t h = 0; h < in->height; h++)
@@ -45,7 +45,7 @@ static void give(const stage *s, float *dx, const float *x, size_t oh, size_t ow
         }
 }
 
-/* plain_y and plain_dx, the latter on top of what is there. */
+/* Computes plain_y, and adds to plain_dx. */
 static void pool_naively(stage *s)
 {
     const at_activation *in = &s->layer.in, *out = &s->layer.out;
@@ -61,7 +61,7 @@ static void pool_naively(stage *s)
             }
 }
 
-/* What is in dx before is added to, in one addition. */
+/* Adding to dx is one addition per element. */
 static void expect_added(stage *s)
 {
     size_t size = SAMPLES * at_activation_size(&s->layer.in);
@@ -82,17 +82,17 @@ static void expect_added(stage *s)
 /* Processors without AVX2 use plain loops for all blocks. */
 static void expect_plain_loops(stage *s)
 {
-    const at_pass         *p = &s->pass;
+    const at_layer_pass   *p = &s->pass;
     const at_pool_kernels *k = &at_pools_plain;
     at_pool pool = {.in = s->layer.in, .out = s->layer.out, .window = s->layer.spec.window};
     bool    largest = s->layer.kind == &at_layer_maxpool;
     memset(p->y, 0, SAMPLES * at_activation_size(&pool.out) * sizeof(float));
     if (largest) {
-        k->max_forward(&pool, p->y, p->keep, p->x, SAMPLES, s->layer.masks);
-        k->max_backward(&pool, p->dx, p->dy, p->keep, SAMPLES, AT_WRITE_SET);
+        k->max_forward(&pool, p->y, p->saved, p->x, SAMPLES, s->layer.masks_input);
+        k->max_backward(&pool, p->dx, p->dy, p->saved, SAMPLES, AT_WRITE_SET);
     } else {
-        k->mean_forward(&pool, p->y, p->x, SAMPLES);
-        k->mean_backward(&pool, p->dx, p->dy, SAMPLES, AT_WRITE_SET, p->scratch);
+        k->avg_forward(&pool, p->y, p->x, SAMPLES);
+        k->avg_backward(&pool, p->dx, p->dy, SAMPLES, AT_WRITE_SET, p->scratch);
     }
     assert_same(&pool.out, p->y, s->plain_y);
     assert_same(&pool.in, p->dx, s->plain_dx);
@@ -103,7 +103,7 @@ static void check_pool(const at_layer_kind *kind, at_activation in, at_window wi
 {
     at_layer_spec spec = {.kind = kind, .window = window, .same = same};
     stage        *s = stage_new(spec, in, in.block);
-    s->layer.masks = masks;
+    s->layer.masks_input = masks;
     if (masks) { /* then x comes from a ReLU */
         for (size_t i = 0; i < s->ins; i++) s->plain_x[i] = fmaxf(s->plain_x[i], 0);
         to_blocks(&in, stage_x(s), s->plain_x);
@@ -115,13 +115,13 @@ static void check_pool(const at_layer_kind *kind, at_activation in, at_window wi
     assert_same(&s->layer.in, s->pass.dx, s->plain_dx);
     expect_added(s);
     expect_plain_loops(s);
-    void *keep = s->pass.keep;
+    void *keep = s->pass.saved;
     s->pass.training = false;
-    s->pass.keep = NULL; /* scoring has none */
+    s->pass.saved = NULL; /* scoring has none */
     memset(s->pass.y, 0, SAMPLES * at_activation_size(&s->layer.out) * sizeof(float));
     forward(s);
     assert_same(&s->layer.out, s->pass.y, s->plain_y);
-    s->pass.keep = keep;
+    s->pass.saved = keep;
     stage_free(s);
 }
 
@@ -183,7 +183,7 @@ static void average_pools_equal_plain_loops_bit_for_bit(void **state)
     check_pools(&at_layer_avgpool, false);
 }
 
-static void the_first_of_equal_numbers_gets_the_gradient(void **state)
+static void the_first_of_equal_values_gets_the_gradient(void **state)
 {
     (void)state;
     for (size_t b = 0; b < BLOCKS; b++) {
@@ -201,7 +201,7 @@ static void the_first_of_equal_numbers_gets_the_gradient(void **state)
     }
 }
 
-/* The sum of y weighted by dy, whose gradient by x is dx. */
+/* The sum of y weighted by dy, whose gradient is dx. */
 static double weighed(stage *s)
 {
     double sum = 0;
@@ -211,8 +211,8 @@ static double weighed(stage *s)
     return sum;
 }
 
-/* Compares dx with quotients of differences; x are whole multiples of 1/4, none of them zero, so
- * that no step of 1/16 reaches a kink, and no two equal in a window. */
+/* Compares dx with finite differences; x are nonzero multiples of 1/4, all different in a window,
+ * so that no step of 1/16 reaches a kink. */
 static void check_differences(at_layer_spec spec, at_activation in, uint32_t block_out)
 {
     const float step = 0.0625f;
@@ -224,14 +224,14 @@ static void check_differences(at_layer_spec spec, at_activation in, uint32_t blo
     to_blocks(&in, x, s->plain_x);
     if (spec.kind->has_other) s->pass.other = other;
     free(s->plain_dy);
-    s->plain_dy = floats(outs); /* in the form of y, here */
+    s->plain_dy = floats(outs); /* in the layout of y, here */
     memcpy(s->plain_dy, s->pass.dy, outs * sizeof(float));
     forward(s);
     backward(s);
     const float *dx = spec.kind->has_other ? s->pass.dy : s->pass.dx;
     for (size_t i = 0; i < size; i += 1 + size / 200) {
         float was = x[i];
-        if (was == 0) continue; /* it fills up a block */
+        if (was == 0) continue; /* padding of a block */
         x[i] = was + step;
         double more = weighed(s);
         x[i] = was - step;
@@ -242,7 +242,7 @@ static void check_differences(at_layer_spec spec, at_activation in, uint32_t blo
     stage_free(s), free(other);
 }
 
-static void gradients_equal_quotients_of_differences(void **state)
+static void gradients_match_finite_differences(void **state)
 {
     (void)state;
     for (size_t b = 0; b < BLOCKS; b++) {
@@ -256,7 +256,7 @@ static void gradients_equal_quotients_of_differences(void **state)
         check_differences((at_layer_spec){.kind = &at_layer_add}, in, block);
         check_differences((at_layer_spec){.kind = &at_layer_add, .relu = true}, in, block);
         check_differences((at_layer_spec){.kind = &at_layer_flatten}, in, 1);
-        check_differences((at_layer_spec){.kind = &at_layer_arrange}, plain, block);
+        check_differences((at_layer_spec){.kind = &at_layer_reorder}, plain, block);
         check_differences(
             (at_layer_spec){.kind = &at_layer_reshape, .units = 11, .height = 2, .width = 3}, line,
             1);
@@ -276,7 +276,7 @@ static void windows_that_do_not_fit_are_refused(void **state)
     (void)state;
     at_activation small = {4, 3, 3, 1}, large = {4, 32, 32, 1};
     at_layer_spec pool = {.kind = &at_layer_maxpool, .window = {.height = 5, .width = 5}};
-    assert_refused(pool, small, "a window of 5x5 cannot move in steps of 0");
+    assert_refused(pool, small, "a window of 5x5 cannot have stride 0");
     pool.window.stride = 1;
     assert_refused(pool, small, "a window of 5x5 does not fit into 3x3");
     pool.kind = &at_layer_avgpool;
@@ -284,11 +284,11 @@ static void windows_that_do_not_fit_are_refused(void **state)
     pool.window.top = 1;
     assert_refused(pool, small, "a window of 5x5 does not fit into 3x3 with its padding");
     pool.window = (at_window){2, 2, 1, 2, 0, 0, 0};
-    assert_refused(pool, small, "a window of 2x2 would see nothing but padding around 3x3");
+    assert_refused(pool, small, "a window of 2x2 would cover only padding around 3x3");
     pool.window = (at_window){0};
     pool.kind = &at_layer_maxpool;
     assert_refused(pool, large,
-                   "a window of 32x32 over 32x32 is too large: it may have at most 255 places");
+                   "a window of 32x32 over 32x32 is too large (at most 255 positions)");
 }
 
 int main(void)
@@ -297,8 +297,8 @@ int main(void)
         cmocka_unit_test(max_pools_equal_plain_loops_bit_for_bit),
         cmocka_unit_test(max_pools_mask_the_gradient_of_a_relu_before_them),
         cmocka_unit_test(average_pools_equal_plain_loops_bit_for_bit),
-        cmocka_unit_test(the_first_of_equal_numbers_gets_the_gradient),
-        cmocka_unit_test(gradients_equal_quotients_of_differences),
+        cmocka_unit_test(the_first_of_equal_values_gets_the_gradient),
+        cmocka_unit_test(gradients_match_finite_differences),
         cmocka_unit_test(windows_that_do_not_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Layers that add, clip, or only move numbers: against what they should be, number by number. */
+/* Layers without weights that add, clip, reorder or resize, against plain loops. */
 #include "learn/engines/activation_kernels.h"
 
 #include "stage.h"
@@ -92,25 +92,25 @@ static void adding_an_input_to_itself_doubles_it(void **state)
     stage_free(s);
 }
 
-/* Forward and back give what was there, and the plain side is in plain order. */
+/* Forward and backward restore the input, and the plain side is in plain order. */
 static void check_orders(at_activation blocked)
 {
     at_activation plain = blocked;
     plain.block = 1;
     stage *flatten = stage_new((at_layer_spec){.kind = &at_layer_flatten}, blocked, 1);
-    stage *arrange = stage_new((at_layer_spec){.kind = &at_layer_arrange}, plain, blocked.block);
+    stage *reorder = stage_new((at_layer_spec){.kind = &at_layer_reorder}, plain, blocked.block);
     assert_int_equal(flatten->layer.out.channels, at_activation_numbers(&blocked));
     assert_int_equal(at_activation_area(&flatten->layer.out), 1);
     forward(flatten), backward(flatten);
-    forward(arrange), backward(arrange);
+    forward(reorder), backward(reorder);
     assert_same(&flatten->layer.out, flatten->pass.y, flatten->plain_x);
     assert_same(&blocked, flatten->pass.dx, flatten->plain_dy);
-    assert_same(&blocked, arrange->pass.y, arrange->plain_x);
-    assert_same(&plain, arrange->pass.dx, arrange->plain_dy);
-    stage_free(flatten), stage_free(arrange);
+    assert_same(&blocked, reorder->pass.y, reorder->plain_x);
+    assert_same(&plain, reorder->pass.dx, reorder->plain_dy);
+    stage_free(flatten), stage_free(reorder);
 }
 
-static void pictures_go_to_lines_and_back(void **state)
+static void images_flatten_and_back(void **state)
 {
     (void)state;
     for (size_t b = 0; b < BLOCKS; b++) {
@@ -123,23 +123,23 @@ static void pictures_go_to_lines_and_back(void **state)
 }
 
 /* Processors without AVX2 use plain loops for all blocks. */
-static void plain_loops_turn_a_block_alike(void **state)
+static void plain_loops_reorder_a_block_equally(void **state)
 {
     (void)state;
     enum { AREA = 15, BLOCK_MAX = 16, USED = 11 };
     float plain[USED * AREA], blocked[BLOCK_MAX * AREA], back[USED * AREA];
     for (size_t i = 0; i < USED * AREA; i++) plain[i] = (float)i;
     for (size_t i = 0; i < BLOCK_MAX * AREA; i++) blocked[i] = NAN;
-    at_turns_plain.from_plain(blocked, plain, AREA, BLOCK_MAX, USED);
+    at_reorder_plain.from_plain(blocked, plain, AREA, BLOCK_MAX, USED);
     for (size_t i = 0; i < BLOCK_MAX * AREA; i++) {
         size_t channel = i % BLOCK_MAX, place = i / BLOCK_MAX;
         assert_true(blocked[i] == (channel < USED ? plain[channel * AREA + place] : 0));
     }
-    at_turns_plain.to_plain(back, blocked, AREA, BLOCK_MAX, USED);
+    at_reorder_plain.to_plain(back, blocked, AREA, BLOCK_MAX, USED);
     assert_memory_equal(back, plain, sizeof plain);
 }
 
-static void a_line_becomes_a_picture_of_as_many_numbers(void **state)
+static void a_flat_vector_reshapes_to_an_image_of_equal_size(void **state)
 {
     (void)state;
     at_fail       fail = {0};
@@ -152,7 +152,7 @@ static void a_line_becomes_a_picture_of_as_many_numbers(void **state)
     assert_same(&s->layer.in, s->pass.dx, s->plain_dy);
     stage_free(s);
     assert_null(stage_try(spec, (at_activation){31, 1, 1, 1}, 1, &fail));
-    assert_string_equal(fail.text, "31 numbers (31x1x1) do not make 2x3x5");
+    assert_string_equal(fail.text, "31 values (31x1x1) cannot be reshaped to 2x3x5");
     spec.units = spec.height = spec.width = UINT32_MAX;
     assert_null(stage_try(spec, (at_activation){31, 1, 1, 1}, 1, &fail));
 }
@@ -170,8 +170,8 @@ static void check_resized(const float *x, at_activation in, uint32_t height, uin
     stage_free(s);
 }
 
-/* The numbers are those of PyTorch's interpolate(mode="bilinear", align_corners=False). */
-static void resizing_is_bilinear_between_centres_of_pixels(void **state)
+/* Expected values are those of PyTorch's interpolate(mode="bilinear", align_corners=False). */
+static void resizing_is_bilinear_between_pixel_centers(void **state)
 {
     (void)state;
     const float small[] = {0, 1, 2, 3, 5, 4};
@@ -184,7 +184,7 @@ static void resizing_is_bilinear_between_centres_of_pixels(void **state)
     check_resized(squares, (at_activation){3, 4, 4, 1}, 4, 4, squares);
 }
 
-static void grey_pictures_get_three_equal_channels(void **state)
+static void gray_images_get_three_equal_channels(void **state)
 {
     (void)state;
     at_fail       fail = {0};
@@ -200,7 +200,7 @@ static void grey_pictures_get_three_equal_channels(void **state)
         stage_free(s);
     }
     assert_null(stage_try(spec, (at_activation){4, 4, 5, 1}, 1, &fail));
-    assert_string_equal(fail.text, "4x4x5 has 4 channels, and only 1 or 3 can become 3x4x5");
+    assert_string_equal(fail.text, "4x4x5 has 4 channels; only 1 or 3 can be converted to 3x4x5");
 }
 
 int main(void)
@@ -209,11 +209,11 @@ int main(void)
         cmocka_unit_test(relu_works_in_place_and_elsewhere),
         cmocka_unit_test(add_sums_and_clips_and_masks_in_place),
         cmocka_unit_test(adding_an_input_to_itself_doubles_it),
-        cmocka_unit_test(pictures_go_to_lines_and_back),
-        cmocka_unit_test(plain_loops_turn_a_block_alike),
-        cmocka_unit_test(a_line_becomes_a_picture_of_as_many_numbers),
-        cmocka_unit_test(resizing_is_bilinear_between_centres_of_pixels),
-        cmocka_unit_test(grey_pictures_get_three_equal_channels),
+        cmocka_unit_test(images_flatten_and_back),
+        cmocka_unit_test(plain_loops_reorder_a_block_equally),
+        cmocka_unit_test(a_flat_vector_reshapes_to_an_image_of_equal_size),
+        cmocka_unit_test(resizing_is_bilinear_between_pixel_centers),
+        cmocka_unit_test(gray_images_get_three_equal_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
