@@ -2,7 +2,7 @@
 
 A round of one sample on a model of 12 MB (and of 44 MB) is mostly memory traffic, so this measures
 the topologies and not the engine. On a machine with as many cores as workers nobody can gain: what
-the cases guard is that no topology loses much. docs/topologies.md says when which of them pays.
+the cases guard is that no topology loses much. See docs/guide/topologies.md.
 """
 from case import Case, in_turn, per_second
 from verdict import Claim

@@ -5,8 +5,8 @@
 
 The folder holds worker_stats.csv[.gz] (time, step, rank, num_batches, compute_time, ..) and
 master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is learnt
-from this one log, so that what comes out for another run is a prediction. docs/simulator.md tells
-what is looked at and why.
+from this one log, so that what comes out for another run is a prediction. See
+docs/guide/simulate.md for the method.
 """
 import collections
 import csv

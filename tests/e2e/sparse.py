@@ -10,7 +10,7 @@ import support
 
 # Made-up clicks: small enough to be quick, and 39 numbers a row as the published ones have.
 CLICKS = ("--model", "sparse-lr", "--data", "synthetic-clicks:20000,4096")
-# One set of options for every strategy; docs/sparse.md names it, too.
+# One set of options for every strategy; docs/guide/sparse.md names it, too.
 OPTIONS = ("--workers", 2, "--batch", 16, "--epochs", 10, "--lr", 0.1, "--lr-schedule",
            "linear:0.001")
 

@@ -54,7 +54,8 @@ typedef struct at_score {
 } at_score;
 
 /* Reads what is known about the model: a family ("softmax", "mlp:H1,H2,.."), a net that is part of
- * the program ("mnist-cnn"), or a file ("my.net"; see docs/models.md). Lays out the flat vector for
+ * the program ("mnist-cnn"), or a file ("my.net"; see docs/reference/models.md).
+ * Lays out the flat vector for
  * micro-batches of `rows` samples. It can tell sizes and make and convert parameters, but not
  * compute yet. AT_ERR_USAGE with the nearest name or with line and shapes; AT_ERR_MISSING. */
 at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_t rows,

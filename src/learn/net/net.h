@@ -66,7 +66,7 @@ void at_net_layer_name(const at_layer *layer, char name[AT_LAYER_NAME_SIZE]);
 /* A convolution layer as its engine sees it. */
 at_conv_spec at_net_conv_spec(const at_layer *layer);
 
-/* Builds a net from its text (see docs/models.md). `name` is for messages. */
+/* Builds a net from its text (see docs/reference/models.md). `name` is for messages. */
 at_err at_net_read(at_net *net, const char *name, const char *text, at_fail *fail);
 
 /* What a text says about itself. Zero where it does not say. */

@@ -1,5 +1,5 @@
 /* The three tables of the published systems, so that their plot programs can read our runs, and
- * one of what processes took from the machine. What each column means is told in docs/files.md. */
+ * one of what processes took from the machine. docs/reference/files.md has the columns. */
 #include <assert.h>
 #include <stdlib.h>
 

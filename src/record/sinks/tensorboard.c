@@ -7,7 +7,7 @@
  * Nobody looks at five thousand points a second. A curve gets one point a tenth of a second, later
  * one each thousandth of the time that has passed, which is what the steps or rounds since the
  * point before came to. So a record costs a few additions, and a run of a week some ten thousand
- * points a curve. docs/tensorboard.md tells what each tag means.
+ * points a curve. docs/guide/tensorboard.md tells what each tag means.
  */
 #include <assert.h>
 #include <math.h>
