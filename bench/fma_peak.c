@@ -1,10 +1,10 @@
-/* How many floating-point operations a second one core can do at most: fused multiply-adds on
- * registers, in more chains than the units are deep, with every kind of register that it has.
+/* Peak floating-point operations per second of one core: fused multiply-adds on registers, with
+ * more independent chains than the pipelines are deep, for each vector width.
  *
  *     cc -O2 -D_GNU_SOURCE -Isrc -o fma_peak bench/fma_peak.c src/base/clock.c && ./fma_peak
  *     {"gflops": 110.1, "avx2": 110.1, "avx512": 109.9}
  *
- * It is what `bench/run.py` calls 100 %. */
+ * bench/run.py uses it as 100 %. */
 #include <immintrin.h>
 #include <stdio.h>
 
@@ -12,8 +12,8 @@
 
 enum { ROUNDS = 200000, REPEATS = 15 };
 
-/* Each chain is a variable of its own, for an array would be written to memory. Nobody reads the
- * sums, so the barrier says that somebody might. */
+/* Each chain is a separate variable, because an array would be written to memory. The barrier keeps
+ * the compiler from removing sums that are never read. */
 #define TWELVE(X)  X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 #define START(i)   acc##i = summand;
 #define STEP(i)    acc##i = FMA(acc##i, factor, summand);
@@ -52,7 +52,7 @@ static double best_of(double (*measure)(void))
 {
     double best = 0;
     for (int i = 0; i < REPEATS; i++) {
-        double found = measure(); /* a nanosecond: so it is in 1e9 a second */
+        double found = measure(); /* per nanosecond, which is 1e9 per second */
         if (found > best) best = found;
     }
     return best;

@@ -1,5 +1,5 @@
-/* Preloaded into liblinear-train: it asks this right after it has read its file, and ends. What the
- * program took until then is the time of its reader. */
+/* Preloaded into liblinear-train, which calls this function right after reading its file and exits
+ * on the returned error. The time until then is the time of its reader. */
 const char *check_parameter(const void *problem, const void *parameter);
 
 const char *check_parameter(const void *problem, const void *parameter)

@@ -1,4 +1,4 @@
-/* Reads one LIBSVM file with our reader and says how long that took; see libsvm_speed.py. */
+/* Reads one LIBSVM file with our reader and prints how long it took; see libsvm_speed.py. */
 #include "base/clock.h"
 #include "data/formats/format.h"
 

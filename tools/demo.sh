@@ -1,14 +1,14 @@
 #!/bin/sh
-# The demo: the same training under two strategies on ten workers of which some are slow, three
-# times each. Every sample is padded to 300 us by sleeping, so ten workers behave like ten machines
-# even on two cores. Takes about 100 seconds.
+# The demo: the same training under two strategies on ten workers, some of them slow, three times
+# each. Every sample is padded to 300 us by sleeping, so ten workers behave like ten machines even on
+# two cores. Takes about 100 seconds.
 #
-# Further options are handed on and win: tools/demo.sh --repeats 5
+# Further options are passed on and take precedence: tools/demo.sh --repeats 5
 set -eu
 cd "$(dirname "$0")/.."
 
 out=runs/demo
-rm -rf "$out" # a comparison never overwrites another; the demo's own last one is not worth keeping
+rm -rf "$out" # compare refuses an existing folder; the previous demo is not worth keeping
 "${ANYTIME:-build/anytime}" compare fmb amb \
     --data fashion-mnist --model softmax --lr 0.05 \
     --workers 10 --batch 64 --micro-batch 4 --sample-time 300us \
@@ -17,5 +17,5 @@ rm -rf "$out" # a comparison never overwrites another; the demo's own last one i
 
 if [ -f "$out/accuracy-vs-time.png" ]; then
     echo
-    echo "Look at $out/accuracy-vs-time.png; every run has a folder of its own in $out."
+    echo "Plot: $out/accuracy-vs-time.png; each run has its own folder in $out."
 fi
