@@ -1,7 +1,7 @@
 #!/bin/sh
 # The demo: the same training under two strategies on ten workers, some of them slow, three times
-# each. Every sample is padded to 300 us by sleeping, so ten workers behave like ten machines even on
-# two cores. Takes about 100 seconds.
+# each. Every sample is padded to 300 us by sleeping, so ten workers behave like ten machines even
+# on two cores. Takes about 100 seconds.
 #
 # Further options are passed on and take precedence: tools/demo.sh --repeats 5
 set -eu

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Step times in virtual time are those that theory predicts. Times only, nothing is learnt.
+"""Simulated step times agree with theory. Times only; no gradients are computed.
 
-The seeds are fixed, so that a run gives the same numbers on every machine; the number of steps is
-such that the standard error of a mean is some three times smaller than what is allowed.
+Seeds are fixed, so every machine gets the same numbers. There are enough steps for the standard
+error of a mean to be about three times smaller than the tolerance.
 """
 import math
 
@@ -60,7 +60,7 @@ class Theory(support.TestCase):
                 self.check(result["step_seconds"]["mean"], k * mean / p, k)
 
     def test_fixed_minibatches_cost_no_more_than_the_bound_of_the_anytime_paper(self):
-        # One round computes for 1 s; the law's mean and standard deviation are known.
+        # One round computes for 1 s; mean and standard deviation of the straggler model are known.
         laws = {"exp:0,0.3": (0.3, 0.3), "exp:0,1": (1.0, 1.0), "niagara": (1.0, 1.55),
                 "cedar": (0.071, 0.085), "pareto:0.2,3": (0.3, 0.2 * math.sqrt(3) / 2)}
         for law, (mean, sd) in laws.items():
