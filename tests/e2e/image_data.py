@@ -47,12 +47,12 @@ def arrays(count, base=0):
             "labels": npy("<i8", f"({count},)", labels)}
 
 
-def png(width, height, colour):
+def png(width, height, color):
     """An image of one color."""
     def chunk(kind, content):
         return (struct.pack(">I", len(content)) + kind + content +
                 struct.pack(">I", zlib.crc32(kind + content)))
-    lines = (b"\0" + bytes(colour) * width) * height
+    lines = (b"\0" + bytes(color) * width) * height
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) +
             chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
@@ -118,9 +118,9 @@ class ImageData(support.TestCase):
             self.assertEqual(self.learn(folder), 1.0)
 
     def test_images_can_be_trained_on(self):
-        colours = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
-        files = {f"{split}/{name}/{i}.png": png(20 + i, 30, colour)
-                 for split in ("train", "test") for name, colour in colours.items()
+        colors = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
+        files = {f"{split}/{name}/{i}.png": png(20 + i, 30, color)
+                 for split in ("train", "test") for name, color in colors.items()
                  for i in range(10)}
         folder = self.write({**files, "train/red/photo.jpg": a_jpeg()})
         info = self.info(f"{folder},16")

@@ -141,11 +141,11 @@ class Output(mpi.TestCase):
         self.assertTrue(all(row["host"] for row in rows))
 
     def test_other_verbs_run_on_one_rank(self):
-        told = subprocess.run([*mpi.launcher(3), support.ANYTIME, "models", "list"],
+        done = subprocess.run([*mpi.launcher(3), support.ANYTIME, "models", "list"],
                               env={**os.environ, **mpi.ENV}, capture_output=True, text=True,
                               timeout=support.BOUND)
-        self.assertEqual(told.returncode, support.DONE, told.stderr)
-        self.assertEqual(len(re.findall(r"^softmax\b", told.stdout, re.MULTILINE)), 1, told.stdout)
+        self.assertEqual(done.returncode, support.DONE, done.stderr)
+        self.assertEqual(len(re.findall(r"^softmax\b", done.stdout, re.MULTILINE)), 1, done.stdout)
 
 
 class Waiting(mpi.TestCase):

@@ -54,10 +54,10 @@ class Bits(support.TestCase):
                              "--workers", 3, "--optimizer", "momentum", "--steps", 4)
 
     def test_the_result_has_the_topology(self):
-        for arguments, told in (((), ("hub", 1)), (("--hubs", 3), ("hub", 3)),
-                                (("--topology", "allreduce"), ("allreduce", 1))):
+        for arguments, expected in (((), ("hub", 1)), (("--hubs", 3), ("hub", 3)),
+                                    (("--topology", "allreduce"), ("allreduce", 1))):
             result = self.train_json(*support.SMALL, "--steps", 3, "--workers", 2, *arguments)
-            self.assertEqual((result["topology"], result["hubs"]), told)
+            self.assertEqual((result["topology"], result["hubs"]), expected)
 
     def test_several_hubs_support_strategies_that_do_not_wait(self):
         for strategy in ("async", "async-fmb", "backup", "ssp", "async-timed", "batch-sync"):

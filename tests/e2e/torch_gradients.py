@@ -89,11 +89,11 @@ class TorchGradients(support.TestCase):
     def write_set(self, shape, count, draw):
         """Writes random images and labels as IDX files; returns them as tensors."""
         random = numpy.random.default_rng(draw)
-        pictures = random.integers(0, 256, (count, *shape))
+        images = random.integers(0, 256, (count, *shape))
         labels = CLASSES - 1 - numpy.arange(count) % CLASSES  # the largest sets their number
-        write_idx(self.folder / "pictures", pictures.reshape(count, -1))
+        write_idx(self.folder / "images", images.reshape(count, -1))
         write_idx(self.folder / "labels", labels)
-        return torch.tensor(pictures / 255), torch.tensor(labels)
+        return torch.tensor(images / 255), torch.tensor(labels)
 
     def write_net(self, name):
         """The net's text without dropout, which would be random in another way in PyTorch."""
@@ -103,10 +103,10 @@ class TorchGradients(support.TestCase):
         path.write_text("\n".join(lines) + "\n")
         return path
 
-    def step_of_torch(self, net, pictures, labels):
+    def step_of_torch(self, net, images, labels):
         """The expected loss, gradients and updated running statistics."""
         net.double().train()
-        loss = torch.nn.functional.cross_entropy(net(pictures), labels)
+        loss = torch.nn.functional.cross_entropy(net(images), labels)
         loss.backward()
         wanted = weights_of(net)
         wanted.update({name: values.grad.numpy() for name, values in net.named_parameters()})
@@ -116,7 +116,7 @@ class TorchGradients(support.TestCase):
         """The same, computed by anytime."""
         ended = self.train(
             "--model", self.write_net(name), "--init", self.folder / "start.safetensors",
-            "--data", f"{self.folder}/pictures,{self.folder}/labels", "--workers", 0, "--steps", 1,
+            "--data", f"{self.folder}/images,{self.folder}/labels", "--workers", 0, "--steps", 1,
             "--batch", count, "--micro-batch", count, "--optimizer", "sgd", "--lr", RATE,
             "--eval-size", 1, "--quiet", *options)
         found = read_weights(ended.folder / "model.safetensors")
@@ -134,9 +134,9 @@ class TorchGradients(support.TestCase):
         stir(net)
         before = weights_of(net)
         write_weights(self.folder / "start.safetensors", before)
-        pictures, labels = self.write_set(NETS[name][1], count, draw)
+        images, labels = self.write_set(NETS[name][1], count, draw)
         loss, found = self.step_of_ours(name, before, count, options)
-        loss_wanted, wanted = self.step_of_torch(net, pictures, labels)
+        loss_wanted, wanted = self.step_of_torch(net, images, labels)
         self.assertLess(abs(loss / loss_wanted - 1), 1e-5)
         return {tensor: mistake(found[tensor], wanted[tensor]) for tensor in before}
 

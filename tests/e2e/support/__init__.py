@@ -32,9 +32,9 @@ DONE, FAILED, USAGE, FORMAT, MISSING, IO, STOPPED = 0, 1, 2, 65, 66, 74, 75
 @functools.cache
 def is_sanitized():
     """Whether the program is built with sanitizers, which make it many times slower."""
-    told = subprocess.run([ANYTIME, "doctor"], capture_output=True, text=True,
-                          timeout=BOUND)
-    return "sanitizers" in told.stdout
+    doctor = subprocess.run([ANYTIME, "doctor"], capture_output=True, text=True,
+                            timeout=BOUND)
+    return "sanitizers" in doctor.stdout
 
 
 def wait_until(happens, what, bound=BOUND):
