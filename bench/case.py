@@ -1,4 +1,4 @@
-"""What a case is, and how two sides are measured in turn."""
+"""A case, and how its two sides are measured in turn."""
 import dataclasses
 import typing
 
@@ -18,9 +18,9 @@ class Case:
 
 
 def in_turn(first, second):
-    """Both sides, one right after the other, so that a slow spell of the machine hits both.
+    """Both sides, one right after the other, so that a slow period of the machine affects both.
 
-    Which one goes first changes from repeat to repeat. A side is (name, function(runner, repeat)
+    The order alternates between repeats. A side is (name, function(runner, repeat)
     -> metrics)."""
     def measure(runner, repeat, _repeats):
         order = (first, second) if repeat % 2 == 0 else (second, first)
@@ -30,5 +30,5 @@ def in_turn(first, second):
 
 def per_second(result, count):
     if not result.get("seconds"):
-        raise Broken("a run took no time at all")
+        raise Broken("a run took no time")
     return count / result["seconds"]

@@ -1,8 +1,8 @@
-"""The cases: what is run, side against side, and what the ratio must be.
+"""The cases: which two sides are compared, and what their ratio must be.
 
-A new case is one row in CASES, or in those of cases_mpi.py and the other files of that kind.
-`prepare(runner)` does what must be done once and gives a function measure(runner, repeat,
-repeats) -> {side: {metric: value}} that measures both sides once.
+A new case is one row in CASES, or in the table of another cases_*.py. `prepare(runner)` does the
+one-time setup and returns measure(runner, repeat, repeats) -> {side: {metric: value}}, which
+measures both sides once.
 """
 import statistics
 import tempfile
@@ -22,7 +22,7 @@ MLP = "mlp:300,100"
 # ---- Speed against PyTorch -----------------------------------------------------------------------
 
 def steps_of_anytime(model, batch, workers):
-    """Steps a second of ours; the batch is each worker's."""
+    """Steps per second of anytime; `batch` is per worker."""
     def side(runner, repeat):
         result = runner.anytime_learns(
             "anytime", "--model", model, "--strategy", "fmb", "--workers", workers,
@@ -40,15 +40,15 @@ def steps_of_torch(model, batch):
 
 
 def against_torch(name, model, batch, at_least):
-    """One of the cases without a hub against PyTorch's plain loop."""
-    return Case(name, f"{model}, batch {batch}, no hub, against PyTorch's plain loop",
+    """A case without a hub, compared with PyTorch's plain loop."""
+    return Case(name, f"{model}, batch {batch}, no hub, compared with PyTorch's plain loop",
                 ("anytime", "PyTorch"),
                 in_turn(steps_of_anytime(model, batch, 0),
                         steps_of_torch(model.partition(":")[0], batch)),
                 (Claim("speed", "steps_per_second", "steps/s", at_least=at_least),))
 
 
-# ---- What the hub costs --------------------------------------------------------------------------
+# ---- Cost of the hub -----------------------------------------------------------------------------
 
 def step_time(name, workers):
     def side(runner, repeat):
@@ -60,9 +60,9 @@ def step_time(name, workers):
     return name, side
 
 
-# ---- What the deadline costs ---------------------------------------------------------------------
-# One worker, so that there is a core for it and one for the hub. T is what the fixed batch took in
-# the latest fmb run, so both do the same number of samples a round and the hub's share is the same.
+# ---- Cost of the deadline ------------------------------------------------------------------------
+# One worker, so that worker and hub each have a core. T is the time of the fixed batch in the last
+# fmb run, so both strategies compute the same samples per round and the hub's share is the same.
 
 DEADLINE_BATCH, DEADLINE_MICRO_BATCH = 256, 32
 
@@ -78,7 +78,7 @@ def fixed_run(runner, *arguments):
 
 
 def timed_run(runner, seconds, *arguments):
-    """The cap is far away, so that only the deadline ends a round."""
+    """The cap is high enough that only the deadline ends a round."""
     return deadline_run(runner, "amb", "--batch", 4 * DEADLINE_BATCH,
                         "--time-limit", f"{seconds:.9f}s", *arguments)
 
@@ -89,23 +89,23 @@ def round_seconds(result):
 
 
 def sample_seconds(result):
-    """Compute time of one sample."""
+    """Compute time per sample."""
     worker = result["worker"][0]
     return worker["compute_seconds"] / worker["samples"]
 
 
 def prepare_cpu(runner):
-    """CPU time a sample. What starting, loading and the last evaluation take is measured with runs
-    of one step, the median of which is taken off; it is the same for both strategies."""
+    """CPU time per sample. The cost of starting, loading and the final evaluation is the same for
+    both strategies; it is measured with runs of one step, and their median is subtracted."""
     time_limit = round_seconds(fixed_run(runner, "--seconds", runner.seconds))
     starts = [fixed_run(runner, "--steps", 1) for _ in range(5)]
     start_cpu = statistics.median(result["cpu_seconds"] for result in starts)
 
     def metrics(result):
         cpu = result["cpu_seconds"] - start_cpu
-        drawn = result["samples"]["drawn"] - DEADLINE_BATCH  # the runs of one step drew so many
+        drawn = result["samples"]["drawn"] - DEADLINE_BATCH  # minus those of a one-step run
         if cpu <= 0 or drawn <= 0:
-            raise Broken("a run was no longer than its start; nothing is left to compare")
+            raise Broken("a run took no longer than one of a single step")
         return {"cpu_us_per_sample": 1e6 * cpu / drawn,
                 "batch_mean": result["samples"]["drawn"] / result["steps"]}
 
@@ -124,8 +124,8 @@ def prepare_cpu(runner):
 
 def prepare_cut(runner):
     """|end - T| in micro-batches. The rule `nearest` is off by 0 when T is a multiple of a
-    micro-batch and by 0.5 half-way between two multiples, so one T would show whatever we like:
-    the repeats spread T evenly over one micro-batch, and the mean is what counts."""
+    micro-batch and by 0.5 half-way between two multiples, so a single T would be arbitrary: the
+    repeats spread T evenly over one micro-batch, and the mean counts."""
     micro = DEADLINE_MICRO_BATCH * sample_seconds(fixed_run(runner, "--seconds", runner.seconds))
 
     def measure(runner, repeat, repeats):
@@ -136,12 +136,12 @@ def prepare_cut(runner):
     return measure
 
 
-# ---- What the deadline gains ---------------------------------------------------------------------
+# ---- Gain of the deadline ------------------------------------------------------------------------
 
 def among_stragglers(strategy):
-    """Ten workers padded to machines of their own, mean sleep a fifth of the compute time.
+    """Ten workers padded to behave like machines, mean sleep a fifth of the compute time.
 
-    The runs of a repeat share their seed, and with it who is slow in which round."""
+    The runs of a repeat share their seed, so the same workers are slow in the same rounds."""
     def side(runner, repeat):
         accuracy = 0.78 if runner.quick else 0.80
         result = runner.anytime(
@@ -159,7 +159,7 @@ def among_stragglers(strategy):
     return strategy, side
 
 
-# ---- What the simulator foresees -----------------------------------------------------------------
+# ---- Predictions of the simulator ----------------------------------------------------------------
 
 MACHINES = ("--data", "fashion-mnist", "--workers", 10, "--batch", 64, "--micro-batch", 4,
             "--sample-time", "300us", "--straggler", "niagara", "--straggler-scale", "20%",
@@ -167,7 +167,7 @@ MACHINES = ("--data", "fashion-mnist", "--workers", 10, "--batch", 64, "--micro-
 
 
 def whatif(runner, repeat, _repeats):
-    """amb foreseen from a recorded fmb run, and amb as it really runs with the same seed."""
+    """amb predicted from a recorded fmb run, and a real amb run with the same seed."""
     seed = ("--seed", repeat + 1)
     with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
         def run(label, *words):
@@ -184,7 +184,7 @@ def whatif(runner, repeat, _repeats):
 
 
 CASES = (
-    Case("ddp", "softmax, batch 60, 4 workers and a hub, against PyTorch DDP over gloo",
+    Case("ddp", "softmax, batch 60, 4 workers and a hub, compared with PyTorch DDP over gloo",
          ("anytime", "DDP"), in_turn(steps_of_anytime("softmax", 60, 4),
                                      steps_of_ddp("softmax", 60, 4)),
          (Claim("speed", "steps_per_second", "steps/s", at_least=30, goal=40),)),
@@ -192,25 +192,25 @@ CASES = (
     against_torch("softmax-60", "softmax", 60, at_least=6),
     against_torch("softmax-256", "softmax", 256, at_least=2.5),
     against_torch("mlp-64", MLP, 64, at_least=1.35),
-    Case("hub", f"{MLP}, batch 256: one worker and a hub against no hub at all",
+    Case("hub", f"{MLP}, batch 256: one worker and a hub, compared with no hub",
          ("hub", "no hub"), in_turn(step_time("hub", 1), step_time("no hub", 0)),
          (Claim("time of a step", "step_us", "us", at_most=1.10, best="low"),)),
-    Case("cpu", f"{MLP}, no stragglers: CPU time of a sample under amb against fmb",
+    Case("cpu", f"{MLP}, no stragglers: CPU time per sample of amb and fmb",
          ("amb", "fmb"), prepare_cpu,
          (Claim("CPU a sample", "cpu_us_per_sample", "us", at_most=1.01, upper_at_most=1.02,
                 best="low", judge="median"),),
          repeats=15, repeats_quick=7),
-    Case("cut", f"{MLP}, one worker: how far from its time limit does amb end a round?",
+    Case("cut", f"{MLP}, one worker: distance of a round's end from its time limit, amb",
          ("|end - T|", "micro-batch"), prepare_cut,
          (Claim("distance", "us", "us", at_most=0.3, best="low", judge="mean"),)),
-    Case("stragglers", "softmax, 10 padded workers, niagara at 20 %: amb against fmb, equal batch",
+    Case("stragglers", "softmax, 10 padded workers, niagara at 20 %: amb and fmb at equal batch",
          ("amb", "fmb"), in_turn(among_stragglers("amb"), among_stragglers("fmb")),
          (Claim("samples", "samples_per_second", "samples/s", at_least=1.4, judge="median"),
           Claim("sooner at target", "target_seconds", "s", at_least=1.4, best="low",
                 judge="median", invert=True),
           Claim("same batch", "batch_mean", "samples", at_least=0.97, at_most=1.03,
                 judge="median"))),
-    Case("whatif", "amb foreseen by `simulate --from` a recorded fmb run, against a real amb run",
+    Case("whatif", "amb predicted by `simulate --from` a recorded fmb run, and a real amb run",
          ("foreseen", "real"), lambda _runner: whatif,
          (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
                 judge="median"),)),

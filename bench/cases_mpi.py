@@ -1,16 +1,16 @@
-"""Cases under mpirun: a hub and workers that send messages, against PyTorch's processes."""
+"""Cases under mpirun: a hub and workers over MPI, compared with PyTorch's processes."""
 from case import Case, in_turn, per_second
 from cases_nets import ddp_side as samples_of_ddp
 from verdict import Claim
 
-# More ranks than cores, which Open MPI wants to be asked for, also as root.
+# Open MPI needs options to run more ranks than cores, and to run as root.
 LAUNCHER = ("mpirun", "--oversubscribe", "--bind-to", "none", "-n")
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
        "OMPI_MCA_btl": "self,vader"}
 
 
 def ranks(runner, repeat, model, batch, workers, **options):
-    """One run of a hub and so many workers."""
+    """One run of a hub and `workers` workers."""
     return runner.anytime_learns(
         "anytime", "--model", model, "--strategy", "fmb", "--batch", batch, "--micro-batch", batch,
         "--lr", 0.1, "--eval-every", 0, "--eval-size", 2000, "--seconds", runner.seconds, "--seed",
@@ -40,10 +40,10 @@ def samples_side(model, batch, workers):
 
 
 MPI_CASES = (
-    Case("mpi-softmax", "softmax, batch 60, 4 workers under MPI, against PyTorch DDP over gloo",
+    Case("mpi-softmax", "softmax, batch 60, 4 workers under MPI, and PyTorch DDP over gloo",
          ("anytime", "DDP"), in_turn(steps_side("softmax", 60, 4), steps_of_ddp("softmax", 60, 4)),
          (Claim("speed", "steps_per_second", "steps/s", at_least=10),)),
-    Case("mpi-mnist-cnn", "mnist-cnn, batch 64, 4 workers under MPI, against PyTorch DDP over gloo",
+    Case("mpi-mnist-cnn", "mnist-cnn, batch 64, 4 workers under MPI, and PyTorch DDP over gloo",
          ("anytime", "DDP"),
          in_turn(samples_side("mnist-cnn", 64, 4), samples_of_ddp("mnist-cnn", 64, 4)),
          (Claim("speed", "samples_per_second", "samples/s", at_least=1.4),), repeats=3,

@@ -1,8 +1,8 @@
-"""The cases about nets with convolutions: speed against PyTorch, peak, slices, memory.
+"""Convolutional nets: speed compared with PyTorch, share of the peak, slices, memory.
 
-Both sides do whole training steps: a fresh random batch from memory, forward, backward, one SGD
-update. A run's figure is the median of its steps. Samples are random numbers where only their shape
-matters; PyTorch gets as many of the same shape.
+Both sides make whole training steps: a new random batch from memory, forward, backward, one SGD
+update. The figure of a run is the median of its steps. Where only the shape of samples matters they
+are random numbers; PyTorch gets as many of the same shape.
 """
 import pathlib
 import tempfile
@@ -12,18 +12,18 @@ from case import Case, in_turn
 from verdict import Claim
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-LEARNING_RATE = 1e-4  # small: speed must not depend on what is learnt, and nothing must run away
+LEARNING_RATE = 1e-4  # small, so that nothing diverges: only speed matters
 
 MODELS = FOLDER.parent / "models"
 
 
 class Net(typing.NamedTuple):
-    """What is measured of a net: its text, and what it is fed with."""
+    """A net to measure: its file and its input."""
     path: pathlib.Path
-    features: int              # numbers in a sample
-    samples: int = 4096        # in the set
-    outputs: int | None = None  # when there are more than the data have classes
-    longer: float = 1          # runs last so many times as long: its steps do
+    features: int              # values per sample
+    samples: int = 4096        # in the data set
+    outputs: int | None = None  # if the net has more outputs than the data has classes
+    longer: float = 1          # factor on the length of a run, for slow steps
 
 
 NETS = {
@@ -37,12 +37,12 @@ NETS = {
 
 
 def data_of(net, samples=None):
-    """A set of that shape. Ten classes are enough, however many outputs the net has."""
+    """A data set of that shape. Ten classes are enough, however many outputs the net has."""
     return f"synthetic:{samples or NETS[net].samples},{NETS[net].features},10"
 
 
 def with_model(net, use):
-    """use(path) with the file of the net, or of a copy that has its outputs."""
+    """Calls use(path) with the net's file, or with a copy that has `outputs` outputs."""
     path, outputs = NETS[net].path, NETS[net].outputs
     if outputs is None:
         return use(path)
@@ -69,7 +69,7 @@ def anytime_side(net, batch, threads):
 
 
 def torch_side(net, batch, threads):
-    """The faster of its layouts counts, anew in each repeat."""
+    """The faster layout counts, chosen separately in each repeat."""
     def side(runner, repeat):
         seconds = runner.step_of_torch("PyTorch", threads, "--net", net, "--batch", batch,
                                        "--lr", LEARNING_RATE, "--seed", repeat + 1)
@@ -81,7 +81,7 @@ def torch_side(net, batch, threads):
 def against_torch(net, batch, at_least, threads=1):
     name = f"{net}-{batch}" + (f"-t{threads}" if threads > 1 else "")
     count = "one thread" if threads == 1 else f"{threads} threads"
-    return Case(name, f"{net}, batch {batch}, {count}, against PyTorch's faster layout",
+    return Case(name, f"{net}, batch {batch}, {count}, and PyTorch's faster layout",
                 ("anytime", "PyTorch"),
                 in_turn(anytime_side(net, batch, threads), torch_side(net, batch, threads)),
                 (Claim("speed", "samples_per_second", "samples/s", at_least=at_least),))
@@ -105,18 +105,18 @@ def workers_side(net, batch, workers):
     return "anytime", side
 
 
-# ---- How far from what the processor can do ------------------------------------------------------
+# ---- Share of the processor's peak ---------------------------------------------------------------
 
 def reached(size, window):
-    """Pairs of a place of one row and a place of the window over it that is no padding."""
+    """Number of (position, window offset) pairs along one axis that do not fall on padding."""
     middle = window // 2
     return sum(min(size - 1, i + middle) - max(0, i - middle) + 1 for i in range(size))
 
 
 def flops_of_cnn(padding):
     """Of one sample: three products of the size of forward (forward, weights, input), of which the
-    first layer needs only two; two operations a multiply-add. With `padding`, as it is usual,
-    products with the zeros around a picture count; an engine may skip them."""
+    first layer needs only two; two operations per multiply-add. With `padding`, as is usual,
+    products with the zeros around an image count; an engine may skip them."""
     def places(size):
         return (size * 5) ** 2 if padding else reached(size, 5) ** 2
     first = places(32) * 3 * 64
@@ -135,10 +135,10 @@ def peak_of_core(runner, _repeat):
     return {"flops": peak, "flops_needed": peak}
 
 
-# ---- What it costs to cut a batch ----------------------------------------------------------------
+# ---- Cost of cutting a batch ---------------------------------------------------------------------
 
 def slicing(net, batch, micro_batch):
-    """The cut and the whole batch come from one process, which measures them in turn."""
+    """One process measures the cut and the whole batch in turn."""
     def measure(runner, repeat, _repeats):
         document = runner.slices("slices", "--model", NETS[net].path, "--data", data_of(net),
                                  "--batches", batch, "--slices", f"1,{batch // micro_batch}",
@@ -150,7 +150,7 @@ def slicing(net, batch, micro_batch):
 
 
 def slices_case(net, batch, micro_batch, at_most):
-    return Case(f"slices-{net}", f"{net}: a batch of {batch} cut into {micro_batch}s or whole",
+    return Case(f"slices-{net}", f"{net}: a batch of {batch} in pieces of {micro_batch}, and whole",
                 ("cut", "whole"), lambda _runner: slicing(net, batch, micro_batch),
                 (Claim("time of a step", "step_ms", "ms", at_most=at_most, best="low"),))
 
@@ -182,12 +182,12 @@ NET_CASES = (
     against_torch("alexnet", 32, at_least=1.0),
     against_torch("cnn", 64, at_least=1.4, threads=2),
     against_torch("cifar10-cnn", 64, at_least=1.2, threads=2),
-    Case("cnn-peak", "cnn, batch 64, one thread, against the processor's peak",
+    Case("cnn-peak", "cnn, batch 64, one thread, and the processor's peak",
          ("anytime", "peak"),
          in_turn(("anytime", peak_of_net), ("peak", peak_of_core)),
          (Claim("share of the peak", "flops", "GF/s", at_least=0.78),
           Claim("without padding", "flops_needed", "GF/s", at_least=0.78))),
-    Case("ddp-mnist-cnn", "mnist-cnn, batch 64, 4 workers and a hub, against PyTorch DDP over gloo",
+    Case("ddp-mnist-cnn", "mnist-cnn, batch 64, 4 workers and a hub, and PyTorch DDP over gloo",
          ("anytime", "DDP"), in_turn(workers_side("mnist-cnn", 64, 4),
                                      ddp_side("mnist-cnn", 64, 4)),
          (Claim("speed", "samples_per_second", "samples/s", at_least=1.5),), repeats=3,

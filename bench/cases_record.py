@@ -1,11 +1,11 @@
-"""What recording costs: CPU time of a step with every record and every sink, against none.
+"""Cost of recording: CPU time per step with all records and sinks, compared with none.
 
-Both sides do the same steps on the same samples, so their CPU time differs by the recording alone.
-What starting, loading and ending take is measured with runs of one step and taken off, for each
-side by itself: files are opened, and the model saved, once a run and not once a step.
+Both sides make the same steps on the same samples, so only recording differs. The cost of starting,
+loading and ending (opening files, saving the model) is measured with runs of one step, separately
+for each side, and subtracted.
 
-Processes that share two cores run in moods that change from start to start, some per cent apart;
-so there are many short pairs rather than few long ones.
+The speed of processes that share two cores differs by some per cent from start to start, so there
+are many short pairs rather than a few long ones.
 """
 import statistics
 
@@ -23,7 +23,7 @@ def recorded(runner, keep, steps, seed, arguments):
 
 
 def prepare(steps, *arguments):
-    """CPU time a step of a run of so many steps."""
+    """CPU time per step of a run of `steps` steps."""
     def make(runner):
         starts = {keep: statistics.median(
             recorded(runner, keep, 1, i + 1, arguments)["cpu_seconds"] for i in range(STARTS))
@@ -34,7 +34,7 @@ def prepare(steps, *arguments):
                 result = recorded(runner, keep, steps, repeat + 1, arguments)
                 cpu = result["cpu_seconds"] - starts[keep]
                 if cpu <= 0:
-                    raise Broken("a run was no longer than its start; nothing is left to compare")
+                    raise Broken("a run took no longer than one of a single step")
                 return {"cpu_us_per_step": 1e6 * cpu / (steps - 1)}
             return keep, measure
         return in_turn(side("full"), side("none"))(runner)
@@ -42,7 +42,7 @@ def prepare(steps, *arguments):
 
 
 def case(name, summary, at_most, *run):
-    return Case(name, f"{summary}: CPU time of a step with --record full against none",
+    return Case(name, f"{summary}: CPU time per step with --record full and none",
                 ("full", "none"), prepare(*run),
                 (Claim("CPU a step", "cpu_us_per_step", "us", at_most=at_most, best="low",
                        judge="median"),), repeats=31, repeats_quick=15)

@@ -1,8 +1,8 @@
-"""The cases about sparse logistic regression: speed against scikit-learn, dimensions, memory.
+"""Sparse logistic regression: speed compared with scikit-learn, dimensions, memory.
 
-Both sides read the same made-up click log (LIBSVM text, 39 numbers a row, 2^20 features) and do one
-pass of SGD from the same rate on; the loss of all rows afterwards must not be worse than
-scikit-learn's.
+Both sides read the same synthetic click log (LIBSVM text, 39 numbers per row, 2^20 features) and
+make one pass of SGD with the same initial rate; afterwards our loss over all rows must not be worse
+than scikit-learn's.
 """
 import functools
 import math
@@ -34,7 +34,7 @@ print(json.dumps({{"seconds": min(times)}}))
 
 
 def zipf(dice, count):
-    """0 .. count-1, small ones far more often: the inverse of a power law's tail."""
+    """A number from 0 to count - 1, power-law distributed: small ones are far more frequent."""
     return min(count - 1, int(dice.random() ** -2.5) - 1)
 
 
@@ -49,7 +49,7 @@ def row_text(dice, weights):
 
 @functools.cache
 def click_log():
-    """The path of the file, made once for all cases and removed with the program."""
+    """The path of the file; created once for all cases and removed at exit."""
     folder = tempfile.TemporaryDirectory(prefix="anytime-bench-")
     dice = random.Random(1)
     weights = [dice.gauss(0, 0.4) for _ in range(10007)]
@@ -68,7 +68,7 @@ def sklearn_side(chunk):
 
 
 def pass_of(runner, repeat, workers, epochs, label):
-    """Sample after sample: what --strategy hogwild is with one worker or none. The rate falls, so
+    """SGD sample by sample: --strategy hogwild with at most one worker. The rate decreases, so
     that the loss does not depend on the last few rows."""
     path, _ = click_log()
     result = runner.anytime(
@@ -86,7 +86,7 @@ def learning(name, workers, epochs=1):
 
 
 def not_worse(prepare):
-    """Refuses a pair of which ours has learnt less."""
+    """Refuses a pair in which our loss is higher."""
     def prepared(runner):
         measure = prepare(runner)
 
@@ -106,7 +106,7 @@ def against_sklearn(name, summary, workers, chunk, at_least, repeats=5):
                 (Claim("speed", "rows_per_second", "rows/s", at_least=at_least),), repeats=repeats)
 
 
-# ---- Nothing dense hides in a sparse step --------------------------------------------------------
+# ---- A sparse step has no dense part -------------------------------------------------------------
 
 def step_in(dimensions, label):
     def side(runner, repeat):
@@ -130,20 +130,20 @@ def memory_of_clicks(runner, repeat, _repeats):
 
 
 SPARSE_CASES = (
-    against_sklearn("sparse-fit", "sparse-lr, one pass, --workers 0, against SGDClassifier.fit",
+    against_sklearn("sparse-fit", "sparse-lr, one pass, --workers 0, and SGDClassifier.fit",
                     0, 0, at_least=4),
-    against_sklearn("sparse-chunks", "the same against partial_fit with chunks of 1000",
+    against_sklearn("sparse-chunks", "the same and partial_fit with chunks of 1000",
                     0, 1000, at_least=20, repeats=2),
-    against_sklearn("sparse-hub", "sparse-lr, one pass, 1 worker and a hub, against fit",
+    against_sklearn("sparse-hub", "sparse-lr, one pass, 1 worker and a hub, and SGDClassifier.fit",
                     1, 0, at_least=2),
-    Case("hogwild", "hogwild: 2 workers against 1", ("two", "one"),
+    Case("hogwild", "hogwild: 2 workers and 1 worker", ("two", "one"),
          in_turn(learning("two", 2, epochs=10), learning("one", 1, epochs=10)),
          (Claim("speed", "rows_per_second", "rows/s", at_least=1.4),)),
-    Case("sparse-dimensions", "batch 100, 4 workers and a hub: 33,762,578 features against 2^20",
+    Case("sparse-dimensions", "batch 100, 4 workers and a hub: 33,762,578 features and 2^20",
          ("33,762,578", "2^20"),
          in_turn(step_in(PUBLISHED, "33,762,578"), step_in(FEATURES, "2^20")),
          (Claim("time of a step", "step_us", "us", at_most=4, best="low"),)),
-    Case("sparse-dense", "the same against one dense pass over 33,762,578 floats",
+    Case("sparse-dense", "the same and one dense pass over 33,762,578 floats",
          ("step", "dense pass"), in_turn(step_in(PUBLISHED, "step"), ("dense pass", dense_pass)),
          (Claim("time", "step_us", "us", at_most=0.1, best="low"),)),
     Case("memory-sparse", "the same: memory of all processes", ("PSS", "limit"),

@@ -1,8 +1,8 @@
-"""The cases about who makes the updates of a large model: one hub, all workers, or several hubs.
+"""Topologies: updates of a large model by one hub, by all workers, or by several hubs.
 
 A round of one sample on a model of 12 MB (and of 44 MB) is mostly memory traffic, so this measures
-the topologies and not the engine. On a machine with as many cores as workers nobody can gain: what
-the cases guard is that no topology loses much. docs/topologies.md says when which of them pays.
+the topology and not the engine. With as many workers as cores no topology can gain; the cases make
+sure that none loses much. See docs/guide/topologies.md.
 """
 from case import Case, in_turn, per_second
 from verdict import Claim
@@ -20,7 +20,7 @@ def side(name, model, steps, *arguments):
 
 
 def case(name, model, size, steps, topology, *arguments):
-    return Case(name, f"updates of {size} of parameters: {topology} against one hub",
+    return Case(name, f"updates of {size} of parameters: {topology} and one hub",
                 (topology, "one hub"),
                 in_turn(side(topology, model, steps, *arguments), side("one hub", model, steps)),
                 (Claim("speed", "steps_per_second", "steps/s", at_least=0.8, goal=1.2),))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Shows how the ratios of bench/results.jsonl went over time, one table a case.
+"""Shows the ratios of bench/results.jsonl over time, one table per claim.
 
     bench/history.py [--only CASE] [--last N] [FILE]
     bench/history.py --markdown     the newest result of each case, for bench/README.md
-    bench/history.py --page FILE    a page with a chart of each claim over time
+    bench/history.py --page FILE    a page with one chart per claim
 """
 import argparse
 import json
@@ -15,18 +15,18 @@ from verdict import markdown, short
 
 
 def read(path):
-    """The result lines of a file, oldest first; a line that was cut off is named and left out."""
+    """The result lines of a file, oldest first; an incomplete line is reported and skipped."""
     lines = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         try:
             lines.append(json.loads(text))
         except ValueError:
-            print(f"{path.name}:{number} is not JSON and left out", file=sys.stderr)
+            print(f"{path.name}:{number} is not JSON; skipped", file=sys.stderr)
     return sorted(lines, key=lambda line: line["date"])
 
 
 def describe(line, claim):
-    """One claim on one date: when, what, under which conditions."""
+    """One measurement of a claim: date, conditions, ratio."""
     head = (f"  {line['date'][:16]}  {line.get('commit') or '-':9}"
             f"  {'quick' if line['quick'] else 'full ':5}  busy {line['foreign_cpu']:4.0%}")
     if "ratio" not in claim:
@@ -37,7 +37,7 @@ def describe(line, claim):
 
 
 def show(lines, last):
-    """A table a claim, in the order in which cases first appear."""
+    """One table per claim, in the order of first appearance."""
     claims = {}
     for line in lines:
         for claim in line["claims"]:
@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--last", type=int, default=20, metavar="N", help="the last N of each")
     options = parser.parse_args()
     if not options.file.is_file():
-        print(f"there is no {options.file}; run bench/run.py first", file=sys.stderr)
+        print(f"{options.file} not found; run bench/run.py first", file=sys.stderr)
         return 1
     lines = [line for line in read(options.file) if options.only in (None, line["case"])]
     if options.page:

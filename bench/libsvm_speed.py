@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""LIBSVM text: megabytes a second of our reader, scikit-learn's and liblinear's, in one run.
+"""LIBSVM text: MB/s of our reader, scikit-learn's and liblinear's, in one run.
 
     bench/libsvm_speed.py [--build DIR] [--megabytes N] [--repeats N]
 
-A file of rows with 39 numbers is made up: 13 with decimal fractions and 26 categories of value 1 in
-2^20 dimensions. Each reader gets one core; ours is shown with all cores, too. The readers take
-turns, and the best of each counts, because noise only ever slows one down. Target: 300 MB/s on one
-core. Ends with 1 when that is missed.
+The file is synthetic: rows of 39 numbers, 13 with decimal fractions and 26 categories of value 1 in
+2^20 dimensions. Each reader gets one core; ours also runs with all cores. The readers take turns,
+and the best run of each counts, because noise only slows a run down. Target: 300 MB/s on one core.
+Exits with 1 if that is missed.
 """
 import argparse
 import json
@@ -21,7 +21,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TARGET = 300.0
-BLOCK_ROWS = 20000  # more than any processor can remember; then the block is repeated
+BLOCK_ROWS = 20000  # too many for caches and branch predictors; then the block repeats
 NUMERIC, CATEGORIES, DIMENSIONS = 13, 26, 1 << 20
 
 SKLEARN = """
@@ -36,7 +36,7 @@ print(json.dumps({"seconds": seconds, "rows": x.shape[0], "numbers": x.nnz,
 
 
 def make_file(path, megabytes):
-    """Writes rows until there are so many megabytes; returns its size."""
+    """Writes rows until the file has that many megabytes; returns its size."""
     dice = random.Random(1)
     lines = []
     for _ in range(BLOCK_ROWS):
@@ -52,7 +52,7 @@ def make_file(path, megabytes):
 
 
 def compile_helpers(build, folder):
-    """Our reader alone, and the stop for liblinear's."""
+    """Compiles our reader, and the library that stops liblinear after reading."""
     compiler = shutil.which("cc") or sys.exit("a C compiler is needed")
     reader, stop = folder / "libsvm_read", folder / "liblinear_stop.so"
     subprocess.run([compiler, "-O2", "-std=c17", "-D_GNU_SOURCE", f"-I{ROOT}/src",
@@ -65,19 +65,19 @@ def compile_helpers(build, folder):
 
 
 def pin(cores):
-    """To be called in the child: these cores and no other."""
+    """For the child process: run on these cores only."""
     return lambda: os.sched_setaffinity(0, cores)
 
 
-def say(command, cores):
-    """What the command prints, as JSON."""
+def run_json(command, cores):
+    """Runs a command that prints JSON; returns the document."""
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True,
                           preexec_fn=pin(cores))
     return json.loads(done.stdout)
 
 
 def time_liblinear(stop, path, cores):
-    """Wall time of liblinear-train up to the end of its reader; the start-up is taken off."""
+    """Wall time of liblinear-train until its reader ends, minus its start-up time."""
     def once(data):
         begin = time.perf_counter()
         done = subprocess.run(["liblinear-train", data, "/dev/null"], capture_output=True,
@@ -108,9 +108,9 @@ def main():
         size = make_file(path, options.megabytes)
         reader, stop = compile_helpers(options.build, folder)
         sides = {
-            "anytime, 1 core": lambda: say([reader, path], one),
-            f"anytime, {len(cores)} cores": lambda: say([reader, path], set(cores)),
-            "scikit-learn": lambda: say(["/usr/bin/python3", "-c", SKLEARN, path], one),
+            "anytime, 1 core": lambda: run_json([reader, path], one),
+            f"anytime, {len(cores)} cores": lambda: run_json([reader, path], set(cores)),
+            "scikit-learn": lambda: run_json(["/usr/bin/python3", "-c", SKLEARN, path], one),
         }
         if shutil.which("liblinear-train"):
             sides["liblinear"] = lambda: time_liblinear(stop, path, one)
@@ -120,7 +120,7 @@ def main():
                 found[side].append(measure())
     ours, theirs = found["anytime, 1 core"][0], found["scikit-learn"][0]
     if any(ours[key] != theirs[key] for key in ("rows", "numbers", "sum")):
-        sys.exit(f"the readers do not agree: {ours} {theirs}")
+        sys.exit(f"the readers disagree: {ours} {theirs}")
     best = {side: min(run["seconds"] for run in runs) for side, runs in found.items()}
     print(f"{size / 1e6:.0f} MB, {ours['rows']} rows, {ours['numbers']} numbers")
     print(f"{'reader':18} {'seconds':>8} {'MB/s':>8} {'slowest':>8} {'ours is':>8}")

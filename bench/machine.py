@@ -1,15 +1,15 @@
-"""What machine is this, and is it quiet?"""
+"""Facts about this machine, and how busy it is."""
 import os
 import platform
 import resource
 import subprocess
 import time
 
-BUSY_MAX = 0.05  # the share of the machine that other work may take before we complain
+BUSY_MAX = 0.05  # share of the machine that other work may use without a warning
 
 
 def facts(root):
-    """What belongs to every figure: processor, cores, kernel, commit."""
+    """Facts stored with every figure: processor, cores, kernel, commit."""
     return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)),
             "kernel": platform.release(), "python": platform.python_version(),
             "commit": commit(root)}
@@ -24,7 +24,7 @@ def cpu_model():
 
 
 def commit(root):
-    """The commit that is checked out, with a + when sources differ from it; None without git."""
+    """The checked-out commit, with a + if src/ has changes; None without git."""
     def git(*arguments):
         return subprocess.run(["git", "-C", str(root), *arguments], capture_output=True,
                               text=True, check=True).stdout.strip()
@@ -36,14 +36,14 @@ def commit(root):
 
 
 def load_average():
-    """Of the last minute."""
+    """Load average of the last minute."""
     return round(os.getloadavg()[0], 2)
 
 
 def cpu_ticks():
-    """(busy, all) ticks of all cores since the start; time that a hypervisor took counts as busy.
+    """(busy, all) ticks of all cores since boot; time stolen by a hypervisor counts as busy.
 
-    The last two fields, the guests' time, are part of the first two already."""
+    The last two fields (guest time) are already included in the first two."""
     with open("/proc/stat", encoding="utf-8") as file:
         ticks = [int(field) for field in file.readline().split()[1:9]]
     idle = ticks[3] + ticks[4]
@@ -51,7 +51,7 @@ def cpu_ticks():
 
 
 def busy_share(seconds):
-    """Which share of the machine is at work, while we sleep?"""
+    """Share of the machine in use while this process sleeps."""
     busy, total = cpu_ticks()
     time.sleep(seconds)
     busy_now, total_now = cpu_ticks()
@@ -59,7 +59,7 @@ def busy_share(seconds):
 
 
 def wait_until_quiet(limit_seconds):
-    """Returns as soon as the machine is quiet, or after the limit; how busy it was at last."""
+    """Waits until the machine is quiet, at most for the limit; returns how busy it was at last."""
     deadline = time.monotonic() + limit_seconds
     while True:
         busy = busy_share(1.0)
@@ -68,7 +68,7 @@ def wait_until_quiet(limit_seconds):
 
 
 class Watch:
-    """Says afterwards which share of the machine went to work that is not ours."""
+    """Measures the share of the machine used by other work since it was created."""
 
     def __init__(self):
         self.start = (*cpu_ticks(), own_cpu_seconds())
@@ -80,7 +80,7 @@ class Watch:
 
 
 def own_cpu_seconds():
-    """CPU time of this process and of all children that it has waited for."""
+    """CPU time of this process and of all children it has waited for."""
     return sum(usage.ru_utime + usage.ru_stime for usage in
                (resource.getrusage(resource.RUSAGE_SELF),
                 resource.getrusage(resource.RUSAGE_CHILDREN)))

@@ -1,7 +1,7 @@
-"""The history of all claims as one self-contained HTML page: a small chart a claim.
+"""The history of all claims as one self-contained HTML page with a small chart per claim.
 
-A dot is a measurement, its whisker goes from the smallest to the largest ratio of neighbouring
-runs, the dashed line is what was claimed. Hollow dots were quick runs or had a noisy machine.
+A dot is a measurement; its whisker spans the ratios of paired runs; the dashed line is the claim.
+Hollow dots are quick runs or runs on a busy machine.
 """
 import html
 import re
@@ -28,18 +28,18 @@ svg { width: 100%; height: auto } text { font-size: 11px; fill: #555 }
   .rough { fill: #191919 } }
 </style></head><body>
 <h1>Speed over time</h1>
-<p>Ratios of the first side to the second, measured in one run on one machine. Dots in orange failed
-their claim; hollow ones are quick runs or shared the machine with other work.</p>
+<p>Ratios of the first side to the second, measured in one run on one machine. Orange dots failed
+their claim; hollow dots are quick runs or runs on a busy machine.</p>
 """
 
 
 def wishes(text):
-    """The numbers that a ratio is held against: ">= 1.4, <= 2, goal 3" gives 1.4 and 2."""
+    """The limits in the text of a claim: ">= 1.4, <= 2, goal 3" gives 1.4 and 2."""
     return [float(number) for number in re.findall(r"(?<!sure )[<>]= ([0-9.]+)", text)]
 
 
 class Scale:
-    """From a range of numbers to places on the chart."""
+    """Maps a range of values to positions on the chart."""
 
     def __init__(self, values):
         low, high = min(values), max(values)
@@ -63,10 +63,10 @@ def dot(line, claim, x, scale):
     rough = line["quick"] or line["foreign_cpu"] > NOISE_MAX
     sides = ", ".join(f"{name} {side['value']:.4g} {claim['unit']}"
                       for name, side in claim["sides"].items())
-    told = html.escape(f"{line['date'][:16]} {line.get('commit') or ''}: {claim['ratio']:.3f} "
+    tooltip = html.escape(f"{line['date'][:16]} {line.get('commit') or ''}: {claim['ratio']:.3f} "
                        f"({claim['verdict']}); {sides}; noise {line['foreign_cpu']:.0%}")
     kind = claim["verdict"]
-    return (f'<g class="{kind}"><title>{told}</title><line class="whisker" x1="{x:.1f}" '
+    return (f'<g class="{kind}"><title>{tooltip}</title><line class="whisker" x1="{x:.1f}" '
             f'x2="{x:.1f}" y1="{scale.y(claim["ratio_low"]):.1f}" '
             f'y2="{scale.y(claim["ratio_high"]):.1f}"/>'
             f'<circle class="{"rough" if rough else kind}" cx="{x:.1f}" '
@@ -87,7 +87,7 @@ def frame(scale, first, last):
 
 
 def chart(measured):
-    """One claim; `measured` are pairs of a result line and the claim in it, oldest first."""
+    """One claim; `measured` has pairs of a result line and its claim, oldest first."""
     lines = wishes(measured[-1][1]["wish"])
     values = [claim[key] for _, claim in measured for key in ("ratio", "ratio_low", "ratio_high")]
     scale = Scale(values + lines)
@@ -113,7 +113,7 @@ def section(key, measured):
 
 
 def page(lines):
-    """All claims that were ever measured, in the order in which they first appear."""
+    """All claims ever measured, in the order of first appearance."""
     claims = {}
     for line in lines:
         for claim in line["claims"]:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Measures what anytime claims about its speed, each claim as a ratio within one run.
+"""Measures the speed claims of anytime, each as a ratio within one run.
 
-    bench/run.py                    all cases, roughly ten minutes
-    bench/run.py --quick            fewer and shorter runs, roughly four minutes
+    bench/run.py                    all cases, roughly half an hour
+    bench/run.py --quick            fewer and shorter runs, roughly a third of that
     bench/run.py --only hub         one case (repeat the option for several)
     bench/run.py --list             the cases and their claims
 
-Progress goes to stderr, the table to stdout, and one JSON line a case to bench/results.jsonl;
+Progress goes to stderr, the table to stdout, and one JSON line per case to bench/results.jsonl;
 bench.html beside the program shows all of them over time.
-Ends with 0 when every claim holds, with 1 when one does not or could not be measured.
+Exits with 0 if every claim holds, with 1 if one fails or could not be measured.
 """
 import argparse
 import datetime
@@ -33,7 +33,7 @@ def say(text):
 def parse_options():
     parser = argparse.ArgumentParser(formatter_class=argparse.RawDescriptionHelpFormatter,
                                      description=__doc__)
-    parser.add_argument("--list", action="store_true", help="show the cases and end")
+    parser.add_argument("--list", action="store_true", help="list the cases and exit")
     parser.add_argument("--only", action="append", metavar="NAME", choices=[c.name for c in CASES],
                         help="measure only this case")
     parser.add_argument("--quick", action="store_true", help="3 repeats of shorter runs")
@@ -43,7 +43,7 @@ def parse_options():
     parser.add_argument("--torch-python", default="/usr/bin/python3", metavar="PYTHON",
                         help="the Python that has PyTorch (default: Debian's)")
     parser.add_argument("--wait", type=float, default=30, metavar="SECONDS",
-                        help="wait at most so long for a quiet machine before each case")
+                        help="maximum wait for a quiet machine before each case")
     parser.add_argument("--out", type=pathlib.Path, default=FOLDER / "results.jsonl",
                         help="where results are appended (default: bench/results.jsonl)")
     options = parser.parse_args()
@@ -77,11 +77,11 @@ def measure(case, runner, options):
 
 
 def run_case(case, runner, options):
-    """Measures a case and judges its claims: what one line of results.jsonl says."""
+    """Measures a case and judges its claims; returns one line of results.jsonl."""
     say(f"{case.name}: {case.summary}")
     busy = machine.wait_until_quiet(options.wait)
     if busy > machine.BUSY_MAX:
-        say(f"  warning: the machine is {busy:.0%} busy with other work; ratios will be rough")
+        say(f"  warning: the machine is {busy:.0%} busy with other work; ratios will be inaccurate")
     load, watch = machine.load_average(), machine.Watch()
     runner.commands.clear()
     line = {"case": case.name, "quick": options.quick, "load_average": load}
@@ -95,7 +95,7 @@ def run_case(case, runner, options):
     line["foreign_cpu"] = round(watch.foreign_share(), 4)
     line["commands"] = dict(runner.commands)
     if line["foreign_cpu"] > machine.BUSY_MAX:
-        say(f"  warning: other work took {line['foreign_cpu']:.0%} of the machine meanwhile")
+        say(f"  warning: other work used {line['foreign_cpu']:.0%} of the machine")
     return line
 
 
@@ -105,7 +105,7 @@ def main():
         list_cases()
         return 0
     if not pathlib.Path(options.program).is_file():
-        say(f"bench: there is no {options.program}; build it first (make)")
+        say(f"bench: {options.program} not found; build it first (make)")
         return 1
 
     runner = Runner(options.program, options.torch_python, quick=options.quick)
@@ -113,7 +113,7 @@ def main():
     say(f"{facts['cpu']}, {facts['cores']} cores, Linux {facts['kernel']}, "
         f"load average {machine.load_average()}")
     if machine.load_average() > 0.3 * facts["cores"]:
-        say("warning: the load average is high; ratios of a busy machine are rough")
+        say("warning: the load average is high; ratios on a busy machine are inaccurate")
     lines = []
     for case in CASES:
         if options.only and case.name not in options.only:

@@ -1,4 +1,4 @@
-"""Runs anytime and the PyTorch yardsticks as child processes and hands back what they report."""
+"""Runs anytime and the PyTorch baselines as child processes and returns their results."""
 import contextlib
 import csv
 import json
@@ -15,32 +15,32 @@ import threading
 FOLDER = pathlib.Path(__file__).resolve().parent
 TIMEOUT_SECONDS = 300
 
-# Part of every run of anytime: it only trains, leaves no records, and scores once, after `seconds`.
+# Options of every run of anytime: no records, no progress, one evaluation after training.
 QUIET = ("--record", "none", "--quiet", "--json")
 
-# A run that learns anything at all is above this; a fast program that learns nothing is not fast.
+# A run below this has not learned; its speed does not count.
 ACCURACY_MIN = 0.6
 
 
 class Broken(Exception):
-    """A measurement that could not be made, with the reason as a sentence."""
+    """A measurement failed; the message is the reason."""
 
 
 class Runner:
-    """Where the programs are and how long to run them."""
+    """Runs the programs; knows their paths and how long to run them."""
 
     def __init__(self, program, torch_python, quick):
         self.program = program
         self.torch_python = torch_python
-        self.seconds = 1.5 if quick else 3.0  # of training, in each run
-        self.torch_seconds = 1.0 if quick else 2.0  # of each timed loop
+        self.seconds = 1.5 if quick else 3.0  # of training per run
+        self.torch_seconds = 1.0 if quick else 2.0  # per timed loop
         self.quick = quick
-        self.commands = {}  # the last command of each kind, for the record
+        self.commands = {}  # the last command per label, stored with the results
         self.versions = {}
 
     def anytime(self, label, *arguments, launcher=(), extra=None):
-        """Trains once. The document of result.json, with `cpu_seconds` of the whole family. A
-        launcher is a command that starts ranks, `extra` what the environment needs for it."""
+        """Trains once; returns result.json with `cpu_seconds` of all processes. `launcher` is a
+        command that starts ranks, `extra` are its environment variables."""
         arguments = ["train", *QUIET, *map(str, arguments)]
         if "--data" not in arguments:
             arguments[1:1] = ["--data", "fashion-mnist"]
@@ -52,15 +52,15 @@ class Runner:
         return {**document, "cpu_seconds": cpu_seconds}
 
     def anytime_learns(self, label, *arguments, accuracy_min=ACCURACY_MIN, **options):
-        """Trains once and refuses a run that has not learnt."""
+        """Trains once and refuses a run that has not learned."""
         result = self.anytime(label, *arguments, **options)
         accuracy = (result.get("test") or {}).get("accuracy") or 0.0
         if accuracy < accuracy_min:
-            raise Broken(f"{label} ended at a test accuracy of {accuracy:.3f}: it does not learn")
+            raise Broken(f"{label} ended at a test accuracy of {accuracy:.3f}: it did not learn")
         return result
 
     def step_of_anytime(self, label, *arguments):
-        """The median time of a step in a run without a hub; its losses must be numbers."""
+        """Median step time of a run without a hub; its losses must be finite."""
         arguments = ["train", *QUIET, "--workers", "0", "--record", "steps", "--eval-every", "0",
                      *map(str, arguments)]
         self.commands[label] = "anytime " + shlex.join(arguments)
@@ -70,12 +70,12 @@ class Runner:
                 steps = [row for row in csv.DictReader(file) if row["loss"]]
         self.versions["anytime"] = f"{document['anytime']} ({document['engine']})"
         if len(steps) < 3 or not all(math.isfinite(float(row["loss"])) for row in steps):
-            raise Broken(f"{label} did {len(steps)} steps, and not all losses are numbers")
+            raise Broken(f"{label} did {len(steps)} steps, or some losses are not finite")
         ends = [float(row["time"]) for row in steps]
         return statistics.median(end - begin for begin, end in zip(ends, ends[1:]))
 
     def step_of_torch(self, label, threads, *arguments):
-        """The median time of a step in each of PyTorch's layouts."""
+        """Median step time for each of PyTorch's layouts."""
         document = self.torch_document(label, "torch_steps.py", threads, "--threads", threads,
                                        *arguments)
         if document["threads"] != threads:
@@ -86,7 +86,7 @@ class Runner:
         return {layout: found["step_seconds"] for layout, found in document["layouts"].items()}
 
     def slices(self, label, *arguments):
-        """Times cut batches once: the document of slices.json."""
+        """Runs `anytime slices` once; returns slices.json."""
         arguments = ["slices", "--plots", "none", "--quiet", "--json", *map(str, arguments)]
         self.commands[label] = "anytime " + shlex.join(arguments)
         with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
@@ -96,8 +96,7 @@ class Runner:
         return document
 
     def memory(self, label, *arguments):
-        """The most memory that a run and all its processes have at one time, in bytes (PSS: what
-        several of them share counts once)."""
+        """Peak memory of a run and all its processes, in bytes (PSS: shared memory counts once)."""
         arguments = ["train", "--record", "none", "--quiet", "--json", *map(str, arguments)]
         self.commands[label] = "anytime " + shlex.join(arguments)
         with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
@@ -107,7 +106,7 @@ class Runner:
         return scale.most
 
     def sklearn(self, label, *arguments):
-        """One pass by scikit-learn: rows/s and the loss afterwards."""
+        """One pass of scikit-learn: rows/s and the final loss."""
         arguments = [*map(str, arguments)]
         self.commands[label] = "python3 bench/sklearn_sparse.py " + shlex.join(arguments)
         document, _ = self.run_json(
@@ -117,13 +116,13 @@ class Runner:
         return {"rows_per_second": document["rows_per_second"], "loss": document["loss"]}
 
     def python(self, label, text):
-        """What a few lines of Python print, as one JSON document."""
+        """Runs a Python snippet that prints one JSON document; returns it."""
         self.commands[label] = "python3 -c ..."
         document, _ = self.run_json(label, [self.torch_python, "-c", text])
         return document
 
     def fma_peak(self, label):
-        """Floating-point operations that a core could do in a second, from fma_peak.c."""
+        """Peak floating-point operations per second of one core, from fma_peak.c."""
         compiler = os.environ.get("CC", "cc")
         with tempfile.TemporaryDirectory(prefix="anytime-bench-") as folder:
             program, sources = f"{folder}/fma_peak", FOLDER.parent / "src"
@@ -138,7 +137,7 @@ class Runner:
         return 1e9 * document["gflops"]
 
     def torch(self, label, script, *arguments, falls_to=0.7):
-        """One timing by PyTorch: the steps/s of its fastest way of drawing rows."""
+        """One PyTorch timing: steps/s with its faster way of drawing rows."""
         document = self.torch_document(label, script, 1, *arguments)
         for draw, found in document["draws"].items():
             if not found["loss"] < falls_to * found["loss_first"]:
@@ -146,7 +145,7 @@ class Runner:
         return max(found["steps_per_second"] for found in document["draws"].values())
 
     def torch_document(self, label, script, threads, *arguments):
-        """What a script of ours says that uses PyTorch, on the BLAS that suits the threads."""
+        """Runs a PyTorch script with the right BLAS for the number of threads."""
         arguments = [*map(str, arguments), "--seconds", str(self.torch_seconds)]
         self.commands[label] = f"python3 bench/{script} " + shlex.join(arguments)
         extra = {}
@@ -162,7 +161,7 @@ class Runner:
         return document
 
     def run_json(self, label, command, extra=None, started=None):
-        """Runs what prints one JSON document: the document and the CPU seconds it took."""
+        """Runs a command that prints one JSON document; returns it and the CPU seconds used."""
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             status, usage = run(command, out, err, extra, started)
             out.seek(0)
@@ -171,7 +170,7 @@ class Runner:
             said = err.read().decode(errors="replace").strip().splitlines()[-2:]
         if status != 0:
             raise Broken(f"`{self.commands[label]}` ended with {status}: "
-                         f"{' / '.join(said) or 'it said nothing'}")
+                         f"{' / '.join(said) or 'no message'}")
         try:
             return json.loads(text), usage.ru_utime + usage.ru_stime
         except ValueError as error:
@@ -179,15 +178,15 @@ class Runner:
 
 
 def openmp_blas():
-    """The folder of the OpenBLAS whose threads are OpenMP's, like PyTorch's own. With the usual one
-    two pools of threads fight, and PyTorch would be many times slower than it need be."""
+    """The folder of the OpenBLAS that uses OpenMP threads, as PyTorch does. With the usual one two
+    thread pools compete, and PyTorch would be many times slower."""
     for folder in pathlib.Path("/usr/lib").glob("*/openblas-openmp"):
         return str(folder)
     raise Broken("PyTorch needs libopenblas0-openmp for two threads; install it")
 
 
 class Scale:
-    """Watches the memory of a process and of all that belong to its session."""
+    """Samples the memory of a process and of all processes of its session."""
 
     def __init__(self):
         self.most = 0
@@ -229,8 +228,8 @@ class Scale:
 
 
 def run(command, out, err, extra=None, started=None):
-    """Exit status and resource usage, with all descendants that were waited for. `extra` are
-    variables of the environment; started(pid) is called as soon as it runs."""
+    """Exit status and resource usage, including all descendants that were waited for. `extra` are
+    environment variables; started(pid) is called once it runs."""
     environment = {**os.environ, "OMP_NUM_THREADS": "1", **(extra or {})}
     try:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
@@ -243,7 +242,7 @@ def run(command, out, err, extra=None, started=None):
     guard.start()
     try:
         _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)  # it is reaped; Popen must know
+        child.returncode = os.waitstatus_to_exitcode(status)  # already reaped here, so tell Popen
     finally:
         guard.cancel()
         if child.returncode is None:

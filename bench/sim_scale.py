@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How large a cluster fits into virtual time: rounds a second and memory against workers.
+"""Scale of the simulator: rounds per second and memory for increasing numbers of workers.
 
     bench/sim_scale.py [PROGRAM]        default: build/anytime
 
-Each run is 100 steps of anytime minibatches, times only. Target: 10,000 workers in 20 s on one core
-and in 1 GB. Ends with 1 when that is missed.
+Each run is 100 steps of amb, times only. Target: 10,000 workers within 20 s on one core and within
+1 GB. Exits with 1 if that is missed.
 """
 import json
 import os

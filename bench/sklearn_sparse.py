@@ -1,10 +1,10 @@
-"""scikit-learn trains logistic regression by SGD on a LIBSVM file: rows a second, and the loss.
+"""scikit-learn's logistic regression by SGD on a LIBSVM file: rows per second and loss.
 
     python3 bench/sklearn_sparse.py FILE --rate 0.05 [--chunk 1000]
 
-Without --chunk one pass of SGDClassifier.fit, with it one pass of partial_fit over chunks of so
-many rows. Reading the file is not timed. Prints one JSON document; the loss is that of all rows
-afterwards.
+Without --chunk one pass of SGDClassifier.fit, with it one pass of partial_fit over chunks of that
+many rows. Reading the file is not timed. Prints one JSON document; the loss is over all rows after
+training.
 """
 import argparse
 import json
@@ -43,7 +43,7 @@ def main():
     parser.add_argument("--features", type=int, required=True)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    warnings.filterwarnings("ignore")  # one pass does not converge: that is what is wanted
+    warnings.filterwarnings("ignore")  # one pass does not converge, on purpose
     rows, labels = load_svmlight_file(options.file, n_features=options.features)
     seconds, model = train(options, rows, labels)
     probability = model.predict_proba(rows)[:, 1]

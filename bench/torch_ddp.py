@@ -1,10 +1,10 @@
-"""PyTorch's DistributedDataParallel over gloo on this machine: how many steps a second?
+"""PyTorch's DistributedDataParallel over gloo on this machine: steps per second.
 
     python3 bench/torch_ddp.py --model softmax --batch 60 --processes 4 --seconds 3
 
-One thread a process, the set loaded once and shared by fork. Times every way of drawing rows (of
-nets with convolutions: both layouts) in turn and prints one JSON document; loading, joining and a
-warm-up are outside the timing.
+One thread per process; the data set is loaded once and shared by fork. Times every way of drawing
+rows (for convolutional nets: both layouts) in turn and prints one JSON document; loading, joining
+and a warm-up are not timed.
 """
 import argparse
 import json
@@ -30,14 +30,14 @@ def timed_steps(count, *loop):
 
 
 def steps_for(seconds, step_seconds):
-    """How many steps fill the time: the first process decides, for a step takes all of them."""
+    """Number of steps that fill the time; the first process decides for all."""
     steps = torch.tensor([max(10, round(seconds / step_seconds))])
     dist.broadcast(steps, src=0)
     return int(steps)
 
 
-class Pictures(torch.nn.Module):
-    """A net behind rows of numbers, which it sees as pictures in its layout."""
+class NetOnRows(torch.nn.Module):
+    """A net that takes flat rows and reads them as images in its layout."""
 
     def __init__(self, name, layout):
         super().__init__()
@@ -46,14 +46,14 @@ class Pictures(torch.nn.Module):
         self.net = new_net(name).to(memory_format=self.format)
 
     def forward(self, rows):
-        pictures = rows.reshape(-1, *self.shape)  # of one channel: the same bytes in both layouts
-        return self.net(pictures.contiguous(memory_format=self.format))
+        images = rows.reshape(-1, *self.shape)  # one channel: the same bytes in both layouts
+        return self.net(images.contiguous(memory_format=self.format))
 
 
 def loops_of(name):
-    """Name of a loop: how rows are drawn, and what makes a fresh model."""
+    """The loops to time: {name: (way of drawing rows, constructor of the model)}."""
     if name in NETS:
-        return {layout: ("randint", lambda layout=layout: Pictures(name, layout))
+        return {layout: ("randint", lambda layout=layout: NetOnRows(name, layout))
                 for layout in ("contiguous_format", "channels_last")}
     return {draw: (draw, lambda: task.new_model(name)) for draw in task.DRAWS}
 
@@ -64,7 +64,7 @@ def time_loop(options, draw, new_model, images, labels):
     torch.manual_seed(options.seed)
     model = torch.nn.parallel.DistributedDataParallel(new_model(), gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=task.LEARNING_RATE)
-    torch.manual_seed(options.seed + 1 + dist.get_rank())  # from here on each draws its own rows
+    torch.manual_seed(options.seed + 1 + dist.get_rank())  # now each draws its own rows
     rows = task.DRAWS[draw](len(images), options.batch)
     some = images[:looked_at], labels[:looked_at]
     loss_first = task.loss_of(model.module, *some)
@@ -78,7 +78,7 @@ def time_loop(options, draw, new_model, images, labels):
 
 
 def process(rank, options, folder, images, labels):
-    """One of the processes; the first one writes the result."""
+    """One process; the first one prints the result."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank,
                             world_size=options.processes)
@@ -95,7 +95,7 @@ def process(rank, options, folder, images, labels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--model", choices=[*task.MODELS, *NETS], default="softmax")
-    parser.add_argument("--batch", type=int, default=60, help="rows of each process")
+    parser.add_argument("--batch", type=int, default=60, help="rows per process")
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=3, help="length of each timed loop")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,11 @@
 """The nets of models/ and bench/nets/ as PyTorch modules.
 
-A tensor has the name that it has in our own files (conv1.weight, bn1.running_mean, dense1.bias),
-so weights go both ways without a table.
+Tensors have the names used in our own files (conv1.weight, bn1.running_mean, dense1.bias), so
+weights can be exchanged without a mapping.
 
-`exact` says what becomes of TensorFlow's SAME padding where it is lopsided (stride 2): exactly the
-same, which costs PyTorch a copy, or one row on every side, which has as many multiply-adds and is
-what a PyTorch user would write. Tests want the first, yardsticks the second.
+`exact` selects how to do TensorFlow's SAME padding where it is asymmetric (stride 2): exactly,
+which costs PyTorch a copy, or with one row on every side, which has as many multiply-adds and is
+what a PyTorch user would write. Tests use the first, benchmarks the second.
 """
 import collections
 
@@ -17,17 +17,17 @@ functional = torch.nn.functional
 class SameConv2d(torch.nn.Conv2d):
     """A convolution whose output has ceil(size / stride) rows, padded as TensorFlow does."""
 
-    def forward(self, pictures):
+    def forward(self, images):
         sides = []
-        for size, window, stride in zip(pictures.shape[:1:-1], self.kernel_size[::-1],
+        for size, window, stride in zip(images.shape[:1:-1], self.kernel_size[::-1],
                                         self.stride[::-1]):
             total = max((-(-size // stride) - 1) * stride + window - size, 0)
             sides += [total // 2, total - total // 2]
-        return super().forward(functional.pad(pictures, sides))
+        return super().forward(functional.pad(images, sides))
 
 
 class Net(torch.nn.Module):
-    """A list of functions, applied in turn; its layers are numbered as they are made."""
+    """A list of functions, applied in turn; layers are numbered in order of creation."""
 
     def __init__(self, exact, dropout):
         super().__init__()
@@ -35,10 +35,10 @@ class Net(torch.nn.Module):
         self.counts = collections.Counter()
         self.steps = []
 
-    def forward(self, pictures):
+    def forward(self, x):
         for step in self.steps:
-            pictures = step(pictures)
-        return pictures
+            x = step(x)
+        return x
 
     def then(self, *steps):
         self.steps += steps
@@ -57,7 +57,7 @@ class Net(torch.nn.Module):
         return self.put("conv", torch.nn.Conv2d(width_in, width, size, stride, pad, bias=bias))
 
     def bn(self, width, momentum=0.1, eps=1e-5, flat=False):
-        """`momentum` in PyTorch's sense: the share of the newest batch."""
+        """`momentum` as in PyTorch: the weight of the newest batch."""
         kind = torch.nn.BatchNorm1d if flat else torch.nn.BatchNorm2d
         return self.put("bn", kind(width, eps=eps, momentum=momentum))
 
@@ -68,7 +68,7 @@ class Net(torch.nn.Module):
         return torch.nn.Dropout(probability) if self.dropout else torch.nn.Identity()
 
     def basic(self, width_in, width, stride=1):
-        """Two 3x3 convolutions and what is added to them (He 2015)."""
+        """Two 3x3 convolutions and a shortcut (He 2015)."""
         conv1, bn1 = self.conv(width_in, width, 3, stride, pad=1), self.bn(width)
         conv2, bn2 = self.conv(width, width, 3, pad=1), self.bn(width)
         project = None
@@ -81,7 +81,7 @@ class Net(torch.nn.Module):
         return step
 
     def wide(self, width_in, width, stride=1):
-        """The same with norm and ReLU in front (Zagoruyko 2016)."""
+        """The same with norm and ReLU first (Zagoruyko 2016)."""
         bn1, conv1 = self.bn(width_in, eps=1e-4), self.conv(width_in, width, 3, stride)
         bn2, conv2 = self.bn(width, eps=1e-4), self.conv(width, width, 3)
         project = None
@@ -100,7 +100,7 @@ def relu(x):
 
 
 def flatten(x):
-    """The same order of numbers in either layout, as a user would get it."""
+    """The same order of values in either layout."""
     return torch.flatten(x, 1)
 
 
@@ -162,7 +162,7 @@ def alexnet(net, classes):
                     net.drop(0.5), net.dense(4096, classes))
 
 
-# name: (builder, shape of a picture, classes of the published net)
+# name: (builder, shape of an image, classes of the published net)
 NETS = {
     "cnn": (cnn, (3, 32, 32), 10),
     "mnist-cnn": (mnist_cnn, (1, 28, 28), 10),

@@ -1,9 +1,9 @@
-"""PyTorch's plain training loop on one thread: how many steps a second?
+"""PyTorch's plain training loop on one thread: steps per second.
 
     python3 bench/torch_plain.py --model softmax --batch 60 --seconds 2
 
 Times every way of drawing rows in turn and prints one JSON document. Loading and a warm-up are
-outside the timing; the loss before and after shows that the loop learns.
+not timed; the loss before and after shows that the loop learns.
 """
 import argparse
 import json
@@ -14,7 +14,7 @@ from torch_task import torch
 
 
 def time_loop(options, draw, images, labels):
-    """One timed loop with a fresh model; its length comes from the speed of its warm-up."""
+    """One timed loop with a new model; its length is derived from the warm-up."""
     torch.manual_seed(options.seed)
     model = task.new_model(options.model)
     optimizer = torch.optim.SGD(model.parameters(), lr=task.LEARNING_RATE)

@@ -1,8 +1,8 @@
-"""PyTorch trains a net on pictures in memory: how long does a step take?
+"""Step time of a PyTorch net trained on images in memory.
 
     python3 bench/torch_steps.py --net cifar10-cnn --batch 64 --threads 1 --seconds 2
 
-A step draws a fresh random batch from memory, and does forward, backward and an SGD update. Both
+A step draws a new random batch from memory and does forward, backward and an SGD update. Both
 layouts (NCHW, channels_last) are timed in turn, after a warm-up; one JSON document is printed. The
 figure is the median of the steps.
 """
@@ -19,22 +19,22 @@ from torch_task import torch
 LAYOUTS = ("nchw", "channels_last")
 WARM_UP_STEPS = 3
 STEPS_MIN = 5
-FLOATS_MAX = 40 * 1000 * 1000  # of the set: far more than caches hold
+FLOATS_MAX = 40 * 1000 * 1000  # in the data set: far more than caches hold
 
 
-def pictures_of(shape, layout, batch):
-    """Random pictures in the order in which their layout wants them."""
+def images_of(shape, layout, batch):
+    """Random images, stored in the order of their layout."""
     count = max(2 * batch, min(4096, FLOATS_MAX // math.prod(shape)))
     if layout == "channels_last":
         shape = (*shape[1:], shape[0])
     return torch.randn(count, *shape)
 
 
-def draw(pictures, labels, batch, layout):
-    index = torch.randint(len(pictures), (batch,))
-    rows = pictures.index_select(0, index)
+def draw(images, labels, batch, layout):
+    index = torch.randint(len(images), (batch,))
+    rows = images.index_select(0, index)
     if layout == "channels_last":
-        rows = rows.permute(0, 3, 1, 2)  # only a view: it is channels_last by its strides
+        rows = rows.permute(0, 3, 1, 2)  # only a view: its strides make it channels_last
     return rows, labels.index_select(0, index)
 
 
@@ -45,11 +45,11 @@ def time_layout(options, layout):
     if layout == "channels_last":
         net = net.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(net.parameters(), lr=options.lr)
-    pictures = pictures_of(shape, layout, options.batch)
-    labels = torch.randint(10, (len(pictures),))
+    images = images_of(shape, layout, options.batch)
+    labels = torch.randint(10, (len(images),))
 
     def step():
-        rows, wanted = draw(pictures, labels, options.batch, layout)
+        rows, wanted = draw(images, labels, options.batch, layout)
         loss = torch.nn.functional.cross_entropy(net(rows), wanted)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()

@@ -1,7 +1,7 @@
-"""The task that both PyTorch yardsticks train: Fashion-MNIST, softmax regression or an MLP.
+"""The task of both PyTorch baselines: softmax regression or an MLP on Fashion-MNIST.
 
-Needs Debian's python3-torch and the package dataset-fashion-mnist. Everything here is in favour
-of PyTorch: the whole set lies in memory as floats, no DataLoader, nothing read back in the loop.
+Needs Debian's python3-torch and the package dataset-fashion-mnist. Everything favors PyTorch:
+the whole data set is in memory as floats, no DataLoader, nothing is read back in the loop.
 """
 import gzip
 import os
@@ -9,7 +9,7 @@ import struct
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # libgomp reads it when it is loaded
 
-import torch  # noqa: E402  (after the line above, and that is the point)
+import torch  # noqa: E402  (must come after the line above)
 
 FOLDER = os.environ.get("FASHION_MNIST", "/usr/share/datasets/fashion-mnist")
 LEARNING_RATE = 0.1
@@ -22,7 +22,7 @@ MODELS = {
 
 
 def read_idx(name):
-    """The payload of a gzipped IDX file of bytes, as a tensor of the shape that its header says."""
+    """The data of a gzipped IDX file of bytes, as a tensor with the shape in its header."""
     with gzip.open(os.path.join(FOLDER, name + ".gz")) as file:
         raw = bytearray(file.read())
     zeros, kind, dimensions = struct.unpack(">HBB", raw[:4])
@@ -49,13 +49,13 @@ def new_model(name):
 
 
 def draw_randint(count, batch):
-    """Row numbers, each drawn on its own: one small call a step."""
+    """Row numbers, drawn independently: one small call per step."""
     while True:
         yield torch.randint(count, (batch,))
 
 
 def draw_permutation(count, batch):
-    """Row numbers from a new permutation each epoch: a slice a step."""
+    """Row numbers from a new permutation in each epoch: one slice per step."""
     while True:
         order = torch.randperm(count)
         for start in range(0, count - batch + 1, batch):
@@ -66,7 +66,7 @@ DRAWS = {"randint": draw_randint, "permutation": draw_permutation}
 
 
 def train(model, optimizer, images, labels, rows, steps):
-    """The plain loop: so many steps on the rows that the iterator `rows` gives."""
+    """The plain loop: `steps` steps on the rows given by the iterator `rows`."""
     cross_entropy = torch.nn.functional.cross_entropy
     for _ in range(steps):
         index = next(rows)
@@ -83,7 +83,7 @@ def loss_of(model, images, labels):
 
 
 def blas_in_use():
-    """Which BLAS the process has loaded: with the reference one PyTorch would look slow."""
+    """The BLAS loaded by this process; with the reference BLAS PyTorch would be slow."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split()[-1] for line in maps if "blas" in line}
     return sorted(os.path.basename(path) for path in paths)

@@ -6,24 +6,24 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """What a case is to show: the ratio of its first side to its second in one metric.
+    """What a case claims: the ratio of its first side to its second in one metric.
 
-    judge says what the ratio is made of: `best` takes each side's best run (noise of the machine
-    only ever slows a run down), `median` the median of the ratios of neighbouring runs (for
-    figures that scatter both ways), `mean` the means of both sides."""
+    `judge` selects the statistic: `best` uses each side's best run (noise only slows a run down),
+    `median` the median of the ratios of paired runs (for figures that vary in both directions),
+    `mean` the means of both sides."""
     name: str
     metric: str
     unit: str
     at_least: float | None = None
     at_most: float | None = None
     upper_at_most: float | None = None  # for the upper 95 % limit of the median
-    goal: float | None = None           # hoped for, but not part of the verdict
-    best: str = "high"                  # or `low`: which end of the metric is good
+    goal: float | None = None           # not part of the verdict
+    best: str = "high"                  # or `low`: which direction is better
     judge: str = "best"
-    invert: bool = False                # second over first: how many times sooner
+    invert: bool = False                # second / first: how many times faster
 
     def wish(self):
-        """The claim in a few characters."""
+        """The claim as short text."""
         parts = ((">= {:g}", self.at_least), ("<= {:g}", self.at_most),
                  ("95 % sure <= {:g}", self.upper_at_most), ("goal {:g}", self.goal))
         return ", ".join(text.format(number) for text, number in parts if number is not None)
@@ -37,10 +37,10 @@ class Claim:
 
 
 def median_upper_limit(values, confidence=0.95):
-    """One-sided upper limit for the median, by order statistics: no assumption about the noise.
+    """One-sided upper limit for the median, by order statistics, without assumptions on the noise.
 
     The k-th smallest of n values is above the median with the probability that fewer than k of n
-    fair coins fall on one side. None when even the largest value is not sure enough (n < 5)."""
+    fair coins show heads. None if even the largest value is not sure enough (n < 5)."""
     count = len(values)
     below = 0
     for rank, value in enumerate(sorted(values), 1):
@@ -51,7 +51,7 @@ def median_upper_limit(values, confidence=0.95):
 
 
 def judge(claim, sides, values):
-    """The verdict on one claim, as it goes into results.jsonl."""
+    """The verdict on one claim, as stored in results.jsonl."""
     first, second = (values[side][claim.metric] for side in sides)
     best = max if claim.best == "high" else min
     center = {"best": best, "median": statistics.median, "mean": statistics.fmean}[claim.judge]
@@ -72,7 +72,7 @@ def judge(claim, sides, values):
 
 
 def summary(numbers, center):
-    """The figure that stands for a side, and how far its runs lie apart, as part of the largest."""
+    """The figure of a side, and the range of its runs as a share of the largest."""
     largest = max(numbers)
     return {"value": center(numbers),
             "spread": (largest - min(numbers)) / largest if largest else 0.0}
@@ -84,7 +84,7 @@ def unmeasured(claim, why):
 
 
 def short(number):
-    """A figure to read: four digits that count."""
+    """A figure with four significant digits."""
     if number >= 10000:
         return f"{number:,.0f}"
     if number >= 0.01 or number == 0:
@@ -97,7 +97,7 @@ HEAD = ("case", "claim", "first (spread)", "second (spread)", "ratio", "range", 
 
 
 def row(line, claim):
-    """The cells of one claim; noise is the share of the machine that other work took."""
+    """The cells of one claim; noise is the share of the machine used by other work."""
     name, noise = f"{claim['claim']}, {claim['unit']}", f"{line['foreign_cpu']:.0%}"
     if "ratio" not in claim:
         return (line["case"], name, "", "", "", "", claim["wish"], claim["verdict"], noise)
@@ -115,7 +115,7 @@ def rows_of(lines):
 
 
 def table(lines):
-    """All claims of these result lines, one row each, in columns."""
+    """All claims of these result lines as text, one row per claim."""
     rows = [HEAD, *rows_of(lines)]
     widths = [max(map(len, column)) for column in zip(*rows)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What a dashboard costs: processor time of `anytime watch` against that of the training it shows.
+"""Cost of a dashboard: processor time of `anytime watch` relative to that of the training.
 
     ANYTIME=build/anytime bench/watch_cpu.py [SECONDS]
 
-One client watches as the page does: it hears the stream, and once a second at most asks for what is
-new. The training's time is that of all its processes. Prints one line a workload.
+One client behaves like the page: it reads the stream and requests updates at most once per second.
+The training's time is that of all its processes. Prints one line per workload.
 """
 import json
 import os
@@ -30,7 +30,7 @@ WORKLOADS = {
 
 
 class Client:
-    """A page, as far as the server can tell."""
+    """Sends the same requests as the page."""
 
     def __init__(self, url):
         self.root, _, self.token = url.partition("/?token=")
@@ -49,20 +49,20 @@ class Client:
         return json.loads(body)
 
     def watch(self, until):
-        """Follows the news until a moment."""
+        """Follows updates until a given time."""
         while time.monotonic() < until:
             if not self.stream.readline().startswith(b"data: "):
                 continue
             self.get("/api/runs")
-            told = self.get(f"/api/story?run=0&edition={self.edition}&since={self.serial}")
-            if told["story"]:
-                self.edition, self.serial = told["edition"], told["story"]["serial"]
+            answer = self.get(f"/api/story?run=0&edition={self.edition}&since={self.serial}")
+            if answer["story"]:
+                self.edition, self.serial = answer["edition"], answer["story"]["serial"]
             self.updates += 1
             time.sleep(EVERY)
 
 
 def processor_time(pid):
-    """Seconds that a process has computed, in user and kernel mode."""
+    """Processor seconds of a process, in user and kernel mode."""
     fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -73,7 +73,7 @@ def children_time():
 
 
 def measure(options, seconds, folder):
-    """(server's seconds, training's seconds, steps, client) of one run."""
+    """(server seconds, training seconds, steps, client) of one run."""
     run = folder / "run"
     board = subprocess.Popen([ANYTIME, "watch", str(run), "--quiet"], stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL, text=True)

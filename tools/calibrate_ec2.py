@@ -4,8 +4,9 @@
     calibrate_ec2.py LOG_FOLDER
 
 The folder holds worker_stats.csv[.gz] (time, step, rank, num_batches, compute_time, ..) and
-master_stats.csv[.gz] (time, step, ..) as written by the published program. All values come from
-this one log, so simulations of other runs are predictions. docs/simulator.md explains the method.
+master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is learnt
+from this one log, so that what comes out for another run is a prediction. See
+docs/guide/simulate.md for the method.
 """
 import collections
 import csv

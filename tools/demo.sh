@@ -1,14 +1,14 @@
 #!/bin/sh
-# The demo: trains with two strategies on ten workers, some of them slow, three times each. Every
-# sample is padded to 300 us by sleeping, so ten workers behave like ten machines even on two cores.
-# Takes about 100 seconds.
+# The demo: the same training under two strategies on ten workers, some of them slow, three times
+# each. Every sample is padded to 300 us by sleeping, so ten workers behave like ten machines even
+# on two cores. Takes about 100 seconds.
 #
-# Arguments are passed on and override the ones below: tools/demo.sh --repeats 5
+# Further options are passed on and take precedence: tools/demo.sh --repeats 5
 set -eu
 cd "$(dirname "$0")/.."
 
 out=runs/demo
-rm -rf "$out" # compare does not overwrite; the previous demo can go
+rm -rf "$out" # compare refuses an existing folder; the previous demo is not worth keeping
 "${ANYTIME:-build/anytime}" compare fmb amb \
     --data fashion-mnist --model softmax --lr 0.05 \
     --workers 10 --batch 64 --micro-batch 4 --sample-time 300us \

@@ -102,7 +102,7 @@ static at_err read_tensor(reader *r, const at_tensor *tensor, float *plain)
     const json_t *places = json_object_get(entry, "data_offsets");
     const char   *type = json_string_value(json_object_get(entry, "dtype"));
     if (!entry)
-        return at_fail_set(r->fail, AT_ERR_FORMAT, "docs/models.md says how tensors are named",
+        return at_fail_set(r->fail, AT_ERR_FORMAT, "see docs/reference/models.md for tensor names",
                            "%s: there is no tensor %s in it", r->path, tensor->name);
     if (!type || strcmp(type, "F32") != 0)
         return at_fail_set(r->fail, AT_ERR_FORMAT, "convert it to 32-bit floats",

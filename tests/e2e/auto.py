@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--time-limit auto is as good as the time limit one would find by trying (docs/auto.md).
+"""--time-limit auto is as good as the best limit of a sweep (docs/strategies/time-limit-auto.md).
 
 Virtual time and fixed seeds. What a run learns by when is noisy, so that part, with few seeds, only
 tells a good time limit from a bad one; the full comparison is in the page. Step times are not noisy

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Same seed, same settings: the same bits, whoever computes them."""
+"""Same seed and settings: the same bits, whichever processes compute them."""
 import support
 
 OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adagrad")
@@ -25,7 +25,7 @@ class Bits(support.TestCase):
     def test_another_seed_gives_other_parameters(self):
         one, two = (self.hashes("--workers", 2, "--seed", seed) for seed in (1, 2))
         self.assertNotEqual(one[0], two[0])
-        self.assertEqual(one[1], two[1], "the trace tells who sent how much, which is the same")
+        self.assertEqual(one[1], two[1], "the trace has only sample counts, which are equal")
 
     def test_no_hub_and_one_worker_agree(self):
         for model in MODELS:
@@ -35,7 +35,7 @@ class Bits(support.TestCase):
                     self.assertEqual(self.hashes("--workers", 0, *same),
                                      self.hashes("--workers", 1, *same))
 
-    def test_four_workers_agree_with_one_that_does_their_micro_batches(self):
+    def test_four_workers_agree_with_one_that_computes_all_micro_batches(self):
         for model in MODELS:
             for optimizer in OPTIMIZERS:
                 with self.subTest(model=model, optimizer=optimizer):
@@ -45,15 +45,15 @@ class Bits(support.TestCase):
                     self.assertEqual(four, self.hashes("--workers", 1, "--batch", 64, *same)[0])
                     self.assertEqual(four, self.hashes("--workers", 0, "--batch", 64, *same)[0])
 
-    def test_the_fast_engine_computes_what_the_plain_one_does(self):
+    def test_the_fast_engine_agrees_with_the_reference_engine(self):
         for model in MODELS:
             with self.subTest(model=model):
-                fast, plain = (self.train_json(*support.SMALL, "--steps", 200, "--workers", 2,
+                fast, ref = (self.train_json(*support.SMALL, "--steps", 200, "--workers", 2,
                                                "--model", model, "--engine", engine)
                                for engine in ("fast", "ref"))
-                self.assertNotEqual(fast["engine"], plain["engine"])
+                self.assertNotEqual(fast["engine"], ref["engine"])
                 for where in ("train", "test"):
-                    self.assertAlmostEqual(fast[where]["loss"], plain[where]["loss"], delta=1e-3)
+                    self.assertAlmostEqual(fast[where]["loss"], ref[where]["loss"], delta=1e-3)
 
 
 class NetBits(support.TestCase):
@@ -76,7 +76,7 @@ class NetBits(support.TestCase):
                                  "--optimizer", "momentum", "--eval-every", 0, *arguments)
         return result["params_hash"]
 
-    def test_two_runs_no_hub_one_worker_and_virtual_time_agree(self):
+    def test_repeated_runs_all_worlds_and_no_hub_agree(self):
         for name in self.NETS:
             with self.subTest(net=name):
                 one = self.hashes(name, "--workers", 1)
@@ -87,14 +87,14 @@ class NetBits(support.TestCase):
                 self.assertEqual(three, self.hashes(name, "--workers", 3))
                 self.assertEqual(three, self.hashes(name, "--workers", 3, "--world", "sim"))
 
-    def test_every_model_of_the_program_gives_the_same_bits_with_and_without_a_hub(self):
+    def test_built_in_models_give_the_same_bits_with_and_without_a_hub(self):
         small = {"lenet": "1x28x28", "mnist-cnn": "1x28x28", "mnistnet": "1x28x28",
                  "cifar10-cnn": "3x32x32", "cifar10-cnn-gn": "3x32x32", "wrn-28-2-8": "3x8x8",
                  "wrn-28-2-16": "3x16x16", "wrn-28-2": "3x32x32", "resnet18": "3x32x32",
                  "toy-conv": "100", "toy-fc": "100"}
-        for model, form in small.items():
+        for model, shape in small.items():
             with self.subTest(model=model):
-                same = ("--data", f"synthetic:60,{form},3", "--model", model, "--steps", 2,
+                same = ("--data", f"synthetic:60,{shape},3", "--model", model, "--steps", 2,
                         "--batch", 4, "--record", "none", "--eval-every", 0, "--eval-size", 1)
                 solo, one = (self.train_json(*same, "--workers", workers)["params_hash"]
                              for workers in (0, 1))

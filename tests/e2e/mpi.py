@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Ranks of mpirun: the same bits as everywhere, one voice, no idle burning, clean ends."""
+"""Ranks of mpirun: the bits of the other worlds, output from rank 0 only, cheap waiting, clean
+ends."""
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7
 
 
 class Bits(mpi.TestCase):
-    """Rank 0 sums in worker order, so the ranks give the bits of processes and of virtual time."""
+    """Rank 0 sums in worker order, so the bits are those of the local world and of simulation."""
 
     def assert_same_everywhere(self, *arguments):
         options = (*arguments, "--record", "none", "--eval-every", 0, *QUIET)
@@ -49,7 +50,7 @@ class Bits(mpi.TestCase):
         self.assert_same_everywhere("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr",
                                     "--batch", 64, "--steps", 50)
 
-    def test_late_messages_and_slow_ranks_change_no_bit(self):
+    def test_late_messages_and_slow_ranks_do_not_change_a_bit(self):
         plain = self.train(*support.SMALL, "--steps", 40, *QUIET).result
         late = self.train(*support.SMALL, "--steps", 40, "--comm-delay", "1ms", "--straggler",
                           "exp:0,0.001", "--sample-time", "5us", *QUIET).result
@@ -67,7 +68,7 @@ class Strategies(mpi.TestCase):
                 self.assertGreater(ended.result["test"]["accuracy"], 0.8, ended)
                 self.assertEqual(ended.result["lost_rounds"], [])
 
-    def test_nobody_is_more_than_its_bound_ahead(self):
+    def test_no_worker_is_ahead_by_more_than_the_bound(self):
         ended = self.train(*support.SMALL, "--strategy", "ssp", "--staleness", 1, "--steps", 200,
                            "--straggler", "speed:1,1,1,4", "--sample-time", "20us", *QUIET)
         rounds = [row["rounds"] for row in ended.result["worker"]]
@@ -81,8 +82,8 @@ class Strategies(mpi.TestCase):
         self.assertEqual(replayed.returncode, support.DONE, replayed.stderr)
 
 
-class Voice(mpi.TestCase):
-    """Rank 0 speaks and writes; whatever is wrong is told once."""
+class Output(mpi.TestCase):
+    """Only rank 0 prints and writes; an error is reported once."""
 
     def refused(self, *arguments, says, code=support.USAGE, **options):
         ended = self.train(*arguments, code=code, **options)
@@ -97,21 +98,21 @@ class Voice(mpi.TestCase):
     def test_the_number_of_workers_is_that_of_the_ranks(self):
         self.refused(*support.SMALL, "--workers", 7, says="--workers 7", ranks=3)
 
-    def test_wrong_options_and_missing_data_are_told_once(self):
+    def test_wrong_options_and_missing_data_are_reported_once(self):
         self.refused(*support.SMALL, "--stepz", 7, says="stepz")
         self.refused("--data", "nowhere", says="nowhere", code=support.MISSING)
         self.refused("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr", "--strategy",
                      "hogwild", says="share")
 
     def rank_with(self, data):
-        """A command in which the last rank has other data than the others."""
+        """A command in which the last rank gets different data."""
         script = self.folder / "rank.sh"
         script.write_text("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && other="
                           f"'--data {data}'\nexec \"$@\" $other\n")
         script.chmod(0o755)
         return script
 
-    def test_what_is_wrong_on_one_rank_only_is_told_by_rank_0(self):
+    def test_rank_0_reports_an_error_of_another_rank(self):
         for data, code, says in (("nowhere", support.MISSING, "rank 2 on"),
                                  ("synthetic:2001,20,5", support.USAGE, "rank 2 on")):
             with self.subTest(data=data):
@@ -139,17 +140,17 @@ class Voice(mpi.TestCase):
         self.assertEqual([row["rank"] for row in rows], [1, 2, 3, 4])
         self.assertTrue(all(row["host"] for row in rows))
 
-    def test_other_verbs_are_for_one_rank(self):
-        told = subprocess.run([*mpi.launcher(3), support.ANYTIME, "models", "list"],
+    def test_other_verbs_run_on_one_rank(self):
+        done = subprocess.run([*mpi.launcher(3), support.ANYTIME, "models", "list"],
                               env={**os.environ, **mpi.ENV}, capture_output=True, text=True,
                               timeout=support.BOUND)
-        self.assertEqual(told.returncode, support.DONE, told.stderr)
-        self.assertEqual(len(re.findall(r"^softmax\b", told.stdout, re.MULTILINE)), 1, told.stdout)
+        self.assertEqual(done.returncode, support.DONE, done.stderr)
+        self.assertEqual(len(re.findall(r"^softmax\b", done.stdout, re.MULTILINE)), 1, done.stdout)
 
 
 class Waiting(mpi.TestCase):
-    @unittest.skipIf(support.is_sanitized(), "a sanitized program burns more")
-    def test_a_rank_that_waits_uses_less_than_a_twentieth_of_a_core(self):
+    @unittest.skipIf(support.is_sanitized(), "sanitizers use more processor time")
+    def test_a_waiting_rank_uses_less_than_a_twentieth_of_a_core(self):
         run = self.start(*support.SMALL, "--straggler", "speed:1,1,1,50", "--sample-time", "1ms",
                          "--steps", 1000, "--seconds", "100s")
         rows = run.wait_working()
@@ -177,23 +178,23 @@ class Ends(mpi.TestCase):
     def test_a_signal_to_the_launcher_stops_the_run(self):
         run = self.slow("--strategy", "async")
         run.signal(signal.SIGTERM)
-        ended = run.wait()  # its code is mpirun's own
+        ended = run.wait()  # the exit code is mpirun's own
         self.assertEqual(ended.result["stopped"], "signal", ended)
         self.assert_ledger(ended)
         self.assert_nothing_left(run)
 
-    def test_a_checkpoint_can_be_asked_for_through_the_launcher(self):
+    def test_a_signal_to_the_launcher_saves_a_checkpoint(self):
         run = self.slow()
         saved = run.folder / "checkpoint"
         before = set(saved.iterdir())
         run.signal(signal.SIGUSR1)
-        run.wait_until(lambda: set(saved.iterdir()) - before, "there is another checkpoint")
+        run.wait_until(lambda: set(saved.iterdir()) - before, "another checkpoint is written")
         os.kill(run.hub(), signal.SIGTERM)
         ended = run.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assertNotIn("died", ended.err)
 
-    def test_a_run_goes_on_under_another_launcher_or_none(self):
+    def test_a_run_resumes_with_other_ranks_or_without_a_launcher(self):
         whole = self.local(*support.SMALL, "--workers", 3, "--steps", 60, *QUIET).result
         first = self.train(*support.SMALL, "--steps", 30, "--checkpoint-every", 10, ranks=4)
         second = support.Run(("--steps", 60, *QUIET), first.folder, resume=True)

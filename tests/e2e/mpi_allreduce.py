@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""All-reduce: ranks that are all workers decide alike, stay equal bit for bit, and end together."""
+"""All-reduce: all ranks are workers, decide alike, keep equal parameters and end together."""
 import os
 import signal
 import unittest
@@ -14,11 +14,11 @@ NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7
 
 
 class Bits(mpi.TestCase):
-    """MPI adds gradients up in an order of its own, so the bits are its own, too: the same in every
-    run, but not those of a hub. What differs is the last bits of sums."""
+    """MPI sums gradients in its own order: the bits are the same in every run, but differ from
+    those of a hub in the last digits of the sums."""
 
     def both(self, *arguments, ranks=4):
-        """Runs under all-reduce and with a hub, with the same number of workers."""
+        """One run under all-reduce and one with a hub, with the same number of workers."""
         options = (*arguments, "--eval-every", 0, *QUIET)
         equals = self.train(*options, *ALLREDUCE, ranks=ranks)
         hub = self.train(*options, ranks=ranks + 1)
@@ -30,7 +30,7 @@ class Bits(mpi.TestCase):
         return equals, hub
 
     def distance(self, one, two):
-        """The largest difference of two weights, of those of the same tensor."""
+        """The largest difference of two weights, relative to the largest weight of the tensor."""
         first, second = (tensors.read(ended.folder / "model.safetensors") for ended in (one, two))
         self.assertEqual(first.keys(), second.keys())
         return max(max(abs(a - b) for a, b in zip(first[name], second[name], strict=True)) /
@@ -42,7 +42,7 @@ class Bits(mpi.TestCase):
         self.assertEqual(first["params_hash"], second["params_hash"])
         self.assertEqual(first["trace_hash"], second["trace_hash"])
 
-    def test_a_single_sum_of_two_gradients_has_the_bits_of_a_hub(self):
+    def test_the_sum_of_two_gradients_has_the_bits_of_a_hub(self):
         """With two ranks there is only one order."""
         equals, hub = self.both(*WIDE, "--steps", 60, "--optimizer", "adam", ranks=2)
         self.assertEqual(equals.result["params_hash"], hub.result["params_hash"])
@@ -54,7 +54,7 @@ class Bits(mpi.TestCase):
                 equals, hub = self.both(*WIDE, "--steps", 60, "--optimizer", optimizer,
                                         "--lr", lr)
                 distance = self.distance(equals, hub)
-                print(f"{optimizer}: off by {distance:.1e} of the largest weight", flush=True)
+                print(f"{optimizer}: differs by {distance:.1e} of the largest weight", flush=True)
                 self.assertLess(distance, bound)
                 self.assertAlmostEqual(equals.result["train"]["loss"],
                                        hub.result["train"]["loss"], delta=1e-3)
@@ -83,8 +83,8 @@ class Bits(mpi.TestCase):
 
 
 class Together(mpi.TestCase):
-    def test_ends_by_time_and_by_target_are_the_same_for_all(self):
-        """Hubs that did not agree would leave somebody waiting."""
+    def test_all_ranks_end_together_by_time_target_and_epochs(self):
+        """If the hubs disagreed, some rank would wait forever."""
         for end in (("--seconds", "300ms"), ("--target", "accuracy=0.7", "--eval-every", 5),
                     ("--epochs", 2)):
             for _ in range(3):
@@ -93,7 +93,7 @@ class Together(mpi.TestCase):
                     self.assertIn(ended.result["stopped"], ("seconds", "target", "epochs"))
                     self.assert_ledger(ended)
 
-    def test_rank_0_speaks_for_all(self):
+    def test_only_rank_0_prints(self):
         ended = self.train(*support.SMALL, "--steps", 20, *ALLREDUCE, ranks=3)
         self.assertEqual(ended.out.count("20 steps"), 1, ended)
         rows = support.json.loads((ended.folder / "workers.json").read_text())["workers"]
@@ -105,7 +105,7 @@ class Together(mpi.TestCase):
         self.assertEqual(ended.err.count("anytime: "), 1, ended)
         self.assertIn(says, ended.err, ended)
 
-    def test_what_makes_no_sense_is_refused_once(self):
+    def test_impossible_combinations_are_refused_once(self):
         for arguments, says in ((("--strategy", "async"), "does not wait for all"),
                                 (("--strategy", "noise"), "whole single gradients"),
                                 (("--comm-delay", "1ms"), "--comm-delay"),
@@ -114,7 +114,7 @@ class Together(mpi.TestCase):
             with self.subTest(arguments=arguments):
                 self.refused(*arguments, says=says, ranks=3)
 
-    def test_what_is_wrong_on_one_rank_only_is_told_by_rank_0(self):
+    def test_rank_0_reports_an_error_of_another_rank(self):
         script = self.folder / "rank.sh"
         script.write_text("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && other=\"--data $OTHER\"\n"
                           "exec \"$@\" $other\n")
@@ -124,8 +124,8 @@ class Together(mpi.TestCase):
                 self.refused(says="rank 2 on", code=code, ranks=3, more=[str(script)],
                              env={"OTHER": data})
 
-    @unittest.skipIf(support.is_sanitized(), "a sanitized program burns more")
-    def test_a_rank_that_waits_uses_less_than_a_twentieth_of_a_core(self):
+    @unittest.skipIf(support.is_sanitized(), "sanitizers use more processor time")
+    def test_a_waiting_rank_uses_less_than_a_twentieth_of_a_core(self):
         run = self.start(*support.SMALL, "--straggler", "speed:1,1,50", "--sample-time", "1ms",
                          "--steps", 1000, *ALLREDUCE, ranks=3)
         pids = [run.wait_working()[i]["pid"] for i in (1, 2)]
@@ -149,7 +149,7 @@ class Losses(mpi.TestCase):
                 self.assert_nothing_left(run)
 
     def test_a_lost_rank_ends_the_run_with_a_checkpoint(self):
-        """mpirun --enable-recovery ends with 0 whatever its ranks say, so rank 0 is asked."""
+        """mpirun --enable-recovery always exits with 0, so the exit code of rank 0 is checked."""
         script = self.folder / "rank.sh"
         script.write_text("#!/bin/sh\n\"$@\"\ncode=$?\n"
                           "[ $OMPI_COMM_WORLD_RANK = 0 ] && echo $code > $CODE\nexit $code\n")
@@ -168,17 +168,17 @@ class Losses(mpi.TestCase):
         self.assertEqual([row["worker"] for row in result["lost_rounds"]], [2, 3, 4], ended)
         self.assert_ledger(ended)
         self.assert_nothing_left(run)
-        self.assert_goes_on(run, result["steps"])
+        self.assert_resumes(run, result["steps"])
 
-    def assert_goes_on(self, run, step):
-        """With the same workers, and then with a hub besides."""
+    def assert_resumes(self, run, step):
+        """First with the same workers, then with an additional hub."""
         for more, ranks, arguments in ((10, 4, ()), (20, 5, ("--topology", "hub"))):
             ended = self.train("--steps", step + more, *QUIET, *arguments, ranks=ranks,
                                resume=run.folder)
             self.assertEqual(ended.result["steps"], step + more, ended)
             self.assert_ledger(ended)
 
-    def test_a_resumed_run_ends_with_the_bits_of_an_undisturbed_one(self):
+    def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(self):
         arguments = (*WIDE, "--optimizer", "adam", *ALLREDUCE)
         whole = self.train(*arguments, "--steps", 40, *QUIET, ranks=3).result
         first = self.train(*arguments, "--steps", 17, *QUIET, ranks=3)

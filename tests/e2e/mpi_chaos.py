@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Ranks die and freeze at random; with recovery on every run goes on with the rest.
+"""Ranks die and freeze at random; with recovery on every run continues with the rest.
 
-With recovery on mpirun ends with 0 whatever its ranks say, so the verdict is result.json's. The
-watchdog is here (support.BOUND), not in the product.
+With recovery on, mpirun always exits with 0, so result.json is checked. The watchdog is part of the
+test (support.BOUND), not of the program.
 """
 import contextlib
 import os
@@ -24,7 +24,7 @@ class Chaos(mpi.TestCase):
         run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us", "--time-limit",
                          "2ms", *arguments, more=RECOVERY, **options)
         run.wait_working()
-        run.wait_steps(20)  # before anybody has finished anything, patience is long
+        run.wait_steps(20)  # before the first report, the deadline is long
         return run
 
     def working(self, run):
@@ -32,10 +32,10 @@ class Chaos(mpi.TestCase):
                 if row["state"] == "working"}
 
     def lose_one(self, run, dice, number=signal.SIGKILL):
-        """Hits a worker and waits until its loss is told."""
+        """Sends a signal to a worker and waits until its loss is reported."""
         worker, pid = dice.choice(sorted(self.working(run).items()))
         os.kill(pid, number)
-        run.wait_until(lambda: worker not in self.working(run), f"the loss of {worker} is told")
+        run.wait_until(lambda: worker not in self.working(run), f"the loss of {worker} is reported")
         run.wait_steps(run.steps() + dice.randrange(1, 20))
         return worker, pid
 
@@ -60,7 +60,7 @@ class Chaos(mpi.TestCase):
                 lost = [self.lose_one(run, dice)[0] for _ in range(KILLS_EACH)]
                 self.assert_lost(self.stop(run), lost)
 
-    def test_a_run_that_lost_workers_ends_as_it_should(self):
+    def test_a_run_that_lost_workers_ends_normally(self):
         run = self.start(*support.SMALL, "--steps", 400, "--sample-time", "100us", more=RECOVERY)
         run.wait_working()
         lost = [self.lose_one(run, random.Random(7))[0] for _ in range(2)]
@@ -69,7 +69,7 @@ class Chaos(mpi.TestCase):
         self.assert_ledger(ended)
         self.assert_lost(ended.result, lost)
 
-    def test_a_frozen_worker_is_given_up_and_is_not_counted_when_it_comes_back(self):
+    def test_a_frozen_worker_is_evicted_and_does_not_count_when_it_returns(self):
         for seed, strategy in enumerate(("fmb", "async")):
             with self.subTest(strategy=strategy):
                 run = self.begin("--strategy", strategy)
@@ -78,12 +78,12 @@ class Chaos(mpi.TestCase):
                 run.wait_steps(run.steps() + 50)
                 self.assert_lost(self.stop(run), [worker])
 
-    def test_a_worker_that_stays_frozen_does_not_keep_the_launcher(self):
+    def test_a_worker_that_stays_frozen_does_not_block_the_launcher(self):
         run = self.begin()
         worker, _ = self.lose_one(run, random.Random(3), signal.SIGSTOP)
         self.assert_lost(self.stop(run), [worker])
 
-    def test_a_short_pause_costs_nobody_its_place(self):
+    def test_a_short_pause_evicts_no_worker(self):
         run = self.begin("--strategy", "async")
         for pid in self.working(run).values():
             os.kill(pid, signal.SIGSTOP)
@@ -91,7 +91,7 @@ class Chaos(mpi.TestCase):
             os.kill(pid, signal.SIGCONT)
         self.assert_lost(self.stop(run), [])
 
-    def test_when_all_workers_are_gone_the_run_has_failed(self):
+    def test_a_run_without_workers_fails(self):
         run = self.begin(ranks=3)
         for pid in self.working(run).values():
             with contextlib.suppress(ProcessLookupError):
@@ -100,7 +100,7 @@ class Chaos(mpi.TestCase):
         self.assertEqual(ended.result["stopped"], "no workers", ended)
         self.assert_ledger(ended)
 
-    def test_workers_leave_when_their_hub_is_gone(self):
+    def test_workers_exit_when_their_hub_is_gone(self):
         run = self.begin("--checkpoint-every", 20)
         run.wait_steps(30)
         os.kill(run.hub(), signal.SIGKILL)
@@ -110,8 +110,8 @@ class Chaos(mpi.TestCase):
         self.assertEqual(ended.code, support.DONE, ended)
         self.assert_ledger(ended)
 
-    @unittest.skipIf(support.is_sanitized(), "leaks are told on the way out")
-    def test_without_recovery_a_death_ends_all(self):
+    @unittest.skipIf(support.is_sanitized(), "sanitizers report leaks at exit")
+    def test_without_recovery_a_death_ends_the_job(self):
         run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us")
         rows = run.wait_working()
         os.kill(rows[1]["pid"], signal.SIGKILL)

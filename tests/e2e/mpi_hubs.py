@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several hubs among ranks: each keeps a slice, and all together give the bits of one."""
+"""Several hubs over MPI: each keeps a slice, and the result has the bits of one hub."""
 import os
 import signal
 
@@ -21,7 +21,7 @@ class Bits(mpi.TestCase):
             self.assertEqual(here.result[key], there[key], here)
         self.assert_ledger(here)
 
-    def test_optimisers_give_the_bits_of_one_hub(self):
+    def test_optimizers_give_the_bits_of_one_hub(self):
         for optimizer in ("sgd", "momentum", "adam", "adagrad"):
             with self.subTest(optimizer=optimizer):
                 self.assert_same_as_local(*WIDE, "--optimizer", optimizer, "--steps", 40)
@@ -49,9 +49,9 @@ class Bits(mpi.TestCase):
 
 
 class Checkpoints(mpi.TestCase):
-    """The state of an optimiser is spread over the hubs, and comes together when it is saved."""
+    """The optimizer state is distributed over the hubs and gathered when it is saved."""
 
-    def test_a_run_goes_on_with_other_hubs_or_one(self):
+    def test_a_run_resumes_with_other_numbers_of_hubs(self):
         arguments = (*WIDE, "--optimizer", "adam", "--eval-every", 0)
         whole = self.local(*arguments, "--workers", 3, "--steps", 40, *QUIET).result
         first = self.train(*arguments, "--steps", 10, "--checkpoint-every", 4, "--hubs", 2, *QUIET)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ranks over TCP, on a network of their own that loses packets and is slow: the same bits."""
+"""Ranks over TCP, on a private network that is slow and loses packets: the same bits."""
 import os
 import pathlib
 import re
@@ -21,7 +21,7 @@ TOOLS = ("ip", "nft", "unshare", "nsenter", "setpriv")
 
 RULES = f"""
 table ip test {{
-    chain meant {{
+    chain redirected {{
         type nat hook output priority -100
         tcp dport {PORTS} meta skuid != {RELAY_USER} redirect to :{RELAY_PORT}
     }}
@@ -34,13 +34,13 @@ table ip test {{
 
 
 class Network:
-    """A network namespace whose ports of MPI lead through a slow relay and lose packets."""
+    """A network namespace in which MPI's ports pass through a slow relay and lose packets."""
 
     def __init__(self, delay):
         self.keeper = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
         self.enter = ["nsenter", f"--net=/proc/{self.keeper.pid}/ns/net"]
         self.relay = None
-        support.wait_until(self._is_apart, "the namespace is there")
+        support.wait_until(self._is_separate, "the namespace exists")
         self.call("ip", "link", "set", "lo", "up")
         self.call("nft", "-f", "-", input=RULES)
         self.relay = subprocess.Popen(
@@ -48,9 +48,9 @@ class Network:
              "-c", RELAY.read_text(), str(RELAY_PORT), str(delay)],
             stdout=subprocess.PIPE, text=True)
         if self.relay.stdout.readline() != "ready\n":
-            raise OSError("the relay does not start")
+            raise OSError("the relay did not start")
 
-    def _is_apart(self):
+    def _is_separate(self):
         return os.readlink(f"/proc/{self.keeper.pid}/ns/net") != os.readlink("/proc/self/ns/net")
 
     def call(self, *command, **options):
@@ -84,7 +84,7 @@ class Tcp(mpi.TestCase):
         rows = run.wait_working()
         run.wait_steps(20)
         os.kill(rows[2]["pid"], signal.SIGKILL)
-        run.wait_until(lambda: run.workers()[2]["state"] == "lost", "the loss is told")
+        run.wait_until(lambda: run.workers()[2]["state"] == "lost", "the loss is reported")
         run.wait_steps(run.steps() + 20)
         os.kill(run.hub(), signal.SIGTERM)
         ended = run.wait()
@@ -93,24 +93,24 @@ class Tcp(mpi.TestCase):
 
 
 @unittest.skipUnless(os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
-                     f"networks of one's own need root and {', '.join(TOOLS)}")
+                     f"private networks need root and {', '.join(TOOLS)}")
 class Slow(Tcp):
-    """The same 2 ms away, with one packet in 200 lost."""
+    """The same with a delay of 2 ms and one packet in 200 lost."""
 
     def setUp(self):
         super().setUp()
         try:
             self.network = Network(0.002)
         except (OSError, subprocess.CalledProcessError) as error:
-            self.skipTest(f"no network of one's own: {error}")
+            self.skipTest(f"cannot create a private network: {error}")
         self.addCleanup(self.network.close)
 
     def start(self, *arguments, **options):
         return super().start(*arguments, enter=self.network.enter, **options)
 
     def dropped(self):
-        told = self.network.call("nft", "list", "ruleset")
-        return int(re.search(r"counter packets (\d+)", told)[1])
+        rules = self.network.call("nft", "list", "ruleset")
+        return int(re.search(r"counter packets (\d+)", rules)[1])
 
     def test_tcp_gives_the_bits_of_shared_memory(self):
         self.assert_bits_of_local(100)
@@ -124,7 +124,7 @@ class Slow(Tcp):
 
 
 class Machines:
-    """Two machines: network namespaces joined by a cable, each with a name of its own."""
+    """Two machines: network namespaces joined by a virtual cable, each with its own host name."""
 
     NET = "10.99.0.0/24"
 
@@ -141,7 +141,7 @@ class Machines:
                 self.call("-n", name, "link", "set", device, "up")
         self.hosts = folder / "hosts"
         self.hosts.write_text("10.99.0.1 slots=3\n10.99.0.2 slots=2\n")
-        self.agent = folder / "agent.sh"  # what mpirun reaches the other machine with
+        self.agent = folder / "agent.sh"  # used by mpirun instead of ssh
         self.agent.write_text(f"#!/bin/sh\nshift\nexec ip netns exec {b} unshare --uts sh -c "
                               '"hostname node-b; $*"\n')
         self.agent.chmod(0o755)
@@ -163,14 +163,14 @@ class Machines:
 
 
 @unittest.skipUnless(os.geteuid() == 0 and all(map(shutil.which, TOOLS)),
-                     f"machines of one's own need root and {', '.join(TOOLS)}")
+                     f"virtual machines need root and {', '.join(TOOLS)}")
 class TwoMachines(Tcp):
     def setUp(self):
         super().setUp()
         try:
             self.machines = Machines(self.folder)
         except subprocess.CalledProcessError as error:
-            self.skipTest(f"no machines of one's own: {error.stderr}")
+            self.skipTest(f"cannot create network namespaces: {error.stderr}")
         self.addCleanup(self.machines.close)
 
     def start(self, *arguments, env=None, more=(), **options):
@@ -179,14 +179,14 @@ class TwoMachines(Tcp):
                              **options)
 
     def test_a_death_is_survived_as_well(self):
-        """Nobody here can look at that process: only its silence tells."""
+        """The process is on another machine, so only its silence shows the death."""
         run = self.start(*self.OPTIONS, "--steps", 10**7, "--sample-time", "50us",
                          more=("--enable-recovery",))
         rows = run.wait_working()
         self.assertEqual([row["host"] for row in rows.values()], ["node-a"] * 2 + ["node-b"] * 2)
         run.wait_steps(20)
         os.kill(rows[4]["pid"], signal.SIGKILL)
-        run.wait_until(lambda: run.workers()[4]["state"] == "lost", "the loss is told")
+        run.wait_until(lambda: run.workers()[4]["state"] == "lost", "the loss is reported")
         run.wait_steps(run.steps() + 100)
         os.kill(run.hub(), signal.SIGTERM)
         ended = run.wait()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Samples are prepared by a list of steps, alike in every world."""
+"""Preparation steps give the same samples in every world."""
 import support
 
 PICTURES = ("--data", "synthetic:600,3x12x12,4", "--batch", 16, "--micro-batch", 8)
@@ -15,7 +15,7 @@ class Prep(support.TestCase):
         self.assertEqual(self.hash("--workers", 3), self.hash("--workers", 3, "--world", "sim"))
         self.assertEqual(self.hash("--workers", 0), self.hash("--workers", 1))
 
-    def test_random_steps_do_not_depend_on_who_computes(self):
+    def test_random_steps_do_not_depend_on_the_worker(self):
         four = self.hash("--workers", 4, "--batch", 8, "--deal", "global")
         self.assertEqual(four, self.hash("--workers", 1, "--batch", 32, "--deal", "global"))
 
@@ -41,7 +41,7 @@ class Prep(support.TestCase):
                            code=support.USAGE)
         self.assert_complaint(ended, "1x1x5", "a line of numbers")
 
-    def test_numbers_far_from_zero_learn_once_normalised(self):
+    def test_normalization_makes_features_far_from_zero_trainable(self):
         result = self.train_json("--data", "synthetic:2000,20,5", "--workers", 2, "--epochs", 3,
                                  "--lr", 0.05, "--prep", "normalise:100/0.01,normalise")
         self.assertGreaterEqual(result["test"]["accuracy"], 0.95)

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Every published experiment in examples/published runs from its file, and loses no sample."""
+"""Every experiment in examples/published runs from its file, with exact sample counts."""
 import re
 
 import support
 
 FILES = sorted((support.ROOT / "examples" / "published").glob("*.conf"))
 
-# Sweeps over batches; all others are single runs in virtual time.
+# Sweeps over batches in real time; all others are single simulations.
 IN_REAL_TIME = [path for path in FILES if path.stem.startswith("clicks-")]
 
-# What would make a test long or dependent on downloads: the length, and the data to learn from.
+# Replaces the length and the data, which would make the test slow or dependent on downloads.
 CUT = ("--steps", 20, "--record", "none", "--data", "synthetic:2000,784,10")
 
 
@@ -44,7 +44,7 @@ class Published(support.TestCase):
             self.assertEqual(first["params_hash"], again["params_hash"])
         self.each(check)
 
-    def test_every_file_tells_how_it_is_run(self):
+    def test_every_file_contains_its_command(self):
         def check(path):
             command = f"anytime simulate --config examples/published/{path.name}"
             self.assertIn(command, path.read_text())
@@ -60,11 +60,11 @@ class Published(support.TestCase):
                     self.assert_ledger(ended)
                     self.assertGreaterEqual(ended.result["samples"]["used"], 2000)
 
-    def test_every_file_stands_in_the_page_about_them(self):
-        page = (support.ROOT / "docs" / "published.md").read_text()
+    def test_the_documentation_names_every_file(self):
+        page = (support.ROOT / "docs" / "guide" / "published.md").read_text()
         named = set(re.findall(r"\b([a-z0-9-]+)\.conf\b", page))
-        self.assertEqual({path.stem for path in FILES} - named, set(), "not in docs/published.md")
-        self.assertEqual(named - {path.stem for path in FILES}, set(), "named but not there")
+        self.assertEqual({path.stem for path in FILES} - named, set(), "not on the page")
+        self.assertEqual(named - {path.stem for path in FILES}, set(), "named but does not exist")
 
 
 if __name__ == "__main__":

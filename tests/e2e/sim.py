@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Virtual time: the same run every time, the same bits as with processes, and faults."""
+"""Simulation: reproducible, with the bits of real processes, and with faults."""
 import support
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
@@ -32,7 +32,7 @@ class Determinism(support.TestCase):
                 self.assertNotEqual(one[0], two[0])
                 self.assertNotEqual(one[2], two[2])
 
-    def test_faults_happen_in_the_same_way_every_time(self):
+    def test_faults_are_reproducible(self):
         faults = ("--faults", "die:2@100ms,freeze:3@200ms+10s", "--lease", "1s")
         for strategy in ("fmb", "async", "batch-sync"):
             with self.subTest(strategy=strategy):
@@ -41,7 +41,7 @@ class Determinism(support.TestCase):
 
 
 class SameBits(support.TestCase):
-    """Behind a barrier with fixed sizes the clock decides nothing, whichever it is."""
+    """With a barrier and fixed sizes the result does not depend on time."""
 
     def check(self, *arguments):
         one, two = (self.train_json("--world", world, "--workers", 4, *SMALL, "--steps", 100,
@@ -57,20 +57,20 @@ class SameBits(support.TestCase):
                     self.check("--strategy", "fmb", "--model", model, "--optimizer", optimizer,
                                "--sample-time", "1us")
 
-    def test_fixed_minibatches_with_stragglers_and_a_common_walk(self):
+    def test_fixed_minibatches_with_stragglers_and_a_common_order(self):
         self.check("--strategy", "fmb", "--deal", "global", "--straggler", "exp:0,0.001",
                    "--sample-time", "5us")
 
-    def test_backup_workers_of_whom_all_are_awaited(self):
+    def test_backup_workers_that_wait_for_all(self):
         self.check("--strategy", "backup", "--k", 4, "--sample-time", "1us")
 
-    def test_sizes_that_follow_a_plan(self):
+    def test_batch_sizes_that_follow_a_schedule(self):
         for strategy in ("grow", "shrink"):
             with self.subTest(strategy=strategy):
                 self.check("--strategy", strategy, "--sample-time", "1us")
 
-    def test_shares_that_follow_measured_speed_come_out_alike(self):
-        # Measured times are never the same twice in the real world, so the bits may differ.
+    def test_shares_follow_measured_speed_in_both_worlds(self):
+        # Measured times vary in real time, so the bits may differ.
         for world in ("sim", "local"):
             with self.subTest(world=world):
                 result = self.train_json("--world", world, "--workers", 4, *SMALL, "--strategy",
@@ -81,9 +81,9 @@ class SameBits(support.TestCase):
                 self.assertGreater(used[1], 1.2 * used[2])
                 self.assertGreater(used[2], 1.2 * used[3])
 
-    def test_dbs_gives_the_same_bits_where_it_measured_the_same_shares(self):
-        # A busy machine may measure other speeds than were asked for; then the counts differ, and
-        # with them everything. Three tries are plenty on a calm one.
+    def test_dbs_gives_the_same_bits_for_the_same_shares(self):
+        # On a busy machine the measured speeds, and so the shares, may differ. On a quiet one three
+        # attempts are plenty.
         def run(world):
             return self.train_json("--world", world, "--workers", 4, *support.SMALL, "--batch", 50,
                                    "--micro-batch", 10, "--strategy", "dbs", "--straggler",
@@ -95,7 +95,7 @@ class SameBits(support.TestCase):
             if found["trace_hash"] == expected["trace_hash"]:
                 self.assertEqual(found["params_hash"], expected["params_hash"])
                 return
-        self.skipTest("the machine is too busy to compute at the speeds asked for")
+        self.skipTest("the machine is too busy to reproduce the given speeds")
 
 
 class Faults(support.TestCase):
@@ -112,25 +112,25 @@ class Faults(support.TestCase):
         self.assertGreater(by_id(ended.result)[2]["dropped"], 0)
         self.assertEqual(by_id(ended.result)[2]["state"], "finished")
 
-    def test_only_the_micro_batches_that_were_begun_are_lost(self):
+    def test_only_started_micro_batches_are_lost(self):
         # A round is 32 ms; the second one begins at 32 ms, its third micro-batch at 48 ms.
         ended = self.simulate("--faults", "die:2@50ms")
         self.assertEqual(by_id(ended.result)[2]["dropped"], 3 * 8)
 
-    def test_the_others_go_on_without_a_worker_that_is_not_replaced(self):
+    def test_the_others_continue_without_a_worker_that_is_not_replaced(self):
         ended = self.simulate("--faults", "die:2@1s", "--no-respawn")
         rows = by_id(ended.result)
         self.assertEqual(rows[2]["state"], "lost")
         self.assertEqual(rows[1]["rounds"], 100)
         self.assertLess(rows[2]["rounds"], 100)
 
-    def test_a_run_without_workers_ends_and_says_why(self):
-        everybody = ",".join(f"die:{i}@1s" for i in (1, 2, 3, 4))
-        ended = self.simulate("--faults", everybody, "--no-respawn", code=support.FAILED)
+    def test_a_run_without_workers_ends_with_the_reason(self):
+        everyone = ",".join(f"die:{i}@1s" for i in (1, 2, 3, 4))
+        ended = self.simulate("--faults", everyone, "--no-respawn", code=support.FAILED)
         self.assertIn("no worker is left", ended.err)
         self.assertLess(ended.result["steps"], 100)
 
-    def test_a_worker_that_thaws_in_time_goes_on(self):
+    def test_a_worker_that_thaws_in_time_continues(self):
         plain = self.simulate("--lease", "1s").result
         ended = self.simulate("--faults", "freeze:3@1s+500ms", "--lease", "1s")
         result = ended.result
@@ -145,11 +145,11 @@ class Faults(support.TestCase):
         self.assertEqual(by_id(ended.result)[3]["state"], "finished")
         self.assertLess(ended.result["seconds"], 10)
 
-    def test_an_evicted_worker_that_is_not_replaced_stays_away(self):
+    def test_an_evicted_worker_that_is_not_replaced_stays_out(self):
         ended = self.simulate("--faults", "freeze:3@1s+2s", "--lease", "1s", "--no-respawn")
         self.assertEqual(by_id(ended.result)[3]["state"], "evicted")
 
-    def test_a_lease_is_learnt_when_none_is_given(self):
+    def test_without_the_option_the_lease_is_adaptive(self):
         ended = self.simulate("--faults", "freeze:3@1s+10000s")
         self.assertIn("worker 3 evicted", ended.err)
         self.assertLess(ended.result["seconds"], 60)
@@ -168,13 +168,13 @@ class Faults(support.TestCase):
                     self.assertEqual(ended.result["steps"], 100)
 
     def test_a_worker_comes_back_after_a_while(self):
-        # A step takes 32 ms, so 500 ms are about sixteen rounds without worker 2.
+        # A step takes 32 ms, so worker 2 misses about sixteen rounds in 500 ms.
         ended = self.simulate("--faults", "die:2@1s+500ms")
         rounds = {row["id"]: row["rounds"] for row in ended.result["worker"]}
         self.assertGreater(rounds[1] - rounds[2], 10)
         self.assertLess(rounds[1] - rounds[2], 20)
 
-    def test_a_late_message_holds_up_one_step(self):
+    def test_a_late_message_delays_one_step(self):
         prompt = self.simulate().result["seconds"]
         late = self.simulate("--faults", "late:3@1s+700ms").result["seconds"]
         self.assertAlmostEqual(late - prompt, 0.7, delta=0.001)
@@ -188,12 +188,12 @@ class Faults(support.TestCase):
                 self.assert_complaint(ended, text)
 
 
-class Behaviour(support.TestCase):
+class Behavior(support.TestCase):
     def simulate(self, *arguments):
         return self.anytime("simulate", "--model", "none:1000", *arguments, "--run",
                             self.folder / "timing", "--json", "--quiet").result
 
-    def test_time_passes_only_on_paper(self):
+    def test_virtual_time_can_be_far_longer_than_real_time(self):
         result = self.simulate("--workers", 3, "--batch", 10, "--sample-time", "1s",
                                "--steps", 1000)
         self.assertAlmostEqual(result["seconds"], 10 * 1000, places=3)
@@ -215,8 +215,8 @@ class Behaviour(support.TestCase):
                                "--steps", 5, "--latency", "10ms", "--bandwidth", "1e4")
         self.assertAlmostEqual(result["step_seconds"]["mean"], 0.8 + 1 + 0.4 + 0.02, places=3)
 
-    def test_a_lease_that_is_too_short_grows_until_it_is_not(self):
-        # A message alone takes 4 s, so everybody is evicted at first.
+    def test_a_lease_that_is_too_short_grows_until_it_suffices(self):
+        # A message alone takes 4 s, so all workers are evicted at first.
         result = self.simulate("--workers", 9, "--batch", 10, "--steps", 3, "--lease", "300ms",
                                "--bandwidth", "1e3")
         self.assertEqual(result["steps"], 3)

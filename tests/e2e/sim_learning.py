@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Every strategy learns, in virtual time and with processes, while stragglers hinder it.
+"""Every strategy learns despite stragglers, in simulation and with processes.
 
-Softmax regression on Fashion-MNIST; the induced sleep is on average a fifth of a round's compute
-time. What matters is that each strategy gets there with all its samples accounted for; which one is
-faster is no matter of this test.
+Softmax regression on Fashion-MNIST; the mean induced sleep is a fifth of a round's compute time.
+Each strategy must reach the accuracy with all its samples accounted for; this test does not compare
+their speed.
 """
 import re
 import subprocess
@@ -13,8 +13,8 @@ import support
 
 ACCURACY = 0.83
 
-# Learning rates: those of one step's batch behind a barrier, and less where gradients are stale or
-# where a step is one worker's.
+# Learning rates: that of a whole step's batch with a barrier, less where gradients are stale or a
+# step has only one worker's batch.
 STRATEGIES = {
     "fmb": 0.5, "amb": 0.5, "backup": 0.5, "batch-sync": 0.5,
     "async": 0.06, "async-fmb": 0.3, "async-timed": 0.3, "ssp": 0.06,
@@ -52,8 +52,8 @@ class Learning(support.TestCase):
                        "--sample-time", "1us")
 
     def test_the_table_names_every_strategy(self):
-        said = self.anytime("train", "--help").out
-        listed = re.search(r"--strategy S\s[^:]*:([^[]*)\[", said).group(1)
+        text = self.anytime("train", "--help").out
+        listed = re.search(r"--strategy S\s[^:]*:([^[]*)\[", text).group(1)
         self.assertEqual(set(re.sub(r"\([^)]*\)", "", listed).split()), {*STRATEGIES, "hogwild"})
 
 

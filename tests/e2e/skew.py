@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Unequal and skewed data: nobody hangs, nothing is lost, and it still learns."""
+"""Unequal and skewed shards: no run hangs, no sample is lost, and training still works."""
 import support
 
 WORLDS = ("local", "sim")
@@ -8,12 +8,12 @@ SKEWED = ("--data", "synthetic:2000,20,5", "--batch", 16, "--lr", 0.05)
 
 class Skew(support.TestCase):
     def check(self, *arguments):
-        """A run that ends, whose ledger adds up."""
+        """The result of a run that ends with exact sample counts."""
         ended = self.train(*arguments, "--quiet", "--json")
         self.assert_ledger(ended)
         return ended.result
 
-    def test_one_class_a_worker_learns_as_well(self):
+    def test_one_class_per_worker_learns_as_well(self):
         for world in WORLDS:
             with self.subTest(world=world):
                 result = self.check(*SKEWED, "--workers", 5, "--epochs", 3, "--shard", "by-class",
@@ -26,7 +26,7 @@ class Skew(support.TestCase):
                              "--world", world)["params_hash"] for world in WORLDS}
         self.assertEqual(len(hashes), 1)
 
-    def test_every_strategy_bears_it(self):
+    def test_strategies_work_with_skewed_shards(self):
         for world in WORLDS:
             for strategy in ("amb", "async", "backup", "ssp", "dbs"):
                 with self.subTest(world=world, strategy=strategy):
@@ -50,7 +50,7 @@ class Skew(support.TestCase):
                 ended = self.train(*small, "--shard", code=support.USAGE)
                 self.assert_complaint(ended, "4 samples", "6 workers")
 
-    def test_a_worker_without_samples_is_refused_by_name(self):
+    def test_a_worker_without_samples_is_refused_by_number(self):
         for world in WORLDS:
             with self.subTest(world=world):
                 ended = self.train(*SKEWED, "--workers", 7, "--shard", "by-class", "--world", world,
@@ -72,7 +72,7 @@ class Skew(support.TestCase):
         ended = self.train(*SKEWED, "--shard=by-colour", code=support.USAGE)
         self.assert_complaint(ended, "by-colour", "no|yes|by-class")
 
-    def test_the_old_ways_to_write_it_work(self):
+    def test_all_spellings_of_the_option_work(self):
         for words, meant in ((["--shard"], "yes"), (["--shard=yes"], "yes"), (["--no-shard"], "no"),
                              (["--shard=on"], "yes"), (["--shard", "by-class"], "by-class")):
             with self.subTest(words=words):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Sparse logistic regression: it learns under every strategy and in every world, the ledger is
-exact, and barrier strategies give the same bits everywhere."""
+"""Sparse logistic regression learns under every strategy and in every world, with exact sample
+counts; strategies with a barrier give the same bits in every world."""
 import os
 import pathlib
 import re
@@ -8,9 +8,9 @@ import unittest
 
 import support
 
-# Made-up clicks: small enough to be quick, and 39 numbers a row as the published ones have.
+# Synthetic clicks: small enough to be quick, with 39 numbers per row like the published data.
 CLICKS = ("--model", "sparse-lr", "--data", "synthetic-clicks:20000,4096")
-# One set of options for every strategy; docs/sparse.md names it, too.
+# The same options for every strategy; also in docs/guide/sparse.md.
 OPTIONS = ("--workers", 2, "--batch", 16, "--epochs", 10, "--lr", 0.1, "--lr-schedule",
            "linear:0.001")
 
@@ -22,7 +22,7 @@ def strategies():
 
 class TestCase(support.TestCase):
     def check(self, *arguments, accuracy, loss, auc):
-        """A run that is this good and whose ledger is exact."""
+        """The result of a run that reaches these metrics with exact sample counts."""
         ended = self.train(*arguments, "--quiet", "--json", "--record", "none")
         self.assert_ledger(ended)
         test = ended.result["test"]
@@ -41,20 +41,20 @@ class TestCase(support.TestCase):
 
 
 class A9a(TestCase):
-    """The census data of LIBSVM's collection: A9A_DIR names a folder with a9a and a9a.t."""
+    """The census data of the LIBSVM collection: A9A_DIR is a folder with a9a and a9a.t."""
 
     def files(self):
         folder = os.environ.get("A9A_DIR")
         if not folder:
-            raise unittest.SkipTest("A9A_DIR does not name a folder with a9a and a9a.t")
+            raise unittest.SkipTest("A9A_DIR is not set to a folder with a9a and a9a.t")
         found = [sorted(pathlib.Path(folder).glob(name)) for name in ("a9a", "a9a.t")]
-        packed = [sorted(pathlib.Path(folder).glob(name)) for name in ("a9a.xz", "a9a.t.xz")]
-        paths = [(plain or small)[:1] for plain, small in zip(found, packed)]
+        compressed = [sorted(pathlib.Path(folder).glob(name)) for name in ("a9a.xz", "a9a.t.xz")]
+        paths = [(plain or small)[:1] for plain, small in zip(found, compressed)]
         if not all(paths):
             raise unittest.SkipTest(f"no a9a and a9a.t (or .xz) in {folder}")
         return paths[0][0], paths[1][0]
 
-    def test_it_learns_as_well_as_others_do(self):
+    def test_it_reaches_the_known_accuracy(self):
         train, test = self.files()
         self.check_all("--model", "sparse-lr", "--data", train, "--test-data", test,
                        "--data-cache", "no", *OPTIONS, accuracy=0.848, loss=0.326, auc=0.901)
@@ -69,8 +69,8 @@ class Clicks(TestCase):
                    loss=0.54, auc=0.77)
 
     def test_softmax_on_dense_rows_of_the_same_data_learns_the_same(self):
-        """Two models, one function: softmax has weights for both classes, which move apart, so half
-        the learning rate does the same. AUC is one of the metrics of both."""
+        """Both models are the same function. Softmax has weights for both classes that move apart,
+        so half the learning rate has the same effect. Both report AUC."""
         same = (*CLICKS, "--workers", 2, "--batch", 16, "--epochs", 1)
         sparse = self.train_json(*same, "--lr", 0.1)["test"]
         dense = self.train_json(*same, "--model", "softmax", "--lr", 0.05)["test"]
@@ -125,14 +125,14 @@ class Clicks(TestCase):
         self.assertEqual(result["targets"][0]["metric"], "auc")
         self.assertGreaterEqual(result["test"]["auc"], 0.69)
 
-    def test_people_see_auc_and_progressive_loss(self):
+    def test_auc_and_progressive_loss_are_printed(self):
         ended = self.train(*CLICKS, "--workers", 1, "--epochs", 2, "--batch", 100)
         self.assertIn("AUC", ended.out)
         self.assertIn("progressive", ended.err)
 
 
 class Hogwild(TestCase):
-    def test_alone_it_is_the_same_with_and_without_a_hub(self):
+    def test_one_worker_gives_the_same_result_with_and_without_a_hub(self):
         runs = [self.train_json(*CLICKS, "--strategy", "hogwild", "--workers", workers, "--lr",
                                 0.02, "--epochs", 1) for workers in (0, 1)]
         for result in runs:
@@ -161,7 +161,7 @@ class Refusals(TestCase):
         ended = self.train(*arguments, code=support.USAGE)
         self.assert_complaint(ended, *words)
 
-    def test_what_makes_no_sense_is_refused_with_a_sentence(self):
+    def test_impossible_combinations_are_refused_with_a_message(self):
         dense = ("--data", "synthetic:200,5,2")
         self.refuse(*CLICKS, "--optimizer", "adam", words=("adam", "sgd or adagrad"))
         self.refuse(*CLICKS, "--prep", "normalise", words=("--prep",))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Step times in virtual time are those that theory predicts. Times only, nothing is learnt.
+"""Simulated step times agree with theory. Times only; no gradients are computed.
 
-The seeds are fixed, so that a run gives the same numbers on every machine; the number of steps is
-such that the standard error of a mean is some three times smaller than what is allowed.
+Seeds are fixed, so every machine gets the same numbers. There are enough steps for the standard
+error of a mean to be about three times smaller than the tolerance.
 """
 import math
 
@@ -17,10 +17,10 @@ def harmonic(n):
 
 
 class Theory(support.TestCase):
-    def simulate(self, strategy, workers, law, steps, *arguments):
+    def simulate(self, strategy, workers, straggler, steps, *arguments):
         return self.anytime("simulate", "--strategy", strategy, "--workers", workers,
-                            "--straggler", law, "--steps", steps, *arguments, "--record", "none",
-                            "--run", self.new_folder(), "--json", "--quiet").result
+                            "--straggler", straggler, "--steps", steps, *arguments, "--record",
+                            "none", "--run", self.new_folder(), "--json", "--quiet").result
 
     def new_folder(self):
         self.runs += 1
@@ -60,16 +60,16 @@ class Theory(support.TestCase):
                 self.check(result["step_seconds"]["mean"], k * mean / p, k)
 
     def test_fixed_minibatches_cost_no_more_than_the_bound_of_the_anytime_paper(self):
-        # One round computes for 1 s; the law's mean and standard deviation are known.
-        laws = {"exp:0,0.3": (0.3, 0.3), "exp:0,1": (1.0, 1.0), "niagara": (1.0, 1.55),
-                "cedar": (0.071, 0.085), "pareto:0.2,3": (0.3, 0.2 * math.sqrt(3) / 2)}
-        for law, (mean, sd) in laws.items():
+        # One round computes for 1 s; mean and standard deviation of the straggler model are known.
+        stragglers = {"exp:0,0.3": (0.3, 0.3), "exp:0,1": (1.0, 1.0), "niagara": (1.0, 1.55),
+                      "cedar": (0.071, 0.085), "pareto:0.2,3": (0.3, 0.2 * math.sqrt(3) / 2)}
+        for straggler, (mean, sd) in stragglers.items():
             for n in (2, 10, 50):
-                with self.subTest(law=law, workers=n):
+                with self.subTest(straggler=straggler, workers=n):
                     same = ("--model", "none:1000", "--sample-time", "10ms", "--batch", 100,
                             "--micro-batch", 1)
-                    fixed = self.simulate("fmb", n, law, 2000, *same)
-                    timed = self.simulate("amb", n, law, 2000, "--cap", 10000, *same)
+                    fixed = self.simulate("fmb", n, straggler, 2000, *same)
+                    timed = self.simulate("amb", n, straggler, 2000, "--cap", 10000, *same)
                     batch = timed["samples"]["used"] / timed["steps"] / n
                     self.assertLess(abs(batch / 100 - 1), 0.03, f"mean batch {batch:.1f}")
                     ratio = fixed["step_seconds"]["mean"] / timed["step_seconds"]["mean"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Updates by all workers, or by several hubs, give the bits of one hub; and whoever dies in the
-middle of a slice costs nothing but time."""
+"""Updates by all workers or by several hubs give the bits of one hub; a process that dies in the
+middle of a slice costs only time."""
 import os
 import random
 import signal
@@ -9,9 +9,9 @@ import support
 from support import processes
 
 QUIET = ("--quiet", "--json")
-LONG = ("--steps", 10 ** 9)  # ended by what the test does
+LONG = ("--steps", 10 ** 9)  # ended by the test
 
-# Large enough for everybody to get a slice.
+# Large enough for every process to get a slice.
 WIDE = ("--data", "synthetic:600,400,10", "--model", "mlp:300,100", "--batch", "16")
 
 TOPOLOGIES = (("--topology", "allreduce"), ("--hubs", 2), ("--hubs", 3))
@@ -28,7 +28,7 @@ class Bits(support.TestCase):
             with self.subTest(topology=topology, arguments=arguments):
                 self.assertEqual(one, self.hashes(*arguments, *topology))
 
-    def test_every_optimiser_gives_the_same_bits(self):
+    def test_every_optimizer_gives_the_same_bits(self):
         for optimizer in ("sgd", "momentum", "rmsprop", "adam", "adagrad", "dual-averaging"):
             self.assert_all_same(*WIDE, "--workers", 4, "--optimizer", optimizer,
                                  "--weight-decay", "1e-3")
@@ -53,13 +53,13 @@ class Bits(support.TestCase):
         self.assert_all_same("--data", "synthetic:200,3x12x12,4", "--model", net, "--batch", 16,
                              "--workers", 3, "--optimizer", "momentum", "--steps", 4)
 
-    def test_the_result_tells_the_topology(self):
-        for arguments, told in (((), ("hub", 1)), (("--hubs", 3), ("hub", 3)),
-                                (("--topology", "allreduce"), ("allreduce", 1))):
+    def test_the_result_has_the_topology(self):
+        for arguments, expected in (((), ("hub", 1)), (("--hubs", 3), ("hub", 3)),
+                                    (("--topology", "allreduce"), ("allreduce", 1))):
             result = self.train_json(*support.SMALL, "--steps", 3, "--workers", 2, *arguments)
-            self.assertEqual((result["topology"], result["hubs"]), told)
+            self.assertEqual((result["topology"], result["hubs"]), expected)
 
-    def test_several_hubs_serve_strategies_that_do_not_wait(self):
+    def test_several_hubs_support_strategies_that_do_not_wait(self):
         for strategy in ("async", "async-fmb", "backup", "ssp", "async-timed", "batch-sync"):
             with self.subTest(strategy=strategy):
                 ended = self.train(*WIDE, *QUIET, "--steps", 60, "--workers", 3, "--hubs", 3,
@@ -68,12 +68,12 @@ class Bits(support.TestCase):
 
 
 class Deaths(support.TestCase):
-    """Steps are short and updates long, so most kills meet somebody within a slice."""
+    """Steps are short and updates long, so most kills hit a process within a slice."""
 
     HEAVY = ("--data", "synthetic:200,400,10", "--model", "mlp:1000,500", "--batch", "1",
              "--optimizer", "adam", "--eval-every", 0)
 
-    def test_workers_killed_under_all_reduce_cost_only_what_was_under_way(self):
+    def test_workers_killed_under_all_reduce_cost_only_unfinished_rounds(self):
         run = self.start(*self.HEAVY, *QUIET, *LONG, "--workers", 4, "--topology", "allreduce")
         chance, kills = random.Random(1), 0
         for _ in range(5):
@@ -92,7 +92,7 @@ class Deaths(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_frozen_worker_holds_up_a_run_only_for_a_while(self):
+    def test_a_frozen_worker_delays_a_run_only_for_a_while(self):
         run = self.start(*self.HEAVY, *QUIET, *LONG, "--workers", 3, "--topology", "allreduce",
                          "--lease", "1s")
         for _ in range(3):
@@ -114,7 +114,7 @@ class Deaths(support.TestCase):
             return rows and len(left) > count and left
         return sorted(run.wait_until(find, f"{count} other hubs run"))[-count:]
 
-    def test_hubs_killed_one_after_the_other_change_no_bit(self):
+    def test_hubs_killed_one_after_another_do_not_change_a_bit(self):
         arguments = (*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300)
         undisturbed = self.train(*arguments).result["params_hash"]
         run = self.start(*arguments, "--hubs", 3)
@@ -129,7 +129,7 @@ class Deaths(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
-    def test_a_frozen_hub_is_given_up(self):
+    def test_a_frozen_hub_is_evicted(self):
         arguments = (*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300)
         undisturbed = self.train(*arguments).result["params_hash"]
         run = self.start(*arguments, "--hubs", 2)
@@ -141,7 +141,7 @@ class Deaths(support.TestCase):
                          ended)
         self.assert_gone(run)
 
-    def test_nothing_outlives_a_killed_hub(self):
+    def test_no_process_outlives_a_killed_hub(self):
         for topology in TOPOLOGIES:
             with self.subTest(topology=topology):
                 run = self.start(*self.HEAVY, *QUIET, *LONG, "--workers", 2, *topology)
@@ -153,7 +153,7 @@ class Deaths(support.TestCase):
 
 
 class Refusals(support.TestCase):
-    def test_what_makes_no_sense_is_refused_with_a_sentence(self):
+    def test_impossible_combinations_are_refused_with_a_message(self):
         for arguments, words in (
                 (("--topology", "allreduce", "--strategy", "async"), "does not wait for all"),
                 (("--topology", "allreduce", "--gather", "first:1"), "does not wait for all"),

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Loss, gradients and running statistics against PyTorch, from the same weights.
+"""Loss, gradients and running statistics compared with PyTorch, from the same weights.
 
-One step of plain SGD at a huge learning rate: what it changed, divided by the rate, is the gradient
-with all the digits it had. A batch is the whole set, so the order of its samples does not matter.
+One step of plain SGD at a huge learning rate: the change divided by the rate is the gradient at
+full precision. The batch is the whole data set, so the order of samples does not matter.
 
-PyTorch computes in double precision. Where a ReLU's input is zero but for rounding, or two numbers
-under a pool are equal but for it, either side is right, and a single such place shows in the
-gradients of all layers below (PyTorch's own single precision is off by up to 0.01 then, and by 2e-6
-without). So a few draws are made of small batches: every tensor must be right in one of them, and
-far off in none.
+PyTorch computes in double precision. If a ReLU's input is zero, or two values under
+a pool are equal, up to rounding, both results are right, and one such case changes the gradients of
+all layers below it (PyTorch's own single precision is then off by up to 0.01, otherwise by 2e-6).
+So several small batches are drawn: every tensor must agree in one of them, and must not be far off
+in any.
 """
 import json
 import struct
@@ -25,10 +25,10 @@ try:
 except ImportError:
     torch = None
 
-RATE = 1024.0  # a power of two: dividing by it loses nothing
+RATE = 1024.0  # a power of two: division by it is exact
 CLASSES = 10
 DRAWS = 8
-RIGHT, FAR_OFF = 5e-5, 0.2  # differences as parts of the largest number
+RIGHT, FAR_OFF = 5e-5, 0.2  # differences relative to the largest value
 
 
 def write_weights(path, tensors):
@@ -58,13 +58,13 @@ def read_weights(path):
 
 
 def weights_of(net):
-    """What a file of ours holds: PyTorch's own count of batches is not in it."""
+    """The tensors in our files; they lack PyTorch's count of batches."""
     return {name: values.detach().numpy().copy() for name, values in net.state_dict().items()
             if not name.endswith("num_batches_tracked")}
 
 
 def stir(net):
-    """Norms do not start as they usually do, so that nothing in them can go unnoticed."""
+    """Gives norms unusual initial values, so that an error in them shows."""
     for module in net.modules():
         if isinstance(module, (torch.nn.BatchNorm1d, torch.nn.BatchNorm2d)):
             module.weight.data.uniform_(0.5, 1.5)
@@ -79,7 +79,7 @@ def write_idx(path, values):
 
 
 def mistake(found, wanted):
-    """The largest difference, as a part of the largest number."""
+    """The largest difference, relative to the largest value."""
     largest = numpy.abs(wanted).max()
     return float(numpy.abs(found - wanted).max() / largest) if largest else float("nan")
 
@@ -87,36 +87,36 @@ def mistake(found, wanted):
 @unittest.skipIf(torch is None, f"{sys.executable} has no PyTorch (package python3-torch)")
 class TorchGradients(support.TestCase):
     def write_set(self, shape, count, draw):
-        """Random pictures and labels as IDX files; what PyTorch needs of them."""
+        """Writes random images and labels as IDX files; returns them as tensors."""
         random = numpy.random.default_rng(draw)
-        pictures = random.integers(0, 256, (count, *shape))
-        labels = CLASSES - 1 - numpy.arange(count) % CLASSES  # the largest says how many there are
-        write_idx(self.folder / "pictures", pictures.reshape(count, -1))
+        images = random.integers(0, 256, (count, *shape))
+        labels = CLASSES - 1 - numpy.arange(count) % CLASSES  # the largest sets their number
+        write_idx(self.folder / "images", images.reshape(count, -1))
         write_idx(self.folder / "labels", labels)
-        return torch.tensor(pictures / 255), torch.tensor(labels)
+        return torch.tensor(images / 255), torch.tensor(labels)
 
     def write_net(self, name):
-        """The text of the net without its dropout, which would be another one in PyTorch."""
+        """The net's text without dropout, which would be random in another way in PyTorch."""
         text = (support.ROOT / "models" / f"{name}.net").read_text()
         lines = [line for line in text.splitlines() if "dropout" not in line]
         path = self.folder / f"{name}-no-dropout.net"
         path.write_text("\n".join(lines) + "\n")
         return path
 
-    def step_of_torch(self, net, pictures, labels):
-        """Loss, and what our step should leave behind: gradients, and statistics moved on."""
+    def step_of_torch(self, net, images, labels):
+        """The expected loss, gradients and updated running statistics."""
         net.double().train()
-        loss = torch.nn.functional.cross_entropy(net(pictures), labels)
+        loss = torch.nn.functional.cross_entropy(net(images), labels)
         loss.backward()
         wanted = weights_of(net)
         wanted.update({name: values.grad.numpy() for name, values in net.named_parameters()})
         return loss.item(), wanted
 
     def step_of_ours(self, name, before, count, options):
-        """The same of ours."""
+        """The same, computed by anytime."""
         ended = self.train(
             "--model", self.write_net(name), "--init", self.folder / "start.safetensors",
-            "--data", f"{self.folder}/pictures,{self.folder}/labels", "--workers", 0, "--steps", 1,
+            "--data", f"{self.folder}/images,{self.folder}/labels", "--workers", 0, "--steps", 1,
             "--batch", count, "--micro-batch", count, "--optimizer", "sgd", "--lr", RATE,
             "--eval-size", 1, "--quiet", *options)
         found = read_weights(ended.folder / "model.safetensors")
@@ -127,16 +127,16 @@ class TorchGradients(support.TestCase):
         return ended.result["train"]["loss"], found
 
     def differences(self, name, count, draw, options):
-        """By tensor, as parts of its largest number, for one draw of weights and samples."""
+        """Relative differences by tensor, for one draw of weights and samples."""
         torch.manual_seed(draw)
         torch.set_num_threads(1)
         net = new_net(name, CLASSES, exact=True, dropout=False)
         stir(net)
         before = weights_of(net)
         write_weights(self.folder / "start.safetensors", before)
-        pictures, labels = self.write_set(NETS[name][1], count, draw)
+        images, labels = self.write_set(NETS[name][1], count, draw)
         loss, found = self.step_of_ours(name, before, count, options)
-        loss_wanted, wanted = self.step_of_torch(net, pictures, labels)
+        loss_wanted, wanted = self.step_of_torch(net, images, labels)
         self.assertLess(abs(loss / loss_wanted - 1), 1e-5)
         return {tensor: mistake(found[tensor], wanted[tensor]) for tensor in before}
 
@@ -155,7 +155,7 @@ class TorchGradients(support.TestCase):
     def test_mnist_cnn(self):
         self.check("mnist-cnn", 8)
 
-    def test_mnist_cnn_with_the_plain_engine(self):
+    def test_mnist_cnn_with_the_reference_engine(self):
         self.check("mnist-cnn", 2, "--engine", "ref")
 
     def test_cifar10_cnn(self):

@@ -36,7 +36,7 @@ class Weights(support.TestCase):
                     first, end = row["data_offsets"]
                     self.assertEqual(end - first, 4 * math.prod(row["shape"]))
 
-    def test_a_run_that_records_nothing_writes_none(self):
+    def test_a_run_without_records_writes_no_weights(self):
         ended = self.train(*support.SMALL, "--steps", 5, "--record", "none")
         self.assertTrue((ended.folder / "result.json").exists())
         self.assertFalse((ended.folder / "model.safetensors").exists())

@@ -177,7 +177,7 @@ static at_err shape_of_data(sight *s, at_fail *fail)
 static at_err find_shape(const at_parsed *parsed, sight *s, at_fail *fail)
 {
     if (strcmp(s->name, sparse.name) == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "see docs/sparse.md",
+        return at_fail_set(fail, AT_ERR_USAGE, "see docs/guide/sparse.md",
                            "%s has no layers: one weight a feature, and a bias", s->name);
     AT_TRY(at_net_info_find(s->name, &s->about, fail));
     s->data = parsed->settings.data;

@@ -64,7 +64,7 @@ const at_verb at_verbs[] = {
      "this\n"
      "machine, prints its address and goes on until Ctrl-C; `train --watch` does the same beside "
      "a\n"
-     "run. The page only reads; docs/watch.md tells who can see it and how Prometheus reads it.\n"
+     "run. The page only reads; see docs/guide/watch.md for access and Prometheus.\n"
      "\n"
      "  anytime watch runs/my-run\n"
      "  anytime watch runs/monday runs/tuesday --open\n"
@@ -98,7 +98,7 @@ const at_verb at_verbs[] = {
     {"export", "RUN|FILE --out FILE [options]", "a trained model for other programs",
      "Writes the newest weights of a run, or a .safetensors file, as safetensors (tensors by name) "
      "or\n"
-     "as ONNX (the whole net, without what happens to samples before it; docs/export.md).\n"
+     "as ONNX (the whole net, without sample preparation; docs/guide/trained-models.md).\n"
      "\n"
      "  anytime export runs/my-run --out model.onnx\n"
      "  anytime export runs/my-run --out model.safetensors\n",

@@ -65,7 +65,7 @@ void at_net_layer_name(const at_layer *layer, char name[AT_LAYER_NAME_SIZE]);
 /* The convolution of a layer, for its engine. */
 at_conv_spec at_net_conv_spec(const at_layer *layer);
 
-/* Builds an empty net from its text (see docs/models.md). `name` is for messages. */
+/* Builds an empty net from its text (see docs/reference/models.md). `name` is for messages. */
 at_err at_net_parse(at_net *net, const char *name, const char *text, at_fail *fail);
 
 /* What a text was written for; zero where it does not say. */

@@ -1,5 +1,5 @@
 /* The three tables of the published systems, so that their plotting scripts can read the files of a
- * run, and a table of resource usage. docs/files.md explains the columns. */
+ * run, and a table of resource usage. docs/reference/files.md explains the columns. */
 #include <assert.h>
 #include <stdlib.h>
 

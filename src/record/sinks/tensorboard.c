@@ -7,7 +7,7 @@
  * A run may make thousands of steps per second, so steps and rounds are aggregated: a curve gets
  * one point per 0.1 s, later one per 0.1 % of the elapsed time, each covering everything since the
  * previous point. A record then costs a few additions, and a run of a week has about ten thousand
- * points per curve. docs/tensorboard.md explains the tags.
+ * points per curve. docs/guide/tensorboard.md explains the tags.
  */
 #include <assert.h>
 #include <jansson.h>

@@ -1,4 +1,4 @@
-/* workers.js - where the time of each worker went, and who is to blame for waiting (docs/report.md
+/* workers.js - where the time of each worker went, and who is to blame for waiting (docs/guide/report.md
  * has the definitions). */
 "use strict";
 

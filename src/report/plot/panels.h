@@ -4,7 +4,7 @@
  *                                                         ├─► histograms.png  a page of four
  *                                                         └─► NAME.png        one picture each
  *
- * docs/compare.md tells what each panel shows.
+ * docs/guide/compare.md tells what each panel shows.
  */
 #ifndef AT_REPORT_PLOT_PANELS_H
 #define AT_REPORT_PLOT_PANELS_H

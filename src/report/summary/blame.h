@@ -1,5 +1,5 @@
 /* blame.h - who kept the others waiting, and whose work came to nothing; inside the report layer
- * only. docs/report.md has the definitions for users.
+ * only. docs/guide/report.md has the definitions for users.
  *
  * waited   Seconds of the run. Behind a barrier, time goes to waste from the moment when half of
  *          the workers are done until the step closes; each moment of it is shared out among those

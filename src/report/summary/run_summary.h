@@ -16,7 +16,7 @@
  * "serial")));
  *     at_run_summary_free(summary);
  *
- * docs/report.md defines the numbers, src/report/page/story.js how a client merges the news.
+ * docs/guide/report.md defines the numbers, src/report/page/story.js how a client merges the news.
  */
 #ifndef AT_REPORT_SUMMARY_RUN_SUMMARY_H
 #define AT_REPORT_SUMMARY_RUN_SUMMARY_H

@@ -4,7 +4,7 @@
  *
  * A row for the hub (gather, apply), one for the evaluator, and one a worker (wait, install, sleep,
  * compute, send). An arrow leads from each gradient to the step that used it; one that was dropped
- * is marked, with the reason. docs/trace.md tells how to read it.
+ * is marked, with the reason. docs/guide/trace.md tells how to read it.
  *
  * No clock but the hub's is in the log: workers report durations. A round is placed so that its
  * report reaches the hub when the hub says it did; how long that took on the way is estimated (see

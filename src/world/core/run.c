@@ -481,7 +481,7 @@ static void say(const run *r, const char *text)
 }
 
 /* Batch norm takes mean and variance from one micro-batch: of a few samples they are mostly chance
- * (docs/models.md has what that costs). */
+ * (docs/reference/models.md has what that costs). */
 static void warn_of_small_batches(const run *r)
 {
     enum { BATCH_NORM_ROWS_MIN = 16 };

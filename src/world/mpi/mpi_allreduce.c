@@ -11,8 +11,9 @@
  *
  * Under all-reduce gradients are all there before any hub decides anything, so a rank that is lost
  * leaves the others between two steps, with something to save. That costs what could be won by
- * updating one part of the vector while the next is still being added up: docs/topologies.md has
- * how much that is. With --hubs ranks do not add up: each hub gets its slice of every gradient
+ * updating one part of the vector while the next is still being added up:
+ * docs/guide/topologies.md has how much that is.
+ * With --hubs ranks do not add up: each hub gets its slice of every gradient
  * (mpi_slices.h), and only hubs make updates.
  */
 #include <assert.h>

@@ -57,7 +57,7 @@ typedef struct at_task_sparse_options {
     uint64_t        eval_size;   /* 0: the whole test set */
 } at_task_sparse_options;
 
-/* --model sparse-lr: logistic regression on sparse rows of two classes (docs/sparse.md). */
+/* --model sparse-lr: logistic regression on sparse rows of two classes (docs/guide/sparse.md). */
 bool   at_task_is_sparse(const char *model);
 at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail);
 

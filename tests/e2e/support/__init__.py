@@ -1,7 +1,7 @@
-"""What the end-to-end tests share: runs of the program, and a way to wait for what they do.
+"""Shared by the end-to-end tests: running the program and waiting for its effects.
 
-A test never sleeps in order to be right. It waits for something it can see (a file, a sentence, a
-process that is gone) and gives up after BOUND seconds, which only bounds how long a failure takes.
+Tests never rely on sleeping. They wait for something visible (a file, a message, the end of a
+process) and give up after BOUND seconds, which only limits how long a failure takes.
 """
 import contextlib
 import functools
@@ -23,7 +23,7 @@ ANYTIME = os.environ.get("ANYTIME", "anytime")
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BOUND = 120.0
 
-# Small enough to be loaded at once, large enough to learn something.
+# Small enough to load quickly, large enough to learn from.
 SMALL = ("--data", "synthetic:2000,20,5", "--batch", "32")
 
 DONE, FAILED, USAGE, FORMAT, MISSING, IO, STOPPED = 0, 1, 2, 65, 66, 74, 75
@@ -31,10 +31,10 @@ DONE, FAILED, USAGE, FORMAT, MISSING, IO, STOPPED = 0, 1, 2, 65, 66, 74, 75
 
 @functools.cache
 def is_sanitized():
-    """Is the program built with sanitizers, which make it many times slower?"""
-    told = subprocess.run([ANYTIME, "doctor"], capture_output=True, text=True,
-                          timeout=BOUND)
-    return "sanitizers" in told.stdout
+    """Whether the program is built with sanitizers, which make it many times slower."""
+    doctor = subprocess.run([ANYTIME, "doctor"], capture_output=True, text=True,
+                            timeout=BOUND)
+    return "sanitizers" in doctor.stdout
 
 
 def wait_until(happens, what, bound=BOUND):
@@ -44,12 +44,12 @@ def wait_until(happens, what, bound=BOUND):
         value = happens()
         if value:
             return value
-        time.sleep(0.002)  # polite polling, nothing depends on its length
+        time.sleep(0.002)  # polling interval; nothing depends on its length
     raise AssertionError(f"waited {bound:.0f} s in vain for {what() if callable(what) else what}")
 
 
 class Ended:
-    """A run that is over: exit code, what it said, and what it left in its folder."""
+    """A finished run: exit code, output, and the files in its folder."""
 
     def __init__(self, command, code, out, err, folder):
         self.command, self.code, self.out, self.err = command, code, out, err
@@ -63,7 +63,7 @@ class Ended:
         return json.loads((self.folder / "result.json").read_text())
 
     def table(self, name):
-        """A CSV file of the folder: a list of rows, each a dict of column to text."""
+        """A CSV file of the folder as a list of dicts, one per row."""
         head, *lines = (self.folder / name).read_text().splitlines()
         columns = head.split(",")
         return [dict(zip(columns, line.split(","), strict=True)) for line in lines]
@@ -74,7 +74,7 @@ class Ended:
 
 
 class Run:
-    """A run under way. All its processes carry a mark, so that none can hide."""
+    """A run in progress. A mark in their environment identifies all its processes."""
 
     def __init__(self, arguments, folder, env=None, resume=False, launcher=()):
         self.folder = folder
@@ -87,7 +87,7 @@ class Run:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=out,
                                             stderr=err, env={**os.environ, **(env or {}),
                                                              processes.MARK: self.mark})
-        self.seen = set()  # every pid of a worker that workers.json has ever named
+        self.seen = set()  # every worker pid that has appeared in workers.json
 
     @property
     def pid(self):
@@ -100,7 +100,7 @@ class Run:
         return self.out_path.read_text(errors="replace")
 
     def workers(self):
-        """The rows of workers.json by id; empty before it is there."""
+        """The rows of workers.json by id; empty while the file does not exist."""
         try:
             rows = json.loads((self.folder / "workers.json").read_text())["workers"]
         except FileNotFoundError:
@@ -109,7 +109,7 @@ class Run:
         return {row["id"]: row for row in rows}
 
     def wait_until(self, happens, what):
-        """Waits for something that this run does; its early end is a failure."""
+        """Waits for something this run does; fails if the run ends first."""
         def look():
             over = self.process.poll() is not None
             value = happens()
@@ -119,20 +119,20 @@ class Run:
         return wait_until(look, lambda: f"{what}{self.ended()}")
 
     def wait_working(self):
-        """Waits until every worker has been started; the rows of workers.json."""
+        """Waits until every worker has started; returns the rows of workers.json."""
         def all_work():
             rows = self.workers()
             return rows and all(row["state"] == "working" for row in rows.values()) and rows
-        return self.wait_until(all_work, "all workers work")
+        return self.wait_until(all_work, "all workers are working")
 
     def steps(self):
-        """How many steps the files of the run tell of."""
+        """Number of steps in the files of the run."""
         with contextlib.suppress(FileNotFoundError):
             return max(0, (self.folder / "collect_stats.csv").read_bytes().count(b"\n") - 1)
         return 0
 
     def wait_steps(self, count):
-        """Waits until the files of the run tell of so many steps."""
+        """Waits until the files of the run have that many steps."""
         self.wait_until(lambda: self.steps() >= count, f"step {count} is recorded")
 
     def wait_said(self, words):
@@ -142,13 +142,13 @@ class Run:
         return processes.children(self.pid)
 
     def evaluator(self):
-        """The pid of the child that evaluates."""
+        """The pid of the evaluator."""
         return self.child_named("anytime-eval")
 
     def child_named(self, name):
         def find():
             return next((pid for pid in self.children() if processes.name(pid) == name), None)
-        return self.wait_until(find, f"there is a child {name}")
+        return self.wait_until(find, f"a child {name} exists")
 
     def signal(self, number):
         self.process.send_signal(number)
@@ -166,7 +166,7 @@ class Run:
         return self.ended()
 
     def close(self):
-        """Leaves nothing behind, whatever the test did."""
+        """Ends all processes of the run, whatever the test did."""
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -176,7 +176,7 @@ class Run:
 
 
 class TestCase(unittest.TestCase):
-    """A test with a folder of its own in which runs happen."""
+    """A test with its own folder for runs."""
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f"{self.id().split('.')[-1]}-", dir="."))
@@ -192,19 +192,19 @@ class TestCase(unittest.TestCase):
         return run
 
     def resume(self, folder, *arguments):
-        """Starts a run that goes on in a folder."""
+        """Resumes a run in its folder."""
         run = Run(arguments, folder, resume=True)
         self.addCleanup(run.close)
         return run
 
     def train(self, *arguments, code=DONE, env=None):
-        """A training run from start to end, which must be `code`."""
+        """A complete training run; its exit code must be `code`."""
         ended = self.start(*arguments, env=env).wait()
         self.assertEqual(ended.code, code, ended)
         return ended
 
     def train_json(self, *arguments, **options):
-        """The result of a run that succeeds."""
+        """The result of a successful run."""
         return self.train(*arguments, "--quiet", "--json", **options).result
 
     def anytime(self, *arguments, code=DONE, **options):
@@ -216,7 +216,7 @@ class TestCase(unittest.TestCase):
         return ended
 
     def assert_ledger(self, ended):
-        """Drawn (counted by the workers) is used and dropped (counted by the hub), for each."""
+        """For each worker: drawn (counted by the worker) = used + dropped (counted by the hub)."""
         result = ended.result
         for row in [*result["worker"], result["samples"]]:
             self.assertEqual(row["drawn"], row["used"] + row["dropped"], f"{row}{ended}")
@@ -230,7 +230,7 @@ class TestCase(unittest.TestCase):
         self.assertEqual(processes_left, set(), f"left behind by{run.ended()}")
 
     def assert_complaint(self, ended, *words):
-        """One sentence and at most one hint, no more; the words are in it."""
+        """stderr is one sentence and at most one hint, and contains the words."""
         lines = ended.err.splitlines()
         self.assertTrue(lines and lines[0].startswith("anytime: "), ended)
         self.assertTrue(len(lines) == 1 or len(lines) == 2 and lines[1].startswith("  hint: "),
@@ -240,8 +240,7 @@ class TestCase(unittest.TestCase):
 
 
 def main():
-    """Runs the tests of the script; a script of which a part was skipped says so, and ends with 77
-    when nothing at all could be run."""
+    """Runs the tests of the script; prints why tests were skipped; exits with 77 if all were."""
     program = unittest.main(exit=False, verbosity=2)
     outcome = program.result
     for _, reason in outcome.skipped:

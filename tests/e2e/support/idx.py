@@ -1,4 +1,4 @@
-"""IDX files, good and bad."""
+"""IDX files, valid and invalid."""
 import gzip
 import struct
 
@@ -9,7 +9,7 @@ IMAGES_MAGIC, LABELS_MAGIC = 0x803, 0x801
 
 
 def images(count, side=4, magic=IMAGES_MAGIC, claimed=None):
-    """Pictures of side x side bytes; the header may claim another count."""
+    """Images of side x side bytes; the header may claim another count."""
     head = struct.pack(">IIII", magic, count if claimed is None else claimed, side, side)
     return head + bytes((i * 37) % 256 for i in range(count * side * side))
 
@@ -20,12 +20,12 @@ def labels(count, magic=LABELS_MAGIC, claimed=None, classes=3):
 
 
 def good():
-    """A small set: file name to bytes."""
+    """A small data set: {file name: bytes}."""
     return dict(zip(FILES, (images(60), labels(60), images(20), labels(20))))
 
 
 def write(folder, files):
-    """Writes the set; names that end with .gz are not compressed for you."""
+    """Writes the files as they are; names with .gz are not compressed."""
     folder.mkdir()
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -9,8 +9,8 @@ from support import processes
 
 MPIRUN = shutil.which("mpirun")
 
-# More ranks than cores, as root perhaps, and never beyond this machine. What MPI itself leaks is
-# none of ours.
+# Allows more ranks than cores and running as root, stays on this machine, and ignores leaks of MPI
+# itself.
 ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
        "OMPI_MCA_btl": "self,vader", "OMPI_MCA_oob_tcp_if_include": "lo",
        "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
@@ -34,13 +34,13 @@ class Run(support.Run):
             return None
 
     def left(self):
-        """Processes of this run that still run."""
+        """Processes of this run that still exist."""
         return processes.marked(self.mark)
 
 
 class TestCase(support.TestCase):
     def start(self, *arguments, env=None, ranks=5, more=(), resume=None, enter=()):
-        """`more` are options of mpirun, `enter` is a command that it runs under."""
+        """`more` are options of mpirun; `enter` is a command that mpirun is run with."""
         self.runs += 1
         folder = resume or self.folder / f"run{self.runs}"
         run = Run(arguments, folder, {**ENV, **(env or {})}, resume is not None,
@@ -49,7 +49,7 @@ class TestCase(support.TestCase):
         return run
 
     def endless(self, *arguments, **options):
-        """A run under way that only the test ends."""
+        """A run in progress that only the test ends."""
         run = self.start("--steps", 10**7, *arguments, **options)
         run.wait_working()
         run.wait_steps(10)
@@ -59,7 +59,7 @@ class TestCase(support.TestCase):
         support.wait_until(lambda: not run.left(), "all processes are gone")
 
     def assert_idle(self, run, pids):
-        """They wait for others while a few steps go by: under 5 % of a core each."""
+        """These processes wait during a few steps and use less than 5 % of a core each."""
         before = {pid: processes.cpu_seconds(pid) for pid in pids}
         begun = support.time.monotonic()
         run.wait_steps(4)
@@ -82,6 +82,6 @@ class TestCase(support.TestCase):
 
 def main():
     if not MPIRUN:
-        print("skipped: there is no mpirun here (apt-get install openmpi-bin)")
+        print("skipped: mpirun is not installed (apt-get install openmpi-bin)")
         sys.exit(77)
     support.main()

@@ -6,13 +6,13 @@ import signal
 
 PROC = pathlib.Path("/proc")
 
-# An environment variable with a value of its own for each run: children inherit it whoever their
-# parent is later.
+# An environment variable with a different value for each run; children inherit it and keep it when
+# they get another parent.
 MARK = "ANYTIME_TEST_MARK"
 
 
 def state(pid):
-    """The letter of /proc/PID/stat, or None when there is no such process."""
+    """The state letter of /proc/PID/stat, or None if the process does not exist."""
     with contextlib.suppress(OSError):
         return (PROC / str(pid) / "stat").read_text().rpartition(") ")[2][0]
     return None
@@ -25,29 +25,29 @@ def parent(pid):
 
 
 def cpu_seconds(pid):
-    """Processor time it has taken so far, user and system."""
+    """Processor time used so far, user and system."""
     fields = (PROC / str(pid) / "stat").read_text().rpartition(") ")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def everyone():
+def all_pids():
     return {int(entry) for entry in os.listdir(PROC) if entry.isdigit()}
 
 
 def alive(pids):
-    """Those of the processes that run; a dead one that nobody has reaped does not."""
+    """Those of the processes that are running; zombies are not."""
     return {pid for pid in pids if state(pid) not in (None, "Z", "X")}
 
 
 def children(pid):
-    return {other for other in alive(everyone()) if parent(other) == pid}
+    return {other for other in alive(all_pids()) if parent(other) == pid}
 
 
 def marked(mark):
-    """All running processes that descend from one that was started with this mark."""
+    """All running processes with this mark."""
     found = set()
     wanted = f"{MARK}={mark}".encode()
-    for pid in alive(everyone()):
+    for pid in alive(all_pids()):
         with contextlib.suppress(OSError):
             if wanted in (PROC / str(pid) / "environ").read_bytes().split(b"\0"):
                 found.add(pid)
@@ -55,7 +55,7 @@ def marked(mark):
 
 
 def handles(pid, number):
-    """Has the process a handler of its own for this signal?"""
+    """Whether the process has a handler for this signal."""
     with contextlib.suppress(OSError):
         for line in (PROC / str(pid) / "status").read_text().splitlines():
             if line.startswith("SigCgt:"):
@@ -64,7 +64,7 @@ def handles(pid, number):
 
 
 def shared_names(pid):
-    """Named memory objects that the process holds: those could be left behind."""
+    """Named memory objects of the process, which could be left behind."""
     names = set()
     with contextlib.suppress(OSError):
         for line in (PROC / str(pid) / "maps").read_text().splitlines():
@@ -79,7 +79,7 @@ def shared_names(pid):
 
 
 def sysv_segments(pids):
-    """System V shared memory that one of the processes made."""
+    """System V shared memory created by one of the processes."""
     with contextlib.suppress(OSError):
         rows = (PROC / "sysvipc" / "shm").read_text().splitlines()[1:]
         return [row for row in rows if int(row.split()[4]) in pids]
@@ -87,7 +87,7 @@ def sysv_segments(pids):
 
 
 def name(pid):
-    """What the process calls itself, or None when it is gone."""
+    """The name of the process, or None if it is gone."""
     with contextlib.suppress(OSError):
         return (PROC / str(pid) / "comm").read_text().strip()
     return None

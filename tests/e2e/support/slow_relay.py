@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Passes TCP connections on to where they were meant to go, each chunk a while later.
+"""Forwards TCP connections to their original destination, with a delay.
 
 usage: slow_relay.py PORT SECONDS. Expects connections that the kernel has redirected to PORT, and
-runs as a user whose own connections are not redirected. Says "ready" when it listens.
+runs as a user whose own connections are not redirected. Prints "ready" when it listens.
 """
 import asyncio
 import socket
 import struct
 import sys
 
-ORIGINAL_DST = 80  # of netfilter: where a redirected connection was meant to go
+ORIGINAL_DST = 80  # SO_ORIGINAL_DST of netfilter
 CHUNK = 65536
 
 
 async def carry(reader, writer, delay):
-    """Everything in order, each chunk `delay` after it came."""
+    """Forwards all data in order, each chunk `delay` seconds after it arrived."""
     queue = asyncio.Queue()
     loop = asyncio.get_running_loop()
 

@@ -1,10 +1,10 @@
-"""Weights in safetensors files."""
+"""Reads safetensors files."""
 import array
 import json
 
 
 def read(path):
-    """The float32 tensors of a file, by name, each a flat array."""
+    """The float32 tensors of a file by name, as flat arrays."""
     data = path.read_bytes()
     size = int.from_bytes(data[:8], "little")
     head = json.loads(data[8:8 + size])

@@ -1,7 +1,7 @@
 """Reads TensorBoard's event files without TensorBoard: framing, checksums, messages.
 
-The numbers of fields are those of TensorFlow's event.proto, summary.proto and graph.proto; nothing
-of ours is used, so that both sides cannot be wrong in the same way.
+Field numbers are those of TensorFlow's event.proto, summary.proto and graph.proto. No code of the
+program is used, so that both cannot be wrong in the same way.
 """
 import struct
 
@@ -19,7 +19,7 @@ TABLE = make_table()
 
 
 def masked_crc(data):
-    """CRC-32C, turned and shifted as TFRecord files have it."""
+    """CRC-32C, rotated and shifted as in TFRecord files."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc = TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
@@ -28,7 +28,7 @@ def masked_crc(data):
 
 
 def records(data, whole=True):
-    """The messages of a file; a file that may be cut off ends where it does."""
+    """The messages of a file; unless `whole`, an incomplete last record is ignored."""
     at = 0
     while at < len(data):
         if len(data) - at < 16:
@@ -58,7 +58,7 @@ def varint(data, at):
 
 
 def fields(data):
-    """(number, value) of each field of a message: whole numbers, or bytes of all else."""
+    """(number, value) of each field of a message; values are whole numbers or bytes."""
     at = 0
     while at < len(data):
         key, at = varint(data, at)
@@ -89,10 +89,10 @@ def reals(data):
 
 
 def decode(data, schema):
-    """A message as a dict, by a schema of number to (name, how); lists where `how` is in a list."""
+    """A message as a dict, by a schema {number: (name, how)}; [how] means a repeated field."""
     message = {}
     for number, value in fields(data):
-        assert number in schema, f"field {number} is in no message that we know"
+        assert number in schema, f"field {number} is in no known message"
         name, how = schema[number]
         several = isinstance(how, list)
         how = how[0] if several else how

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Pictures and arrays: CIFAR batches, NumPy files, folders of images. Good ones are learned from,
-bad ones are refused with the file, the position and a hint, and nothing is kept of them."""
+"""Images and arrays: CIFAR batches, NumPy files, folders of images. Valid ones can be trained on;
+invalid ones are refused with file, position and hint, and nothing of them is kept."""
 import io
 import json
 import os
@@ -15,7 +15,7 @@ PAGE = b"\n<html><body>404 not found</body></html>\n"
 
 
 def cifar(count, labels=1):
-    """Images whose class can be seen: class c is bright in row c of the red plane."""
+    """Images with visible classes: class c is bright in row c of the red plane."""
     records = []
     for i in range(count):
         pixels = bytearray(3072)
@@ -47,30 +47,30 @@ def arrays(count, base=0):
             "labels": npy("<i8", f"({count},)", labels)}
 
 
-def png(width, height, colour):
-    """A plain picture."""
+def png(width, height, color):
+    """An image of one color."""
     def chunk(kind, content):
         return (struct.pack(">I", len(content)) + kind + content +
                 struct.pack(">I", zlib.crc32(kind + content)))
-    lines = (b"\0" + bytes(colour) * width) * height
+    lines = (b"\0" + bytes(color) * width) * height
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) +
             chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b""))
 
 
 def a_jpeg(kind="baseline"):
-    """One of the inputs of the fuzzer; its first byte is not part of the image."""
+    """An input of the fuzzer; its first byte is not part of the image."""
     return (support.ROOT / f"tests/fuzz/corpus/data_image/{kind}-jpeg").read_bytes()[1:]
 
 
-class PictureData(support.TestCase):
+class ImageData(support.TestCase):
     def setUp(self):
         super().setUp()
         self.cache = self.folder / "cache"
         self.env = {**os.environ, "XDG_CACHE_HOME": str(self.cache)}
 
     def write(self, files):
-        """Files by name below a folder of their own, which is returned."""
+        """Writes files by name into a new folder and returns it."""
         self.sets = getattr(self, "sets", 0) + 1
         folder = self.folder / f"set{self.sets}"
         for name, content in files.items():
@@ -94,9 +94,9 @@ class PictureData(support.TestCase):
         kept = [path for path in self.cache.rglob("*") if path.is_file()]
         self.assertEqual(kept, [], ended)
 
-    # ---- good ones ---------------------------------------------------------------------------
+    # ---- valid data --------------------------------------------------------------------------
 
-    def test_cifar_batches_are_learned_from(self):
+    def test_cifar_batches_can_be_trained_on(self):
         folder = self.write({"data_batch_1.bin": cifar(60), "data_batch_2.bin": cifar(40),
                              "test_batch.bin": cifar(30)})
         info = self.info(folder)
@@ -106,7 +106,7 @@ class PictureData(support.TestCase):
         hundred = self.write({"train.bin": cifar(20, labels=2)})
         self.assertEqual(self.info(hundred)["classes"], 100)
 
-    def test_arrays_are_learned_from(self):
+    def test_arrays_can_be_trained_on(self):
         for packing in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             folder = self.write({"train_data_batch_1.npz": npz(packing, **arrays(60, base=1)),
                                  "train_data_batch_2.npz": npz(packing, **arrays(30, base=1)),
@@ -117,10 +117,10 @@ class PictureData(support.TestCase):
             self.assertEqual(info["train"]["labels"], [30, 30, 30])
             self.assertEqual(self.learn(folder), 1.0)
 
-    def test_images_are_learned_from(self):
-        colours = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
-        files = {f"{split}/{name}/{i}.png": png(20 + i, 30, colour)
-                 for split in ("train", "test") for name, colour in colours.items()
+    def test_images_can_be_trained_on(self):
+        colors = {"blue": (0, 0, 250), "green": (0, 250, 0), "red": (250, 0, 0)}
+        files = {f"{split}/{name}/{i}.png": png(20 + i, 30, color)
+                 for split in ("train", "test") for name, color in colors.items()
                  for i in range(10)}
         folder = self.write({**files, "train/red/photo.jpg": a_jpeg()})
         info = self.info(f"{folder},16")
@@ -131,12 +131,12 @@ class PictureData(support.TestCase):
         self.assertEqual(self.learn(f"{folder},16"), 1.0)
         self.assertEqual(self.info(f"images:{folder},8,crop")["form"], "3x8x8 bytes")
 
-    def test_made_up_pictures_are_learned_from(self):
+    def test_synthetic_images_can_be_trained_on(self):
         self.assertGreater(self.learn("synthetic:1000,3x16x16,3", "--steps", 300), 0.6)
 
-    # ---- bad ones ----------------------------------------------------------------------------
+    # ---- invalid data ------------------------------------------------------------------------
 
-    def test_broken_batches_are_refused(self):
+    def test_invalid_batches_are_refused(self):
         good = cifar(4)
         label = bytearray(good)
         label[3073] = 10
@@ -152,7 +152,7 @@ class PictureData(support.TestCase):
                                      "test_batch.bin": good})
                 self.refuse(folder, "data_batch_2.bin", *words)
 
-    def test_broken_arrays_are_refused(self):
+    def test_invalid_arrays_are_refused(self):
         good = arrays(6)
         whole = npz(**good)
         flipped = bytearray(npz(zipfile.ZIP_STORED, **good))
@@ -179,7 +179,7 @@ class PictureData(support.TestCase):
                 folder = self.write({"train.npz": content})
                 self.refuse(folder / "train.npz", "train.npz", *words)
 
-    def test_broken_images_are_refused(self):
+    def test_invalid_images_are_refused(self):
         good, photo = png(9, 9, (1, 2, 3)), a_jpeg()
         flipped = bytearray(good)
         flipped[45] ^= 0xff
@@ -188,7 +188,7 @@ class PictureData(support.TestCase):
                 ("cut", "b.png", good[:-20], "damaged near byte"),
                 ("a flipped byte", "b.png", bytes(flipped), "damaged near byte"),
                 ("a cut photograph", "b.jpg", photo[:-20], "damaged near byte"),
-                ("colours of printers", "b.jpg", a_jpeg("cmyk"), "CMYK"),
+                ("CMYK", "b.jpg", a_jpeg("cmyk"), "CMYK"),
                 ("a pointer", "b.jpg", POINTER, "byte 0", "git-lfs pointer"),
                 ("a page", "b.jpeg", PAGE, "byte 0", "web page"),
                 ("promises more", "b.png", good[:16] + b"\0\1\0\0\0\1\0\0" + good[24:], "b.png")):
