@@ -23,13 +23,13 @@ void at_metrics_label(FILE *file, const char *value)
 {
     assert(value);
     while (*value) {
-        uint32_t letter;
-        size_t   size = at_utf8_next(value, &letter);
+        uint32_t code;
+        size_t   size = at_utf8_next(value, &code);
         if (*value == '\n')
             fputs("\\n", file);
         else if (*value == '"' || *value == '\\')
             fprintf(file, "\\%c", *value);
-        else if (letter == '?')
+        else if (code == '?')
             fputc('?', file);
         else
             fwrite(value, 1, size, file);
@@ -75,7 +75,7 @@ static void line(const metrics *m, const char *name, const at_run_follower *tail
 static const at_tally *tally_of(const at_run_follower *tail)
 {
     assert(tail);
-    const at_run_summary *summary = at_run_follower_story(tail);
+    const at_run_summary *summary = at_run_follower_summary(tail);
     return summary ? at_run_summary_tally(summary) : NULL;
 }
 
@@ -164,7 +164,7 @@ static void put_states(const metrics *m)
                  at_run_follower_state_of(m->tails[r]) == (at_run_follower_state)s);
     head(m, "anytime_run_silence_seconds", "gauge", "Since something new was heard of the run.");
     for (size_t r = 0; r < m->count; r++) {
-        at_ns heard = at_run_follower_heard(m->tails[r]);
+        at_ns heard = at_run_follower_changed_at(m->tails[r]);
         if (!heard) continue;
         line(m, "anytime_run_silence_seconds", m->tails[r], NULL, NULL, at_seconds(m->now - heard));
     }

@@ -129,14 +129,15 @@ static json_t *text_json(const char *text)
 static json_t *run_json(const at_server *server, const at_run_follower *tail)
 {
     assert(tail);
-    at_ns heard = at_run_follower_heard(tail);
-    return json_pack(
-        "{s:o, s:o, s:s, s:o, s:I, s:o, s:o}", "label", text_json(at_run_follower_label(tail)),
-        "folder", text_json(at_run_follower_folder(tail)), "state",
-        at_run_follower_state_name[at_run_follower_state_of(tail)], "word",
-        text_json(at_run_follower_word(tail)), "number", (json_int_t)at_run_follower_number(tail),
-        "edition", json_sprintf("%llu", (unsigned long long)at_run_follower_edition(tail)),
-        "silence", heard ? json_real(at_seconds(server->now - heard)) : json_null());
+    at_ns heard = at_run_follower_changed_at(tail);
+    return json_pack("{s:o, s:o, s:s, s:o, s:I, s:o, s:o}", "label",
+                     text_json(at_run_follower_label(tail)), "folder",
+                     text_json(at_run_follower_folder(tail)), "state",
+                     at_run_follower_state_name[at_run_follower_state_of(tail)], "word",
+                     text_json(at_run_follower_message(tail)), "number",
+                     (json_int_t)at_run_follower_revision(tail), "edition",
+                     json_sprintf("%llu", (unsigned long long)at_run_follower_edition(tail)),
+                     "silence", heard ? json_real(at_seconds(server->now - heard)) : json_null());
 }
 
 static struct MHD_Response *json_answer(json_t *document)
@@ -173,7 +174,7 @@ static bool get_number(struct MHD_Connection *connection, const char *key, uint6
 static json_t *story_json(const at_server *server, const at_run_follower *tail, uint64_t since)
 {
     json_t         *answer = run_json(server, tail);
-    at_run_summary *told = at_run_follower_story(tail);
+    at_run_summary *told = at_run_follower_summary(tail);
     json_t         *news = told ? at_run_summary_json(told, since) : json_null();
     json_t         *result = json_deep_copy(at_run_follower_result(tail));
     if (answer && (json_object_set_new(answer, "story", news) ||
@@ -191,12 +192,12 @@ static struct MHD_Response *find_story(at_server *server, size_t run, uint64_t s
     const at_run_follower *tail = server->tails[run];
     at_cached             *cached = &server->cached[run];
     if (cached->response && cached->since == since &&
-        cached->number == at_run_follower_number(tail))
+        cached->number == at_run_follower_revision(tail))
         return cached->response;
     if (cached->response) MHD_destroy_response(cached->response);
     *cached = (at_cached){.response = json_answer(story_json(server, tail, since)),
                           .since = since,
-                          .number = at_run_follower_number(tail)};
+                          .number = at_run_follower_revision(tail)};
     return cached->response;
 }
 

@@ -296,7 +296,7 @@ at_run_follower_state at_run_follower_state_of(const at_run_follower *tail)
     return tail->state;
 }
 
-const char *at_run_follower_word(const at_run_follower *tail)
+const char *at_run_follower_message(const at_run_follower *tail)
 {
     return tail->word;
 }
@@ -311,17 +311,17 @@ const char *at_run_follower_folder(const at_run_follower *tail)
     return tail->folder;
 }
 
-uint64_t at_run_follower_number(const at_run_follower *tail)
+uint64_t at_run_follower_revision(const at_run_follower *tail)
 {
     return tail->number;
 }
 
-at_ns at_run_follower_heard(const at_run_follower *tail)
+at_ns at_run_follower_changed_at(const at_run_follower *tail)
 {
     return tail->heard;
 }
 
-at_run_summary *at_run_follower_story(const at_run_follower *tail)
+at_run_summary *at_run_follower_summary(const at_run_follower *tail)
 {
     return tail->summary;
 }

@@ -45,21 +45,21 @@ bool at_run_follower_poll(at_run_follower *tail, at_ns now);
 
 /* Where it stands, and a sentence about that for people. Both change only in a poll. */
 at_run_follower_state at_run_follower_state_of(const at_run_follower *tail);
-const char           *at_run_follower_word(const at_run_follower *tail);
+const char           *at_run_follower_message(const at_run_follower *tail);
 
 /* The folder's last part, by which people know the run. */
 const char *at_run_follower_label(const at_run_follower *tail);
 const char *at_run_follower_folder(const at_run_follower *tail);
 
 /* Grows whenever there is something new to tell. */
-uint64_t at_run_follower_number(const at_run_follower *tail);
+uint64_t at_run_follower_revision(const at_run_follower *tail);
 
 /* When something new was last heard of, monotonic; 0: never. */
-at_ns at_run_follower_heard(const at_run_follower *tail);
+at_ns at_run_follower_changed_at(const at_run_follower *tail);
 
 /* The summary so far, borrowed until the next poll; NULL: there is none yet. It may be told
  * anew, and then its edition is another: serials of an older edition mean nothing. */
-at_run_summary *at_run_follower_story(const at_run_follower *tail);
+at_run_summary *at_run_follower_summary(const at_run_follower *tail);
 uint64_t        at_run_follower_edition(const at_run_follower *tail);
 
 /* result.json, borrowed until the next poll; NULL before the run has ended. */

@@ -193,9 +193,9 @@ static bool poll_tails(at_server *server)
     assert(server->count >= 1);
     bool more = false;
     for (size_t i = 0; i < server->count; i++) {
-        uint64_t before = at_run_follower_number(server->tails[i]);
+        uint64_t before = at_run_follower_revision(server->tails[i]);
         if (at_run_follower_poll(server->tails[i], server->now)) more = true;
-        if (at_run_follower_number(server->tails[i]) != before) server->news++;
+        if (at_run_follower_revision(server->tails[i]) != before) server->news++;
     }
     return more;
 }

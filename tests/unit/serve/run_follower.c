@@ -66,11 +66,11 @@ static void write_text(const script *run, const char *name, const char *text)
 static uint64_t steps_of(at_run_follower *tail)
 {
     while (at_run_follower_poll(tail, AT_SEC(1))) continue;
-    const at_run_summary *summary = at_run_follower_story(tail);
+    const at_run_summary *summary = at_run_follower_summary(tail);
     return summary ? at_run_summary_tally(summary)->step_count : 0;
 }
 
-static void a_folder_that_is_not_there_is_waited_for(void **state)
+static void a_missing_folder_is_waited_for(void **state)
 {
     (void)state;
     script run;
@@ -79,11 +79,11 @@ static void a_folder_that_is_not_there_is_waited_for(void **state)
     at_run_follower *tail = at_run_follower_new(run.folder);
     assert_int_equal(steps_of(tail), 0);
     assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_WAITING);
-    uint64_t number = at_run_follower_number(tail);
+    uint64_t number = at_run_follower_revision(tail);
     assert_int_equal(mkdir(run.folder, 0700), 0);
     assert_int_equal(steps_of(tail), 0);
     assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_STARTING);
-    assert_true(at_run_follower_number(tail) > number);
+    assert_true(at_run_follower_revision(tail) > number);
     open_part(&run);
     one_step(&run);
     script_close(&run);
@@ -93,7 +93,7 @@ static void a_folder_that_is_not_there_is_waited_for(void **state)
     script_end(&run);
 }
 
-static void a_log_is_followed_to_its_end_and_over_a_resumption(void **state)
+static void a_log_is_followed_to_its_end_and_across_a_resume(void **state)
 {
     (void)state;
     script run;
@@ -105,21 +105,21 @@ static void a_log_is_followed_to_its_end_and_over_a_resumption(void **state)
     at_run_follower *tail = at_run_follower_new(run.folder);
     assert_int_equal(steps_of(tail), 5);
     assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_ENDED);
-    uint64_t number = at_run_follower_number(tail);
+    uint64_t number = at_run_follower_revision(tail);
     assert_int_equal(steps_of(tail), 5);
-    assert_int_equal(at_run_follower_number(tail), number); /* nothing new, nothing to tell */
+    assert_int_equal(at_run_follower_revision(tail), number); /* nothing new, nothing to tell */
 
     open_part(&run);
     one_step(&run);
     script_close(&run);
     steps_of(tail);
     assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_RUNNING);
-    assert_true(at_run_follower_number(tail) > number);
+    assert_true(at_run_follower_revision(tail) > number);
     at_run_follower_free(tail);
     script_end(&run);
 }
 
-static void a_head_that_is_cut_is_read_when_it_is_whole(void **state)
+static void a_truncated_header_is_read_when_it_is_complete(void **state)
 {
     (void)state;
     script run, other;
@@ -148,7 +148,7 @@ static void a_head_that_is_cut_is_read_when_it_is_whole(void **state)
     script_end(&other);
 }
 
-static void damage_is_told_and_what_stands_before_it_stays(void **state)
+static void damage_is_reported_and_earlier_data_are_kept(void **state)
 {
     (void)state;
     script run;
@@ -162,7 +162,7 @@ static void damage_is_told_and_what_stands_before_it_stays(void **state)
     at_run_follower *tail = at_run_follower_new(run.folder);
     assert_int_equal(steps_of(tail), 1);
     assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_BROKEN);
-    assert_non_null(strstr(at_run_follower_word(tail), "events.bin"));
+    assert_non_null(strstr(at_run_follower_message(tail), "events.bin"));
     assert_int_equal(steps_of(tail), 1);
     at_run_follower_free(tail);
     script_end(&run);
@@ -178,10 +178,10 @@ static void a_run_without_a_log_shows_its_result(void **state)
     steps_of(tail);
     assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_UNRECORDED);
     assert_null(at_run_follower_result(tail));
-    uint64_t number = at_run_follower_number(tail);
+    uint64_t number = at_run_follower_revision(tail);
     write_text(&run, "result.json", "{\"steps\": 7}");
     steps_of(tail);
-    assert_true(at_run_follower_number(tail) > number);
+    assert_true(at_run_follower_revision(tail) > number);
     assert_int_equal(json_integer_value(json_object_get(at_run_follower_result(tail), "steps")), 7);
     at_run_follower_free(tail);
     script_end(&run);
@@ -197,7 +197,7 @@ static char *metrics_of(at_run_follower *const *tails, size_t count)
     return text;
 }
 
-static void metrics_tell_the_newest_state(void **state)
+static void metrics_report_the_newest_state(void **state)
 {
     (void)state;
     script run;
@@ -230,7 +230,7 @@ static void metrics_tell_the_newest_state(void **state)
     script_end(&run);
 }
 
-static void labels_are_escaped_whatever_they_hold(void **state)
+static void labels_are_escaped(void **state)
 {
     (void)state;
     char  *text = NULL;
@@ -245,13 +245,13 @@ static void labels_are_escaped_whatever_they_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_that_is_not_there_is_waited_for),
-        cmocka_unit_test(a_log_is_followed_to_its_end_and_over_a_resumption),
-        cmocka_unit_test(a_head_that_is_cut_is_read_when_it_is_whole),
-        cmocka_unit_test(damage_is_told_and_what_stands_before_it_stays),
+        cmocka_unit_test(a_missing_folder_is_waited_for),
+        cmocka_unit_test(a_log_is_followed_to_its_end_and_across_a_resume),
+        cmocka_unit_test(a_truncated_header_is_read_when_it_is_complete),
+        cmocka_unit_test(damage_is_reported_and_earlier_data_are_kept),
         cmocka_unit_test(a_run_without_a_log_shows_its_result),
-        cmocka_unit_test(metrics_tell_the_newest_state),
-        cmocka_unit_test(labels_are_escaped_whatever_they_hold),
+        cmocka_unit_test(metrics_report_the_newest_state),
+        cmocka_unit_test(labels_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
