@@ -20,18 +20,18 @@
 static const at_access local = {.token = TOKEN, .cookie = "anytime_8080"};
 static const at_access open_to_all = {.token = TOKEN, .cookie = "anytime_8080", .name = "node7"};
 
-/* A request that is fine, for tests to spoil. */
+/* An allowed request, for tests to modify. */
 static at_request good(void)
 {
     return (at_request){
         .method = "GET", .path = "/api/runs", .host = "127.0.0.1:8080", .cookie = TOKEN};
 }
 
-static unsigned check(const at_access *guard, at_request request)
+static unsigned check(const at_access *access, at_request request)
 {
-    at_access_decision verdict = at_access_check(guard, &request);
-    if (verdict.status != 200) assert_non_null(verdict.text);
-    return verdict.status;
+    at_access_decision decision = at_access_check(access, &request);
+    if (decision.status != 200) assert_non_null(decision.text);
+    return decision.status;
 }
 
 static void a_token_is_accepted_as_cookie_query_or_bearer(void **state)
@@ -211,9 +211,9 @@ static void tokens_are_long_and_unique(void **state)
     assert_int_equal(strlen(a), 32);
     assert_int_equal(strspn(a, "0123456789abcdef"), 32);
     assert_string_not_equal(a, b);
-    assert_true(at_token_same(a, a));
-    assert_false(at_token_same(a, b));
-    assert_false(at_token_same(a, NULL));
+    assert_true(at_token_equal(a, a));
+    assert_false(at_token_equal(a, b));
+    assert_false(at_token_equal(a, NULL));
 }
 
 static void a_token_file_is_created_once_with_private_permissions(void **state)
