@@ -54,7 +54,7 @@ class Client:
             if not self.stream.readline().startswith(b"data: "):
                 continue
             self.get("/api/runs")
-            told = self.get(f"/api/story?run=0&edition={self.edition}&since={self.serial}")
+            told = self.get(f"/api/summary?run=0&edition={self.edition}&since={self.serial}")
             if told["story"]:
                 self.edition, self.serial = told["edition"], told["story"]["serial"]
             self.updates += 1
