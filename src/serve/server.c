@@ -19,7 +19,7 @@ enum {
     LAST_POLLS_MAX = 200
 };
 
-/* A run flushes its log once per second, or when there is much. */
+/* A run flushes its log once per second, or when its buffer is full. */
 static const at_ns poll_interval = AT_MS(500), linger = AT_SEC(1);
 
 /* ---- requests ------------------------------------------------------------------------------- */

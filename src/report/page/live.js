@@ -1,6 +1,6 @@
 /* live.js - the live dashboard: fetches updates from the server and shows them.
  *
- *   /api/stream signals new data ─► /api/runs tells which runs ─► /api/summary has the update
+ *   /api/stream signals new data ─► /api/runs lists their revisions ─► /api/summary has the update
  *
  * Updates are merged into the data so far. There is at most one per second, and none while the page
  * is paused or hidden; the next one then includes everything since. */
@@ -204,7 +204,7 @@
 
         /** A line for each run whose state needs attention. */
         updateNotices() {
-            if (this.state === "ended") return; // there are no updates any more
+            if (this.state === "ended") return; // there will be no more updates
             const ago = (performance.now() - this.fetchedAt) / 1000;
             const each = this.runs.map((run) => notice(run, ago));
             const lines = [...each, endedNotice(this.runs)].filter(Boolean);

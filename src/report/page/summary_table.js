@@ -48,7 +48,7 @@
             number,
         ],
         [
-            "useful worker time",
+            "useful time",
             (run) => first(resultOf(run, "useful_fraction"), stateOf(run).useful),
             percent,
         ],
@@ -114,7 +114,7 @@
             cell(what.strategy || "–"),
             cell(count(what.workers)),
             shown.map(([, get, format]) => cell(format(get(run)), "number")),
-            cell(ending(run)),
+            cell(stateText(run)),
             targets ? cell(targetText(run)) : null,
         );
     }
@@ -147,9 +147,20 @@
         );
     }
 
-    function ending(run) {
-        const end = stateOf(run).end || resultOf(run, "stopped") || "–";
-        return end === "running" ? "running" : "ended: " + end;
+    const REASONS = {
+        steps: "step limit",
+        samples: "sample limit",
+        epochs: "epoch limit",
+        seconds: "time limit",
+        target: "target reached",
+        signal: "interrupted",
+        "no workers": "no workers left",
+    };
+
+    function stateText(run) {
+        const end = stateOf(run).end || resultOf(run, "stopped");
+        if (!end) return "–";
+        return end === "running" ? "running" : `ended: ${REASONS[end] || end}`;
     }
 
     /** The key numbers of a single run. */

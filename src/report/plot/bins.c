@@ -55,30 +55,30 @@ static double round_up(double width)
     return power * (digit <= 1 ? 1 : digit <= 2 ? 2 : digit <= 5 ? 5 : 10);
 }
 
-static double choose_width(span body, bool whole)
+static double choose_width(span body, bool integral)
 {
     double largest = fmax(fabs(body.low), fabs(body.high));
     double width = (body.high - body.low) / BINS_WANTED;
     if (width == 0) width = largest / BINS_WANTED;
     width = fmax(width, largest * WIDTH_RELATIVE);
-    if (whole) width = fmax(width, 1);
+    if (integral) width = fmax(width, 1);
     return width > 0 ? round_up(width) : 1; /* all are 0 */
 }
 
 at_bins at_bins_choose(at_reservoir *reservoirs, size_t count)
 {
     span body = {INFINITY, -INFINITY};
-    bool whole = true;
+    bool integral = true;
     for (size_t i = 0; i < count; i++) {
         if (reservoirs[i].count == 0) continue;
         span one = body_of(&reservoirs[i]);
         body = (span){fmin(body.low, one.low), fmax(body.high, one.high)};
-        whole = whole && !reservoirs[i].fractional;
+        integral = integral && !reservoirs[i].fractional;
     }
     if (body.low > body.high) return (at_bins){0};
-    double  width = choose_width(body, whole);
+    double  width = choose_width(body, integral);
     at_bins bins = {.low = floor(body.low / width) * width, .width = width};
-    if (whole) bins.low -= 0.5; /* integers are in the middle of their bins */
+    if (integral) bins.low -= 0.5; /* integers are in the middle of their bins */
     bins.count = (size_t)floor((body.high - bins.low) / width) + 1;
     assert(bins.count <= AT_BINS_MAX);
     return bins;

@@ -105,7 +105,7 @@ static void put_lost(at_event_lines *e, uint64_t serial, at_ns at, const at_reco
     if (record->event->as.lost.returns) at_text_add(&text, "; starting a replacement");
 }
 
-static const char *reason(at_drop why)
+static const char *drop_reason(at_drop why)
 {
     switch (why) {
     case AT_DROP_STALE: return "stale";
@@ -131,7 +131,8 @@ static void put_drop(at_event_lines *e, uint64_t serial, at_ns at, const at_acti
     l->samples += action->as.drop.samples;
     at_text text = at_text_in(l->text, sizeof l->text);
     at_text_add(&text, "dropped %llu samples of %llu %s: %s", (unsigned long long)l->samples,
-                (unsigned long long)l->rounds, l->rounds == 1 ? "round" : "rounds", reason(l->why));
+                (unsigned long long)l->rounds, l->rounds == 1 ? "round" : "rounds",
+                drop_reason(l->why));
 }
 
 static void put_sentence(at_event_lines *e, uint64_t serial, at_ns at, kind what,
@@ -155,12 +156,30 @@ static void put_notice(at_event_lines *e, uint64_t serial, at_ns at, const at_ac
     put_sentence(e, serial, at, NOTICE, sentence);
 }
 
+static const char *end_reason(at_end why)
+{
+    switch (why) {
+    case AT_END_STEPS: return "step limit reached";
+    case AT_END_SAMPLES: return "sample limit reached";
+    case AT_END_EPOCHS: return "epoch limit reached";
+    case AT_END_SECONDS: return "time limit reached";
+    case AT_END_TARGET: return "target reached";
+    case AT_END_SIGNAL: return "interrupted by a signal";
+    case AT_END_WORKERS: return "no workers left";
+    case AT_END_RUNNING:
+    case AT_END_DIVERGED:
+    case AT_END_LOST:
+    case AT_END_COUNT: break;
+    }
+    return at_end_name[why];
+}
+
 static void put_end(at_event_lines *e, uint64_t serial, at_ns at, at_end why)
 {
     char    sentence[TEXT_SIZE];
     at_text text = at_text_in(sentence, sizeof sentence);
     assert(why < AT_END_COUNT);
-    at_text_add(&text, "the run ended: %s", at_end_name[why]);
+    at_text_add(&text, "the run ended: %s", end_reason(why));
     put_sentence(e, serial, at, END, sentence);
 }
 

@@ -169,10 +169,10 @@ static bool write_shares(const at_timeline *t, uint32_t row, uint32_t from, at_a
                          char *text)
 {
     const cell *cells = t->cells + (size_t)row * t->columns;
-    double      whole = at_seconds(t->width) * (first_of(t, row + 1) - first_of(t, row));
+    double      total = at_seconds(t->width) * (first_of(t, row + 1) - first_of(t, row));
     bool        some = false;
     for (uint32_t c = from; c < t->used; c++) {
-        uint32_t digit = digit_of(cells[c].seconds[activity] / whole, DIGIT_TOP);
+        uint32_t digit = digit_of(cells[c].seconds[activity] / total, DIGIT_TOP);
         some = some || digit > 0;
         *text++ = digits[digit];
     }
