@@ -16,9 +16,8 @@ enum { AT_ACCESS_NAME_SIZE = 256, AT_ACCESS_COOKIE_SIZE = 24 };
 
 typedef struct at_access {
     char token[AT_TOKEN_SIZE];
-    char name[AT_ACCESS_NAME_SIZE]; /* of this machine; empty: only local names are accepted */
-    char cookie
-        [AT_ACCESS_COOKIE_SIZE]; /* name of the cookie, which includes the port: ports of a host share cookies */
+    char name[AT_ACCESS_NAME_SIZE];     /* of this machine; empty: only local names are accepted */
+    char cookie[AT_ACCESS_COOKIE_SIZE]; /* its name has the port: ports of a host share cookies */
 } at_access;
 
 /* Parts of a request; NULL: missing. */

@@ -110,7 +110,7 @@ struct MHD_Response *at_event_stream_open(at_server *server, struct MHD_Connecti
     return response;
 }
 
-/* The library does not monitor suspended connections, so check whether the client is still there. */
+/* The library does not monitor suspended connections, so check whether the client has left. */
 static void check_closed(at_event_stream *stream)
 {
     const union MHD_ConnectionInfo *info =

@@ -190,7 +190,8 @@ def test_panels_and_histograms_are_drawn_from_csv_files():
     assert (float(last["x"]), float(last["y"])) == (60, 60 * 4 * 16), last
     messages = [row for row in rows_of("out", "messages-per-step.csv") if float(row["y"]) > 0]
     assert [(row["x"], row["y"]) for row in messages] == [("3.5", "100")] * 2, messages
-    for sheet, heading in (("panels", "Batch size per round"), ("histograms", "Gradient staleness")):
+    for sheet, heading in (("panels", "Batch size per round"),
+                           ("histograms", "Gradient staleness")):
         assert os.path.exists(f"out/{sheet}.gp")
         if shutil.which("gnuplot"):
             with open(f"out/{sheet}.svg", encoding="utf-8") as file:

@@ -151,8 +151,9 @@ class Access(dashboard.TestCase):
         self.board = self.watch(self.train(*FINISHED).folder)
 
     def test_without_the_token_requests_are_refused(self):
-        for path in ("/", "/api/runs", "/api/summary", "/api/stream", "/metrics", "/assets/page.css",
-                     "/?token=", "/?token=" + "0" * 32, "/api/runs?token=" + "f" * 32):
+        for path in ("/", "/api/runs", "/api/summary", "/api/stream", "/metrics",
+                     "/assets/page.css", "/?token=", "/?token=" + "0" * 32,
+                     "/api/runs?token=" + "f" * 32):
             status, _, body = self.board.get(path, token=False)
             self.assertEqual(status, 401, path)
             self.assertNotIn(self.board.token.encode(), body)
@@ -304,7 +305,7 @@ class Following(dashboard.TestCase):
         run.wait_working()
         run.process.kill()
         run.wait()
-        support.wait_until(lambda: not support.processes.marked(run.mark), "all processes have ended")
+        support.wait_until(lambda: not support.processes.marked(run.mark), "all processes end")
 
 
 class Load(dashboard.TestCase):

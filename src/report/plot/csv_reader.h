@@ -4,7 +4,8 @@
  *     at_csv_reader reader;
  *     at_err err = at_csv_reader_open(&reader, folder, "master_stats.csv",
  *                                     (const char *[]){"time", "loss"}, 2, fail);
- *     while (!err && !(err = at_csv_reader_next(&reader, values, &more, fail)) && more) use(values);
+ *     while (!err && !(err = at_csv_reader_next(&reader, values, &more, fail)) && more)
+ *         use(values);
  *     at_csv_reader_close(&reader);
  */
 #ifndef AT_REPORT_PLOT_CSV_READER_H

@@ -27,8 +27,9 @@ typedef struct at_curve_source {
     bool        sum;   /* y is the running sum of the column */
 } at_curve_source;
 
-/* Reads two columns of FOLDER/NAME; rows where y is empty or not finite are skipped. AT_ERR_MISSING when the file
- * does not exist, AT_ERR_FORMAT with the line number when it is malformed or x decreases. */
+/* Reads two columns of FOLDER/NAME; rows where y is empty or not finite are skipped.
+ * AT_ERR_MISSING when the file does not exist, AT_ERR_FORMAT with the line number when it is
+ * malformed or x decreases. */
 at_err at_curve_read(const char *folder, const char *name, const at_curve_source *source,
                      at_curve *curve, at_fail *fail);
 

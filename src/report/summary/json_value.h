@@ -16,11 +16,13 @@ static inline json_t *at_json_number(double value)
     return json_real(value);
 }
 
+/* A count of samples, steps etc. */
 static inline json_t *at_json_count(uint64_t value)
 {
     return json_integer((json_int_t)value);
 }
 
+/* A duration in seconds. */
 static inline json_t *at_json_seconds(at_ns value)
 {
     return at_json_number(at_seconds(value));

@@ -135,7 +135,7 @@ at_err at_run_pace_read(const char *folder, at_run_pace *pace, at_fail *fail)
     AT_TRY(at_eventlog_open(path, &log, fail));
     uint32_t workers = at_run_info_workers(at_eventlog_info(log));
     at_err   err = workers > 0 ? open_reading(&r, workers, fail)
-                               : at_fail_set(fail, AT_ERR_FORMAT, NULL, "its header has no workers");
+                               : at_fail_set(fail, AT_ERR_FORMAT, NULL, "header without workers");
     if (!err) err = read_log(&r, log, fail);
     if (err && err != AT_ERR_FAILED) at_fail_wrap(fail, "%s", path);
     if (err) at_run_pace_deinit(pace);

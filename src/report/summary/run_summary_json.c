@@ -1,4 +1,4 @@
-/* The summary as JSON. Unchanged parts are left out, so that frequent updates of a page are cheap. */
+/* The summary as JSON. Unchanged parts are left out, so that frequent updates are cheap. */
 #include <assert.h>
 #include <stdlib.h>
 

@@ -117,7 +117,8 @@ class Page:
             details = params["exceptionDetails"]
             description = details.get("exception", {}).get("description")
             self.errors.append(description or details["text"])
-        if method == "Runtime.consoleAPICalled" and params["type"] in ("error", "warning", "assert"):
+        bad = ("error", "warning", "assert")
+        if method == "Runtime.consoleAPICalled" and params["type"] in bad:
             self.errors.append(" ".join(str(a.get("value", a)) for a in params["args"]))
         if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
             entry = params["entry"]

@@ -93,4 +93,4 @@ class TestCase(support.TestCase):
 
     def wait_known_steps(self, board, count, run=0):
         """Waits until the dashboard has read `count` steps."""
-        support.wait_until(lambda: board.steps(run) >= count, f"the dashboard has read step {count}")
+        support.wait_until(lambda: board.steps(run) >= count, f"the dashboard has step {count}")

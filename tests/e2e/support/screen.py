@@ -130,7 +130,7 @@ class Terminal:
     def resize(self, columns, rows):
         """Resizes while the program is stopped, so that it cannot draw for the old size."""
         self.process.send_signal(signal.SIGSTOP)
-        support.wait_until(lambda: processes.state(self.process.pid) == "T", "the program is stopped")
+        support.wait_until(lambda: processes.state(self.process.pid) == "T", "the program stops")
         self.read()
         self.screen.resize(columns)
         self.set_size(columns, rows)
