@@ -168,7 +168,7 @@ static const panel panels[PANELS] = {
 
 typedef struct drawing {
     const at_panel_options *options;
-    at_reservoir           *sample[QUANTITIES]; /* each (run_count), as are the next four */
+    at_reservoir           *reservoir[QUANTITIES]; /* each (run_count), as are the next four */
     at_curve               *curve[PANELS];
     at_outline             *outline[PANELS];
     at_series              *series[PANELS];
@@ -182,7 +182,7 @@ static bool reserve(drawing *d)
     bool   allocated = true;
     assert(count > 0);
     for (int i = 0; i < QUANTITIES; i++)
-        allocated = (d->sample[i] = calloc(count, sizeof *d->sample[i])) && allocated;
+        allocated = (d->reservoir[i] = calloc(count, sizeof *d->reservoir[i])) && allocated;
     for (int i = 0; i < PANELS; i++) {
         allocated = (d->curve[i] = calloc(count, sizeof *d->curve[i])) && allocated;
         allocated = (d->outline[i] = calloc(count, sizeof *d->outline[i])) && allocated;
@@ -194,7 +194,7 @@ static bool reserve(drawing *d)
 
 static void release(drawing *d)
 {
-    for (int i = 0; i < QUANTITIES; i++) free(d->sample[i]);
+    for (int i = 0; i < QUANTITIES; i++) free(d->reservoir[i]);
     for (int i = 0; i < PANELS; i++) {
         free(d->curve[i]);
         free(d->outline[i]);
@@ -215,10 +215,10 @@ static const char *const round_columns[ROUND_FIELDS] = {
 
 static void add_round(drawing *d, size_t run, const double *values)
 {
-    at_reservoir_add(&d->sample[DELAY][run], values[SLEEP]);
-    at_reservoir_add(&d->sample[COMPUTE][run], values[COMPUTED]);
-    at_reservoir_add(&d->sample[SAMPLES][run], values[NUM_SAMPLES]);
-    at_reservoir_add(&d->sample[STALENESS][run], values[HUB_STEP] - values[WORKER_STEP]);
+    at_reservoir_add(&d->reservoir[DELAY][run], values[SLEEP]);
+    at_reservoir_add(&d->reservoir[COMPUTE][run], values[COMPUTED]);
+    at_reservoir_add(&d->reservoir[SAMPLES][run], values[NUM_SAMPLES]);
+    at_reservoir_add(&d->reservoir[STALENESS][run], values[HUB_STEP] - values[WORKER_STEP]);
 }
 
 enum { WORKER_COUNT, WAIT_TIME, TOTAL_SAMPLES, STEP_FIELDS };
@@ -230,9 +230,9 @@ static const char *const step_columns[STEP_FIELDS] = {
 
 static void add_step(drawing *d, size_t run, const double *values)
 {
-    at_reservoir_add(&d->sample[MESSAGES][run], values[WORKER_COUNT]);
-    at_reservoir_add(&d->sample[WAIT][run], values[WAIT_TIME]);
-    at_reservoir_add(&d->sample[BATCH][run], values[TOTAL_SAMPLES]);
+    at_reservoir_add(&d->reservoir[MESSAGES][run], values[WORKER_COUNT]);
+    at_reservoir_add(&d->reservoir[WAIT][run], values[WAIT_TIME]);
+    at_reservoir_add(&d->reservoir[BATCH][run], values[TOTAL_SAMPLES]);
 }
 
 static const struct {
@@ -307,12 +307,12 @@ static at_err read_runs(drawing *d, size_t run, at_fail *fail)
 /* ---- plots --------------------------------------------------------------------------------- */
 
 /* Without any delay, a note is clearer than a single bar at 0. */
-static bool is_all_zero(const at_reservoir *samples, size_t count)
+static bool is_all_zero(const at_reservoir *reservoirs, size_t count)
 {
     bool some = false;
     for (size_t i = 0; i < count; i++) {
-        if (samples[i].all.min != 0 || samples[i].all.max != 0) return false;
-        some = some || samples[i].count > 0;
+        if (reservoirs[i].all.min != 0 || reservoirs[i].all.max != 0) return false;
+        some = some || reservoirs[i].count > 0;
     }
     return some;
 }
@@ -320,20 +320,20 @@ static bool is_all_zero(const at_reservoir *samples, size_t count)
 static void fill_histogram(drawing *d, int i, at_plot *plot)
 {
     const panel  *p = &panels[i];
-    at_reservoir *samples = d->sample[p->of];
+    at_reservoir *reservoirs = d->reservoir[p->of];
     size_t        count = d->options->run_count;
     assert(!p->file);
     plot->kind = AT_PLOT_STEPS;
     plot->mean = d->mean[i];
-    if (p->of == DELAY && is_all_zero(samples, count)) {
+    if (p->of == DELAY && is_all_zero(reservoirs, count)) {
         plot->note = "no induced delay";
         return;
     }
-    at_bins bins = at_bins_choose(samples, count);
+    at_bins bins = at_bins_choose(reservoirs, count);
     for (size_t run = 0; run < count; run++) {
         at_outline *o = &d->outline[i][run];
-        at_bins_outline(&bins, &samples[run], p->density ? 1 : 100, p->density, o);
-        d->mean[i][run] = samples[run].count > 0 ? samples[run].all.mean : NAN;
+        at_bins_outline(&bins, &reservoirs[run], p->density ? 1 : 100, p->density, o);
+        d->mean[i][run] = reservoirs[run].count > 0 ? reservoirs[run].all.mean : NAN;
         d->series[i][run] = (at_series){.x = o->x, .y = o->y, .count = o->count};
     }
 }

@@ -21,7 +21,7 @@ static const char *const COLORS[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
 enum { COLOR_COUNT = sizeof COLORS / sizeof *COLORS };
 
 static const double VALUE_MAX = 1e100; /* so that ranges and margins stay finite */
-static const double WHOLE_WIDTH_MIN = 6;
+static const double INTEGER_WIDTH_MIN = 6;
 static const double LOG_RATIO_MIN = 5; /* below this a logarithmic axis would have no ticks */
 
 static bool can_draw(double value, bool log_axis)
@@ -112,8 +112,7 @@ static span range_linear(span data, double margin)
     assert(margin > 0);
     double width = data.high - data.low;
     if (data.high == 0 && width == 0) return (span){-margin, 1};
-    if (width <=
-        1e-9 * fabs(data.high)) /* a constant: begin at 0, so that rounding is not magnified */
+    if (width <= 1e-9 * fabs(data.high)) /* constant: do not magnify rounding errors */
         return (span){fmin(0, 1.5 * data.high), fmax(0, 1.5 * data.high)};
     span range = {data.low - margin * width, data.high + margin * width};
     if (data.low >= 0 && data.low < width / 3) range.low = 0;
@@ -182,7 +181,7 @@ static void choose_units(const at_plot *plot, unit *x, unit *y)
 /* Shows at least a few integers, so that a single one does not fill the axis. */
 static span write_integer_ticks(FILE *file, span data)
 {
-    double missing = WHOLE_WIDTH_MIN - (data.high - data.low);
+    double missing = INTEGER_WIDTH_MIN - (data.high - data.low);
     if (missing < 0) return data;
     fputs("set xtics 1\n", file);
     double below = data.low >= -0.5 ? fmin(missing / 2, data.low + 0.5) : missing / 2;
@@ -337,7 +336,7 @@ static void write_plot(FILE *file, const at_plot *plot, const char *name)
     const char *comma = "";
     fputs("plot \\\n", file);
     for (size_t s = 0; s < plot->series_count; s++) {
-        if (!has_points(plot, s)) continue;
+        if (!has_points(plot, s)) continue; /* gnuplot rejects a series without points */
         fputs(comma, file);
         if (plot->kind == AT_PLOT_STEPS)
             write_steps(file, plot, name, s);

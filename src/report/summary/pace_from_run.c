@@ -43,7 +43,7 @@ static at_err reserve_row(reading *r, uint64_t round, at_fail *fail)
 
 /* The hub may read reports only when the last one it needs is there, so only the minimum over a
  * step measures the message time. */
-static at_err take_report(reading *r, const at_event *event, at_fail *fail)
+static at_err add_report(reading *r, const at_event *event, at_fail *fail)
 {
     const at_work *work = &event->as.report.work;
     uint32_t       i = event->worker - 1;
@@ -51,8 +51,8 @@ static at_err take_report(reading *r, const at_event *event, at_fail *fail)
     if (work->samples == 0 || work->abandoned || work->round >= ROUNDS_MAX) return AT_OK;
     r->compute_ns[i] += (double)work->compute_ns;
     r->samples[i] += work->samples;
-    at_ns beside = event->now - r->ordered[i] - work->compute_ns - work->sleep_ns;
-    if (beside >= 0 && beside < r->message_step) r->message_step = beside;
+    at_ns overhead = event->now - r->ordered[i] - work->compute_ns - work->sleep_ns;
+    if (overhead >= 0 && overhead < r->message_step) r->message_step = overhead;
     AT_TRY(reserve_row(r, work->round, fail));
     r->pace->sleep_s[work->round * r->pace->workers + i] = at_seconds(work->sleep_ns);
     if (work->round >= r->pace->rounds) r->pace->rounds = (uint32_t)work->round + 1;
@@ -66,17 +66,17 @@ static void close_step(reading *r)
     r->message_step = AT_NEVER;
 }
 
-static at_err take(reading *r, const at_record *record, at_ns now, at_fail *fail)
+static at_err add_record(reading *r, const at_record *record, at_ns now, at_fail *fail)
 {
     if (record->kind == AT_REC_EVENT && record->event->kind == AT_EV_MESSAGE)
-        return take_report(r, record->event, fail);
+        return add_report(r, record->event, fail);
     if (record->kind != AT_REC_ACTION) return AT_OK;
     if (record->action->kind == AT_ACT_APPLY) close_step(r);
     if (record->action->kind == AT_ACT_SEND) r->ordered[record->action->worker - 1] = now;
     return AT_OK;
 }
 
-static int by_size(const void *a, const void *b)
+static int by_value(const void *a, const void *b)
 {
     const at_ns *x = a, *y = b;
     return *x < *y ? -1 : *x > *y;
@@ -95,7 +95,7 @@ static at_err conclude(reading *r, at_fail *fail)
                            "no worker computed a sample");
     for (uint32_t i = 0; i < p->workers; i++) /* a worker without reports counts as average */
         p->sample_ns[i] = r->samples[i] > 0 ? r->compute_ns[i] / r->samples[i] : compute / samples;
-    qsort(r->message, r->messages, sizeof *r->message, by_size);
+    qsort(r->message, r->messages, sizeof *r->message, by_value);
     p->message = r->messages > 0 ? r->message[r->messages / 2] : 0;
     return AT_OK;
 }
@@ -108,7 +108,7 @@ static at_err read_log(reading *r, at_eventlog *log, at_fail *fail)
         AT_TRY(at_eventlog_next(log, &record, fail));
         if (!record) return conclude(r, fail);
         if (record->kind == AT_REC_EVENT) now = record->event->now;
-        AT_TRY(take(r, record, now, fail));
+        AT_TRY(add_record(r, record, now, fail));
     }
 }
 

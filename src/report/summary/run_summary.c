@@ -46,7 +46,7 @@ static at_err read_info(at_run_summary *s, const char *text, at_fail *fail)
     if (at_run_info_workers(text) == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the header of the event log has no workers");
     s->info_json = json_loads(text, 0, NULL);
-    if (!s->info_json) return at_fail_memory(fail);
+    if (!s->info_json) return no_memory(fail);
     s->info = (at_run_info){.plan = &s->plan,
                             .world = info_text(s, "world"),
                             .command = info_text(s, "command"),
@@ -81,7 +81,7 @@ at_err at_run_summary_new(const char *info, const at_run_summary_options *option
 {
     at_run_summary *s = calloc(1, sizeof *s);
     *summary = NULL;
-    if (!s) return at_fail_memory(fail);
+    if (!s) return no_memory(fail);
     at_err err = read_info(s, info, fail);
     if (!err && options && options->workers > s->plan.workers) s->plan.workers = options->workers;
     if (!err && !reserve(s, options ? options : &(at_run_summary_options){0}))

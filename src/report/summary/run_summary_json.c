@@ -219,20 +219,20 @@ static json_t *worst_json(const at_run_summary *s)
 /* ---- histograms ---------------------------------------------------------------------------- */
 
 /* Evenly spaced quantiles, from which a page can compute a histogram with any bins. */
-static json_t *quantiles_json(at_reservoir *sample)
+static json_t *quantiles_json(at_reservoir *reservoir)
 {
     json_t *values = json_array();
-    assert(sample->count > 0);
-    at_stats_sort(sample->value, sample->count);
+    assert(reservoir->count > 0);
+    at_stats_sort(reservoir->value, reservoir->count);
     for (int i = 0; i < QUANTILES; i++) {
         double percent = 100 * (i + 0.5) / QUANTILES;
-        size_t place = (size_t)(percent / 100 * (double)sample->count);
-        json_array_append_new(values, at_json_number(sample->value[place]));
+        size_t index = (size_t)(percent / 100 * (double)reservoir->count);
+        json_array_append_new(values, at_json_number(reservoir->value[index]));
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "count", at_json_count(sample->all.count),
-                     "mean", at_json_number(sample->all.mean), "min",
-                     at_json_number(sample->all.min), "max", at_json_number(sample->all.max),
-                     "whole", !sample->fractional, "quantiles", values);
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "count", at_json_count(reservoir->all.count),
+                     "mean", at_json_number(reservoir->all.mean), "min",
+                     at_json_number(reservoir->all.min), "max", at_json_number(reservoir->all.max),
+                     "whole", !reservoir->fractional, "quantiles", values);
 }
 
 /* They change slowly, so they are recomputed only after 5 % more values. */
