@@ -40,7 +40,7 @@ at_err at_traces_leave(const at_settings *settings, const char *folder, const js
     return at_trace_write(folder, path, &options, NULL, fail);
 }
 
-static void tell_rest(const char *run, const at_trace_told *told)
+static void tell_rest(const char *run, const at_trace_counts *told)
 {
     char until[32];
     if (told->omitted == 0) return;
@@ -55,7 +55,7 @@ at_err at_traces_report(const at_settings *settings, const char *run, const char
                         at_fail *fail)
 {
     at_fail          here = {0};
-    at_trace_told    told = {0};
+    at_trace_counts  told = {0};
     at_trace_options options = {.events_max = (uint64_t)settings->trace_events,
                                 .from = settings->trace_from};
     assert(settings->trace_events >= 0);

@@ -11,11 +11,11 @@
 
 static at_err refuse(const char *text, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_USAGE, "write 127.0.0.1:8080, [::1]:8080, 0.0.0.0:8080 or 8080",
+    return at_fail_set(fail, AT_ERR_USAGE, "use 127.0.0.1:8080, [::1]:8080, 0.0.0.0:8080 or 8080",
                        "--listen: '%s' is not an address and a port", text);
 }
 
-/* The host between brackets; false when it has none around it. */
+/* The host inside brackets; false when there are no brackets. */
 static bool unwrap(const char *host, char *inside, size_t size)
 {
     assert(size > 0);
@@ -25,7 +25,7 @@ static bool unwrap(const char *host, char *inside, size_t size)
     return true;
 }
 
-bool at_address_is_digits(const char *host)
+bool at_address_is_numeric(const char *host)
 {
     assert(host);
     char            inside[AT_ADDRESS_HOST_SIZE];

@@ -1,6 +1,6 @@
-/* address.h - where a server listens: "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "8080".
+/* address.h - listen addresses: "127.0.0.1:8080", "[::1]:8080", "localhost:8080", "8080".
  *
- * Names other than localhost are not looked up: who listens on a network should know on which.
+ * Names other than localhost are not resolved: to listen on a network, give its address explicitly.
  */
 #ifndef AT_SERVE_ADDRESS_H
 #define AT_SERVE_ADDRESS_H
@@ -16,15 +16,15 @@ enum { AT_ADDRESS_HOST_SIZE = 64 };
 typedef struct at_address {
     struct sockaddr_storage socket;
     bool                    ipv6;
-    bool                    loopback;                   /* nobody outside this machine gets here */
-    char                    host[AT_ADDRESS_HOST_SIZE]; /* as in an address: 127.0.0.1, [::1] */
-    uint16_t                port;                       /* 0: any that is free */
+    bool                    loopback;                   /* reachable from this machine only */
+    char                    host[AT_ADDRESS_HOST_SIZE]; /* as in a URL: 127.0.0.1, [::1] */
+    uint16_t                port;                       /* 0: any free port */
 } at_address;
 
-/* Reads an address. AT_ERR_USAGE when it is none. */
+/* Parses an address. AT_ERR_USAGE when it is invalid. */
 at_err at_address_parse(const char *text, at_address *address, at_fail *fail);
 
-/* Is this host, as browsers write it, an address in digits and not a name? */
-bool at_address_is_digits(const char *host);
+/* True when the host, as in a URL, is a numeric address and not a name. */
+bool at_address_is_numeric(const char *host);
 
 #endif

@@ -12,7 +12,7 @@ const char at_metrics_type[] = "text/plain; version=0.0.4; charset=utf-8";
 
 typedef struct metrics {
     FILE                   *file;
-    at_run_follower *const *tails;
+    at_run_follower *const *followers;
     size_t                  count;
     at_ns                   now;
 } metrics;
@@ -23,13 +23,13 @@ void at_metrics_label(FILE *file, const char *value)
 {
     assert(value);
     while (*value) {
-        uint32_t letter;
-        size_t   size = at_utf8_next(value, &letter);
+        uint32_t code;
+        size_t   size = at_utf8_next(value, &code);
         if (*value == '\n')
             fputs("\\n", file);
         else if (*value == '"' || *value == '\\')
             fprintf(file, "\\%c", *value);
-        else if (letter == '?')
+        else if (code == '?')
             fputc('?', file);
         else
             fwrite(value, 1, size, file);
@@ -54,14 +54,14 @@ static void put_value(FILE *file, double value)
         fprintf(file, " %.15g\n", value);
 }
 
-/* One line; `key` may be NULL, then there is no second label. */
-static void line(const metrics *m, const char *name, const at_run_follower *tail, const char *key,
-                 const char *label, double value)
+/* One line; `key` is the name of a second label, or NULL. */
+static void line(const metrics *m, const char *name, const at_run_follower *follower,
+                 const char *key, const char *label, double value)
 {
     assert(!key == !label);
     assert(strncmp(name, "anytime_", 8) == 0);
     fprintf(m->file, "%s{run=\"", name);
-    at_metrics_label(m->file, at_run_follower_folder(tail));
+    at_metrics_label(m->file, at_run_follower_folder(follower));
     fputc('"', m->file);
     if (key) {
         fprintf(m->file, ",%s=\"", key);
@@ -72,14 +72,14 @@ static void line(const metrics *m, const char *name, const at_run_follower *tail
     put_value(m->file, value);
 }
 
-static const at_tally *tally_of(const at_run_follower *tail)
+static const at_tally *tally_of(const at_run_follower *follower)
 {
-    assert(tail);
-    const at_run_summary *summary = at_run_follower_story(tail);
+    assert(follower);
+    const at_run_summary *summary = at_run_follower_summary(follower);
     return summary ? at_run_summary_tally(summary) : NULL;
 }
 
-/* ---- one number a run ----------------------------------------------------------------------- */
+/* ---- one value per run ---------------------------------------------------------------------- */
 
 static double steps(const at_tally *t)
 {
@@ -125,18 +125,17 @@ static const struct {
     const char *name, *type, *help;
     double (*value)(const at_tally *tally);
 } numbers[] = {
-    {"anytime_steps_total", "counter", "Updates of the parameters.", steps},
-    {"anytime_samples_used_total", "counter", "Samples that went into an update.", samples_used},
-    {"anytime_seconds", "gauge", "From the first order to the last update.", at_tally_seconds},
-    {"anytime_train_loss", "gauge", "Training loss, mean of the last steps.", train_loss},
-    {"anytime_test_step", "gauge", "Step that was evaluated last.", test_step},
-    {"anytime_useful_ratio", "gauge", "Part of the workers' time spent on samples that were used.",
+    {"anytime_steps_total", "counter", "Parameter updates applied.", steps},
+    {"anytime_samples_used_total", "counter", "Samples used in updates.", samples_used},
+    {"anytime_seconds", "gauge", "Time from the first order to the last update.", at_tally_seconds},
+    {"anytime_train_loss", "gauge", "Training loss, averaged over recent steps.", train_loss},
+    {"anytime_test_step", "gauge", "Step of the newest evaluation.", test_step},
+    {"anytime_useful_ratio", "gauge", "Fraction of worker time spent on samples that were used.",
      at_tally_useful},
-    {"anytime_staleness_max", "gauge", "Largest staleness of a gradient that was used.",
-     staleness_max},
-    {"anytime_evaluations_total", "counter", "Evaluations of the test set.", evaluations},
-    {"anytime_respawns_total", "counter", "Workers that were replaced.", respawns},
-    {"anytime_evictions_total", "counter", "Workers that were ended for their silence.", evictions},
+    {"anytime_staleness_max", "gauge", "Maximum staleness of the gradients used.", staleness_max},
+    {"anytime_evaluations_total", "counter", "Evaluations on the test set.", evaluations},
+    {"anytime_respawns_total", "counter", "Workers replaced.", respawns},
+    {"anytime_evictions_total", "counter", "Workers evicted for sending no message.", evictions},
 };
 
 static void put_numbers(const metrics *m)
@@ -145,9 +144,9 @@ static void put_numbers(const metrics *m)
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         head(m, numbers[i].name, numbers[i].type, numbers[i].help);
         for (size_t r = 0; r < m->count; r++) {
-            const at_tally *tally = tally_of(m->tails[r]);
+            const at_tally *tally = tally_of(m->followers[r]);
             if (!tally) continue;
-            line(m, numbers[i].name, m->tails[r], NULL, NULL, numbers[i].value(tally));
+            line(m, numbers[i].name, m->followers[r], NULL, NULL, numbers[i].value(tally));
         }
     }
 }
@@ -157,52 +156,53 @@ static void put_numbers(const metrics *m)
 static void put_states(const metrics *m)
 {
     assert(m->now > 0);
-    head(m, "anytime_run_state", "gauge", "1 for the state that the run is in.");
+    head(m, "anytime_run_state", "gauge", "1 for the current state of the run.");
     for (size_t r = 0; r < m->count; r++)
         for (int s = 0; s < AT_RUN_FOLLOWER_STATES; s++)
-            line(m, "anytime_run_state", m->tails[r], "state", at_run_follower_state_name[s],
-                 at_run_follower_state_of(m->tails[r]) == (at_run_follower_state)s);
-    head(m, "anytime_run_silence_seconds", "gauge", "Since something new was heard of the run.");
+            line(m, "anytime_run_state", m->followers[r], "state", at_run_follower_state_name[s],
+                 at_run_follower_state_of(m->followers[r]) == (at_run_follower_state)s);
+    head(m, "anytime_run_silence_seconds", "gauge", "Time since the newest data of the run.");
     for (size_t r = 0; r < m->count; r++) {
-        at_ns heard = at_run_follower_heard(m->tails[r]);
-        if (!heard) continue;
-        line(m, "anytime_run_silence_seconds", m->tails[r], NULL, NULL, at_seconds(m->now - heard));
+        at_ns changed_at = at_run_follower_changed_at(m->followers[r]);
+        if (!changed_at) continue;
+        line(m, "anytime_run_silence_seconds", m->followers[r], NULL, NULL,
+             at_seconds(m->now - changed_at));
     }
 }
 
 static void put_info(const metrics *m)
 {
     static const char name[] = "anytime_run_info";
-    head(m, name, "gauge", "What the run is: always 1.");
+    head(m, name, "gauge", "Configuration of the run as labels; always 1.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->tails[r]);
+        const at_tally *tally = tally_of(m->followers[r]);
         if (!tally) continue;
         const at_run_info *info = tally->info;
-        const char        *facts[][2] = {{"run", at_run_follower_folder(m->tails[r])},
-                                         {"strategy", info->plan->strategy->name},
-                                         {"model", info->model},
-                                         {"data", info->data},
-                                         {"world", info->world}};
+        const char        *labels[][2] = {{"run", at_run_follower_folder(m->followers[r])},
+                                          {"strategy", info->plan->strategy->name},
+                                          {"model", info->model},
+                                          {"data", info->data},
+                                          {"world", info->world}};
         fprintf(m->file, "%s{", name);
-        for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
-            fprintf(m->file, "%s%s=\"", i ? "," : "", facts[i][0]);
-            at_metrics_label(m->file, facts[i][1] ? facts[i][1] : "");
+        for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+            fprintf(m->file, "%s%s=\"", i ? "," : "", labels[i][0]);
+            at_metrics_label(m->file, labels[i][1] ? labels[i][1] : "");
             fputc('"', m->file);
         }
         fprintf(m->file, ",seed=\"%" PRIu64 "\"} 1\n", info->seed);
     }
 }
 
-/* ---- several numbers a run ------------------------------------------------------------------ */
+/* ---- several values per run ----------------------------------------------------------------- */
 
 static void put_dropped(const metrics *m)
 {
     static const char name[] = "anytime_samples_dropped_total";
-    head(m, name, "counter", "Samples that were drawn but not used, by reason.");
+    head(m, name, "counter", "Samples drawn but not used, by reason.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->tails[r]);
+        const at_tally *tally = tally_of(m->followers[r]);
         for (int why = 0; tally && why < AT_DROP_COUNT; why++)
-            line(m, name, m->tails[r], "reason", at_drop_name[why],
+            line(m, name, m->followers[r], "reason", at_drop_name[why],
                  (double)tally->dropped_why[why]);
     }
 }
@@ -210,39 +210,40 @@ static void put_dropped(const metrics *m)
 static void put_tests(const metrics *m)
 {
     static const char name[] = "anytime_test";
-    head(m, name, "gauge", "Newest evaluation of the test set, by metric.");
+    head(m, name, "gauge", "Newest evaluation on the test set, by metric.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->tails[r]);
+        const at_tally *tally = tally_of(m->followers[r]);
         for (int i = 0; tally && i < AT_METRIC_COUNT; i++)
             if (!isnan(tally->test[i]))
-                line(m, name, m->tails[r], "metric", at_metric_name[i], tally->test[i]);
+                line(m, name, m->followers[r], "metric", at_metric_name[i], tally->test[i]);
     }
 }
 
 static void put_step_seconds(const metrics *m)
 {
     static const char name[] = "anytime_step_seconds";
-    head(m, name, "summary", "Length of steps.");
+    head(m, name, "summary", "Duration of steps.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->tails[r]);
+        const at_tally *tally = tally_of(m->followers[r]);
         if (!tally) continue;
-        at_duration_stats steps_spread = at_tally_steps(tally);
-        double            count = (double)steps_spread.count;
-        line(m, name, m->tails[r], "quantile", "0.5", steps_spread.p50);
-        line(m, name, m->tails[r], "quantile", "0.95", steps_spread.p95);
-        line(m, "anytime_step_seconds_sum", m->tails[r], NULL, NULL, steps_spread.mean * count);
-        line(m, "anytime_step_seconds_count", m->tails[r], NULL, NULL, count);
+        at_spread steps_spread = at_tally_steps(tally);
+        double    count = (double)steps_spread.count;
+        line(m, name, m->followers[r], "quantile", "0.5", steps_spread.p50);
+        line(m, name, m->followers[r], "quantile", "0.95", steps_spread.p95);
+        line(m, "anytime_step_seconds_sum", m->followers[r], NULL, NULL, steps_spread.mean * count);
+        line(m, "anytime_step_seconds_count", m->followers[r], NULL, NULL, count);
     }
 }
 
 static void put_staleness(const metrics *m)
 {
-    head(m, "anytime_staleness", "summary", "Staleness of the gradients that were used.");
+    head(m, "anytime_staleness", "summary", "Staleness of the gradients used.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->tails[r]);
+        const at_tally *tally = tally_of(m->followers[r]);
         if (!tally) continue;
-        line(m, "anytime_staleness_sum", m->tails[r], NULL, NULL, tally->staleness_sum);
-        line(m, "anytime_staleness_count", m->tails[r], NULL, NULL, (double)tally->staleness_count);
+        line(m, "anytime_staleness_sum", m->followers[r], NULL, NULL, tally->staleness_sum);
+        line(m, "anytime_staleness_count", m->followers[r], NULL, NULL,
+             (double)tally->staleness_count);
     }
 }
 
@@ -253,17 +254,17 @@ static void put_workers(const metrics *m)
                                    at_state_lost, at_state_evicted};
     head(m, name, "gauge", "Workers by state.");
     for (size_t r = 0; r < m->count; r++) {
-        const at_tally *tally = tally_of(m->tails[r]);
+        const at_tally *tally = tally_of(m->followers[r]);
         for (size_t s = 0; tally && s < sizeof states / sizeof *states; s++) {
             double count = 0;
             for (uint32_t w = 0; w < tally->info->plan->workers; w++)
                 count += strcmp(tally->worker[w].state, states[s]) == 0;
-            line(m, name, m->tails[r], "state", states[s], count);
+            line(m, name, m->followers[r], "state", states[s], count);
         }
     }
 }
 
-/* ---- one number a worker -------------------------------------------------------------------- */
+/* ---- one value per worker ------------------------------------------------------------------- */
 
 static double worker_working(const at_worker_tally *w)
 {
@@ -304,15 +305,13 @@ static const struct {
     const char *name, *type, *help;
     double (*value)(const at_worker_tally *worker);
 } worker_numbers[] = {
-    {"anytime_worker_working", "gauge", "1 while the worker is there.", worker_working},
-    {"anytime_worker_rounds_total", "counter", "Rounds that the worker reported.", worker_rounds},
-    {"anytime_worker_samples_total", "counter", "Samples that the worker reported.",
-     worker_samples},
-    {"anytime_worker_compute_seconds_total", "counter", "Time of computing.", worker_compute},
-    {"anytime_worker_sleep_seconds_total", "counter", "Time of induced sleep.", worker_sleep},
-    {"anytime_worker_idle_seconds_total", "counter", "Time of waiting.", worker_idle},
-    {"anytime_worker_send_seconds_total", "counter", "Time of handing gradients over.",
-     worker_send},
+    {"anytime_worker_working", "gauge", "1 while the worker is working.", worker_working},
+    {"anytime_worker_rounds_total", "counter", "Rounds reported by the worker.", worker_rounds},
+    {"anytime_worker_samples_total", "counter", "Samples reported by the worker.", worker_samples},
+    {"anytime_worker_compute_seconds_total", "counter", "Compute time.", worker_compute},
+    {"anytime_worker_sleep_seconds_total", "counter", "Induced sleep time.", worker_sleep},
+    {"anytime_worker_idle_seconds_total", "counter", "Waiting time.", worker_idle},
+    {"anytime_worker_send_seconds_total", "counter", "Time spent sending gradients.", worker_send},
 };
 
 static void put_worker_numbers(const metrics *m)
@@ -320,21 +319,21 @@ static void put_worker_numbers(const metrics *m)
     for (size_t i = 0; i < sizeof worker_numbers / sizeof *worker_numbers; i++) {
         head(m, worker_numbers[i].name, worker_numbers[i].type, worker_numbers[i].help);
         for (size_t r = 0; r < m->count; r++) {
-            const at_tally *tally = tally_of(m->tails[r]);
+            const at_tally *tally = tally_of(m->followers[r]);
             uint32_t        workers = tally ? tally->info->plan->workers : 0;
             for (uint32_t w = 0; w < workers && w < AT_METRICS_WORKERS_MAX; w++) {
                 char id[16];
                 snprintf(id, sizeof id, "%u", w + 1);
-                line(m, worker_numbers[i].name, m->tails[r], "worker", id,
+                line(m, worker_numbers[i].name, m->followers[r], "worker", id,
                      worker_numbers[i].value(&tally->worker[w]));
             }
         }
     }
 }
 
-void at_metrics_write(FILE *file, at_run_follower *const *tails, size_t count, at_ns now)
+void at_metrics_write(FILE *file, at_run_follower *const *followers, size_t count, at_ns now)
 {
-    const metrics m = {.file = file, .tails = tails, .count = count, .now = now};
+    const metrics m = {.file = file, .followers = followers, .count = count, .now = now};
     assert(file);
     put_states(&m);
     put_info(&m);

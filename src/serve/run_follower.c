@@ -12,11 +12,11 @@
 
 enum {
     PATH_SIZE = 4096,
-    RECORDS_PER_POLL = 100000, /* a few hundredths of a second: clients wait meanwhile */
+    RECORDS_PER_POLL = 100000, /* a few tens of milliseconds, during which clients wait */
     RESULT_SIZE_MAX = 64 << 20
 };
 
-static const at_ns tables_every = AT_SEC(5);
+static const at_ns csv_interval = AT_SEC(5);
 
 const char *const at_run_follower_state_name[AT_RUN_FOLLOWER_STATES] = {
 #define X(id, text) [AT_RUN_FOLLOWER_##id] = text,
@@ -27,25 +27,25 @@ const char *const at_run_follower_state_name[AT_RUN_FOLLOWER_STATES] = {
 struct at_run_follower {
     char                 *folder, *label;
     at_run_follower_state state;
-    char                  word[sizeof((at_fail *)0)->text];
-    uint64_t              number;
-    at_ns                 heard;
+    char                  message[sizeof((at_fail *)0)->text];
+    uint64_t              revision;
+    at_ns                 changed_at;
 
     uint32_t     part; /* of the log: 1 for events.bin, 2 for events-2.bin, .. */
     at_eventlog *log;
-    int64_t refused; /* size of a log that could not be opened; it is tried again when larger */
+    int64_t      rejected_size; /* of a log that could not be opened; retried when it has grown */
     at_run_summary *summary;
     uint64_t        edition; /* of the summary */
-    uint32_t        workers; /* there is room for at least so many; 0: for those it began with */
+    uint32_t        workers; /* minimum capacity of the summary; 0: workers of the first log */
 
-    int64_t tables_size; /* of a run without a log, when they were last read */
-    bool    tables_last; /* ... after its end */
+    int64_t csv_size;    /* of a run without a log, when its CSV files were last read */
+    bool    csv_is_last; /* they were read after the end of the run */
 
     json_t         *result;
-    struct timespec result_at; /* when the file was written that `result` is of */
+    struct timespec result_at; /* modification time of the file */
 };
 
-/* ---- small things --------------------------------------------------------------------------- */
+/* ---- helpers -------------------------------------------------------------------------------- */
 
 static char *last_part(const char *folder)
 {
@@ -60,69 +60,69 @@ static char *last_part(const char *folder)
 at_run_follower *at_run_follower_new(const char *folder)
 {
     assert(folder);
-    at_run_follower *tail = calloc(1, sizeof *tail);
-    if (!tail) return NULL;
-    tail->folder = strdup(folder);
-    tail->label = last_part(folder);
-    if (!tail->folder || !tail->label) {
-        at_run_follower_free(tail);
+    at_run_follower *f = calloc(1, sizeof *f);
+    if (!f) return NULL;
+    f->folder = strdup(folder);
+    f->label = last_part(folder);
+    if (!f->folder || !f->label) {
+        at_run_follower_free(f);
         return NULL;
     }
-    tail->part = 1;
-    snprintf(tail->word, sizeof tail->word, "the folder is not there yet");
-    return tail;
+    f->part = 1;
+    snprintf(f->message, sizeof f->message, "the run folder does not exist yet");
+    return f;
 }
 
-void at_run_follower_free(at_run_follower *tail)
+void at_run_follower_free(at_run_follower *f)
 {
-    if (!tail) return;
-    at_eventlog_close(tail->log);
-    at_run_summary_free(tail->summary);
-    json_decref(tail->result);
-    free(tail->label);
-    free(tail->folder);
-    free(tail);
+    if (!f) return;
+    at_eventlog_close(f->log);
+    at_run_summary_free(f->summary);
+    json_decref(f->result);
+    free(f->label);
+    free(f->folder);
+    free(f);
 }
 
-static void move(at_run_follower *tail, at_run_follower_state state, const char *word)
+static void set_state(at_run_follower *f, at_run_follower_state state, const char *message)
 {
     assert(state < AT_RUN_FOLLOWER_STATES);
-    if (tail->state == state && strcmp(tail->word, word) == 0) return;
-    tail->state = state;
-    snprintf(tail->word, sizeof tail->word, "%s", word);
-    tail->number++;
+    if (f->state == state && strcmp(f->message, message) == 0) return;
+    f->state = state;
+    snprintf(f->message, sizeof f->message, "%s", message);
+    f->revision++;
 }
 
-static bool find(const at_run_follower *tail, const char *name, struct stat *about,
+static bool find(const at_run_follower *f, const char *name, struct stat *about,
                  char path[PATH_SIZE])
 {
     assert(name);
-    int length = snprintf(path, PATH_SIZE, "%s/%s", tail->folder, name);
+    int length = snprintf(path, PATH_SIZE, "%s/%s", f->folder, name);
     return length < PATH_SIZE && stat(path, about) == 0;
 }
 
-static bool find_part(const at_run_follower *tail, uint32_t part, struct stat *about,
+static bool find_part(const at_run_follower *f, uint32_t part, struct stat *about,
                       char path[PATH_SIZE])
 {
     char name[32] = "events.bin";
     assert(part >= 1);
     if (part > 1) snprintf(name, sizeof name, "events-%u.bin", part);
-    return find(tail, name, about, path) && about->st_size > 0;
+    return find(f, name, about, path) && about->st_size > 0;
 }
 
 /* ---- result.json ---------------------------------------------------------------------------- */
 
-/* Reads it again when it was written again, as it is when a resumed run ends. */
-static void read_result(at_run_follower *tail)
+/* Rereads the file when it has changed, as it does when a resumed run ends. */
+static void read_result(at_run_follower *f)
 {
     char           path[PATH_SIZE];
     struct stat    about;
     unsigned char *bytes;
     size_t         size;
     at_fail        ignored;
-    if (!find(tail, "result.json", &about, path)) return;
-    if (memcmp(&about.st_mtim, &tail->result_at, sizeof tail->result_at) == 0) return;
-    tail->result_at = about.st_mtim;
+    if (!find(f, "result.json", &about, path)) return;
+    if (memcmp(&about.st_mtim, &f->result_at, sizeof f->result_at) == 0) return;
+    f->result_at = about.st_mtim;
     if (at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, &ignored)) return;
     json_t *result = json_loadb((const char *)bytes, size, 0, NULL);
     free(bytes);
@@ -130,208 +130,206 @@ static void read_result(at_run_follower *tail)
         json_decref(result);
         return;
     }
-    json_decref(tail->result);
-    tail->result = result;
-    tail->number++;
+    json_decref(f->result);
+    f->result = result;
+    f->revision++;
 }
 
 /* ---- the log -------------------------------------------------------------------------------- */
 
-/* A summary has room for the workers it was begun with. When a run goes on with more, it is told
- * again from its first log. */
-static void start_over(at_run_follower *tail)
+/* A summary has room for a fixed number of workers. When a run is resumed with more, a new one is
+ * built from the first log. */
+static void start_over(at_run_follower *f)
 {
-    assert(tail->summary);
-    assert(tail->part > 1);
-    tail->workers = at_run_info_workers(at_eventlog_info(tail->log));
-    at_eventlog_close(tail->log);
-    at_run_summary_free(tail->summary);
-    tail->log = NULL;
-    tail->summary = NULL;
-    tail->part = 1;
+    assert(f->summary);
+    assert(f->part > 1);
+    f->workers = at_run_info_workers(at_eventlog_info(f->log));
+    at_eventlog_close(f->log);
+    at_run_summary_free(f->summary);
+    f->log = NULL;
+    f->summary = NULL;
+    f->part = 1;
 }
 
-static at_err begin_story(at_run_follower *tail, at_ns now, at_fail *fail)
+static at_err begin_summary(at_run_follower *f, at_ns now, at_fail *fail)
 {
-    at_run_summary_options options = {.workers = tail->workers};
-    assert(!tail->summary);
-    tail->edition = (uint64_t)now;
-    return at_run_summary_new(at_eventlog_info(tail->log), &options, &tail->summary, fail);
+    at_run_summary_options options = {.workers = f->workers};
+    assert(!f->summary);
+    f->edition = (uint64_t)now;
+    return at_run_summary_new(at_eventlog_info(f->log), &options, &f->summary, fail);
 }
 
-/* A head that is cut may be whole a moment later. */
-static void open_log(at_run_follower *tail, const char *path, int64_t size, at_ns now)
+/* An incomplete header may be complete a moment later. */
+static void open_log(at_run_follower *f, const char *path, int64_t size, at_ns now)
 {
     at_fail fail = {0};
-    assert(!tail->log);
-    if (size == tail->refused) return;
-    at_err err = at_eventlog_open(path, &tail->log, &fail);
-    if (!err) at_eventlog_follow(tail->log);
-    if (!err && tail->summary &&
-        !at_run_summary_resume(tail->summary, at_eventlog_info(tail->log))) {
-        start_over(tail);
+    assert(!f->log);
+    if (size == f->rejected_size) return;
+    at_err err = at_eventlog_open(path, &f->log, &fail);
+    if (!err) at_eventlog_follow(f->log);
+    if (!err && f->summary && !at_run_summary_resume(f->summary, at_eventlog_info(f->log))) {
+        start_over(f);
         return;
     }
-    if (!err && !tail->summary) err = begin_story(tail, now, &fail);
-    tail->refused = err ? size : 0;
+    if (!err && !f->summary) err = begin_summary(f, now, &fail);
+    f->rejected_size = err ? size : 0;
     if (!err) {
-        move(tail, AT_RUN_FOLLOWER_RUNNING, "the run goes on");
+        set_state(f, AT_RUN_FOLLOWER_RUNNING, "the run is in progress");
         return;
     }
-    at_eventlog_close(tail->log);
-    tail->log = NULL;
-    move(tail, AT_RUN_FOLLOWER_BROKEN, fail.text);
+    at_eventlog_close(f->log);
+    f->log = NULL;
+    set_state(f, AT_RUN_FOLLOWER_BROKEN, fail.text);
 }
 
-/* Tables are read from the start each time, so not too often. */
-static void read_tables(at_run_follower *tail, at_ns now)
+/* CSV files are read from the start each time, so not too often. */
+static void read_csv_files(at_run_follower *f, at_ns now)
 {
-    assert(!tail->log);
+    assert(!f->log);
     char            path[PATH_SIZE];
     struct stat     about;
     at_run_summary *summary;
     at_fail         ignored;
-    bool            is_over = tail->result && !tail->tables_last;
-    if (!find(tail, "collect_stats.csv", &about, path) || about.st_size == tail->tables_size)
-        return;
-    if (!is_over && tail->heard && now - tail->heard < tables_every) return;
-    if (at_run_summary_read(tail->folder, NULL, &summary, &ignored)) return;
-    at_run_summary_free(tail->summary);
-    tail->summary = summary;
-    tail->edition = (uint64_t)now;
-    tail->tables_size = about.st_size;
-    tail->tables_last = tail->result != NULL;
-    tail->heard = now;
-    tail->number++;
+    bool            has_ended = f->result && !f->csv_is_last;
+    if (!find(f, "collect_stats.csv", &about, path) || about.st_size == f->csv_size) return;
+    if (!has_ended && f->changed_at && now - f->changed_at < csv_interval) return;
+    if (at_run_summary_read(f->folder, NULL, &summary, &ignored)) return;
+    at_run_summary_free(f->summary);
+    f->summary = summary;
+    f->edition = (uint64_t)now;
+    f->csv_size = about.st_size;
+    f->csv_is_last = f->result != NULL;
+    f->changed_at = now;
+    f->revision++;
 }
 
-static void without_log(at_run_follower *tail, at_ns now)
+static void without_log(at_run_follower *f, at_ns now)
 {
-    read_tables(tail, now);
-    move(tail, AT_RUN_FOLLOWER_UNRECORDED,
-         tail->summary  ? "this run keeps no event log: shown is what its tables tell"
-         : tail->result ? "this run kept no event log and no tables: only its result is known"
-                        : "this run keeps no event log; its result is shown when it has ended "
-                          "(--record full shows it live)");
+    read_csv_files(f, now);
+    set_state(f, AT_RUN_FOLLOWER_UNRECORDED,
+              f->summary  ? "this run has no event log; only the data of its CSV files are shown"
+              : f->result ? "this run has no event log and no CSV files; only its result is shown"
+                          : "this run has no event log; its result is shown when it has ended "
+                            "(use --record full to see it live)");
 }
 
-static void look_for_log(at_run_follower *tail, at_ns now)
+static void look_for_log(at_run_follower *f, at_ns now)
 {
-    assert(!tail->log);
+    assert(!f->log);
     char        path[PATH_SIZE];
     struct stat about;
-    if (find_part(tail, tail->part, &about, path))
-        open_log(tail, path, about.st_size, now);
-    else if (find(tail, "workers.json", &about, path) && !find(tail, "events.bin", &about, path))
-        without_log(tail, now);
-    else if (stat(tail->folder, &about) == 0)
-        move(tail, AT_RUN_FOLLOWER_STARTING, "the run starts");
+    if (find_part(f, f->part, &about, path))
+        open_log(f, path, about.st_size, now);
+    else if (find(f, "workers.json", &about, path) && !find(f, "events.bin", &about, path))
+        without_log(f, now);
+    else if (stat(f->folder, &about) == 0)
+        set_state(f, AT_RUN_FOLLOWER_STARTING, "the run is starting");
 }
 
-static void follow_end(at_run_follower *tail, const at_record *record)
+static void follow_end(at_run_follower *f, const at_record *record)
 {
     assert(record);
     if (record->kind == AT_REC_ACTION && record->action->kind == AT_ACT_FINISH)
-        move(tail, AT_RUN_FOLLOWER_ENDED, "the run has ended");
+        set_state(f, AT_RUN_FOLLOWER_ENDED, "the run has ended");
 }
 
-/* Shows records to the summary; true when there may be more. */
-static bool read_log(at_run_follower *tail, at_ns now)
+/* Adds new records to the summary; true when there may be more. */
+static bool read_log(at_run_follower *f, at_ns now)
 {
-    assert(tail->log);
-    assert(tail->summary);
+    assert(f->log);
+    assert(f->summary);
     at_fail          fail = {0};
     const at_record *record = NULL;
     at_err           err = AT_OK;
     int              count = 0;
     for (; count < RECORDS_PER_POLL; count++) {
-        err = at_eventlog_next(tail->log, &record, &fail);
+        err = at_eventlog_next(f->log, &record, &fail);
         if (err || !record) break;
-        at_run_summary_put(tail->summary, record);
-        follow_end(tail, record);
+        at_run_summary_put(f->summary, record);
+        follow_end(f, record);
     }
     if (count > 0) {
-        tail->number++;
-        tail->heard = now;
+        f->revision++;
+        f->changed_at = now;
     }
     if (err) {
-        at_eventlog_close(tail->log);
-        tail->log = NULL;
-        tail->part = UINT32_MAX; /* nothing behind the damage can be trusted */
-        move(tail, AT_RUN_FOLLOWER_BROKEN, fail.text);
+        at_eventlog_close(f->log);
+        f->log = NULL;
+        f->part = UINT32_MAX; /* nothing after the damage can be trusted */
+        set_state(f, AT_RUN_FOLLOWER_BROKEN, fail.text);
     }
     return count == RECORDS_PER_POLL;
 }
 
-/* At the end of one log the next may have begun; true when there is something to read. */
-static bool look_for_next(at_run_follower *tail, at_ns now)
+/* Switches to the next log if there is one; true when there is something to read. */
+static bool look_for_next(at_run_follower *f, at_ns now)
 {
     char        path[PATH_SIZE];
     struct stat about;
-    assert(tail->log);
-    if (!find_part(tail, tail->part + 1, &about, path)) return false;
-    at_eventlog_close(tail->log);
-    tail->log = NULL;
-    tail->part++;
-    open_log(tail, path, about.st_size, now);
-    return tail->log || !tail->summary;
+    assert(f->log);
+    if (!find_part(f, f->part + 1, &about, path)) return false;
+    at_eventlog_close(f->log);
+    f->log = NULL;
+    f->part++;
+    open_log(f, path, about.st_size, now);
+    return f->log || !f->summary;
 }
 
-bool at_run_follower_poll(at_run_follower *tail, at_ns now)
+bool at_run_follower_poll(at_run_follower *f, at_ns now)
 {
-    assert(tail);
-    if (tail->part == UINT32_MAX) return false;
-    if (!tail->log) look_for_log(tail, now);
-    bool more = tail->log && read_log(tail, now);
-    if (tail->log && !more) more = look_for_next(tail, now);
-    read_result(tail);
+    assert(f);
+    if (f->part == UINT32_MAX) return false;
+    if (!f->log) look_for_log(f, now);
+    bool more = f->log && read_log(f, now);
+    if (f->log && !more) more = look_for_next(f, now);
+    read_result(f);
     return more;
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- accessors ------------------------------------------------------------------------------ */
 
-at_run_follower_state at_run_follower_state_of(const at_run_follower *tail)
+at_run_follower_state at_run_follower_state_of(const at_run_follower *f)
 {
-    assert(tail->state < AT_RUN_FOLLOWER_STATES);
-    return tail->state;
+    assert(f->state < AT_RUN_FOLLOWER_STATES);
+    return f->state;
 }
 
-const char *at_run_follower_word(const at_run_follower *tail)
+const char *at_run_follower_message(const at_run_follower *f)
 {
-    return tail->word;
+    return f->message;
 }
 
-const char *at_run_follower_label(const at_run_follower *tail)
+const char *at_run_follower_label(const at_run_follower *f)
 {
-    return tail->label;
+    return f->label;
 }
 
-const char *at_run_follower_folder(const at_run_follower *tail)
+const char *at_run_follower_folder(const at_run_follower *f)
 {
-    return tail->folder;
+    return f->folder;
 }
 
-uint64_t at_run_follower_number(const at_run_follower *tail)
+uint64_t at_run_follower_revision(const at_run_follower *f)
 {
-    return tail->number;
+    return f->revision;
 }
 
-at_ns at_run_follower_heard(const at_run_follower *tail)
+at_ns at_run_follower_changed_at(const at_run_follower *f)
 {
-    return tail->heard;
+    return f->changed_at;
 }
 
-at_run_summary *at_run_follower_story(const at_run_follower *tail)
+at_run_summary *at_run_follower_summary(const at_run_follower *f)
 {
-    return tail->summary;
+    return f->summary;
 }
 
-uint64_t at_run_follower_edition(const at_run_follower *tail)
+uint64_t at_run_follower_edition(const at_run_follower *f)
 {
-    return tail->edition;
+    return f->edition;
 }
 
-const json_t *at_run_follower_result(const at_run_follower *tail)
+const json_t *at_run_follower_result(const at_run_follower *f)
 {
-    return tail->result;
+    return f->result;
 }

@@ -12,22 +12,22 @@
 #include "serve/server_state.h"
 
 enum {
-    CLIENT_MEMORY = 16384, /* bytes for what one sends and gets, beside shared answers */
-    CLIENT_SILENCE_S = 30, /* neither reads nor writes */
-    CLIENTS_PER_HOST = 64, /* when others than this machine may come */
-    BODY_SIZE_MAX = 65536, /* of requests that should have none */
+    CLIENT_MEMORY = 16384, /* bytes per client, not including shared responses */
+    CLIENT_SILENCE_S = 30, /* seconds without traffic */
+    CLIENTS_PER_HOST = 64, /* when listening on a network */
+    BODY_SIZE_MAX = 65536, /* of requests, which should have no body */
     LAST_POLLS_MAX = 200
 };
 
-/* A log is written out once a second, or when there is much. */
-static const at_ns poll_every = AT_MS(500), linger = AT_SEC(1);
+/* A run flushes its log once per second, or when its buffer is full. */
+static const at_ns poll_interval = AT_MS(500), linger = AT_SEC(1);
 
-/* ---- one request ---------------------------------------------------------------------------- */
+/* ---- requests ------------------------------------------------------------------------------- */
 
-/* From a request's first line to its end. */
-typedef struct visit {
-    size_t body; /* bytes that came with it and were thrown away */
-} visit;
+/* State of one request. */
+typedef struct request_state {
+    size_t body; /* bytes received and discarded */
+} request_state;
 
 static at_request read_request(const at_server *server, struct MHD_Connection *connection,
                                const char *method, const char *path)
@@ -41,7 +41,7 @@ static at_request read_request(const at_server *server, struct MHD_Connection *c
         .origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
         .site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site"),
         .authorization = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Authorization"),
-        .cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, server->guard.cookie),
+        .cookie = MHD_lookup_connection_value(connection, MHD_COOKIE_KIND, server->access.cookie),
         .token = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "token")};
 }
 
@@ -49,35 +49,35 @@ static enum MHD_Result reply_to(at_server *server, struct MHD_Connection *connec
                                 const at_request *request)
 {
     assert(request->path);
-    at_access_decision verdict = at_access_check(&server->guard, request);
+    at_access_decision decision = at_access_check(&server->access, request);
     at_reply           reply;
-    if (verdict.status == MHD_HTTP_OK)
+    if (decision.status == MHD_HTTP_OK)
         reply = at_response(server, connection, request->path);
     else
-        reply = at_response_refuse(verdict.status, verdict.text);
-    if (!reply.response) return MHD_NO; /* without memory the connection ends */
+        reply = at_response_refuse(decision.status, decision.text);
+    if (!reply.response) return MHD_NO; /* out of memory: close the connection */
     enum MHD_Result queued = MHD_queue_response(connection, reply.status, reply.response);
-    if (!reply.kept) MHD_destroy_response(reply.response);
+    if (!reply.cached) MHD_destroy_response(reply.response);
     return queued;
 }
 
-/* The library calls this when a request's head is there, for each part of its body, and at its
- * end: the answer must wait until then, or the client would still be writing. */
+/* The library calls this after the header of a request, for each part of its body, and at its end.
+ * The response must wait until the end, because the client may still be sending. */
 static enum MHD_Result on_request(void *self, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **state)
 {
     (void)version;
     (void)upload;
-    visit *v = *state;
-    if (!v) {
-        *state = calloc(1, sizeof(visit));
+    request_state *r = *state;
+    if (!r) {
+        *state = calloc(1, sizeof(request_state));
         return *state ? MHD_YES : MHD_NO;
     }
     if (*upload_size > 0) {
-        v->body += *upload_size;
+        r->body += *upload_size;
         *upload_size = 0;
-        return v->body <= BODY_SIZE_MAX ? MHD_YES : MHD_NO;
+        return r->body <= BODY_SIZE_MAX ? MHD_YES : MHD_NO;
     }
     at_server *server = self;
     at_request request = read_request(server, connection, method, path);
@@ -98,15 +98,15 @@ static void on_request_end(void *self, struct MHD_Connection *connection, void *
 
 static at_err no_memory(at_fail *fail)
 {
-    return at_fail_memory_for(fail, "to serve a dashboard");
+    return at_fail_memory_for(fail, "for the dashboard");
 }
 
-static at_err open_tails(at_server *server, const at_server_options *options, at_fail *fail)
+static at_err open_followers(at_server *server, const at_server_options *options, at_fail *fail)
 {
     assert(options->count <= AT_SERVER_RUNS_MAX);
     for (size_t i = 0; i < options->count; i++) {
-        server->tails[i] = at_run_follower_new(options->folders[i]);
-        if (!server->tails[i]) return no_memory(fail);
+        server->followers[i] = at_run_follower_new(options->folders[i]);
+        if (!server->followers[i]) return no_memory(fail);
         server->count++;
     }
     return AT_OK;
@@ -128,22 +128,24 @@ static at_err listen_at(at_server *server, at_fail *fail)
         (unsigned)CLIENT_SILENCE_S, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_END);
     if (server->daemon) return AT_OK;
-    return at_fail_set(fail, AT_ERR_IO, "choose another one with --listen, or port 0 for any",
-                       "cannot listen at %s:%u%s%s", address->host, address->port,
+    return at_fail_set(fail, AT_ERR_IO,
+                       "choose another port with --listen, or port 0 for any free one",
+                       "cannot listen on %s:%u%s%s", address->host, address->port,
                        errno ? ": " : "", errno ? strerror(errno) : "");
 }
 
-/* Which port it became, and what follows from that. */
-static void settle(at_server *server)
+/* Reads the actual port, and sets what depends on it. */
+static void finish_setup(at_server *server)
 {
     assert(server->daemon);
     const union MHD_DaemonInfo *info =
         MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_BIND_PORT);
     if (info) server->address.port = info->port;
-    snprintf(server->guard.cookie, sizeof server->guard.cookie, "anytime_%u", server->address.port);
+    snprintf(server->access.cookie, sizeof server->access.cookie, "anytime_%u",
+             server->address.port);
     if (!server->address.loopback &&
-        gethostname(server->guard.name, sizeof server->guard.name - 1) != 0)
-        server->guard.name[0] = '\0';
+        gethostname(server->access.name, sizeof server->access.name - 1) != 0)
+        server->access.name[0] = '\0';
 }
 
 at_err at_server_open(const at_server_options *options, at_server **server, at_fail *fail)
@@ -155,47 +157,47 @@ at_err at_server_open(const at_server_options *options, at_server **server, at_f
     if (!self) return no_memory(fail);
     self->address = options->address;
     self->now = at_clock_now();
-    snprintf(self->guard.token, sizeof self->guard.token, "%s", options->token);
-    at_err err = open_tails(self, options, fail);
+    snprintf(self->access.token, sizeof self->access.token, "%s", options->token);
+    at_err err = open_followers(self, options, fail);
     if (!err) err = listen_at(self, fail);
     if (err) {
         at_server_close(self);
         return err;
     }
-    settle(self);
+    finish_setup(self);
     *server = self;
     return AT_OK;
 }
 
 void at_server_url(const at_server *server, char url[AT_SERVER_URL_SIZE])
 {
-    assert(server->guard.token[0]);
+    assert(server->access.token[0]);
     snprintf(url, AT_SERVER_URL_SIZE, "http://%s:%u/?token=%s", server->address.host,
-             server->address.port, server->guard.token);
+             server->address.port, server->access.token);
 }
 
 void at_server_close(at_server *server)
 {
     if (!server) return;
-    server->ending = true;
-    at_event_streams_wake(server); /* the library cannot end connections that sleep */
+    server->stopping = true;
+    at_event_streams_wake(server); /* the library cannot close suspended connections */
     at_responses_forget(server);
     if (server->daemon) MHD_stop_daemon(server->daemon);
-    for (size_t i = 0; i < server->count; i++) at_run_follower_free(server->tails[i]);
+    for (size_t i = 0; i < server->count; i++) at_run_follower_free(server->followers[i]);
     free(server);
 }
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* Looks at all runs; true when there is more at once. */
-static bool poll_tails(at_server *server)
+/* Polls all runs; true when one has more data to read. */
+static bool poll_followers(at_server *server)
 {
     assert(server->count >= 1);
     bool more = false;
     for (size_t i = 0; i < server->count; i++) {
-        uint64_t before = at_run_follower_number(server->tails[i]);
-        if (at_run_follower_poll(server->tails[i], server->now)) more = true;
-        if (at_run_follower_number(server->tails[i]) != before) server->news++;
+        uint64_t before = at_run_follower_revision(server->followers[i]);
+        if (at_run_follower_poll(server->followers[i], server->now)) more = true;
+        if (at_run_follower_revision(server->followers[i]) != before) server->revision++;
     }
     return more;
 }
@@ -209,16 +211,16 @@ static void serve(at_server *server, at_ns until)
     server->now = at_clock_now();
 }
 
-/* What was written since the last look is told, and clients have a moment to fetch it. */
-static void say_goodbye(at_server *server)
+/* Reads the last data and gives clients a moment to fetch them. */
+static void shut_down(at_server *server)
 {
-    assert(!server->ending);
-    for (int i = 0; i < LAST_POLLS_MAX && poll_tails(server); i++) continue;
-    bool  is_watched = server->stream_count > 0;
+    assert(!server->stopping);
+    for (int i = 0; i < LAST_POLLS_MAX && poll_followers(server); i++) continue;
+    bool  has_clients = server->stream_count > 0;
     at_ns until = server->now + linger;
-    server->ending = true;
+    server->stopping = true;
     at_event_streams_wake(server);
-    while (is_watched && server->now < until) serve(server, until);
+    while (has_clients && server->now < until) serve(server, until);
 }
 
 void at_server_run(at_server *server, bool (*stop)(void))
@@ -227,11 +229,11 @@ void at_server_run(at_server *server, bool (*stop)(void))
     at_ns next = server->now;
     while (!stop()) {
         if (server->now >= next) {
-            bool more = poll_tails(server);
-            next = server->now + (more ? 0 : poll_every);
+            bool more = poll_followers(server);
+            next = server->now + (more ? 0 : poll_interval);
             at_event_streams_wake(server);
         }
         serve(server, next);
     }
-    say_goodbye(server);
+    shut_down(server);
 }

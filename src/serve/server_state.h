@@ -1,4 +1,4 @@
-/* server_state.h - what the parts of a server share; inside the serve layer only. */
+/* server_state.h - state shared by the files of the server; inside the serve layer only. */
 #ifndef AT_SERVE_SERVER_STATE_H
 #define AT_SERVE_SERVER_STATE_H
 
@@ -12,51 +12,51 @@ struct MHD_Response;
 
 typedef struct at_event_stream at_event_stream;
 
-/* Clients that watch together ask for the same news: it is made once. */
-typedef struct at_cached {
+/* Clients usually request the same update, so it is built once. */
+typedef struct at_cached_response {
     struct MHD_Response *response;
-    uint64_t             since, number; /* what it answers, and the tail's number then */
-} at_cached;
+    uint64_t             since, revision; /* of the request, and of the follower at that time */
+} at_cached_response;
 
 struct at_server {
     struct MHD_Daemon *daemon;
     at_address         address;
-    at_access          guard;
+    at_access          access;
 
-    at_run_follower *tails[AT_SERVER_RUNS_MAX];
-    at_cached        cached[AT_SERVER_RUNS_MAX];
-    size_t           count;
+    at_run_follower   *followers[AT_SERVER_RUNS_MAX];
+    at_cached_response cached[AT_SERVER_RUNS_MAX];
+    size_t             count;
 
-    uint64_t         news; /* grows whenever any tail has something new */
-    at_ns            now;  /* of the loop's turn */
-    bool             ending;
+    uint64_t         revision; /* increases whenever any run has new data */
+    at_ns            now;      /* of the current iteration */
+    bool             stopping;
     at_event_stream *streams;
     size_t           stream_count;
 };
 
-/* ---- answers (answers.c) -------------------------------------------------------------------- */
+/* ---- responses.c ---------------------------------------------------------------------------- */
 
 typedef struct at_reply {
-    struct MHD_Response *response; /* NULL: there was no memory */
+    struct MHD_Response *response; /* NULL: out of memory */
     unsigned             status;
-    bool                 kept; /* for others who ask the same; otherwise it is the caller's */
+    bool                 cached; /* owned by the cache; otherwise by the caller */
 } at_reply;
 
-/* The answer to a request that the guard let pass. */
+/* The response to a request that passed the access check. */
 at_reply at_response(at_server *server, struct MHD_Connection *connection, const char *path);
 
-/* The answer to one that it did not. */
+/* The response to a request that did not pass. */
 at_reply at_response_refuse(unsigned status, const char *text);
 
-/* Releases the answers that were kept. */
+/* Releases the cached responses. */
 void at_responses_forget(at_server *server);
 
-/* ---- streams (stream.c) --------------------------------------------------------------------- */
+/* ---- stream.c ------------------------------------------------------------------------------- */
 
-/* An answer that stays open and tells of news; NULL when there is no memory. */
+/* A response that stays open and signals new data; NULL when out of memory. */
 struct MHD_Response *at_event_stream_open(at_server *server, struct MHD_Connection *connection);
 
-/* Wakes the streams that have something to tell: news, the end, or after a while that they live. */
+/* Wakes the streams that have something to send: new data, the end, or a keep-alive. */
 void at_event_streams_wake(at_server *server);
 
 #endif

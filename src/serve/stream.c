@@ -1,7 +1,7 @@
-/* Event streams: an open answer to each page, in which a line appears whenever there is news. The
- * line only says so; pages then ask for what they lack, when they have time. So a slow client
- * misses lines but no facts, and nothing piles up for it here: its connection sleeps while there is
- * nothing to tell, and one line at most waits for it. */
+/* Event streams: an open response to each page, with a line whenever there are new data. The line
+ * is only a signal; pages then fetch the update when they are ready. So a slow client may miss
+ * lines but no data, and nothing accumulates for it here: its connection is suspended while there
+ * is nothing to send, and at most one line is pending. */
 #include <assert.h>
 #include <inttypes.h>
 #include <microhttpd.h>
@@ -14,43 +14,43 @@
 
 enum { LINE_SIZE = 64, BLOCK_SIZE = 256 };
 
-/* Proxies and tunnels close what is silent for long. */
-static const at_ns alive_every = AT_SEC(15);
+/* Proxies and tunnels close idle connections. */
+static const at_ns keep_alive_interval = AT_SEC(15);
 
 struct at_event_stream {
     at_server             *server;
     struct MHD_Connection *connection;
     at_event_stream       *before, *after;
-    bool                   sleeps; /* the connection is suspended */
+    bool                   suspended;
     bool                   begun, ended;
-    bool                   gone; /* the client went away while the connection slept */
-    uint64_t               told; /* newest news that was told */
-    at_ns                  told_at;
+    bool                   closed; /* by the client, while suspended */
+    uint64_t               sent;   /* newest revision that was sent */
+    at_ns                  sent_at;
 };
 
-static bool has_to_tell(const at_event_stream *stream)
+static bool has_data(const at_event_stream *stream)
 {
-    assert(stream->told <= stream->server->news);
+    assert(stream->sent <= stream->server->revision);
     const at_server *server = stream->server;
-    return !stream->begun || stream->gone || server->ending || stream->told != server->news ||
-           server->now - stream->told_at >= alive_every;
+    return !stream->begun || stream->closed || server->stopping ||
+           stream->sent != server->revision || server->now - stream->sent_at >= keep_alive_interval;
 }
 
-/* The next line; empty at the end. */
+/* The next line; empty at the end of the stream. */
 static int next_line(at_event_stream *stream, char *line, size_t size)
 {
-    assert(has_to_tell(stream));
+    assert(has_data(stream));
     const at_server *server = stream->server;
-    stream->told_at = server->now;
+    stream->sent_at = server->now;
     if (!stream->begun) {
         stream->begun = true;
         return snprintf(line, size, "retry: 2000\n\n");
     }
-    if (stream->told != server->news) {
-        stream->told = server->news;
-        return snprintf(line, size, "data: %" PRIu64 "\n\n", stream->told);
+    if (stream->sent != server->revision) {
+        stream->sent = server->revision;
+        return snprintf(line, size, "data: %" PRIu64 "\n\n", stream->sent);
     }
-    if (!server->ending) return snprintf(line, size, ": still there\n\n");
+    if (!server->stopping) return snprintf(line, size, ": keep-alive\n\n");
     if (stream->ended) return 0;
     stream->ended = true;
     return snprintf(line, size, "event: bye\ndata: 0\n\n");
@@ -62,14 +62,14 @@ static ssize_t read_stream(void *self, uint64_t position, char *buffer, size_t s
     at_event_stream *stream = self;
     char             line[LINE_SIZE];
     (void)position;
-    assert(!stream->sleeps);
-    if (size < LINE_SIZE) return 0; /* asked again when there is room for a whole line */
-    if (!has_to_tell(stream)) {
-        stream->sleeps = true;
+    assert(!stream->suspended);
+    if (size < LINE_SIZE) return 0; /* called again when there is room for a whole line */
+    if (!has_data(stream)) {
+        stream->suspended = true;
         MHD_suspend_connection(stream->connection);
         return 0;
     }
-    if (stream->gone) return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (stream->closed) return MHD_CONTENT_READER_END_WITH_ERROR;
     int length = next_line(stream, line, sizeof line);
     assert(length < LINE_SIZE);
     if (length == 0) return MHD_CONTENT_READER_END_OF_STREAM;
@@ -110,25 +110,25 @@ struct MHD_Response *at_event_stream_open(at_server *server, struct MHD_Connecti
     return response;
 }
 
-/* The library does not watch a connection that sleeps, so we look whether anybody is there. */
-static void look(at_event_stream *stream)
+/* The library does not monitor suspended connections, so check whether the client has left. */
+static void check_closed(at_event_stream *stream)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(stream->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    assert(stream->sleeps);
+    assert(stream->suspended);
     if (!info) return;
-    struct pollfd there = {.fd = info->connect_fd, .events = POLLRDHUP};
-    stream->gone = poll(&there, 1, 0) > 0;
+    struct pollfd socket = {.fd = info->connect_fd, .events = POLLRDHUP};
+    stream->closed = poll(&socket, 1, 0) > 0;
 }
 
 void at_event_streams_wake(at_server *server)
 {
     assert(server->stream_count <= AT_SERVER_STREAMS_MAX);
     for (at_event_stream *stream = server->streams; stream; stream = stream->after) {
-        if (!stream->sleeps) continue;
-        if (!has_to_tell(stream)) look(stream);
-        if (!has_to_tell(stream)) continue;
-        stream->sleeps = false;
+        if (!stream->suspended) continue;
+        if (!has_data(stream)) check_closed(stream);
+        if (!has_data(stream)) continue;
+        stream->suspended = false;
         MHD_resume_connection(stream->connection);
     }
 }

@@ -20,13 +20,14 @@ at_err at_token_make(char token[AT_TOKEN_SIZE], at_fail *fail)
 {
     unsigned char bytes[RANDOM_SIZE];
     if (RAND_bytes(bytes, sizeof bytes) != 1)
-        return at_fail_set(fail, AT_ERR_FAILED, NULL, "this machine has no randomness for a token");
+        return at_fail_set(fail, AT_ERR_FAILED, NULL,
+                           "cannot create a token: no random numbers available");
     for (size_t i = 0; i < sizeof bytes; i++) snprintf(token + 2 * i, 3, "%02x", bytes[i]);
     assert(strlen(token) >= AT_TOKEN_LENGTH_MIN);
     return AT_OK;
 }
 
-static at_err cannot(const char *path, at_fail *fail)
+static at_err cannot_write(const char *path, at_fail *fail)
 {
     assert(errno);
     return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot write the token: %s", path,
@@ -38,10 +39,10 @@ static at_err make_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fa
     assert(path);
     AT_TRY(at_token_make(token, fail));
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) return cannot(path, fail);
+    if (fd < 0) return cannot_write(path, fail);
     size_t length = strlen(token);
     bool   written = write(fd, token, length) == (ssize_t)length;
-    at_err err = written ? AT_OK : cannot(path, fail);
+    at_err err = written ? AT_OK : cannot_write(path, fail);
     close(fd);
     return err;
 }
@@ -55,18 +56,18 @@ at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
     if (err == AT_ERR_MISSING) return make_file(path, token, fail);
     if (err) return err;
     size_t length = strspn((const char *)bytes, letters);
-    size_t rest = size - length; /* a line end, as editors leave one */
+    size_t rest = size - length; /* a newline added by an editor */
     bool   fits = length >= AT_TOKEN_LENGTH_MIN && length < AT_TOKEN_SIZE;
     if (fits && (rest == 0 || (rest == 1 && bytes[length] == '\n')))
         snprintf(token, AT_TOKEN_SIZE, "%.*s", (int)length, (const char *)bytes);
     else
-        err = at_fail_set(fail, AT_ERR_FORMAT, "remove it, and a new one is made",
-                          "%s: not a token: 16 to 64 letters, digits, - and _", path);
+        err = at_fail_set(fail, AT_ERR_FORMAT, "remove the file to get a new token",
+                          "%s: not a token: expected 16 to 64 letters, digits, - and _", path);
     free(bytes);
     return err;
 }
 
-bool at_token_same(const char *token, const char *given)
+bool at_token_equal(const char *token, const char *given)
 {
     assert(strlen(token) < AT_TOKEN_SIZE);
     size_t length = strlen(token);

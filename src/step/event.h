@@ -167,17 +167,17 @@ typedef enum at_drop {
 } at_drop;
 extern const char *const at_drop_name[AT_DROP_COUNT];
 
-#define AT_END_MAP(X)                                                \
-    X(RUNNING, "running")                                            \
-    X(STEPS, "steps")                                                \
-    X(SAMPLES, "samples")                                            \
-    X(EPOCHS, "epochs")                                              \
-    X(SECONDS, "seconds")                                            \
-    X(TARGET, "target")                                              \
-    X(SIGNAL, "signal")                                              \
-    X(FEW, "too few workers")                                        \
-    X(WORKERS, "no workers") X(DIVERGED, "diverged") X(LOST, "rank " \
-                                                             "lost")
+#define AT_END_MAP(X)         \
+    X(RUNNING, "running")     \
+    X(STEPS, "steps")         \
+    X(SAMPLES, "samples")     \
+    X(EPOCHS, "epochs")       \
+    X(SECONDS, "seconds")     \
+    X(TARGET, "target")       \
+    X(SIGNAL, "signal")       \
+    X(FEW, "too few workers") \
+    X(WORKERS, "no workers")  \
+    X(DIVERGED, "diverged")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)

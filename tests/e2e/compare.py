@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`anytime compare`: what it refuses, what it runs, and what it writes."""
+"""`anytime compare`: rejected entries, runs and output files."""
 import csv
 import json
 import os
@@ -36,7 +36,7 @@ def rows_of(*path):
         return list(csv.DictReader(file))
 
 
-def test_wrong_entries_are_refused_before_anything_is_made():
+def test_invalid_entries_are_rejected_before_anything_is_created():
     wrong = [([], "strategies"), (["fmb", "nope"], "nope"), (["fmb", "amb:lrr=1"], "--lr"),
              (["fmb", "amb:lr"], "no value"), (["fmb", "amb:seed=3"], "seed"),
              (["fmb", "amb:optimizer=adm"], "adm"), (["fmb", "amb:straggler=exq:1,2"], "exq"),
@@ -49,14 +49,14 @@ def test_wrong_entries_are_refused_before_anything_is_made():
         assert os.listdir(".") == [], (entries, os.listdir("."))
 
 
-def test_a_folder_that_exists_is_refused():
+def test_an_existing_folder_is_rejected():
     os.mkdir("there")
     _, said = compare("fmb", "amb", *SMALL, "--out", "there", expect=2)
     assert "exists" in said
     assert os.listdir("there") == []
 
 
-def test_the_table_has_a_row_an_entry_and_a_sentence_on_the_difference():
+def test_the_table_has_one_row_per_entry_and_a_sentence_on_the_difference():
     out, said = compare("fmb", "amb", *SMALL, "--out", "out")
     lines = out.splitlines()
     for head in ("strategy", "step", "samples/s", "batch", "useful", "accuracy"):
@@ -71,7 +71,7 @@ def test_the_table_has_a_row_an_entry_and_a_sentence_on_the_difference():
     assert "run 3 of 6, fmb, seed 2" in told[2]
 
 
-def test_json_is_one_document_with_every_run():
+def test_json_is_one_document_with_all_runs():
     out, said = compare("fmb", "amb:lr=0.05,label=slow", *SMALL, "--seed", "7", "--repeats", "2",
                         "--json", "--quiet", "--out", "out")
     document = json.loads(out)
@@ -100,7 +100,7 @@ def test_json_is_one_document_with_every_run():
     assert abs(second["summary"]["mean_batch"]["value"] - mean) < 1e-6 * mean
 
 
-def test_the_csv_has_a_line_a_run():
+def test_the_csv_has_one_line_per_run():
     compare("fmb", "amb", *SMALL, "--repeats", "2", "--out", "out")
     rows = rows_of("out", "compare.csv")
     assert [(row["label"], row["seed"]) for row in rows] == [
@@ -109,7 +109,7 @@ def test_the_csv_has_a_line_a_run():
     assert all(row["target_seconds"] == "" for row in rows)
 
 
-def test_entries_have_options_with_commas_and_labels_of_their_own():
+def test_entries_can_have_options_with_commas_and_get_unique_labels():
     compare("fmb", "fmb", "fmb:straggler=speed:1,2,lr=0.5", "amb", *SMALL, "--repeats", "1",
             "--out", "out")
     labels = [entry["label"] for entry in load("out", "compare.json")["entries"]]
@@ -118,7 +118,7 @@ def test_entries_have_options_with_commas_and_labels_of_their_own():
     assert options["straggler"] == "speed:1,2" and options["lr"] == 0.5
 
 
-def test_all_entries_meet_the_same_seeds():
+def test_all_entries_use_the_same_seeds():
     compare("fmb", "fmb:label=again", *SMALL, "--repeats", "2", "--straggler", "exp:0,200us",
             "--out", "out")
     runs = {name: load("out", name, "result.json")
@@ -140,7 +140,7 @@ def test_a_target_is_timed_and_counted():
             assert 0 < run["target_seconds"] and run["stopped"] == "target"
 
 
-def test_a_target_that_is_missed_is_said_so():
+def test_a_missed_target_is_reported():
     out, _ = compare("fmb", "amb", *SMALL, "--target", "loss=1e-9", "--repeats", "1", "--out", "o")
     assert out.count("0 of 1") == 2, out
     assert "never both reached loss 1e-09" in out, out
@@ -172,32 +172,33 @@ VIRTUAL = ("--world sim --data synthetic:1500,12,3 --workers 4 --batch 16 --micr
 
 
 def area_of(rows, name):
-    """Of one histogram: heights times widths. The last corner closes it."""
+    """The area of one histogram, whose last corner has height 0."""
     corners = [(float(row["x"]), float(row["y"])) for row in rows if row["name"] == name]
     assert corners[0][1] == 0 and corners[-1][1] == 0, corners
     return sum(y * (after - x) for (x, y), (after, _) in zip(corners, corners[1:]))
 
 
-def test_panels_and_histograms_are_drawn_from_their_tables():
+def test_panels_and_histograms_are_drawn_from_csv_files():
     out, _ = compare("fmb", "amb", *VIRTUAL, "--repeats", "2", "--out", "out")
     assert "panels.png" in out and "histograms.png" in out, out
     for name in PANELS + HISTOGRAMS:
         assert {row["name"] for row in rows_of("out", name + ".csv")} == {"fmb", "amb"}, name
     delays = rows_of("out", "delay-density.csv")
-    assert 0.98 < area_of(delays, "fmb") < 1.000001  # a far tail is cut off
+    assert 0.98 < area_of(delays, "fmb") < 1.000001  # a long tail is cut off
     steps = rows_of("out", "samples-vs-step.csv")
     last = [row for row in steps if row["name"] == "fmb"][-1]
     assert (float(last["x"]), float(last["y"])) == (60, 60 * 4 * 16), last
     messages = [row for row in rows_of("out", "messages-per-step.csv") if float(row["y"]) > 0]
     assert [(row["x"], row["y"]) for row in messages] == [("3.5", "100")] * 2, messages
-    for page, words in (("panels", "Worker batch size"), ("histograms", "Staleness")):
-        assert os.path.exists(f"out/{page}.gp")
+    for sheet, heading in (("panels", "Batch size per round"),
+                           ("histograms", "Gradient staleness")):
+        assert os.path.exists(f"out/{sheet}.gp")
         if shutil.which("gnuplot"):
-            with open(f"out/{page}.svg", encoding="utf-8") as file:
-                assert words in file.read()
+            with open(f"out/{sheet}.svg", encoding="utf-8") as file:
+                assert heading in file.read()
 
 
-def test_plots_can_be_many_or_none():
+def test_plots_all_and_none():
     _, said = compare("fmb", *VIRTUAL, "--plots", "some", "--out", "some", expect=2)
     assert "some" in said and "few" in said and not os.path.exists("some")
     out, _ = compare("fmb", *VIRTUAL, "--repeats", "1", "--plots", "none", "--out", "none")
@@ -209,7 +210,7 @@ def test_plots_can_be_many_or_none():
         assert not shutil.which("gnuplot") or os.path.exists(f"all/{name}.png"), name
 
 
-def test_staleness_is_shown_when_there_is_some():
+def test_staleness_is_shown_unless_it_is_zero():
     out, _ = compare("fmb", "amb", *VIRTUAL, "--repeats", "1", "--out", "none")
     assert "staleness" not in out.splitlines()[0], out
     out, _ = compare("fmb", "async", *VIRTUAL, "--repeats", "1", "--out", "some")
@@ -222,7 +223,7 @@ def test_staleness_is_shown_when_there_is_some():
     assert abs(float(rows_of("some", "compare.csv")[1]["mean_staleness"]) - stale) < 1e-6 * stale
 
 
-def test_without_gnuplot_there_is_a_warning_and_no_failure():
+def test_without_gnuplot_there_is_only_a_warning():
     before = os.environ["PATH"]
     os.environ["PATH"] = os.getcwd()
     try:
@@ -233,13 +234,13 @@ def test_without_gnuplot_there_is_a_warning_and_no_failure():
     assert os.path.exists("out/accuracy-vs-time.csv") and os.path.exists("out/accuracy-vs-time.gp")
 
 
-def test_runs_without_tables_have_no_plots():
+def test_runs_without_csv_files_have_no_plots():
     out, _ = compare("fmb", *SMALL, "--repeats", "1", "--record", "none", "--out", "out")
     assert "plots:" not in out
     assert sorted(os.listdir("out")) == ["compare.csv", "compare.json", "fmb-1"]
 
 
-def test_a_run_that_fails_ends_the_comparison_with_its_name():
+def test_a_failing_run_ends_the_comparison_and_is_named():
     entry = "fmb:label=wild,model=mlp:8,lr=1e6"
     _, said = compare("fmb", entry, *SMALL, "--steps", "400", "--out", "out", expect=1)
     assert "wild, seed 1" in said, said
@@ -254,7 +255,7 @@ def wait_until(found, process):
         time.sleep(0.01)
 
 
-def test_ctrl_c_keeps_what_is_complete():
+def test_ctrl_c_keeps_completed_runs():
     process = start("fmb", "amb:steps=1000000", *SMALL, "--out", "out")
     wait_until(lambda: os.path.exists("out/amb-1/workers.json") and
                load("out", "amb-1", "workers.json"), process)

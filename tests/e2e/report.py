@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`anytime report`: runs that were recorded before, side by side."""
+"""`anytime report`: compares recorded runs."""
 import json
 import os
 import shutil
@@ -39,9 +39,9 @@ def test_each_run_has_a_row_and_a_colour():
 
 def test_json_has_the_numbers_of_the_runs():
     result = simulate("run")
-    out, said = anytime("report", "run", "--json", "--out", "out")
+    out, err = anytime("report", "run", "--json", "--out", "out")
     document = json.loads(out)
-    assert said == "" and document["folder"] == "out"
+    assert err == "" and document["folder"] == "out"
     run, = document["runs"]
     assert run["steps"] == result["steps"] == 40 and run["strategy"] == "fmb"
     assert abs(run["seconds"] - result["seconds"]) < 1e-6
@@ -63,26 +63,26 @@ def test_a_run_that_recorded_nothing_has_a_page_with_its_result():
     assert sorted(os.listdir("out")) == ["report.html", "report.md"], os.listdir("out")
 
 
-def test_what_is_no_run_is_refused():
+def test_invalid_runs_and_options_are_rejected():
     os.mkdir("empty")
     os.mkdir("odd")
     with open("odd/result.json", "w", encoding="utf-8") as file:
         file.write("[1, 2]")
-    for words, code, told in (((), 2, "folders"), (("empty",), 66, "result.json"),
+    for words, code, expected in (((), 2, "folders"), (("empty",), 66, "result.json"),
                               (("nowhere",), 66, "nowhere"), (("odd",), 65, "odd/result.json"),
                               (("empty", "--plots", "some"), 2, "some"),
                               (("empty", "--out", "odd"), 2, "exists")):
-        _, said = anytime("report", *words, expect=code)
-        assert told in said, (words, said)
+        _, err = anytime("report", *words, expect=code)
+        assert expected in err, (words, err)
     assert sorted(os.listdir(".")) == ["empty", "odd"]
 
 
-def test_a_malformed_table_is_named_with_its_line():
+def test_a_malformed_csv_file_is_reported_with_its_line():
     simulate("run")
     with open("run/collect_stats.csv", "a", encoding="utf-8") as file:
         file.write("41,three,0.1,48\n")
-    out, said = anytime("report", "run", "--out", "out", expect=65)
-    assert "run/collect_stats.csv:42" in said and out.splitlines()[2].startswith("run "), said
+    out, err = anytime("report", "run", "--out", "out", expect=65)
+    assert "run/collect_stats.csv:42" in err and out.splitlines()[2].startswith("run "), err
     assert not os.path.exists("out")
 
 

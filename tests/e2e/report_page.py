@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of `anytime report`, in a real browser; and that the blame on it is right."""
+"""The page of `anytime report` in a real browser, and the correctness of its blame."""
 import json
 import os
 import pathlib
@@ -11,26 +11,26 @@ from support import browser
 RUN = ("--data", "synthetic:1500,12,3", "--batch", "16", "--micro-batch", "4", "--sample-time",
        "1ms", "--eval-every", "20", "--quiet")
 SLOW = ("--workers", "4", "--straggler", "speed:1,1,1,2")
-PICTURES = pathlib.Path.cwd() / "pictures"  # they stay in the build folder, to be looked at
+SCREENSHOTS = pathlib.Path.cwd() / "screenshots"  # kept in the build folder for inspection
 DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
 SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
 
 
 def data_of(path):
-    """What stands in the page."""
+    """The data embedded in the page."""
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>',
                       pathlib.Path(path).read_text(encoding="utf-8"), re.DOTALL)
     return json.loads(found.group(1))
 
 
 class Reports(support.TestCase):
-    """Runs and their reports in a folder of its own."""
+    """Runs and their reports in a temporary folder."""
 
     def simulate(self, name, *words):
         self.anytime("simulate", *RUN, *words, "--run", name)
 
     def report(self, *words):
-        """Writes a report; the path of its page."""
+        """Writes a report; returns the path of its page."""
         self.anytime("report", *words, "--out", "out")
         return self.folder / "out" / "report.html"
 
@@ -39,7 +39,7 @@ class Reports(support.TestCase):
 
 
 class Blame(Reports):
-    """With one worker slowed by a known factor, it is blamed for what that costs."""
+    """A worker that is slower by a known factor is blamed for the extra time."""
 
     def check(self, page, steps):
         *others, slow = self.workers(page)
@@ -62,14 +62,14 @@ class Blame(Reports):
         run = self.train(*RUN, *SLOW, "--steps", 100)
         self.check(self.report(run.folder), 100)
 
-    def test_under_a_bound_on_staleness(self):
+    def test_with_a_bound_on_staleness(self):
         self.simulate("run", *SLOW, "--strategy", "ssp", "--steps", 400)
         *others, slow = self.workers(self.report("run"))
         waiting = sum(worker["idle"] for worker in others) / len(others)
         self.assertGreater(waiting, 0)
         self.assertLess(abs(slow["waited"] - waiting), 0.05 * waiting)
 
-    def test_work_that_comes_to_nothing_is_told_apart(self):
+    def test_wasted_work_is_reported_separately(self):
         self.simulate("run", *SLOW, "--strategy", "backup", "--steps", 200)
         page = self.report("run")
         *others, slow = self.workers(page)
@@ -78,9 +78,9 @@ class Blame(Reports):
 
 
 class Files(Reports):
-    """What lies in the folder of a report."""
+    """Files in the folder of a report."""
 
-    def test_the_table_for_papers_is_markdown(self):
+    def test_the_table_is_also_written_as_markdown(self):
         self.simulate("a_run", *SLOW, "--steps", 40)
         self.report("a_run")
         title, _, head, rule, row = (self.folder / "out/report.md").read_text().splitlines()
@@ -89,7 +89,7 @@ class Files(Reports):
         self.assertEqual(head.count("|"), rule.count("|"))
         self.assertTrue(row.startswith("| a\\_run | fmb | 40 |"), row)
 
-    def test_a_thousand_workers_for_a_thousand_steps_fit_on_a_page(self):
+    def test_the_page_of_a_thousand_workers_and_steps_is_small(self):
         steps = 20 if support.is_sanitized() else 1000
         self.simulate("run", "--model", "none:1000", "--workers", 1000, "--steps", steps,
                       "--straggler", "exp:0,4ms")
@@ -102,19 +102,19 @@ class Files(Reports):
             tab.visit(page.as_uri())
             tab.wait_for(f"{DRAWN} > 3")
             tab.evaluate(SETTLED)
-            PICTURES.mkdir(exist_ok=True)
-            tab.screenshot(PICTURES / "thousand.png")
+            SCREENSHOTS.mkdir(exist_ok=True)
+            tab.screenshot(SCREENSHOTS / "thousand.png")
             tab.check_quiet()
 
 
 class Looks(Reports):
-    """Pages as they are seen."""
+    """Rendered pages."""
 
     def setUp(self):
         super().setUp()
         if not browser.find():
             self.skipTest("chromium is not installed")
-        PICTURES.mkdir(exist_ok=True)
+        SCREENSHOTS.mkdir(exist_ok=True)
 
     def visit(self, tab, page):
         tab.visit(page.as_uri())
@@ -128,27 +128,27 @@ class Looks(Reports):
         run = self.train(*RUN, *SLOW, "--steps", 60)
         with browser.open() as tab:
             self.visit(tab, self.report(run.folder))
-            self.assertIn("worker 4 is to blame", self.text(tab, ".finding"))
+            self.assertRegex(self.text(tab, ".finding"), "worker 4 caused [0-9.]+ % of that")
             rows = tab.evaluate("document.querySelectorAll('#workers tbody tr').length")
             self.assertEqual(rows, 4)
             sections = tab.evaluate("[...document.querySelectorAll('nav a')].map(a => a.text)")
-            for wanted in ("Summary", "Curves", "Workers", "Histograms", "Ledger of samples",
-                           "Resources", "Log", "Settings"):
+            for wanted in ("Summary", "Training curves", "Workers", "Histograms",
+                           "Samples used and dropped", "Resource usage", "Events", "Settings"):
                 self.assertIn(wanted, sections)
-            tab.screenshot(PICTURES / "light.png")
+            tab.screenshot(SCREENSHOTS / "light.png")
             tab.prefer("dark")
             tab.evaluate(SETTLED)
             ground = tab.evaluate("getComputedStyle(document.body).backgroundColor")
             self.assertLess(sum(map(int, re.findall(r"\d+", ground))), 150, ground)
-            tab.screenshot(PICTURES / "dark.png")
+            tab.screenshot(SCREENSHOTS / "dark.png")
             tab.resize(360, 740, mobile=True)
             tab.evaluate(SETTLED)
             self.assertLessEqual(tab.evaluate("document.documentElement.scrollWidth"), 360)
-            tab.screenshot(PICTURES / "narrow.png")
+            tab.screenshot(SCREENSHOTS / "narrow.png")
             tab.check_quiet()
             self.assertEqual(len(tab.requests), 1, tab.requests)
 
-    def test_repeats_become_bands(self):
+    def test_repeated_runs_are_shown_as_bands(self):
         for strategy in ("fmb", "amb"):
             for seed in (1, 2, 3):
                 self.simulate(f"{strategy}-{seed}", "--workers", 4, "--steps", 60, "--straggler",
@@ -157,12 +157,12 @@ class Looks(Reports):
         with browser.open() as tab:
             self.visit(tab, self.report(*folders))
             legend = self.text(tab, "#curves .legend")
-            self.assertIn("amb: mean of 3, 95 % interval", legend)
-            self.assertIn("fmb: mean of 3, 95 % interval", legend)
+            self.assertIn("amb: mean of 3 runs and 95 % confidence interval", legend)
+            self.assertIn("fmb: mean of 3 runs and 95 % confidence interval", legend)
             self.assertEqual(
                 tab.evaluate("document.querySelectorAll('#summary tbody tr').length"), 6 + 2)
             self.assertEqual(tab.evaluate("Anytime.page.curves[0].series.length"), 2)
-            tab.screenshot(PICTURES / "bands.png")
+            tab.screenshot(SCREENSHOTS / "bands.png")
             tab.evaluate("Anytime.page.choose(5)")
             self.assertEqual(tab.evaluate("Anytime.page.timeline.timeline.rows.length"), 4)
             tab.check_quiet()
@@ -192,7 +192,7 @@ class Looks(Reports):
             self.assertEqual(tab.evaluate("Anytime.page.timeline.view"), [0, 1])
             tab.check_quiet()
 
-    def test_names_stay_text(self):
+    def test_markup_in_names_is_shown_as_text(self):
         name = "<img src=x onerror=alert(1)>&amp;"
         self.simulate("run", *SLOW, "--steps", 40)
         os.rename(self.folder / "run", self.folder / name)
@@ -202,7 +202,7 @@ class Looks(Reports):
             self.assertEqual(tab.evaluate("document.images.length"), 0)
             tab.check_quiet()
 
-    def test_runs_that_recorded_less_have_what_there_is(self):
+    def test_runs_with_less_recorded_show_the_available_data(self):
         self.simulate("steps", *SLOW, "--steps", 40, "--record", "steps")
         self.simulate("none", *SLOW, "--steps", 40, "--record", "none")
         with browser.open() as tab:

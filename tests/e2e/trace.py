@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The timeline of a run: what Perfetto's JSON importer accepts, and what the run really did."""
+"""The trace of a run: valid for Perfetto's JSON importer, and true to the run."""
 import collections
 import json
 import os
@@ -15,7 +15,7 @@ NAMES = {"send", "wait", "install", "sleep", "compute", "compute (dropped)", "ga
 
 
 class Trace:
-    """A trace that keeps the rules; anything else is an assertion."""
+    """A parsed trace; violations of the format are assertion errors."""
 
     def __init__(self, path):
         text = path.read_text(encoding="utf-8")
@@ -59,7 +59,7 @@ class Trace:
 
     @staticmethod
     def check_row(slices):
-        """Of one row; they neither overlap nor nest. A nanosecond may be lost in rounding."""
+        """Slices of one row neither overlap nor nest, except for rounding errors."""
         slices.sort(key=lambda event: (event["ts"], event["dur"]))
         end = 0
         for event in slices:
@@ -67,7 +67,7 @@ class Trace:
             end = max(end, event["ts"] + event["dur"])
 
     def within(self, event, names):
-        """Is there such a slice around this end of an arrow?"""
+        """True when this end of an arrow is inside a slice with one of these names."""
         for one in self.slices[event["pid"], event["tid"]]:
             if one["name"] in names and (one["ts"] - 0.002 <= event["ts"]
                                          <= one["ts"] + one["dur"] + 0.002):
@@ -95,7 +95,7 @@ class Traces(support.TestCase):
         return Trace(ended.folder / name)
 
     def assert_accounts(self, ended):
-        """Each gradient that counted has an arrow, and what was dropped is marked."""
+        """Each used gradient has an arrow, and dropped ones are marked."""
         trace, result = self.trace(ended), ended.result
         gradients = sum(int(row["worker_count"]) for row in ended.table("collect_stats.csv"))
         self.assertEqual(len(trace.ends["s"]), gradients, ended)
@@ -154,7 +154,7 @@ class Traces(support.TestCase):
         self.assertIn("signal 9", lost["args"]["how"])
         joined = [event for event in trace.named("joined", "i") if event["tid"] == 2]
         self.assertEqual([event["args"]["incarnation"] for event in joined], [1, 2])
-        self.assertTrue(trace.named("told to stop", "i"))
+        self.assertTrue(trace.named("stop requested", "i"))
 
     def test_a_resumed_run_is_one_timeline(self):
         first = self.train(*support.SMALL, "--workers", 2, "--steps", 30)
@@ -171,7 +171,7 @@ class Traces(support.TestCase):
         for name, options, written in (("all", (), whole.other["events"]),
                                        ("some", ("--trace-events", 300), 300),
                                        ("none", ("--trace-events", 0), None)):
-            told = self.anytime("report", ended.folder, "--out", name, *options)
+            done = self.anytime("report", ended.folder, "--out", name, *options)
             path = self.folder / name / "trace.json"
             self.assertEqual(path.exists(), written is not None)
             if written is None:
@@ -181,8 +181,8 @@ class Traces(support.TestCase):
                              whole.other["events"])
             self.assertLessEqual(trace.other["events"], written)
             self.assertGreaterEqual(trace.other["events"], written - 1)
-            self.assertEqual("--trace-events" in told.err, name == "some", told)
-            self.assertEqual(len(trace.instants("cut")), name == "some")
+            self.assertEqual("--trace-events" in done.err, name == "some", done)
+            self.assertEqual(len(trace.instants("truncated")), name == "some")
 
     def test_a_report_begins_where_asked_for(self):
         ended = self.train(*support.SMALL, "--world", "sim", "--workers", 2, "--steps", 100,
@@ -206,7 +206,7 @@ class Traces(support.TestCase):
         self.assertGreater(trace.other["events"], 199000)
         self.assertLessEqual(trace.other["events"], 200000)
         self.assertGreater(trace.other["events_omitted"], 1000 * steps)
-        self.assertEqual(len(trace.instants("cut")), 1)
+        self.assertEqual(len(trace.instants("truncated")), 1)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page of `anytime watch` in a real browser, while a run goes on and after it."""
+"""The page of `anytime watch` in a real browser, during and after a run."""
 import os
 import pathlib
 import signal
@@ -11,9 +11,9 @@ LIVE = ("--data", "synthetic:4000,20,5", "--batch", "32", "--micro-batch", "4", 
         "--strategy", "amb", "--workers", 4, "--sample-time", "100us", "--eval-every", 40,
         "--straggler", "exp:0,1ms", "--steps", 10 ** 9)
 ENDED = (*support.SMALL, "--quiet", "--workers", 2, "--steps", 40)
-PICTURES = pathlib.Path.cwd() / "pictures"  # they stay in the build folder, to be looked at
+SCREENSHOTS = pathlib.Path.cwd() / "screenshots"  # kept in the build folder for inspection
 
-STEPS = "((Anytime.live.runs[0] || {}).story || {state: {steps: 0}}).state.steps"
+STEPS = "((Anytime.live.runs[0] || {}).summary || {state: {steps: 0}}).state.steps"
 STATUS = "document.querySelector('.status').textContent"
 NOTICES = "document.querySelector('.notices').textContent"
 DRAWN = "document.querySelectorAll('.chart:not([hidden]) .plot canvas').length"
@@ -23,22 +23,22 @@ SETTLED = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame
 
 
 class Live(dashboard.TestCase):
-    """What the page shows."""
+    """Contents of the page."""
 
     def open_page(self, board):
-        """The dashboard in a browser of its own; at the end nothing may have been logged, and
-        nothing asked of anybody else."""
+        """The dashboard in a browser; at the end, no error may have been logged and no other
+        host contacted."""
         page = self.enterContext(browser.open())
         page.visit(board.url)
         self.addCleanup(page.check_quiet, {f"{board.host}:{board.port}"})
         return page
 
-    def picture(self, page, name, **options):
-        PICTURES.mkdir(exist_ok=True)
+    def screenshot(self, page, name, **options):
+        SCREENSHOTS.mkdir(exist_ok=True)
         page.evaluate(SETTLED)
-        page.screenshot(PICTURES / f"{name}.png", **options)
+        page.screenshot(SCREENSHOTS / f"{name}.png", **options)
 
-    def test_a_run_grows_and_a_killed_worker_appears_as_lost(self):
+    def test_a_growing_run_is_shown_and_a_killed_worker_appears_as_lost(self):
         run = self.start(*LIVE)
         page = self.open_page(self.watch(run.folder))
         page.wait_for(f"{STEPS} > 20 && {DRAWN} > 5")
@@ -51,31 +51,31 @@ class Live(dashboard.TestCase):
         os.kill(run.workers()[2]["pid"], signal.SIGKILL)
         page.wait_for("/worker 2 was lost: killed by signal 9/.test("
                       "(document.querySelector('.log .lost') || {}).textContent)")
-        page.wait_for("/worker 2 joined again/.test(document.querySelector('.log').textContent)")
+        page.wait_for("/worker 2 rejoined/.test(document.querySelector('.log').textContent)")
         page.wait_for("!document.querySelector('.timeline').hidden")
-        self.pictures(page)
+        self.screenshots(page)
 
         run.signal(signal.SIGINT)
         run.wait()
         page.wait_for(f"/has ended/.test({NOTICES})")
         page.wait_for("Anytime.live.runs[0].result")
-        self.picture(page, "ended", whole=False)
+        self.screenshot(page, "ended", whole=False)
 
-    def pictures(self, page):
-        """Light and dark, wide and narrow; nothing is ever wider than the window."""
-        self.picture(page, "light")
-        self.assertTrue(page.evaluate(FITTING), "a chart is not as wide as its place")
+    def screenshots(self, page):
+        """Light and dark, wide and narrow; nothing is wider than the window."""
+        self.screenshot(page, "light")
+        self.assertTrue(page.evaluate(FITTING), "a chart does not fill its container")
         page.prefer("dark")
-        self.picture(page, "dark")
+        self.screenshot(page, "dark")
         page.resize(390, 844, mobile=True)
-        self.picture(page, "narrow", whole=False)
+        self.screenshot(page, "narrow", whole=False)
         page.evaluate("document.getElementById('workers').scrollIntoView()")
-        self.picture(page, "narrow-workers", whole=False)
+        self.screenshot(page, "narrow-workers", whole=False)
         self.assertLessEqual(page.evaluate("document.documentElement.scrollWidth"), 390)
         page.resize(1360, 900)
         page.prefer("light")
 
-    def test_it_pauses_and_follows_by_keyboard(self):
+    def test_pause_and_time_range_by_keyboard(self):
         run = self.start(*LIVE)
         page = self.open_page(self.watch(run.folder))
         page.wait_for(f"{STEPS} > 20 && {DRAWN} > 5")
@@ -83,7 +83,7 @@ class Live(dashboard.TestCase):
         page.wait_for("!Anytime.live.busy && !Anytime.live.timer")
         self.assertIn("paused", page.evaluate(STATUS))
         steps = page.evaluate(STEPS)
-        page.wait_for("Anytime.live.news")  # there is something new, and it waits
+        page.wait_for("Anytime.live.outdated")  # there are new data, which are not fetched
         self.assertEqual(page.evaluate(STEPS), steps)
         page.press("p")
         page.wait_for(f"{STEPS} > {steps}")
@@ -91,13 +91,13 @@ class Live(dashboard.TestCase):
         for _ in range(3):
             page.press("w")
         shown = "Anytime.live.page.curves[0].graph.xAxisRange()"
-        page.wait_for("Anytime.live.runs[0].story.state.at > 11")
+        page.wait_for("Anytime.live.runs[0].summary.state.at > 11")
         page.wait_for(f"Math.abs({shown}[1] - {shown}[0] - 10) < 1e-6")
         self.assertGreater(page.evaluate("Anytime.live.page.timeline.view[0]"), 0)
         page.press("w")
         page.wait_for(f"{shown}[1] - {shown}[0] > 10")
 
-    def test_the_address_loses_its_token_and_still_reloads(self):
+    def test_the_token_is_removed_from_the_url_and_reloading_works(self):
         board = self.watch(self.train(*ENDED).folder)
         page = self.open_page(board)
         page.wait_for(f"{STEPS} == 40")
@@ -107,16 +107,16 @@ class Live(dashboard.TestCase):
         page.wait_for("document.readyState == 'complete' && document.body.id != 'before'")
         page.wait_for(f"{STEPS} == 40")
 
-    def test_several_runs_one_of_which_is_not_there_yet(self):
+    def test_several_runs_one_of_which_does_not_exist_yet(self):
         first = self.train(*ENDED).folder
         second = self.folder / "run2"
         page = self.open_page(self.watch(first, second))
-        page.wait_for(f"/run2: the folder is not there yet/.test({NOTICES})")
+        page.wait_for(f"/run2: the run folder does not exist yet/.test({NOTICES})")
         page.wait_for(f"{STEPS} == 40")
         self.train(*ENDED, "--strategy", "amb", "--time-limit", "5ms")
         page.wait_for("Anytime.live.runs[1].result && Anytime.live.page.runs.length == 2")
         page.wait_for("document.querySelectorAll('#summary tbody tr').length == 2")
-        self.picture(page, "two", whole=False)
+        self.screenshot(page, "two", whole=False)
 
     def test_a_run_without_a_log_shows_its_result(self):
         page = self.open_page(self.watch(self.train(*ENDED, "--record", "none").folder))
@@ -131,12 +131,12 @@ class Live(dashboard.TestCase):
         self.assertEqual(page.evaluate("document.images.length"), 0)
         self.assertIn("<img src=x", page.evaluate("document.querySelector('h1').textContent"))
 
-    def test_the_end_of_the_server_is_told_and_what_was_shown_stays(self):
+    def test_when_the_server_stops_the_page_says_so_and_keeps_its_data(self):
         board = self.watch(self.train(*ENDED).folder)
         page = self.open_page(board)
         page.wait_for(f"{STEPS} == 40")
         self.assertEqual(board.stop(), support.DONE)
-        page.wait_for(f"/has ended/.test({STATUS})")
+        page.wait_for(f"/has stopped/.test({STATUS})")
         self.assertGreater(page.evaluate(DRAWN), 5)
 
 

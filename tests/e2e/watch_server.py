@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The server of `anytime watch`: what it serves, to whom, and that nothing brings it down."""
+"""The server of `anytime watch`: responses, access control and robustness."""
 import json
 import random
 import re
@@ -20,20 +20,20 @@ METRIC = re.compile(r'^anytime_[a-z_]+\{([a-z]+="(\\.|[^"\\\n])*",?)+\} '
 
 
 def lines_of(connection):
-    """The lines of a stream of events, chunk sizes left out."""
+    """The lines of an event stream, without chunk sizes."""
     with connection.makefile("rb") as file:
         for line in file:
             yield line.decode(errors="replace").rstrip("\r\n")
 
 
-class Answers(dashboard.TestCase):
-    """What it serves."""
+class Responses(dashboard.TestCase):
+    """Responses to allowed requests."""
 
     def setUp(self):
         super().setUp()
         self.run_folder = self.train(*FINISHED).folder
 
-    def test_the_page_comes_with_the_token_and_sets_a_cookie(self):
+    def test_the_page_needs_the_token_and_sets_a_cookie(self):
         board = self.watch(self.run_folder)
         status, headers, body = board.get(f"/?token={board.token}", token=False)
         self.assertEqual(status, 200)
@@ -45,9 +45,9 @@ class Answers(dashboard.TestCase):
                                  headers={"Cookie": cookie.split(";")[0]})
         self.assertEqual(status, 200)
 
-    def test_every_answer_carries_the_headers_that_protect(self):
+    def test_every_response_has_security_headers(self):
         board = self.watch(self.run_folder)
-        for path in ("/", "/api/runs", "/api/story", "/metrics", "/healthz", "/nothing"):
+        for path in ("/", "/api/runs", "/api/summary", "/metrics", "/healthz", "/nothing"):
             _, headers, _ = board.get(path)
             self.assertIn("default-src 'none'", headers["Content-Security-Policy"], path)
             self.assertIn("script-src 'self';", headers["Content-Security-Policy"], path)
@@ -56,7 +56,7 @@ class Answers(dashboard.TestCase):
             self.assertEqual(headers["Referrer-Policy"], "no-referrer", path)
             self.assertIsNone(headers["Access-Control-Allow-Origin"], path)
 
-    def test_everything_the_page_names_is_there(self):
+    def test_all_files_of_the_page_are_served(self):
         board = self.watch(self.run_folder)
         page = board.get("/")[2].decode()
         names = re.findall(r'(?:src|href)="(assets/[^"]+)"', page)
@@ -67,25 +67,25 @@ class Answers(dashboard.TestCase):
             self.assertTrue(body, name)
             self.assertIn("css" if name.endswith("css") else "javascript", headers["Content-Type"])
 
-    def test_a_story_is_whole_first_and_then_only_what_is_new(self):
+    def test_a_summary_is_complete_first_and_then_only_updated(self):
         board = self.watch(self.run_folder)
         self.wait_known_steps(board, 30)
-        whole = board.story()
+        whole = board.run()
         self.assertEqual(whole["state"], "ended")
         self.assertEqual(whole["result"]["steps"], 30)
-        news = board.story(edition=whole["edition"], since=whole["story"]["serial"])
-        self.assertEqual(news["story"]["serial"], whole["story"]["serial"])
-        self.assertLess(len(json.dumps(news["story"])), len(json.dumps(whole["story"])) / 4)
-        other = board.story(edition=1, since=whole["story"]["serial"])
+        update = board.run(edition=whole["edition"], since=whole["story"]["serial"])
+        self.assertEqual(update["story"]["serial"], whole["story"]["serial"])
+        self.assertLess(len(json.dumps(update["story"])), len(json.dumps(whole["story"])) / 4)
+        other = board.run(edition=1, since=whole["story"]["serial"])
         self.assertEqual(other["story"]["state"], whole["story"]["state"])
 
-    def test_numbers_that_are_none_are_refused(self):
+    def test_invalid_numbers_are_rejected(self):
         board = self.watch(self.run_folder)
         for query in ("run=x", "run=-1", "run=0&since=1e3", "run=" + "9" * 40, "run="):
-            self.assertEqual(board.get("/api/story?" + query)[0], 400, query)
-        self.assertEqual(board.get("/api/story?run=1")[0], 404)
+            self.assertEqual(board.get("/api/summary?" + query)[0], 400, query)
+        self.assertEqual(board.get("/api/summary?run=1")[0], 404)
 
-    def test_prometheus_reads_the_newest_state(self):
+    def test_metrics_have_the_newest_state(self):
         board = self.watch(self.run_folder)
         self.wait_known_steps(board, 30)
         status, headers, body = board.get("/metrics")
@@ -112,7 +112,7 @@ class Answers(dashboard.TestCase):
         self.assertIn(f'anytime_steps_total{{run="{self.run_folder}"}} 30\n', text)
         self.assertIn('state="finished"} 2\n', text)
 
-    def test_a_token_file_is_made_and_kept(self):
+    def test_a_token_file_is_created_and_reused(self):
         path = self.folder / "token"
         tokens = []
         for _ in range(2):
@@ -122,7 +122,7 @@ class Answers(dashboard.TestCase):
         self.assertEqual(tokens[0], tokens[1])
         self.assertEqual(path.stat().st_mode & 0o777, 0o600)
 
-    def test_several_runs_stand_beside_each_other(self):
+    def test_several_runs_are_served(self):
         other = self.train(*FINISHED, "--strategy", "amb").folder
         board = self.watch(self.run_folder, other)
         self.wait_known_steps(board, 30, 0)
@@ -130,36 +130,37 @@ class Answers(dashboard.TestCase):
         labels = [run["label"] for run in board.json("/api/runs")["runs"]]
         self.assertEqual(labels, [self.run_folder.name, other.name])
 
-    def test_wrong_usage_is_told(self):
+    def test_wrong_usage_is_reported(self):
         self.assert_complaint(self.anytime("watch", code=support.USAGE), "folders of runs")
         self.assert_complaint(self.anytime("watch", "a", "a", code=support.USAGE), "twice")
         self.assert_complaint(self.anytime("watch", "a", "--listen", "example.com:80",
                                            code=support.USAGE), "--listen")
 
-    def test_a_port_that_is_taken_is_told(self):
+    def test_a_port_in_use_is_reported(self):
         board = self.watch(self.run_folder)
         ended = self.anytime("watch", self.run_folder, "--listen", f"127.0.0.1:{board.port}",
                              code=support.IO)
         self.assert_complaint(ended, board.port)
 
 
-class Guard(dashboard.TestCase):
-    """To whom it serves."""
+class Access(dashboard.TestCase):
+    """Access control."""
 
     def setUp(self):
         super().setUp()
         self.board = self.watch(self.train(*FINISHED).folder)
 
-    def test_without_the_token_there_is_nothing(self):
-        for path in ("/", "/api/runs", "/api/story", "/api/stream", "/metrics", "/assets/page.css",
-                     "/?token=", "/?token=" + "0" * 32, "/api/runs?token=" + "f" * 32):
+    def test_without_the_token_requests_are_refused(self):
+        for path in ("/", "/api/runs", "/api/summary", "/api/stream", "/metrics",
+                     "/assets/page.css", "/?token=", "/?token=" + "0" * 32,
+                     "/api/runs?token=" + "f" * 32):
             status, _, body = self.board.get(path, token=False)
             self.assertEqual(status, 401, path)
             self.assertNotIn(self.board.token.encode(), body)
         wrong = {"Authorization": "Bearer " + self.board.token[:-1]}
         self.assertEqual(self.board.get("/api/runs", token=False, headers=wrong)[0], 401)
 
-    def test_another_name_for_this_machine_is_refused(self):
+    def test_other_host_names_are_refused(self):
         for host in ("evil.example", "evil.example:%d" % self.board.port,
                      "localhost.evil.example", "127.0.0.1.nip.example", ""):
             self.assertEqual(self.board.get("/api/runs", headers={"Host": host})[0], 403, host)
@@ -174,7 +175,7 @@ class Guard(dashboard.TestCase):
         own = {"Origin": f"http://127.0.0.1:{self.board.port}", "Sec-Fetch-Site": "same-origin"}
         self.assertEqual(self.board.get("/api/runs", headers=own)[0], 200)
 
-    def test_nothing_can_be_written(self):
+    def test_only_get_and_head_are_allowed(self):
         for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"):
             status, headers, _ = self.board.get("/api/runs", method=method, body=b"x" * 5000)
             self.assertEqual(status, 405, method)
@@ -183,7 +184,7 @@ class Guard(dashboard.TestCase):
         self.assertEqual((status, body), (200, b""))
         self.assertGreater(int(headers["Content-Length"]), 0)
 
-    def test_no_path_leads_out(self):
+    def test_paths_cannot_escape(self):
         for path in ("/../../etc/passwd", "/assets/../../../../etc/passwd", "/assets//etc/passwd",
                      "/assets/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "/assets/", "/assets/.",
                      "/assets/..\\..\\etc\\passwd", "//etc/passwd", "/%2fetc/passwd", "/events.bin",
@@ -192,7 +193,7 @@ class Guard(dashboard.TestCase):
             self.assertEqual(status, 404, path)
             self.assertNotIn(b"root:", body)
 
-    def test_endless_bodies_end_the_connection(self):
+    def test_large_bodies_close_the_connection(self):
         with self.board.connect() as connection:
             connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n"
                                b"Content-Length: 1000000000\r\n\r\n")
@@ -201,33 +202,33 @@ class Guard(dashboard.TestCase):
                     connection.sendall(b"x" * 65536)
         self.assertTrue(self.board.is_alive())
 
-    def test_other_machines_are_warned_about(self):
+    def test_listening_on_a_network_gives_a_warning(self):
         self.assertNotIn("warning", self.board.err())
         board = self.watch(self.folder, options=("--listen", "0.0.0.0:0"))
         self.assertIn("warning", board.err())
 
 
-class Life(dashboard.TestCase):
-    """While a run goes on, before and after."""
+class Following(dashboard.TestCase):
+    """Before, during and after a run."""
 
-    def test_a_run_that_goes_on_is_followed(self):
+    def test_a_running_run_is_followed(self):
         run = self.start(*ENDLESS)
         board = self.watch(run.folder)
         self.wait_known_steps(board, 1)
         steps = board.steps()
         with board.stream() as stream:
-            told = [line for line, _ in zip((line for line in lines_of(stream)
-                                             if line.startswith("data: ")), range(3))]
-        self.assertEqual(told, sorted(told, key=lambda line: int(line[6:])))
+            events = [line for line, _ in zip((line for line in lines_of(stream)
+                                               if line.startswith("data: ")), range(3))]
+        self.assertEqual(events, sorted(events, key=lambda line: int(line[6:])))
         self.wait_known_steps(board, steps + 1)
         run.signal(signal.SIGINT)
         run.wait()
         support.wait_until(lambda: board.json("/api/runs")["runs"][0]["state"] == "ended",
-                           "the end is known")
-        support.wait_until(lambda: board.story()["result"], "the result is known")
+                           "the end of the run is shown")
+        support.wait_until(lambda: board.run()["result"], "the result is shown")
         self.assertEqual(board.stop(), support.DONE)
 
-    def test_a_folder_that_is_not_there_is_waited_for(self):
+    def test_a_missing_folder_is_waited_for(self):
         folder = self.folder / "run1"
         board = self.watch(folder)
         self.assertIn("waiting for it", board.err())
@@ -235,7 +236,7 @@ class Life(dashboard.TestCase):
         self.train(*FINISHED)
         self.wait_known_steps(board, 30)
 
-    def test_a_resumed_run_is_followed_from_log_to_log(self):
+    def test_a_resumed_run_is_followed_across_logs(self):
         run = self.start(*ENDLESS)
         run.wait_steps(5)
         board = self.watch(run.folder)
@@ -243,33 +244,33 @@ class Life(dashboard.TestCase):
         stopped = run.wait().result["steps"]
         self.wait_known_steps(board, stopped)
         self.anytime("train", "--resume", run.folder, "--steps", stopped + 50, "--quiet")
-        support.wait_until(lambda: (board.story()["result"] or {}).get("steps") == stopped + 50,
-                           "the result of the whole run is known")
+        support.wait_until(lambda: (board.run()["result"] or {}).get("steps") == stopped + 50,
+                           "the result of the whole run is shown")
         self.wait_known_steps(board, stopped + 50)
-        told = board.story()["story"]["steps"]["step"]
-        self.assertEqual(told, sorted(told))
+        steps = board.run()["story"]["steps"]["step"]
+        self.assertEqual(steps, sorted(steps))
 
-    def test_runs_without_a_log_show_what_there_is(self):
+    def test_runs_without_a_log_show_the_available_data(self):
         for keep in ("steps", "none"):
             ended = self.train(*FINISHED, "--record", keep)
             board = self.watch(ended.folder)
-            support.wait_until(lambda board=board: board.story()["result"], "the result is shown")
-            told = board.story()
-            self.assertEqual(told["state"], "unrecorded")
-            self.assertEqual(told["result"]["steps"], 30)
-            self.assertEqual(told["story"] is not None, keep == "steps")
-            self.assertIn("no event log", told["word"])
+            support.wait_until(lambda board=board: board.run()["result"], "the result is shown")
+            shown = board.run()
+            self.assertEqual(shown["state"], "unrecorded")
+            self.assertEqual(shown["result"]["steps"], 30)
+            self.assertEqual(shown["story"] is not None, keep == "steps")
+            self.assertIn("no event log", shown["word"])
 
-    def test_a_damaged_log_is_told(self):
+    def test_a_damaged_log_is_reported(self):
         ended = self.train(*FINISHED)
         with open(ended.folder / "events.bin", "ab") as log:
-            log.write(b"\x7fthis is no record")
+            log.write(b"\x7fnot a record")
         board = self.watch(ended.folder)
         support.wait_until(lambda: board.json("/api/runs")["runs"][0]["state"] == "broken",
-                           "the damage is told")
+                           "the damage is reported")
         self.assertEqual(board.steps(), 30)
 
-    def test_names_that_look_like_markup_stay_text(self):
+    def test_markup_in_names_is_served_as_text(self):
         folder = self.folder / '<img src=x onerror=alert(1)>"'
         ended = self.train(*FINISHED)
         ended.folder.rename(folder)
@@ -280,7 +281,7 @@ class Life(dashboard.TestCase):
         self.assertEqual(json.loads(body)["runs"][0]["label"], folder.name)
         self.assertIn('onerror=alert(1)>\\""', board.get("/metrics")[2].decode())
 
-    def test_train_watch_tells_its_address_and_ends_with_the_run(self):
+    def test_train_watch_prints_its_url_and_ends_with_the_run(self):
         run = self.start(*ENDLESS, "--watch")
         run.wait_said("watch it at http://127.0.0.1:")
         url = re.search(r"http://\S+", run.err()).group()
@@ -298,24 +299,24 @@ class Life(dashboard.TestCase):
         self.assertNotIn("watch", ended.result["options"])
         self.assert_gone(run)
 
-    def test_a_killed_run_takes_its_dashboard_with_it(self):
+    def test_a_killed_run_ends_its_dashboard(self):
         run = self.start(*ENDLESS, "--watch")
         run.wait_said("watch it at http://127.0.0.1:")
         run.wait_working()
         run.process.kill()
         run.wait()
-        support.wait_until(lambda: not support.processes.marked(run.mark), "all are gone")
+        support.wait_until(lambda: not support.processes.marked(run.mark), "all processes end")
 
 
-class Crowd(dashboard.TestCase):
-    """That nothing brings it down."""
+class Load(dashboard.TestCase):
+    """Many clients and malformed requests."""
 
     def setUp(self):
         super().setUp()
         low, high = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(high, max(low, 2048)), high))
 
-    def test_two_hundred_clients_hear_the_news(self):
+    def test_two_hundred_clients_are_notified(self):
         run = self.start(*ENDLESS)
         board = self.watch(run.folder)
         self.wait_known_steps(board, 1)
@@ -327,14 +328,14 @@ class Crowd(dashboard.TestCase):
                 waiting[stream] += stream.recv(65536)
                 if waiting[stream].count(b"data: ") >= 3:
                     del waiting[stream]
-        self.assertFalse(waiting, "clients that heard nothing")
+        self.assertFalse(waiting, "clients without events")
         self.assertGreater(board.steps(), 0)
         for stream in streams:
             stream.close()
         self.assertTrue(board.is_alive())
         self.assertEqual(board.stop(), support.DONE)
 
-    def test_clients_that_never_read_do_not_hold_up_the_others(self):
+    def test_clients_that_never_read_do_not_block_others(self):
         board = self.watch(self.train(*FINISHED).folder)
         self.wait_known_steps(board, 30)
         request = (f"GET /assets/dygraph.min.js HTTP/1.1\r\nHost: localhost\r\n"
@@ -357,7 +358,7 @@ class Crowd(dashboard.TestCase):
             connection.close()
         self.assertTrue(board.is_alive())
 
-    def test_more_streams_than_there_is_room_for_are_refused(self):
+    def test_too_many_streams_are_refused(self):
         board = self.watch(self.train(*FINISHED).folder)
         streams = [board.stream() for _ in range(224)]
         for stream in streams:
@@ -367,14 +368,14 @@ class Crowd(dashboard.TestCase):
         self.assertEqual(board.get("/api/runs")[0], 200)
         for stream in [*streams, late]:
             stream.close()
-        support.wait_until(lambda: b"200" in self.first_bytes(board.stream()), "there is room")
+        support.wait_until(lambda: b"200" in self.first_bytes(board.stream()), "a stream is free")
 
     @staticmethod
     def first_bytes(connection):
         with connection:
             return connection.recv(64)
 
-    def test_malformed_requests_do_no_harm(self):
+    def test_malformed_requests_are_survived(self):
         board = self.watch(self.train(*FINISHED).folder)
         for seed in range(4):
             with self.subTest(seed=seed):
@@ -383,8 +384,8 @@ class Crowd(dashboard.TestCase):
         self.assertEqual(board.json("/api/runs")["runs"][0]["state"], "ended")
 
     def fuzz(self, board, rng, count):
-        """Sends rubbish on many connections, without waiting for what comes back."""
-        good = (f"GET /api/story?run=0&since=0 HTTP/1.1\r\nHost: localhost\r\nCookie: anytime_"
+        """Sends malformed requests on many connections, without waiting for responses."""
+        good = (f"GET /api/summary?run=0&since=0 HTTP/1.1\r\nHost: localhost\r\nCookie: anytime_"
                 f"{board.port}={board.token}\r\nAuthorization: Bearer {board.token}\r\n"
                 f"Origin: http://localhost\r\n\r\n").encode()
         open_ones = []
@@ -392,7 +393,7 @@ class Crowd(dashboard.TestCase):
             connection = board.connect()
             connection.setblocking(False)
             try:
-                connection.send(self.spoil(rng, good))
+                connection.send(self.corrupt(rng, good))
             except OSError:
                 pass
             open_ones.append(connection)
@@ -402,8 +403,8 @@ class Crowd(dashboard.TestCase):
             connection.close()
 
     @staticmethod
-    def spoil(rng, good):
-        """A request with something wrong, or nothing of one at all."""
+    def corrupt(rng, good):
+        """A corrupted request, or random bytes."""
         kind = rng.randrange(6)
         if kind == 0:
             return rng.randbytes(rng.randrange(1, 400))
@@ -421,8 +422,8 @@ class Crowd(dashboard.TestCase):
         else:
             bytes_ = bytes_.replace(b"run=0", b"run=" + rng.choice(
                 [b"%00", b"%", b"%zz", b"9" * 5000, b"&" * 3000, b"%f0%9f", b"-0", b"\t"]))
-            bytes_ = bytes_.replace(b"/api/story", rng.choice(
-                [b"/api/story", b"/metrics", b"/assets/" + b"a" * 4000, b"*", b"http://x/", b""]))
+            bytes_ = bytes_.replace(b"/api/summary", rng.choice(
+                [b"/api/summary", b"/metrics", b"/assets/" + b"a" * 4000, b"*", b"http://x/", b""]))
         return bytes(bytes_)
 
 

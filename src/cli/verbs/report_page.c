@@ -57,8 +57,8 @@ static at_err add_run(json_t *runs, const at_reported *run, const at_run_summary
     json_t *result = json_copy(run->result);
     if (!json_is_null(summary)) json_object_del(result, "worker"); /* the summary has it */
     json_t *one = json_pack("{s:o, s:o}", "story", summary, "result", result);
-    json_object_set_new(one, "label", at_json_value_text(run->label));
-    json_object_set_new(one, "folder", at_json_value_text(run->folder));
+    json_object_set_new(one, "label", at_json_text(run->label));
+    json_object_set_new(one, "folder", at_json_text(run->folder));
     json_array_append_new(runs, one);
     return AT_OK;
 }

@@ -173,7 +173,7 @@ static at_err draw(const curves *c, const char *title, const char *folder, at_fa
     pictures[1].plot.y_label = "time of a sample";
     pictures[1].plot.series = c->sample;
     at_sheet sheet = {
-        .name = "slices", .title = title, .pictures = pictures, .count = 2, .columns = 2};
+        .name = "slices", .title = title, .plots = pictures, .count = 2, .columns = 2};
     return at_plot_write_all(pictures, 2, &sheet, 1, folder, fail);
 }
 

@@ -54,9 +54,9 @@ typedef struct at_score {
 } at_score;
 
 /* Builds a model from a family ("softmax", "mlp:H1,H2,.."), a built-in net ("mnist-cnn"), or a file
- * ("my.net"; see docs/reference/models.md), with the flat vector laid out for micro-batches of `rows`
- * samples. Enough to query sizes and to initialize and convert parameters, but not to compute.
- * AT_ERR_USAGE with the nearest name or with line and shapes; AT_ERR_MISSING. */
+ * ("my.net"; see docs/reference/models.md), with the flat vector laid out for micro-batches of
+ * `rows` samples. Enough to query sizes and to initialize and convert parameters, but not to
+ * compute. AT_ERR_USAGE with the nearest name or with line and shapes; AT_ERR_MISSING. */
 at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_t rows,
                      at_model **model, at_fail *fail);
 

@@ -1,8 +1,8 @@
-/* charts.js - curves and histograms of several series, on dygraphs.
+/* charts.js - line charts and histograms of several series, drawn with dygraphs.
  *
- * A chart is a figure with a heading, a line that reads the values under the pointer out, and the
- * drawing. Drag to zoom, shift-drag to pan, double click for all of it; by keyboard: arrows left
- * and right pan, up and down zoom, 0 or Escape shows all. */
+ * A chart is a figure with a heading, a readout of the values under the pointer, and the plot. Drag
+ * to zoom, Shift+drag to pan, double-click to reset; keyboard: left and right arrows pan, up and
+ * down zoom, 0 or Escape resets. */
 "use strict";
 
 (function (A) {
@@ -10,8 +10,8 @@
         ZOOM = 1.4;
 
     /** One chart. `options`: title, x and y (labels), formatX and formatY, log (offer a logarithmic
-     *  scale), bars (a histogram), zero (the scale begins there), named (its series are not
-     *  those of the page's legend). */
+     *  scale), bars (a histogram), zero (the scale begins at 0), named (the readout names the
+     *  series, which are not those of the page's legend). */
     A.Chart = class {
         constructor(options) {
             this.options = options;
@@ -26,7 +26,7 @@
                     class: "card chart",
                     tabindex: "0",
                     role: "group",
-                    "aria-label": `Chart: ${options.title}. Arrow keys pan and zoom, 0 shows all.`,
+                    "aria-label": `Chart: ${options.title}. Arrow keys pan and zoom, 0 resets.`,
                     on: { keydown: (event) => this.onKey(event) },
                 },
                 A.el("figcaption", {}, A.el("h3", { text: options.title }), this.button),
@@ -54,7 +54,7 @@
             if (this.graph) this.graph.updateOptions({ logscale: this.log });
         }
 
-        /** Shows these series: [{label, index (of its colour), curve: {x, y}, mean}, ..]. */
+        /** Shows these series: [{label, index (of its color), curve: {x, y}, mean}, ..]. */
         update(series) {
             this.series = series.filter((one) => one.curve && !isEmpty(one.curve));
             this.element.hidden = this.series.length === 0;
@@ -70,14 +70,14 @@
             this.drawn = this.series.length;
             this.graph = new Dygraph(this.plot, rows, {
                 ...this.fixedOptions(),
-                ...this.colourOptions(),
+                ...this.colorOptions(),
             });
         }
 
         fixedOptions() {
             const { formatX, formatY, bars } = this.options;
             return {
-                // Names of series are only ever shown by ourselves, as text.
+                // Names of series are shown only in our readout, as text.
                 labels: ["x", ...this.series.map((_, i) => "s" + i)],
                 legend: "never",
                 customBars: true,
@@ -109,25 +109,25 @@
             };
         }
 
-        colourOptions() {
+        colorOptions() {
             return {
                 colors: this.series.map((one) =>
-                    one.colour ? A.cssColour(one.colour) : A.colour(one.index),
+                    one.color ? A.cssColor(one.color) : A.color(one.index),
                 ),
-                gridLineColor: A.cssColour("grid"),
-                axisLineColor: A.cssColour("axis"),
+                gridLineColor: A.cssColor("grid"),
+                axisLineColor: A.cssColor("axis"),
             };
         }
 
         redraw() {
-            if (this.graph) this.graph.updateOptions(this.colourOptions());
+            if (this.graph) this.graph.updateOptions(this.colorOptions());
         }
 
         resize() {
             if (this.graph && !this.element.hidden) this.graph.resize();
         }
 
-        /** Reads the values at a place out, as text. */
+        /** Shows the values at this x. */
         read(at, points) {
             const { formatX, formatY, x } = this.options;
             const shown = points.slice(0, 8).map((point) => {
@@ -146,12 +146,12 @@
             );
         }
 
-        /** Nothing is under the pointer: says what the axes are, and what it came to. */
+        /** Without a pointer: shows the axes and the last values or means. */
         clearReadout() {
             const { x, y, bars } = this.options;
             A.fill(
                 this.readout,
-                A.el("span", { class: "at", text: `${y} by ${x}` }),
+                A.el("span", { class: "at", text: bars ? `${x} (${y})` : `${y} vs. ${x}` }),
                 ...this.series
                     .slice(0, 6)
                     .map((one) =>
@@ -174,7 +174,7 @@
             if (!this.graph || event.target !== this.element) return;
             const [low, high] = this.graph.xAxisRange();
             const width = high - low;
-            const windows = {
+            const ranges = {
                 ArrowLeft: [low - PAN * width, high - PAN * width],
                 ArrowRight: [low + PAN * width, high + PAN * width],
                 ArrowUp: zoomed(low, high, 1 / ZOOM),
@@ -182,13 +182,13 @@
                 "+": zoomed(low, high, 1 / ZOOM),
                 "-": zoomed(low, high, ZOOM),
             };
-            if (event.key in windows) this.show(windows[event.key]);
+            if (event.key in ranges) this.show(ranges[event.key]);
             else if (event.key === "0" || event.key === "Escape") this.graph.resetZoom();
             else return;
             event.preventDefault();
         }
 
-        /** Never past the data, and never wider than it. */
+        /** Zooms to a range, limited to that of the data. */
         show([low, high]) {
             const [first, last] = this.graph.xAxisExtremes();
             const width = Math.min(high - low, last - first);
@@ -205,14 +205,14 @@
 
     function mark(one) {
         const chip = A.chip(one.index);
-        if (one.colour) chip.style.setProperty("background-color", `var(--${one.colour})`);
+        if (one.color) chip.style.setProperty("background-color", `var(--${one.color})`);
         return chip;
     }
 
-    /** A curve that is 0 all along tells nothing. */
+    /** A curve that is always 0 is not shown. */
     const isEmpty = (curve) => curve.y.every((point) => point[0] === 0 && point[2] === 0);
 
-    /** A plotter for histograms: filled bars from each x to the next, with an outline. */
+    /** Plotter for histograms: filled bars from each x to the next, with an outline. */
     function drawBars({ drawingContext: context, points, color, dygraph }) {
         const bottom = dygraph.toDomYCoord(0);
         const outline = new Path2D();
@@ -231,7 +231,7 @@
         context.stroke(outline);
     }
 
-    /** Shorter than in texts: an axis has little room. */
+    /** Short number formats for the axes. */
     function axisLabel(value, format) {
         return value === 0
             ? "0"
@@ -241,7 +241,7 @@
                   .replace(/(\d),000\b/, "$1k");
     }
 
-    /** One row for every x that any series has: [x, [low, middle, high] or null, ..]. */
+    /** One row for every x of any series: [x, [low, middle, high] or null, ..]. */
     function tabulate(series) {
         const rows = new Map();
         series.forEach((one, k) => {

@@ -1,14 +1,14 @@
-/* dom.js - what all parts of the page share: elements, numbers for people, colours.
+/* dom.js - helpers shared by all parts of the page: elements, number formats, colors, tables.
  *
- * Everything shown comes from files that may hold anything, so text only ever becomes text nodes
- * and attributes; nothing here, or in any other file of the page, writes HTML. */
+ * Everything shown comes from untrusted files, so text only becomes text nodes and attributes;
+ * no file of the page writes HTML. */
 "use strict";
 
 const Anytime = {};
 
 (function (A) {
-    /** An element. `options`: class, text, style (an object), on (event to function), attributes.
-     *  Children are elements, texts or null. */
+    /** Creates an element. `options`: class, text, style (an object), on (event listeners by name)
+     *  and attributes. Children are elements, texts or null. */
     A.el = function (tag, options, ...children) {
         const element = document.createElement(tag);
         for (const [name, value] of Object.entries(options || {})) {
@@ -31,7 +31,7 @@ const Anytime = {};
         for (const [name, listener] of Object.entries(on)) element.addEventListener(name, listener);
     }
 
-    /** Replaces what is in an element. */
+    /** Replaces the children of an element. */
     A.fill = function (element, ...children) {
         element.replaceChildren(...children.flat().filter((child) => child));
     };
@@ -40,7 +40,7 @@ const Anytime = {};
 
     const known = (value) => typeof value === "number" && isFinite(value);
 
-    /** Three or so significant digits: 0.00123, 12.3, 12,345, 1.23e-9. */
+    /** About three significant digits: 0.00123, 12.3, 12,345, 1.23e-9. */
     function number(value, digits = 3) {
         if (!known(value)) return "–";
         const size = Math.abs(value);
@@ -79,33 +79,33 @@ const Anytime = {};
     A.format = { number, seconds, bytes, percent, count };
     A.known = known;
 
-    /* ---- colours ---- */
+    /* ---- colors ---- */
 
     const PALETTE = 8;
 
-    /** A colour of page.css, as it is now: light or dark. */
-    A.cssColour = function (name) {
+    /** A color of page.css in the current color scheme. */
+    A.cssColor = function (name) {
         return getComputedStyle(document.documentElement)
             .getPropertyValue("--" + name)
             .trim();
     };
 
-    /** The colour of series i; past the palette they come again. */
-    A.colour = (index) => A.cssColour("series-" + ((index % PALETTE) + 1));
+    /** The color of a series; the palette repeats. */
+    A.color = (index) => A.cssColor("series-" + ((index % PALETTE) + 1));
 
-    /** Calls back when the page turns light or dark. */
+    /** Calls back when the color scheme changes between light and dark. */
     A.onScheme = function (callback) {
         matchMedia("(prefers-color-scheme: dark)").addEventListener("change", callback);
     };
 
-    /** Calls back at most once a frame, however often it is asked to. */
+    /** Wraps a callback so that it runs at most once per frame. */
     A.lazily = function (callback) {
-        let asked = false;
+        let requested = false;
         return function () {
-            if (asked) return;
-            asked = true;
+            if (requested) return;
+            requested = true;
             requestAnimationFrame(() => {
-                asked = false;
+                requested = false;
                 callback();
             });
         };
@@ -116,4 +116,62 @@ const Anytime = {};
             class: "chip",
             style: { "background-color": `var(--series-${(index % PALETTE) + 1})` },
         });
+
+    /* ---- tables, bars and legends ---- */
+
+    /** A table that scrolls horizontally if necessary. */
+    A.table = function (heads, rows, options) {
+        const head = A.el(
+            "tr",
+            {},
+            heads.map((text, i) => A.el("th", { scope: "col", class: i ? "" : "first", text })),
+        );
+        return A.el(
+            "div",
+            { class: "scroll" },
+            A.el("table", options || {}, A.el("thead", {}, head), A.el("tbody", {}, rows)),
+        );
+    };
+
+    /** A table cell with a text or an element. */
+    A.cell = (content, name) =>
+        content instanceof Node
+            ? A.el("td", { class: name }, content)
+            : A.el("td", { class: name, text: content });
+
+    /** A stacked bar; each part has a share of the length and a color of page.css. */
+    A.bar = function (parts, label) {
+        return A.el(
+            "div",
+            { class: "bar", role: "img", "aria-label": label, title: label },
+            parts
+                .filter((part) => part.share > 0)
+                .map((part) =>
+                    A.el("span", {
+                        style: {
+                            width: 100 * part.share + "%",
+                            "background-color": `var(--${part.color})`,
+                        },
+                    }),
+                ),
+        );
+    };
+
+    /** A legend; entries are [color of page.css, text]. */
+    A.legend = (entries) =>
+        A.el(
+            "p",
+            { class: "legend" },
+            entries.map(([color, text]) =>
+                A.el(
+                    "span",
+                    {},
+                    A.el("span", {
+                        class: "chip",
+                        style: { "background-color": `var(--${color})` },
+                    }),
+                    text,
+                ),
+            ),
+        );
 })(Anytime);

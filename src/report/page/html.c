@@ -10,15 +10,15 @@
 #include "report/summary/utf8.h"
 
 static const char *const styles[] = {"dygraph.min.css", "page.css"};
-static const char *const scripts[] = {"dygraph.min.js", "dom.js",      "tables.js",  "story.js",
-                                      "charts.js",      "timeline.js", "summary.js", "workers.js",
-                                      "sections.js",    "panels.js",   "page.js",    "report.js"};
+static const char *const scripts[] = {
+    "dygraph.min.js", "dom.js",      "run_data.js", "charts.js", "timeline.js", "summary_table.js",
+    "workers.js",     "sections.js", "panels.js",   "page.js",   "report.js"};
 
 typedef struct page {
     at_atomic_file draft;
     const char    *title;
     const json_t  *data;
-    bool           dumped; /* the data are whole */
+    bool           dumped; /* the data could be serialized */
 } page;
 
 static const at_page_file *find_file(const char *name)
@@ -34,19 +34,19 @@ static void put_text(page *p, const char *text)
     at_atomic_file_put(&p->draft, text, strlen(text));
 }
 
-/* ---- what stands at the marks -------------------------------------------------------------- */
+/* ---- replacements of the marks ------------------------------------------------------------- */
 
-/* As text of an element: a letter that means something to HTML becomes its name. */
+/* As text of an element: characters that are special in HTML are escaped. */
 static void put_title(page *p)
 {
     for (const char *c = p->title; *c;) {
-        uint32_t letter;
-        size_t   size = at_utf8_next(c, &letter);
-        if (letter == '<')
+        uint32_t code;
+        size_t   size = at_utf8_next(c, &code);
+        if (code == '<')
             put_text(p, "&lt;");
-        else if (letter == '&')
+        else if (code == '&')
             put_text(p, "&amp;");
-        else if (letter == '?')
+        else if (code == '?')
             put_text(p, "?");
         else
             at_atomic_file_put(&p->draft, c, size);
@@ -54,7 +54,7 @@ static void put_title(page *p)
     }
 }
 
-/* Files of ours, each in an element of its own. None may hold the end of that element. */
+/* Embedded files, each in its own element. None may contain the end of that element. */
 static void put_files(page *p, const char *element, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -82,7 +82,7 @@ static void put_scripts(page *p)
     put_files(p, "script", scripts, sizeof scripts / sizeof *scripts);
 }
 
-/* In JSON a '<' can only be part of a string, where it may as well be written by its number. */
+/* In JSON a '<' can only be part of a string, where it can be escaped. */
 static void put_json(page *p, const char *text)
 {
     for (const char *found; (found = strchr(text, '<')); text = found + 1) {
@@ -112,7 +112,7 @@ static const struct {
 
 /* ---- the page ------------------------------------------------------------------------------ */
 
-/* Puts what stands at a mark; returns the mark's size. */
+/* Writes the replacement of a mark; returns the size of the mark. */
 static size_t put_mark(page *p, const char *at)
 {
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {

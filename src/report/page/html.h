@@ -1,10 +1,10 @@
-/* html.h - a report as one HTML file that needs nothing but itself.
+/* html.h - writes a report as a single self-contained HTML file.
  *
- *     page.html with styles, scripts (page.h) and data put where its {{marks}} are ─► report.html
+ *     page.html with styles, scripts (page.h) and data in place of its {{marks}} ─► report.html
  *
- * The data stand in the page as JSON in which no '<' is left, so nothing in them can end the
- * element that holds them; the page only ever makes text of them. A policy in its head forbids it
- * to load or send anything.
+ * The data are embedded as JSON without any '<', so that they cannot end their element, and the
+ * page shows them only as text. A Content-Security-Policy in its head forbids it to load or send
+ * anything.
  */
 #ifndef AT_REPORT_PAGE_HTML_H
 #define AT_REPORT_PAGE_HTML_H
@@ -13,9 +13,9 @@
 
 #include "base/err.h"
 
-/* Writes the page. `data` is {"runs": [{"label", "folder", "story", "result"}, ..]}, where
- * summary is what at_run_summary_json gives, or null, and result is result.json, or null.
- * AT_ERR_IO. */
+/* Writes the page. `data` is {"runs": [{"label", "folder", "story", "result"}, ..]}, where `story`
+ * is the result of at_run_summary_json, or null, and `result` is result.json, or null. AT_ERR_IO
+ * when writing fails. */
 at_err at_html_write(const char *path, const char *title, const json_t *data, at_fail *fail);
 
 #endif

@@ -1,14 +1,14 @@
-/* live.js - the page of runs that go on: asks the server for news and shows them.
+/* live.js - the live dashboard: fetches updates from the server and shows them.
  *
- *   /api/stream says that there is news ─► /api/runs says of whom ─► /api/story gives it
+ *   /api/stream signals new data ─► /api/runs lists their revisions ─► /api/summary has the update
  *
- * News are merged into what is there. At most one update a second, none while the page is paused or
- * nobody sees it; what was missed then comes with the next one. */
+ * Updates are merged into the data so far. There is at most one per second, and none while the page
+ * is paused or hidden; the next one then includes everything since. */
 "use strict";
 
 (function (A) {
     const EVERY_MS = 1000;
-    const QUIET_S = 5; // a run that writes nothing for so long is worth a word
+    const QUIET_S = 5; // a running run without new data for longer gets a notice
     const WINDOWS = [
         ["whole run", 0],
         ["last 10 minutes", 600],
@@ -16,19 +16,19 @@
         ["last 10 seconds", 10],
     ];
     const DOTS = { live: "●", paused: "❚❚", connecting: "○", lost: "○", ended: "■" };
-    const WORDS = {
+    const STATUS = {
         connecting: "connecting",
         live: "live",
         paused: "paused",
-        lost: "the server does not answer; trying again",
-        refused: "the token is not known here any more; open the address that anytime printed",
-        ended: "the dashboard has ended; what is shown stays",
+        lost: "the server does not respond; retrying",
+        refused: "the token is no longer valid; open the address that anytime printed",
+        ended: "the dashboard has stopped; this page keeps its data",
     };
 
     async function get(path) {
-        const answer = await fetch(path, { cache: "no-store" });
-        if (answer.ok) return answer.json();
-        throw Object.assign(new Error(`${path}: ${answer.status}`), { status: answer.status });
+        const response = await fetch(path, { cache: "no-store" });
+        if (response.ok) return response.json();
+        throw Object.assign(new Error(`${path}: ${response.status}`), { status: response.status });
     }
 
     A.Live = class {
@@ -37,12 +37,12 @@
             this.runs = [];
             this.paused = false;
             this.window = 0;
-            this.news = true; // something may be there that is not shown
+            this.outdated = true; // the server may have newer data
             this.busy = false;
             this.shownAt = -Infinity;
             this.state = "";
             this.build();
-            this.tell("connecting");
+            this.setStatus("connecting");
         }
 
         build() {
@@ -63,11 +63,11 @@
                 },
                 WINDOWS.map(([text], value) => A.el("option", { value: String(value), text })),
             );
-            this.notices = A.el("ul", { class: "notices", "aria-label": "how the runs stand" });
+            this.notices = A.el("ul", { class: "notices", "aria-label": "run status" });
             this.page.tools.append(
                 this.status,
                 this.button,
-                A.el("label", { for: "window", class: "unseen", text: "show" }),
+                A.el("label", { for: "window", class: "unseen", text: "time range" }),
                 this.select,
             );
             this.page.nav.before(this.notices);
@@ -83,32 +83,32 @@
             this.schedule();
         }
 
-        /* ---- hearing ---- */
+        /* ---- updates ---- */
 
         connect() {
             this.stream = new EventSource("api/stream");
-            this.stream.onopen = () => this.hear();
-            this.stream.onmessage = () => this.hear();
-            this.stream.onerror = () => this.tell("lost");
+            this.stream.onopen = () => this.onNewData();
+            this.stream.onmessage = () => this.onNewData();
+            this.stream.onerror = () => this.setStatus("lost");
             this.stream.addEventListener("bye", () => this.finish());
         }
 
-        hear() {
-            this.news = true;
-            this.tell(this.paused ? "paused" : "live");
+        onNewData() {
+            this.outdated = true;
+            this.setStatus(this.paused ? "paused" : "live");
             this.schedule();
         }
 
-        /** The server is about to end: the last news now, or never. */
+        /** The server is about to stop: this is the last chance for an update. */
         async finish() {
             this.stream.close();
-            if (!this.paused) await this.fetchNews().catch(() => {});
-            this.tell("ended");
+            if (!this.paused) await this.fetchUpdates().catch(() => {});
+            this.setStatus("ended");
         }
 
-        /** Sees to it that news are shown as soon as they may be. */
+        /** Starts an update as soon as it is allowed. */
         schedule() {
-            if (this.timer || this.busy || this.paused || document.hidden || !this.news) return;
+            if (this.timer || this.busy || this.paused || document.hidden || !this.outdated) return;
             const wait = Math.max(0, this.shownAt + EVERY_MS - performance.now());
             this.timer = setTimeout(() => {
                 this.timer = null;
@@ -118,23 +118,23 @@
 
         async refresh() {
             this.busy = true;
-            this.news = false;
+            this.outdated = false;
             try {
-                await this.fetchNews();
-                this.tell(this.paused ? "paused" : "live");
+                await this.fetchUpdates();
+                this.setStatus(this.paused ? "paused" : "live");
             } catch (error) {
-                this.tell(error.status === 401 ? "refused" : "lost");
-                this.news = true;
+                this.setStatus(error.status === 401 ? "refused" : "lost");
+                this.outdated = true;
             }
             this.shownAt = performance.now();
             this.busy = false;
             if (this.state !== "refused") this.schedule();
         }
 
-        async fetchNews() {
+        async fetchUpdates() {
             const { runs } = await get("api/runs");
             await Promise.all(runs.map((run, index) => this.fetchRun(run, index)));
-            this.heardAt = performance.now();
+            this.fetchedAt = performance.now();
             this.show();
         }
 
@@ -144,28 +144,29 @@
                 this.runs[index] = { ...old, ...run };
                 return;
             }
-            const since = old.story ? `&edition=${old.edition}&since=${old.story.serial}` : "";
-            const { story, ...rest } = await get(`api/story?run=${index}${since}`);
-            const known = old.edition === rest.edition ? old.story : null;
-            this.runs[index] = { ...rest, story: story && A.merge(known, story) };
+            const since = old.summary ? `&edition=${old.edition}&since=${old.summary.serial}` : "";
+            const update = A.runFromJson(await get(`api/summary?run=${index}${since}`));
+            const known = old.edition === update.edition ? old.summary : null;
+            const summary = update.summary && A.merge(known, update.summary);
+            this.runs[index] = { ...update, summary };
         }
 
         /* ---- showing ---- */
 
         show() {
-            const told = this.runs.filter((run) => run.story || run.result);
-            if (told.length) this.page.update(told);
+            const known = this.runs.filter((run) => run.summary || run.result);
+            if (known.length) this.page.update(known);
             this.follow();
             this.updateNotices();
             this.updateTitle();
         }
 
-        /** Moves what is drawn against time to the newest stretch of it. */
+        /** Scrolls everything drawn against time to the newest part. */
         follow() {
-            const stories = this.runs.map((run) => run.story).filter(Boolean);
+            const summaries = this.runs.map((run) => run.summary).filter(Boolean);
             const width = WINDOWS[this.window][1];
-            const end = Math.max(0, ...stories.map((story) => story.state.at));
-            if (!width || !stories.length) return;
+            const end = Math.max(0, ...summaries.map((summary) => summary.state.at));
+            if (!width || !summaries.length) return;
             const timeline = this.page.timeline;
             for (const chart of this.charts())
                 if (chart.options.x === "time" && chart.graph)
@@ -189,24 +190,24 @@
         pause(paused) {
             this.paused = paused;
             this.button.setAttribute("aria-pressed", String(paused));
-            this.button.textContent = paused ? "Go on" : "Pause";
-            if (this.state !== "ended") this.tell(paused ? "paused" : "live");
+            this.button.textContent = paused ? "Resume" : "Pause";
+            if (this.state !== "ended") this.setStatus(paused ? "paused" : "live");
             this.schedule();
         }
 
-        tell(state) {
+        setStatus(state) {
             if (state === this.state || this.state === "ended") return;
             this.state = state;
             this.status.className = "status " + state;
-            this.status.textContent = `${DOTS[state] || "!"} ${WORDS[state]}`;
+            this.status.textContent = `${DOTS[state] || "!"} ${STATUS[state]}`;
         }
 
-        /** A line for each run that people should know something about. */
+        /** A line for each run whose state needs attention. */
         updateNotices() {
-            if (this.state === "ended") return; // nothing can be heard any more
-            const ago = (performance.now() - this.heardAt) / 1000;
+            if (this.state === "ended") return; // there will be no more updates
+            const ago = (performance.now() - this.fetchedAt) / 1000;
             const each = this.runs.map((run) => notice(run, ago));
-            const lines = [...each, ended(this.runs)].filter(Boolean);
+            const lines = [...each, endedNotice(this.runs)].filter(Boolean);
             const key = JSON.stringify(lines);
             if (key === this.noticesKey) return;
             this.noticesKey = key;
@@ -217,8 +218,9 @@
         updateTitle() {
             const run = this.runs.find((one) => one.state === "running") || this.runs[0];
             if (!run) return;
-            const steps = run.story ? `step ${A.format.count(run.story.state.steps)}` : run.state;
-            document.title = `${run.label}: ${steps} · anytime`;
+            const steps = A.stateOf(run).steps;
+            const progress = A.known(steps) ? `step ${A.format.count(steps)}` : run.state;
+            document.title = `${run.label}: ${progress} · anytime`;
         }
 
         onKey(event) {
@@ -231,23 +233,24 @@
         }
     };
 
-    /** What there is to say of a run beside its charts: [class, sentence], or null. */
+    /** The notice about a run: [class, sentence], or null. */
     function notice(run, ago) {
         const silence = run.silence === null ? 0 : run.silence + ago;
         if (run.state === "running" && silence > QUIET_S) {
-            const long = A.format.seconds(Math.round(silence));
-            return ["silent", `${run.label}: no news for ${long}; it waits, or was killed`];
+            const time = A.format.seconds(Math.round(silence));
+            return ["silent", `${run.label}: no new data for ${time}; it is waiting or was killed`];
         }
         if (run.state === "running" || run.state === "ended") return null;
         return [run.state, `${run.label}: ${run.word}`];
     }
 
-    /** One line for all runs that are over. */
-    function ended(runs) {
-        const over = runs.filter((run) => run.state === "ended").map((run) => run.label);
-        if (over.length === 0) return null;
-        if (over.length === 1) return ["ended", `${over[0]} has ended`];
-        return ["ended", `${over.slice(0, -1).join(", ")} and ${over[over.length - 1]} have ended`];
+    /** One line for all runs that have ended. */
+    function endedNotice(runs) {
+        const labels = runs.filter((run) => run.state === "ended").map((run) => run.label);
+        if (labels.length === 0) return null;
+        if (labels.length === 1) return ["ended", `${labels[0]} has ended`];
+        const last = labels.pop();
+        return ["ended", `${labels.join(", ")} and ${last} have ended`];
     }
 
     A.live = new A.Live(document.getElementById("page"));

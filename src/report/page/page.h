@@ -1,4 +1,5 @@
-/* page.h - the files that pages are made of, as part of the program (cmake/page.cmake). */
+/* page.h - the scripts, styles and HTML files of the pages, embedded in the program by
+ * cmake/page.cmake. */
 #ifndef AT_REPORT_PAGE_PAGE_H
 #define AT_REPORT_PAGE_PAGE_H
 

@@ -1,9 +1,9 @@
-/* page.js - the page of one or more runs. Reports and the live view are the same page:
+/* page.js - the page of one or more runs, used by reports and the live dashboard:
  *
  *     const page = new Anytime.Page(document.getElementById("page"));
- *     page.update([{label, folder, story, result}, ..]);   // as often as there is news
+ *     page.update([{label, folder, summary, result}, ..]);   // whenever there are new data
  *
- * `story` is what merge() of story.js gives, or null; `result` is result.json, or null. */
+ * `summary` is the result of merge() in run_data.js, or null; `result` is result.json, or null. */
 "use strict";
 
 (function (A) {
@@ -12,11 +12,16 @@
 
     A.Page = class {
         constructor(root) {
-            this.summary = new A.Summary();
+            this.summaryTable = new A.SummaryTable();
             this.curves = CURVES.map((options) => new A.Chart(options));
             this.histograms = HISTOGRAMS.map(
                 (options) =>
-                    new A.Chart({ ...options, y: "share in %", formatY: number, bars: true }),
+                    new A.Chart({
+                        ...options,
+                        y: `% of ${options.unit}`,
+                        formatY: number,
+                        bars: true,
+                    }),
             );
             this.resources = RESOURCES.map(
                 (options) =>
@@ -29,9 +34,9 @@
                     }),
             );
             this.workerBatch = new A.Chart({
-                title: "Batch size of each worker",
+                title: "Batch size per worker",
                 x: "time",
-                y: "samples of a round",
+                y: "samples per round",
                 formatX: seconds,
                 formatY: number,
                 zero: true,
@@ -41,7 +46,7 @@
             this.workers = new A.Workers();
             this.ledger = new A.Ledger();
             this.settings = new A.Settings();
-            this.log = new A.Log();
+            this.events = new A.Events();
             this.build(root);
             addEventListener(
                 "resize",
@@ -53,7 +58,7 @@
             this.heading = A.el("h1");
             this.subheading = A.el("p", { class: "subheading" });
             this.legend = A.el("p", { class: "legend" });
-            this.tools = A.el("div", { class: "tools" }); // the live view puts its buttons here
+            this.tools = A.el("div", { class: "tools" }); // filled by the live dashboard
             this.chooser = A.el("select", {
                 id: "which",
                 on: { change: () => this.choose(this.chooser.value) },
@@ -66,7 +71,7 @@
             );
             this.curveSection = section(
                 "curves",
-                "Curves",
+                "Training curves",
                 this.legend,
                 A.el(
                     "div",
@@ -93,7 +98,7 @@
             );
             this.resourceSection = section(
                 "resources",
-                "Resources",
+                "Resource usage",
                 A.el(
                     "div",
                     { class: "grid" },
@@ -101,13 +106,13 @@
                 ),
             );
             this.sections = [
-                this.summary.element,
+                this.summaryTable.element,
                 this.curveSection,
                 this.workerSection,
                 this.histogramSection,
                 this.ledger.element,
                 this.resourceSection,
-                this.log.element,
+                this.events.element,
                 this.settings.element,
             ];
             this.nav = A.el("nav", { "aria-label": "sections" });
@@ -118,30 +123,30 @@
             );
         }
 
-        /** Shows these runs; what was zoomed stays zoomed. */
+        /** Shows these runs; zoomed charts stay zoomed. */
         update(runs) {
             this.runs = runs;
             const groups = A.group(runs);
-            const told = groups.map((group) => ({
+            const series = groups.map((group) => ({
                 ...group,
-                stories: group.runs.map((run) => run.story).filter(Boolean),
+                summaries: group.runs.map((run) => run.summary).filter(Boolean),
             }));
             this.updateHeading(runs);
             this.updateChooser(runs);
-            this.summary.update(runs, groups);
+            this.summaryTable.update(runs, groups);
             this.updateLegend(groups);
-            // A chart that is made where nothing is shown cannot know its size.
+            // A chart that is created in a hidden element cannot determine its size.
             this.curveSection.hidden = this.histogramSection.hidden = false;
             this.curves.forEach((chart, i) =>
                 chart.update(
-                    told.map((group) => ({
+                    series.map((group) => ({
                         label: group.label,
                         index: group.index,
-                        curve: A.band(group.stories.map(CURVES[i].get)),
+                        curve: A.band(group.summaries.map(CURVES[i].get)),
                     })),
                 ),
             );
-            this.updateHistograms(told);
+            this.updateHistograms(series);
             this.ledger.update(runs, groups);
             this.settings.update(runs);
             this.updateChosen();
@@ -150,16 +155,16 @@
         }
 
         updateHeading(runs) {
-            const what = runs.map((run) => run.result || (run.story || {}).info || {});
-            const same = (key) => what.every((one) => one[key] === what[0][key]);
+            const infos = runs.map((run) => run.result || (run.summary || {}).info || {});
+            const same = (key) => infos.every((one) => one[key] === infos[0][key]);
             const title = runs.length === 1 ? runs[0].label : `${runs.length} runs`;
             const parts = [
-                same("model") && same("data") ? `${what[0].model} on ${what[0].data}` : "",
-                same("strategy") ? what[0].strategy : "",
+                same("model") && same("data") ? `${infos[0].model} on ${infos[0].data}` : "",
+                same("strategy") ? infos[0].strategy : "",
                 same("workers")
-                    ? `${count(what[0].workers)} ${what[0].workers === 1 ? "worker" : "workers"}`
+                    ? `${count(infos[0].workers)} ${infos[0].workers === 1 ? "worker" : "workers"}`
                     : "",
-                same("world") ? `${what[0].world} world` : "",
+                same("world") ? `${infos[0].world} world` : "",
             ];
             this.heading.textContent = title;
             this.subheading.textContent = parts.filter(Boolean).join(" · ");
@@ -183,9 +188,7 @@
         updateHistograms(groups) {
             this.histograms.forEach((chart, i) => {
                 const samples = groups.map((group) =>
-                    A.pool(
-                        group.stories.map((story) => (story.histograms || {})[HISTOGRAMS[i].of]),
-                    ),
+                    A.pool(group.summaries.map((one) => (one.histograms || {})[HISTOGRAMS[i].of])),
                 );
                 const bins = A.isInteresting(HISTOGRAMS[i].of, samples)
                     ? A.histogram(samples)
@@ -205,7 +208,7 @@
             this.histogramSection.hidden = this.histograms.every((chart) => chart.element.hidden);
         }
 
-        /* ---- what is shown of one run only ---- */
+        /* ---- sections that show one run only ---- */
 
         updateChooser(runs) {
             const labels = runs.map((run) => run.label);
@@ -227,18 +230,18 @@
         }
 
         updateChosen() {
-            const story = (this.runs[this.chosen] || {}).story;
-            this.workerSection.hidden = !story || !story.workers;
-            this.resourceSection.hidden = !story || !story.usage;
-            this.log.element.hidden = !story;
-            if (!story) return;
-            this.timeline.update(story);
-            this.workers.update(story);
-            this.workerBatch.update(A.batchCurves(story));
-            this.log.update(story);
+            const summary = (this.runs[this.chosen] || {}).summary;
+            this.workerSection.hidden = !summary || !summary.workers;
+            this.resourceSection.hidden = !summary || !summary.usage;
+            this.events.element.hidden = !summary;
+            if (!summary) return;
+            this.timeline.update(summary);
+            this.workers.update(summary);
+            this.workerBatch.update(A.batchCurves(summary));
+            this.events.update(summary);
             this.resources.forEach((chart, i) =>
                 chart.update(
-                    A.processes(story).map((process, index) => ({
+                    A.processes(summary).map((process, index) => ({
                         label: process.label,
                         index,
                         curve: A.curve(process.trend, "t", RESOURCES[i].of),
@@ -273,8 +276,8 @@
     };
 
     function bandText({ label, runs }) {
-        const ends = runs.length > 2 ? "95 % interval" : "both ends";
-        return `${label}: mean of ${runs.length}, ${ends}`;
+        const band = runs.length > 2 ? "95 % confidence interval" : "range";
+        return `${label}: mean of ${runs.length} runs and ${band}`;
     }
 
     function section(id, title, ...children) {

@@ -1,4 +1,4 @@
-/* panels.js - what there is to see of a run, one row a chart. */
+/* panels.js - the list of charts, one entry per chart. */
 "use strict";
 
 (function (A) {
@@ -6,10 +6,10 @@
     const steps = (channel, axis) => (run) => A.curve(run.steps, axis, channel);
     const tests = (channel) => (run) => A.curve(run.tests, "t", channel);
 
-    /* The published panels, and what else changes over a run. */
+    /* Quantities over time or step. */
     A.CURVES = [
         {
-            title: "Training loss by time",
+            title: "Training loss vs. time",
             x: "time",
             y: "training loss",
             formatX: seconds,
@@ -18,7 +18,7 @@
             get: steps("loss", "t"),
         },
         {
-            title: "Test accuracy by time",
+            title: "Test accuracy vs. time",
             x: "time",
             y: "test accuracy",
             formatX: seconds,
@@ -26,7 +26,7 @@
             get: tests("accuracy"),
         },
         {
-            title: "Test loss by time",
+            title: "Test loss vs. time",
             x: "time",
             y: "test loss",
             formatX: seconds,
@@ -35,32 +35,32 @@
             get: tests("loss"),
         },
         {
-            title: "Area under the curve by time",
+            title: "Test AUC vs. time",
             x: "time",
-            y: "AUC",
+            y: "test AUC",
             formatX: seconds,
             formatY: (v) => number(v, 4),
             get: tests("auc"),
         },
         {
-            title: "Top-5 accuracy by time",
+            title: "Top-5 test accuracy vs. time",
             x: "time",
-            y: "top-5 accuracy",
+            y: "top-5 test accuracy",
             formatX: seconds,
             formatY: (v) => number(v, 4),
             get: tests("top5"),
         },
         {
-            title: "Samples per second",
+            title: "Throughput vs. time",
             x: "time",
-            y: "samples/s",
+            y: "samples per second",
             formatX: seconds,
             formatY: number,
             zero: true,
             get: (run) => A.rateCurve(run.steps),
         },
         {
-            title: "Training loss by step",
+            title: "Training loss vs. step",
             x: "step",
             y: "training loss",
             formatX: count,
@@ -69,41 +69,41 @@
             get: steps("loss", "step"),
         },
         {
-            title: "Step time",
+            title: "Time per step",
             x: "step",
-            y: "time",
+            y: "time per step",
             formatX: count,
             formatY: seconds,
             zero: true,
             get: steps("seconds", "step"),
         },
         {
-            title: "Batch size",
+            title: "Batch size per step",
             x: "step",
-            y: "samples of a step",
+            y: "samples per step",
             formatX: count,
             formatY: number,
             zero: true,
             get: steps("batch", "step"),
         },
         {
-            title: "Wall clock",
+            title: "Elapsed time vs. step",
             x: "step",
-            y: "time",
+            y: "elapsed time",
             formatX: count,
             formatY: seconds,
             get: (run) => A.clockCurve(run.steps),
         },
         {
-            title: "Samples used",
+            title: "Samples used vs. step",
             x: "step",
-            y: "samples so far",
+            y: "samples used",
             formatX: count,
             formatY: number,
             get: steps("samples", "step"),
         },
         {
-            title: "Learning rate",
+            title: "Learning rate vs. step",
             x: "step",
             y: "learning rate",
             formatX: count,
@@ -112,7 +112,7 @@
             get: steps("lr", "step"),
         },
         {
-            title: "Staleness by step",
+            title: "Mean staleness vs. step",
             x: "step",
             y: "mean staleness",
             formatX: count,
@@ -121,9 +121,9 @@
             get: steps("staleness", "step"),
         },
         {
-            title: "Gradients in a step",
+            title: "Gradients per step",
             x: "step",
-            y: "gradients",
+            y: "gradients per step",
             formatX: count,
             formatY: number,
             zero: true,
@@ -132,32 +132,79 @@
     ];
 
     A.HISTOGRAMS = [
-        { title: "Induced delay", x: "delay of a round", formatX: seconds, of: "delay" },
         {
-            title: "Compute time",
-            x: "time of a round, delay included",
+            title: "Induced delay",
+            x: "induced delay per round",
+            unit: "rounds",
+            formatX: seconds,
+            of: "delay",
+        },
+        {
+            title: "Compute time per round",
+            x: "compute time per round, including delay",
+            unit: "rounds",
             formatX: seconds,
             of: "compute",
         },
-        { title: "Worker batch size", x: "samples of a round", formatX: number, of: "samples" },
-        { title: "Staleness", x: "steps a gradient is behind", formatX: number, of: "staleness" },
-        { title: "Messages in a step", x: "gradients of a step", formatX: number, of: "messages" },
-        { title: "Master wait time", x: "from step to step", formatX: seconds, of: "wait" },
-        { title: "Master batch size", x: "samples of a step", formatX: number, of: "batch" },
+        {
+            title: "Batch size per round",
+            x: "samples per round",
+            unit: "rounds",
+            formatX: number,
+            of: "samples",
+        },
+        {
+            title: "Gradient staleness",
+            x: "staleness in steps",
+            unit: "gradients",
+            formatX: number,
+            of: "staleness",
+        },
+        {
+            title: "Gradients per step",
+            x: "gradients per step",
+            unit: "steps",
+            formatX: number,
+            of: "messages",
+        },
+        {
+            title: "Time between steps",
+            x: "time between steps",
+            unit: "steps",
+            formatX: seconds,
+            of: "wait",
+        },
+        {
+            title: "Batch size per step",
+            x: "samples per step",
+            unit: "steps",
+            formatX: number,
+            of: "batch",
+        },
     ];
 
     const perSecond = (value) => bytes(value) + "/s";
 
     A.RESOURCES = [
-        { title: "Processors used", y: "processors", formatY: number, of: "cpu" },
-        { title: "Memory", y: "memory", formatY: bytes, of: "rss" },
-        { title: "Disk, read", y: "bytes/s", formatY: perSecond, of: "read" },
-        { title: "Disk, written", y: "bytes/s", formatY: perSecond, of: "write" },
-        { title: "Network in (whole machine)", y: "bytes/s", formatY: perSecond, of: "net_in" },
-        { title: "Network out (whole machine)", y: "bytes/s", formatY: perSecond, of: "net_out" },
+        { title: "CPU usage", y: "cores used", formatY: number, of: "cpu" },
+        { title: "Memory usage", y: "resident memory", formatY: bytes, of: "rss" },
+        { title: "Disk reads", y: "bytes read per second", formatY: perSecond, of: "read" },
+        { title: "Disk writes", y: "bytes written per second", formatY: perSecond, of: "write" },
+        {
+            title: "Network, received (whole machine)",
+            y: "bytes received per second",
+            formatY: perSecond,
+            of: "net_in",
+        },
+        {
+            title: "Network, sent (whole machine)",
+            y: "bytes sent per second",
+            formatY: perSecond,
+            of: "net_out",
+        },
     ];
 
-    /** A delay or a staleness that nobody had is not worth a picture. */
+    /** Delay and staleness that are always 0 need no chart. */
     A.isInteresting = function (of, samples) {
         if (of !== "delay" && of !== "staleness") return true;
         return samples.some(
@@ -168,13 +215,13 @@
     const LINES_MAX = 12,
         BATCH_POINTS = 80;
 
-    /** Batches of single workers as lines, where they can still be told apart. */
-    A.batchCurves = function (story) {
-        const timeline = story.timeline;
+    /** Batch sizes of single workers as lines, while there are few enough to distinguish. */
+    A.batchCurves = function (summary) {
+        const timeline = summary.timeline;
         if (
             !timeline ||
             timeline.rows.length > LINES_MAX ||
-            timeline.rows.length !== story.workers.length
+            timeline.rows.length !== summary.workers.length
         )
             return [];
         const every = Math.max(1, Math.ceil(timeline.columns / BATCH_POINTS));
@@ -185,7 +232,7 @@
         }));
         const values = curves.flatMap((one) => (one.curve ? one.curve.y.flat() : []));
         const differ = values.some((value) => value !== values[0]);
-        return differ ? curves : []; // all the same: nothing to see
+        return differ ? curves : []; // all equal: no chart needed
     };
 
     function batchCurve(timeline, row, every) {
@@ -195,20 +242,20 @@
             const values = [];
             for (let k = c; k < Math.min(c + every, timeline.columns); k++)
                 values.push(A.batchAt(timeline, row, k));
-            const there = values.filter((value) => value > 0);
-            if (!there.length) continue;
-            const mean = there.reduce((sum, value) => sum + value, 0) / there.length;
+            const known = values.filter((value) => value > 0);
+            if (!known.length) continue;
+            const mean = known.reduce((sum, value) => sum + value, 0) / known.length;
             x.push((c + every / 2) * timeline.width);
-            y.push([Math.min(...there), mean, Math.max(...there)]);
+            y.push([Math.min(...known), mean, Math.max(...known)]);
         }
         return x.length ? { x, y } : null;
     }
 
     /** Processes with names, the hub first. */
-    A.processes = function (story) {
+    A.processes = function (summary) {
         const name = (node) =>
             node === 0 ? "hub" : node === "evaluator" ? "evaluator" : "worker " + node;
-        return (story.usage || [])
+        return (summary.usage || [])
             .slice(0, LINES_MAX)
             .map((process) => ({ ...process, label: name(process.node) }));
     };

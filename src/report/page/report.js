@@ -1,4 +1,4 @@
-/* report.js - starts the page of a report: its data stands in the page itself. */
+/* report.js - starts the page of a report, whose data are embedded in the page. */
 "use strict";
 
 (function (A) {
@@ -6,5 +6,5 @@
     if (!data) return;
     const report = JSON.parse(data.textContent);
     A.page = new A.Page(document.getElementById("page"));
-    A.page.update(report.runs);
+    A.page.update(report.runs.map(A.runFromJson));
 })(Anytime);

@@ -1,18 +1,18 @@
-/* sections.js - ledger of samples, settings and log. Like all parts of the page, each is a class
- * with an element and update(). */
+/* sections.js - the sections with sample counts, settings and events. Like all parts of the page,
+ * each is a class with an element and update(). */
 "use strict";
 
 (function (A) {
     const { seconds, percent, count } = A.format;
     const { table, cell, bar } = A;
 
-    /* ---- ledger ---- */
+    /* ---- samples used and dropped ---- */
 
     const REASONS = {
-        stale: "too old when it came",
-        abandoned: "a newer version was there",
-        lost: "lost with its worker",
-        stopped: "the run ended",
+        stale: "too stale",
+        abandoned: "abandoned for a newer version",
+        lost: "lost with their worker",
+        stopped: "unfinished at the end of the run",
     };
 
     A.Ledger = class {
@@ -21,21 +21,21 @@
             this.element = A.el(
                 "section",
                 { id: "ledger" },
-                A.el("h2", { text: "Ledger of samples" }),
+                A.el("h2", { text: "Samples used and dropped" }),
                 A.el("div", { class: "card wide" }, this.body),
             );
         }
 
         update(runs, groups) {
-            const told = groups.flatMap((group) =>
+            const shown = groups.flatMap((group) =>
                 group.runs.filter((run) => A.stateOf(run).samples).map((run) => ({ run, group })),
             );
-            this.element.hidden = told.length === 0;
+            this.element.hidden = shown.length === 0;
             A.fill(
                 this.body,
                 table(
-                    ["run", "drawn and decided", "used", "dropped", "why"],
-                    told.map(({ run, group }) => ledgerRow(run, group)),
+                    ["run", "share used", "used", "dropped", "reason"],
+                    shown.map(({ run, group }) => ledgerRow(run, group)),
                 ),
             );
         }
@@ -48,8 +48,8 @@
             .map(([name, n]) => `${count(n)} ${REASONS[name] || name}`)
             .join(", ");
         const parts = [
-            { share: all ? used / all : 0, colour: "compute" },
-            { share: all ? dropped / all : 0, colour: "wasted" },
+            { share: all ? used / all : 0, color: "compute" },
+            { share: all ? dropped / all : 0, color: "wasted" },
         ];
         return A.el(
             "tr",
@@ -75,7 +75,7 @@
             );
         }
 
-        /** They do not change, so they are made once a set of runs. */
+        /** Settings do not change, so they are rebuilt only for another set of runs. */
         update(runs) {
             const key = JSON.stringify(runs.map((run) => [run.label, Boolean(run.result)]));
             if (key === this.key) return;
@@ -91,42 +91,35 @@
                     columns.map((column) => cell(column[name] || "–")),
                 );
             const heads = ["setting", ...runs.slice(0, 12).map((run) => run.label)];
-            const apart = names.filter(differs),
-                alike = names.filter((name) => !differs(name));
+            const different = names.filter(differs),
+                equal = names.filter((name) => !differs(name));
             A.fill(
                 this.body,
-                table(
-                    heads,
-                    (apart.length ? apart : alike.filter((name) => !name.startsWith("--"))).map(
-                        row,
-                    ),
-                ),
+                table(heads, (different.length ? different : equal.filter(isNoOption)).map(row)),
                 A.el(
                     "details",
                     {},
                     A.el("summary", {
-                        text: apart.length
-                            ? `${alike.length} settings that are the same`
+                        text: different.length
+                            ? `${equal.length} identical settings`
                             : "all options",
                     }),
-                    table(
-                        heads,
-                        (apart.length ? alike : alike.filter((name) => name.startsWith("--"))).map(
-                            row,
-                        ),
-                    ),
+                    table(heads, (different.length ? equal : equal.filter(isOption)).map(row)),
                 ),
             );
         }
     };
 
+    const isOption = (name) => name.startsWith("--");
+    const isNoOption = (name) => !isOption(name);
+
     const flat = (value) =>
         value !== null && typeof value === "object" ? JSON.stringify(value) : String(value);
 
-    /** Name to text, of result.json or, where there is none yet, of the head of the log. */
+    /** Texts by name, from result.json or, before it exists, from the header of the event log. */
     function settingsOf(run) {
-        const { result, story } = run,
-            info = (story || {}).info || {};
+        const { result, summary } = run,
+            info = (summary || {}).info || {};
         const what = result || info;
         const list = [
             ["command", what.command],
@@ -154,25 +147,25 @@
         );
     }
 
-    /* ---- log ---- */
+    /* ---- events ---- */
 
-    A.Log = class {
+    A.Events = class {
         constructor() {
             this.list = A.el("ol", {
                 class: "log",
                 tabindex: "0",
-                "aria-label": "what happened, newest first",
+                "aria-label": "events, newest first",
             });
             this.element = A.el(
                 "section",
                 { id: "log" },
-                A.el("h2", { text: "Log" }),
+                A.el("h2", { text: "Events" }),
                 A.el("div", { class: "card wide" }, this.list),
             );
         }
 
-        update(story) {
-            const lines = [...(story.log || [])].reverse();
+        update(summary) {
+            const lines = [...(summary.log || [])].reverse();
             this.element.hidden = lines.length === 0;
             A.fill(
                 this.list,

@@ -1,10 +1,10 @@
-/* timeline.js - what every worker did when, on a canvas.
+/* timeline.js - worker activity over time, on a canvas.
  *
- * The cells of the story become an image of one pixel a cell, which is drawn as large as there is
- * room: a thousand workers cost no more than four. A cell in which several things happened has the
- * mixture of their colours.
+ * The cells of the timeline become an image with one pixel per cell, which is scaled to the
+ * available space, so that a thousand workers are drawn as fast as four. A cell with several
+ * activities has a mixture of their colors.
  *
- * Wheel or up and down zoom, drag or left and right pan, 0 or Escape shows all. */
+ * Shift+wheel or up and down zoom, drag or left and right pan, 0 or Escape resets. */
 "use strict";
 
 (function (A) {
@@ -14,18 +14,18 @@
         HEIGHT_MIN = 60;
     const PAN = 0.2,
         ZOOM = 1.4;
-    const WORDS = { compute: "computing", sleep: "sleeping", send: "sending", gone: "gone" };
+    const WORDS = { compute: "computing", sleep: "sleeping", send: "sending", gone: "absent" };
 
     A.Timeline = class {
         constructor() {
-            this.view = [0, 1]; // part of the run that is shown
-            this.colourBy = "state";
+            this.view = [0, 1]; // visible part of the run
+            this.colorBy = "state";
             this.canvas = A.el("canvas", {
                 tabindex: "0",
                 role: "img",
                 "aria-label":
-                    "Timeline of the workers. Arrow keys pan and zoom, 0 shows all. " +
-                    "The table below has the sums.",
+                    "Worker timeline. Arrow keys pan and zoom, 0 resets. " +
+                    "The table below has the totals.",
                 on: {
                     keydown: (event) => this.onKey(event),
                     wheel: (event) => this.onWheel(event),
@@ -44,7 +44,7 @@
                 A.el(
                     "figcaption",
                     {},
-                    A.el("h3", { text: "Timeline of the workers" }),
+                    A.el("h3", { text: "Worker timeline" }),
                     this.makeChoice(),
                 ),
                 this.readout,
@@ -58,15 +58,15 @@
         makeChoice() {
             const select = A.el(
                 "select",
-                { "aria-label": "colour by", on: { change: () => this.choose(select.value) } },
-                A.el("option", { value: "state", text: "by what they did" }),
-                A.el("option", { value: "batch", text: "by batch size" }),
+                { "aria-label": "coloring", on: { change: () => this.choose(select.value) } },
+                A.el("option", { value: "state", text: "color by activity" }),
+                A.el("option", { value: "batch", text: "color by batch size" }),
             );
             return select;
         }
 
         choose(what) {
-            this.colourBy = what;
+            this.colorBy = what;
             this.legend.hidden = what !== "state";
             this.repaint();
         }
@@ -77,22 +77,22 @@
                 ["sleep", "sleeping (induced)"],
                 ["send", "sending"],
                 ["idle", "waiting"],
-                ["gone", "gone"],
+                ["gone", "absent"],
             ]);
             return this.legend;
         }
 
-        /** Shows the timeline of a story; one that did not record rounds has none. */
-        update(story) {
-            this.timeline = story.timeline;
-            this.end = story.state.at;
+        /** Shows the timeline of a summary; hidden when no rounds were recorded. */
+        update(summary) {
+            this.timeline = summary.timeline;
+            this.end = summary.state.at;
             this.element.hidden = !this.timeline || this.timeline.columns === 0;
             this.repaint();
         }
 
         repaint() {
             if (this.element.hidden || !this.timeline) return;
-            this.image = paint(this.timeline, this.colourBy);
+            this.image = paint(this.timeline, this.colorBy);
             this.draw();
         }
 
@@ -107,7 +107,7 @@
                 last = this.timeline.rows[rows - 1];
             const width = this.canvas.clientWidth || 600;
             const height = Math.max(HEIGHT_MIN, Math.min(HEIGHT_MAX, rows * ROW_MAX));
-            const left = 14 + 7 * rowName(last).length; // room for the longest label
+            const left = 14 + 7 * rowName(last).length; // space for the longest label
             return { rows, width, height, left, plot: width - left };
         }
 
@@ -125,7 +125,7 @@
             this.drawTimes(context, size);
         }
 
-        /** Columns of the image that the run has really reached. */
+        /** Columns of the image that the run has reached. */
         reached() {
             return Math.min(this.timeline.columns, Math.max(1, this.end / this.timeline.width));
         }
@@ -154,7 +154,7 @@
         drawLabels(context, size) {
             const tall = size.height / size.rows,
                 every = Math.ceil(14 / tall);
-            context.fillStyle = A.cssColour("soft");
+            context.fillStyle = A.cssColor("soft");
             context.font = "11px system-ui, sans-serif";
             context.textAlign = "right";
             context.textBaseline = "middle";
@@ -168,7 +168,7 @@
                 step = tick((until - from) / Math.max(2, size.plot / 110));
             context.textAlign = "center";
             context.textBaseline = "top";
-            context.strokeStyle = A.cssColour("axis");
+            context.strokeStyle = A.cssColor("axis");
             for (let t = Math.ceil(from / step) * step; t <= until + step / 1e6; t += step) {
                 const x = size.left + ((t - from) / (until - from)) * size.plot;
                 if (x > size.left + size.plot - 16) break;
@@ -184,13 +184,13 @@
             }
         }
 
-        /** The times at both ends of the view, in seconds. */
+        /** Start and end of the visible part, in seconds. */
         times() {
             const whole = this.reached() * this.timeline.width;
             return [this.view[0] * whole, this.view[1] * whole];
         }
 
-        /* ---- moving ---- */
+        /* ---- pan and zoom ---- */
 
         show(low, high) {
             const width = Math.min(1, Math.max(high - low, 2 / this.timeline.columns));
@@ -199,9 +199,9 @@
             this.draw();
         }
 
-        zoom(factor, centre) {
+        zoom(factor, center) {
             const [low, high] = this.view;
-            const at = low + centre * (high - low);
+            const at = low + center * (high - low);
             this.show(at - (at - low) * factor, at + (high - at) * factor);
         }
 
@@ -225,7 +225,7 @@
 
         onWheel(event) {
             if (!event.ctrlKey && !event.shiftKey) return; // a plain wheel scrolls the page
-            this.zoom(event.deltaY < 0 ? 1 / ZOOM : ZOOM, this.place(event).x);
+            this.zoom(event.deltaY < 0 ? 1 / ZOOM : ZOOM, this.position(event).x);
             event.preventDefault();
         }
 
@@ -247,10 +247,10 @@
             this.show(low + by, high + by);
         }
 
-        /* ---- reading ---- */
+        /* ---- readout ---- */
 
-        /** Where the pointer is: part of the view, and row. */
-        place(event) {
+        /** The pointer position: fraction of the visible part, and row. */
+        position(event) {
             const size = this.measure(),
                 box = this.canvas.getBoundingClientRect();
             const x = (event.clientX - box.left - size.left) / size.plot;
@@ -259,7 +259,7 @@
         }
 
         read(event) {
-            const { x, row } = this.place(event),
+            const { x, row } = this.position(event),
                 [low, high] = this.view;
             const column = Math.min(
                 this.timeline.columns - 1,
@@ -267,27 +267,30 @@
             );
             const cells = this.timeline.rows[row];
             if (!cells) return this.clearReadout();
-            const shares = A.DOINGS.map((doing) => [WORDS[doing], A.share(cells, doing, column)]);
+            const shares = A.ACTIVITIES.map((activity) => [
+                WORDS[activity],
+                A.share(cells, activity, column),
+            ]);
             const idle = 1 - shares.reduce((sum, [, share]) => sum + share, 0);
-            const told = [...shares, ["waiting", idle]]
+            const parts = [...shares, ["waiting", idle]]
                 .filter(([, share]) => share > 0.02)
                 .map(([word, share]) =>
                     share > 0.98 ? word : `${word} ${Math.round(100 * share)} %`,
                 );
             const batch = A.batchAt(this.timeline, cells, column);
-            const who =
+            const name =
                 cells.first === cells.last
                     ? `worker ${cells.first}`
                     : `workers ${cells.first} to ${cells.last}`;
             const at = A.format.seconds(column * this.timeline.width);
             this.readout.textContent =
-                `${who} at ${at}: ${told.join(", ")}` +
-                (batch ? `; batch ${A.format.number(batch)}` : "");
+                `${name} at ${at}: ${parts.join(", ")}` +
+                (batch ? `; batch size ${A.format.number(batch)}` : "");
         }
 
         clearReadout() {
             this.readout.textContent =
-                "Drag to pan, shift and wheel to zoom, double click for all; or arrow keys and 0";
+                "Drag to pan, Shift+wheel to zoom, double-click to reset; keyboard: arrows and 0";
         }
     };
 
@@ -295,45 +298,45 @@
 
     /* ---- the image ---- */
 
-    /** Red, green and blue of a colour of the page. */
+    /** Red, green and blue of a color of page.css. */
     function rgb(name) {
         const probe = A.el("canvas", { width: "1", height: "1" }).getContext("2d");
-        probe.fillStyle = A.cssColour(name);
+        probe.fillStyle = A.cssColor(name);
         probe.fillRect(0, 0, 1, 1);
         return probe.getImageData(0, 0, 1, 1).data;
     }
 
-    function paint(timeline, colourBy) {
+    function paint(timeline, colorBy) {
         const canvas = A.el("canvas", { width: timeline.columns, height: timeline.rows.length });
         const context = canvas.getContext("2d");
         const image = context.createImageData(timeline.columns, timeline.rows.length);
-        const fill = colourBy === "batch" ? paintBatches : paintStates;
-        const colours = [...A.DOINGS, "idle"].map(rgb);
+        const fill = colorBy === "batch" ? paintBatches : paintStates;
+        const colors = [...A.ACTIVITIES, "idle"].map(rgb);
         timeline.rows.forEach((row, r) =>
-            fill(timeline, row, image.data, 4 * r * timeline.columns, colours),
+            fill(timeline, row, image.data, 4 * r * timeline.columns, colors),
         );
         context.putImageData(image, 0, 0);
         return canvas;
     }
 
-    /** Mixes the colours of what happened in each cell. */
-    function paintStates(timeline, row, pixels, start, colours) {
-        const idle = colours[A.DOINGS.length];
+    /** Mixes the colors of the activities in each cell. */
+    function paintStates(timeline, row, pixels, start, colors) {
+        const idle = colors[A.ACTIVITIES.length];
         for (let c = 0, p = start; c < timeline.columns; c++, p += 4) {
             for (let k = 0; k < 3; k++) pixels[p + k] = idle[k];
             pixels[p + 3] = 255;
-            A.DOINGS.forEach((doing, i) => {
-                const share = A.share(row, doing, c);
+            A.ACTIVITIES.forEach((activity, i) => {
+                const share = A.share(row, activity, c);
                 for (let k = 0; k < 3 && share > 0; k++)
-                    pixels[p + k] += share * (colours[i][k] - idle[k]);
+                    pixels[p + k] += share * (colors[i][k] - idle[k]);
             });
         }
     }
 
-    /** From faint to full with the mean batch; a cell in which no round ended is like the next. */
-    function paintBatches(timeline, row, pixels, start, colours) {
-        const full = colours[0],
-            none = colours[A.DOINGS.length];
+    /** Color intensity by mean batch size; a cell in which no round ended looks like the next. */
+    function paintBatches(timeline, row, pixels, start, colors) {
+        const full = colors[0],
+            none = colors[A.ACTIVITIES.length];
         let batch = 0;
         for (let c = timeline.columns - 1; c >= 0; c--) {
             batch = A.batchAt(timeline, row, c) || batch;
@@ -344,7 +347,7 @@
         }
     }
 
-    /** The next one of 1, 2 and 5 times a power of ten. */
+    /** Rounds up to 1, 2 or 5 times a power of ten. */
     function tick(rough) {
         const power = 10 ** Math.floor(Math.log10(rough || 1));
         return power * [1, 2, 5, 10].find((digit) => digit * power >= rough * 0.999);

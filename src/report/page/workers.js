@@ -1,5 +1,5 @@
-/* workers.js - where the time of each worker went, and who is to blame for waiting (docs/guide/report.md
- * has the definitions). */
+/* workers.js - time breakdown per worker, and how much waiting each worker caused (defined in
+ * docs/guide/report.md). */
 "use strict";
 
 (function (A) {
@@ -9,15 +9,15 @@
     const ROWS_FIRST = 32;
 
     const TIME_PARTS = [
-        ["useful", "compute", "computing, used"],
-        ["void", "wasted", "computing, dropped"],
+        ["useful", "compute", "computing (used)"],
+        ["discarded", "wasted", "computing (dropped)"],
         ["sleep", "sleep", "sleeping (induced)"],
         ["send", "send", "sending"],
         ["idle", "idle", "waiting"],
     ];
 
     function timesOf(worker) {
-        return { ...worker, void: Math.max(0, worker.compute - worker.useful) };
+        return { ...worker, discarded: Math.max(0, worker.compute - worker.useful) };
     }
 
     A.Workers = class {
@@ -25,15 +25,15 @@
             this.all = false;
             this.order = "first";
             this.body = A.el("div");
-            this.sentence = A.el("p", { class: "finding" });
+            this.finding = A.el("p", { class: "finding" });
             this.select = A.el(
                 "select",
-                { "aria-label": "sort by", on: { change: () => this.sort(this.select.value) } },
+                { "aria-label": "sort order", on: { change: () => this.sort(this.select.value) } },
                 [
-                    ["first", "by number"],
-                    ["waited", "by seconds blamed"],
-                    ["idle", "by waiting"],
-                    ["used", "by samples used"],
+                    ["first", "sort by worker"],
+                    ["waited", "sort by waiting caused"],
+                    ["idle", "sort by waiting time"],
+                    ["used", "sort by samples used"],
                 ].map(([value, text]) => A.el("option", { value, text })),
             );
             this.element = A.el(
@@ -42,11 +42,11 @@
                 A.el(
                     "div",
                     { class: "heading" },
-                    A.el("h3", { text: "Where the time went, and who is to blame" }),
+                    A.el("h3", { text: "Time and waiting caused per worker" }),
                     this.select,
                 ),
-                this.sentence,
-                A.legend(TIME_PARTS.map(([, colour, text]) => [colour, text])),
+                this.finding,
+                A.legend(TIME_PARTS.map(([, color, text]) => [color, text])),
                 this.body,
             );
         }
@@ -56,14 +56,14 @@
             this.draw();
         }
 
-        update(story) {
-            this.story = story;
-            this.element.hidden = !story.workers || story.workers.length === 0;
+        update(summary) {
+            this.summary = summary;
+            this.element.hidden = !summary.workers || summary.workers.length === 0;
             if (!this.element.hidden) this.draw();
         }
 
         draw() {
-            const rows = [...this.story.workers].sort((a, b) =>
+            const rows = [...this.summary.workers].sort((a, b) =>
                 this.order === "first" ? a.first - b.first : b[this.order] - a[this.order],
             );
             const shown = this.all ? rows : rows.slice(0, ROWS_FIRST);
@@ -79,18 +79,18 @@
                 ),
                 1e-12,
             );
-            this.sentence.textContent = finding(this.story);
+            this.finding.textContent = describe(this.summary);
             A.fill(
                 this.body,
                 table(
                     [
                         "worker",
-                        "its time",
-                        "blamed for waiting",
-                        "wasted",
+                        "time",
+                        "waiting caused",
+                        "wasted work",
                         "rounds",
-                        "used",
-                        "dropped",
+                        "samples used",
+                        "samples dropped",
                         "state",
                     ],
                     shown.map((worker) => workerRow(worker, longest, most)),
@@ -114,11 +114,11 @@
     };
 
     function workerRow(worker, longest, most) {
-        const heads = worker.last - worker.first + 1,
+        const members = worker.last - worker.first + 1,
             times = timesOf(worker);
-        const name = heads > 1 ? `${worker.first}–${worker.last}` : String(worker.first);
-        const told = TIME_PARTS.map(
-            ([key, , text]) => `${text} ${seconds(times[key] / heads)}`,
+        const name = members > 1 ? `${worker.first}–${worker.last}` : String(worker.first);
+        const label = TIME_PARTS.map(
+            ([key, , text]) => `${text} ${seconds(times[key] / members)}`,
         ).join(", ");
         return A.el(
             "tr",
@@ -128,19 +128,19 @@
                 "td",
                 { class: "bars" },
                 bar(
-                    TIME_PARTS.map(([key, colour]) => ({
-                        share: times[key] / heads / longest,
-                        colour,
+                    TIME_PARTS.map(([key, color]) => ({
+                        share: times[key] / members / longest,
+                        color,
                     })),
-                    told,
+                    label,
                 ),
             ),
             A.el(
                 "td",
                 { class: "bars blame" },
                 bar(
-                    [{ share: worker.waited / most, colour: "blame" }],
-                    `blamed for ${seconds(worker.waited)}`,
+                    [{ share: worker.waited / most, color: "blame" }],
+                    `caused ${seconds(worker.waited)} of waiting`,
                 ),
                 A.el("span", { class: "number", text: seconds(worker.waited) }),
             ),
@@ -152,31 +152,31 @@
         );
     }
 
-    /** The one sentence that people want to read. */
-    function finding(story) {
+    /** Summarizes in a sentence how much time was lost, and to which worker. */
+    function describe(summary) {
         const all =
-            story.worst && story.worst.length
-                ? story.worst.map((w) => ({ name: w.id, waited: w.waited }))
-                : story.workers.map((w) => ({ name: w.first, waited: w.waited }));
-        const total = story.workers.reduce((sum, w) => sum + w.waited, 0),
-            whole = story.state.seconds;
-        const waste = story.workers.reduce((sum, w) => sum + w.wasted, 0);
+            summary.worst && summary.worst.length
+                ? summary.worst.map((w) => ({ name: w.id, waited: w.waited }))
+                : summary.workers.map((w) => ({ name: w.first, waited: w.waited }));
+        const total = summary.workers.reduce((sum, w) => sum + w.waited, 0),
+            duration = summary.state.seconds;
+        const waste = summary.workers.reduce((sum, w) => sum + w.wasted, 0);
         const worst = all.reduce((a, b) => (b.waited > a.waited ? b : a), { waited: 0 });
-        const said = [];
-        if (whole > 0 && total / whole >= 0.005)
-            said.push(
+        const sentences = [];
+        if (duration > 0 && total / duration >= 0.005)
+            sentences.push(
                 `Waiting for slow workers cost ${seconds(total)}, ` +
-                    `${percent(total / whole)} of the run; ${share(worst, total, all.length)}.`,
+                    `${percent(total / duration)} of the run; ${share(worst, total, all.length)}.`,
             );
-        else said.push("Nobody waited for slow workers to speak of.");
-        if (waste > 0) said.push(`Work of ${seconds(waste)} was thrown away.`);
-        return said.join(" ");
+        else sentences.push("Waiting for slow workers cost almost no time.");
+        if (waste > 0) sentences.push(`Work of ${seconds(waste)} was discarded.`);
+        return sentences.join(" ");
     }
 
-    /** One is named when it stands out. */
+    /** Names the worst worker when it stands out. */
     function share(worst, total, count) {
         if (worst.waited < (2 / count) * total)
-            return "many workers have a part in it, none a large one";
-        return `worker ${worst.name} is to blame for ${percent(worst.waited / total)} of that`;
+            return "no single worker dominates";
+        return `worker ${worst.name} caused ${percent(worst.waited / total)} of that`;
     }
 })(Anytime);

@@ -5,19 +5,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "report/plot/csv_columns.h"
+#include "report/plot/csv_reader.h"
 
-/* ---- thinning ----------------------------------------------------------------------------- */
+/* ---- downsampling ------------------------------------------------------------------------- */
 
-/* Each finished point is the mean of `lines_each` lines; the sums are those of the next one. */
-typedef struct thinner {
+/* Each finished point is the mean of `rows_each` rows; the sums are those of the next point. */
+typedef struct downsampler {
     at_curve *curve;
-    uint64_t  lines_each, lines;
+    uint64_t  rows_each, rows;
     double    x_sum, y_sum, x_last;
-} thinner;
+} downsampler;
 
-/* Joins neighbours, so that half of the points are free again. */
-static void halve(thinner *t)
+/* Averages pairs of neighbors, which frees half of the points. */
+static void halve(downsampler *t)
 {
     at_curve *c = t->curve;
     assert(c->count == AT_CURVE_POINTS_MAX);
@@ -26,34 +26,34 @@ static void halve(thinner *t)
         c->x[i] = (c->x[2 * i] + c->x[2 * i + 1]) / 2;
         c->y[i] = (c->y[2 * i] + c->y[2 * i + 1]) / 2;
     }
-    t->lines_each *= 2;
+    t->rows_each *= 2;
 }
 
-static void end_point(thinner *t)
+static void end_point(downsampler *t)
 {
     at_curve *c = t->curve;
-    assert(t->lines > 0);
+    assert(t->rows > 0);
     assert(c->count < AT_CURVE_POINTS_MAX);
-    c->x[c->count] = t->x_sum / (double)t->lines;
-    c->y[c->count] = t->y_sum / (double)t->lines;
+    c->x[c->count] = t->x_sum / (double)t->rows;
+    c->y[c->count] = t->y_sum / (double)t->rows;
     c->count++;
-    t->lines = 0;
+    t->rows = 0;
     t->x_sum = t->y_sum = 0;
 }
 
-static void add_line(thinner *t, double x, double y)
+static void add_row(downsampler *t, double x, double y)
 {
     t->x_sum += x;
     t->y_sum += y;
-    t->lines++;
-    if (t->lines == t->lines_each && t->curve->count == AT_CURVE_POINTS_MAX) halve(t);
-    if (t->lines == t->lines_each) end_point(t);
+    t->rows++;
+    if (t->rows == t->rows_each && t->curve->count == AT_CURVE_POINTS_MAX) halve(t);
+    if (t->rows == t->rows_each) end_point(t);
 }
 
-/* What is left makes a last point of fewer lines. */
-static void end_curve(thinner *t)
+/* The remaining rows make a last point. */
+static void end_curve(downsampler *t)
 {
-    if (t->lines == 0) return;
+    if (t->rows == 0) return;
     if (t->curve->count == AT_CURVE_POINTS_MAX) halve(t);
     end_point(t);
 }
@@ -62,58 +62,52 @@ static void end_curve(thinner *t)
 
 enum { X, Y, WHERE, FIELDS };
 
-/* A sum runs over all lines, a gap counting nothing. */
-static at_err add_fields(const at_csv_reader *table, const double *field,
-                         const at_curve_source *from, double *sum, thinner *thin, at_fail *fail)
-{
-    if (isnan(field[Y]) || isnan(field[WHERE])) return AT_OK;
-    if (isnan(field[X])) return at_csv_reader_malformed(table, "not a number", fail);
-    if (field[X] < thin->x_last) return at_csv_reader_malformed(table, "it runs backwards", fail);
-    thin->x_last = field[X];
-    *sum += field[Y];
-    add_line(thin, field[X], from->sum ? *sum : field[Y]);
-    return AT_OK;
-}
-
-static at_err read_table(at_csv_reader *table, const at_curve_source *from, at_curve *curve,
+static at_err add_fields(const at_csv_reader *reader, const double *field,
+                         const at_curve_source *source, double *sum, downsampler *points,
                          at_fail *fail)
 {
-    bool    more;
-    double  field[FIELDS], sum = 0;
-    thinner thin = {.curve = curve, .lines_each = 1, .x_last = -INFINITY};
-    for (;;) {
-        AT_TRY(at_csv_reader_next(table, field, &more, fail));
-        if (!more) break;
-        AT_TRY(add_fields(table, field, from, &sum, &thin, fail));
-    }
-    end_curve(&thin);
+    if (isnan(field[Y]) || isnan(field[WHERE])) return AT_OK;
+    if (isnan(field[X])) return at_csv_reader_malformed(reader, "not a number", fail);
+    if (field[X] < points->x_last)
+        return at_csv_reader_malformed(reader, "time or step decreases", fail);
+    points->x_last = field[X];
+    *sum += field[Y];
+    add_row(points, field[X], source->sum ? *sum : field[Y]);
     return AT_OK;
 }
 
-at_err at_curve_read_from(const char *path, const at_curve_source *from, at_curve *curve,
-                          at_fail *fail)
+static at_err read_rows(at_csv_reader *reader, const at_curve_source *source, at_curve *curve,
+                        at_fail *fail)
 {
-    assert(path);
-    assert(from->x && from->y);
-    const char *const names[FIELDS] = {
-        [X] = from->x, [Y] = from->y, [WHERE] = from->where ? from->where : from->y};
-    at_csv_reader table;
+    bool        more;
+    double      field[FIELDS], sum = 0;
+    downsampler points = {.curve = curve, .rows_each = 1, .x_last = -INFINITY};
+    for (;;) {
+        AT_TRY(at_csv_reader_next(reader, field, &more, fail));
+        if (!more) break;
+        AT_TRY(add_fields(reader, field, source, &sum, &points, fail));
+    }
+    end_curve(&points);
+    return AT_OK;
+}
+
+at_err at_curve_read(const char *folder, const char *name, const at_curve_source *source,
+                     at_curve *curve, at_fail *fail)
+{
+    assert(source->x && source->y);
+    const char *const columns[FIELDS] = {
+        [X] = source->x, [Y] = source->y, [WHERE] = source->where ? source->where : source->y};
+    at_csv_reader reader;
     curve->count = 0;
-    at_err err = at_csv_reader_open(&table, path, names, FIELDS, fail);
-    if (!err) err = read_table(&table, from, curve, fail);
-    at_csv_reader_close(&table);
+    at_err err = at_csv_reader_open(&reader, folder, name, columns, FIELDS, fail);
+    if (!err) err = read_rows(&reader, source, curve, fail);
+    at_csv_reader_close(&reader);
     return err;
 }
 
-at_err at_curve_read(const char *path, const char *column, at_curve *curve, at_fail *fail)
-{
-    assert(column);
-    return at_curve_read_from(path, &(at_curve_source){.x = "time", .y = column}, curve, fail);
-}
+/* ---- mean --------------------------------------------------------------------------------- */
 
-/* ---- the mean of several ------------------------------------------------------------------- */
-
-/* Linear between points; before the first and after the last one the value there. */
+/* Interpolates linearly; constant before the first and after the last point. */
 static double value_at(const at_curve *curve, double x)
 {
     assert(curve->count > 0);
@@ -122,7 +116,7 @@ static double value_at(const at_curve *curve, double x)
     if (i == 0) return curve->y[0];
     if (i == curve->count) return curve->y[i - 1];
     double width = curve->x[i] - curve->x[i - 1];
-    assert(width > 0); /* x lies between them, and past the left one */
+    assert(width > 0); /* x is between them, right of the left one */
     double share = (x - curve->x[i - 1]) / width;
     return curve->y[i - 1] + share * (curve->y[i] - curve->y[i - 1]);
 }
@@ -153,7 +147,7 @@ void at_curve_mean(const at_curve *curves, size_t count, at_curve *mean)
         low = fmax(low, some->x[0]);
         high = fmax(high, some->x[some->count - 1]);
     }
-    if (counted == 1) *mean = *some; /* nothing to average: keep its own points */
+    if (counted == 1) *mean = *some; /* nothing to average: keep the points */
     if (counted <= 1) return;
     assert(low <= high);
     mean->count = low < high ? AT_CURVE_POINTS_MAX : 1;

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* What the child's files are: one pipe for all it says, and nothing to read. In this order it
- * works even when we were started without files 0 to 2 and the pipe is one of them. */
+/* Sets up the child's files: a pipe for all output, and empty input. This order works even when we
+ * were started without file descriptors 0 to 2 and the pipe is one of them. */
 static int arrange_files(posix_spawn_file_actions_t *actions, const char *folder, int output)
 {
     assert(output >= 0);
@@ -23,7 +23,7 @@ static int arrange_files(posix_spawn_file_actions_t *actions, const char *folder
     return error;
 }
 
-/* `gnuplot -d SCRIPT...` as posix_spawn wants it. */
+/* `gnuplot -d SCRIPT...` as arguments of posix_spawn. */
 typedef struct command {
     char  program[8], defaults[3];
     char  script[AT_GNUPLOT_SCRIPTS_MAX][256];
@@ -53,8 +53,8 @@ static int start(const char *folder, command *c, int output, pid_t *pid)
     return error;
 }
 
-/* Reads all the child says, so that it never waits for us, and keeps the beginning. */
-static void listen_to(int input, char *words, size_t size)
+/* Reads all output, so that the child never blocks, and keeps the beginning. */
+static void read_output(int input, char *text, size_t size)
 {
     size_t used = 0;
     char   chunk[512];
@@ -63,13 +63,13 @@ static void listen_to(int input, char *words, size_t size)
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
         for (ssize_t i = 0; i < got && used + 1 < size; i++)
-            words[used++] = isspace((unsigned char)chunk[i]) ? ' ' : chunk[i];
+            text[used++] = isspace((unsigned char)chunk[i]) ? ' ' : chunk[i];
     }
     assert(used < size);
-    words[used] = '\0';
+    text[used] = '\0';
 }
 
-/* True when the child ended well. */
+/* True when the child exited with code 0. */
 static bool wait_for(pid_t pid)
 {
     assert(pid > 0);
@@ -85,27 +85,27 @@ static at_err explain_start(const char *folder, int error, at_fail *fail)
     assert(error);
     if (error == ENOENT && access(folder, X_OK) == 0)
         return at_fail_set(fail, AT_ERR_MISSING,
-                           "install it (Debian: apt-get install gnuplot-nox); the data and the "
-                           "script are written and can be drawn later",
-                           "gnuplot is not installed, so there are no pictures");
+                           "install it (Debian: apt-get install gnuplot-nox); data and scripts "
+                           "are written and can be drawn later",
+                           "gnuplot is not installed, so no plots were drawn");
     return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: cannot start gnuplot: %s", folder,
                        strerror(error));
 }
 
-at_err at_gnuplot_run_all(const char *folder, const char *const *names, size_t count, at_fail *fail)
+at_err at_gnuplot_run(const char *folder, const char *const *names, size_t count, at_fail *fail)
 {
     assert(folder);
     int     pipe_ends[2];
     pid_t   pid;
-    char    words[400];
+    char    output[400];
     command c;
     make_command(&c, names, count);
     if (pipe2(pipe_ends, O_CLOEXEC)) return explain_start(folder, errno, fail);
     int error = start(folder, &c, pipe_ends[1], &pid);
     close(pipe_ends[1]);
-    if (!error) listen_to(pipe_ends[0], words, sizeof words);
+    if (!error) read_output(pipe_ends[0], output, sizeof output);
     close(pipe_ends[0]);
     if (error) return explain_start(folder, error, fail);
     if (wait_for(pid)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: gnuplot failed: %s", folder, words);
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "%s: gnuplot failed: %s", folder, output);
 }

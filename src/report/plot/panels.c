@@ -6,45 +6,196 @@
 
 #include "base/text.h"
 #include "report/plot/bins.h"
-#include "report/plot/csv_columns.h"
+#include "report/plot/csv_reader.h"
 #include "report/plot/curve.h"
-#include "report/plot/panel_list.h"
 #include "report/plot/plot.h"
 
-enum { PATH_SIZE = 4096 + 256, TITLE_SIZE = 256 };
+enum { TITLE_SIZE = 256 };
 
-/* ---- what was read ------------------------------------------------------------------------- */
+/* ---- list of panels ------------------------------------------------------------------------ */
+
+/* Quantities with a histogram, from worker_stats.csv and collect_stats.csv. */
+typedef enum quantity {
+    DELAY,
+    COMPUTE,
+    SAMPLES,
+    STALENESS,
+    MESSAGES,
+    WAIT,
+    BATCH,
+    QUANTITIES
+} quantity;
+
+typedef struct panel {
+    const char *name, *heading, *x_label, *y_label;
+    bool        x_time, y_time, x_whole; /* as in at_plot */
+
+    /* A curve: */
+    const char     *file; /* NULL: it is a histogram */
+    at_curve_source source;
+    bool            mean; /* over all runs; otherwise only the first run */
+
+    /* A histogram: */
+    quantity of;
+    bool     density; /* normalized to area 1 */
+
+    bool        alone; /* always also a plot of its own */
+    const char *note;  /* shown instead when there is no data */
+} panel;
+
+/* The first nine are the sheet `panels`, row by row; the next four are `histograms`. */
+enum { SHEET_PANELS = 9, SHEET_HISTOGRAMS = 4, PANELS = 14 };
+
+#define HUB_CSV     "master_stats.csv"
+#define COLLECT_CSV "collect_stats.csv"
+#define NO_ROUNDS   "not recorded (needs --record full)"
+#define NO_STEPS    "not recorded"
+
+static const panel panels[PANELS] = {
+    {.name = "delay-density",
+     .heading = "Induced delay",
+     .x_label = "induced delay per round",
+     .y_label = "density",
+     .x_time = true,
+     .of = DELAY,
+     .density = true,
+     .note = NO_ROUNDS},
+    {.name = "loss-vs-time",
+     .heading = "Training loss vs. time",
+     .x_label = "time",
+     .y_label = "training loss",
+     .x_time = true,
+     .file = HUB_CSV,
+     .source = {.x = "time", .y = "loss"},
+     .mean = true,
+     .alone = true,
+     .note = NO_STEPS},
+    {.name = "loss-vs-step",
+     .heading = "Training loss vs. step",
+     .x_label = "step",
+     .y_label = "training loss",
+     .file = HUB_CSV,
+     .source = {.x = "step", .y = "loss"},
+     .note = NO_STEPS},
+    {.name = "compute-time",
+     .heading = "Compute time per round",
+     .x_label = "compute time per round, including delay",
+     .y_label = "rounds (%)",
+     .x_time = true,
+     .of = COMPUTE,
+     .note = NO_ROUNDS},
+    {.name = "accuracy-vs-time",
+     .heading = "Test accuracy vs. time",
+     .x_label = "time",
+     .y_label = "test accuracy",
+     .x_time = true,
+     .file = HUB_CSV,
+     .source = {.x = "time", .y = "accuracy"},
+     .mean = true,
+     .alone = true,
+     .note = "not evaluated"},
+    {.name = "learning-rate-vs-step",
+     .heading = "Learning rate vs. step",
+     .x_label = "step",
+     .y_label = "learning rate",
+     .file = HUB_CSV,
+     .source = {.x = "step", .y = "learning_rate"},
+     .note = NO_STEPS},
+    {.name = "worker-batch",
+     .heading = "Batch size per round",
+     .x_label = "samples per round",
+     .y_label = "rounds (%)",
+     .x_whole = true,
+     .of = SAMPLES,
+     .note = NO_ROUNDS},
+    {.name = "samples-vs-step",
+     .heading = "Samples used vs. step",
+     .x_label = "step",
+     .y_label = "samples used",
+     .file = COLLECT_CSV,
+     .source = {.x = "step", .y = "total_samples", .sum = true},
+     .note = NO_STEPS},
+    {.name = "time-vs-step",
+     .heading = "Elapsed time vs. step",
+     .x_label = "step",
+     .y_label = "elapsed time",
+     .y_time = true,
+     .file = HUB_CSV,
+     .source = {.x = "step", .y = "time", .where = "learning_rate"},
+     .note = NO_STEPS},
+
+    {.name = "staleness",
+     .heading = "Gradient staleness",
+     .x_label = "staleness (steps)",
+     .y_label = "gradients (%)",
+     .x_whole = true,
+     .of = STALENESS,
+     .note = NO_ROUNDS},
+    {.name = "messages-per-step",
+     .heading = "Gradients per step",
+     .x_label = "gradients per step",
+     .y_label = "steps (%)",
+     .x_whole = true,
+     .of = MESSAGES,
+     .note = NO_STEPS},
+    {.name = "wait-time",
+     .heading = "Time between steps",
+     .x_label = "time between steps",
+     .y_label = "steps (%)",
+     .x_time = true,
+     .of = WAIT,
+     .note = NO_STEPS},
+    {.name = "master-batch",
+     .heading = "Batch size per step",
+     .x_label = "samples per step",
+     .y_label = "steps (%)",
+     .x_whole = true,
+     .of = BATCH,
+     .note = NO_STEPS},
+
+    {.name = "test-loss-vs-time",
+     .heading = "Test loss vs. time",
+     .x_label = "time",
+     .y_label = "test loss",
+     .x_time = true,
+     .file = HUB_CSV,
+     .source = {.x = "time", .y = "test_loss"},
+     .mean = true,
+     .alone = true},
+};
+
+/* ---- memory -------------------------------------------------------------------------------- */
 
 typedef struct drawing {
     const at_panel_options *options;
-    at_sample              *sample[AT_PANEL_QUANTITIES]; /* of each run_count */
-    at_curve               *curve[AT_PANELS];
-    at_outline             *outline[AT_PANELS];
-    at_series              *series[AT_PANELS];
-    double                 *mean[AT_PANELS];
-    char                    title[2][TITLE_SIZE]; /* of all runs; of the first ones */
+    at_reservoir           *reservoir[QUANTITIES]; /* each (run_count), as are the next four */
+    at_curve               *curve[PANELS];
+    at_outline             *outline[PANELS];
+    at_series              *series[PANELS];
+    double                 *mean[PANELS];
+    char                    title[2][TITLE_SIZE]; /* of means over all runs; of first runs */
 } drawing;
 
 static bool reserve(drawing *d)
 {
     size_t count = d->options->run_count;
-    bool   full = true;
+    bool   allocated = true;
     assert(count > 0);
-    for (int i = 0; i < AT_PANEL_QUANTITIES; i++)
-        full = (d->sample[i] = calloc(count, sizeof *d->sample[i])) && full;
-    for (int i = 0; i < AT_PANELS; i++) {
-        full = (d->curve[i] = calloc(count, sizeof *d->curve[i])) && full;
-        full = (d->outline[i] = calloc(count, sizeof *d->outline[i])) && full;
-        full = (d->series[i] = calloc(count, sizeof *d->series[i])) && full;
-        full = (d->mean[i] = calloc(count, sizeof *d->mean[i])) && full;
+    for (int i = 0; i < QUANTITIES; i++)
+        allocated = (d->reservoir[i] = calloc(count, sizeof *d->reservoir[i])) && allocated;
+    for (int i = 0; i < PANELS; i++) {
+        allocated = (d->curve[i] = calloc(count, sizeof *d->curve[i])) && allocated;
+        allocated = (d->outline[i] = calloc(count, sizeof *d->outline[i])) && allocated;
+        allocated = (d->series[i] = calloc(count, sizeof *d->series[i])) && allocated;
+        allocated = (d->mean[i] = calloc(count, sizeof *d->mean[i])) && allocated;
     }
-    return full;
+    return allocated;
 }
 
 static void release(drawing *d)
 {
-    for (int i = 0; i < AT_PANEL_QUANTITIES; i++) free(d->sample[i]);
-    for (int i = 0; i < AT_PANELS; i++) {
+    for (int i = 0; i < QUANTITIES; i++) free(d->reservoir[i]);
+    for (int i = 0; i < PANELS; i++) {
         free(d->curve[i]);
         free(d->outline[i]);
         free(d->series[i]);
@@ -52,77 +203,67 @@ static void release(drawing *d)
     }
 }
 
-static at_err path_in(char *path, const char *folder, const char *name, at_fail *fail)
-{
-    at_text text = at_text_in(path, PATH_SIZE);
-    at_text_add(&text, "%s/%s", folder, name);
-    if (!text.full) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder's name is too long", folder);
-}
+/* ---- histogram values ---------------------------------------------------------------------- */
 
-/* ---- samples ------------------------------------------------------------------------------- */
+typedef void add_values(drawing *d, size_t run, const double *values);
 
-typedef void take(drawing *d, size_t run, const double *values);
-
-enum { MASTER_STEP, WORKER_STEP, NUM_SAMPLES, SLEEP, COMPUTED, ROUND_FIELDS };
-static const char *const round_names[ROUND_FIELDS] = {
-    [MASTER_STEP] = "master_step", [WORKER_STEP] = "worker_master_step",
-    [NUM_SAMPLES] = "num_samples", [SLEEP] = "sleep_time",
-    [COMPUTED] = "compute_time",
+enum { HUB_STEP, WORKER_STEP, NUM_SAMPLES, SLEEP, COMPUTED, ROUND_FIELDS };
+static const char *const round_columns[ROUND_FIELDS] = {
+    [HUB_STEP] = "master_step", [WORKER_STEP] = "worker_master_step", [NUM_SAMPLES] = "num_samples",
+    [SLEEP] = "sleep_time",     [COMPUTED] = "compute_time",
 };
 
-static void take_round(drawing *d, size_t run, const double *values)
+static void add_round(drawing *d, size_t run, const double *values)
 {
-    at_sample_add(&d->sample[AT_PANEL_DELAY][run], values[SLEEP]);
-    at_sample_add(&d->sample[AT_PANEL_COMPUTE][run], values[COMPUTED]);
-    at_sample_add(&d->sample[AT_PANEL_SAMPLES][run], values[NUM_SAMPLES]);
-    at_sample_add(&d->sample[AT_PANEL_STALENESS][run], values[MASTER_STEP] - values[WORKER_STEP]);
+    at_reservoir_add(&d->reservoir[DELAY][run], values[SLEEP]);
+    at_reservoir_add(&d->reservoir[COMPUTE][run], values[COMPUTED]);
+    at_reservoir_add(&d->reservoir[SAMPLES][run], values[NUM_SAMPLES]);
+    at_reservoir_add(&d->reservoir[STALENESS][run], values[HUB_STEP] - values[WORKER_STEP]);
 }
 
 enum { WORKER_COUNT, WAIT_TIME, TOTAL_SAMPLES, STEP_FIELDS };
-static const char *const step_names[STEP_FIELDS] = {
+static const char *const step_columns[STEP_FIELDS] = {
     [WORKER_COUNT] = "worker_count",
     [WAIT_TIME] = "wait_time",
     [TOTAL_SAMPLES] = "total_samples",
 };
 
-static void take_step(drawing *d, size_t run, const double *values)
+static void add_step(drawing *d, size_t run, const double *values)
 {
-    at_sample_add(&d->sample[AT_PANEL_MESSAGES][run], values[WORKER_COUNT]);
-    at_sample_add(&d->sample[AT_PANEL_WAIT][run], values[WAIT_TIME]);
-    at_sample_add(&d->sample[AT_PANEL_BATCH][run], values[TOTAL_SAMPLES]);
+    at_reservoir_add(&d->reservoir[MESSAGES][run], values[WORKER_COUNT]);
+    at_reservoir_add(&d->reservoir[WAIT][run], values[WAIT_TIME]);
+    at_reservoir_add(&d->reservoir[BATCH][run], values[TOTAL_SAMPLES]);
 }
 
 static const struct {
     const char        *name;
     const char *const *columns;
     size_t             count;
-    take              *take;
-} tables[] = {{"worker_stats.csv", round_names, ROUND_FIELDS, take_round},
-              {"collect_stats.csv", step_names, STEP_FIELDS, take_step}};
-enum { TABLES = sizeof tables / sizeof *tables };
+    add_values        *add;
+} files[] = {{"worker_stats.csv", round_columns, ROUND_FIELDS, add_round},
+             {"collect_stats.csv", step_columns, STEP_FIELDS, add_step}};
+enum { FILES = sizeof files / sizeof *files };
 
-static at_err read_lines(drawing *d, size_t run, at_csv_reader *table, take *take_values,
-                         at_fail *fail)
+static at_err read_rows(drawing *d, size_t run, at_csv_reader *reader, add_values *add,
+                        at_fail *fail)
 {
     double values[AT_CSV_READER_MAX];
     for (bool more = true;;) {
-        AT_TRY(at_csv_reader_next(table, values, &more, fail));
+        AT_TRY(at_csv_reader_next(reader, values, &more, fail));
         if (!more) return AT_OK;
-        take_values(d, run, values);
+        add(d, run, values);
     }
 }
 
-static at_err read_samples(drawing *d, size_t run, const char *folder, at_fail *fail)
+static at_err read_values(drawing *d, size_t run, const char *folder, at_fail *fail)
 {
-    for (int i = 0; i < TABLES; i++) {
-        char          path[PATH_SIZE];
-        at_csv_reader table;
+    for (int i = 0; i < FILES; i++) {
+        at_csv_reader reader;
         at_fail       here = {0};
-        AT_TRY(path_in(path, folder, tables[i].name, fail));
-        at_err err = at_csv_reader_open(&table, path, tables[i].columns, tables[i].count, &here);
-        if (!err) err = read_lines(d, run, &table, tables[i].take, &here);
-        at_csv_reader_close(&table);
+        at_err        err = at_csv_reader_open(&reader, folder, files[i].name, files[i].columns,
+                                               files[i].count, &here);
+        if (!err) err = read_rows(d, run, &reader, files[i].add, &here);
+        at_csv_reader_close(&reader);
         if (err && err != AT_ERR_MISSING) return *fail = here, err;
     }
     return AT_OK;
@@ -130,21 +271,18 @@ static at_err read_samples(drawing *d, size_t run, const char *folder, at_fail *
 
 /* ---- curves -------------------------------------------------------------------------------- */
 
-/* The curve of one folder; empty when there is no such table. */
-static at_err read_curve(const at_panel *p, const char *folder, at_curve *curve, at_fail *fail)
+/* The curve of one run; empty when the file was not recorded. */
+static at_err read_curve(const panel *p, const char *folder, at_curve *curve, at_fail *fail)
 {
-    char    path[PATH_SIZE];
     at_fail here = {0};
-    AT_TRY(path_in(path, folder, p->table, fail));
-    at_err err = at_curve_read_from(path, &p->source, curve, &here);
+    at_err  err = at_curve_read(folder, p->file, &p->source, curve, &here);
     if (err == AT_ERR_MISSING) return AT_OK;
     if (err) *fail = here;
     return err;
 }
 
-/* The mean over the runs' folders, or the first one's. */
-static at_err read_curves(const at_panel *p, const at_panel_runs *runs, at_curve *mean,
-                          at_fail *fail)
+/* The mean over the runs, or the curve of the first run. */
+static at_err read_curves(const panel *p, const at_panel_runs *runs, at_curve *mean, at_fail *fail)
 {
     size_t    count = p->mean || runs->count == 0 ? runs->count : 1;
     at_curve *each = calloc(count + 1, sizeof *each);
@@ -160,72 +298,71 @@ static at_err read_curves(const at_panel *p, const at_panel_runs *runs, at_curve
 static at_err read_runs(drawing *d, size_t run, at_fail *fail)
 {
     const at_panel_runs *runs = &d->options->runs[run];
-    for (size_t i = 0; i < runs->count; i++) AT_TRY(read_samples(d, run, runs->folders[i], fail));
-    for (int i = 0; i < AT_PANELS; i++)
-        if (at_panels[i].table) AT_TRY(read_curves(&at_panels[i], runs, &d->curve[i][run], fail));
+    for (size_t i = 0; i < runs->count; i++) AT_TRY(read_values(d, run, runs->folders[i], fail));
+    for (int i = 0; i < PANELS; i++)
+        if (panels[i].file) AT_TRY(read_curves(&panels[i], runs, &d->curve[i][run], fail));
     return AT_OK;
 }
 
-/* ---- pictures ------------------------------------------------------------------------------ */
+/* ---- plots --------------------------------------------------------------------------------- */
 
-/* A delay that nobody had is said in words: a column at 0 would look like one. */
-static bool is_all_zero(const at_sample *samples, size_t count)
+/* Without any delay, a note is clearer than a single bar at 0. */
+static bool is_all_zero(const at_reservoir *reservoirs, size_t count)
 {
     bool some = false;
     for (size_t i = 0; i < count; i++) {
-        if (samples[i].all.min != 0 || samples[i].all.max != 0) return false;
-        some = some || samples[i].count > 0;
+        if (reservoirs[i].all.min != 0 || reservoirs[i].all.max != 0) return false;
+        some = some || reservoirs[i].count > 0;
     }
     return some;
 }
 
 static void fill_histogram(drawing *d, int i, at_plot *plot)
 {
-    const at_panel *p = &at_panels[i];
-    at_sample      *samples = d->sample[p->of];
-    size_t          count = d->options->run_count;
-    assert(!p->table);
+    const panel  *p = &panels[i];
+    at_reservoir *reservoirs = d->reservoir[p->of];
+    size_t        count = d->options->run_count;
+    assert(!p->file);
     plot->kind = AT_PLOT_STEPS;
     plot->mean = d->mean[i];
-    if (p->of == AT_PANEL_DELAY && is_all_zero(samples, count)) {
+    if (p->of == DELAY && is_all_zero(reservoirs, count)) {
         plot->note = "no induced delay";
         return;
     }
-    at_bins bins = at_bins_choose(samples, count);
+    at_bins bins = at_bins_choose(reservoirs, count);
     for (size_t run = 0; run < count; run++) {
         at_outline *o = &d->outline[i][run];
-        at_bins_outline(&bins, &samples[run], p->density ? 1 : 100, p->density, o);
-        d->mean[i][run] = samples[run].count > 0 ? samples[run].all.mean : NAN;
+        at_bins_outline(&bins, &reservoirs[run], p->density ? 1 : 100, p->density, o);
+        d->mean[i][run] = reservoirs[run].count > 0 ? reservoirs[run].all.mean : NAN;
         d->series[i][run] = (at_series){.x = o->x, .y = o->y, .count = o->count};
     }
 }
 
 static void fill_curves(drawing *d, int i)
 {
-    assert(at_panels[i].table);
+    assert(panels[i].file);
     for (size_t run = 0; run < d->options->run_count; run++) {
         const at_curve *c = &d->curve[i][run];
         d->series[i][run] = (at_series){.x = c->x, .y = c->y, .count = c->count};
     }
 }
 
-static at_named_plot make_picture(drawing *d, int i)
+static at_named_plot make_plot(drawing *d, int i)
 {
-    const at_panel *p = &at_panels[i];
-    bool            first = p->table && !p->mean;
-    at_plot         plot = {.title = d->title[first],
-                            .x_label = p->x_label,
-                            .y_label = p->y_label,
-                            .x_time = p->x_time,
-                            .y_time = p->y_time,
-                            .y_rate = p->density,
-                            .x_whole = p->x_whole,
-
-                            .legend = true,
-                            .series = d->series[i],
-                            .series_count = d->options->run_count,
-                            .note = p->note};
-    if (p->table)
+    const panel *p = &panels[i];
+    bool         first = p->file && !p->mean;
+    at_plot      plot = {.title = d->title[first],
+                         .x_label = p->x_label,
+                         .y_label = p->y_label,
+                         .x_time = p->x_time,
+                         .y_time = p->y_time,
+                         .y_rate = p->density,
+                         .x_whole = p->x_whole,
+                         .legend = true,
+                         .series = d->series[i],
+                         .series_count = d->options->run_count,
+                         .note = p->note};
+    if (p->file)
         fill_curves(d, i);
     else
         fill_histogram(d, i, &plot);
@@ -244,32 +381,32 @@ static void make_titles(drawing *d)
     at_text_add(&mean, "%s", d->options->title);
     at_text_add(&one, "%s", d->options->title);
     if (most > 1) at_text_add(&mean, ", %zu runs each", most);
-    if (most > 1) at_text_add(&one, ", the first of %zu runs", most);
+    if (most > 1) at_text_add(&one, ", first of %zu runs", most);
 }
 
 static at_err draw(drawing *d, at_text *names, at_fail *fail)
 {
-    at_named_plot  pictures[AT_PANELS];
+    at_named_plot  plots[PANELS];
     const at_sheet sheets[] = {{.name = "panels",
                                 .title = d->title[0],
-                                .pictures = pictures,
-                                .count = AT_PAGE_PANELS,
+                                .plots = plots,
+                                .count = SHEET_PANELS,
                                 .columns = 3},
                                {.name = "histograms",
                                 .title = d->title[0],
-                                .pictures = pictures + AT_PAGE_PANELS,
-                                .count = AT_PAGE_HISTOGRAMS,
+                                .plots = plots + SHEET_PANELS,
+                                .count = SHEET_HISTOGRAMS,
                                 .columns = 2}};
     size_t         sheet_count = sizeof sheets / sizeof *sheets;
     make_titles(d);
-    for (int i = 0; i < AT_PANELS; i++) pictures[i] = make_picture(d, i);
-    AT_TRY(at_plot_write_all(pictures, AT_PANELS, sheets, sheet_count, d->options->folder, fail));
+    for (int i = 0; i < PANELS; i++) plots[i] = make_plot(d, i);
+    AT_TRY(at_plot_write_all(plots, PANELS, sheets, sheet_count, d->options->folder, fail));
     for (size_t i = 0; i < sheet_count; i++)
         if (at_sheet_has_points(&sheets[i])) at_text_add(names, "%s.png ", sheets[i].name);
-    for (int i = 0; i < AT_PANELS; i++)
-        if (pictures[i].alone && at_plot_has_points(&pictures[i].plot))
-            at_text_add(names, "%s.png ", pictures[i].name);
-    if (names->used > 0) names->bytes[--names->used] = '\0'; /* the last blank */
+    for (int i = 0; i < PANELS; i++)
+        if (plots[i].alone && at_plot_has_points(&plots[i].plot))
+            at_text_add(names, "%s.png ", plots[i].name);
+    if (names->used > 0) names->bytes[--names->used] = '\0'; /* trailing blank */
     return AT_OK;
 }
 

@@ -1,4 +1,4 @@
-/* The files of a plot and the making of its pictures; plot_script.c writes what gnuplot reads. */
+/* Writes the files of plots and runs gnuplot; plot_script.c writes the scripts. */
 #include "report/plot/plot.h"
 
 #include <assert.h>
@@ -13,15 +13,6 @@
 #include "report/plot/gnuplot.h"
 #include "report/plot/plot_script.h"
 #include "report/summary/table.h"
-
-bool at_plot_has_points(const at_plot *plot)
-{
-    assert(plot->series || plot->series_count == 0);
-    for (size_t s = 0; s < plot->series_count; s++)
-        for (size_t i = 0; i < plot->series[s].count; i++)
-            if (at_plot_is_point(plot, &plot->series[s], i)) return true;
-    return false;
-}
 
 static bool is_plain_name(const char *name)
 {
@@ -39,7 +30,7 @@ static void write_number(FILE *file, double value)
         fputs(",NaN", file);
 }
 
-/* A name that spans lines would break the rows. */
+/* A name with line breaks would break the rows. */
 static void copy_on_one_line(char *line, size_t size, const char *text)
 {
     assert(size > 0);
@@ -49,7 +40,7 @@ static void copy_on_one_line(char *line, size_t size, const char *text)
     line[used] = '\0';
 }
 
-/* The name comes last: whatever is in it, the columns before it stay where they are. */
+/* The name comes last: whatever it contains, the columns before it are not shifted. */
 static void write_rows(FILE *file, const at_series *series, size_t number)
 {
     assert(number >= 1);
@@ -78,7 +69,7 @@ static char *join(const char *folder, const char *name, const char *ending)
     return asprintf(&path, "%s/%s.%s", folder, name, ending) < 0 ? NULL : path;
 }
 
-/* What a file is made of: one of the plot and the sheet. */
+/* The content of a file: either a plot or a sheet. */
 typedef struct content {
     const at_plot  *plot;
     const at_sheet *sheet;
@@ -121,7 +112,7 @@ static at_err write_file(const char *folder, const char *ending, const content *
 
 /* ---- drawing ------------------------------------------------------------------------------- */
 
-/* The names of everything that has a script. */
+/* The names of all scripts. */
 typedef struct scripts {
     const char *name[AT_GNUPLOT_SCRIPTS_MAX];
     size_t      count;
@@ -151,49 +142,39 @@ static void erase(const char *folder, const char *name, const char *ending)
 
 static at_err draw(const scripts *list, const char *folder, at_fail *fail)
 {
-    at_err err = at_gnuplot_run_all(folder, list->name, list->count, fail);
+    at_err err = at_gnuplot_run(folder, list->name, list->count, fail);
     for (size_t i = 0; i < list->count && !err; i++)
         if (!is_drawn(folder, list->name[i], "png") || !is_drawn(folder, list->name[i], "svg"))
             err = at_fail_set(fail, AT_ERR_FAILED, NULL, "%s/%s.gp: gnuplot drew nothing", folder,
                               list->name[i]);
-    for (size_t i = 0; i < list->count && err; i++) { /* no half-drawn pictures */
+    for (size_t i = 0; i < list->count && err; i++) { /* leave no incomplete images */
         erase(folder, list->name[i], "png");
         erase(folder, list->name[i], "svg");
     }
     return err;
 }
 
-static at_err write_picture(const at_named_plot *picture, const char *folder, scripts *list,
-                            at_fail *fail)
+static at_err write_plot(const at_named_plot *named, const char *folder, scripts *list,
+                         at_fail *fail)
 {
-    assert(is_plain_name(picture->name));
-    assert(strlen(picture->name) < 200);
-    content what = {.plot = &picture->plot, .name = picture->name};
-    if (!at_plot_has_points(&picture->plot)) return AT_OK;
+    assert(is_plain_name(named->name));
+    assert(strlen(named->name) < 200);
+    content what = {.plot = &named->plot, .name = named->name};
+    if (!at_plot_has_points(&named->plot)) return AT_OK;
     AT_TRY(write_file(folder, "csv", &what, write_csv, fail));
-    return picture->alone ? add_script(list, folder, &what, fail) : AT_OK;
+    return named->alone ? add_script(list, folder, &what, fail) : AT_OK;
 }
 
-at_err at_plot_write_all(const at_named_plot *pictures, size_t picture_count,
-                         const at_sheet *sheets, size_t sheet_count, const char *folder,
-                         at_fail *fail)
+at_err at_plot_write_all(const at_named_plot *plots, size_t plot_count, const at_sheet *sheets,
+                         size_t sheet_count, const char *folder, at_fail *fail)
 {
     assert(folder);
     scripts list = {.count = 0};
-    for (size_t i = 0; i < picture_count; i++)
-        AT_TRY(write_picture(&pictures[i], folder, &list, fail));
+    for (size_t i = 0; i < plot_count; i++) AT_TRY(write_plot(&plots[i], folder, &list, fail));
     for (size_t i = 0; i < sheet_count; i++) {
         assert(is_plain_name(sheets[i].name));
         content what = {.sheet = &sheets[i], .name = sheets[i].name};
         if (at_sheet_has_points(&sheets[i])) AT_TRY(add_script(&list, folder, &what, fail));
     }
     return list.count > 0 ? draw(&list, folder, fail) : AT_OK;
-}
-
-at_err at_plot_write(const at_plot *plot, const char *folder, const char *name, at_fail *fail)
-{
-    at_named_plot picture = {.name = name, .plot = *plot, .alone = true};
-    if (!at_plot_has_points(plot))
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: there is no point to plot", name);
-    return at_plot_write_all(&picture, 1, NULL, 0, folder, fail);
 }

@@ -1,6 +1,6 @@
-/* Nothing that comes from outside is ever a command: titles and names enter the script as
- * single-quoted text, where gnuplot expands nothing; data stay in a file of numbers; file names are
- * our own; and gnuplot is started without a shell. */
+/* No text from outside can become a command: titles and names enter the script as single-quoted
+ * text, in which gnuplot expands nothing; data stay in a file of numbers; file names are chosen by
+ * the program; and gnuplot is started without a shell. */
 #include "report/plot/plot_script.h"
 
 #include <assert.h>
@@ -10,47 +10,70 @@
 #include "report/summary/utf8.h"
 
 enum {
-    POINTS_DRAWN_MAX = 4000, /* a series: more than this only makes the picture larger */
-    POINTS_MARKED_MAX = 40,  /* a series with fewer points shows where they are */
-    DECADES_FINE_MAX = 3     /* up to here a logarithmic axis has marks at 1, 2, 5 */
+    POINTS_DRAWN_MAX = 4000, /* per series: more would only make the files larger */
+    POINTS_MARKED_MAX = 40,  /* a series with at most this many points has point markers */
+    DECADES_FINE_MAX = 3     /* up to here a logarithmic axis has ticks at 1, 2 and 5 */
 };
 
-/* Okabe and Ito's colours, which colour-blind people can tell apart, the pale ones last. */
-static const char *const COLOURS[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                      "#E69F00", "#56B4E9", "#000000"};
-enum { COLOUR_COUNT = sizeof COLOURS / sizeof *COLOURS };
+/* The Okabe-Ito palette, safe for color-blind readers, pale colors last. */
+static const char *const COLORS[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                     "#E69F00", "#56B4E9", "#000000"};
+enum { COLOR_COUNT = sizeof COLORS / sizeof *COLORS };
 
 static const double VALUE_MAX = 1e100; /* so that ranges and margins stay finite */
-static const double WHOLE_WIDTH_MIN = 6;
-static const double LOG_RATIO_MIN = 5; /* below this a logarithmic axis would have no marks */
+static const double INTEGER_WIDTH_MIN = 6;
+static const double LOG_RATIO_MIN = 5; /* below this a logarithmic axis would have no ticks */
 
 static bool can_draw(double value, bool log_axis)
 {
     if (log_axis && value < 1 / VALUE_MAX) return false;
-    return fabs(value) <= VALUE_MAX; /* false for NAN, too */
+    return fabs(value) <= VALUE_MAX; /* also false for NAN */
 }
 
-bool at_plot_is_point(const at_plot *plot, const at_series *series, size_t i)
+static bool is_point(const at_plot *plot, const at_series *series, size_t i)
 {
     assert(i < series->count);
     return can_draw(series->x[i], plot->x_log) && can_draw(series->y[i], plot->y_log);
 }
 
-/* Copies a text. What is not UTF-8 must not pass (gnuplot draws it as anything), nor the end of a
- * line, nor a quote. gnuplot reads a doubled quote wrongly at the very beginning, so a quote is
- * set as the typographic one instead: then nothing can end the text. */
+static bool has_points(const at_plot *plot, size_t index)
+{
+    for (size_t i = 0; i < plot->series[index].count; i++)
+        if (is_point(plot, &plot->series[index], i)) return true;
+    return false;
+}
+
+bool at_plot_has_points(const at_plot *plot)
+{
+    assert(plot->series || plot->series_count == 0);
+    for (size_t s = 0; s < plot->series_count; s++)
+        if (has_points(plot, s)) return true;
+    return false;
+}
+
+bool at_sheet_has_points(const at_sheet *sheet)
+{
+    assert(sheet->plots || sheet->count == 0);
+    for (size_t i = 0; i < sheet->count; i++)
+        if (at_plot_has_points(&sheet->plots[i].plot)) return true;
+    return false;
+}
+
+/* Writes a quoted text. Invalid UTF-8 (which gnuplot draws as garbage), line breaks and quotes must
+ * not pass. gnuplot misreads a doubled quote at the very beginning, so quotes become typographic
+ * ones: then nothing can end the text. */
 static void write_quoted(FILE *file, const char *text)
 {
     assert(text);
     fputc('\'', file);
     while (*text) {
-        uint32_t letter;
-        size_t   size = at_utf8_next(text, &letter);
+        uint32_t code;
+        size_t   size = at_utf8_next(text, &code);
         if (*text == '\n' || *text == '\t')
             fputc(' ', file);
-        else if (letter == '\'')
+        else if (code == '\'')
             fputs("\u2019", file);
-        else if (letter == '?')
+        else if (code == '?')
             fputc('?', file);
         else
             fwrite(text, 1, size, file);
@@ -75,7 +98,7 @@ static void measure(const at_plot *plot, span *x, span *y)
     *x = *y = (span){INFINITY, -INFINITY};
     for (size_t s = 0; s < plot->series_count; s++)
         for (size_t i = 0; i < plot->series[s].count; i++) {
-            if (!at_plot_is_point(plot, &plot->series[s], i)) continue;
+            if (!is_point(plot, &plot->series[s], i)) continue;
             widen_to(x, plot->series[s].x[i]);
             widen_to(y, plot->series[s].y[i]);
         }
@@ -83,13 +106,13 @@ static void measure(const at_plot *plot, span *x, span *y)
     assert(y->low <= y->high);
 }
 
-/* Some air around the data; an axis that nearly reaches 0 goes all the way. */
+/* Adds a margin to the data; an axis that nearly reaches 0 begins there. */
 static span range_linear(span data, double margin)
 {
     assert(margin > 0);
     double width = data.high - data.low;
     if (data.high == 0 && width == 0) return (span){-margin, 1};
-    if (width <= 1e-9 * fabs(data.high)) /* one value: seen from 0, it is not noise */
+    if (width <= 1e-9 * fabs(data.high)) /* constant: do not magnify rounding errors */
         return (span){fmin(0, 1.5 * data.high), fmax(0, 1.5 * data.high)};
     span range = {data.low - margin * width, data.high + margin * width};
     if (data.low >= 0 && data.low < width / 3) range.low = 0;
@@ -103,8 +126,8 @@ static span range_log(span data, double margin)
     return (span){data.low / factor, data.high * factor};
 }
 
-/* Marks at 1, 2 and 5 times the powers of ten. */
-static void write_fine_marks(FILE *file, char axis, span range)
+/* Ticks at 1, 2 and 5 times powers of ten. */
+static void write_fine_ticks(FILE *file, char axis, span range)
 {
     const char *comma = "";
     fprintf(file, "set %ctics (", axis);
@@ -112,9 +135,9 @@ static void write_fine_marks(FILE *file, char axis, span range)
     int first = (int)floor(log10(range.low)), last = (int)floor(log10(range.high));
     for (int power = first; power <= last; power++)
         for (int digit = 1; digit <= 5; digit += digit == 1 ? 1 : 3) {
-            double mark = digit * pow(10, power);
-            if (mark < range.low || mark > range.high) continue;
-            fprintf(file, "%s'%g' %.10g", comma, mark, mark);
+            double tick = digit * pow(10, power);
+            if (tick < range.low || tick > range.high) continue;
+            fprintf(file, "%s'%g' %.10g", comma, tick, tick);
             comma = ", ";
         }
     fputs(")\n", file);
@@ -124,7 +147,7 @@ static void write_fine_marks(FILE *file, char axis, span range)
 
 typedef struct unit {
     const char *name;
-    double      each;   /* of them in a second */
+    double      per_second;
     const char *factor; /* the same, for the script */
 } unit;
 
@@ -136,11 +159,12 @@ static unit unit_for(double seconds)
 
 static unit rate_of(unit time)
 {
-    if (time.each == 1) return (unit){"1/s", 1, "1"};
-    return time.each == 1e3 ? (unit){"1/ms", 1e-3, "1e-3"} : (unit){"1/\u00b5s", 1e-6, "1e-6"};
+    if (time.per_second == 1) return (unit){"1/s", 1, "1"};
+    return time.per_second == 1e3 ? (unit){"1/ms", 1e-3, "1e-3"}
+                                  : (unit){"1/\u00b5s", 1e-6, "1e-6"};
 }
 
-/* The units of both axes; 1 for an axis that is not time. */
+/* The units of both axes; factor 1 for an axis that is not time. */
 static void choose_units(const at_plot *plot, unit *x, unit *y)
 {
     span x_data, y_data;
@@ -154,10 +178,10 @@ static void choose_units(const at_plot *plot, unit *x, unit *y)
 
 /* ---- frame --------------------------------------------------------------------------------- */
 
-/* A few whole numbers at least, so that a single one does not fill the axis. */
-static span write_whole_marks(FILE *file, span data)
+/* Shows at least a few integers, so that a single one does not fill the axis. */
+static span write_integer_ticks(FILE *file, span data)
 {
-    double missing = WHOLE_WIDTH_MIN - (data.high - data.low);
+    double missing = INTEGER_WIDTH_MIN - (data.high - data.low);
     if (missing < 0) return data;
     fputs("set xtics 1\n", file);
     double below = data.low >= -0.5 ? fmin(missing / 2, data.low + 0.5) : missing / 2;
@@ -166,26 +190,27 @@ static span write_whole_marks(FILE *file, span data)
 
 static span write_axis(FILE *file, char axis, span data, bool log_axis, double margin)
 {
-    if (log_axis && data.high / data.low < LOG_RATIO_MIN) log_axis = false; /* nobody can tell */
+    if (log_axis && data.high / data.low < LOG_RATIO_MIN)
+        log_axis = false; /* hardly differs from a linear one */
     span range = log_axis ? range_log(data, margin) : range_linear(data, margin);
     assert(range.low < range.high);
     fprintf(file, "set %crange [%.10g:%.10g]\n", axis, range.low, range.high);
     if (!log_axis) return range;
     fprintf(file, "set logscale %c\n", axis);
-    if (log10(range.high / range.low) <= DECADES_FINE_MAX) write_fine_marks(file, axis, range);
+    if (log10(range.high / range.low) <= DECADES_FINE_MAX) write_fine_ticks(file, axis, range);
     return range;
 }
 
-/* An upright at the mean, say; outside the axes it would be drawn across other things. */
-static void write_uprights(FILE *file, const at_plot *plot, span x, double each)
+/* Vertical lines at the means; outside the axes they would cross other elements. */
+static void write_mean_lines(FILE *file, const at_plot *plot, span x, double factor)
 {
     for (size_t s = 0; plot->mean && s < plot->series_count; s++) {
-        double at = plot->mean[s] * each;
-        if (!(at >= x.low && at <= x.high)) continue; /* NAN, too */
+        double at = plot->mean[s] * factor;
+        if (!(at >= x.low && at <= x.high)) continue; /* also NAN */
         fprintf(file,
                 "set arrow from first %.10g, graph 0 to first %.10g, graph 1 nohead front "
                 "linewidth 1.6 dashtype 2 linecolor rgb '%s'\n",
-                at, at, COLOURS[s % COLOUR_COUNT]);
+                at, at, COLORS[s % COLOR_COUNT]);
     }
 }
 
@@ -193,15 +218,15 @@ static void write_axes(FILE *file, const at_plot *plot, unit x_unit, unit y_unit
 {
     span x, y;
     measure(plot, &x, &y);
-    x = (span){x.low * x_unit.each, x.high * x_unit.each};
-    y = (span){y.low * y_unit.each, y.high * y_unit.each};
-    if (plot->x_whole) x = write_whole_marks(file, x);
+    x = (span){x.low * x_unit.per_second, x.high * x_unit.per_second};
+    y = (span){y.low * y_unit.per_second, y.high * y_unit.per_second};
+    if (plot->x_whole) x = write_integer_ticks(file, x);
     x = write_axis(file, 'x', x, plot->x_log, plot->kind == AT_PLOT_STEPS ? 0.03 : 0.01);
     write_axis(file, 'y', y, plot->y_log, 0.04);
-    write_uprights(file, plot, x, x_unit.each);
+    write_mean_lines(file, plot, x, x_unit.per_second);
 }
 
-void at_script_text(FILE *file, const char *setting, const char *text, const char *font)
+static void write_text(FILE *file, const char *setting, const char *text, const char *font)
 {
     assert(setting && font);
     if (!text) return;
@@ -216,21 +241,21 @@ static void write_label(FILE *file, const char *setting, const char *text, unit 
     char label[256];
     if (!text) return;
     snprintf(label, sizeof label, u.name ? "%s (%s)" : "%s", text, u.name);
-    at_script_text(file, setting, label, "");
+    write_text(file, setting, label, "");
 }
 
-/* A frame without points has no numbers at its axes, only a few words. */
+/* A plot without points shows a note and no ticks. */
 static void write_note(FILE *file, const char *note)
 {
     fputs("set xrange [0:1]\nset yrange [0:1]\nunset tics\n", file);
-    at_script_text(file, "label 1", note, "at graph 0.5, graph 0.5 center textcolor rgb '#777777'");
+    write_text(file, "label 1", note, "at graph 0.5, graph 0.5 center textcolor rgb '#777777'");
 }
 
-void at_script_frame(FILE *file, const at_plot *plot, const char *title)
+static void write_frame(FILE *file, const at_plot *plot, const char *title)
 {
     unit x, y;
     choose_units(plot, &x, &y);
-    at_script_text(file, "title", title, "font ',15' offset 0,-0.4");
+    write_text(file, "title", title, "font ',15' offset 0,-0.4");
     write_label(file, "xlabel", plot->x_label, x);
     write_label(file, "ylabel", plot->y_label, y);
     if (at_plot_has_points(plot))
@@ -239,7 +264,7 @@ void at_script_frame(FILE *file, const at_plot *plot, const char *title)
         write_note(file, plot->note);
 }
 
-void at_script_begin(FILE *file, const char *comment)
+static void write_begin(FILE *file, const char *comment)
 {
     fprintf(file, "# %s\n", comment);
     fputs("reset\n"
@@ -251,14 +276,14 @@ void at_script_begin(FILE *file, const char *comment)
 
 /* ---- data ---------------------------------------------------------------------------------- */
 
-/* Colour and dashes: other series of the same colour differ in their dashes. */
-static void write_look(FILE *file, size_t index)
+/* Color and dashes: series of the same color have different dashes. */
+static void write_style(FILE *file, size_t index)
 {
-    fprintf(file, " linewidth 2.6 dashtype %zu linecolor rgb '%s'", index / COLOUR_COUNT + 1,
-            COLOURS[index % COLOUR_COUNT]);
+    fprintf(file, " linewidth 2.6 dashtype %zu linecolor rgb '%s'", index / COLOR_COUNT + 1,
+            COLORS[index % COLOR_COUNT]);
 }
 
-/* The rows of one series in a file that holds them all; other rows are no points to this line. */
+/* Selects the rows of one series from the file of all series; other rows become NaN. */
 static void write_rows_of(FILE *file, const at_plot *plot, const char *name, size_t index)
 {
     assert(index < plot->series_count);
@@ -267,7 +292,7 @@ static void write_rows_of(FILE *file, const at_plot *plot, const char *name, siz
     fprintf(file, "  '%s.csv' skip 1 every %zu using ($1 == %zu%s%s ? $2 * %s : NaN):", name,
             plot->series[index].count / POINTS_DRAWN_MAX + 1, index + 1,
             plot->x_log ? " && $2 > 0" : "", plot->y_log ? " && $3 > 0" : "", x.factor);
-    if (y.each == 1)
+    if (y.per_second == 1)
         fputs("3", file); /* a bare column may be missing */
     else
         fprintf(file, "($3 * %s)", y.factor);
@@ -281,45 +306,37 @@ static void write_line(FILE *file, const at_plot *plot, const char *name, size_t
     fputs(" title ", file);
     write_quoted(file, series->name);
     fputs(marked ? " with linespoints" : " with lines", file);
-    write_look(file, index);
+    write_style(file, index);
     if (marked) fprintf(file, " pointtype %zu pointsize 0.9", 5 + 2 * (index % 5));
 }
 
-/* The area shines through, so that what lies behind it is seen, and its outline is drawn over. */
+/* A transparent area, so that areas behind it stay visible, with its outline on top. */
 static void write_steps(FILE *file, const at_plot *plot, const char *name, size_t index)
 {
     write_rows_of(file, plot, name, index);
     fprintf(file,
             " notitle with fillsteps fillstyle transparent solid %.2f noborder "
             "linecolor rgb '%s', \\\n",
-            fmax(0.05, 0.5 / (double)(plot->series_count + 1)), COLOURS[index % COLOUR_COUNT]);
+            fmax(0.05, 0.5 / (double)(plot->series_count + 1)), COLORS[index % COLOR_COUNT]);
     write_rows_of(file, plot, name, index);
     fputs(" title ", file);
     write_quoted(file, plot->series[index].name);
     fputs(" with steps", file);
-    write_look(file, index);
+    write_style(file, index);
 }
 
-static void write_mean_look(FILE *file)
+static void write_mean_style(FILE *file)
 {
     fputs(", \\\n  NaN title 'mean' with lines linewidth 1.6 dashtype 2 linecolor rgb '#666666'",
           file);
 }
 
-/* gnuplot refuses a range without a single point in the file, so a series without is left out. */
-static bool has_points(const at_plot *plot, size_t index)
-{
-    for (size_t i = 0; i < plot->series[index].count; i++)
-        if (at_plot_is_point(plot, &plot->series[index], i)) return true;
-    return false;
-}
-
-void at_script_plot(FILE *file, const at_plot *plot, const char *name)
+static void write_plot(FILE *file, const at_plot *plot, const char *name)
 {
     const char *comma = "";
     fputs("plot \\\n", file);
     for (size_t s = 0; s < plot->series_count; s++) {
-        if (!has_points(plot, s)) continue;
+        if (!has_points(plot, s)) continue; /* gnuplot rejects a series without points */
         fputs(comma, file);
         if (plot->kind == AT_PLOT_STEPS)
             write_steps(file, plot, name, s);
@@ -327,11 +344,11 @@ void at_script_plot(FILE *file, const at_plot *plot, const char *name)
             write_line(file, plot, name, s);
         comma = ", \\\n";
     }
-    if (*comma && plot->mean) write_mean_look(file);
+    if (*comma && plot->mean) write_mean_style(file);
     fputs(*comma ? "\n" : "  NaN notitle\n", file);
 }
 
-void at_script_legend(FILE *file, const at_plot *plot)
+static void write_legend(FILE *file, const at_plot *plot)
 {
     assert(plot->series_count > 0);
     fputs("plot \\\n", file);
@@ -339,16 +356,16 @@ void at_script_legend(FILE *file, const at_plot *plot)
         fputs("  NaN title ", file);
         write_quoted(file, plot->series[s].name);
         fputs(" with lines", file);
-        write_look(file, s);
+        write_style(file, s);
         if (s + 1 < plot->series_count) fputs(", \\\n", file);
     }
-    if (plot->mean) write_mean_look(file);
+    if (plot->mean) write_mean_style(file);
     fputc('\n', file);
 }
 
-/* ---- a picture of its own ------------------------------------------------------------------ */
+/* ---- single plot --------------------------------------------------------------------------- */
 
-static void write_style(FILE *file, const at_plot *plot)
+static void write_layout(FILE *file, const at_plot *plot)
 {
     fputs("set border 3 linewidth 1.2 linecolor rgb '#666666'\n"
           "set tics nomirror out scale 0.6 textcolor rgb '#333333'\n"
@@ -369,18 +386,118 @@ void at_plot_script(FILE *file, const at_plot *plot, const char *name)
     assert(at_plot_has_points(plot));
     snprintf(comment, sizeof comment, "gnuplot %s.gp  draws %s.png and %s.svg from %s.csv", name,
              name, name, name);
-    at_script_begin(file, comment);
-    write_style(file, plot);
-    at_script_frame(file, plot, plot->title);
+    write_begin(file, comment);
+    write_layout(file, plot);
+    write_frame(file, plot, plot->title);
     fprintf(file,
             "set terminal pngcairo size 900,560 font 'sans,12' background rgb 'white' noenhanced\n"
             "set output '%s.png'\n",
             name);
-    at_script_plot(file, plot, name);
+    write_plot(file, plot, name);
     fprintf(file,
             "set terminal svg size 900,560 font 'sans,15' background rgb 'white' noenhanced\n"
             "set output '%s.svg'\n"
             "replot\n"
             "set output\n",
             name);
+}
+
+/* ---- sheet: a grid of plots with a common legend below --------------------------------------- */
+
+enum {
+    FRAME_WIDTH = 500, /* pixels, including labels */
+    FRAME_HEIGHT = 350,
+    TITLE_HEIGHT = 44,
+    LABEL_HEIGHT = 62, /* of the x axis */
+    LEGEND_LINE_HEIGHT = 26,
+    LEGEND_ENTRY_WIDTH = 300,
+};
+
+typedef struct layout {
+    size_t rows, width, height; /* pixels */
+    size_t legend_columns, legend_height;
+} layout;
+
+static layout arrange(const at_sheet *sheet)
+{
+    assert(sheet->columns >= 1);
+    size_t names = sheet->plots[0].plot.series_count;
+    layout l = {.rows = (sheet->count + sheet->columns - 1) / sheet->columns,
+                .width = sheet->columns * FRAME_WIDTH};
+    l.legend_columns = l.width / LEGEND_ENTRY_WIDTH;
+    l.legend_height = LEGEND_LINE_HEIGHT * ((names + l.legend_columns - 1) / l.legend_columns + 1);
+    l.height = TITLE_HEIGHT + l.rows * FRAME_HEIGHT + l.legend_height;
+    return l;
+}
+
+/* Resets what the previous plot of the sheet has set. */
+static const char RESET[] = "unset arrow\nunset label\nunset logscale\nunset xlabel\nunset ylabel\n"
+                            "set border 3 linewidth 1.2 linecolor rgb '#666666'\n"
+                            "set tics nomirror out scale 0.6 textcolor rgb '#333333'\n"
+                            "set xtics autofreq nomirror\nset ytics autofreq nomirror\n"
+                            "set grid linetype 1 linewidth 0.8 linecolor rgb '#dddddd'\n";
+
+/* Sets the corners of a plot, as fractions of the page. */
+static void write_margins(FILE *file, const at_sheet *sheet, const layout *l, size_t index)
+{
+    assert(index < sheet->count);
+    size_t column = index % sheet->columns, row = index / sheet->columns;
+    double width = (double)l->width, height = (double)l->height;
+    double left = (double)(column * FRAME_WIDTH + 88), right = (double)((column + 1) * FRAME_WIDTH);
+    double top = (double)(TITLE_HEIGHT + row * FRAME_HEIGHT + 44);
+    double bottom = (double)(TITLE_HEIGHT + (row + 1) * FRAME_HEIGHT - LABEL_HEIGHT);
+    fprintf(file,
+            "set lmargin at screen %.4f\nset rmargin at screen %.4f\n"
+            "set tmargin at screen %.4f\nset bmargin at screen %.4f\n",
+            left / width, (right - 22) / width, 1 - top / height, 1 - bottom / height);
+}
+
+/* The legend is a plot without axes, over the whole width of the page. The title of the page is
+ * written with it, because a label of any other plot would be reset by the next one. */
+static void write_sheet_legend(FILE *file, const at_sheet *sheet, const layout *l)
+{
+    fprintf(file,
+            "%sunset title\nunset border\nunset tics\nunset grid\n"
+            "set lmargin at screen 0\nset rmargin at screen 1\n"
+            "set bmargin at screen 0\nset tmargin at screen %.4f\n"
+            "set xrange [0:1]\nset yrange [0:1]\n"
+            "set key inside center center horizontal maxcols %zu Left reverse noenhanced "
+            "samplen 2.5 spacing 1.2 width 1\n",
+            RESET, (double)l->legend_height / (double)l->height, l->legend_columns);
+    write_text(file, "label 1", sheet->title, "at screen 0.5, screen 0.978 center font ',17'");
+    write_legend(file, &sheet->plots[0].plot);
+}
+
+static void write_page(FILE *file, const at_sheet *sheet, const layout *l, const char *terminal,
+                       int font, const char *ending)
+{
+    assert(font > 0);
+    fprintf(file,
+            "set terminal %s size %zu,%zu font 'sans,%d' background rgb 'white' noenhanced\n"
+            "set output '%s.%s'\n"
+            "set multiplot\n"
+            "set key off\n",
+            terminal, l->width, l->height, font, sheet->name, ending);
+    for (size_t i = 0; i < sheet->count; i++) {
+        const at_named_plot *named = &sheet->plots[i];
+        fprintf(file, "\n%s", RESET);
+        write_margins(file, sheet, l, i);
+        write_frame(file, &named->plot, named->heading);
+        write_plot(file, &named->plot, named->name);
+    }
+    fputc('\n', file);
+    write_sheet_legend(file, sheet, l);
+    fputs("unset multiplot\nset output\n\n", file);
+}
+
+void at_sheet_script(FILE *file, const at_sheet *sheet)
+{
+    char comment[1024];
+    assert(at_sheet_has_points(sheet));
+    layout l = arrange(sheet);
+    snprintf(comment, sizeof comment, "gnuplot %s.gp  draws %s.png and %s.svg from the .csv files",
+             sheet->name, sheet->name, sheet->name);
+    write_begin(file, comment);
+    write_page(file, sheet, &l, "pngcairo", 11, "png");
+    write_page(file, sheet, &l, "svg", 14, "svg");
 }

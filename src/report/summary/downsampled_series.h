@@ -1,10 +1,9 @@
-/* downsampled_series.h - numbers that change over a run, thinned to a fixed number of points;
- * inside the report layer only.
+/* downsampled_series.h - time series of a run, downsampled to a fixed number of points; inside the
+ * report layer only.
  *
- * A series is a table: each line has a time, a step and one number a channel. While they fit, every
- * line is a point. Past that, neighbours become one point that keeps the smallest, the largest and
- * the mean of its lines, so that no peak is ever lost. Time and step of a point are those of its
- * last line.
+ * Each row has a time, a step and one number per channel. While the rows fit, every row is a point.
+ * Beyond that, neighbors are merged into points that keep minimum, maximum and mean of their rows,
+ * so no peak is lost. The time and step of a point are those of its last row.
  */
 #ifndef AT_REPORT_SUMMARY_DOWNSAMPLED_SERIES_H
 #define AT_REPORT_SUMMARY_DOWNSAMPLED_SERIES_H
@@ -15,16 +14,16 @@
 
 typedef struct at_downsampled at_downsampled;
 
-/* An empty table; `names`, one for each channel, are kept. Holds `points` points, at least 2. NULL
- * when there is no memory. */
+/* An empty series with room for `points` >= 2 points; `names`, one per channel, are borrowed. NULL
+ * when out of memory. */
 at_downsampled *at_downsampled_new(const char *const *names, size_t channels, uint32_t points);
 void            at_downsampled_free(at_downsampled *series); /* accepts NULL */
 
-/* Adds a line. A value that is not finite is a gap. `serial` never falls. */
+/* Adds a row. A value that is not finite is a gap. `serial` never decreases. */
 void at_downsampled_add(at_downsampled *series, uint64_t serial, double seconds, uint64_t step,
                         const double *values);
 
-/* Forgets the points that reach step `step` or go past it. */
+/* Removes all points that include step `step` or a later one. */
 void at_downsampled_rewind(at_downsampled *series, uint64_t step);
 
 /* The points that are new or have changed after serial `since`:
@@ -32,8 +31,8 @@ void at_downsampled_rewind(at_downsampled *series, uint64_t step);
  *     {"from": 12, "every": 2, "t": [..], "step": [..],
  *      "loss": {"mean": [..], "min": [..], "max": [..]}, ..}
  *
- * A client keeps the first `from` points that it has and appends these. `min` and `max` are left
- * out while every line is a point, and so are channels that never had a value. */
+ * A client keeps its first `from` points and appends these. `every` is the number of rows per
+ * point; while it is 1, `min` and `max` are left out. So are channels that never had a value. */
 json_t *at_downsampled_json(const at_downsampled *series, uint64_t since);
 
 #endif

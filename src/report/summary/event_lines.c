@@ -9,7 +9,7 @@
 
 enum { TEXT_SIZE = 240 };
 
-/* Names are part of the summary's JSON. */
+/* The names appear in the summary's JSON. */
 #define KIND_MAP(X)     \
     X(JOIN, "join")     \
     X(LOST, "lost")     \
@@ -33,24 +33,24 @@ typedef struct line {
     uint64_t serial;
     at_ns    at;
     kind     kind;
-    at_node  first, last; /* of the workers it is about */
-    uint64_t times, samples;
+    at_node  first, last; /* workers concerned */
+    uint64_t rounds, samples;
     at_drop  why;
     char     text[TEXT_SIZE];
 } line;
 
 struct at_event_lines {
     uint32_t size;
-    uint64_t count; /* ever written; line i lies at i % size */
+    uint64_t count; /* of all lines ever added; line i is at i % size */
     line     lines[];
 };
 
 at_event_lines *at_event_lines_new(uint32_t lines)
 {
     assert(lines >= 1);
-    at_event_lines *d = calloc(1, sizeof *d + lines * sizeof *d->lines);
-    if (d) d->size = lines;
-    return d;
+    at_event_lines *e = calloc(1, sizeof *e + lines * sizeof *e->lines);
+    if (e) e->size = lines;
+    return e;
 }
 
 void at_event_lines_free(at_event_lines *lines)
@@ -58,35 +58,35 @@ void at_event_lines_free(at_event_lines *lines)
     free(lines);
 }
 
-static line *newest(at_event_lines *d)
+static line *newest(at_event_lines *e)
 {
-    return d->count > 0 ? &d->lines[(d->count - 1) % d->size] : NULL;
+    return e->count > 0 ? &e->lines[(e->count - 1) % e->size] : NULL;
 }
 
-static line *new_line(at_event_lines *d, kind what, at_ns at)
+static line *new_line(at_event_lines *e, kind what, at_ns at)
 {
-    assert(d->size >= 1);
-    line *l = &d->lines[d->count++ % d->size];
+    assert(e->size >= 1);
+    line *l = &e->lines[e->count++ % e->size];
     *l = (line){.kind = what, .at = at};
     return l;
 }
 
 /* ---- sentences ----------------------------------------------------------------------------- */
 
-static void put_join(at_event_lines *d, uint64_t serial, at_ns at, const at_event *event)
+static void put_join(at_event_lines *e, uint64_t serial, at_ns at, const at_event *event)
 {
-    line *l = newest(d);
+    line *l = newest(e);
     bool  again = event->as.joined.incarnation > 1;
     assert(event->worker >= 1);
     if (again || !l || l->kind != JOIN || l->last + 1 != event->worker) {
-        l = new_line(d, JOIN, at);
+        l = new_line(e, JOIN, at);
         l->first = event->worker;
     }
     l->serial = serial;
-    l->last = again ? 0 : event->worker; /* nobody follows one that came back */
+    l->last = again ? 0 : event->worker; /* 0: no later join extends this line */
     at_text text = at_text_in(l->text, sizeof l->text);
     if (again)
-        at_text_add(&text, "worker %u joined again, its process %u", event->worker,
+        at_text_add(&text, "worker %u rejoined (incarnation %u)", event->worker,
                     event->as.joined.incarnation);
     else if (l->first == l->last)
         at_text_add(&text, "worker %u joined", l->first);
@@ -94,57 +94,58 @@ static void put_join(at_event_lines *d, uint64_t serial, at_ns at, const at_even
         at_text_add(&text, "workers %u to %u joined", l->first, l->last);
 }
 
-static void put_lost(at_event_lines *d, uint64_t serial, at_ns at, const at_record *record)
+static void put_lost(at_event_lines *e, uint64_t serial, at_ns at, const at_record *record)
 {
-    line   *l = new_line(d, LOST, at);
+    line   *l = new_line(e, LOST, at);
     at_text text = at_text_in(l->text, sizeof l->text);
     l->serial = serial;
     l->first = l->last = record->event->worker;
     at_text_add(&text, "worker %u was lost", record->event->worker);
     if (record->text && *record->text) at_text_add(&text, ": %s", record->text);
-    if (record->event->as.lost.returns) at_text_add(&text, "; another one is started");
+    if (record->event->as.lost.returns) at_text_add(&text, "; starting a replacement");
 }
 
-static const char *reason(at_drop why)
+static const char *drop_reason(at_drop why)
 {
     switch (why) {
-    case AT_DROP_STALE: return "as stale";
-    case AT_DROP_ABANDONED: return "because a newer version was there";
-    case AT_DROP_LOST: return "with their worker";
-    case AT_DROP_STOPPED: return "at the end";
+    case AT_DROP_STALE: return "stale";
+    case AT_DROP_ABANDONED: return "abandoned for a newer version";
+    case AT_DROP_LOST: return "lost with their worker";
+    case AT_DROP_STOPPED: return "unfinished at the end of the run";
     case AT_DROP_COUNT: break;
     }
     assert(!"unreachable");
     return "";
 }
 
-static void put_drop(at_event_lines *d, uint64_t serial, at_ns at, const at_action *action)
+static void put_drop(at_event_lines *e, uint64_t serial, at_ns at, const at_action *action)
 {
     assert(action->as.drop.why < AT_DROP_COUNT);
-    line *l = newest(d);
+    line *l = newest(e);
     if (!l || l->kind != DROP || l->why != action->as.drop.why) {
-        l = new_line(d, DROP, at);
+        l = new_line(e, DROP, at);
         l->why = action->as.drop.why;
     }
     l->serial = serial;
-    l->times++;
+    l->rounds++;
     l->samples += action->as.drop.samples;
     at_text text = at_text_in(l->text, sizeof l->text);
-    at_text_add(&text, "%llu samples of %llu %s were dropped %s", (unsigned long long)l->samples,
-                (unsigned long long)l->times, l->times == 1 ? "round" : "rounds", reason(l->why));
+    at_text_add(&text, "dropped %llu samples of %llu %s: %s", (unsigned long long)l->samples,
+                (unsigned long long)l->rounds, l->rounds == 1 ? "round" : "rounds",
+                drop_reason(l->why));
 }
 
-static void put_sentence(at_event_lines *d, uint64_t serial, at_ns at, kind what,
+static void put_sentence(at_event_lines *e, uint64_t serial, at_ns at, kind what,
                          const char *sentence)
 {
     assert(sentence);
-    line   *l = new_line(d, what, at);
+    line   *l = new_line(e, what, at);
     at_text text = at_text_in(l->text, sizeof l->text);
     l->serial = serial;
     at_text_add(&text, "%s", sentence);
 }
 
-static void put_notice(at_event_lines *d, uint64_t serial, at_ns at, const at_action *action)
+static void put_notice(at_event_lines *e, uint64_t serial, at_ns at, const at_action *action)
 {
     char waited[40], sentence[TEXT_SIZE];
     at_text_show_duration(waited, sizeof waited, action->as.notice.waited);
@@ -152,32 +153,51 @@ static void put_notice(at_event_lines *d, uint64_t serial, at_ns at, const at_ac
     at_text_add(&text, "step %llu has been open for %s", (unsigned long long)action->as.notice.step,
                 waited);
     if (action->worker > 0) at_text_add(&text, ", waiting for worker %u", action->worker);
-    put_sentence(d, serial, at, NOTICE, sentence);
+    put_sentence(e, serial, at, NOTICE, sentence);
 }
 
-static void put_end(at_event_lines *d, uint64_t serial, at_ns at, at_end why)
+static const char *end_reason(at_end why)
+{
+    switch (why) {
+    case AT_END_STEPS: return "step limit reached";
+    case AT_END_SAMPLES: return "sample limit reached";
+    case AT_END_EPOCHS: return "epoch limit reached";
+    case AT_END_SECONDS: return "time limit reached";
+    case AT_END_TARGET: return "target reached";
+    case AT_END_SIGNAL: return "interrupted by a signal";
+    case AT_END_WORKERS: return "no workers left";
+    case AT_END_FEW:
+    case AT_END_RUNNING:
+    case AT_END_DIVERGED:
+    case AT_END_LOST:
+    case AT_END_COUNT: break;
+    }
+    return at_end_name[why];
+}
+
+static void put_end(at_event_lines *e, uint64_t serial, at_ns at, at_end why)
 {
     char    sentence[TEXT_SIZE];
     at_text text = at_text_in(sentence, sizeof sentence);
     assert(why < AT_END_COUNT);
-    at_text_add(&text, "the run ended: %s", at_end_name[why]);
-    put_sentence(d, serial, at, END, sentence);
+    at_text_add(&text, "the run ended: %s", end_reason(why));
+    put_sentence(e, serial, at, END, sentence);
 }
 
-static void put_evict(at_event_lines *d, uint64_t serial, at_ns at, at_node worker)
+static void put_evict(at_event_lines *e, uint64_t serial, at_ns at, at_node worker)
 {
     char    sentence[TEXT_SIZE];
     at_text text = at_text_in(sentence, sizeof sentence);
-    at_text_add(&text, "worker %u was silent for too long and was ended", worker);
-    put_sentence(d, serial, at, LOST, sentence);
+    at_text_add(&text, "worker %u was evicted: it sent no message within its lease", worker);
+    put_sentence(e, serial, at, LOST, sentence);
 }
 
-static void put_action(at_event_lines *d, uint64_t serial, at_ns at, const at_action *action)
+static void put_action(at_event_lines *e, uint64_t serial, at_ns at, const at_action *action)
 {
-    if (action->kind == AT_ACT_DROP) put_drop(d, serial, at, action);
-    if (action->kind == AT_ACT_EVICT) put_evict(d, serial, at, action->worker);
-    if (action->kind == AT_ACT_NOTICE) put_notice(d, serial, at, action);
-    if (action->kind == AT_ACT_FINISH) put_end(d, serial, at, action->as.finish.why);
+    if (action->kind == AT_ACT_DROP) put_drop(e, serial, at, action);
+    if (action->kind == AT_ACT_EVICT) put_evict(e, serial, at, action->worker);
+    if (action->kind == AT_ACT_NOTICE) put_notice(e, serial, at, action);
+    if (action->kind == AT_ACT_FINISH) put_end(e, serial, at, action->as.finish.why);
 }
 
 void at_event_lines_put(at_event_lines *lines, uint64_t serial, at_ns at, const at_record *record)
@@ -189,7 +209,7 @@ void at_event_lines_put(at_event_lines *lines, uint64_t serial, at_ns at, const 
     if (record->kind == AT_REC_TEXT) put_sentence(lines, serial, at, SAY, record->text);
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 json_t *at_event_lines_json(const at_event_lines *lines, uint64_t since)
 {
@@ -198,10 +218,9 @@ json_t *at_event_lines_json(const at_event_lines *lines, uint64_t since)
     for (uint64_t i = first; i < lines->count; i++) {
         const line *l = &lines->lines[i % lines->size];
         if (l->serial <= since) continue;
-        json_array_append_new(array,
-                              json_pack("{s:I, s:o, s:s, s:o}", "id", (json_int_t)i, "t",
-                                        at_json_value_seconds(l->at), "kind", kind_name[l->kind],
-                                        "text", at_json_value_text(l->text)));
+        json_array_append_new(array, json_pack("{s:I, s:o, s:s, s:o}", "id", (json_int_t)i, "t",
+                                               at_json_seconds(l->at), "kind", kind_name[l->kind],
+                                               "text", at_json_text(l->text)));
     }
     return array;
 }

@@ -6,16 +6,16 @@
 
 #include "report/summary/utf8.h"
 
-json_t *at_json_value_text(const char *text)
+json_t *at_json_text(const char *text)
 {
     if (!text) return json_null();
     json_t *value = json_string(text); /* NULL when it is not UTF-8 */
     char   *copy = value ? NULL : strdup(text);
     if (!copy) return value;
     for (size_t i = 0, size; copy[i]; i += size) {
-        uint32_t letter;
-        size = at_utf8_next(copy + i, &letter);
-        if (letter == '?' && size == 1) copy[i] = '?';
+        uint32_t code;
+        size = at_utf8_next(copy + i, &code);
+        if (code == '?' && size == 1) copy[i] = '?';
     }
     value = json_string(copy);
     free(copy);

@@ -1,5 +1,4 @@
-/* pace_from_run.h - how fast the workers of a recorded run were: what `simulate --from` is made
- * of. */
+/* pace_from_run.h - worker speeds of a recorded run, for `simulate --from`. */
 #ifndef AT_REPORT_SUMMARY_PACE_FROM_RUN_H
 #define AT_REPORT_SUMMARY_PACE_FROM_RUN_H
 
@@ -10,18 +9,18 @@
 
 typedef struct at_run_pace {
     uint32_t workers;
-    uint32_t rounds;    /* rows of the sleeps */
-    double  *sample_ns; /* (workers) mean time of one sample, without induced sleep */
+    uint32_t rounds;    /* rows of sleep_s */
+    double  *sample_ns; /* (workers) mean time per sample, without induced sleep */
     double  *sleep_s;   /* (rounds, workers) induced sleep; 0 where a worker had no such round */
-    at_ns    message;   /* an order there and the report back, beside the work: median over steps */
+    at_ns    message;   /* time of an order plus its report beyond the work: median over steps */
 } at_run_pace;
 
-/* Reads the event log of a run's folder. AT_ERR_MISSING when it has none, AT_ERR_FORMAT when it is
- * broken or when nobody computed anything. */
-at_err at_run_pace_read(const char *folder, at_run_pace *measured, at_fail *fail);
-void   at_run_pace_deinit(at_run_pace *measured); /* accepts a zeroed one */
+/* Reads the event log of a run folder. AT_ERR_MISSING when it has none, AT_ERR_FORMAT when it is
+ * damaged or contains no computed samples. */
+at_err at_run_pace_read(const char *folder, at_run_pace *pace, at_fail *fail);
+void   at_run_pace_deinit(at_run_pace *pace); /* accepts a zeroed one */
 
 /* Writes the sleeps as a trace for --straggler trace:FILE. */
-at_err at_run_pace_write_trace(const at_run_pace *measured, const char *path, at_fail *fail);
+at_err at_run_pace_write_trace(const at_run_pace *pace, const char *path, at_fail *fail);
 
 #endif

@@ -9,9 +9,9 @@
 #include "record/runinfo.h"
 #include "report/summary/run_summary_parts.h"
 
-enum { POINTS = 1000, CELLS = 1 << 18, LINES = 500 };
+enum { POINTS = 1000, CELLS = 1 << 18, LINES = 500, USAGE_POINTS = 400 };
 
-/* Far from where sums of times overflow, however often a run was resumed. */
+/* Sums of times stay far from overflow, however often a run was resumed. */
 static const at_ns shift_max = (at_ns)1 << 60;
 
 static const char *const step_name[AT_STEP_CHANNELS] = {
@@ -20,14 +20,20 @@ static const char *const step_name[AT_STEP_CHANNELS] = {
 #undef X
 };
 
-/* ---- making -------------------------------------------------------------------------------- */
+static const char *const usage_name[AT_USAGE_CHANNELS] = {
+#define X(id, text) [AT_USAGE_##id] = text,
+    AT_USAGE_CHANNEL_MAP(X)
+#undef X
+};
+
+/* ---- creation ------------------------------------------------------------------------------ */
 
 static at_err no_memory(at_fail *fail)
 {
-    return at_fail_memory_for(fail, "for the story of the run");
+    return at_fail_memory_for(fail, "for the summary of the run");
 }
 
-/* A text of the log's head, borrowed from it. */
+/* A text of the log's header, borrowed. */
 static const char *info_text(const at_run_summary *summary, const char *name)
 {
     assert(summary->info_json);
@@ -38,7 +44,7 @@ static at_err read_info(at_run_summary *s, const char *text, at_fail *fail)
 {
     AT_TRY(at_run_info_plan(text, &s->plan, fail));
     if (at_run_info_workers(text) == 0)
-        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the event log names no workers");
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the header of the event log has no workers");
     s->info_json = json_loads(text, 0, NULL);
     if (!s->info_json) return no_memory(fail);
     s->info = (at_run_info){.plan = &s->plan,
@@ -49,9 +55,9 @@ static at_err read_info(at_run_summary *s, const char *text, at_fail *fail)
     return AT_OK;
 }
 
-static uint32_t or_default(uint32_t given, uint32_t otherwise)
+static uint32_t or_default(uint32_t given, uint32_t fallback)
 {
-    return given > 0 ? given : otherwise;
+    return given > 0 ? given : fallback;
 }
 
 static bool reserve(at_run_summary *s, const at_run_summary_options *options)
@@ -60,14 +66,14 @@ static bool reserve(at_run_summary *s, const at_run_summary_options *options)
     s->tally = at_tally_new(&s->info, &s->tally_sink);
     s->steps = at_downsampled_new(step_name, AT_STEP_CHANNELS, points < 2 ? 2 : points);
     s->tests = at_downsampled_new(at_metric_name, AT_METRIC_COUNT, points < 2 ? 2 : points);
-    s->placing = at_round_times_new(workers);
+    s->round_times = at_round_times_new(workers);
     s->timeline = at_timeline_new(workers, or_default(options->cells, CELLS));
     s->blame = at_blame_new(&s->plan);
     s->lines = at_event_lines_new(or_default(options->lines, LINES));
     s->worker = calloc(workers, sizeof *s->worker);
-    s->sample = calloc(AT_SAMPLED_COUNT, sizeof *s->sample);
-    return s->tally && s->steps && s->tests && s->placing && s->timeline && s->blame && s->lines &&
-           s->worker && s->sample;
+    s->distribution = calloc(AT_DISTRIBUTION_COUNT, sizeof *s->distribution);
+    return s->tally && s->steps && s->tests && s->round_times && s->timeline && s->blame &&
+           s->lines && s->worker && s->distribution;
 }
 
 at_err at_run_summary_new(const char *info, const at_run_summary_options *options,
@@ -96,12 +102,12 @@ void at_run_summary_free(at_run_summary *summary)
     for (int i = 0; i < AT_RUN_SUMMARY_PROCESSES; i++)
         at_downsampled_free(summary->process[i].series);
     json_decref(summary->histograms);
-    free(summary->sample);
+    free(summary->distribution);
     free(summary->worker);
     at_event_lines_free(summary->lines);
     at_blame_free(summary->blame);
     at_timeline_free(summary->timeline);
-    at_round_times_free(summary->placing);
+    at_round_times_free(summary->round_times);
     at_downsampled_free(summary->tests);
     at_downsampled_free(summary->steps);
     at_tally_free(summary->tally);
@@ -131,11 +137,11 @@ static void end_absence(at_run_summary *s, at_node worker)
 static void on_joined(at_run_summary *s, const at_event *event)
 {
     end_absence(s, event->worker);
-    at_round_times_join(s->placing, event->worker, s->at);
+    at_round_times_join(s->round_times, event->worker, s->at);
     at_blame_join(s->blame, event->worker);
 }
 
-/* A process that ends after it was told to leave is no loss. */
+/* A process that exits after an order to leave does not count as lost. */
 static bool is_leaving(const at_run_summary *s, const at_record *record)
 {
     if (record->kind != AT_REC_EVENT || record->event->kind != AT_EV_LOST) return false;
@@ -151,28 +157,31 @@ static void on_lost(at_run_summary *s, const at_event *event)
 
 static void sample_round(at_run_summary *s, const at_work *work, uint64_t version)
 {
-    at_sample_add(&s->sample[AT_SAMPLED_DELAY], at_seconds(work->sleep_ns));
-    at_sample_add(&s->sample[AT_SAMPLED_COMPUTE], at_seconds(work->sleep_ns + work->compute_ns));
-    at_sample_add(&s->sample[AT_SAMPLED_SAMPLES], work->samples);
+    at_reservoir_add(&s->distribution[AT_DISTRIBUTION_DELAY], at_seconds(work->sleep_ns));
+    at_reservoir_add(&s->distribution[AT_DISTRIBUTION_COMPUTE],
+                     at_seconds(work->sleep_ns + work->compute_ns));
+    at_reservoir_add(&s->distribution[AT_DISTRIBUTION_SAMPLES], work->samples);
     if (version >= work->version)
-        at_sample_add(&s->sample[AT_SAMPLED_STALENESS], (double)(version - work->version));
+        at_reservoir_add(&s->distribution[AT_DISTRIBUTION_STALENESS],
+                         (double)(version - work->version));
 }
 
 static void on_report(at_run_summary *s, const at_record *record)
 {
     const at_event *event = record->event;
     const at_work  *work = &event->as.report.work;
-    at_round_span   p = at_round_times_report(s->placing, event->worker, work, s->at);
-    assert(p.sending <= p.sent && p.sent <= p.begin);
-    assert(p.begin <= p.awake && p.awake <= p.end);
-    assert(p.end <= s->at);
+    at_round_span   r = at_round_times_report(s->round_times, event->worker, work, s->at);
+    assert(r.send_begin <= r.send_end && r.send_end <= r.begin);
+    assert(r.begin <= r.sleep_end && r.sleep_end <= r.end);
+    assert(r.end <= s->at);
     worker_of(s, event->worker);
     s->detailed = true;
-    at_timeline_add(s->timeline, s->serial, event->worker, AT_ACTIVITY_SEND, p.sending, p.sent);
-    at_timeline_add(s->timeline, s->serial, event->worker, AT_ACTIVITY_SLEEP, p.begin, p.awake);
-    at_timeline_add(s->timeline, s->serial, event->worker, AT_ACTIVITY_COMPUTE, p.awake, p.end);
-    at_timeline_round(s->timeline, s->serial, event->worker, p.end, work->samples);
-    at_blame_report(s->blame, event->worker, &event->as.report, p.end,
+    at_timeline_add(s->timeline, s->serial, event->worker, AT_ACTIVITY_SEND, r.send_begin,
+                    r.send_end);
+    at_timeline_add(s->timeline, s->serial, event->worker, AT_ACTIVITY_SLEEP, r.begin, r.sleep_end);
+    at_timeline_add(s->timeline, s->serial, event->worker, AT_ACTIVITY_COMPUTE, r.sleep_end, r.end);
+    at_timeline_round(s->timeline, s->serial, event->worker, r.end, work->samples);
+    at_blame_report(s->blame, event->worker, &event->as.report, r.end,
                     work->sleep_ns + work->compute_ns, s->at);
     sample_round(s, work, record->version);
 }
@@ -182,14 +191,14 @@ static void on_order(at_run_summary *s, const at_action *action)
     worker_of(s, action->worker);
     if (action->as.order.leave || action->as.order.pause) return;
     if (s->opened == AT_NEVER) s->opened = s->at;
-    at_round_times_order(s->placing, action->worker, &action->as.order, s->at);
+    at_round_times_order(s->round_times, action->worker, &action->as.order, s->at);
     at_blame_order(s->blame, action->worker, s->at);
 }
 
 static void on_drop(at_run_summary *s, const at_action *action)
 {
     worker_of(s, action->worker);
-    at_blame_drop(s->blame, action, at_round_times_open(s->placing, action->worker), s->at);
+    at_blame_drop(s->blame, action, at_round_times_open(s->round_times, action->worker), s->at);
 }
 
 /* ---- steps --------------------------------------------------------------------------------- */
@@ -205,12 +214,12 @@ static double mean_staleness(const at_action *apply)
 
 static void sample_step(at_run_summary *s, const double *value)
 {
-    at_sample_add(&s->sample[AT_SAMPLED_MESSAGES], value[AT_STEP_MESSAGES]);
-    at_sample_add(&s->sample[AT_SAMPLED_WAIT], value[AT_STEP_SECONDS]);
-    at_sample_add(&s->sample[AT_SAMPLED_BATCH], value[AT_STEP_BATCH]);
+    at_reservoir_add(&s->distribution[AT_DISTRIBUTION_MESSAGES], value[AT_STEP_MESSAGES]);
+    at_reservoir_add(&s->distribution[AT_DISTRIBUTION_WAIT], value[AT_STEP_SECONDS]);
+    at_reservoir_add(&s->distribution[AT_DISTRIBUTION_BATCH], value[AT_STEP_BATCH]);
 }
 
-/* A step that was told before is told again after a resume: the later one counts. */
+/* After a resume, steps since the checkpoint occur again: the later ones count. */
 static void rewind_to(at_run_summary *s, uint64_t step)
 {
     if (step > s->step) return;
@@ -240,7 +249,7 @@ static void on_apply(at_run_summary *s, const at_record *record)
     s->opened = s->at;
 }
 
-/* The snapshot was taken some time before it was scored. */
+/* A result belongs to the time of its snapshot, which was taken earlier. */
 static void on_evaluated(at_run_summary *s, const at_event *event)
 {
     at_ns ago = event->now - event->as.evaluated.at;
@@ -248,6 +257,63 @@ static void on_evaluated(at_run_summary *s, const at_event *event)
     if (ago >= s->at) taken = 0;
     at_downsampled_add(s->tests, s->serial, at_seconds(taken), event->as.evaluated.step,
                        event->as.evaluated.value);
+}
+
+/* ---- resource usage ------------------------------------------------------------------------ */
+
+/* CPU time has a resolution of 10 ms, so shorter intervals would give noisy rates. */
+static const at_ns usage_interval_min = AT_MS(100);
+
+/* The entry of a process; NULL when there are too many. */
+static at_process_usage *find_process(at_run_summary *s, at_node node)
+{
+    for (int i = 0; i < AT_RUN_SUMMARY_PROCESSES; i++) {
+        at_process_usage *p = &s->process[i];
+        if (p->series && p->node == node) return p;
+        if (p->series) continue;
+        p->series = at_downsampled_new(usage_name, AT_USAGE_CHANNELS, USAGE_POINTS);
+        p->node = node;
+        return p->series ? p : NULL;
+    }
+    return NULL;
+}
+
+/* A counter's increase per second; NAN when unknown. */
+static double rate(uint64_t before, uint64_t now, double seconds)
+{
+    bool known = before != AT_USAGE_UNKNOWN && now != AT_USAGE_UNKNOWN && now >= before;
+    return known && seconds > 0 ? (double)(now - before) / seconds : NAN;
+}
+
+static void measure_usage(const at_process_usage *p, const at_usage *now, double seconds,
+                          double *value)
+{
+    const at_usage *before = &p->last;
+    assert(seconds >= 0);
+    at_ns cpu = at_usage_cpu(now) - at_usage_cpu(before);
+    value[AT_USAGE_CPU] = seconds > 0 && cpu >= 0 ? at_seconds(cpu) / seconds : NAN;
+    bool alive = now->rss_bytes != AT_USAGE_UNKNOWN && now->rss_bytes > 0;
+    value[AT_USAGE_RSS] = alive ? (double)now->rss_bytes : NAN;
+    value[AT_USAGE_READ] = rate(before->read_bytes, now->read_bytes, seconds);
+    value[AT_USAGE_WRITE] = rate(before->write_bytes, now->write_bytes, seconds);
+    value[AT_USAGE_NET_IN] = rate(before->net_in_bytes, now->net_in_bytes, seconds);
+    value[AT_USAGE_NET_OUT] = rate(before->net_out_bytes, now->net_out_bytes, seconds);
+    value[AT_USAGE_LOOPBACK] = rate(before->loopback_bytes, now->loopback_bytes, seconds);
+}
+
+static void put_usage(at_run_summary *s, at_node node, const at_usage *usage)
+{
+    at_process_usage *p = find_process(s, node);
+    double            value[AT_USAGE_CHANNELS];
+    if (!p) return;
+    assert(p->last_at <= s->at);
+    bool same = p->last.pid == usage->pid && usage->pid != 0;
+    if (same && s->at - p->last_at < usage_interval_min) return;
+    measure_usage(p, usage, same ? at_seconds(s->at - p->last_at) : 0, value);
+    at_downsampled_add(p->series, s->serial, at_seconds(s->at), s->step, value);
+    p->last = *usage;
+    p->last_at = s->at;
+    s->usage_serial = s->serial;
 }
 
 /* ---- records ------------------------------------------------------------------------------- */
@@ -276,7 +342,7 @@ static void put_action(at_run_summary *s, const at_record *record)
     if (record->action->kind == AT_ACT_APPLY) on_apply(s, record);
 }
 
-/* A log's times begin at 0. Sentences may be from before the start. */
+/* The times of every log begin at 0. AT_REC_SAY records may predate the start. */
 static void follow_time(at_run_summary *s, const at_record *record)
 {
     if (s->resuming && record->kind != AT_REC_TEXT) {
@@ -301,7 +367,7 @@ void at_run_summary_put(at_run_summary *summary, const at_record *record)
     at_event_lines_put(summary->lines, summary->serial, summary->at, record);
     if (record->kind == AT_REC_EVENT) put_event(summary, record);
     if (record->kind == AT_REC_ACTION) put_action(summary, record);
-    if (record->kind == AT_REC_USAGE) at_run_summary_usage(summary, record->node, record->usage);
+    if (record->kind == AT_REC_USAGE) put_usage(summary, record->node, record->usage);
 }
 
 bool at_run_summary_resume(at_run_summary *summary, const char *info)
@@ -311,11 +377,6 @@ bool at_run_summary_resume(at_run_summary *summary, const char *info)
     summary->resuming = true;
     summary->opened = AT_NEVER;
     return true;
-}
-
-uint64_t at_run_summary_serial(const at_run_summary *summary)
-{
-    return summary->serial;
 }
 
 const at_tally *at_run_summary_tally(const at_run_summary *summary)

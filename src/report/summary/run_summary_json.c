@@ -1,5 +1,4 @@
-/* The summary as a document. Parts that have not changed are left out, so that a page that asks
- * again and again costs little. */
+/* The summary as JSON. Unchanged parts are left out, so that frequent updates are cheap. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -9,13 +8,13 @@
 
 enum { QUANTILES = 200 };
 
-static const char *const sampled_name[AT_SAMPLED_COUNT] = {
-#define X(id, text) [AT_SAMPLED_##id] = text,
-    AT_SAMPLED_MAP(X)
+static const char *const distribution_name[AT_DISTRIBUTION_COUNT] = {
+#define X(id, text) [AT_DISTRIBUTION_##id] = text,
+    AT_DISTRIBUTION_MAP(X)
 #undef X
 };
 
-/* ---- what was run -------------------------------------------------------------------------- */
+/* ---- configuration ------------------------------------------------------------------------- */
 
 static json_t *rules_json(const at_plan *plan)
 {
@@ -24,7 +23,7 @@ static json_t *rules_json(const at_plan *plan)
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         json_object_set_new(
             rules, at_family_name[i],
-            at_json_value_text(at_plan_rule_text(plan, (enum at_family)i, text, sizeof text)));
+            at_json_text(at_plan_rule_text(plan, (enum at_family)i, text, sizeof text)));
     return rules;
 }
 
@@ -35,10 +34,10 @@ static json_t *limits_json(const at_limits *limits)
     for (uint32_t i = 0; i < limits->targets; i++)
         json_array_append_new(targets, json_pack("{s:s, s:o}", "metric",
                                                  at_metric_name[limits->target[i].metric], "value",
-                                                 at_json_value_json(limits->target[i].value)));
-    return json_pack("{s:o, s:o, s:o, s:o}", "steps", at_json_value_count(limits->steps), "samples",
-                     at_json_value_count(limits->samples), "seconds",
-                     at_json_value_seconds(limits->time), "targets", targets);
+                                                 at_json_number(limits->target[i].value)));
+    return json_pack("{s:o, s:o, s:o, s:o}", "steps", at_json_count(limits->steps), "samples",
+                     at_json_count(limits->samples), "seconds", at_json_seconds(limits->time),
+                     "targets", targets);
 }
 
 static json_t *info_json(const at_run_summary *s)
@@ -49,31 +48,31 @@ static json_t *info_json(const at_run_summary *s)
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         json_object_set(info, kept[i], json_object_get(s->info_json, kept[i]));
     json_object_set_new(info, "strategy",
-                        at_json_value_text(s->plan.strategy ? s->plan.strategy->name : NULL));
-    json_object_set_new(info, "workers", at_json_value_count(s->plan.workers));
-    json_object_set_new(info, "batch", at_json_value_count(s->plan.batch));
+                        at_json_text(s->plan.strategy ? s->plan.strategy->name : NULL));
+    json_object_set_new(info, "workers", at_json_count(s->plan.workers));
+    json_object_set_new(info, "batch", at_json_count(s->plan.batch));
     json_object_set_new(info, "rules", rules_json(&s->plan));
     json_object_set_new(info, "limits", limits_json(&s->plan.limits));
     return info;
 }
 
-/* ---- how it stands ------------------------------------------------------------------------- */
+/* ---- current state ------------------------------------------------------------------------- */
 
 static json_t *ledger_json(const at_tally *t)
 {
     json_t *why = json_object();
     for (int i = 0; i < AT_DROP_COUNT; i++)
         if (t->dropped_why[i] > 0)
-            json_object_set_new(why, at_drop_name[i], at_json_value_count(t->dropped_why[i]));
-    return json_pack("{s:o, s:o, s:o}", "used", at_json_value_count(t->samples_used), "dropped",
-                     at_json_value_count(t->samples_dropped), "why", why);
+            json_object_set_new(why, at_drop_name[i], at_json_count(t->dropped_why[i]));
+    return json_pack("{s:o, s:o, s:o}", "used", at_json_count(t->samples_used), "dropped",
+                     at_json_count(t->samples_dropped), "why", why);
 }
 
 static json_t *spread_json(const at_duration_stats *spread)
 {
-    return json_pack("{s:o, s:o, s:o, s:o}", "mean", at_json_value_json(spread->mean), "p50",
-                     at_json_value_json(spread->p50), "p95", at_json_value_json(spread->p95), "max",
-                     at_json_value_json(spread->max));
+    return json_pack("{s:o, s:o, s:o, s:o}", "mean", at_json_number(spread->mean), "p50",
+                     at_json_number(spread->p50), "p95", at_json_number(spread->p95), "max",
+                     at_json_number(spread->max));
 }
 
 static json_t *test_json(const at_tally *t)
@@ -81,7 +80,7 @@ static json_t *test_json(const at_tally *t)
     json_t *test = json_object();
     for (int i = 0; i < AT_METRIC_COUNT; i++)
         if (!isnan(t->test[i]))
-            json_object_set_new(test, at_metric_name[i], at_json_value_json(t->test[i]));
+            json_object_set_new(test, at_metric_name[i], at_json_number(t->test[i]));
     return test;
 }
 
@@ -93,80 +92,78 @@ static json_t *state_json(const at_run_summary *s)
     json_t           *state = json_object();
     assert(t->end < AT_END_COUNT);
     json_object_set_new(state, "end", json_string(at_end_name[t->end]));
-    json_object_set_new(state, "at", at_json_value_seconds(s->at));
-    json_object_set_new(state, "step", at_json_value_count(s->step));
-    json_object_set_new(state, "steps", at_json_value_count(t->step_count));
-    json_object_set_new(state, "seconds", at_json_value_json(seconds));
+    json_object_set_new(state, "at", at_json_seconds(s->at));
+    json_object_set_new(state, "step", at_json_count(s->step));
+    json_object_set_new(state, "steps", at_json_count(t->step_count));
+    json_object_set_new(state, "seconds", at_json_number(seconds));
     json_object_set_new(state, "samples", ledger_json(t));
     json_object_set_new(state, "rate",
-                        at_json_value_json(seconds > 0 ? (double)t->samples_used / seconds : NAN));
-    json_object_set_new(state, "loss", at_json_value_json(t->loss_recent));
+                        at_json_number(seconds > 0 ? (double)t->samples_used / seconds : NAN));
+    json_object_set_new(state, "loss", at_json_number(t->loss_recent));
     json_object_set_new(state, "test", test_json(t));
-    json_object_set_new(state, "useful",
-                        at_json_value_json(s->detailed ? at_tally_useful(t) : NAN));
+    json_object_set_new(state, "useful", at_json_number(s->detailed ? at_tally_useful(t) : NAN));
     json_object_set_new(state, "step_seconds", spread_json(&steps));
-    json_object_set_new(state, "staleness",
-                        at_json_value_json(t->staleness_count
-                                               ? t->staleness_sum / (double)t->staleness_count
-                                               : NAN));
-    json_object_set_new(state, "staleness_max", at_json_value_count(t->staleness_max));
-    json_object_set_new(state, "respawns", at_json_value_count(t->respawns));
-    json_object_set_new(state, "evictions", at_json_value_count(t->evictions));
+    json_object_set_new(
+        state, "staleness",
+        at_json_number(t->staleness_count ? t->staleness_sum / (double)t->staleness_count : NAN));
+    json_object_set_new(state, "staleness_max", at_json_count(t->staleness_max));
+    json_object_set_new(state, "respawns", at_json_count(t->respawns));
+    json_object_set_new(state, "evictions", at_json_count(t->evictions));
     return state;
 }
 
 /* ---- workers ------------------------------------------------------------------------------- */
 
-/* One worker, or several neighbours that share a row. */
-typedef struct sums {
-    at_worker_tally all;
-    at_blamed       blamed;
-} sums;
+/* Totals of one worker, or of neighbors that share a row. */
+typedef struct worker_sums {
+    at_worker_tally tally;
+    at_blame_totals blame;
+} worker_sums;
 
-static void add_worker(sums *sum, const at_run_summary *s, at_node worker)
+static void add_worker(worker_sums *sum, const at_run_summary *s, at_node worker)
 {
     const at_worker_tally *w = &s->tally->worker[worker - 1];
-    at_blamed              b = at_blame_of(s->blame, worker);
-    sum->all.rounds += w->rounds;
-    sum->all.samples += w->samples;
-    sum->all.samples_used += w->samples_used;
-    sum->all.samples_dropped += w->samples_dropped;
-    sum->all.compute_ns += w->compute_ns;
-    sum->all.sleep_ns += w->sleep_ns;
-    sum->all.send_ns += w->send_ns;
-    sum->all.idle_ns += w->idle_ns;
-    sum->all.useful_ns += w->useful_ns;
-    sum->all.state = w->state;
-    sum->all.pid = w->pid;
-    sum->all.incarnations += w->incarnations;
-    sum->blamed.waited += b.waited;
-    sum->blamed.wasted += b.wasted;
+    at_blame_totals        b = at_blame_of(s->blame, worker);
+    sum->tally.rounds += w->rounds;
+    sum->tally.samples += w->samples;
+    sum->tally.samples_used += w->samples_used;
+    sum->tally.samples_dropped += w->samples_dropped;
+    sum->tally.compute_ns += w->compute_ns;
+    sum->tally.sleep_ns += w->sleep_ns;
+    sum->tally.send_ns += w->send_ns;
+    sum->tally.idle_ns += w->idle_ns;
+    sum->tally.useful_ns += w->useful_ns;
+    sum->tally.state = w->state;
+    sum->tally.pid = w->pid;
+    sum->tally.incarnations += w->incarnations;
+    sum->blame.waited += b.waited;
+    sum->blame.wasted += b.wasted;
 }
 
-static json_t *sums_json(const sums *sum, at_node first, at_node last)
+static json_t *sums_json(const worker_sums *sum, at_node first, at_node last)
 {
-    const at_worker_tally *w = &sum->all;
+    const at_worker_tally *w = &sum->tally;
     json_t                *row = json_object();
     assert(first <= last);
-    json_object_set_new(row, "first", at_json_value_count(first));
-    json_object_set_new(row, "last", at_json_value_count(last));
+    json_object_set_new(row, "first", at_json_count(first));
+    json_object_set_new(row, "last", at_json_count(last));
     json_object_set_new(row, "state", json_string(first == last ? w->state : ""));
     json_object_set_new(row, "pid", json_integer(first == last ? (json_int_t)w->pid : 0));
-    json_object_set_new(row, "processes", at_json_value_count(w->incarnations));
-    json_object_set_new(row, "rounds", at_json_value_count(w->rounds));
-    json_object_set_new(row, "used", at_json_value_count(w->samples_used));
-    json_object_set_new(row, "dropped", at_json_value_count(w->samples_dropped));
-    json_object_set_new(row, "compute", at_json_value_seconds(w->compute_ns));
-    json_object_set_new(row, "useful", at_json_value_seconds(w->useful_ns));
-    json_object_set_new(row, "sleep", at_json_value_seconds(w->sleep_ns));
-    json_object_set_new(row, "send", at_json_value_seconds(w->send_ns));
-    json_object_set_new(row, "idle", at_json_value_seconds(w->idle_ns));
-    json_object_set_new(row, "waited", at_json_value_json(sum->blamed.waited));
-    json_object_set_new(row, "wasted", at_json_value_json(sum->blamed.wasted));
+    json_object_set_new(row, "processes", at_json_count(w->incarnations));
+    json_object_set_new(row, "rounds", at_json_count(w->rounds));
+    json_object_set_new(row, "used", at_json_count(w->samples_used));
+    json_object_set_new(row, "dropped", at_json_count(w->samples_dropped));
+    json_object_set_new(row, "compute", at_json_seconds(w->compute_ns));
+    json_object_set_new(row, "useful", at_json_seconds(w->useful_ns));
+    json_object_set_new(row, "sleep", at_json_seconds(w->sleep_ns));
+    json_object_set_new(row, "send", at_json_seconds(w->send_ns));
+    json_object_set_new(row, "idle", at_json_seconds(w->idle_ns));
+    json_object_set_new(row, "waited", at_json_number(sum->blame.waited));
+    json_object_set_new(row, "wasted", at_json_number(sum->blame.wasted));
     return row;
 }
 
-/* As many rows as the timeline has, and only those with news. */
+/* The same rows as in the timeline; only those that have changed. */
 static json_t *workers_json(const at_run_summary *s, uint64_t since)
 {
     json_t  *rows = json_array();
@@ -174,88 +171,110 @@ static json_t *workers_json(const at_run_summary *s, uint64_t since)
     uint64_t count = workers < AT_TIMELINE_ROWS ? workers : AT_TIMELINE_ROWS;
     at_node  worker = 1;
     for (uint64_t r = 0; r < count; r++) {
-        at_node first = worker;
-        sums    sum = {0};
-        bool    news = false;
+        at_node     first = worker;
+        worker_sums sum = {0};
+        bool        changed = false;
         for (; worker <= workers && (uint64_t)(worker - 1) * count / workers == r; worker++) {
             add_worker(&sum, s, worker);
-            news = news || s->worker[worker - 1].serial > since;
+            changed = changed || s->worker[worker - 1].serial > since;
         }
-        if (news) json_array_append_new(rows, sums_json(&sum, first, worker - 1));
+        if (changed) json_array_append_new(rows, sums_json(&sum, first, worker - 1));
     }
     assert(worker == workers + 1);
     return rows;
 }
 
+enum { WORST = 20 };
+
+typedef struct ranked {
+    at_node         worker;
+    at_blame_totals blame;
+} ranked;
+
 static int by_blame(const void *a, const void *b)
 {
-    const sums *x = a, *y = b;
-    double      p = x->blamed.waited + x->blamed.wasted, q = y->blamed.waited + y->blamed.wasted;
+    const ranked *x = a, *y = b;
+    double        p = x->blame.waited + x->blame.wasted, q = y->blame.waited + y->blame.wasted;
     return p > q ? -1 : p < q;
 }
 
-enum { WORST = 20 };
-
-/* Where neighbours share rows, the ones that cost most are named one by one. */
+/* Where neighbors share rows, the workers that cost most are listed individually. */
 static json_t *worst_json(const at_run_summary *s)
 {
     uint32_t workers = s->plan.workers;
-    sums    *each = workers > AT_TIMELINE_ROWS ? calloc(workers, sizeof *each) : NULL;
+    ranked  *each = workers > AT_TIMELINE_ROWS ? calloc(workers, sizeof *each) : NULL;
     if (!each) return NULL;
-    for (at_node w = 1; w <= workers; w++) {
-        add_worker(&each[w - 1], s, w);
-        each[w - 1].all.incarnations = w; /* becomes its number: nothing else is told of it */
-    }
+    for (at_node w = 1; w <= workers; w++)
+        each[w - 1] = (ranked){.worker = w, .blame = at_blame_of(s->blame, w)};
     qsort(each, workers, sizeof *each, by_blame);
     json_t *rows = json_array();
-    for (uint32_t i = 0; i < WORST && each[i].blamed.waited + each[i].blamed.wasted > 0; i++)
-        json_array_append_new(rows, json_pack("{s:I, s:o, s:o}", "id",
-                                              (json_int_t)each[i].all.incarnations, "waited",
-                                              at_json_value_json(each[i].blamed.waited), "wasted",
-                                              at_json_value_json(each[i].blamed.wasted)));
+    for (uint32_t i = 0; i < WORST && each[i].blame.waited + each[i].blame.wasted > 0; i++)
+        json_array_append_new(rows, json_pack("{s:I, s:o, s:o}", "id", (json_int_t)each[i].worker,
+                                              "waited", at_json_number(each[i].blame.waited),
+                                              "wasted", at_json_number(each[i].blame.wasted)));
     free(each);
     return rows;
 }
 
 /* ---- histograms ---------------------------------------------------------------------------- */
 
-/* Quantiles, evenly spaced: a page can make a histogram with any bins of them. */
-static json_t *quantiles_json(at_sample *sample)
+/* Evenly spaced quantiles, from which a page can compute a histogram with any bins. */
+static json_t *quantiles_json(at_reservoir *reservoir)
 {
     json_t *values = json_array();
-    assert(sample->count > 0);
-    at_stats_sort(sample->value, sample->count);
+    assert(reservoir->count > 0);
+    at_stats_sort(reservoir->value, reservoir->count);
     for (int i = 0; i < QUANTILES; i++) {
         double percent = 100 * (i + 0.5) / QUANTILES;
-        size_t place = (size_t)(percent / 100 * (double)sample->count);
-        json_array_append_new(values, at_json_value_json(sample->value[place]));
+        size_t index = (size_t)(percent / 100 * (double)reservoir->count);
+        json_array_append_new(values, at_json_number(reservoir->value[index]));
     }
-    return json_pack(
-        "{s:o, s:o, s:o, s:o, s:b, s:o}", "count", at_json_value_count(sample->all.count), "mean",
-        at_json_value_json(sample->all.mean), "min", at_json_value_json(sample->all.min), "max",
-        at_json_value_json(sample->all.max), "whole", !sample->broken, "quantiles", values);
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "count", at_json_count(reservoir->all.count),
+                     "mean", at_json_number(reservoir->all.mean), "min",
+                     at_json_number(reservoir->all.min), "max", at_json_number(reservoir->all.max),
+                     "whole", !reservoir->fractional, "quantiles", values);
 }
 
-/* They change slowly, so they are made anew only when they rest on a twentieth more. */
+/* They change slowly, so they are recomputed only after 5 % more values. */
 static void refresh_histograms(at_run_summary *s)
 {
     uint64_t count = 0;
-    for (int i = 0; i < AT_SAMPLED_COUNT; i++) count += s->sample[i].all.count;
-    bool over = s->tally->end != AT_END_RUNNING;
-    if (count <= s->histograms_count + (over ? 0 : s->histograms_count / 20)) return;
+    for (int i = 0; i < AT_DISTRIBUTION_COUNT; i++) count += s->distribution[i].all.count;
+    bool ended = s->tally->end != AT_END_RUNNING;
+    if (count <= s->histograms_count + (ended ? 0 : s->histograms_count / 20)) return;
     json_decref(s->histograms);
     s->histograms = json_object();
-    for (int i = 0; i < AT_SAMPLED_COUNT; i++)
-        if (s->sample[i].count > 0)
-            json_object_set_new(s->histograms, sampled_name[i], quantiles_json(&s->sample[i]));
+    for (int i = 0; i < AT_DISTRIBUTION_COUNT; i++)
+        if (s->distribution[i].count > 0)
+            json_object_set_new(s->histograms, distribution_name[i],
+                                quantiles_json(&s->distribution[i]));
     s->histograms_count = count;
     s->histograms_serial = s->serial;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- resource usage ------------------------------------------------------------------------ */
 
-/* A worker that is gone now has been until now. */
-static void note_absent(at_run_summary *s)
+static json_t *usage_json(const at_run_summary *s, uint64_t since)
+{
+    if (s->usage_serial <= since) return NULL;
+    json_t *processes = json_array();
+    for (int i = 0; i < AT_RUN_SUMMARY_PROCESSES; i++) {
+        const at_process_usage *p = &s->process[i];
+        if (!p->series) continue;
+        bool evaluator = p->node == AT_NODE_EVALUATOR;
+        json_array_append_new(
+            processes,
+            json_pack("{s:o, s:I, s:o}", "node",
+                      evaluator ? json_string("evaluator") : at_json_count(p->node), "pid",
+                      (json_int_t)p->last.pid, "trend", at_downsampled_json(p->series, since)));
+    }
+    return processes;
+}
+
+/* ---- the document -------------------------------------------------------------------------- */
+
+/* Extends the timeline of workers that are gone up to now. */
+static void extend_absences(at_run_summary *s)
 {
     if (s->tally->end != AT_END_RUNNING) return;
     for (at_node w = 1; w <= s->plan.workers; w++) {
@@ -276,16 +295,16 @@ json_t *at_run_summary_json(at_run_summary *summary, uint64_t since)
     json_t *object = json_object();
     if (!object) return NULL;
     refresh_histograms(summary);
-    note_absent(summary);
-    set(object, "serial", at_json_value_count(summary->serial));
-    set(object, "since", at_json_value_count(since));
+    extend_absences(summary);
+    set(object, "serial", at_json_count(summary->serial));
+    set(object, "since", at_json_count(since));
     if (since == 0) set(object, "info", info_json(summary));
     set(object, "state", state_json(summary));
-    if (summary->serial <= since) return object; /* a page of an earlier server may know more */
+    if (summary->serial <= since) return object; /* a page of an earlier server may be ahead */
     set(object, "steps", at_downsampled_json(summary->steps, since));
     set(object, "tests", at_downsampled_json(summary->tests, since));
     set(object, "log", at_event_lines_json(summary->lines, since));
-    set(object, "usage", at_run_summary_usage_json(summary, since));
+    set(object, "usage", usage_json(summary, since));
     if (!summary->detailed) return object;
     set(object, "workers", workers_json(summary, since));
     set(object, "worst", worst_json(summary));

@@ -1,4 +1,4 @@
-/* run_summary_parts.h - what a summary holds; shared by the files of story.h only. */
+/* run_summary_parts.h - the contents of a summary; shared by the run_summary*.c files only. */
 #ifndef AT_REPORT_SUMMARY_RUN_SUMMARY_PARTS_H
 #define AT_REPORT_SUMMARY_RUN_SUMMARY_PARTS_H
 
@@ -10,7 +10,7 @@
 #include "report/summary/run_summary.h"
 #include "report/summary/timeline.h"
 
-/* Channels of the table that has a line a step; names are part of the summary's JSON. */
+/* Channels of the per-step series; the names are JSON keys. */
 #define AT_STEP_CHANNEL_MAP(X) \
     X(LOSS, "loss")            \
     X(LR, "lr")                \
@@ -23,8 +23,8 @@ typedef enum at_step_channel {
         AT_STEP_CHANNELS
 } at_step_channel;
 
-/* Channels of the tables of resources: processors used, memory, and bytes a second; the network is
- * the machine's and only the hub tells it. */
+/* Channels of the resource series of a process: CPU cores used, memory, and bytes per second. The
+ * network channels cover the whole machine; only the hub reports them. */
 #define AT_USAGE_CHANNEL_MAP(X) \
     X(CPU, "cpu")               \
     X(RSS, "rss")               \
@@ -37,71 +37,62 @@ typedef enum at_usage_channel {
         AT_USAGE_CHANNELS
 } at_usage_channel;
 
-/* What there are histograms of; names are part of the summary's JSON. */
-#define AT_SAMPLED_MAP(X) \
-    X(DELAY, "delay")     \
-    X(COMPUTE, "compute") \
-    X(SAMPLES, "samples") \
+/* Quantities whose distribution is kept for histograms; the names are JSON keys. */
+#define AT_DISTRIBUTION_MAP(X) \
+    X(DELAY, "delay")          \
+    X(COMPUTE, "compute")      \
+    X(SAMPLES, "samples")      \
     X(STALENESS, "staleness") X(MESSAGES, "messages") X(WAIT, "wait") X(BATCH, "batch")
-typedef enum at_sampled {
-#define X(id, text) AT_SAMPLED_##id,
-    AT_SAMPLED_MAP(X)
+typedef enum at_distribution {
+#define X(id, text) AT_DISTRIBUTION_##id,
+    AT_DISTRIBUTION_MAP(X)
 #undef X
-        AT_SAMPLED_COUNT
-} at_sampled;
+        AT_DISTRIBUTION_COUNT
+} at_distribution;
 
-enum {
-    AT_RUN_SUMMARY_PROCESSES = 66
-}; /* LIMIT: processes whose resources are kept: hub, evaluator, 64 */
+/* LIMIT: processes whose resource usage is kept: hub, evaluator and 64 workers */
+enum { AT_RUN_SUMMARY_PROCESSES = 66 };
 
-/* Resources of one process. */
-typedef struct at_process {
-    at_downsampled *series; /* NULL: nothing is known of it yet */
+typedef struct at_process_usage {
+    at_downsampled *series; /* NULL: unused entry */
     at_node         node;
     at_usage        last;
     at_ns           last_at;
-} at_process;
+} at_process_usage;
 
 typedef struct at_run_summary_worker {
-    uint64_t serial;     /* of the newest record about it */
-    at_ns    gone_since; /* AT_NEVER: it is here */
+    uint64_t serial;     /* of its newest record */
+    at_ns    gone_since; /* AT_NEVER: present */
 } at_run_summary_worker;
 
 struct at_run_summary {
-    char       *info_text;
-    json_t     *info_json;
+    json_t     *info_json; /* header of the first log */
     at_plan     plan;
     at_run_info info;
-    uint64_t    serial;
-    at_ns       shift;    /* of the present log's times */
-    at_ns       at;       /* of the newest record, shifted */
+    uint64_t    serial;   /* records so far */
+    at_ns       shift;    /* added to the times of the current log */
+    at_ns       at;       /* time of the newest record, shifted */
     bool        resuming; /* the next record is the first of another log */
-    bool        detailed; /* it knows of workers, not only of steps */
+    bool        detailed; /* rounds of workers were recorded, not only steps */
 
     at_tally       *tally;
     at_sink         tally_sink;
     at_downsampled *steps, *tests;
-    at_ns           opened; /* the open step, AT_NEVER before the first order */
-    uint64_t        step;   /* the newest one */
+    at_ns           opened; /* start of the open step; AT_NEVER before the first order */
+    uint64_t        step;   /* newest step */
 
-    at_round_times        *placing;
+    at_round_times        *round_times;
     at_timeline           *timeline;
     at_blame              *blame;
     at_event_lines        *lines;
     at_run_summary_worker *worker; /* (plan.workers) */
 
-    at_sample *sample; /* (AT_SAMPLED_COUNT) */
-    json_t    *histograms;
-    uint64_t   histograms_serial, histograms_count; /* when they were last made, of how much */
+    at_reservoir *distribution; /* (AT_DISTRIBUTION_COUNT) */
+    json_t       *histograms;
+    uint64_t      histograms_serial, histograms_count; /* serial and values when last computed */
 
-    at_process process[AT_RUN_SUMMARY_PROCESSES];
-    uint64_t   usage_serial;
+    at_process_usage process[AT_RUN_SUMMARY_PROCESSES];
+    uint64_t         usage_serial;
 };
-
-/* Takes in what a process has used (story_usage.c). */
-void at_run_summary_usage(at_run_summary *summary, at_node node, const at_usage *usage);
-
-/* Resources that have changed after serial `since`; NULL when there are none. */
-json_t *at_run_summary_usage_json(const at_run_summary *summary, uint64_t since);
 
 #endif

@@ -1,4 +1,4 @@
-/* A run's folder as a summary: its event logs one after the other, or its tables. */
+/* Reads a summary from a run folder: from its event logs in order, or from its CSV files. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,18 +9,10 @@
 #include "base/text.h"
 #include "record/log/eventlog.h"
 #include "record/runinfo.h"
-#include "report/plot/csv_columns.h"
+#include "report/plot/csv_reader.h"
 #include "report/summary/run_summary_parts.h"
 
 enum { PATH_SIZE = 4096 + 32, RESULT_SIZE_MAX = 64 << 20 };
-
-static at_err path_in(char *path, const char *folder, const char *name, at_fail *fail)
-{
-    at_text text = at_text_in(path, PATH_SIZE);
-    at_text_add(&text, "%s/%s", folder, name);
-    if (!text.full) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder's name is too long", folder);
-}
 
 /* ---- event logs ---------------------------------------------------------------------------- */
 
@@ -69,14 +61,15 @@ static at_err read_logs(const char *folder, const at_run_summary_options *option
     return at_eventlog_visit(folder, read_log, &r, fail);
 }
 
-/* ---- tables -------------------------------------------------------------------------------- */
+/* ---- CSV files ----------------------------------------------------------------------------- */
 
 static const char *text_at(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
 }
 
-/* The head that the run's event log would have had, as far as a summary needs it; to be freed. */
+/* The header that the run's event log would have had, as far as a summary needs it. The caller
+ * frees it. */
 static char *make_info(const json_t *result)
 {
     const json_t   *rules = json_object_get(result, "rules");
@@ -106,8 +99,8 @@ static char *make_info(const json_t *result)
     return at_run_info_text(&info);
 }
 
-enum { TIME, STEP, LOSS, RATE, TEST_LOSS, ACCURACY, MASTER_FIELDS };
-static const char *const master_names[MASTER_FIELDS] = {
+enum { TIME, STEP, LOSS, RATE, TEST_LOSS, ACCURACY, HUB_FIELDS };
+static const char *const hub_columns[HUB_FIELDS] = {
     [TIME] = "time",          [STEP] = "step",           [LOSS] = "loss",
     [RATE] = "learning_rate", [TEST_LOSS] = "test_loss", [ACCURACY] = "accuracy",
 };
@@ -143,13 +136,13 @@ static void put_test(at_run_summary *summary, const double *field)
         summary, &(at_record){.kind = AT_REC_EVENT, .event = &event, .at = event.as.evaluated.at});
 }
 
-/* A step's samples stand in the other table, a line for a line. */
-static at_err put_lines(at_run_summary *summary, at_csv_reader *master, at_csv_reader *collect,
-                        at_fail *fail)
+/* The sample counts of steps are in collect_stats.csv, one row per step in the same order. */
+static at_err put_rows(at_run_summary *summary, at_csv_reader *hub, at_csv_reader *collect,
+                       at_fail *fail)
 {
     double field[AT_CSV_READER_MAX], samples[AT_CSV_READER_MAX];
     for (bool more;;) {
-        AT_TRY(at_csv_reader_next(master, field, &more, fail));
+        AT_TRY(at_csv_reader_next(hub, field, &more, fail));
         if (!more) return AT_OK;
         if (isnan(field[RATE])) {
             put_test(summary, field);
@@ -170,34 +163,36 @@ static void put_end(at_run_summary *summary, const json_t *result)
                        &(at_record){.kind = AT_REC_ACTION, .action = &action, .at = summary->at});
 }
 
-static at_err put_tables(at_run_summary *summary, const char *folder, at_fail *fail)
+static at_err put_csv_files(at_run_summary *summary, const char *folder, at_fail *fail)
 {
-    static const char *const collect_names[] = {"total_samples"};
-    char                     master_path[PATH_SIZE], collect_path[PATH_SIZE];
-    at_csv_reader            master = {0}, collect = {0};
-    AT_TRY(path_in(master_path, folder, "master_stats.csv", fail));
-    AT_TRY(path_in(collect_path, folder, "collect_stats.csv", fail));
-    at_err err = at_csv_reader_open(&master, master_path, master_names, MASTER_FIELDS, fail);
-    if (!err) err = at_csv_reader_open(&collect, collect_path, collect_names, 1, fail);
-    if (!err) err = put_lines(summary, &master, &collect, fail);
-    at_csv_reader_close(&master);
+    static const char *const collect_columns[] = {"total_samples"};
+    at_csv_reader            hub = {0}, collect = {0};
+    at_err                   err =
+        at_csv_reader_open(&hub, folder, "master_stats.csv", hub_columns, HUB_FIELDS, fail);
+    if (!err)
+        err = at_csv_reader_open(&collect, folder, "collect_stats.csv", collect_columns, 1, fail);
+    if (!err) err = put_rows(summary, &hub, &collect, fail);
+    at_csv_reader_close(&hub);
     at_csv_reader_close(&collect);
     return err;
 }
 
-static at_err read_tables(const char *folder, const at_run_summary_options *options,
-                          at_run_summary **summary, at_fail *fail)
+static at_err read_csv_files(const char *folder, const at_run_summary_options *options,
+                             at_run_summary **summary, at_fail *fail)
 {
     char           path[PATH_SIZE];
     unsigned char *bytes;
     size_t         size;
-    AT_TRY(path_in(path, folder, "result.json", fail));
+    at_text        text = at_text_in(path, sizeof path);
+    at_text_add(&text, "%s/result.json", folder);
+    if (text.full)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder name is too long", folder);
     AT_TRY(at_file_read(path, RESULT_SIZE_MAX, &bytes, &size, fail));
     json_t *result = json_loadb((const char *)bytes, size, 0, NULL);
     char   *info = make_info(result);
     free(bytes);
     at_err err = info ? at_run_summary_new(info, options, summary, fail) : at_fail_memory(fail);
-    if (!err) err = put_tables(*summary, folder, fail);
+    if (!err) err = put_csv_files(*summary, folder, fail);
     if (!err) put_end(*summary, result);
     json_decref(result);
     free(info);
@@ -210,7 +205,7 @@ at_err at_run_summary_read(const char *folder, const at_run_summary_options *opt
     at_fail here = {0};
     *summary = NULL;
     at_err err = read_logs(folder, options, summary, &here);
-    if (err == AT_ERR_MISSING) err = read_tables(folder, options, summary, &here);
+    if (err == AT_ERR_MISSING) err = read_csv_files(folder, options, summary, &here);
     if (!err) return AT_OK;
     at_run_summary_free(*summary);
     *summary = NULL;

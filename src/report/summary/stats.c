@@ -46,12 +46,12 @@ double at_stats_percentile(const double *sorted, size_t count, double percent)
 {
     assert(percent >= 0 && percent <= 100);
     if (count == 0) return NAN;
-    double place = percent / 100 * (double)(count - 1);
-    size_t below = (size_t)place;
+    double position = percent / 100 * (double)(count - 1);
+    size_t below = (size_t)position;
     assert(below < count);
     if (below + 1 == count) return sorted[below];
     assert(sorted[below] <= sorted[below + 1]);
-    return sorted[below] + (place - (double)below) * (sorted[below + 1] - sorted[below]);
+    return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
 static double log_gamma(double x)
@@ -84,7 +84,7 @@ static double beta_fraction(double a, double b, double x)
     assert(a > 0 && b > 0);
     double c = 1, d = 0, result = 1;
     for (int i = 0; i < 1000; i++) {
-        double m = (i + 1) / 2; /* whole: odd coefficients come first */
+        double m = (i + 1) / 2; /* integer division: odd coefficients come first */
         double term = i % 2 ? beta_even(m, a, b, x) : beta_odd(m, a, b, x);
         d = 1 / away_from_zero(1 + term * d);
         c = away_from_zero(1 + term / c);
@@ -94,7 +94,7 @@ static double beta_fraction(double a, double b, double x)
     return 1 / result;
 }
 
-/* The regularised incomplete beta function I_x(a, b). */
+/* The regularized incomplete beta function I_x(a, b). */
 static double beta_share(double a, double b, double x)
 {
     assert(x >= 0 && x <= 1);
@@ -119,7 +119,7 @@ double at_stats_t_quantile(double probability, double freedom)
     if (probability < 0.5) return -at_stats_t_quantile(1 - probability, freedom);
     double low = 0, high = 1;
     while (high < 1e150 && at_stats_t_probability(high, freedom) < probability) high *= 2;
-    for (int i = 0; i < 200; i++) { /* bisection: slow and sure, and called a few times a table */
+    for (int i = 0; i < 200; i++) { /* bisection: robust, and called only a few times */
         double middle = low + (high - low) / 2;
         if (at_stats_t_probability(middle, freedom) < probability)
             low = middle;

@@ -12,23 +12,23 @@
 #include "report/summary/utf8.h"
 
 struct at_table {
-    at_align *aligns; /* columns of them */
+    at_align *aligns; /* (columns) */
     char    **cells;  /* row by row; the first row holds the heads */
-    size_t    columns, count, room;
-    bool      failed; /* a cell was lost for lack of memory */
+    size_t    columns, count, capacity;
+    bool      failed; /* ran out of memory */
 };
 
-/* Makes room for one more cell. */
+/* Ensures capacity for one more cell. */
 static bool grow(at_table *table)
 {
-    assert(table->count <= table->room);
-    if (table->count < table->room) return true;
-    size_t room = table->room ? 2 * table->room : 64, size;
-    if (!at_size_product(room, sizeof *table->cells, &size)) return false;
+    assert(table->count <= table->capacity);
+    if (table->count < table->capacity) return true;
+    size_t capacity = table->capacity ? 2 * table->capacity : 64, size;
+    if (!at_size_product(capacity, sizeof *table->cells, &size)) return false;
     char **cells = realloc(table->cells, size);
     if (!cells) return false;
     table->cells = cells;
-    table->room = room;
+    table->capacity = capacity;
     return true;
 }
 
@@ -83,10 +83,10 @@ size_t at_table_width(const char *text)
 {
     assert(text);
     size_t   width = 0;
-    uint32_t letter;
+    uint32_t code;
     while (*text) {
-        text += at_utf8_next(text, &letter);
-        width += at_utf8_width(letter);
+        text += at_utf8_next(text, &code);
+        width += at_utf8_width(code);
     }
     return width;
 }
@@ -94,9 +94,9 @@ size_t at_table_width(const char *text)
 static void print_text(FILE *file, const char *text)
 {
     while (*text) {
-        uint32_t letter;
-        size_t   size = at_utf8_next(text, &letter);
-        if (letter == '?')
+        uint32_t code;
+        size_t   size = at_utf8_next(text, &code);
+        if (code == '?')
             fputc('?', file);
         else
             fwrite(text, 1, size, file);
@@ -109,7 +109,7 @@ static void print_times(FILE *file, const char *text, size_t count)
     while (count-- > 0) fputs(text, file);
 }
 
-/* Nothing is padded behind the last cell, so that lines have no blanks at their ends. */
+/* The last cell of a line is not padded, so that lines have no trailing blanks. */
 static void print_cell(const at_table *table, size_t index, size_t width, FILE *file)
 {
     const char *text = table->cells[index];
@@ -203,14 +203,14 @@ at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail)
     return check_written(file, fail);
 }
 
-/* A letter that could begin markup, or end the cell, stands behind a backslash. */
+/* Characters that could begin markup or end the cell are escaped with a backslash. */
 static void print_markdown_text(FILE *file, const char *text)
 {
     while (*text) {
-        uint32_t letter;
-        size_t   size = at_utf8_next(text, &letter);
-        if (size == 1 && strchr("\\|`*_<>[]&", (int)letter)) fputc('\\', file);
-        if (letter == '?')
+        uint32_t code;
+        size_t   size = at_utf8_next(text, &code);
+        if (size == 1 && strchr("\\|`*_<>[]&", (int)code)) fputc('\\', file);
+        if (code == '?')
             fputc('?', file);
         else
             fwrite(text, 1, size, file);

@@ -1,4 +1,4 @@
-/* table.h - aligned text tables for people, CSV for programs.
+/* table.h - tables as aligned text, CSV or Markdown.
  *
  *     at_table *t = at_table_new((const at_column[]){{"strategy", AT_ALIGN_LEFT},
  *                                                    {"seconds", AT_ALIGN_RIGHT}}, 2);
@@ -19,7 +19,7 @@
 
 #include "base/err.h"
 
-typedef enum at_align { AT_ALIGN_LEFT, AT_ALIGN_RIGHT } at_align; /* numbers go right */
+typedef enum at_align { AT_ALIGN_LEFT, AT_ALIGN_RIGHT } at_align;
 
 typedef struct at_column {
     const char *head;
@@ -28,27 +28,26 @@ typedef struct at_column {
 
 typedef struct at_table at_table;
 
-/* An empty table; the heads are copied. NULL when there is no memory. */
+/* An empty table; the column heads are copied. NULL when out of memory. */
 at_table *at_table_new(const at_column *columns, size_t count);
 void      at_table_free(at_table *table); /* accepts NULL */
 
-/* Fills the next cell, row by row, printf-like. A lack of memory is reported when the table is
- * written. */
+/* Fills the next cell, row by row, like printf. Running out of memory is reported when the table is
+ * printed. */
 void at_table_add(at_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Writes the table with its heads; the last row may be incomplete. Columns are as wide as their
- * widest cell on a terminal: combining marks take no place, East Asian letters two. Control
- * characters and bytes that are not UTF-8 appear as '?'. AT_ERR_IO when the file cannot be
- * written. */
+/* Prints the table with its heads; the last row may be incomplete. Columns are as wide as their
+ * widest cell on a terminal: combining marks take no column, East Asian characters two. Control
+ * characters and bytes that are not UTF-8 appear as '?'. AT_ERR_IO when writing fails. */
 at_err at_table_print(const at_table *table, FILE *file, at_fail *fail);
 
-/* Writes the same cells as CSV (RFC 4180, but lines end in a bare newline). */
+/* Prints the same cells as CSV (RFC 4180, but with bare newlines). */
 at_err at_table_print_csv(const at_table *table, FILE *file, at_fail *fail);
 
-/* Writes the same cells as a Markdown table; what would be markup in a text is escaped. */
+/* Prints the same cells as a Markdown table, with markup in the texts escaped. */
 at_err at_table_print_markdown(const at_table *table, FILE *file, at_fail *fail);
 
-/* Writes one CSV field, in quotes where it needs them. */
+/* Prints one CSV field, quoted if necessary. */
 void at_csv_field(FILE *file, const char *text);
 
 /* Columns that a text takes on a terminal. */

@@ -14,7 +14,7 @@ static const at_ns width_first = AT_US(1);
 
 static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
 
-static const char *const doing_name[AT_ACTIVITY_COUNT] = {
+static const char *const activity_name[AT_ACTIVITY_COUNT] = {
 #define X(id, text) [AT_ACTIVITY_##id] = text,
     AT_ACTIVITY_MAP(X)
 #undef X
@@ -28,9 +28,9 @@ typedef struct cell {
 struct at_timeline {
     uint32_t  workers, rows;
     uint32_t  columns; /* of each row, even */
-    uint32_t  used;    /* columns that the run has reached */
+    uint32_t  used;    /* columns that the run has reached so far */
     at_ns     width;   /* of a column */
-    uint64_t  changed; /* serial at which every column was last changed */
+    uint64_t  changed; /* serial at which all columns were last changed */
     uint64_t *serial;  /* (columns) */
     uint32_t  batch_top;
     cell     *cells; /* (rows, columns) */
@@ -71,22 +71,22 @@ void at_timeline_free(at_timeline *timeline)
     free(timeline);
 }
 
-/* ---- filling ------------------------------------------------------------------------------- */
+/* ---- adding -------------------------------------------------------------------------------- */
 
-static cell join(const cell *a, const cell *b)
+static cell merge(const cell *a, const cell *b)
 {
     cell sum = {.samples = a->samples + b->samples, .rounds = a->rounds + b->rounds};
     for (int i = 0; i < AT_ACTIVITY_COUNT; i++) sum.seconds[i] = a->seconds[i] + b->seconds[i];
     return sum;
 }
 
-/* Two columns become one. */
+/* Merges pairs of columns. */
 static void widen(at_timeline *t, uint64_t serial)
 {
     uint32_t half = t->columns / 2;
     for (uint32_t r = 0; r < t->rows; r++) {
         cell *row = t->cells + (size_t)r * t->columns;
-        for (uint32_t c = 0; c < half; c++) row[c] = join(&row[2 * c], &row[2 * c + 1]);
+        for (uint32_t c = 0; c < half; c++) row[c] = merge(&row[2 * c], &row[2 * c + 1]);
         for (uint32_t c = half; c < t->columns; c++) row[c] = (cell){0};
     }
     t->width *= 2;
@@ -103,7 +103,7 @@ static cell *row_of(at_timeline *t, at_node worker)
     return t->cells + row * t->columns;
 }
 
-/* The column of a time, which is made to fit. */
+/* The column of a time; widens the columns until there is one. */
 static uint32_t reach(at_timeline *t, uint64_t serial, at_ns at)
 {
     assert(at >= 0);
@@ -114,11 +114,11 @@ static uint32_t reach(at_timeline *t, uint64_t serial, at_ns at)
     return column;
 }
 
-void at_timeline_add(at_timeline *timeline, uint64_t serial, at_node worker, at_activity doing,
+void at_timeline_add(at_timeline *timeline, uint64_t serial, at_node worker, at_activity activity,
                      at_ns begin, at_ns end)
 {
     assert(begin >= 0);
-    assert(doing < AT_ACTIVITY_COUNT);
+    assert(activity < AT_ACTIVITY_COUNT);
     if (end <= begin) return;
     uint32_t last = reach(timeline, serial, end - 1);
     cell    *row = row_of(timeline, worker);
@@ -126,7 +126,7 @@ void at_timeline_add(at_timeline *timeline, uint64_t serial, at_node worker, at_
         at_ns from = (at_ns)c * timeline->width, until = from + timeline->width;
         if (from < begin) from = begin;
         if (until > end) until = end;
-        row[c].seconds[doing] += (float)at_seconds(until - from);
+        row[c].seconds[activity] += (float)at_seconds(until - from);
         timeline->serial[c] = serial;
     }
 }
@@ -143,7 +143,7 @@ void at_timeline_round(at_timeline *timeline, uint64_t serial, at_node worker, a
     timeline->changed = serial;
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- JSON ---------------------------------------------------------------------------------- */
 
 static uint32_t first_after(const at_timeline *t, uint64_t since)
 {
@@ -159,20 +159,20 @@ static uint32_t digit_of(double share, uint32_t top)
     return share >= 1 ? top : (uint32_t)lround(share * top);
 }
 
-/* The workers that share a row. */
+/* The first worker of a row. */
 static uint32_t first_of(const at_timeline *t, uint32_t row)
 {
     return (uint32_t)(((uint64_t)row * t->workers + t->rows - 1) / t->rows) + 1;
 }
 
-static bool write_shares(const at_timeline *t, uint32_t row, uint32_t from, at_activity doing,
+static bool write_shares(const at_timeline *t, uint32_t row, uint32_t from, at_activity activity,
                          char *text)
 {
     const cell *cells = t->cells + (size_t)row * t->columns;
-    double      whole = at_seconds(t->width) * (first_of(t, row + 1) - first_of(t, row));
+    double      total = at_seconds(t->width) * (first_of(t, row + 1) - first_of(t, row));
     bool        some = false;
     for (uint32_t c = from; c < t->used; c++) {
-        uint32_t digit = digit_of(cells[c].seconds[doing] / whole, DIGIT_TOP);
+        uint32_t digit = digit_of(cells[c].seconds[activity] / total, DIGIT_TOP);
         some = some || digit > 0;
         *text++ = digits[digit];
     }
@@ -198,11 +198,11 @@ static bool write_batches(const at_timeline *t, uint32_t row, uint32_t from, cha
 static json_t *row_json(const at_timeline *t, uint32_t row, uint32_t from, char *text)
 {
     json_t *object = json_object();
-    json_object_set_new(object, "first", at_json_value_count(first_of(t, row)));
-    json_object_set_new(object, "last", at_json_value_count(first_of(t, row + 1) - 1));
+    json_object_set_new(object, "first", at_json_count(first_of(t, row)));
+    json_object_set_new(object, "last", at_json_count(first_of(t, row + 1) - 1));
     for (int i = 0; i < AT_ACTIVITY_COUNT; i++)
         if (write_shares(t, row, from, (at_activity)i, text))
-            json_object_set_new(object, doing_name[i], json_string(text));
+            json_object_set_new(object, activity_name[i], json_string(text));
     if (write_batches(t, row, from, text)) json_object_set_new(object, "batch", json_string(text));
     return object;
 }
@@ -215,10 +215,10 @@ json_t *at_timeline_json(const at_timeline *timeline, uint64_t since)
     for (uint32_t r = 0; r < timeline->rows && text; r++)
         json_array_append_new(rows, row_json(timeline, r, from, text));
     free(text);
-    json_object_set_new(object, "width", at_json_value_seconds(timeline->width));
-    json_object_set_new(object, "from", at_json_value_count(from));
-    json_object_set_new(object, "columns", at_json_value_count(timeline->used));
-    json_object_set_new(object, "top", at_json_value_count(timeline->batch_top));
+    json_object_set_new(object, "width", at_json_seconds(timeline->width));
+    json_object_set_new(object, "from", at_json_count(from));
+    json_object_set_new(object, "columns", at_json_count(timeline->used));
+    json_object_set_new(object, "top", at_json_count(timeline->batch_top));
     json_object_set_new(object, "rows", rows);
     return object;
 }

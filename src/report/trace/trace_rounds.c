@@ -8,20 +8,20 @@
 
 enum {
     NONE = UINT32_MAX,
-    LIVE_MAX = 1024, /* LIMIT: undecided rounds of one worker; older ones are shown as undecided */
+    PENDING_MAX = 1024, /* LIMIT: pending rounds per worker; older ones are shown as undecided */
     ARGS_SIZE = 1024
 };
 
-typedef enum fate { OPEN, EMPTY, USED, DROPPED } fate;
+typedef enum outcome { UNDECIDED, EMPTY, USED, DROPPED } outcome;
 
 typedef struct round {
-    uint32_t      next; /* of the same worker, or of the free ones */
+    uint32_t      next; /* pending round of the same worker, or free entry */
     uint32_t      incarnation;
     uint64_t      sequence;
     at_work       work;
-    at_round_span placed;
+    at_round_span span;
 
-    fate     fate;
+    outcome  outcome;
     uint64_t step; /* that used it */
     at_ns    step_at;
     at_drop  why;
@@ -30,16 +30,16 @@ typedef struct round {
 typedef struct row {
     at_ns    order_at; /* AT_NEVER: none */
     uint64_t order_round;
-    at_ns    rest;        /* smallest so far, see the header; AT_NEVER: none known */
-    uint32_t first, last; /* rounds that are undecided, oldest first */
-    uint32_t live;        /* how many */
+    at_ns    slack;       /* smallest so far, see the header; AT_NEVER: unknown */
+    uint32_t first, last; /* pending rounds, oldest first */
+    uint32_t pending;     /* number of them */
     bool     named;
-    bool     leaves; /* it was told to */
+    bool     leaving; /* was ordered to leave */
 } row;
 
 struct at_trace_rounds {
     at_trace_writer *out;
-    at_round_times  *placing;
+    at_round_times  *times;
     row             *rows;
     uint32_t         workers, process;
     at_trace_row     hub;
@@ -56,20 +56,20 @@ at_trace_rounds *at_trace_rounds_new(at_trace_writer *out, uint32_t workers, uin
     *self = (at_trace_rounds){
         .out = out, .workers = workers, .process = process, .hub = hub, .unused = NONE};
     self->rows = calloc(workers, sizeof *self->rows);
-    self->placing = at_round_times_new(workers);
-    if (!self->rows || !self->placing) {
+    self->times = at_round_times_new(workers);
+    if (!self->rows || !self->times) {
         at_trace_rounds_free(self);
         return NULL;
     }
     for (uint32_t i = 0; i < workers; i++)
-        self->rows[i] = (row){.order_at = AT_NEVER, .rest = AT_NEVER, .first = NONE, .last = NONE};
+        self->rows[i] = (row){.order_at = AT_NEVER, .slack = AT_NEVER, .first = NONE, .last = NONE};
     return self;
 }
 
 void at_trace_rounds_free(at_trace_rounds *self)
 {
     if (!self) return;
-    at_round_times_free(self->placing);
+    at_round_times_free(self->times);
     free(self->pool);
     free(self->rows);
     free(self);
@@ -82,20 +82,20 @@ static row *row_of(at_trace_rounds *self, at_node worker)
     return &self->rows[worker - 1];
 }
 
-/* Where a worker is drawn; named when it is first used. */
-static at_trace_row place_of(at_trace_rounds *self, at_node worker)
+/* The row of a worker, named at its first use. */
+static at_trace_row trace_row_of(at_trace_rounds *self, at_node worker)
 {
     row         *r = row_of(self, worker);
-    at_trace_row place = {self->process, worker};
-    if (r->named) return place;
+    at_trace_row trace_row = {self->process, worker};
+    if (r->named) return trace_row;
     char name[32];
     snprintf(name, sizeof name, "worker %u", worker);
-    at_trace_writer_row(self->out, place, name);
+    at_trace_writer_row(self->out, trace_row, name);
     r->named = true;
-    return place;
+    return trace_row;
 }
 
-/* ---- undecided rounds ------------------------------------------------------------------------ */
+/* ---- pending rounds -------------------------------------------------------------------------- */
 
 static at_err grow(at_trace_rounds *self, at_fail *fail)
 {
@@ -109,25 +109,25 @@ static at_err grow(at_trace_rounds *self, at_fail *fail)
     return AT_OK;
 }
 
-static void append(at_trace_rounds *self, row *r, const round *news)
+static void append(at_trace_rounds *self, row *r, const round *one)
 {
     uint32_t index = self->unused;
     assert(index != NONE);
     self->unused = self->pool[index].next;
-    self->pool[index] = *news;
+    self->pool[index] = *one;
     self->pool[index].next = NONE;
     if (r->last == NONE)
         r->first = index;
     else
         self->pool[r->last].next = index;
     r->last = index;
-    r->live++;
+    r->pending++;
 }
 
-/* Takes a round out; `before` is the one before it, NONE for the first. */
-static void take_out(at_trace_rounds *self, row *r, uint32_t before, uint32_t index)
+/* Removes a round; `before` is its predecessor, NONE for the first. */
+static void remove_round(at_trace_rounds *self, row *r, uint32_t before, uint32_t index)
 {
-    assert(r->live > 0);
+    assert(r->pending > 0);
     uint32_t next = self->pool[index].next;
     if (before == NONE)
         r->first = next;
@@ -136,7 +136,7 @@ static void take_out(at_trace_rounds *self, row *r, uint32_t before, uint32_t in
     if (r->last == index) r->last = before;
     self->pool[index].next = self->unused;
     self->unused = index;
-    r->live--;
+    r->pending--;
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */
@@ -144,82 +144,83 @@ static void take_out(at_trace_rounds *self, row *r, uint32_t before, uint32_t in
 static void describe(const round *one, char args[ARGS_SIZE])
 {
     static const char *const words[] = {
-        [OPEN] = "undecided", [EMPTY] = "empty", [USED] = "used", [DROPPED] = "dropped"};
+        [UNDECIDED] = "undecided", [EMPTY] = "empty", [USED] = "used", [DROPPED] = "dropped"};
     at_text text = at_text_in(args, ARGS_SIZE);
     at_text_add(&text, "\"round\":%llu,\"version\":%llu,\"samples\":%u,\"gradient\":\"%s\"",
                 (unsigned long long)one->work.round, (unsigned long long)one->work.version,
-                one->work.samples, words[one->fate]);
-    if (one->fate == USED) at_text_add(&text, ",\"step\":%llu", (unsigned long long)one->step);
-    if (one->fate == DROPPED) at_text_add(&text, ",\"why\":\"%s\"", at_drop_name[one->why]);
+                one->work.samples, words[one->outcome]);
+    if (one->outcome == USED) at_text_add(&text, ",\"step\":%llu", (unsigned long long)one->step);
+    if (one->outcome == DROPPED) at_text_add(&text, ",\"why\":\"%s\"", at_drop_name[one->why]);
 }
 
-static void stretch(at_trace_rounds *self, at_trace_row where, const char *name, const char *colour,
-                    at_ns begin, at_ns end)
+static void put_slice(at_trace_rounds *self, at_trace_row where, const char *name,
+                      const char *color, at_ns begin, at_ns end)
 {
-    if (end > begin) at_trace_writer_slice(self->out, where, name, colour, begin, end, NULL);
+    if (end > begin) at_trace_writer_slice(self->out, where, name, color, begin, end, NULL);
 }
 
-/* The arrow begins within the slice, just before its end. */
-static void show(at_trace_rounds *self, at_node worker, const round *one)
+/* Writes the slices of a round. The arrow begins just before the end of the compute slice. */
+static void put_round(at_trace_rounds *self, at_node worker, const round *one)
 {
     char                 args[ARGS_SIZE];
-    bool                 lost = one->fate == DROPPED;
-    const at_round_span *at = &one->placed;
-    at_trace_row         where = place_of(self, worker);
+    bool                 dropped = one->outcome == DROPPED;
+    const at_round_span *at = &one->span;
+    at_trace_row         where = trace_row_of(self, worker);
     at_ns                install_at = at->begin - one->work.install_ns;
-    at_ns                last = at->end > at->awake ? at->end - 1 : at->end;
-    if (install_at < at->sent) install_at = at->sent;
+    at_ns                last = at->end > at->sleep_end ? at->end - 1 : at->end;
+    if (install_at < at->send_end) install_at = at->send_end;
     describe(one, args);
-    stretch(self, where, "send", "rail_load", at->sending, at->sent);
-    stretch(self, where, "wait", "grey", at->sent, install_at);
-    stretch(self, where, "install", "rail_response", install_at, at->begin);
-    stretch(self, where, "sleep", "yellow", at->begin, at->awake);
-    if (at->end > at->awake || one->fate != EMPTY)
-        at_trace_writer_slice(self->out, where, lost ? "compute (dropped)" : "compute",
-                              lost ? "terrible" : "thread_state_running", at->awake, at->end, args);
-    if (one->fate == USED && at->end >= self->out->from)
+    put_slice(self, where, "send", "rail_load", at->send_begin, at->send_end);
+    put_slice(self, where, "wait", "grey", at->send_end, install_at);
+    put_slice(self, where, "install", "rail_response", install_at, at->begin);
+    put_slice(self, where, "sleep", "yellow", at->begin, at->sleep_end);
+    if (at->end > at->sleep_end || one->outcome != EMPTY)
+        at_trace_writer_slice(self->out, where, dropped ? "compute (dropped)" : "compute",
+                              dropped ? "terrible" : "thread_state_running", at->sleep_end, at->end,
+                              args);
+    if (one->outcome == USED && at->end >= self->out->from)
         at_trace_writer_arrow(self->out, "gradient", where, last, self->hub, one->step_at);
 }
 
-/* Writes a round about which all is known now. */
+/* Writes and removes a pending round. */
 static void settle(at_trace_rounds *self, at_node worker, uint32_t before, uint32_t index)
 {
-    show(self, worker, &self->pool[index]);
-    take_out(self, row_of(self, worker), before, index);
+    put_round(self, worker, &self->pool[index]);
+    remove_round(self, row_of(self, worker), before, index);
 }
 
-/* ---- news ------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
-/* Only rounds that the hub asked for by an order tell something about the row's place. */
-static void note_rest(row *r, const at_work *work, at_ns at)
+/* Only rounds with an order limit the offset of the row. */
+static void note_slack(row *r, const at_work *work, at_ns at)
 {
     if (r->order_at == AT_NEVER || r->order_round != work->round) return;
-    at_ns rest = at - r->order_at - work->install_ns - work->sleep_ns - work->compute_ns;
-    if (rest < 0) rest = 0;
-    if (rest < r->rest) r->rest = rest;
+    at_ns slack = at - r->order_at - work->install_ns - work->sleep_ns - work->compute_ns;
+    if (slack < 0) slack = 0;
+    if (slack < r->slack) r->slack = slack;
 }
 
 static at_err put_report(at_trace_rounds *self, const at_event *event, at_ns at, at_fail *fail)
 {
     row             *r = row_of(self, event->worker);
     const at_report *report = &event->as.report;
-    round            news = {.incarnation = report->incarnation,
-                             .sequence = report->sequence,
-                             .work = report->work,
-                             .fate = report->work.samples == 0 ? EMPTY : OPEN};
-    note_rest(r, &report->work, at);
-    news.placed = at_round_times_report(self->placing, event->worker, &report->work, at);
-    if (news.fate != OPEN) {
-        show(self, event->worker, &news);
+    round            one = {.incarnation = report->incarnation,
+                            .sequence = report->sequence,
+                            .work = report->work,
+                            .outcome = report->work.samples == 0 ? EMPTY : UNDECIDED};
+    note_slack(r, &report->work, at);
+    one.span = at_round_times_report(self->times, event->worker, &report->work, at);
+    if (one.outcome != UNDECIDED) {
+        put_round(self, event->worker, &one);
         return AT_OK;
     }
-    if (r->live >= LIVE_MAX) settle(self, event->worker, NONE, r->first);
+    if (r->pending >= PENDING_MAX) settle(self, event->worker, NONE, r->first);
     if (self->unused == NONE) AT_TRY(grow(self, fail));
-    append(self, r, &news);
+    append(self, r, &one);
     return AT_OK;
 }
 
-/* The undecided round of this number; any incarnation will do when it is 0. */
+/* The pending round with this sequence number; incarnation 0 matches any. */
 static uint32_t find(const at_trace_rounds *self, const row *r, uint64_t sequence,
                      uint32_t incarnation, uint32_t *before)
 {
@@ -241,14 +242,14 @@ void at_trace_rounds_used(at_trace_rounds *self, const at_action *apply, at_ns a
         row            *r = row_of(self, piece->worker);
         index = find(self, r, piece->sequence, piece->incarnation, &before);
         if (index == NONE) continue;
-        self->pool[index].fate = USED;
+        self->pool[index].outcome = USED;
         self->pool[index].step = apply->as.apply.step;
         self->pool[index].step_at = at;
         settle(self, piece->worker, before, index);
     }
 }
 
-/* Samples may be dropped that no report told of: those of a process that died. */
+/* Samples of a process that died can be dropped without a report. */
 static void put_drop(at_trace_rounds *self, const at_action *action, at_ns at)
 {
     row     *r = row_of(self, action->worker);
@@ -258,9 +259,9 @@ static void put_drop(at_trace_rounds *self, const at_action *action, at_ns at)
     snprintf(args, sizeof args, "\"samples\":%llu,\"version\":%llu",
              (unsigned long long)action->as.drop.samples,
              (unsigned long long)action->as.drop.version);
-    at_trace_writer_instant(self->out, place_of(self, action->worker), name, at, args);
+    at_trace_writer_instant(self->out, trace_row_of(self, action->worker), name, at, args);
     if (index == NONE) return;
-    self->pool[index].fate = DROPPED;
+    self->pool[index].outcome = DROPPED;
     self->pool[index].why = action->as.drop.why;
     settle(self, action->worker, before, index);
 }
@@ -270,10 +271,11 @@ static void put_join(at_trace_rounds *self, const at_record *record, at_ns at)
     char args[ARGS_SIZE];
     snprintf(args, sizeof args, "\"pid\":%lld,\"incarnation\":%u", (long long)record->pid,
              record->event->as.joined.incarnation);
-    at_round_times_join(self->placing, record->event->worker, at);
+    at_round_times_join(self->times, record->event->worker, at);
     row_of(self, record->event->worker)->order_at = AT_NEVER;
-    row_of(self, record->event->worker)->leaves = false;
-    at_trace_writer_instant(self->out, place_of(self, record->event->worker), "joined", at, args);
+    row_of(self, record->event->worker)->leaving = false;
+    at_trace_writer_instant(self->out, trace_row_of(self, record->event->worker), "joined", at,
+                            args);
 }
 
 static void put_loss(at_trace_rounds *self, const at_record *record, at_ns at)
@@ -282,18 +284,18 @@ static void put_loss(at_trace_rounds *self, const at_record *record, at_ns at)
     at_text text = at_text_in(args, sizeof args);
     at_text_add(&text, "\"how\":");
     at_trace_writer_quote(&text, record->text ? record->text : "");
-    bool leaves = row_of(self, record->event->worker)->leaves;
-    at_trace_writer_instant(self->out, place_of(self, record->event->worker),
-                            leaves ? "left" : "lost", at, args);
+    bool leaving = row_of(self, record->event->worker)->leaving;
+    at_trace_writer_instant(self->out, trace_row_of(self, record->event->worker),
+                            leaving ? "left" : "lost", at, args);
 }
 
 static void put_order(at_trace_rounds *self, const at_action *action, at_ns at)
 {
     row            *r = row_of(self, action->worker);
     const at_order *order = &action->as.order;
-    r->leaves = r->leaves || order->leave;
+    r->leaving = r->leaving || order->leave;
     if (order->leave || order->pause) return;
-    at_round_times_order(self->placing, action->worker, order, at);
+    at_round_times_order(self->times, action->worker, order, at);
     r->order_at = at;
     r->order_round = order->round;
 }
@@ -311,7 +313,8 @@ at_err at_trace_rounds_put(at_trace_rounds *self, const at_record *record, at_ns
         if (action->kind == AT_ACT_SEND) put_order(self, action, at);
         if (action->kind == AT_ACT_DROP) put_drop(self, action, at);
         if (action->kind == AT_ACT_EVICT)
-            at_trace_writer_instant(self->out, place_of(self, action->worker), "evicted", at, NULL);
+            at_trace_writer_instant(self->out, trace_row_of(self, action->worker), "evicted", at,
+                                    NULL);
     }
     return AT_OK;
 }
@@ -329,6 +332,6 @@ bool at_trace_rounds_uncertainty(const at_trace_rounds *self, at_node worker, at
 {
     assert(worker >= 1);
     assert(worker <= self->workers);
-    *uncertainty = self->rows[worker - 1].rest;
+    *uncertainty = self->rows[worker - 1].slack;
     return *uncertainty != AT_NEVER;
 }

@@ -8,29 +8,18 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "report/summary/utf8.h"
 
-enum { TEXT_SIZE = 512 }; /* a name with everything escaped; longer ones are cut */
+enum { TEXT_SIZE = 512 }; /* of an escaped text; longer ones are truncated */
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
-/* Length of a whole UTF-8 character, 0 when it is not one. */
-static size_t character(const unsigned char *c)
+/* Writes one character of `size` bytes, escaped for JSON; returns the size of the result. */
+static size_t escape(char *to, const char *text, size_t size)
 {
-    size_t size = *c < 0x80 ? 1 : *c < 0xc2 ? 0 : *c < 0xe0 ? 2 : *c < 0xf0 ? 3 : *c < 0xf5 ? 4 : 0;
-    for (size_t i = 1; i < size; i++)
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    bool is_surrogate = size == 3 && c[0] == 0xed && c[1] >= 0xa0;
-    bool is_long = (size == 3 && c[0] == 0xe0 && c[1] < 0xa0) ||
-                   (size == 4 && c[0] == 0xf0 && c[1] < 0x90) ||
-                   (size == 4 && c[0] == 0xf4 && c[1] >= 0x90);
-    return is_surrogate || is_long ? 0 : size;
-}
-
-/* Writes one character as JSON wants it; returns its size. */
-static size_t escape(char *to, const unsigned char *c, size_t size)
-{
-    static const char digits[] = "0123456789abcdef";
-    if (size == 0) {
+    static const char    digits[] = "0123456789abcdef";
+    const unsigned char *c = (const unsigned char *)text;
+    if (size == 1 && *c >= 0x80) { /* not UTF-8 */
         *to = '?';
         return 1;
     }
@@ -49,18 +38,18 @@ static size_t escape(char *to, const unsigned char *c, size_t size)
     return size;
 }
 
-/* The text in quotes, cut to what fits. */
+/* Quotes a text, truncated to what fits. */
 static void quote(char quoted[TEXT_SIZE], const char *text)
 {
     enum { LONGEST = 6, CLOSING = 2 };
     size_t used = 0;
     assert(text);
     quoted[used++] = '"';
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        size_t size = character(c);
-        if (used + LONGEST + CLOSING > TEXT_SIZE) break; /* whole characters, or none */
-        used += escape(quoted + used, c, size);
-        c += size > 0 ? size : 1;
+    while (*text && used + LONGEST + CLOSING <= TEXT_SIZE) { /* whole characters only */
+        uint32_t code;
+        size_t   size = at_utf8_next(text, &code);
+        used += escape(quoted + used, text, size);
+        text += size;
     }
     memcpy(quoted + used, "\"", CLOSING);
 }
@@ -72,19 +61,19 @@ void at_trace_writer_quote(at_text *args, const char *text)
     at_text_add(args, "%s", quoted);
 }
 
-/* `key` is the text before the value. */
+/* `key` is the text up to the value. */
 static void put_text(at_trace_writer *out, const char *key, const char *value)
 {
     char quoted[TEXT_SIZE];
     quote(quoted, value);
-    at_append_file_text(out->spool, key);
-    at_append_file_text(out->spool, quoted);
+    at_append_file_text(out->file, key);
+    at_append_file_text(out->file, quoted);
 }
 
 static void put_whole(at_trace_writer *out, const char *key, uint64_t value)
 {
-    at_append_file_text(out->spool, key);
-    at_append_file_whole(out->spool, value);
+    at_append_file_text(out->file, key);
+    at_append_file_whole(out->file, value);
 }
 
 /* Microseconds with three decimals. */
@@ -94,18 +83,18 @@ static void put_time(at_trace_writer *out, const char *key, at_ns value)
     unsigned rest = (unsigned)(value % 1000);
     put_whole(out, key, (uint64_t)value / 1000);
     if (rest == 0) return;
-    at_append_file_byte(out->spool, '.');
-    at_append_file_byte(out->spool, (char)('0' + rest / 100));
-    at_append_file_byte(out->spool, (char)('0' + rest / 10 % 10));
-    at_append_file_byte(out->spool, (char)('0' + rest % 10));
+    at_append_file_byte(out->file, '.');
+    at_append_file_byte(out->file, (char)('0' + rest / 100));
+    at_append_file_byte(out->file, (char)('0' + rest / 10 % 10));
+    at_append_file_byte(out->file, (char)('0' + rest % 10));
 }
 
 static void begin_event(at_trace_writer *out, char phase, at_trace_row row)
 {
-    if (out->begun) at_append_file_byte(out->spool, ',');
+    if (out->begun) at_append_file_byte(out->file, ',');
     out->begun = true;
-    at_append_file_text(out->spool, "\n{\"ph\":\"");
-    at_append_file_byte(out->spool, phase);
+    at_append_file_text(out->file, "\n{\"ph\":\"");
+    at_append_file_byte(out->file, phase);
     put_whole(out, "\",\"pid\":", row.process);
     put_whole(out, ",\"tid\":", row.thread);
 }
@@ -113,16 +102,16 @@ static void begin_event(at_trace_writer *out, char phase, at_trace_row row)
 static void end_event(at_trace_writer *out, const char *args)
 {
     if (args) {
-        at_append_file_text(out->spool, ",\"args\":{");
-        at_append_file_text(out->spool, args);
-        at_append_file_byte(out->spool, '}');
+        at_append_file_text(out->file, ",\"args\":{");
+        at_append_file_text(out->file, args);
+        at_append_file_byte(out->file, '}');
     }
-    at_append_file_byte(out->spool, '}');
+    at_append_file_byte(out->file, '}');
 }
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* Once something was left out everything later is, too: a trace has no holes. */
+/* After the first omission everything later is omitted, too: a trace has no gaps. */
 static bool has_room(at_trace_writer *out, uint64_t events)
 {
     if (out->omitted == 0 && out->written + events <= out->events_max) {
@@ -157,12 +146,12 @@ void at_trace_writer_row(at_trace_writer *out, at_trace_row row, const char *nam
     snprintf(order, sizeof order, "\"sort_index\":%u", row.thread);
     put_name(out, row, "thread_name", name);
     begin_event(out, 'M', row);
-    at_append_file_text(out->spool, ",\"name\":\"thread_sort_index\"");
+    at_append_file_text(out->file, ",\"name\":\"thread_sort_index\"");
     end_event(out, order);
 }
 
 void at_trace_writer_slice(at_trace_writer *out, at_trace_row row, const char *name,
-                           const char *colour, at_ns begin, at_ns end, const char *args)
+                           const char *color, at_ns begin, at_ns end, const char *args)
 {
     assert(begin >= 0);
     assert(begin <= end);
@@ -172,7 +161,7 @@ void at_trace_writer_slice(at_trace_writer *out, at_trace_row row, const char *n
     if (!fits) return;
     begin_event(out, 'X', row);
     put_text(out, ",\"name\":", name);
-    if (colour) put_text(out, ",\"cname\":", colour);
+    if (color) put_text(out, ",\"cname\":", color);
     put_time(out, ",\"ts\":", begin);
     put_time(out, ",\"dur\":", end - begin);
     end_event(out, args);
@@ -184,8 +173,8 @@ static void put_instant(at_trace_writer *out, at_trace_row row, const char *name
 {
     begin_event(out, 'i', row);
     put_text(out, ",\"name\":", name);
-    at_append_file_text(out->spool, ",\"s\":\"");
-    at_append_file_byte(out->spool, scope);
+    at_append_file_text(out->file, ",\"s\":\"");
+    at_append_file_byte(out->file, scope);
     put_time(out, "\",\"ts\":", at);
     end_event(out, args);
 }
@@ -212,8 +201,7 @@ static void put_end(at_trace_writer *out, char phase, const char *name, at_trace
     put_whole(out, ",\"id\":", out->arrows);
     put_time(out, ",\"ts\":", at);
     if (phase == 'f')
-        at_append_file_text(out->spool,
-                            ",\"bp\":\"e\""); /* ends in the slice around it, not the next one */
+        at_append_file_text(out->file, ",\"bp\":\"e\""); /* binds to the enclosing slice */
     end_event(out, NULL);
 }
 
@@ -230,14 +218,14 @@ void at_trace_writer_arrow(at_trace_writer *out, const char *name, at_trace_row 
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static at_err open_spool(at_trace_writer *out, at_fail *fail)
+static at_err open_temporary(at_trace_writer *out, at_fail *fail)
 {
     char *slash = strrchr(out->temporary, '/');
-    (void)unlink(out->temporary); /* of a trace that was never finished */
-    if (!slash) return at_append_file_open(".", out->temporary, false, &out->spool, fail);
+    (void)unlink(out->temporary); /* left by a trace that was never finished */
+    if (!slash) return at_append_file_open(".", out->temporary, false, &out->file, fail);
     *slash = '\0';
     at_err err = at_append_file_open(slash > out->temporary ? out->temporary : "/", slash + 1,
-                                     false, &out->spool, fail);
+                                     false, &out->file, fail);
     *slash = '/';
     return err;
 }
@@ -249,24 +237,24 @@ at_err at_trace_writer_open(at_trace_writer *out, const char *path, uint64_t eve
     *out = (at_trace_writer){.events_max = events_max, .from = from, .cut_at = AT_NEVER};
     out->path = strdup(path);
     if (asprintf(&out->temporary, "%s.part", path) < 0) out->temporary = NULL;
-    at_err err = out->path && out->temporary ? open_spool(out, fail)
+    at_err err = out->path && out->temporary ? open_temporary(out, fail)
                                              : at_fail_memory_for(fail, "for a trace");
     if (err) {
         at_trace_writer_discard(out);
         return err;
     }
-    at_append_file_text(out->spool, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
+    at_append_file_text(out->file, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
     return AT_OK;
 }
 
 at_err at_trace_writer_commit(at_trace_writer *out, const char *other, at_fail *fail)
 {
-    assert(out->spool);
-    at_append_file_text(out->spool, "\n],\n\"otherData\":");
-    at_append_file_text(out->spool, other);
-    at_append_file_text(out->spool, "}\n");
-    at_err err = at_append_file_close(out->spool, fail);
-    out->spool = NULL;
+    assert(out->file);
+    at_append_file_text(out->file, "\n],\n\"otherData\":");
+    at_append_file_text(out->file, other);
+    at_append_file_text(out->file, "}\n");
+    at_err err = at_append_file_close(out->file, fail);
+    out->file = NULL;
     if (!err && rename(out->temporary, out->path))
         err =
             at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot write: %s", out->path, strerror(errno));
@@ -276,10 +264,10 @@ at_err at_trace_writer_commit(at_trace_writer *out, const char *other, at_fail *
 
 void at_trace_writer_discard(at_trace_writer *out)
 {
-    if (out->spool) at_append_file_close(out->spool, NULL);
-    if (out->temporary) (void)unlink(out->temporary); /* after a commit it is not there any more */
+    if (out->file) at_append_file_close(out->file, NULL);
+    if (out->temporary) (void)unlink(out->temporary); /* fails after a commit, which renamed it */
     free(out->temporary);
     free(out->path);
-    out->spool = NULL;
+    out->file = NULL;
     out->temporary = out->path = NULL;
 }

@@ -1,13 +1,13 @@
-"""A headless Chromium that a test drives, over the DevTools protocol on two pipes.
+"""Drives a headless Chromium over the DevTools protocol on two pipes.
 
     with browser.open() as page:
         page.visit("file:///tmp/report.html")
         page.evaluate("document.title")
         page.screenshot("light.png")
-        page.check_quiet()        # no error was logged, nothing was asked of another host
+        page.check_quiet()        # no error was logged, no other host was contacted
 
 No library is needed: with --remote-debugging-pipe the browser reads commands from descriptor 3 and
-writes answers and events to descriptor 4, as JSON texts that end in a zero byte.
+writes responses and events to descriptor 4, as JSON texts terminated by a zero byte.
 """
 import base64
 import contextlib
@@ -22,7 +22,7 @@ import tempfile
 import time
 import urllib.parse
 
-BOUND = 60.0  # seconds until a test gives up; nothing depends on its length
+BOUND = 60.0  # seconds until a test gives up; no result depends on it
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
          "--hide-scrollbars", "--no-first-run", "--no-default-browser-check",
@@ -32,7 +32,7 @@ FLAGS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-u
 
 
 class BrowserError(AssertionError):
-    """The page or the browser did something that it should not."""
+    """Unexpected behavior of the page or the browser."""
 
 
 def find():
@@ -41,14 +41,14 @@ def find():
 
 
 def need():
-    """Ends the test as skipped when there is no browser."""
+    """Exits the test as skipped when no browser is installed."""
     if not find():
         print("skipped: chromium is not installed")
         sys.exit(77)
 
 
 class Pipe:
-    """Commands out, answers and events in."""
+    """Sends commands, receives responses and events."""
 
     def __init__(self, to_browser, from_browser):
         self.to_browser, self.from_browser = to_browser, from_browser
@@ -57,7 +57,7 @@ class Pipe:
         self.events = []
 
     def read(self, bound):
-        """The next message, or None when there is none for `bound` seconds."""
+        """The next message, or None when none arrives within `bound` seconds."""
         end = time.monotonic() + bound
         while b"\0" not in self.buffer:
             left = end - time.monotonic()
@@ -71,7 +71,7 @@ class Pipe:
         return json.loads(message)
 
     def call(self, method, session=None, **parameters):
-        """Sends a command and waits for its answer; what comes before is kept as events."""
+        """Sends a command and waits for its response; earlier messages are kept as events."""
         self.count += 1
         command = {"id": self.count, "method": method, "params": parameters}
         if session:
@@ -82,7 +82,7 @@ class Pipe:
         while True:
             message = self.read(BOUND)
             if message is None:
-                raise BrowserError(f"no answer to {method} within {BOUND:.0f} s")
+                raise BrowserError(f"no response to {method} within {BOUND:.0f} s")
             if message.get("id") == self.count:
                 break
             self.events.append(message)
@@ -92,7 +92,7 @@ class Pipe:
 
 
 class Page:
-    """One tab."""
+    """One browser tab."""
 
     def __init__(self, pipe, session):
         self.pipe, self.session = pipe, session
@@ -101,66 +101,67 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method, **parameters):
-        """A command of the DevTools protocol."""
+        """Sends a command of the DevTools protocol."""
         result = self.pipe.call(method, self.session, **parameters)
         self.take_events()
         return result
 
     def take_events(self):
-        """Books what the page has logged and asked for so far."""
+        """Records the errors and requests of the page so far."""
         events, self.pipe.events = self.pipe.events, []
         for event in events:
-            self.book(event.get("method"), event.get("params", {}))
+            self.record(event.get("method"), event.get("params", {}))
 
-    def book(self, method, about):
+    def record(self, method, params):
         if method == "Runtime.exceptionThrown":
-            details = about["exceptionDetails"]
-            told = details.get("exception", {}).get("description")
-            self.errors.append(told or details["text"])
-        if method == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning", "assert"):
-            self.errors.append(" ".join(str(a.get("value", a)) for a in about["args"]))
-        if method == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
-            entry = about["entry"]
+            details = params["exceptionDetails"]
+            description = details.get("exception", {}).get("description")
+            self.errors.append(description or details["text"])
+        bad = ("error", "warning", "assert")
+        if method == "Runtime.consoleAPICalled" and params["type"] in bad:
+            self.errors.append(" ".join(str(a.get("value", a)) for a in params["args"]))
+        if method == "Log.entryAdded" and params["entry"]["level"] in ("error", "warning"):
+            entry = params["entry"]
             self.errors.append(f"{entry['text']} {entry.get('url', '')}".strip())
         if method == "Network.requestWillBeSent":
-            self.requests.append(about["request"]["url"])
+            self.requests.append(params["request"]["url"])
 
     def visit(self, address):
-        """Loads a page and waits until it is there."""
-        answer = self.call("Page.navigate", url=str(address))
-        if "errorText" in answer:
-            raise BrowserError(f"{address}: {answer['errorText']}")
+        """Loads a page and waits until it is complete."""
+        response = self.call("Page.navigate", url=str(address))
+        if "errorText" in response:
+            raise BrowserError(f"{address}: {response['errorText']}")
         self.wait_for("document.readyState === 'complete'")
 
     def evaluate(self, expression):
-        """The value of an expression of JavaScript; promises are waited for."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
-                           awaitPromise=True)
-        if "exceptionDetails" in answer:
-            details = answer["exceptionDetails"]
-            told = details.get("exception", {}).get("description", details["text"])
-            raise BrowserError(f"{expression}: {told}")
-        return answer["result"].get("value")
+        """The value of a JavaScript expression; promises are awaited."""
+        response = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
+                             awaitPromise=True)
+        if "exceptionDetails" in response:
+            details = response["exceptionDetails"]
+            description = details.get("exception", {}).get("description", details["text"])
+            raise BrowserError(f"{expression}: {description}")
+        return response["result"].get("value")
 
     def wait_for(self, expression, bound=BOUND):
-        """Waits until the expression is true; its value."""
+        """Waits until the expression is true and returns its value."""
         end = time.monotonic() + bound
         while time.monotonic() < end:
             value = self.evaluate(expression)
             if value:
                 return value
-            message = self.pipe.read(0.02)  # a polite pause that hears what happens
+            message = self.pipe.read(0.02)  # a pause that still receives events
             if message:
                 self.pipe.events.append(message)
-        raise BrowserError(f"waited {bound:.0f} s in vain for {expression}")
+        raise BrowserError(f"not true within {bound:.0f} s: {expression}")
 
     def resize(self, width, height, mobile=False):
-        """Gives the page another size; a phone's when `mobile`."""
+        """Resizes the page; `mobile` emulates a phone."""
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
                   deviceScaleFactor=2 if mobile else 1, mobile=mobile)
 
     def prefer(self, scheme):
-        """Makes the reader prefer 'light' or 'dark'."""
+        """Sets the preferred color scheme, 'light' or 'dark'."""
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": scheme}])
 
@@ -185,7 +186,7 @@ class Page:
                 "scale": 1}
 
     def check_quiet(self, hosts=()):
-        """Nothing was logged as an error, and nothing was asked of hosts but these."""
+        """Checks that no error was logged and only these hosts were contacted."""
         self.take_events()
         if self.errors:
             raise BrowserError("the page logged: " + "; ".join(self.errors))
@@ -194,23 +195,23 @@ class Page:
             if parts.scheme in ("file", "data", "blob", "about"):
                 continue
             if parts.netloc not in hosts and parts.hostname not in hosts:
-                raise BrowserError(f"the page asked for {address}")
+                raise BrowserError(f"the page requested {address}")
 
 
 def start(home, log):
-    """A browser process that talks on two pipes."""
+    """Starts a browser process connected by two pipes."""
     their_in, our_out = os.pipe()
     our_in, their_out = os.pipe()
 
-    def lay_pipes():
-        # Neither end may be overwritten before it is moved: lift both out of the way first.
+    def connect_pipes():
+        # Duplicate both ends first, so that neither is overwritten before it is moved.
         high_in, high_out = os.dup(their_in), os.dup(their_out)
         os.dup2(high_in, 3)
         os.dup2(high_out, 4)
 
     process = subprocess.Popen(
         [find(), *FLAGS, f"--user-data-dir={home}", "about:blank"], stdin=subprocess.DEVNULL,
-        stdout=log, stderr=log, preexec_fn=lay_pipes, close_fds=False, start_new_session=True,
+        stdout=log, stderr=log, preexec_fn=connect_pipes, close_fds=False, start_new_session=True,
         env={**os.environ, "HOME": home, "LANG": "C.UTF-8"})
     os.close(their_in)
     os.close(their_out)
@@ -219,7 +220,7 @@ def start(home, log):
 
 @contextlib.contextmanager
 def open(width=1360, height=900):  # pylint: disable=redefined-builtin
-    """A page of a fresh browser, which ends with the block."""
+    """A page of a new browser, which is closed at the end of the block."""
     home = tempfile.mkdtemp(prefix="anytime-browser-")
     with tempfile.TemporaryFile() as log:
         process, pipe = start(home, log)
@@ -235,7 +236,7 @@ def open(width=1360, height=900):  # pylint: disable=redefined-builtin
 
 
 def stop(process, pipe, home):
-    """Ends the browser, politely first, and removes its folder."""
+    """Closes the browser, kills it if necessary, and removes its folder."""
     with contextlib.suppress(BrowserError, OSError):
         pipe.call("Browser.close")
     try:

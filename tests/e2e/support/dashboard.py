@@ -1,4 +1,4 @@
-"""A dashboard under test: `anytime watch` as a process, and ways to talk to it byte by byte."""
+"""A dashboard under test: `anytime watch` as a process, and helpers for requests to it."""
 import http.client
 import json
 import signal
@@ -10,7 +10,7 @@ import support
 
 
 class Dashboard:
-    """`anytime watch` of some folders; ends with close()."""
+    """`anytime watch` of some folders; close() ends it."""
 
     def __init__(self, folders, *options, err_path):
         self.command = [support.ANYTIME, "watch", *map(str, folders), *map(str, options)]
@@ -22,7 +22,7 @@ class Dashboard:
 
     def set_url(self, url):
         parts = urllib.parse.urlsplit(url)
-        assert parts.scheme == "http", f"no address but '{url}'{self.err()}"
+        assert parts.scheme == "http", f"expected a URL, got '{url}'{self.err()}"
         self.url, self.host, self.port = url, parts.hostname, parts.port
         self.token = urllib.parse.parse_qs(parts.query)["token"][0]
 
@@ -38,30 +38,31 @@ class Dashboard:
         connection = http.client.HTTPConnection(self.host, self.port, timeout=support.BOUND)
         sent = {"Authorization": f"Bearer {self.token}"} if token is True else {}
         connection.request(method, path, body=body, headers={**sent, **(headers or {})})
-        answer = connection.getresponse()
-        told = answer.status, answer.headers, answer.read()
+        response = connection.getresponse()
+        result = response.status, response.headers, response.read()
         connection.close()
-        return told
+        return result
 
     def json(self, path):
         status, _, body = self.get(path)
         assert status == 200, (status, path, body)
         return json.loads(body)
 
-    def story(self, run=0, edition=0, since=0):
-        return self.json(f"/api/story?run={run}&edition={edition}&since={since}")
+    def run(self, run=0, edition=0, since=0):
+        """A run with its summary (`story` in JSON) and result."""
+        return self.json(f"/api/summary?run={run}&edition={edition}&since={since}")
 
     def steps(self, run=0):
-        """How many steps the dashboard knows of."""
-        story = self.story(run)["story"]
-        return story["state"]["steps"] if story else 0
+        """The number of steps that the dashboard has read."""
+        summary = self.run(run)["story"]
+        return summary["state"]["steps"] if summary else 0
 
     def connect(self):
-        """A bare connection."""
+        """A plain connection."""
         return socket.create_connection((self.host, self.port), timeout=support.BOUND)
 
     def stream(self):
-        """An open stream of events: a connection from which lines can be read."""
+        """An event stream: a connection from which lines can be read."""
         connection = self.connect()
         connection.sendall(f"GET /api/stream HTTP/1.1\r\nHost: {self.host}:{self.port}\r\n"
                            f"Authorization: Bearer {self.token}\r\n\r\n".encode())
@@ -71,7 +72,7 @@ class Dashboard:
         return self.process.poll() is None and self.get("/healthz", token=False)[0] == 200
 
     def stop(self):
-        """Ctrl-C; the exit code."""
+        """Sends Ctrl-C; returns the exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(support.BOUND)
 
@@ -83,7 +84,7 @@ class Dashboard:
 
 
 class TestCase(support.TestCase):
-    """A test that watches."""
+    """A test with dashboards."""
 
     def watch(self, *folders, options=()):
         board = Dashboard(folders, *options, err_path=self.folder / "watch.err")
@@ -91,5 +92,5 @@ class TestCase(support.TestCase):
         return board
 
     def wait_known_steps(self, board, count, run=0):
-        """Waits until the dashboard knows of so many steps."""
-        support.wait_until(lambda: board.steps(run) >= count, f"the dashboard knows step {count}")
+        """Waits until the dashboard has read `count` steps."""
+        support.wait_until(lambda: board.steps(run) >= count, f"the dashboard has step {count}")

@@ -1,4 +1,4 @@
-"""A terminal as far as the program needs one: rows that wrap, and wrap anew when it is resized."""
+"""A minimal terminal emulator: rows wrap, and wrap again after a resize."""
 import contextlib
 import fcntl
 import os
@@ -16,7 +16,7 @@ SEQUENCE = re.compile(r"\x1b\[([0-9;]*)([A-Za-z])|(\r|\n)|([^\x1b\r\n]+)")
 
 
 class Screen:
-    """What stands on a terminal, the rows that have scrolled away included."""
+    """The contents of a terminal, including rows that have scrolled away."""
 
     def __init__(self, columns):
         self.columns, self.row, self.column = columns, 0, 0
@@ -60,7 +60,7 @@ class Screen:
             raise AssertionError(f"a sequence that ends in {letter}")
 
     def resize(self, columns):
-        """Rows that are too long now are wrapped, as most terminals do."""
+        """Wraps rows that have become too long, as most terminals do."""
         wrapped, row = [], 0
         for index, text in enumerate(self.rows):
             if index == self.row:
@@ -83,7 +83,7 @@ class Terminal:
         try:
             self.ours, theirs = pty.openpty()
         except OSError as error:
-            test.skipTest(f"no terminal to be had here: {error}")
+            test.skipTest(f"no pseudoterminal available: {error}")
         self.screen = Screen(columns)
         self.bytes = b""
         self.set_size(columns, rows)
@@ -101,7 +101,7 @@ class Terminal:
         fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self):
-        """Shows what has come; false when nothing ever will."""
+        """Shows new output; false at its end."""
         with contextlib.suppress(BlockingIOError):
             try:
                 while piece := os.read(self.ours, 65536):
@@ -115,29 +115,29 @@ class Terminal:
         return True
 
     def flush(self):
-        """Shows all whole lines and frames: a sequence may still be on its way."""
+        """Shows complete lines and frames; an escape sequence may still be incomplete."""
         whole = max(self.bytes.rfind(b"\n"), self.bytes.rfind(b"\x1b[J") + 2)
         self.screen.show(self.bytes[:whole + 1].decode().replace("\r\n", "\n"))
         self.bytes = self.bytes[whole + 1:]
 
     def wait_shown(self, happens, what):
-        """Waits until the screen is so."""
+        """Waits until `happens` is true for the screen."""
         def look():
             self.read()
             return happens(self.screen)
         support.wait_until(look, lambda: f"{what}:\n{self.screen.text()}")
 
     def resize(self, columns, rows):
-        """While the program stands still, so that it cannot draw for a size that is gone."""
+        """Resizes while the program is stopped, so that it cannot draw for the old size."""
         self.process.send_signal(signal.SIGSTOP)
-        support.wait_until(lambda: processes.state(self.process.pid) == "T", "it stands still")
+        support.wait_until(lambda: processes.state(self.process.pid) == "T", "the program stops")
         self.read()
         self.screen.resize(columns)
         self.set_size(columns, rows)
         self.process.send_signal(signal.SIGCONT)
 
     def wait(self):
-        """The end: exit code and standard output."""
+        """Waits for the end; returns exit code and standard output."""
         out = []
         def look():
             with contextlib.suppress(subprocess.TimeoutExpired):

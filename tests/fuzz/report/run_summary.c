@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as an event log, told as a summary twice, the second time as a resumed
- * run's log. */
+/* Fuzz target: any bytes as an event log, added to a summary twice, the second time as the log of
+ * a resumed run. */
 #include "report/summary/run_summary.h"
 
 #include <assert.h>
@@ -11,21 +11,23 @@
 #include "record/log/eventlog.h"
 #include "record/runinfo.h"
 
-enum { WORKERS_MAX = 4096 }; /* what one more costs is only memory */
+enum { WORKERS_MAX = 4096 }; /* more workers only cost memory */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void check_json(at_run_summary *summary, uint64_t since)
+static uint64_t check_json(at_run_summary *summary, uint64_t since)
 {
     json_t *json = at_run_summary_json(summary, since);
     assert(json);
     char *text = json_dumps(json, AT_RUN_SUMMARY_JSON_FLAGS);
     assert(text);
+    uint64_t serial = (uint64_t)json_integer_value(json_object_get(json, "serial"));
     free(text);
     json_decref(json);
+    return serial;
 }
 
-static void tell(const char *path, at_run_summary **summary)
+static void add_log(const char *path, at_run_summary **summary)
 {
     at_eventlog     *log = NULL;
     const at_record *record;
@@ -37,14 +39,13 @@ static void tell(const char *path, at_run_summary **summary)
         fits = !at_run_summary_new(info, &(at_run_summary_options){.points = 16}, summary, &fail);
     else if (fits)
         fits = at_run_summary_resume(*summary, info);
-    uint64_t half = 0, count = 0;
+    uint64_t serial = 0, count = 0;
     while (fits && !at_eventlog_next(log, &record, &fail) && record) {
         at_run_summary_put(*summary, record);
         if (++count != 20) continue;
-        check_json(*summary, 0);
-        half = at_run_summary_serial(*summary);
+        serial = check_json(*summary, 0);
     }
-    if (fits) check_json(*summary, half);
+    if (fits) check_json(*summary, serial);
     at_eventlog_close(log);
 }
 
@@ -56,8 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(fd >= 0);
     assert(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    tell(path, &summary);
-    if (summary) tell(path, &summary);
+    add_log(path, &summary);
+    if (summary) add_log(path, &summary);
     at_run_summary_free(summary);
     close(fd);
     return 0;

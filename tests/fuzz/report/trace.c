@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as the event log of a run; the timeline made of it must be JSON. */
+/* Fuzz target: any bytes as the event log of a run; its trace must be valid JSON. */
 #include "report/trace/trace.h"
 
 #include <assert.h>
@@ -35,6 +35,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     unlink(log);
     unlink(trace);
-    assert(rmdir(folder) == 0); /* no draft stays */
+    assert(rmdir(folder) == 0); /* no temporary file is left */
     return 0;
 }

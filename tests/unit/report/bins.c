@@ -11,18 +11,18 @@
 
 #include <cmocka.h>
 
-static at_sample samples[2];
+static at_reservoir reservoirs[2];
 
-static int empty_samples(void **state)
+static int empty_reservoirs(void **state)
 {
     (void)state;
-    memset(samples, 0, sizeof samples);
+    memset(reservoirs, 0, sizeof reservoirs);
     return 0;
 }
 
-static void add_all(at_sample *sample, const double *values, size_t count)
+static void add_all(at_reservoir *reservoir, const double *values, size_t count)
 {
-    for (size_t i = 0; i < count; i++) at_sample_add(sample, values[i]);
+    for (size_t i = 0; i < count; i++) at_reservoir_add(reservoir, values[i]);
 }
 
 static void check_near(double value, double wanted)
@@ -38,16 +38,16 @@ static double height_sum(const at_outline *outline)
     return sum;
 }
 
-static void whole_numbers_stand_in_the_middle_of_their_bins(void **state)
+static void integers_are_in_the_middle_of_their_bins(void **state)
 {
     (void)state;
     at_outline outline;
-    add_all(samples, (const double[]){0, 1, 1, 3}, 4);
-    at_bins bins = at_bins_choose(samples, 1);
+    add_all(reservoirs, (const double[]){0, 1, 1, 3}, 4);
+    at_bins bins = at_bins_choose(reservoirs, 1);
     check_near(bins.low, -0.5);
     check_near(bins.width, 1);
     assert_int_equal(bins.count, 4);
-    at_bins_outline(&bins, samples, 100, false, &outline);
+    at_bins_outline(&bins, reservoirs, 100, false, &outline);
     static const double xs[] = {-0.5, -0.5, 0.5, 1.5, 2.5, 3.5}, ys[] = {0, 25, 50, 0, 25, 0};
     assert_int_equal(outline.count, 6);
     for (size_t i = 0; i < outline.count; i++) {
@@ -56,78 +56,79 @@ static void whole_numbers_stand_in_the_middle_of_their_bins(void **state)
     }
 }
 
-static void all_samples_share_their_bins(void **state)
+static void all_reservoirs_share_the_bins(void **state)
 {
     (void)state;
     at_outline outline;
-    add_all(&samples[0], (const double[]){0.1, 0.2}, 2);
-    add_all(&samples[1], (const double[]){0.7, 0.9}, 2);
-    at_bins bins = at_bins_choose(samples, 2);
+    add_all(&reservoirs[0], (const double[]){0.1, 0.2}, 2);
+    add_all(&reservoirs[1], (const double[]){0.7, 0.9}, 2);
+    at_bins bins = at_bins_choose(reservoirs, 2);
     assert_true(bins.count >= 16);
     for (int i = 0; i < 2; i++) {
-        at_bins_outline(&bins, &samples[i], 100, false, &outline);
+        at_bins_outline(&bins, &reservoirs[i], 100, false, &outline);
         check_near(height_sum(&outline), 100);
-        assert_true(outline.x[0] <= samples[i].all.min + 1e-9);
-        assert_true(outline.x[outline.count - 1] >= samples[i].all.max);
+        assert_true(outline.x[0] <= reservoirs[i].all.min + 1e-9);
+        assert_true(outline.x[outline.count - 1] >= reservoirs[i].all.max);
     }
 }
 
-static void the_area_of_a_density_is_its_total(void **state)
+static void the_area_of_a_density_is_the_total(void **state)
 {
     (void)state;
     at_outline outline;
     at_rng     rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
-    for (int i = 0; i < 5000; i++) at_sample_add(samples, at_rng_uniform(&rng));
-    at_bins bins = at_bins_choose(samples, 1);
-    at_bins_outline(&bins, samples, 1, true, &outline);
+    for (int i = 0; i < 5000; i++) at_reservoir_add(reservoirs, at_rng_uniform(&rng));
+    at_bins bins = at_bins_choose(reservoirs, 1);
+    at_bins_outline(&bins, reservoirs, 1, true, &outline);
     check_near(height_sum(&outline) * bins.width, 1);
 }
 
-static void a_far_tail_is_cut_and_a_near_one_is_not(void **state)
+static void a_long_tail_is_cut_and_a_short_one_is_not(void **state)
 {
     (void)state;
     at_outline outline;
-    for (int i = 0; i < 1000; i++) at_sample_add(&samples[0], i / 100.0);
-    at_bins near = at_bins_choose(samples, 1);
+    for (int i = 0; i < 1000; i++) at_reservoir_add(&reservoirs[0], i / 100.0);
+    at_bins near = at_bins_choose(reservoirs, 1);
     assert_true(near.low + near.width * (double)near.count >= 9.99);
-    at_sample_add(samples, 1e6);
-    at_bins far = at_bins_choose(samples, 1);
+    at_reservoir_add(reservoirs, 1e6);
+    at_bins far = at_bins_choose(reservoirs, 1);
     assert_true(far.low + far.width * (double)far.count < 20);
-    at_bins_outline(&far, samples, 1001, false, &outline);
-    check_near(height_sum(&outline), 1000); /* shares are of all, those beyond the bins too */
+    at_bins_outline(&far, reservoirs, 1001, false, &outline);
+    check_near(height_sum(&outline),
+               1000); /* shares of all values, including those outside the bins */
 }
 
-static void rare_values_are_shown_when_all_others_are_the_same(void **state)
+static void rare_values_are_shown_when_all_others_are_equal(void **state)
 {
     (void)state;
-    for (int i = 0; i < 1000; i++) at_sample_add(samples, i == 500 ? 2.5 : 0);
-    at_bins bins = at_bins_choose(samples, 1);
+    for (int i = 0; i < 1000; i++) at_reservoir_add(reservoirs, i == 500 ? 2.5 : 0);
+    at_bins bins = at_bins_choose(reservoirs, 1);
     assert_true(bins.low + bins.width * (double)bins.count > 2.5);
 }
 
-static void past_what_fits_a_sample_is_a_fair_choice(void **state)
+static void beyond_its_size_a_reservoir_is_a_uniform_sample(void **state)
 {
     (void)state;
-    enum { LINES = 10 * AT_SAMPLE_MAX, WORKERS = 8 };
+    enum { VALUES = 10 * AT_RESERVOIR_SIZE, WORKERS = 8 };
     uint64_t of_worker[WORKERS] = {0};
-    for (int i = 0; i < LINES; i++) at_sample_add(samples, i % WORKERS);
-    assert_int_equal(samples->count, AT_SAMPLE_MAX);
-    assert_int_equal(samples->all.count, LINES);
-    for (size_t i = 0; i < samples->count; i++) of_worker[(int)samples->value[i]]++;
+    for (int i = 0; i < VALUES; i++) at_reservoir_add(reservoirs, i % WORKERS);
+    assert_int_equal(reservoirs->count, AT_RESERVOIR_SIZE);
+    assert_int_equal(reservoirs->all.count, VALUES);
+    for (size_t i = 0; i < reservoirs->count; i++) of_worker[(int)reservoirs->value[i]]++;
     for (int i = 0; i < WORKERS; i++) /* 1024 each; six standard deviations are 180 */
         if (of_worker[i] < 844 || of_worker[i] > 1204)
             fail_msg("worker %d has %llu", i, (unsigned long long)of_worker[i]);
 }
 
-static void numbers_that_cannot_be_drawn_do_not_count(void **state)
+static void values_that_are_not_finite_or_too_large_are_ignored(void **state)
 {
     (void)state;
     at_outline outline;
-    add_all(samples, (const double[]){NAN, INFINITY, -INFINITY, 1e300}, 4);
-    assert_int_equal(samples->all.count, 0);
-    at_bins bins = at_bins_choose(samples, 2);
+    add_all(reservoirs, (const double[]){NAN, INFINITY, -INFINITY, 1e300}, 4);
+    assert_int_equal(reservoirs->all.count, 0);
+    at_bins bins = at_bins_choose(reservoirs, 2);
     assert_int_equal(bins.count, 0);
-    at_bins_outline(&bins, samples, 100, false, &outline);
+    at_bins_outline(&bins, reservoirs, 100, false, &outline);
     assert_int_equal(outline.count, 0);
 }
 
@@ -140,30 +141,30 @@ static void any_two_values_have_bins(void **state)
     at_outline          outline;
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         for (size_t k = 0; k < sizeof some / sizeof *some; k++) {
-            empty_samples(NULL);
-            at_sample_add(samples, some[i]);
-            at_sample_add(samples, some[k]);
-            at_bins bins = at_bins_choose(samples, 1);
+            empty_reservoirs(NULL);
+            at_reservoir_add(reservoirs, some[i]);
+            at_reservoir_add(reservoirs, some[k]);
+            at_bins bins = at_bins_choose(reservoirs, 1);
             assert_true(bins.count <= AT_BINS_MAX);
-            at_bins_outline(&bins, samples, 100, false, &outline);
+            at_bins_outline(&bins, reservoirs, 100, false, &outline);
             assert_true(outline.count <= AT_OUTLINE_MAX);
-            if (samples->count > 0 && fabs(height_sum(&outline) - 100) > 1e-9)
+            if (reservoirs->count > 0 && fabs(height_sum(&outline) - 100) > 1e-9)
                 fail_msg("%g and %g: %g %%", some[i], some[k], height_sum(&outline));
         }
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, empty_samples)
+#define TEST(name) cmocka_unit_test_setup(name, empty_reservoirs)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(whole_numbers_stand_in_the_middle_of_their_bins),
-        TEST(all_samples_share_their_bins),
-        TEST(the_area_of_a_density_is_its_total),
-        TEST(a_far_tail_is_cut_and_a_near_one_is_not),
-        TEST(rare_values_are_shown_when_all_others_are_the_same),
-        TEST(past_what_fits_a_sample_is_a_fair_choice),
-        TEST(numbers_that_cannot_be_drawn_do_not_count),
+        TEST(integers_are_in_the_middle_of_their_bins),
+        TEST(all_reservoirs_share_the_bins),
+        TEST(the_area_of_a_density_is_the_total),
+        TEST(a_long_tail_is_cut_and_a_short_one_is_not),
+        TEST(rare_values_are_shown_when_all_others_are_equal),
+        TEST(beyond_its_size_a_reservoir_is_a_uniform_sample),
+        TEST(values_that_are_not_finite_or_too_large_are_ignored),
         TEST(any_two_values_have_bins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

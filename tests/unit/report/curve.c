@@ -35,12 +35,13 @@ static at_err read_text(const char *text, const char *column, at_curve *curve)
 {
     at_fail fail = {0};
     assert_int_equal(at_file_write("run.csv", text, strlen(text), &fail), AT_OK);
-    at_err err = at_curve_read("run.csv", column, curve, &fail);
+    at_err err =
+        at_curve_read(".", "run.csv", &(at_curve_source){.x = "time", .y = column}, curve, &fail);
     assert_int_equal(err, fail.err);
     return err;
 }
 
-static at_err read_lines(const char *lines, const char *column, at_curve *curve)
+static at_err read_rows(const char *lines, const char *column, at_curve *curve)
 {
     char text[4096];
     snprintf(text, sizeof text, "%s%s", header, lines);
@@ -53,7 +54,7 @@ static void check_near(double value, double wanted)
         fail_msg("%.12g is not %.12g", value, wanted);
 }
 
-/* A loss that falls by 1 a line, one line a second. */
+/* A loss that falls by 1 per row, one row per second. */
 static void write_long_run(unsigned lines)
 {
     FILE *file = fopen("run.csv", "w");
@@ -63,48 +64,49 @@ static void write_long_run(unsigned lines)
     assert_int_equal(fclose(file), 0);
 }
 
-static void each_column_has_its_own_lines(void **state)
+static void rows_without_a_value_are_skipped_per_column(void **state)
 {
     (void)state;
     at_curve    curve;
     const char *lines = "0.5,1,2.25,0.1,,\n1,2,1.5,0.1,,\n0.75,1,,,0.9,0.5\n2,3,1,0.1,,\n";
-    assert_int_equal(read_lines(lines, "loss", &curve), AT_OK);
+    assert_int_equal(read_rows(lines, "loss", &curve), AT_OK);
     assert_int_equal(curve.count, 3);
     check_near(curve.x[0], 0.5);
     check_near(curve.y[0], 2.25);
     check_near(curve.y[2], 1);
-    assert_int_equal(read_lines(lines, "accuracy", &curve), AT_OK);
+    assert_int_equal(read_rows(lines, "accuracy", &curve), AT_OK);
     assert_int_equal(curve.count, 1);
     check_near(curve.x[0], 0.75);
     check_near(curve.y[0], 0.5);
 }
 
-static void numbers_that_cannot_be_drawn_are_left_out(void **state)
+static void values_that_are_not_finite_are_skipped(void **state)
 {
     (void)state;
     at_curve curve;
-    assert_int_equal(read_lines("1,1,nan,,,\n2,2,-inf,,,\n3,3,inf,,,\n4,4,7,,,", "loss", &curve),
+    assert_int_equal(read_rows("1,1,nan,,,\n2,2,-inf,,,\n3,3,inf,,,\n4,4,7,,,", "loss", &curve),
                      AT_OK);
     assert_int_equal(curve.count, 1);
     check_near(curve.y[0], 7);
 }
 
-static void a_file_without_lines_is_an_empty_curve(void **state)
+static void a_file_without_rows_is_an_empty_curve(void **state)
 {
     (void)state;
     at_curve curve;
-    assert_int_equal(read_lines("", "loss", &curve), AT_OK);
+    assert_int_equal(read_rows("", "loss", &curve), AT_OK);
     assert_int_equal(curve.count, 0);
 }
 
-static void a_long_run_is_thinned_by_averaging_neighbours(void **state)
+static void a_long_run_is_downsampled_by_averaging(void **state)
 {
     (void)state;
-    at_fail  fail;
-    at_curve curve;
+    at_fail         fail;
+    at_curve        curve;
+    at_curve_source loss = {.x = "time", .y = "loss"};
     for (unsigned lines = 1; lines < 100000; lines = lines * 3 + 1) {
         write_long_run(lines);
-        assert_int_equal(at_curve_read("run.csv", "loss", &curve, &fail), AT_OK);
+        assert_int_equal(at_curve_read(".", "run.csv", &loss, &curve, &fail), AT_OK);
         assert_true(curve.count >= (lines < 100 ? lines : 100));
         assert_true(curve.count <= AT_CURVE_POINTS_MAX);
         for (size_t i = 0; i < curve.count; i++) {
@@ -114,7 +116,7 @@ static void a_long_run_is_thinned_by_averaging_neighbours(void **state)
     }
 }
 
-static void what_is_not_such_a_table_is_refused(void **state)
+static void a_malformed_file_is_rejected(void **state)
 {
     (void)state;
     at_curve curve;
@@ -124,50 +126,51 @@ static void what_is_not_such_a_table_is_refused(void **state)
     assert_int_equal(read_text("", "loss", &curve), AT_ERR_FORMAT);
     assert_int_equal(read_text("time,step\n1,2\n", "loss", &curve), AT_ERR_FORMAT);
     assert_int_equal(read_text("losses,time\n", "loss", &curve), AT_ERR_FORMAT);
-    assert_int_equal(read_lines("1,1\n", "loss", &curve), AT_ERR_FORMAT);
-    assert_int_equal(read_lines("1,1,x,0.1,,\n", "loss", &curve), AT_ERR_FORMAT);
-    assert_int_equal(read_lines(",1,2,0.1,,\n", "loss", &curve), AT_ERR_FORMAT);
-    assert_int_equal(read_lines("2,1,2,0.1,,\n1,2,2,0.1,,\n", "loss", &curve), AT_ERR_FORMAT);
-    assert_int_equal(read_lines(wide, "loss", &curve), AT_ERR_FORMAT);
+    assert_int_equal(read_rows("1,1\n", "loss", &curve), AT_ERR_FORMAT);
+    assert_int_equal(read_rows("1,1,x,0.1,,\n", "loss", &curve), AT_ERR_FORMAT);
+    assert_int_equal(read_rows(",1,2,0.1,,\n", "loss", &curve), AT_ERR_FORMAT);
+    assert_int_equal(read_rows("2,1,2,0.1,,\n1,2,2,0.1,,\n", "loss", &curve), AT_ERR_FORMAT);
+    assert_int_equal(read_rows(wide, "loss", &curve), AT_ERR_FORMAT);
 }
 
-static void a_curve_may_be_of_any_two_columns(void **state)
+static void a_curve_can_use_any_two_columns(void **state)
 {
     (void)state;
     at_fail  fail = {0};
     at_curve curve;
     assert_int_equal(
-        read_lines("0.5,1,2,0.1,,\n1,2,,0.2,,\n0.75,1,,,0.9,0.5\n2,3,1,0.3,,\n", "loss", &curve),
+        read_rows("0.5,1,2,0.1,,\n1,2,,0.2,,\n0.75,1,,,0.9,0.5\n2,3,1,0.3,,\n", "loss", &curve),
         AT_OK);
     at_curve_source time = {.x = "step", .y = "time", .where = "learning_rate"};
-    assert_int_equal(at_curve_read_from("run.csv", &time, &curve, &fail), AT_OK);
-    assert_int_equal(curve.count, 3); /* the evaluation is no step */
+    assert_int_equal(at_curve_read(".", "run.csv", &time, &curve, &fail), AT_OK);
+    assert_int_equal(curve.count, 3); /* the evaluation does not count as a step */
     check_near(curve.x[1], 2);
     check_near(curve.y[2], 2);
     time.where = NULL;
-    assert_int_equal(at_curve_read_from("run.csv", &time, &curve, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_curve_read(".", "run.csv", &time, &curve, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "run.csv:4"));
 }
 
-static void a_sum_runs_over_all_lines(void **state)
+static void a_sum_runs_over_all_rows(void **state)
 {
     (void)state;
     at_fail         fail = {0};
     at_curve        curve;
     at_curve_source sum = {.x = "step", .y = "time", .sum = true};
     write_long_run(5000);
-    assert_int_equal(at_curve_read_from("run.csv", &sum, &curve, &fail), AT_OK);
+    assert_int_equal(at_curve_read(".", "run.csv", &sum, &curve, &fail), AT_OK);
     assert_true(curve.count <= AT_CURVE_POINTS_MAX);
     assert_true(curve.y[curve.count - 1] <= 4999.0 * 5000 / 2);
     assert_true(curve.y[curve.count - 1] >= 4900.0 * 4900 / 2);
 }
 
-static void a_missing_file_is_told_apart(void **state)
+static void a_missing_file_is_a_distinct_error(void **state)
 {
     (void)state;
-    at_fail  fail = {0};
-    at_curve curve;
-    assert_int_equal(at_curve_read("nowhere.csv", "loss", &curve, &fail), AT_ERR_MISSING);
+    at_fail         fail = {0};
+    at_curve        curve;
+    at_curve_source loss = {.x = "time", .y = "loss"};
+    assert_int_equal(at_curve_read(".", "nowhere.csv", &loss, &curve, &fail), AT_ERR_MISSING);
     assert_int_equal(curve.count, 0);
 }
 
@@ -183,7 +186,7 @@ static void the_mean_of_one_curve_is_itself(void **state)
     assert_int_equal(mean.count, 0);
 }
 
-static void the_mean_begins_with_the_last_one_and_holds_what_has_ended(void **state)
+static void the_mean_begins_with_the_last_curve_and_extends_ended_ones(void **state)
 {
     (void)state;
     at_curve curves[2] = {{.count = 2, .x = {0, 2}, .y = {0, 2}},
@@ -197,7 +200,7 @@ static void the_mean_begins_with_the_last_one_and_holds_what_has_ended(void **st
     check_near(mean.y[mean.count - 1], 5); /* of 2, held, and 8 */
 }
 
-static void points_at_the_same_time_do_no_harm(void **state)
+static void points_at_the_same_time_are_handled(void **state)
 {
     (void)state;
     at_curve curves[2] = {{.count = 3, .x = {1, 1, 1}, .y = {1, 2, 3}},
@@ -211,17 +214,17 @@ static void points_at_the_same_time_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_column_has_its_own_lines),
-        cmocka_unit_test(numbers_that_cannot_be_drawn_are_left_out),
-        cmocka_unit_test(a_file_without_lines_is_an_empty_curve),
-        cmocka_unit_test(a_long_run_is_thinned_by_averaging_neighbours),
-        cmocka_unit_test(what_is_not_such_a_table_is_refused),
-        cmocka_unit_test(a_curve_may_be_of_any_two_columns),
-        cmocka_unit_test(a_sum_runs_over_all_lines),
-        cmocka_unit_test(a_missing_file_is_told_apart),
+        cmocka_unit_test(rows_without_a_value_are_skipped_per_column),
+        cmocka_unit_test(values_that_are_not_finite_are_skipped),
+        cmocka_unit_test(a_file_without_rows_is_an_empty_curve),
+        cmocka_unit_test(a_long_run_is_downsampled_by_averaging),
+        cmocka_unit_test(a_malformed_file_is_rejected),
+        cmocka_unit_test(a_curve_can_use_any_two_columns),
+        cmocka_unit_test(a_sum_runs_over_all_rows),
+        cmocka_unit_test(a_missing_file_is_a_distinct_error),
         cmocka_unit_test(the_mean_of_one_curve_is_itself),
-        cmocka_unit_test(the_mean_begins_with_the_last_one_and_holds_what_has_ended),
-        cmocka_unit_test(points_at_the_same_time_do_no_harm),
+        cmocka_unit_test(the_mean_begins_with_the_last_curve_and_extends_ended_ones),
+        cmocka_unit_test(points_at_the_same_time_are_handled),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

@@ -48,7 +48,7 @@ static size_t count(const char *text, const char *word)
     return found;
 }
 
-static void nothing_in_the_data_can_end_the_element_that_holds_it(void **state)
+static void data_cannot_end_their_element(void **state)
 {
     (void)state;
     char *plain = write_page("title", json_pack("{s:[s]}", "runs", "plain"));
@@ -63,7 +63,7 @@ static void nothing_in_the_data_can_end_the_element_that_holds_it(void **state)
     free(evil);
 }
 
-static void the_data_come_back_as_they_were(void **state)
+static void data_are_read_back_unchanged(void **state)
 {
     (void)state;
     json_t *data = json_pack("{s:[{s:s, s:i}]}", "runs", "label", "a <b> & \"c\" \xc3\xa4", "n", 7);
@@ -77,7 +77,7 @@ static void the_data_come_back_as_they_were(void **state)
     free(page);
 }
 
-static void the_page_is_whole_and_asks_nobody_for_anything(void **state)
+static void the_page_is_complete_and_self_contained(void **state)
 {
     (void)state;
     char *page = write_page("title", json_pack("{s:[]}", "runs"));
@@ -91,7 +91,7 @@ static void the_page_is_whole_and_asks_nobody_for_anything(void **state)
     free(page);
 }
 
-static void markdown_tables_escape_what_would_be_markup(void **state)
+static void markdown_tables_escape_markup(void **state)
 {
     (void)state;
     char      text[400];
@@ -110,10 +110,10 @@ static void markdown_tables_escape_what_would_be_markup(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_in_the_data_can_end_the_element_that_holds_it),
-        cmocka_unit_test(the_data_come_back_as_they_were),
-        cmocka_unit_test(the_page_is_whole_and_asks_nobody_for_anything),
-        cmocka_unit_test(markdown_tables_escape_what_would_be_markup),
+        cmocka_unit_test(data_cannot_end_their_element),
+        cmocka_unit_test(data_are_read_back_unchanged),
+        cmocka_unit_test(the_page_is_complete_and_self_contained),
+        cmocka_unit_test(markdown_tables_escape_markup),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

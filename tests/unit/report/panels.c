@@ -62,7 +62,7 @@ static void write_text(const char *path, const char *text)
     if (at_file_write(path, text, strlen(text), &fail)) fail_msg("%s", fail.text);
 }
 
-#define MASTER  "time,step,loss,learning_rate,test_loss,accuracy\n"
+#define HUB     "time,step,loss,learning_rate,test_loss,accuracy\n"
 #define COLLECT "step,worker_count,wait_time,total_samples\n"
 #define WORKER                                                                       \
     "time,master_step,rank,worker_step,worker_master_step,last_queued_update_count," \
@@ -71,7 +71,7 @@ static void write_text(const char *path, const char *text)
 static void write_run(double sleep)
 {
     char rounds[600];
-    write_text("run/master_stats.csv", MASTER "0.5,1,2,0.1,,\n1,2,1,0.1,,\n0.5,1,,,2,0.5\n");
+    write_text("run/master_stats.csv", HUB "0.5,1,2,0.1,,\n1,2,1,0.1,,\n0.5,1,,,2,0.5\n");
     write_text("run/collect_stats.csv", COLLECT "1,2,0.5,20\n2,2,0.5,30\n");
     snprintf(rounds, sizeof rounds,
              WORKER "0.5,0,1,0,0,0,10,0,0,0,%g,0.5,0\n"
@@ -99,7 +99,7 @@ static void check_file(const char *path, const char *wanted)
     free(bytes);
 }
 
-static void each_panel_has_what_the_tables_say(void **state)
+static void panels_contain_the_values_of_the_csv_files(void **state)
 {
     (void)state;
     char    names[600];
@@ -114,11 +114,11 @@ static void each_panel_has_what_the_tables_say(void **state)
     check_file("out/staleness.csv", "1,1.5,50,fmb\n");
     check_file("out/messages-per-step.csv", "1,1.5,100,fmb\n");
     check_file("out/panels.svg", "Induced delay");
-    check_file("out/histograms.svg", "Master wait time");
+    check_file("out/histograms.svg", "Time between steps");
     assert_int_equal(access("out/staleness.png", F_OK), -1);
 }
 
-static void every_panel_can_have_a_picture_of_its_own(void **state)
+static void every_panel_can_be_a_plot_of_its_own(void **state)
 {
     (void)state;
     char    names[600];
@@ -139,7 +139,7 @@ static void every_panel_can_have_a_picture_of_its_own(void **state)
     }
 }
 
-static void a_run_without_delay_says_so(void **state)
+static void a_run_without_delay_has_a_note(void **state)
 {
     (void)state;
     char    names[600];
@@ -150,7 +150,7 @@ static void a_run_without_delay_says_so(void **state)
     assert_int_equal(access("out/delay-density.csv", F_OK), -1);
 }
 
-static void tables_that_were_not_written_leave_words_in_their_place(void **state)
+static void csv_files_that_were_not_recorded_give_a_note(void **state)
 {
     (void)state;
     char    names[600];
@@ -158,11 +158,11 @@ static void tables_that_were_not_written_leave_words_in_their_place(void **state
     write_run(0.25);
     assert_int_equal(unlink("run/worker_stats.csv"), 0);
     if (draw(false, names, sizeof names, &fail)) fail_msg("%s", fail.text);
-    check_file("out/panels.svg", "not recorded (--record full)");
-    check_file("out/histograms.svg", "Master batch size");
+    check_file("out/panels.svg", "not recorded (needs --record full)");
+    check_file("out/histograms.svg", "Batch size per step");
 }
 
-static void a_run_that_recorded_nothing_has_no_pictures(void **state)
+static void a_run_that_recorded_nothing_has_no_plots(void **state)
 {
     (void)state;
     char    names[600];
@@ -173,7 +173,7 @@ static void a_run_that_recorded_nothing_has_no_pictures(void **state)
     assert_int_equal(at_file_make_folder("out", &fail), AT_OK);
 }
 
-static void a_table_that_is_none_of_ours_is_refused_with_its_line(void **state)
+static void a_malformed_csv_file_is_rejected_with_its_line(void **state)
 {
     (void)state;
     static const char *const bad[] = {"",
@@ -198,12 +198,12 @@ static void a_table_that_is_none_of_ours_is_refused_with_its_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(each_panel_has_what_the_tables_say),
-        TEST(every_panel_can_have_a_picture_of_its_own),
-        TEST(a_run_without_delay_says_so),
-        TEST(tables_that_were_not_written_leave_words_in_their_place),
-        TEST(a_run_that_recorded_nothing_has_no_pictures),
-        TEST(a_table_that_is_none_of_ours_is_refused_with_its_line),
+        TEST(panels_contain_the_values_of_the_csv_files),
+        TEST(every_panel_can_be_a_plot_of_its_own),
+        TEST(a_run_without_delay_has_a_note),
+        TEST(csv_files_that_were_not_recorded_give_a_note),
+        TEST(a_run_that_recorded_nothing_has_no_plots),
+        TEST(a_malformed_csv_file_is_rejected_with_its_line),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

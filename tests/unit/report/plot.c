@@ -64,10 +64,16 @@ static void check_lacks(const char *path, const char *part)
     free(text);
 }
 
+static at_err write_plot(const at_plot *plot, const char *folder, at_fail *fail)
+{
+    at_named_plot named = {.name = "p", .plot = *plot, .alone = true};
+    return at_plot_write_all(&named, 1, NULL, 0, folder, fail);
+}
+
 static void check_draws(const at_plot *plot)
 {
     at_fail fail = {0};
-    if (at_plot_write(plot, ".", "p", &fail)) fail_msg("%s", fail.text);
+    if (write_plot(plot, ".", &fail)) fail_msg("%s", fail.text);
     char *png = read_text("p.png");
     assert_memory_equal(png, "\x89PNG", 4);
     free(png);
@@ -76,7 +82,7 @@ static void check_draws(const at_plot *plot)
 
 static const double XS[] = {0, 1, 2, 3}, YS[] = {1, 0.5, 0.25, 0.125}, ZS[] = {2, NAN, 1, INFINITY};
 
-static void a_plot_leaves_data_script_and_both_pictures(void **state)
+static void a_plot_writes_data_script_and_both_images(void **state)
 {
     (void)state;
     const at_series series[] = {{"fmb", XS, YS, 4}, {"amb, \"timed\"", XS, ZS, 4}};
@@ -96,14 +102,14 @@ static void a_plot_leaves_data_script_and_both_pictures(void **state)
     check_contains("p.svg", "amb, \"timed\"");
 }
 
-static void the_script_draws_again_by_itself(void **state)
+static void the_script_can_be_run_again(void **state)
 {
     (void)state;
     const at_series series = {"one", XS, YS, 4};
     at_fail         fail = {0};
     check_draws(&(at_plot){.series = &series, .series_count = 1});
     assert_int_equal(unlink("p.png"), 0);
-    assert_int_equal(at_gnuplot_run_all(".", (const char *[]){"p"}, 1, &fail), AT_OK);
+    assert_int_equal(at_gnuplot_run(".", (const char *[]){"p"}, 1, &fail), AT_OK);
     assert_int_equal(access("p.png", R_OK), 0);
 }
 
@@ -137,7 +143,7 @@ static void names_and_titles_are_never_commands(void **state)
     }
 }
 
-static void underscores_stay_underscores(void **state)
+static void markup_in_titles_is_literal(void **state)
 {
     (void)state;
     const at_series series = {"step_seconds^2", XS, YS, 4};
@@ -147,7 +153,7 @@ static void underscores_stay_underscores(void **state)
     check_contains("p.svg", "step_seconds^2");
 }
 
-static void logarithmic_axes_leave_out_what_they_cannot_show(void **state)
+static void logarithmic_axes_skip_nonpositive_values(void **state)
 {
     (void)state;
     static const double xs[] = {0, 1, 10, 100}, ys[] = {5, -1, 0.1, 1e-4};
@@ -170,7 +176,7 @@ static void single_points_and_constant_lines_are_drawn(void **state)
     check_draws(&(at_plot){.series = series, .series_count = 1});
 }
 
-static void values_near_the_limits_of_numbers_are_drawn_or_left_out(void **state)
+static void extreme_values_are_drawn_or_skipped(void **state)
 {
     (void)state;
     static const double huge[][4] = {{-1e300, 1e300, 0, 2}, {1e308, -1e308, 1, 1},
@@ -183,7 +189,7 @@ static void values_near_the_limits_of_numbers_are_drawn_or_left_out(void **state
     }
 }
 
-static void long_series_are_thinned_in_the_picture_only(void **state)
+static void long_series_are_downsampled_in_the_image_only(void **state)
 {
     (void)state;
     enum { POINTS = 50000 };
@@ -207,24 +213,25 @@ static void nothing_to_draw_writes_nothing(void **state)
     const at_series     series = {"empty", XS, nans, 2};
     at_fail             fail = {0};
     at_plot             plot = {.series = &series, .series_count = 1};
-    assert_int_equal(at_plot_write(&plot, ".", "p", &fail), AT_ERR_FORMAT);
+    assert_int_equal(write_plot(&plot, ".", &fail), AT_OK);
     assert_int_equal(access("p.csv", F_OK), -1);
     plot.series_count = 0;
-    assert_int_equal(at_plot_write(&plot, ".", "p", &fail), AT_ERR_FORMAT);
+    assert_int_equal(write_plot(&plot, ".", &fail), AT_OK);
+    assert_int_equal(access("p.csv", F_OK), -1);
 }
 
-static void a_folder_that_is_not_there_is_an_error(void **state)
+static void a_missing_folder_is_an_error(void **state)
 {
     (void)state;
     const at_series series = {"one", XS, YS, 4};
     at_fail         fail = {0};
     at_plot         plot = {.series = &series, .series_count = 1};
-    assert_int_equal(at_plot_write(&plot, "nowhere", "p", &fail), AT_ERR_IO);
+    assert_int_equal(write_plot(&plot, "nowhere", &fail), AT_ERR_IO);
     assert_non_null(strstr(fail.text, "nowhere/p.csv"));
-    assert_int_equal(at_gnuplot_run_all("nowhere", (const char *[]){"p"}, 1, &fail), AT_ERR_FAILED);
+    assert_int_equal(at_gnuplot_run("nowhere", (const char *[]){"p"}, 1, &fail), AT_ERR_FAILED);
 }
 
-static void without_gnuplot_data_and_script_remain_and_a_hint_tells_what_to_install(void **state)
+static void without_gnuplot_data_and_script_remain_and_a_hint_is_given(void **state)
 {
     (void)state;
     const at_series series = {"one", XS, YS, 4};
@@ -232,7 +239,7 @@ static void without_gnuplot_data_and_script_remain_and_a_hint_tells_what_to_inst
     at_plot         plot = {.series = &series, .series_count = 1};
     char           *path = strdup(getenv("PATH"));
     setenv("PATH", home, 1);
-    at_err err = at_plot_write(&plot, ".", "p", &fail);
+    at_err err = write_plot(&plot, ".", &fail);
     setenv("PATH", path, 1);
     free(path);
     assert_int_equal(err, AT_ERR_MISSING);
@@ -269,7 +276,7 @@ static void a_mean_beyond_the_axis_is_not_drawn(void **state)
     check_lacks("p.gp", "set arrow");
 }
 
-static void times_are_drawn_in_the_unit_that_suits_and_kept_in_seconds(void **state)
+static void times_are_drawn_in_a_suitable_unit_and_stored_in_seconds(void **state)
 {
     (void)state;
     static const struct {
@@ -296,7 +303,7 @@ static void times_are_drawn_in_the_unit_that_suits_and_kept_in_seconds(void **st
     }
 }
 
-static void whole_numbers_have_no_marks_between_them(void **state)
+static void integer_axes_have_no_ticks_between_integers(void **state)
 {
     (void)state;
     static const double xs[] = {-0.5, -0.5, 0.5}, ys[] = {0, 100, 0};
@@ -306,11 +313,11 @@ static void whole_numbers_have_no_marks_between_them(void **state)
     check_contains("p.gp", "set xtics 1\n");
 }
 
-static void a_sheet_draws_all_its_pictures_and_says_which_have_nothing(void **state)
+static void a_sheet_draws_all_plots_and_notes_empty_ones(void **state)
 {
     (void)state;
     const at_series     series = {"it's `fmb`", XS, YS, 4}, none = {"it's `fmb`", XS, YS, 0};
-    const at_named_plot pictures[] = {
+    const at_named_plot plots[] = {
         {.name = "a", .heading = "A_1", .plot = {.series = &series, .series_count = 1}},
         {.name = "b",
          .heading = "B_2",
@@ -320,10 +327,10 @@ static void a_sheet_draws_all_its_pictures_and_says_which_have_nothing(void **st
          .alone = true,
          .plot = {.series = &series, .series_count = 1}}};
     const at_sheet sheets[] = {
-        {.name = "all", .title = "of 'all'", .pictures = pictures, .count = 3, .columns = 2},
-        {.name = "nothing", .title = "", .pictures = pictures + 1, .count = 1, .columns = 1}};
+        {.name = "all", .title = "of 'all'", .plots = plots, .count = 3, .columns = 2},
+        {.name = "nothing", .title = "", .plots = plots + 1, .count = 1, .columns = 1}};
     at_fail fail = {0};
-    if (at_plot_write_all(pictures, 3, sheets, 2, ".", &fail)) fail_msg("%s", fail.text);
+    if (at_plot_write_all(plots, 3, sheets, 2, ".", &fail)) fail_msg("%s", fail.text);
     static const char *const words[] = {"A_1", "B_2", "C_3", "recorded", "of \u2019all"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) check_contains("all.svg", words[i]);
     static const char *const there[] = {"all.gp", "all.png", "a.csv", "c.csv", "c.gp", "c.png"};
@@ -334,12 +341,12 @@ static void a_sheet_draws_all_its_pictures_and_says_which_have_nothing(void **st
         assert_int_equal(access(absent[i], F_OK), -1);
 }
 
-static void a_script_that_gnuplot_refuses_is_reported_in_its_words(void **state)
+static void a_script_error_is_reported_with_the_output_of_gnuplot(void **state)
 {
     (void)state;
     at_fail fail = {0};
     assert_int_equal(at_file_write("bad.gp", "no such command\n", 16, &fail), AT_OK);
-    assert_int_equal(at_gnuplot_run_all(".", (const char *[]){"bad"}, 1, &fail), AT_ERR_FAILED);
+    assert_int_equal(at_gnuplot_run(".", (const char *[]){"bad"}, 1, &fail), AT_ERR_FAILED);
     assert_non_null(strstr(fail.text, "invalid command"));
 }
 
@@ -348,23 +355,23 @@ static void a_script_that_gnuplot_refuses_is_reported_in_its_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_plot_leaves_data_script_and_both_pictures),
-        TEST(the_script_draws_again_by_itself),
+        TEST(a_plot_writes_data_script_and_both_images),
+        TEST(the_script_can_be_run_again),
         TEST(names_and_titles_are_never_commands),
-        TEST(underscores_stay_underscores),
-        TEST(logarithmic_axes_leave_out_what_they_cannot_show),
+        TEST(markup_in_titles_is_literal),
+        TEST(logarithmic_axes_skip_nonpositive_values),
         TEST(single_points_and_constant_lines_are_drawn),
-        TEST(values_near_the_limits_of_numbers_are_drawn_or_left_out),
-        TEST(long_series_are_thinned_in_the_picture_only),
+        TEST(extreme_values_are_drawn_or_skipped),
+        TEST(long_series_are_downsampled_in_the_image_only),
         TEST(nothing_to_draw_writes_nothing),
-        TEST(a_folder_that_is_not_there_is_an_error),
-        TEST(without_gnuplot_data_and_script_remain_and_a_hint_tells_what_to_install),
+        TEST(a_missing_folder_is_an_error),
+        TEST(without_gnuplot_data_and_script_remain_and_a_hint_is_given),
         TEST(steps_are_filled_and_show_their_means),
         TEST(a_mean_beyond_the_axis_is_not_drawn),
-        TEST(times_are_drawn_in_the_unit_that_suits_and_kept_in_seconds),
-        TEST(whole_numbers_have_no_marks_between_them),
-        TEST(a_sheet_draws_all_its_pictures_and_says_which_have_nothing),
-        TEST(a_script_that_gnuplot_refuses_is_reported_in_its_words),
+        TEST(times_are_drawn_in_a_suitable_unit_and_stored_in_seconds),
+        TEST(integer_axes_have_no_ticks_between_integers),
+        TEST(a_sheet_draws_all_plots_and_notes_empty_ones),
+        TEST(a_script_error_is_reported_with_the_output_of_gnuplot),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

@@ -3,11 +3,11 @@
 #include "../record/script.h"
 #include "record/runinfo.h"
 
-/* A run is told through a recorder whose one sink is the summary. */
-typedef struct told {
+/* A scripted run whose recorder feeds a summary. */
+typedef struct scripted {
     script          run;
     at_run_summary *summary;
-} told;
+} scripted;
 
 static void put(void *self, const at_record *record)
 {
@@ -21,7 +21,7 @@ static at_err close_sink(void *self, at_fail *fail)
     return AT_OK;
 }
 
-static void begin_with(told *t, const char *strategy, uint32_t workers,
+static void begin_with(scripted *t, const char *strategy, uint32_t workers,
                        const at_run_summary_options *options)
 {
     at_fail         fail = {0};
@@ -39,12 +39,12 @@ static void begin_with(told *t, const char *strategy, uint32_t workers,
     for (at_node w = 1; w <= workers; w++) script_join(&t->run, w, 100 + (int64_t)w, 1);
 }
 
-static void begin(told *t, const char *strategy, uint32_t workers)
+static void begin(scripted *t, const char *strategy, uint32_t workers)
 {
     begin_with(t, strategy, workers, NULL);
 }
 
-static void end(told *t)
+static void end(scripted *t)
 {
     script_close(&t->run);
     script_end(&t->run);
@@ -57,11 +57,11 @@ static void check_near(double value, double wanted)
         fail_msg("%.9g is not %.9g", value, wanted);
 }
 
-/* ---- playing a barrier --------------------------------------------------------------------- */
+/* ---- blame --------------------------------------------------------------------------------- */
 
 /* One step of workers that need `ns` each. As in the local world, the hub reads all reports when
- * the last one is there, `way` after it was sent. */
-static void play_step(told *t, uint64_t step, const at_ns *ns, uint32_t workers, at_ns way)
+ * the last one arrives, `delivery` after it was sent. */
+static void play_step(scripted *t, uint64_t step, const at_ns *ns, uint32_t workers, at_ns delivery)
 {
     at_piece pieces[16];
     at_ns    longest = 0, begun = t->run.at;
@@ -69,10 +69,10 @@ static void play_step(told *t, uint64_t step, const at_ns *ns, uint32_t workers,
     for (at_node w = 1; w <= workers; w++) script_order(&t->run, w, AT_NEVER);
     for (uint32_t i = 0; i < workers; i++)
         if (ns[i] > longest) longest = ns[i];
-    t->run.at = begun + longest + way;
+    t->run.at = begun + longest + delivery;
     for (at_node w = 1; w <= workers; w++) {
         at_work work = {.samples = 10, .compute_ns = ns[w - 1], .version = step - 1};
-        if (step > 1) work.idle_ns = way + longest - ns[w - 1];
+        if (step > 1) work.idle_ns = delivery + longest - ns[w - 1];
         script_report(&t->run, w, 1, step, work);
         pieces[w - 1] = (at_piece){.worker = w,
                                    .samples = 10,
@@ -91,7 +91,7 @@ static double worker_number(json_t *summary, size_t index, const char *key)
     return json_number_value(json_object_get(row, key));
 }
 
-static void check_blame(told *t, const double *wanted, uint32_t workers)
+static void check_blame(scripted *t, const double *wanted, uint32_t workers)
 {
     json_t *summary = at_run_summary_json(t->summary, 0);
     for (uint32_t i = 0; i < workers; i++)
@@ -99,11 +99,11 @@ static void check_blame(told *t, const double *wanted, uint32_t workers)
     json_decref(summary);
 }
 
-static void one_slow_worker_is_blamed_for_what_it_is_slower_by(void **state)
+static void one_slow_worker_is_blamed_for_its_extra_time(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(10), AT_MS(10), AT_MS(25), AT_MS(10)};
-    told        t;
+    scripted    t;
     begin(&t, "fmb", 4);
     for (uint64_t step = 1; step <= 20; step++) play_step(&t, step, times, 4, AT_US(50));
     check_blame(&t, (double[]){0, 0, 20 * 0.015, 0}, 4);
@@ -114,28 +114,28 @@ static void two_slow_workers_share_the_blame(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(10), AT_MS(30), AT_MS(10), AT_MS(40)};
-    told        t;
+    scripted    t;
     begin(&t, "fmb", 4);
     for (uint64_t step = 1; step <= 5; step++) play_step(&t, step, times, 4, 0);
     check_blame(&t, (double[]){0, 5 * 0.010, 0, 5 * (0.010 + 0.010)}, 4);
     end(&t);
 }
 
-static void a_fast_worker_makes_nobody_slow(void **state)
+static void a_fast_worker_causes_no_blame(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(1), AT_MS(20), AT_MS(20), AT_MS(20)};
-    told        t;
+    scripted    t;
     begin(&t, "fmb", 4);
     for (uint64_t step = 1; step <= 5; step++) play_step(&t, step, times, 4, 0);
     check_blame(&t, (double[]){0, 0, 0, 0}, 4);
     end(&t);
 }
 
-static void under_a_bound_the_one_that_lets_others_go_is_blamed(void **state)
+static void with_a_staleness_bound_the_releasing_worker_is_blamed(void **state)
 {
     (void)state;
-    told t;
+    scripted t;
     begin(&t, "ssp", 3);
     for (at_node w = 1; w <= 3; w++) script_order(&t.run, w, AT_NEVER);
     t.run.at = AT_MS(10);
@@ -148,10 +148,10 @@ static void under_a_bound_the_one_that_lets_others_go_is_blamed(void **state)
     end(&t);
 }
 
-static void who_waits_for_nobody_blames_nobody_but_waste_counts(void **state)
+static void without_waiting_there_is_no_blame_but_waste_counts(void **state)
 {
     (void)state;
-    told t;
+    scripted t;
     begin(&t, "batch-sync", 2);
     script_order(&t.run, 1, AT_NEVER);
     script_order(&t.run, 2, AT_NEVER);
@@ -175,17 +175,17 @@ static void who_waits_for_nobody_blames_nobody_but_waste_counts(void **state)
 
 static json_t *numbers_of(json_t *summary, const char *channel, const char *part)
 {
-    json_t *trend = json_object_get(summary, "steps");
-    json_t *numbers = json_object_get(json_object_get(trend, channel), part);
+    json_t *series = json_object_get(summary, "steps");
+    json_t *numbers = json_object_get(json_object_get(series, channel), part);
     assert_non_null(numbers);
     return numbers;
 }
 
-static void long_curves_are_thinned_and_keep_their_peaks(void **state)
+static void long_curves_are_downsampled_and_keep_their_peaks(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(10)};
-    told        t;
+    scripted    t;
     begin_with(&t, "fmb", 1, &(at_run_summary_options){.points = 64});
     for (uint64_t step = 1; step <= 5000; step++) {
         at_ns slow[] = {step == 2718 ? AT_MS(700) : times[0]};
@@ -208,66 +208,69 @@ static void long_curves_are_thinned_and_keep_their_peaks(void **state)
     end(&t);
 }
 
-/* What a page does with an answer (summary.js). */
-static json_t *splice(json_t *old, json_t *news, size_t from)
+/* Merges an update as run_data.js does. */
+static json_t *splice(json_t *old, json_t *update, size_t from)
 {
     json_t *merged = json_array(), *value;
     size_t  i;
     for (i = 0; i < from; i++) json_array_append(merged, json_array_get(old, i));
-    json_array_foreach(news, i, value) json_array_append(merged, value);
+    json_array_foreach(update, i, value) json_array_append(merged, value);
     return merged;
 }
 
-static void news_and_what_was_known_are_the_whole(void **state)
+static void updates_merge_to_the_complete_summary(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(10), AT_MS(12)};
-    told        t;
+    scripted    t;
     uint64_t    since = 0;
     json_t     *known = json_array();
     begin_with(&t, "fmb", 2, &(at_run_summary_options){.points = 32});
     for (uint64_t step = 1; step <= 200; step++) {
         play_step(&t, step, times, 2, 0);
         if (step % 7) continue;
-        json_t *news = at_run_summary_json(t.summary, since),
-               *steps = json_object_get(news, "steps");
+        json_t *update = at_run_summary_json(t.summary, since),
+               *steps = json_object_get(update, "steps");
         size_t  from = (size_t)json_integer_value(json_object_get(steps, "from"));
-        json_t *merged = splice(known, numbers_of(news, "loss", "mean"), from);
+        json_t *merged = splice(known, numbers_of(update, "loss", "mean"), from);
         json_t *whole = at_run_summary_json(t.summary, 0);
         assert_true(json_equal(merged, numbers_of(whole, "loss", "mean")));
         json_decref(known);
         known = merged;
-        since = (uint64_t)json_integer_value(json_object_get(news, "serial"));
-        json_decref(news);
+        since = (uint64_t)json_integer_value(json_object_get(update, "serial"));
+        json_decref(update);
         json_decref(whole);
     }
     json_decref(known);
     end(&t);
 }
 
-static void without_news_little_is_told(void **state)
+static void without_changes_an_update_is_small(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(10), AT_MS(12)};
-    told        t;
+    scripted    t;
     begin(&t, "fmb", 2);
     play_step(&t, 1, times, 2, 0);
-    json_t *news = at_run_summary_json(t.summary, at_run_summary_serial(t.summary));
-    assert_null(json_object_get(news, "steps"));
-    assert_null(json_object_get(news, "timeline"));
-    assert_non_null(json_object_get(news, "state"));
-    json_decref(news);
+    json_t  *whole = at_run_summary_json(t.summary, 0);
+    uint64_t serial = (uint64_t)json_integer_value(json_object_get(whole, "serial"));
+    json_t  *update = at_run_summary_json(t.summary, serial);
+    assert_null(json_object_get(update, "steps"));
+    assert_null(json_object_get(update, "timeline"));
+    assert_non_null(json_object_get(update, "state"));
+    json_decref(update);
+    json_decref(whole);
     end(&t);
 }
 
 /* ---- timeline ------------------------------------------------------------------------------ */
 
-static void the_timeline_has_every_second_of_a_worker(void **state)
+static void the_timeline_accounts_for_all_time_of_a_worker(void **state)
 {
     (void)state;
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
     const at_ns       times[] = {AT_MS(10), AT_MS(20)};
-    told              t;
+    scripted          t;
     begin_with(&t, "fmb", 2, &(at_run_summary_options){.cells = 256});
     for (uint64_t step = 1; step <= 100; step++) play_step(&t, step, times, 2, 0);
     json_t *summary = at_run_summary_json(t.summary, 0),
@@ -284,10 +287,10 @@ static void the_timeline_has_every_second_of_a_worker(void **state)
     end(&t);
 }
 
-static void a_thousand_rows_are_enough_for_any_number_of_workers(void **state)
+static void many_workers_share_a_thousand_rows(void **state)
 {
     (void)state;
-    told t;
+    scripted t;
     begin(&t, "fmb", 2500);
     for (at_node w = 1; w <= 2500; w++) script_order(&t.run, w, AT_NEVER);
     t.run.at = AT_SEC(1);
@@ -311,7 +314,7 @@ static void a_thousand_rows_are_enough_for_any_number_of_workers(void **state)
     end(&t);
 }
 
-/* ---- the log ------------------------------------------------------------------------------- */
+/* ---- event lines --------------------------------------------------------------------------- */
 
 static const char *line_text(json_t *summary, size_t index)
 {
@@ -319,32 +322,32 @@ static const char *line_text(json_t *summary, size_t index)
     return json_string_value(json_object_get(line, "text"));
 }
 
-static void things_of_a_kind_share_a_line_and_the_newest_stay(void **state)
+static void events_of_one_kind_share_a_line_and_the_newest_are_kept(void **state)
 {
     (void)state;
-    told t;
+    scripted t;
     begin_with(&t, "backup", 9, &(at_run_summary_options){.lines = 4});
     script_drop(&t.run, 3, 10, AT_DROP_STALE);
     script_drop(&t.run, 4, 5, AT_DROP_STALE);
     json_t *summary = at_run_summary_json(t.summary, 0);
     assert_string_equal(line_text(summary, 0), "workers 1 to 9 joined");
-    assert_string_equal(line_text(summary, 1), "15 samples of 2 rounds were dropped as stale");
+    assert_string_equal(line_text(summary, 1), "dropped 15 samples of 2 rounds: stale");
     json_decref(summary);
     script_lost(&t.run, 7, "killed by signal 9", true);
     for (int i = 0; i < 3; i++) script_say(&t.run, "a \xff sentence </script>");
     summary = at_run_summary_json(t.summary, 0);
     assert_int_equal(json_array_size(json_object_get(summary, "log")), 4);
     assert_string_equal(line_text(summary, 0),
-                        "worker 7 was lost: killed by signal 9; another one is started");
+                        "worker 7 was lost: killed by signal 9; starting a replacement");
     assert_string_equal(line_text(summary, 3), "a ? sentence </script>");
     json_decref(summary);
     end(&t);
 }
 
-static void a_worker_that_was_told_to_leave_is_not_lost(void **state)
+static void a_worker_that_leaves_on_order_is_not_lost(void **state)
 {
     (void)state;
-    told t;
+    scripted t;
     begin(&t, "fmb", 2);
     script_leave(&t.run, 1);
     script_lost(&t.run, 1, "exited with 0", false);
@@ -356,11 +359,11 @@ static void a_worker_that_was_told_to_leave_is_not_lost(void **state)
 
 /* ---- resumed ------------------------------------------------------------------------------- */
 
-static void a_resumed_run_goes_on_in_time_and_tells_steps_once(void **state)
+static void a_resumed_run_continues_in_time_without_duplicate_steps(void **state)
 {
     (void)state;
     const at_ns times[] = {AT_MS(10)};
-    told        t;
+    scripted    t;
     begin(&t, "fmb", 1);
     for (uint64_t step = 1; step <= 10; step++) play_step(&t, step, times, 1, 0);
     char *info = at_run_info_text(&t.run.info);
@@ -373,8 +376,9 @@ static void a_resumed_run_goes_on_in_time_and_tells_steps_once(void **state)
     script_start(&t.run);
     script_join(&t.run, 1, 200, 1);
     for (uint64_t step = 6; step <= 8; step++) play_step(&t, step, times, 1, 0);
-    json_t *summary = at_run_summary_json(t.summary, 0), *trend = json_object_get(summary, "steps");
-    json_t *steps = json_object_get(trend, "step"), *seconds = json_object_get(trend, "t");
+    json_t *summary = at_run_summary_json(t.summary, 0),
+           *series = json_object_get(summary, "steps");
+    json_t *steps = json_object_get(series, "step"), *seconds = json_object_get(series, "t");
     assert_int_equal(json_array_size(steps), 8);
     for (size_t i = 0; i < 8; i++)
         assert_int_equal(json_integer_value(json_array_get(steps, i)), (int)i + 1);
@@ -395,7 +399,7 @@ static void write_file(const script *run, const char *name, const char *text)
     assert_int_equal(at_file_write(path, text, strlen(text), &fail), AT_OK);
 }
 
-static void tables_tell_what_there_is_without_a_log(void **state)
+static void without_a_log_the_csv_files_are_read(void **state)
 {
     (void)state;
     script          run;
@@ -425,7 +429,7 @@ static void tables_tell_what_there_is_without_a_log(void **state)
     script_end(&run);
 }
 
-static void what_is_no_head_of_a_log_is_refused(void **state)
+static void an_invalid_log_header_is_rejected(void **state)
 {
     (void)state;
     at_run_summary *summary;
@@ -442,21 +446,21 @@ static void what_is_no_head_of_a_log_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_slow_worker_is_blamed_for_what_it_is_slower_by),
+        cmocka_unit_test(one_slow_worker_is_blamed_for_its_extra_time),
         cmocka_unit_test(two_slow_workers_share_the_blame),
-        cmocka_unit_test(a_fast_worker_makes_nobody_slow),
-        cmocka_unit_test(under_a_bound_the_one_that_lets_others_go_is_blamed),
-        cmocka_unit_test(who_waits_for_nobody_blames_nobody_but_waste_counts),
-        cmocka_unit_test(long_curves_are_thinned_and_keep_their_peaks),
-        cmocka_unit_test(news_and_what_was_known_are_the_whole),
-        cmocka_unit_test(without_news_little_is_told),
-        cmocka_unit_test(the_timeline_has_every_second_of_a_worker),
-        cmocka_unit_test(a_thousand_rows_are_enough_for_any_number_of_workers),
-        cmocka_unit_test(things_of_a_kind_share_a_line_and_the_newest_stay),
-        cmocka_unit_test(a_worker_that_was_told_to_leave_is_not_lost),
-        cmocka_unit_test(a_resumed_run_goes_on_in_time_and_tells_steps_once),
-        cmocka_unit_test(tables_tell_what_there_is_without_a_log),
-        cmocka_unit_test(what_is_no_head_of_a_log_is_refused),
+        cmocka_unit_test(a_fast_worker_causes_no_blame),
+        cmocka_unit_test(with_a_staleness_bound_the_releasing_worker_is_blamed),
+        cmocka_unit_test(without_waiting_there_is_no_blame_but_waste_counts),
+        cmocka_unit_test(long_curves_are_downsampled_and_keep_their_peaks),
+        cmocka_unit_test(updates_merge_to_the_complete_summary),
+        cmocka_unit_test(without_changes_an_update_is_small),
+        cmocka_unit_test(the_timeline_accounts_for_all_time_of_a_worker),
+        cmocka_unit_test(many_workers_share_a_thousand_rows),
+        cmocka_unit_test(events_of_one_kind_share_a_line_and_the_newest_are_kept),
+        cmocka_unit_test(a_worker_that_leaves_on_order_is_not_lost),
+        cmocka_unit_test(a_resumed_run_continues_in_time_without_duplicate_steps),
+        cmocka_unit_test(without_a_log_the_csv_files_are_read),
+        cmocka_unit_test(an_invalid_log_header_is_rejected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,7 +19,7 @@ static void check_near(double value, double expected, double tolerance)
         fail_msg("%.12g is not within %g of %.12g", value, tolerance, expected);
 }
 
-static void running_moments_are_those_of_the_definition(void **state)
+static void running_moments_match_the_definition(void **state)
 {
     (void)state;
     static const double values[] = {2, 4, 4, 4, 5, 5, 7, 9};
@@ -32,7 +32,7 @@ static void running_moments_are_those_of_the_definition(void **state)
     assert_true(stats.min == 2 && stats.max == 9);
 }
 
-static void a_large_offset_does_not_spoil_the_spread(void **state)
+static void a_large_offset_does_not_spoil_the_deviation(void **state)
 {
     (void)state;
     at_stats stats = {0};
@@ -40,7 +40,7 @@ static void a_large_offset_does_not_spoil_the_spread(void **state)
     check_near(at_stats_sd(&stats), 0.5 * sqrt(1000.0 / 999), 1e-9);
 }
 
-static void one_value_has_no_spread(void **state)
+static void one_value_has_no_deviation(void **state)
 {
     (void)state;
     at_stats stats = {0};
@@ -49,7 +49,7 @@ static void one_value_has_no_spread(void **state)
     assert_true(stats.min == -3 && stats.max == -3 && stats.mean == -3);
 }
 
-static void percentiles_interpolate_between_neighbours(void **state)
+static void percentiles_interpolate_between_neighbors(void **state)
 {
     (void)state;
     double values[] = {4, NAN, 1, 3, 2};
@@ -65,7 +65,7 @@ static void percentiles_interpolate_between_neighbours(void **state)
 }
 
 /* From printed tables of the t distribution. */
-static void t_quantiles_are_the_printed_ones(void **state)
+static void t_quantiles_match_published_tables(void **state)
 {
     (void)state;
     static const struct {
@@ -90,7 +90,7 @@ static void t_probabilities_follow_the_closed_forms(void **state)
     }
 }
 
-static void quantile_and_probability_undo_each_other(void **state)
+static void quantile_and_probability_are_inverse(void **state)
 {
     (void)state;
     for (double freedom = 0.5; freedom < 500; freedom *= 1.7)
@@ -98,7 +98,7 @@ static void quantile_and_probability_undo_each_other(void **state)
             check_near(at_stats_t_probability(at_stats_t_quantile(p, freedom), freedom), p, 1e-12);
 }
 
-static void there_is_no_interval_under_three_values(void **state)
+static void fewer_than_three_values_have_no_interval(void **state)
 {
     (void)state;
     static const double values[] = {1, 2, 3};
@@ -113,7 +113,7 @@ static void there_is_no_interval_under_three_values(void **state)
     assert_false(at_interval_known(&none));
 }
 
-static void values_that_are_not_finite_are_left_out(void **state)
+static void values_that_are_not_finite_are_ignored(void **state)
 {
     (void)state;
     static const double values[] = {1, NAN, 2, INFINITY, 3};
@@ -122,7 +122,7 @@ static void values_that_are_not_finite_are_left_out(void **state)
     check_near(mean.value, 2, 1e-15);
 }
 
-static void a_constant_ratio_has_an_interval_of_no_width(void **state)
+static void a_constant_ratio_has_an_interval_of_zero_width(void **state)
 {
     (void)state;
     static const double bases[] = {1, 7, 100}, values[] = {0.5, 3.5, 50};
@@ -146,7 +146,7 @@ static void a_ratio_is_the_geometric_mean_of_pairs(void **state)
     check_near(inverse.low * ratio.high, 1, 1e-9);
 }
 
-static void pairs_without_a_ratio_are_left_out(void **state)
+static void pairs_without_a_ratio_are_ignored(void **state)
 {
     (void)state;
     static const double bases[] = {1, 2, 0, NAN, 4}, values[] = {2, NAN, 1, 1, 8};
@@ -158,8 +158,8 @@ static void pairs_without_a_ratio_are_left_out(void **state)
     assert_true(isnan(ratio.value));
 }
 
-/* The point of an interval: 95 of 100 hold the truth. */
-static void intervals_of_five_values_hold_the_truth_95_times_in_100(void **state)
+/* 95 of 100 intervals contain the true mean. */
+static void intervals_of_five_values_contain_the_mean_95_times_in_100(void **state)
 {
     (void)state;
     at_rng rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
@@ -192,19 +192,19 @@ static void intervals_are_shown_with_their_digits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(running_moments_are_those_of_the_definition),
-        cmocka_unit_test(a_large_offset_does_not_spoil_the_spread),
-        cmocka_unit_test(one_value_has_no_spread),
-        cmocka_unit_test(percentiles_interpolate_between_neighbours),
-        cmocka_unit_test(t_quantiles_are_the_printed_ones),
+        cmocka_unit_test(running_moments_match_the_definition),
+        cmocka_unit_test(a_large_offset_does_not_spoil_the_deviation),
+        cmocka_unit_test(one_value_has_no_deviation),
+        cmocka_unit_test(percentiles_interpolate_between_neighbors),
+        cmocka_unit_test(t_quantiles_match_published_tables),
         cmocka_unit_test(t_probabilities_follow_the_closed_forms),
-        cmocka_unit_test(quantile_and_probability_undo_each_other),
-        cmocka_unit_test(there_is_no_interval_under_three_values),
-        cmocka_unit_test(values_that_are_not_finite_are_left_out),
-        cmocka_unit_test(a_constant_ratio_has_an_interval_of_no_width),
+        cmocka_unit_test(quantile_and_probability_are_inverse),
+        cmocka_unit_test(fewer_than_three_values_have_no_interval),
+        cmocka_unit_test(values_that_are_not_finite_are_ignored),
+        cmocka_unit_test(a_constant_ratio_has_an_interval_of_zero_width),
         cmocka_unit_test(a_ratio_is_the_geometric_mean_of_pairs),
-        cmocka_unit_test(pairs_without_a_ratio_are_left_out),
-        cmocka_unit_test(intervals_of_five_values_hold_the_truth_95_times_in_100),
+        cmocka_unit_test(pairs_without_a_ratio_are_ignored),
+        cmocka_unit_test(intervals_of_five_values_contain_the_mean_95_times_in_100),
         cmocka_unit_test(intervals_are_shown_with_their_digits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -25,7 +25,7 @@ static void check_prints(const at_table *table,
     free(text);
 }
 
-static void columns_are_aligned_and_lines_end_without_blanks(void **state)
+static void columns_are_aligned_without_trailing_blanks(void **state)
 {
     (void)state;
     at_table *table = at_table_new(COLUMNS, 3);
@@ -53,7 +53,7 @@ static void a_table_without_rows_has_heads_and_rule(void **state)
     at_table_free(NULL);
 }
 
-static void letters_count_by_their_width_not_their_bytes(void **state)
+static void text_is_measured_in_columns_not_bytes(void **state)
 {
     (void)state;
     assert_int_equal(at_table_width(""), 0);
@@ -75,7 +75,7 @@ static void letters_count_by_their_width_not_their_bytes(void **state)
     at_table_free(table);
 }
 
-static void nothing_in_a_cell_can_play_with_the_terminal(void **state)
+static void control_characters_do_not_reach_the_terminal(void **state)
 {
     (void)state;
     at_table *table = at_table_new(COLUMNS, 1);
@@ -102,7 +102,7 @@ static void an_incomplete_last_row_is_printed(void **state)
     at_table_free(table);
 }
 
-static void csv_fields_are_quoted_where_they_must_be(void **state)
+static void csv_fields_are_quoted_if_necessary(void **state)
 {
     (void)state;
     at_table *table = at_table_new(COLUMNS, 3);
@@ -155,12 +155,12 @@ static void a_full_disk_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_are_aligned_and_lines_end_without_blanks),
+        cmocka_unit_test(columns_are_aligned_without_trailing_blanks),
         cmocka_unit_test(a_table_without_rows_has_heads_and_rule),
-        cmocka_unit_test(letters_count_by_their_width_not_their_bytes),
-        cmocka_unit_test(nothing_in_a_cell_can_play_with_the_terminal),
+        cmocka_unit_test(text_is_measured_in_columns_not_bytes),
+        cmocka_unit_test(control_characters_do_not_reach_the_terminal),
         cmocka_unit_test(an_incomplete_last_row_is_printed),
-        cmocka_unit_test(csv_fields_are_quoted_where_they_must_be),
+        cmocka_unit_test(csv_fields_are_quoted_if_necessary),
         cmocka_unit_test(many_rows_are_kept),
         cmocka_unit_test(a_full_disk_is_reported),
     };

@@ -85,8 +85,8 @@ static void play_steps(script *run, uint64_t steps)
 /* ---- traces ---------------------------------------------------------------------------------- */
 
 typedef struct view {
-    json_t       *root, *events;
-    at_trace_told told;
+    json_t         *root, *events;
+    at_trace_counts counts;
 } view;
 
 static void path_of(const script *run, char path[400])
@@ -100,7 +100,7 @@ static view make_view(const script *run, at_trace_options options, at_err expect
     view    v = {0};
     at_fail fail = {0};
     path_of(run, path);
-    at_err err = at_trace_write(run->folder, path, &options, &v.told, &fail);
+    at_err err = at_trace_write(run->folder, path, &options, &v.counts, &fail);
     if (err != expected) fail_msg("%d: %s", err, fail.text);
     json_error_t error;
     v.root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
@@ -169,7 +169,7 @@ static bool is_within(const span *spans, size_t used, int64_t row, double at)
     return false;
 }
 
-/* Slices of a row do not overlap, and both ends of every arrow lie in slices. */
+/* Slices of a row do not overlap, and both ends of every arrow are in slices. */
 static void check(const view *v)
 {
     size_t  i, used = 0, size = json_array_size(v->events), counted = 0;
@@ -195,7 +195,7 @@ static void check(const view *v)
         assert_true(is_within(spans, used, row, real(event, "ts")));
     }
     assert_int_equal(count(v, "s", "gradient"), count(v, "f", "gradient"));
-    bool cut = whole(other, "events_omitted") > 0; /* then one line tells so */
+    bool cut = whole(other, "events_omitted") > 0; /* marked by one more event */
     assert_int_equal(counted, whole(other, "events") + cut);
     free(spans);
 }
@@ -231,7 +231,7 @@ static void every_gradient_has_an_arrow_to_its_step(void **state)
     json_t *used = json_object_get(find(&v, "X", "compute", WORKERS, 2, 2), "args");
     assert_int_equal(whole(used, "step"), 3);
     assert_string_equal(text(used, "gradient"), "used");
-    assert_int_equal(v.told.omitted, 0);
+    assert_int_equal(v.counts.omitted, 0);
     end(&run, &v);
 }
 
@@ -260,7 +260,7 @@ static void rows_have_names(void **state)
     end(&run, &v);
 }
 
-static void a_fast_worker_is_seen_to_wait(void **state)
+static void a_fast_worker_waits(void **state)
 {
     (void)state;
     script run;
@@ -269,7 +269,8 @@ static void a_fast_worker_is_seen_to_wait(void **state)
     script_close(&run);
     view    v = make_view(&run, (at_trace_options){0}, AT_OK);
     json_t *second = find(&v, "X", "compute", WORKERS, 1, 1);
-    assert_true(real(second, "ts") == 10000); /* from its order, not backwards from the reading */
+    assert_true(real(second, "ts") ==
+                10000); /* from its order, not back from when the report was read */
     assert_true(real(second, "dur") == 4000);
     json_t *uncertain =
         json_object_get(json_object_get(v.root, "otherData"), "offset_uncertainty_us");
@@ -280,7 +281,7 @@ static void a_fast_worker_is_seen_to_wait(void **state)
     end(&run, &v);
 }
 
-static void what_is_dropped_is_marked_with_its_reason(void **state)
+static void dropped_gradients_are_marked_with_the_reason(void **state)
 {
     (void)state;
     script run;
@@ -306,7 +307,7 @@ static void what_is_dropped_is_marked_with_its_reason(void **state)
     end(&run, &v);
 }
 
-static void a_trace_never_has_more_events_than_asked_for(void **state)
+static void a_trace_never_exceeds_the_event_limit(void **state)
 {
     (void)state;
     script run;
@@ -316,16 +317,16 @@ static void a_trace_never_has_more_events_than_asked_for(void **state)
     view    all = make_view(&run, (at_trace_options){0}, AT_OK);
     view    v = make_view(&run, (at_trace_options){.events_max = 100}, AT_OK);
     json_t *other = json_object_get(v.root, "otherData");
-    assert_in_range(v.told.written, 98, 100);
-    assert_int_equal(v.told.written + v.told.omitted, all.told.written);
-    assert_int_equal(whole(other, "events_omitted"), v.told.omitted);
+    assert_in_range(v.counts.written, 98, 100);
+    assert_int_equal(v.counts.written + v.counts.omitted, all.counts.written);
+    assert_int_equal(whole(other, "events_omitted"), v.counts.omitted);
     assert_true(real(other, "written_until_us") > 0);
-    assert_true(v.told.cut_at < run.at);
+    assert_true(v.counts.cut_at < run.at);
     json_decref(all.root);
     end(&run, &v);
 }
 
-static void a_part_can_be_refused(void **state)
+static void with_whole_a_partial_trace_is_not_written(void **state)
 {
     (void)state;
     script run;
@@ -342,7 +343,7 @@ static void a_part_can_be_refused(void **state)
     script_end(&run);
 }
 
-static void a_trace_can_begin_later(void **state)
+static void a_trace_can_begin_at_a_later_time(void **state)
 {
     (void)state;
     script run;
@@ -352,11 +353,11 @@ static void a_trace_can_begin_later(void **state)
     view v = make_view(&run, (at_trace_options){.from = AT_MS(900)}, AT_OK);
     assert_in_range(count(&v, "X", "apply"), 10, 11);
     assert_in_range(count(&v, "s", "gradient"), 20, 22);
-    assert_int_equal(v.told.omitted, 0);
+    assert_int_equal(v.counts.omitted, 0);
     end(&run, &v);
 }
 
-static void parts_of_a_resumed_run_follow_each_other(void **state)
+static void logs_of_a_resumed_run_are_concatenated(void **state)
 {
     (void)state;
     script run;
@@ -379,7 +380,7 @@ static void parts_of_a_resumed_run_follow_each_other(void **state)
     end(&run, &v);
 }
 
-static void a_log_that_is_cut_gives_what_stands_before(void **state)
+static void a_truncated_log_gives_a_trace_of_its_beginning(void **state)
 {
     (void)state;
     script run;
@@ -395,7 +396,7 @@ static void a_log_that_is_cut_gives_what_stands_before(void **state)
     end(&run, &v);
 }
 
-static void a_damaged_log_is_told_and_still_shown(void **state)
+static void a_damaged_log_is_reported_and_its_beginning_is_written(void **state)
 {
     (void)state;
     script run;
@@ -414,7 +415,7 @@ static void a_damaged_log_is_told_and_still_shown(void **state)
     end(&run, &v);
 }
 
-static void a_run_without_log_is_refused(void **state)
+static void a_run_without_log_is_rejected(void **state)
 {
     (void)state;
     script  run;
@@ -429,8 +430,8 @@ static void a_run_without_log_is_refused(void **state)
     script_end(&run);
 }
 
-/* Reports that come when they like, with any durations; fates in any order or never. */
-static void rows_never_overlap_whatever_the_log_says(void **state)
+/* Reports at random times with random durations; used or dropped in any order, or never. */
+static void slices_never_overlap_in_random_logs(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 30; seed++) {
@@ -479,7 +480,7 @@ static void quoted(const char *from, const char *expected)
     assert_string_equal(buffer, expected);
 }
 
-static void any_bytes_become_json(void **state)
+static void any_bytes_become_valid_json(void **state)
 {
     (void)state;
     quoted("plain", "\"plain\"");
@@ -505,17 +506,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_gradient_has_an_arrow_to_its_step),
         cmocka_unit_test(rows_have_names),
-        cmocka_unit_test(a_fast_worker_is_seen_to_wait),
-        cmocka_unit_test(what_is_dropped_is_marked_with_its_reason),
-        cmocka_unit_test(a_trace_never_has_more_events_than_asked_for),
-        cmocka_unit_test(a_part_can_be_refused),
-        cmocka_unit_test(a_trace_can_begin_later),
-        cmocka_unit_test(parts_of_a_resumed_run_follow_each_other),
-        cmocka_unit_test(a_log_that_is_cut_gives_what_stands_before),
-        cmocka_unit_test(a_damaged_log_is_told_and_still_shown),
-        cmocka_unit_test(a_run_without_log_is_refused),
-        cmocka_unit_test(rows_never_overlap_whatever_the_log_says),
-        cmocka_unit_test(any_bytes_become_json),
+        cmocka_unit_test(a_fast_worker_waits),
+        cmocka_unit_test(dropped_gradients_are_marked_with_the_reason),
+        cmocka_unit_test(a_trace_never_exceeds_the_event_limit),
+        cmocka_unit_test(with_whole_a_partial_trace_is_not_written),
+        cmocka_unit_test(a_trace_can_begin_at_a_later_time),
+        cmocka_unit_test(logs_of_a_resumed_run_are_concatenated),
+        cmocka_unit_test(a_truncated_log_gives_a_trace_of_its_beginning),
+        cmocka_unit_test(a_damaged_log_is_reported_and_its_beginning_is_written),
+        cmocka_unit_test(a_run_without_log_is_rejected),
+        cmocka_unit_test(slices_never_overlap_in_random_logs),
+        cmocka_unit_test(any_bytes_become_valid_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,21 +20,21 @@
 static const at_access local = {.token = TOKEN, .cookie = "anytime_8080"};
 static const at_access open_to_all = {.token = TOKEN, .cookie = "anytime_8080", .name = "node7"};
 
-/* A request that is fine, for tests to spoil. */
+/* An allowed request, for tests to modify. */
 static at_request good(void)
 {
     return (at_request){
         .method = "GET", .path = "/api/runs", .host = "127.0.0.1:8080", .cookie = TOKEN};
 }
 
-static unsigned check(const at_access *guard, at_request request)
+static unsigned check(const at_access *access, at_request request)
 {
-    at_access_decision verdict = at_access_check(guard, &request);
-    if (verdict.status != 200) assert_non_null(verdict.text);
-    return verdict.status;
+    at_access_decision decision = at_access_check(access, &request);
+    if (decision.status != 200) assert_non_null(decision.text);
+    return decision.status;
 }
 
-static void a_token_opens_by_cookie_query_or_bearer(void **state)
+static void a_token_is_accepted_as_cookie_query_or_bearer(void **state)
 {
     (void)state;
     at_request request = good();
@@ -52,7 +52,7 @@ static void a_token_opens_by_cookie_query_or_bearer(void **state)
     assert_int_equal(check(&local, request), 401);
 }
 
-static void anything_but_the_whole_token_is_refused(void **state)
+static void anything_but_the_exact_token_is_refused(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",
@@ -68,7 +68,7 @@ static void anything_but_the_whole_token_is_refused(void **state)
     }
 }
 
-static void health_needs_no_token_but_the_right_host(void **state)
+static void healthz_needs_no_token_but_an_allowed_host(void **state)
 {
     (void)state;
     at_request request = {.method = "GET", .path = "/healthz", .host = "localhost"};
@@ -77,7 +77,7 @@ static void health_needs_no_token_but_the_right_host(void **state)
     assert_int_equal(check(&local, request), 403);
 }
 
-static void only_reading_is_allowed(void **state)
+static void only_get_and_head_are_allowed(void **state)
 {
     (void)state;
     static const char *const methods[] = {"POST",  "PUT", "DELETE", "OPTIONS",
@@ -91,7 +91,7 @@ static void only_reading_is_allowed(void **state)
     }
 }
 
-static void a_name_that_could_be_rebound_is_refused(void **state)
+static void host_names_open_to_dns_rebinding_are_refused(void **state)
 {
     (void)state;
     static const char *const right[] = {"127.0.0.1:8080", "localhost:9999", "LOCALHOST",
@@ -119,7 +119,7 @@ static void a_name_that_could_be_rebound_is_refused(void **state)
     assert_int_equal(check(&local, request), 403);
 }
 
-static void a_machine_that_listens_to_others_knows_its_name(void **state)
+static void a_server_on_a_network_accepts_its_host_name(void **state)
 {
     (void)state;
     at_request request = good();
@@ -145,7 +145,7 @@ static void scripts_of_other_sites_are_refused(void **state)
     }
 }
 
-static void links_from_elsewhere_lead_to_the_page_only(void **state)
+static void cross_site_links_reach_only_the_page(void **state)
 {
     (void)state;
     at_request request = good();
@@ -158,7 +158,7 @@ static void links_from_elsewhere_lead_to_the_page_only(void **state)
     assert_int_equal(check(&local, request), 200);
 }
 
-static void addresses_are_read_as_people_write_them(void **state)
+static void valid_addresses_are_parsed(void **state)
 {
     (void)state;
     at_address address;
@@ -179,7 +179,7 @@ static void addresses_are_read_as_people_write_them(void **state)
     assert_false(address.loopback);
 }
 
-static void what_is_no_address_is_refused(void **state)
+static void invalid_addresses_are_rejected(void **state)
 {
     (void)state;
     static const char *const wrong[] = {"",
@@ -202,7 +202,7 @@ static void what_is_no_address_is_refused(void **state)
     }
 }
 
-static void tokens_are_long_and_never_twice_the_same(void **state)
+static void tokens_are_long_and_unique(void **state)
 {
     (void)state;
     char a[AT_TOKEN_SIZE], b[AT_TOKEN_SIZE];
@@ -211,12 +211,12 @@ static void tokens_are_long_and_never_twice_the_same(void **state)
     assert_int_equal(strlen(a), 32);
     assert_int_equal(strspn(a, "0123456789abcdef"), 32);
     assert_string_not_equal(a, b);
-    assert_true(at_token_same(a, a));
-    assert_false(at_token_same(a, b));
-    assert_false(at_token_same(a, NULL));
+    assert_true(at_token_equal(a, a));
+    assert_false(at_token_equal(a, b));
+    assert_false(at_token_equal(a, NULL));
 }
 
-static void a_token_file_is_made_once_and_kept_private(void **state)
+static void a_token_file_is_created_once_with_private_permissions(void **state)
 {
     (void)state;
     char folder[] = "/tmp/anytime-token-XXXXXX", path[64], a[AT_TOKEN_SIZE], b[AT_TOKEN_SIZE];
@@ -245,18 +245,18 @@ static void a_token_file_is_made_once_and_kept_private(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_opens_by_cookie_query_or_bearer),
-        cmocka_unit_test(anything_but_the_whole_token_is_refused),
-        cmocka_unit_test(health_needs_no_token_but_the_right_host),
-        cmocka_unit_test(only_reading_is_allowed),
-        cmocka_unit_test(a_name_that_could_be_rebound_is_refused),
-        cmocka_unit_test(a_machine_that_listens_to_others_knows_its_name),
+        cmocka_unit_test(a_token_is_accepted_as_cookie_query_or_bearer),
+        cmocka_unit_test(anything_but_the_exact_token_is_refused),
+        cmocka_unit_test(healthz_needs_no_token_but_an_allowed_host),
+        cmocka_unit_test(only_get_and_head_are_allowed),
+        cmocka_unit_test(host_names_open_to_dns_rebinding_are_refused),
+        cmocka_unit_test(a_server_on_a_network_accepts_its_host_name),
         cmocka_unit_test(scripts_of_other_sites_are_refused),
-        cmocka_unit_test(links_from_elsewhere_lead_to_the_page_only),
-        cmocka_unit_test(addresses_are_read_as_people_write_them),
-        cmocka_unit_test(what_is_no_address_is_refused),
-        cmocka_unit_test(tokens_are_long_and_never_twice_the_same),
-        cmocka_unit_test(a_token_file_is_made_once_and_kept_private),
+        cmocka_unit_test(cross_site_links_reach_only_the_page),
+        cmocka_unit_test(valid_addresses_are_parsed),
+        cmocka_unit_test(invalid_addresses_are_rejected),
+        cmocka_unit_test(tokens_are_long_and_unique),
+        cmocka_unit_test(a_token_file_is_created_once_with_private_permissions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include "record/sinks/sinks.h"
 #include "serve/metrics.h"
 
-/* A run with a log; its strategy has a name that readers know. */
+/* A run with a log and a named strategy. */
 static void begin(script *run, uint32_t workers)
 {
     at_fail fail = {0};
@@ -62,38 +62,38 @@ static void write_text(const script *run, const char *name, const char *text)
     if (at_file_write(path_in(run, name), text, strlen(text), &fail)) fail_msg("%s", fail.text);
 }
 
-/* Polls to the end; how many steps the summary tells of. */
-static uint64_t steps_of(at_run_follower *tail)
+/* Polls to the end; returns the number of steps in the summary. */
+static uint64_t steps_of(at_run_follower *follower)
 {
-    while (at_run_follower_poll(tail, AT_SEC(1))) continue;
-    const at_run_summary *summary = at_run_follower_story(tail);
+    while (at_run_follower_poll(follower, AT_SEC(1))) continue;
+    const at_run_summary *summary = at_run_follower_summary(follower);
     return summary ? at_run_summary_tally(summary)->step_count : 0;
 }
 
-static void a_folder_that_is_not_there_is_waited_for(void **state)
+static void a_missing_folder_is_waited_for(void **state)
 {
     (void)state;
     script run;
     begin(&run, 2);
     assert_int_equal(rmdir(run.folder), 0);
-    at_run_follower *tail = at_run_follower_new(run.folder);
-    assert_int_equal(steps_of(tail), 0);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_WAITING);
-    uint64_t number = at_run_follower_number(tail);
+    at_run_follower *follower = at_run_follower_new(run.folder);
+    assert_int_equal(steps_of(follower), 0);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_WAITING);
+    uint64_t revision = at_run_follower_revision(follower);
     assert_int_equal(mkdir(run.folder, 0700), 0);
-    assert_int_equal(steps_of(tail), 0);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_STARTING);
-    assert_true(at_run_follower_number(tail) > number);
+    assert_int_equal(steps_of(follower), 0);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_STARTING);
+    assert_true(at_run_follower_revision(follower) > revision);
     open_part(&run);
     one_step(&run);
     script_close(&run);
-    assert_int_equal(steps_of(tail), 1);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_RUNNING);
-    at_run_follower_free(tail);
+    assert_int_equal(steps_of(follower), 1);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_RUNNING);
+    at_run_follower_free(follower);
     script_end(&run);
 }
 
-static void a_log_is_followed_to_its_end_and_over_a_resumption(void **state)
+static void a_log_is_followed_to_its_end_and_across_a_resume(void **state)
 {
     (void)state;
     script run;
@@ -102,24 +102,24 @@ static void a_log_is_followed_to_its_end_and_over_a_resumption(void **state)
     for (int i = 0; i < 5; i++) one_step(&run);
     script_finish(&run, AT_END_SIGNAL);
     script_close(&run);
-    at_run_follower *tail = at_run_follower_new(run.folder);
-    assert_int_equal(steps_of(tail), 5);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_ENDED);
-    uint64_t number = at_run_follower_number(tail);
-    assert_int_equal(steps_of(tail), 5);
-    assert_int_equal(at_run_follower_number(tail), number); /* nothing new, nothing to tell */
+    at_run_follower *follower = at_run_follower_new(run.folder);
+    assert_int_equal(steps_of(follower), 5);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_ENDED);
+    uint64_t revision = at_run_follower_revision(follower);
+    assert_int_equal(steps_of(follower), 5);
+    assert_int_equal(at_run_follower_revision(follower), revision); /* unchanged without new data */
 
     open_part(&run);
     one_step(&run);
     script_close(&run);
-    steps_of(tail);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_RUNNING);
-    assert_true(at_run_follower_number(tail) > number);
-    at_run_follower_free(tail);
+    steps_of(follower);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_RUNNING);
+    assert_true(at_run_follower_revision(follower) > revision);
+    at_run_follower_free(follower);
     script_end(&run);
 }
 
-static void a_head_that_is_cut_is_read_when_it_is_whole(void **state)
+static void a_truncated_header_is_read_when_it_is_complete(void **state)
 {
     (void)state;
     script run, other;
@@ -132,23 +132,23 @@ static void a_head_that_is_cut_is_read_when_it_is_whole(void **state)
     size_t         size;
     assert_int_equal(at_file_read(path_in(&run, "events.bin"), 1 << 24, &bytes, &size, NULL),
                      AT_OK);
-    at_run_follower *tail = at_run_follower_new(other.folder);
+    at_run_follower *follower = at_run_follower_new(other.folder);
     FILE            *file = fopen(path_in(&other, "events.bin"), "wb");
     for (size_t i = 0; i < size; i++) {
         putc(bytes[i], file);
         fflush(file);
-        steps_of(tail);
+        steps_of(follower);
     }
-    assert_int_equal(steps_of(tail), 1);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_RUNNING);
+    assert_int_equal(steps_of(follower), 1);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_RUNNING);
     fclose(file);
     free(bytes);
-    at_run_follower_free(tail);
+    at_run_follower_free(follower);
     script_end(&run);
     script_end(&other);
 }
 
-static void damage_is_told_and_what_stands_before_it_stays(void **state)
+static void damage_is_reported_and_earlier_data_are_kept(void **state)
 {
     (void)state;
     script run;
@@ -157,14 +157,14 @@ static void damage_is_told_and_what_stands_before_it_stays(void **state)
     one_step(&run);
     script_close(&run);
     FILE *file = fopen(path_in(&run, "events.bin"), "ab");
-    fputs("\x7f this is no record", file);
+    fputs("\x7f not a record", file);
     fclose(file);
-    at_run_follower *tail = at_run_follower_new(run.folder);
-    assert_int_equal(steps_of(tail), 1);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_BROKEN);
-    assert_non_null(strstr(at_run_follower_word(tail), "events.bin"));
-    assert_int_equal(steps_of(tail), 1);
-    at_run_follower_free(tail);
+    at_run_follower *follower = at_run_follower_new(run.folder);
+    assert_int_equal(steps_of(follower), 1);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_BROKEN);
+    assert_non_null(strstr(at_run_follower_message(follower), "events.bin"));
+    assert_int_equal(steps_of(follower), 1);
+    at_run_follower_free(follower);
     script_end(&run);
 }
 
@@ -174,30 +174,31 @@ static void a_run_without_a_log_shows_its_result(void **state)
     script run;
     begin(&run, 1);
     write_text(&run, "workers.json", "{}");
-    at_run_follower *tail = at_run_follower_new(run.folder);
-    steps_of(tail);
-    assert_int_equal(at_run_follower_state_of(tail), AT_RUN_FOLLOWER_UNRECORDED);
-    assert_null(at_run_follower_result(tail));
-    uint64_t number = at_run_follower_number(tail);
+    at_run_follower *follower = at_run_follower_new(run.folder);
+    steps_of(follower);
+    assert_int_equal(at_run_follower_state_of(follower), AT_RUN_FOLLOWER_UNRECORDED);
+    assert_null(at_run_follower_result(follower));
+    uint64_t revision = at_run_follower_revision(follower);
     write_text(&run, "result.json", "{\"steps\": 7}");
-    steps_of(tail);
-    assert_true(at_run_follower_number(tail) > number);
-    assert_int_equal(json_integer_value(json_object_get(at_run_follower_result(tail), "steps")), 7);
-    at_run_follower_free(tail);
+    steps_of(follower);
+    assert_true(at_run_follower_revision(follower) > revision);
+    assert_int_equal(json_integer_value(json_object_get(at_run_follower_result(follower), "steps")),
+                     7);
+    at_run_follower_free(follower);
     script_end(&run);
 }
 
-static char *metrics_of(at_run_follower *const *tails, size_t count)
+static char *metrics_of(at_run_follower *const *followers, size_t count)
 {
     char  *text = NULL;
     size_t size;
     FILE  *file = open_memstream(&text, &size);
-    at_metrics_write(file, tails, count, AT_SEC(3));
+    at_metrics_write(file, followers, count, AT_SEC(3));
     fclose(file);
     return text;
 }
 
-static void metrics_tell_the_newest_state(void **state)
+static void metrics_report_the_newest_state(void **state)
 {
     (void)state;
     script run;
@@ -207,11 +208,11 @@ static void metrics_tell_the_newest_state(void **state)
     script_lost(&run, 2, "killed by signal 9", true);
     script_drop(&run, 2, 12, AT_DROP_LOST);
     script_close(&run);
-    at_run_follower *tail = at_run_follower_new(run.folder),
+    at_run_follower *follower = at_run_follower_new(run.folder),
                     *none = at_run_follower_new("/nonexistent/\"quoted\\\n");
-    steps_of(tail);
+    steps_of(follower);
     steps_of(none);
-    char *text = metrics_of((at_run_follower *[]){tail, none}, 2), line[500];
+    char *text = metrics_of((at_run_follower *[]){follower, none}, 2), line[500];
     snprintf(line, sizeof line, "\nanytime_steps_total{run=\"%s\"} 1\n", run.folder);
     assert_non_null(strstr(text, line));
     snprintf(line, sizeof line, "\nanytime_samples_used_total{run=\"%s\"} 128\n", run.folder);
@@ -225,12 +226,12 @@ static void metrics_tell_the_newest_state(void **state)
     assert_non_null(strstr(text, "{run=\"/nonexistent/\\\"quoted\\\\\\n\",state=\"waiting\"} 1\n"));
     assert_non_null(strstr(text, "\n# TYPE anytime_steps_total counter\n"));
     free(text);
-    at_run_follower_free(tail);
+    at_run_follower_free(follower);
     at_run_follower_free(none);
     script_end(&run);
 }
 
-static void labels_are_escaped_whatever_they_hold(void **state)
+static void labels_are_escaped(void **state)
 {
     (void)state;
     char  *text = NULL;
@@ -245,13 +246,13 @@ static void labels_are_escaped_whatever_they_hold(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_folder_that_is_not_there_is_waited_for),
-        cmocka_unit_test(a_log_is_followed_to_its_end_and_over_a_resumption),
-        cmocka_unit_test(a_head_that_is_cut_is_read_when_it_is_whole),
-        cmocka_unit_test(damage_is_told_and_what_stands_before_it_stays),
+        cmocka_unit_test(a_missing_folder_is_waited_for),
+        cmocka_unit_test(a_log_is_followed_to_its_end_and_across_a_resume),
+        cmocka_unit_test(a_truncated_header_is_read_when_it_is_complete),
+        cmocka_unit_test(damage_is_reported_and_earlier_data_are_kept),
         cmocka_unit_test(a_run_without_a_log_shows_its_result),
-        cmocka_unit_test(metrics_tell_the_newest_state),
-        cmocka_unit_test(labels_are_escaped_whatever_they_hold),
+        cmocka_unit_test(metrics_report_the_newest_state),
+        cmocka_unit_test(labels_are_escaped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
-/* story.js - the story of a run as the program tells it (src/report/summary/run_summary.h), and what can be
- * drawn of it.
+/* run_data.js - run summaries (src/report/summary/run_summary.h): merging updates, grouping
+ * repeated runs, and deriving curves and histograms.
  *
- * The first answer is whole. Later ones hold only what has changed since a serial number; merge()
- * puts them into what is there:
+ * The first response is complete. Later ones contain only what has changed since a serial number;
+ * merge() combines them with the data so far:
  *
  *   steps, tests, usage[].trend   keep `from` points, append the rest
  *   timeline                      keep `from` columns, append the rest
@@ -15,120 +15,123 @@
 (function (A) {
     const AXES = ["t", "step"];
     const PARTS = ["mean", "min", "max"];
-    const DOINGS = ["compute", "sleep", "send", "gone"];
+    const ACTIVITIES = ["compute", "sleep", "send", "gone"];
     const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-_";
     const LOG_LINES = 500;
 
     /* ---- merging ---- */
 
-    const channelsOf = (trend) =>
-        Object.keys(trend).filter(
-            (key) => trend[key] && typeof trend[key] === "object" && !AXES.includes(key),
+    const channelsOf = (series) =>
+        Object.keys(series).filter(
+            (key) => series[key] && typeof series[key] === "object" && !AXES.includes(key),
         );
 
-    function spliceNumbers(old, from, news) {
+    function spliceNumbers(old, from, update) {
         const kept = (old || []).slice(0, from);
         while (kept.length < from) kept.push(null);
-        return kept.concat(news || []);
+        return kept.concat(update || []);
     }
 
-    function mergeTrend(old, news) {
-        if (!news) return old;
-        if (!old || news.from === 0) return news;
-        const merged = { from: 0, every: news.every };
-        for (const axis of AXES) merged[axis] = spliceNumbers(old[axis], news.from, news[axis]);
-        for (const channel of new Set([...channelsOf(old), ...channelsOf(news)])) {
+    function mergeSeries(old, update) {
+        if (!update) return old;
+        if (!old || update.from === 0) return update;
+        const merged = { from: 0, every: update.every };
+        for (const axis of AXES) merged[axis] = spliceNumbers(old[axis], update.from, update[axis]);
+        for (const channel of new Set([...channelsOf(old), ...channelsOf(update)])) {
             merged[channel] = {};
             for (const part of PARTS) {
                 const before = (old[channel] || {})[part];
-                const after = (news[channel] || {})[part];
+                const after = (update[channel] || {})[part];
                 if (before || after)
-                    merged[channel][part] = spliceNumbers(before, news.from, after);
+                    merged[channel][part] = spliceNumbers(before, update.from, after);
             }
         }
         return merged;
     }
 
-    function mergeText(old, from, news, columns, digits) {
-        if (!old && !news) return undefined;
+    function mergeText(old, from, update, columns, digits) {
+        if (!old && !update) return undefined;
         const head = (old || "").slice(0, from * digits).padEnd(from * digits, "0");
-        return (head + (news || "")).padEnd(columns * digits, "0");
+        return (head + (update || "")).padEnd(columns * digits, "0");
     }
 
-    function mergeTimeline(old, news) {
-        if (!news) return old;
-        if (!old || news.from === 0 || old.width !== news.width) return news;
-        const rows = news.rows.map((row, i) => {
+    function mergeTimeline(old, update) {
+        if (!update) return old;
+        if (!old || update.from === 0 || old.width !== update.width) return update;
+        const rows = update.rows.map((row, i) => {
             const merged = { first: row.first, last: row.last };
-            for (const name of [...DOINGS, "batch"]) {
+            for (const name of [...ACTIVITIES, "batch"]) {
                 const digits = name === "batch" ? 2 : 1;
                 merged[name] = mergeText(
                     (old.rows[i] || {})[name],
-                    news.from,
+                    update.from,
                     row[name],
-                    news.columns,
+                    update.columns,
                     digits,
                 );
             }
             return merged;
         });
-        return { ...news, from: 0, rows };
+        return { ...update, from: 0, rows };
     }
 
-    function mergeBy(key, old, news, order) {
-        if (!news) return old;
+    function mergeBy(key, old, update) {
+        if (!update) return old;
         const all = new Map((old || []).map((item) => [item[key], item]));
-        for (const item of news) all.set(item[key], item);
-        return [...all.values()].sort((a, b) => order * (a[key] - b[key]));
+        for (const item of update) all.set(item[key], item);
+        return [...all.values()].sort((a, b) => a[key] - b[key]);
     }
 
-    function mergeUsage(old, news) {
-        if (!news) return old;
-        return news.map((process) => {
+    function mergeUsage(old, update) {
+        if (!update) return old;
+        return update.map((process) => {
             const before = (old || []).find((other) => other.node === process.node);
-            return { ...process, trend: mergeTrend(before && before.trend, process.trend) };
+            return { ...process, trend: mergeSeries(before && before.trend, process.trend) };
         });
     }
 
-    /** The story with news in it; neither argument is changed. */
-    A.merge = function (old, news) {
-        if (!old || !news.since) return news;
+    /** The summary with an update merged in; neither argument is modified. */
+    A.merge = function (old, update) {
+        if (!old || !update.since) return update;
         return {
             ...old,
-            ...news,
-            steps: mergeTrend(old.steps, news.steps),
-            tests: mergeTrend(old.tests, news.tests),
-            usage: mergeUsage(old.usage, news.usage),
-            timeline: mergeTimeline(old.timeline, news.timeline),
-            workers: mergeBy("first", old.workers, news.workers, 1),
-            log: (mergeBy("id", old.log, news.log, 1) || []).slice(-LOG_LINES),
+            ...update,
+            steps: mergeSeries(old.steps, update.steps),
+            tests: mergeSeries(old.tests, update.tests),
+            usage: mergeUsage(old.usage, update.usage),
+            timeline: mergeTimeline(old.timeline, update.timeline),
+            workers: mergeBy("first", old.workers, update.workers),
+            log: (mergeBy("id", old.log, update.log) || []).slice(-LOG_LINES),
         };
     };
 
-    /** How a run stands, as far as it is known. */
-    A.stateOf = (run) => (run.story ? run.story.state : {});
+    /** A run as the page uses it; the JSON key of its summary is `story`. */
+    A.runFromJson = ({ story, ...run }) => ({ ...run, summary: story });
+
+    /** The current state of a run, as far as it is known. */
+    A.stateOf = (run) => (run.summary ? run.summary.state : {});
 
     /* ---- curves ---- */
 
-    /** A curve: { x: [..], y: [[low, middle, high], ..] }; null when there is nothing. */
-    function curve(trend, axis, channel) {
-        if (!trend || !trend[channel]) return null;
-        const { mean, min, max } = trend[channel];
+    /** A curve: { x: [..], y: [[low, middle, high], ..] }; null without points. */
+    function curve(series, axis, channel) {
+        if (!series || !series[channel]) return null;
+        const { mean, min, max } = series[channel];
         const x = [],
             y = [];
         mean.forEach((value, i) => {
             if (!A.known(value)) return;
-            x.push(trend[axis][i]);
+            x.push(series[axis][i]);
             y.push([min ? min[i] : value, value, max ? max[i] : value]);
         });
         return x.length ? { x, y } : null;
     }
 
-    const RATE_POINTS = 100; // single steps of an asynchronous run would be noise
+    const RATE_POINTS = 100; // single steps of an asynchronous run would be too noisy
 
-    /** Samples a second, in stretches of about the same length. */
-    function rateCurve(trend) {
-        const all = curve(trend, "t", "samples");
+    /** Samples per second, over intervals of about equal length. */
+    function rateCurve(series) {
+        const all = curve(series, "t", "samples");
         if (!all || all.x.length < 2) return null;
         const least = (all.x[all.x.length - 1] - all.x[0]) / RATE_POINTS;
         const x = [],
@@ -144,26 +147,26 @@
         return x.length ? { x, y } : null;
     }
 
-    /** The time at which each step was closed. */
-    function clockCurve(trend) {
-        if (!trend || !trend.t.length) return null;
-        return { x: trend.step, y: trend.t.map((t) => [t, t, t]) };
+    /** The time at which each step closed. */
+    function clockCurve(series) {
+        if (!series || !series.t.length) return null;
+        return { x: series.step, y: series.t.map((t) => [t, t, t]) };
     }
 
     A.curve = curve;
     A.rateCurve = rateCurve;
     A.clockCurve = clockCurve;
 
-    /* ---- repeats ---- */
+    /* ---- repeated runs ---- */
 
-    // Student's t for 95 % intervals, by degrees of freedom; beyond the table it is nearly normal.
+    // Student's t for 95 % intervals, by degrees of freedom; beyond the table nearly normal.
     const T95 = [
         12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16,
         2.145, 2.131, 2.12, 2.11, 2.101, 2.093, 2.086,
     ];
     const BAND_POINTS = 300;
 
-    /** Linear between points; past the last one its value: that is what the model is worth then. */
+    /** Interpolates linearly; constant after the last point, when the model has its final value. */
     function valueAt(line, x, from) {
         let i = from;
         while (i < line.x.length && line.x[i] < x) i++;
@@ -173,7 +176,7 @@
         return [line.y[i - 1][1] + share * (line.y[i][1] - line.y[i - 1][1]), i];
     }
 
-    /** Mean with its 95 % interval; of two values the interval is from one to the other. */
+    /** Mean with its 95 % confidence interval; for two values their range. */
     function interval(values) {
         const n = values.length;
         const mean = values.reduce((sum, value) => sum + value, 0) / n;
@@ -185,13 +188,13 @@
 
     A.interval = interval;
 
-    /** One curve for several repeats of a run: their mean and its interval. */
+    /** One curve for repeated runs: their mean with its interval. */
     A.band = function (lines) {
-        const there = lines.filter(Boolean);
-        if (there.length <= 1) return there[0] || null;
-        const low = Math.max(...there.map((line) => line.x[0]));
-        const high = Math.max(...there.map((line) => line.x[line.x.length - 1]));
-        const places = there.map(() => 0);
+        const known = lines.filter(Boolean);
+        if (known.length <= 1) return known[0] || null;
+        const low = Math.max(...known.map((line) => line.x[0]));
+        const high = Math.max(...known.map((line) => line.x[line.x.length - 1]));
+        const positions = known.map(() => 0);
         const x = [],
             y = [];
         for (let i = 0; i < BAND_POINTS; i++) {
@@ -199,9 +202,9 @@
             x.push(at);
             y.push(
                 interval(
-                    there.map((line, k) => {
-                        const [value, place] = valueAt(line, at, Math.max(0, places[k] - 1));
-                        places[k] = place;
+                    known.map((line, k) => {
+                        const [value, position] = valueAt(line, at, Math.max(0, positions[k] - 1));
+                        positions[k] = position;
                         return value;
                     }),
                 ),
@@ -210,7 +213,7 @@
         return { x, y };
     };
 
-    const OWN = new Set([
+    const IGNORED_OPTIONS = new Set([
         "seed",
         "run",
         "resume",
@@ -223,10 +226,10 @@
     ]);
 
     function groupKey(run) {
-        const info = run.story ? run.story.info : {};
+        const info = run.summary ? run.summary.info : {};
         const options = (run.result || {}).options;
         const settings = options
-            ? Object.entries(options).filter(([name]) => !OWN.has(name))
+            ? Object.entries(options).filter(([name]) => !IGNORED_OPTIONS.has(name))
             : [info.rules, info.batch];
         const what = run.result || info;
         return JSON.stringify([
@@ -239,7 +242,7 @@
         ]);
     }
 
-    /** What several labels have in common at their start, without a dangling separator. */
+    /** The common prefix of several labels, without a trailing separator. */
     function commonLabel(labels) {
         let length = 0;
         while (
@@ -249,7 +252,7 @@
         return labels[0].slice(0, length).replace(/[-_./ ]+(seed)?[-_./ ]*$/, "") || labels[0];
     }
 
-    /** Runs of the same settings but for the seed are repeats: [{label, runs, index}, ..]. */
+    /** Groups runs whose settings differ only in the seed: [{label, runs, index}, ..]. */
     A.group = function (runs) {
         const groups = new Map();
         for (const run of runs) {
@@ -271,7 +274,7 @@
 
     const BINS = 32;
 
-    /** Round bin edges that suit all samples; whole numbers get whole bins around them. */
+    /** Round bin edges that suit all samples; integers are in the middle of their bins. */
     function edges(samples) {
         const low = Math.min(...samples.map((s) => s.quantiles[0]));
         const high = Math.max(...samples.map((s) => s.quantiles[s.quantiles.length - 1]));
@@ -285,12 +288,12 @@
         return { first, width, count };
     }
 
-    /** Shares of samples in common bins, in percent: { x, y: one array a sample }. */
+    /** Percentages per bin, with the same bins for all samples: { x, y: one array per sample }. */
     A.histogram = function (samples) {
-        const there = samples.filter(Boolean);
-        if (!there.length) return null;
-        const { first, width, count } = edges(there);
-        // An empty bin at each end.
+        const known = samples.filter(Boolean);
+        if (!known.length) return null;
+        const { first, width, count } = edges(known);
+        // One empty bin at each end.
         const x = Array.from({ length: count + 3 }, (_, i) => first + (i - 1) * width);
         const y = samples.map((sample) => {
             if (!sample) return null;
@@ -307,16 +310,16 @@
         return { x, y };
     };
 
-    /** The samples of several repeats as one. */
+    /** The samples of repeated runs combined. */
     A.pool = function (samples) {
-        const there = samples.filter(Boolean);
-        if (!there.length) return null;
-        const total = there.reduce((sum, s) => sum + s.count, 0);
+        const known = samples.filter(Boolean);
+        if (!known.length) return null;
+        const total = known.reduce((sum, s) => sum + s.count, 0);
         return {
             count: total,
-            mean: there.reduce((sum, s) => sum + s.mean * s.count, 0) / total,
-            whole: there.every((s) => s.whole),
-            quantiles: there.flatMap((s) => s.quantiles).sort((a, b) => a - b),
+            mean: known.reduce((sum, s) => sum + s.mean * s.count, 0) / total,
+            whole: known.every((s) => s.whole),
+            quantiles: known.flatMap((s) => s.quantiles).sort((a, b) => a - b),
         };
     };
 
@@ -325,15 +328,16 @@
     const VALUE = new Uint8Array(128);
     [...DIGITS].forEach((digit, i) => (VALUE[digit.charCodeAt(0)] = i));
 
-    /** Share of a cell, 0 to 1. */
-    A.share = (row, doing, column) => (row[doing] ? VALUE[row[doing].charCodeAt(column)] / 63 : 0);
+    /** Share of an activity in a cell, 0 to 1. */
+    A.share = (row, activity, column) =>
+        row[activity] ? VALUE[row[activity].charCodeAt(column)] / 63 : 0;
 
-    /** Mean batch of the rounds that ended in a cell; 0: none did. */
+    /** Mean batch size of the rounds that ended in a cell; 0: none did. */
     A.batchAt = function (timeline, row, column) {
         if (!row.batch) return 0;
         const high = VALUE[row.batch.charCodeAt(2 * column)];
         return ((64 * high + VALUE[row.batch.charCodeAt(2 * column + 1)]) / 4095) * timeline.top;
     };
 
-    A.DOINGS = DOINGS;
+    A.ACTIVITIES = ACTIVITIES;
 })(Anytime);

@@ -1,4 +1,4 @@
-/* summary.js - what the runs came to, one row each; of a single run also as tiles. */
+/* summary_table.js - the section "Summary": one row per run; tiles for a single run. */
 "use strict";
 
 (function (A) {
@@ -6,15 +6,15 @@
     const { table, cell } = A;
 
     const accuracyOf = (run) => {
-        const test = run.story ? run.story.state.test : (run.result || {}).test || {};
+        const test = run.summary ? run.summary.state.test : (run.result || {}).test || {};
         return test.accuracy;
     };
     const stateOf = A.stateOf;
     const resultOf = (run, key) => (run.result ? run.result[key] : undefined);
 
-    /** Seconds that the run waited for stragglers. */
+    /** Seconds lost waiting for stragglers. */
     const waited = (run) =>
-        ((run.story || {}).workers || []).reduce((sum, worker) => sum + worker.waited, 0);
+        ((run.summary || {}).workers || []).reduce((sum, worker) => sum + worker.waited, 0);
 
     function targetText(run) {
         const targets = resultOf(run, "targets") || [];
@@ -29,12 +29,12 @@
 
     const first = (...values) => values.find((value) => A.known(value));
 
-    /* What is told of each run: heading, number, how to write it. */
+    /* Columns: heading, value, format. */
     const MEASURES = [
         ["steps", (run) => first(resultOf(run, "steps"), stateOf(run).steps), count],
-        ["time", (run) => first(resultOf(run, "seconds"), stateOf(run).seconds), seconds],
+        ["duration", (run) => first(resultOf(run, "seconds"), stateOf(run).seconds), seconds],
         [
-            "step",
+            "time per step",
             (run) =>
                 first(
                     (stateOf(run).step_seconds || {}).mean,
@@ -54,7 +54,7 @@
         ],
         [
             "lost to stragglers",
-            (run) => ((run.story || {}).workers ? waited(run) : undefined),
+            (run) => ((run.summary || {}).workers ? waited(run) : undefined),
             seconds,
         ],
         [
@@ -67,10 +67,10 @@
             (run) => first(stateOf(run).loss, (resultOf(run, "train") || {}).loss),
             (v, digits = 4) => number(v, digits),
         ],
-        ["accuracy", accuracyOf, (v, digits = 4) => number(v, digits)],
+        ["test accuracy", accuracyOf, (v, digits = 4) => number(v, digits)],
     ];
 
-    A.Summary = class {
+    A.SummaryTable = class {
         constructor() {
             this.body = A.el("div");
             this.element = A.el(
@@ -105,7 +105,7 @@
     };
 
     function summaryRow(run, group, shown, targets) {
-        const what = run.result || (run.story || {}).info || {};
+        const what = run.result || (run.summary || {}).info || {};
         const label = A.el("span", {}, A.chip(group.index), run.label);
         return A.el(
             "tr",
@@ -114,12 +114,12 @@
             cell(what.strategy || "–"),
             cell(count(what.workers)),
             shown.map(([, get, format]) => cell(format(get(run)), "number")),
-            cell(ending(run)),
+            cell(stateText(run)),
             targets ? cell(targetText(run)) : null,
         );
     }
 
-    /** The mean of repeats, with the half of its 95 % interval where there are enough for one. */
+    /** The mean of repeated runs, with half the width of its 95 % interval from three runs on. */
     function meanRow(group, shown, targets) {
         const cells = shown.map(([, get, format]) => {
             const values = group.runs.map(get).filter(A.known);
@@ -137,7 +137,7 @@
             A.el(
                 "th",
                 { scope: "row" },
-                A.el("span", {}, A.chip(group.index), `${group.label}, mean`),
+                A.el("span", {}, A.chip(group.index), `${group.label} (mean)`),
             ),
             cell(""),
             cell(""),
@@ -147,21 +147,32 @@
         );
     }
 
-    function ending(run) {
-        const end = stateOf(run).end || resultOf(run, "stopped") || "–";
-        return end === "running" ? "running" : "ended: " + end;
+    const REASONS = {
+        steps: "step limit",
+        samples: "sample limit",
+        epochs: "epoch limit",
+        seconds: "time limit",
+        target: "target reached",
+        signal: "interrupted",
+        "no workers": "no workers left",
+    };
+
+    function stateText(run) {
+        const end = stateOf(run).end || resultOf(run, "stopped");
+        if (!end) return "–";
+        return end === "running" ? "running" : `ended: ${REASONS[end] || end}`;
     }
 
-    /** The few numbers of a single run that people ask for first. */
+    /** The key numbers of a single run. */
     function tiles(run) {
         const state = stateOf(run);
-        const whole = state.seconds;
-        const list = MEASURES.filter(([head, get]) => head !== "step" && get(run)).map(
+        const duration = state.seconds;
+        const list = MEASURES.filter(([head, get]) => head !== "time per step" && get(run)).map(
             ([head, get, format]) => [
                 head,
                 format(get(run)),
-                head === "lost to stragglers" && whole > 0
-                    ? `${percent(waited(run) / whole)} of the run`
+                head === "lost to stragglers" && duration > 0
+                    ? `${percent(waited(run) / duration)} of the run`
                     : "",
             ],
         );
