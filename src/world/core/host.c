@@ -90,8 +90,8 @@ static void look(at_host *host, at_ns now)
 {
     at_resources *resources = &host->resources;
     if (resources->every == 0) return;
-    at_resources_look(resources, host->recorder, at_evaluator_pid(host->evaluator),
-                      now - host->started, host->hub->version);
+    at_resources_sample(resources, host->recorder, at_evaluator_pid(host->evaluator),
+                        now - host->started, host->hub->version);
     resources->due = now + resources->every;
 }
 

@@ -28,25 +28,25 @@ void at_resources_name(at_resources *resources, at_node worker, int64_t pid)
     if (resources->pid) resources->pid[worker - 1] = pid;
 }
 
-/* The network is the machine's: it is told once, with the hub. */
-static void look_at(const at_recorder *recorder, at_node node, int64_t pid, at_record *record)
+/* Network counters are those of the machine, so they are recorded once, with the hub. */
+static void record_usage(const at_recorder *recorder, at_node node, int64_t pid, at_record *record)
 {
     at_usage usage;
     assert(record->kind == AT_REC_USAGE);
-    bool is_there = node == 0 ? at_usage_read(pid, &usage) : at_usage_read_process(pid, &usage);
-    if (!is_there) return; /* it has just ended, and will be missed soon enough */
+    bool runs = node == 0 ? at_usage_read(pid, &usage) : at_usage_read_process(pid, &usage);
+    if (!runs) return; /* it has just ended; its LOST event follows */
     record->node = node;
     record->usage = &usage;
     at_recorder_put(recorder, record);
 }
 
-void at_resources_look(at_resources *resources, const at_recorder *recorder, int64_t evaluator,
-                       at_ns at, uint64_t version)
+void at_resources_sample(at_resources *resources, const at_recorder *recorder, int64_t evaluator,
+                         at_ns at, uint64_t version)
 {
     assert(resources->every > 0);
     at_record record = {.kind = AT_REC_USAGE, .at = at, .version = version};
-    look_at(recorder, 0, getpid(), &record);
-    if (evaluator > 0) look_at(recorder, AT_NODE_EVALUATOR, evaluator, &record);
+    record_usage(recorder, 0, getpid(), &record);
+    if (evaluator > 0) record_usage(recorder, AT_NODE_EVALUATOR, evaluator, &record);
     for (uint32_t i = 0; i < resources->workers; i++)
-        if (resources->pid[i] > 0) look_at(recorder, i + 1, resources->pid[i], &record);
+        if (resources->pid[i] > 0) record_usage(recorder, i + 1, resources->pid[i], &record);
 }
