@@ -20,7 +20,6 @@
 #include "base/machine.h"
 #include "pace/comm_delay.h"
 #include "world/core/host.h"
-#include "world/core/resume.h"
 #include "world/local/local_update_pool.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"

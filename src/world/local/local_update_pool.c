@@ -146,7 +146,7 @@ static at_err open_crew(at_local_update_pool *c, at_fail *fail)
                          : (at_update_pool_world){c, hub_is_gone, end_hub};
     AT_TRY(at_update_pool_open(&crew, &c->crew, fail));
     AT_TRY(start_hubs(c, fail));
-    o->updater->helpers = (at_helpers){c, workers ? run_by_workers : run_by_hubs};
+    o->updater->helpers = (at_update_helpers){c, workers ? run_by_workers : run_by_hubs};
     return AT_OK;
 }
 

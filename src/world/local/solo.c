@@ -13,7 +13,6 @@
 #include "step/worker.h"
 #include "world/core/compute.h"
 #include "world/core/host.h"
-#include "world/core/resume.h"
 #include "world/core/world.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"

@@ -15,7 +15,6 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "world/core/resume.h"
 #include "world/mpi/mpi_roles.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "world/core/resume.h"
 #include "world/mpi/mpi_roles.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"

@@ -138,7 +138,7 @@ at_err at_mpi_slices_open(at_mpi_slices *s, at_mpi_ranks *ranks, uint32_t hubs, 
                          .ranks = ranks,
                          .updater = updater,
                          .gradient = gradient};
-    updater->helpers = (at_helpers){s, run};
+    updater->helpers = (at_update_helpers){s, run};
     ranks->self = s;
     ranks->answer = answer;
     return is_hub(s) ? open_inbox(s, fail) : AT_OK;

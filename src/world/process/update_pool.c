@@ -43,7 +43,7 @@ at_err at_update_pool_open(const at_update_pool_options *options, at_update_pool
                            at_fail *fail)
 {
     size_t size;
-    assert(options->updater->room_size > 0);
+    assert(options->updater->shared_size > 0);
     assert(options->members >= 1);
     *pool = NULL;
     at_update_pool *p = calloc(1, sizeof *p);

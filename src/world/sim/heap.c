@@ -11,15 +11,15 @@ void at_heap_deinit(at_heap *heap)
     *heap = (at_heap){0};
 }
 
-static bool before(const at_due *a, const at_due *b)
+static bool before(const at_heap_item *a, const at_heap_item *b)
 {
     return a->at != b->at ? a->at < b->at : a->birth < b->birth;
 }
 
 static bool grow(at_heap *heap)
 {
-    size_t  size = heap->size ? 2 * heap->size : FIRST_SIZE;
-    at_due *due = realloc(heap->due, size * sizeof *due);
+    size_t        size = heap->size ? 2 * heap->size : FIRST_SIZE;
+    at_heap_item *due = realloc(heap->due, size * sizeof *due);
     if (!due) return false;
     heap->due = due;
     heap->size = size;
@@ -30,8 +30,8 @@ bool at_heap_put(at_heap *heap, at_ns at, at_heap_entry *entry)
 {
     assert(at != AT_NEVER);
     if (heap->count == heap->size && !grow(heap)) return false;
-    at_due item = {.at = at, .birth = heap->births++, .entry = entry};
-    size_t hole = heap->count++;
+    at_heap_item item = {.at = at, .birth = heap->births++, .entry = entry};
+    size_t       hole = heap->count++;
     for (size_t parent; hole > 0; hole = parent) {
         parent = (hole - 1) / 2;
         if (!before(&item, &heap->due[parent])) break;
@@ -46,11 +46,11 @@ at_ns at_heap_due(const at_heap *heap)
     return heap->count > 0 ? heap->due[0].at : AT_NEVER;
 }
 
-at_due at_heap_take(at_heap *heap)
+at_heap_item at_heap_take(at_heap *heap)
 {
     assert(heap->count > 0);
-    at_due first = heap->due[0], last = heap->due[--heap->count];
-    size_t hole = 0;
+    at_heap_item first = heap->due[0], last = heap->due[--heap->count];
+    size_t       hole = 0;
     for (size_t child; (child = 2 * hole + 1) < heap->count; hole = child) {
         bool right = child + 1 < heap->count && before(&heap->due[child + 1], &heap->due[child]);
         child += right;

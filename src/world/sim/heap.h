@@ -10,16 +10,16 @@
 
 typedef struct at_heap_entry at_heap_entry; /* what happens: the world's own business */
 
-typedef struct at_due {
+typedef struct at_heap_item {
     at_ns          at;
     uint64_t       birth; /* ties happen in the order in which they were put in */
     at_heap_entry *entry;
-} at_due;
+} at_heap_item;
 
 typedef struct at_heap {
-    at_due  *due;
-    size_t   count, size;
-    uint64_t births;
+    at_heap_item *due;
+    size_t        count, size;
+    uint64_t      births;
 } at_heap;
 
 /* Releases the heap itself, not the entries; accepts a zeroed one. */
@@ -32,6 +32,6 @@ bool at_heap_put(at_heap *heap, at_ns at, at_heap_entry *entry);
 at_ns at_heap_due(const at_heap *heap);
 
 /* Takes the first entry out; the heap MUST NOT be empty. */
-at_due at_heap_take(at_heap *heap);
+at_heap_item at_heap_take(at_heap *heap);
 
 #endif

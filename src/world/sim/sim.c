@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "model_io/checkpoint.h"
-#include "world/core/resume.h"
 #include "world/process/signals.h"
 
 /* ---- versions -------------------------------------------------------------------------------- */
@@ -233,9 +232,9 @@ static void freeze(at_sim *sim, at_node worker, at_ns until)
     sim->worker[worker - 1].frozen_until = until;
     at_heap moved = {0};
     while (heap->count > 0) {
-        at_due due = at_heap_take(heap);
-        bool   its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
-        at_ns  at = its && due.at < until ? until : due.at;
+        at_heap_item due = at_heap_take(heap);
+        bool         its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
+        at_ns        at = its && due.at < until ? until : due.at;
         if (!at_heap_put(&moved, at, due.entry)) {
             free_entry(due.entry);
             sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, NULL, "out of memory");
@@ -285,7 +284,7 @@ static void loop(at_sim *sim)
         if (fault == first)
             suffer(sim, sim->fault++);
         else if (heap == first) {
-            at_due due = at_heap_take(&sim->heap);
+            at_heap_item due = at_heap_take(&sim->heap);
             dispatch(sim, due.entry);
             free_entry(due.entry);
         } else

@@ -23,10 +23,10 @@ static void put(at_heap *heap, at_heap_entry *entry, at_ns at, uint64_t put_as)
 }
 
 /* Takes the first entry, which is due as it says and not before the last one. */
-static at_due take(at_heap *heap, at_due last)
+static at_heap_item take(at_heap *heap, at_heap_item last)
 {
-    at_ns  due = at_heap_due(heap);
-    at_due first = at_heap_take(heap);
+    at_ns        due = at_heap_due(heap);
+    at_heap_item first = at_heap_take(heap);
     assert_int_equal(first.at, due);
     assert_int_equal(first.at, first.entry->at);
     assert_int_equal(first.birth, first.entry->put_as);
@@ -34,7 +34,7 @@ static at_due take(at_heap *heap, at_due last)
     return first;
 }
 
-static const at_due BEFORE_ALL = {.at = -1};
+static const at_heap_item BEFORE_ALL = {.at = -1};
 
 static void an_empty_heap_is_never_due(void **state)
 {
@@ -53,7 +53,7 @@ static void what_is_due_first_comes_first(void **state)
     at_rng               rng = at_rng_stream(3, 0, 0, 0);
     for (uint64_t i = 0; i < COUNT; i++)
         put(&heap, &entries[i], (at_ns)(at_rng_uniform(&rng) * 1e9), i);
-    at_due last = BEFORE_ALL;
+    at_heap_item last = BEFORE_ALL;
     for (int i = 0; i < COUNT; i++) last = take(&heap, last);
     assert_int_equal(heap.count, 0);
     at_heap_deinit(&heap);
@@ -66,7 +66,7 @@ static void ties_happen_in_the_order_in_which_they_were_put_in(void **state)
     static at_heap_entry entries[COUNT];
     at_heap              heap = {0};
     for (uint64_t i = 0; i < COUNT; i++) put(&heap, &entries[i], (at_ns)(i % 7), i);
-    at_due last = BEFORE_ALL;
+    at_heap_item last = BEFORE_ALL;
     for (int i = 0; i < COUNT; i++) last = take(&heap, last);
     at_heap_deinit(&heap);
 }
@@ -79,7 +79,7 @@ static void order_is_kept_while_entries_come_and_go(void **state)
     static at_heap_entry entries[COUNT];
     at_heap              heap = {0};
     at_rng               rng = at_rng_stream(4, 0, 0, 0);
-    at_due               last = BEFORE_ALL;
+    at_heap_item         last = BEFORE_ALL;
     for (uint64_t i = 0; i < COUNT; i++) {
         at_ns now = last.at > 0 ? last.at : 0;
         put(&heap, &entries[i], now + (at_ns)(at_rng_uniform(&rng) * 4), i);

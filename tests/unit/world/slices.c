@@ -106,7 +106,7 @@ static void run(const manner *way, bool in_slices, outcome *o)
     rig r = {0};
     memset(o, 0, sizeof *o);
     set_up(&r, way, o);
-    if (in_slices) r.updater.helpers = (at_helpers){&r, do_slices};
+    if (in_slices) r.updater.helpers = (at_update_helpers){&r, do_slices};
     for (r.step = 0; r.step < STEPS; r.step++) take_step(&r, way);
     for (uint32_t i = 0; i < way->optim->states; i++)
         memcpy(o->state[i], r.updater.state[i], sizeof o->state[i]);

@@ -152,7 +152,7 @@ static void start_members(rig *r, member *members)
         members[i] = (member){r, i + 1};
         assert_int_equal(at_child_fork(member_main, &members[i], &r->pid[i], NULL), AT_OK);
     }
-    r->updater.helpers = (at_helpers){r, run_crew};
+    r->updater.helpers = (at_update_helpers){r, run_crew};
 }
 
 static void tear_down(rig *r)
