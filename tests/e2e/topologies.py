@@ -122,7 +122,7 @@ class Deaths(support.TestCase):
         hubs = self.others(run, 2)
         for number, pid in enumerate(hubs, start=1):
             os.kill(pid, signal.SIGKILL)
-            run.wait_said(f"hub {number} died: the others do its slice from now on")
+            run.wait_said(f"hub {number} died: the other hubs take over its slice")
         ended = run.wait()
         self.assertEqual((ended.code, ended.result["params_hash"]), (support.DONE, undisturbed),
                          ended)

@@ -15,13 +15,14 @@
  * how much that is. With --hubs ranks do not add up: each hub gets its slice of every gradient
  * (mpi_slices.h), and only hubs make updates.
  */
+#include "world/mpi/mpi_allreduce.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "world/mpi/mpi_replicated_hub.h"
-#include "world/mpi/mpi_roles.h"
 #include "world/process/signals.h"
 
 enum { HASH_EVERY = 100 }; /* steps */
