@@ -94,8 +94,8 @@ static at_err check_ranks(const at_run_options *o, const at_plan *plan, const ch
                            option, plan->strategy->name);
     if (plan->size->wants_norms)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
-                           "--size %s needs every worker's whole gradient in one place, and %s "
-                           "never has them there",
+                           "--size %s needs the whole gradient of every worker, which no process "
+                           "has with %s",
                            plan->size->name, option);
     if (o->comm_delay > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",

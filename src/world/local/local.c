@@ -304,8 +304,8 @@ static at_err open_updater(local *l, at_fail *fail)
 
 /* A hub and one worker that wait for each other never compute at the same time. On one core the
  * vectors they exchange stay in its cache; moving them between two cores takes longer than
- * computing with them. Small vectors move fast: there, waking another core is cheaper than a context
- * switch. */
+ * computing with them. Small vectors move fast: there, waking another core is cheaper than a
+ * context switch. */
 static bool takes_turns(const at_world_context *context, uint32_t hubs)
 {
     enum { BYTES_MIN = 128 << 10 };
