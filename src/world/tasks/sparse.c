@@ -1,6 +1,6 @@
-/* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are pairs of index
- * and value, computed without a copy of the parameters: a micro-batch reads the weights it needs
- * from the hub's vector, and reads again if the hub was writing meanwhile. */
+/* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are lists of
+ * (index, value), computed without a copy of the parameters: a micro-batch reads the weights it
+ * needs from the hub's vector, and reads again if the hub was writing meanwhile. */
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
