@@ -20,7 +20,7 @@ typedef struct at_result_facts {
     uint64_t              saved;        /* step of the newest checkpoint, UINT64_MAX: none */
 } at_result_facts;
 
-/* The document; NULL when there is no memory. */
+/* Builds the document; NULL: out of memory. */
 json_t *at_result_json(const at_result_facts *facts);
 
 #endif

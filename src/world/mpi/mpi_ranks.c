@@ -223,7 +223,8 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
     at_message_put_note(mine, hello);
     if (!gather(r, mine, all, sizeof mine, NULL, 0)) { /* `all` leaks: MPI may still use it */
         if (r->lost != UINT32_MAX) AT_TRY(check_hello(r, r->lost, fail));
-        return at_fail_set(fail, AT_ERR_FAILED, "see the messages of the other ranks",
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "check that all machines are up and reach each other",
                            "not all %u ranks have started", r->launcher->size);
     }
     for (uint32_t i = 0; i < r->launcher->size; i++) {
@@ -243,7 +244,8 @@ static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
     at_mpi_turn mine = {.now = at_clock_now()};
     if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0))
-        return at_fail_set(fail, AT_ERR_FAILED, "see the messages of the other ranks",
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "check that all machines are up and reach each other",
                            "a rank was lost before the first step");
     bool here = strcmp(r->hello[0].host, r->hello[r->launcher->rank].host) == 0;
     r->ahead = here ? 0 : r->turn[0].now - mine.now;

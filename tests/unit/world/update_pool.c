@@ -42,7 +42,7 @@ typedef struct member {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* An optimizer that leaves a block half done when its time has come. */
+/* An optimizer that leaves a block half done in step DEADLY. */
 static struct {
     const at_optim *real;
     at_optim        deadly;
