@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "model_io/checkpoint.h"
@@ -22,14 +23,14 @@ at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, a
     host->out.size = actions;
     assert(host->out.actions);
     for (int i = 0; i < AT_TIMER_COUNT; i++) host->timer[i] = AT_NEVER;
-    host->resources.due = AT_NEVER;
+    host->sampling.due = AT_NEVER;
     return AT_OK;
 }
 
 void at_host_deinit(at_host *host)
 {
     at_arena_deinit(&host->arena);
-    at_resources_deinit(&host->resources);
+    free(host->sampling.pid);
     *host = (at_host){0};
 }
 
@@ -113,19 +114,26 @@ void at_host_say(at_host *host, at_ns now, const char *text)
 
 at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
 {
-    assert(!host->resources.pid);
-    return at_resources_init(&host->resources, every, host->hub->plan->workers, fail);
+    at_usage_sampling *sampling = &host->sampling;
+    assert(every >= 0 && !sampling->pid);
+    sampling->every = every;
+    if (every == 0) return AT_OK;
+    sampling->pid = calloc(host->hub->plan->workers, sizeof *sampling->pid);
+    if (!sampling->pid) return at_fail_memory(fail);
+    sampling->due = 0;
+    return AT_OK;
 }
 
 void at_host_process(at_host *host, at_node worker, int64_t pid)
 {
-    if (host->resources.every > 0) at_resources_name(&host->resources, worker, pid);
+    assert(worker >= 1 && worker <= host->hub->plan->workers);
+    if (host->sampling.every > 0) host->sampling.pid[worker - 1] = pid;
 }
 
 void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now)
 {
     assert(usage->pid > 0);
-    if (host->resources.every == 0) return;
+    if (host->sampling.every == 0) return;
     at_record record = {.kind = AT_REC_USAGE,
                         .at = now - host->started,
                         .version = host->hub->version,
@@ -134,13 +142,25 @@ void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now
     at_recorder_put(host->recorder, &record);
 }
 
+/* Network counters are those of the machine, so they are recorded once, with the hub. A process
+ * that has just ended is skipped; its LOST event follows. */
+static void sample_process(at_host *host, at_node node, int64_t pid, at_ns now)
+{
+    at_usage usage;
+    bool     runs = node == 0 ? at_usage_read(pid, &usage) : at_usage_read_process(pid, &usage);
+    if (runs) at_host_usage(host, node, &usage, now);
+}
+
 static void sample_usage(at_host *host, at_ns now)
 {
-    at_resources *resources = &host->resources;
-    if (resources->every == 0) return;
-    at_resources_sample(resources, host->recorder, at_evaluator_pid(host->evaluator),
-                        now - host->started, host->hub->version);
-    resources->due = now + resources->every;
+    at_usage_sampling *sampling = &host->sampling;
+    int64_t            evaluator = at_evaluator_pid(host->evaluator);
+    if (sampling->every == 0) return;
+    sample_process(host, 0, getpid(), now);
+    if (evaluator > 0) sample_process(host, AT_NODE_EVALUATOR, evaluator, now);
+    for (uint32_t i = 0; i < host->hub->plan->workers; i++)
+        if (sampling->pid[i] > 0) sample_process(host, i + 1, sampling->pid[i], now);
+    sampling->due = now + sampling->every;
 }
 
 /* ---- actions --------------------------------------------------------------------------------- */
@@ -253,7 +273,7 @@ static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, a
 
 at_ns at_host_due(const at_host *host)
 {
-    at_ns due = host->resources.due;
+    at_ns due = host->sampling.due;
     for (int i = 0; i < AT_TIMER_COUNT; i++)
         if (host->timer[i] < due) due = host->timer[i];
     return due;
@@ -270,7 +290,7 @@ void at_host_poll(at_host *host, at_ns now)
 {
     poll_saver(host, now);
     at_evaluation evaluation;
-    if (host->resources.due <= now) sample_usage(host, now);
+    if (host->sampling.due <= now) sample_usage(host, now);
     bool scored = host->ops.evaluation ? host->ops.evaluation(host->ops.self, &evaluation)
                                        : at_evaluator_take(host->evaluator, &evaluation);
     if (scored) deliver_evaluation(host, &evaluation, now, false);

@@ -13,7 +13,6 @@
 #include "world/core/update.h"
 #include "world/core/world.h"
 #include "world/process/evaluator.h"
-#include "world/process/resources.h"
 #include "world/process/saver.h"
 
 /* Operations that a world provides to its hub. */
@@ -48,22 +47,29 @@ typedef struct at_about {
     bool        final;
 } at_about;
 
+/* Sampling of resource usage. */
+typedef struct at_usage_sampling {
+    at_ns    every; /* interval; 0: off */
+    at_ns    due;   /* time of the next sample; AT_NEVER: off */
+    int64_t *pid;   /* of each worker; 0: none on this machine */
+} at_usage_sampling;
+
 typedef struct at_host {
-    at_hub       *hub;
-    at_arena      arena;
-    at_out        out;
-    at_recorder  *recorder;
-    at_updater   *updater;
-    at_evaluator *evaluator; /* may be NULL */
-    at_saver     *saver;     /* may be NULL */
-    at_world_ops  ops;
-    at_ns         timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
-    at_ns         started;
-    at_ns         took;   /* duration of the last APPLY, see at_record */
-    bool          scored; /* `evaluation` is still to be delivered to the hub */
-    at_evaluation evaluation;
-    bool          finished;
-    at_resources  resources;
+    at_hub           *hub;
+    at_arena          arena;
+    at_out            out;
+    at_recorder      *recorder;
+    at_updater       *updater;
+    at_evaluator     *evaluator; /* may be NULL */
+    at_saver         *saver;     /* may be NULL */
+    at_world_ops      ops;
+    at_ns             timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
+    at_ns             started;
+    at_ns             took;   /* duration of the last APPLY, see at_record */
+    bool              scored; /* `evaluation` is still to be delivered to the hub */
+    at_evaluation     evaluation;
+    bool              finished;
+    at_usage_sampling sampling;
 } at_host;
 
 /* Creates the hub. Plan, recorder, updater and evaluator are borrowed. */
@@ -85,8 +91,7 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
 /* The position in its sample sequence at which a worker continues. */
 uint64_t at_resume_drawn(const at_host *host, at_node worker);
 
-/* ---- events and timers ------------------------------------------------------------------------
- */
+/* ---- events and timers ----------------------------------------------------------------------- */
 
 /* Processes one event and all actions that follow from it. `about` may be NULL. */
 void at_host_event(at_host *host, const at_event *event, const at_about *about);
@@ -97,8 +102,7 @@ void at_host_poll(at_host *host, at_ns now);
 /* Time of the next timer; AT_NEVER: none is set. */
 at_ns at_host_due(const at_host *host);
 
-/* ---- record -----------------------------------------------------------------------------------
- */
+/* ---- record ---------------------------------------------------------------------------------- */
 
 /* Samples and records the resource usage of this process, the evaluator and the workers set with
  * at_host_process at the interval `every` (0: never). To be called between init and START. */
@@ -113,8 +117,7 @@ void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now
 /* Records a message for the user. */
 void at_host_say(at_host *host, at_ns now, const char *text);
 
-/* ---- end --------------------------------------------------------------------------------------
- */
+/* ---- end ------------------------------------------------------------------------------------- */
 
 /* Fills in what the hub contributes to the outcome and zeroes the rest. */
 void at_host_outcome(const at_host *host, at_outcome *outcome);

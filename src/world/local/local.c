@@ -13,9 +13,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "pace/comm_delay.h"
@@ -49,6 +51,52 @@ typedef struct local {
     int                     core; /* shared by hub and worker; -1: not shared */
     bool                    stopping;
 } local;
+
+/* ---- shared memory --------------------------------------------------------------------------- */
+
+enum { LINE_FLOATS = 16 }; /* floats in a cache line */
+
+static size_t whole_lines(size_t floats)
+{
+    assert(floats <= SIZE_MAX - LINE_FLOATS);
+    return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+/* Pages are allocated when first written. */
+static at_err open_map(at_local_map *map, uint32_t workers, size_t params, size_t slot_floats,
+                       at_fail *fail)
+{
+    assert(workers >= 1);
+    assert(params >= 1 && slot_floats >= 1);
+    size_t stride = whole_lines(params), slot_stride = whole_lines(slot_floats);
+    size_t floats, bytes, head = sizeof(at_local_head) + workers * sizeof(at_local_slot);
+    if (!at_size_product(slot_stride, (size_t)workers * AT_LOCAL_GRADIENTS, &floats) ||
+        floats > SIZE_MAX - stride || !at_size_product(floats + stride, sizeof(float), &bytes) ||
+        bytes > SIZE_MAX / 2)
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
+                           "%u workers with %zu parameters do not fit into memory", workers,
+                           params);
+    char *memory = at_child_share(head + bytes, fail);
+    if (!memory) return fail->err;
+    float *vector = (float *)(void *)(memory + head);
+    *map = (at_local_map){.head = (at_local_head *)(void *)memory,
+                          .slot = (at_local_slot *)(void *)(memory + sizeof(at_local_head)),
+                          .params = vector,
+                          .gradient = vector + stride,
+                          .params_count = params,
+                          .stride = stride,
+                          .slot_stride = slot_stride,
+                          .size = head + bytes};
+    return AT_OK;
+}
+
+float *at_local_gradient(const at_local_map *map, at_node worker, uint32_t slot)
+{
+    assert(worker >= 1);
+    assert(slot < AT_LOCAL_GRADIENTS);
+    size_t index = (size_t)(worker - 1) * AT_LOCAL_GRADIENTS + slot;
+    return map->gradient + index * map->slot_stride;
+}
 
 /* ---- operations for the host ----------------------------------------------------------------- */
 
@@ -319,8 +367,8 @@ static at_err prepare(local *l, at_fail *fail)
 {
     const at_world_context *context = l->context;
     const at_plan          *plan = context->plan;
-    AT_TRY(at_local_map_open(&l->map, plan->workers, context->task->params,
-                             context->task->slot_floats, fail));
+    AT_TRY(
+        open_map(&l->map, plan->workers, context->task->params, context->task->slot_floats, fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));
     l->process = calloc(plan->workers, sizeof *l->process);
     if (!l->process) return at_fail_memory(fail);
@@ -410,6 +458,6 @@ at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_f
     at_updater_deinit(&l.updater);
     at_host_deinit(&l.host);
     free(l.process);
-    at_local_map_close(&l.map);
+    if (l.map.head) munmap(l.map.head, l.map.size);
     return err;
 }

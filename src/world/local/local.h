@@ -53,12 +53,6 @@ typedef struct at_local_map {
     size_t         size;
 } at_local_map;
 
-/* Creates the mapping; a gradient has slot_floats floats. Pages are allocated when first written.
- */
-at_err at_local_map_open(at_local_map *map, uint32_t workers, size_t params, size_t slot_floats,
-                         at_fail *fail);
-void   at_local_map_close(at_local_map *map); /* accepts a zeroed one */
-
 /* Address of a worker's gradient. */
 float *at_local_gradient(const at_local_map *map, at_node worker, uint32_t slot);
 

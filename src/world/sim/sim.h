@@ -1,7 +1,7 @@
 /* sim.h - the world in virtual time. Internal to world/.
  *
  *   heap (heap.c)        future events, totally ordered by (time, birth)
- *   network (sim_net.c)  latency, then the hub's link, first come first served, per direction
+ *   network              latency, then the hub's link, first come first served, per direction
  *   versions             reference-counted copies of parameters that are still needed
  *   workers              worker.c as in every world; the time of a round is computed, not spent
  *   hub                  hub.c through host.c as in every world
