@@ -334,8 +334,8 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     const at_settings *s = &parsed->settings;
     at_run_options    *run = &launch->run;
     int                keep;
-    AT_TRY(choose("record", s->record, at_keep_name, AT_KEEP_COUNT, &keep, fail));
-    run->keep = (at_keep)keep;
+    AT_TRY(choose("record", s->record, at_recording_name, AT_RECORDING_COUNT, &keep, fail));
+    run->recording = (at_recording)keep;
     AT_TRY(resolve_resources(s->resources, &run->resources, fail));
     run->task = &launch->task;
     run->solo = s->workers == 0;

@@ -19,9 +19,9 @@ enum { NAME_SIZE = 64, LIST_MAX = 4096, TENSORS_MAX = 4096, PIECE_SIZE = 1 << 18
 static const char NAME_PATTERN[] = "step-%012llu.safetensors";
 static const char MOMENT_NAME[] = "anytime.optimizer.%u", SEAL_NAME[] = "anytime.seal";
 
-/* ---- the folder ------------------------------------------------------------------------------ */
+/* ---- folder ---------------------------------------------------------------------------------- */
 
-/* The steps of the files there are, newest first. A name must be exactly the one we would give. */
+/* Steps of the existing files, newest first. File names must match NAME_PATTERN exactly. */
 typedef struct list {
     uint64_t step[LIST_MAX];
     size_t   count;
@@ -76,9 +76,9 @@ static void remove_old(const char *folder)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* A tensor of one dimension behind what the header names already; returns where it ends. */
-static json_int_t name_behind(json_t *header, const char *name, const char *type, size_t count,
-                              size_t width, json_int_t first)
+/* Appends a tensor of one dimension to the header; returns its end offset. */
+static json_int_t append_tensor(json_t *header, const char *name, const char *type, size_t count,
+                                size_t width, json_int_t first)
 {
     json_int_t end = first + (json_int_t)(count * width);
     json_object_set_new(header, name,
@@ -96,23 +96,23 @@ static json_t *header_of(const at_checkpoint_parts *parts)
     for (uint32_t i = 0; i < parts->moments; i++) {
         char name[NAME_SIZE];
         snprintf(name, sizeof name, MOMENT_NAME, i);
-        end = name_behind(header, name, "F32", plain, sizeof(float), end);
+        end = append_tensor(header, name, "F32", plain, sizeof(float), end);
     }
-    name_behind(header, SEAL_NAME, "U8", AT_ATOMIC_FILE_SEAL, 1, end);
+    append_tensor(header, SEAL_NAME, "U8", AT_ATOMIC_FILE_SEAL, 1, end);
     json_object_set_new(metadata, "checkpoint", json_string(parts->state));
     return header;
 }
 
-/* Vectors go out one after the other through the same room. */
-static void put_vectors(at_atomic_file *draft, const at_checkpoint_parts *parts, float *room)
+/* `scratch` has space for one plain vector. */
+static void put_vectors(at_atomic_file *draft, const at_checkpoint_parts *parts, float *scratch)
 {
     const at_task *task = parts->task;
     size_t         size = task->plain * sizeof(float);
     for (uint32_t i = 0; i <= parts->moments; i++) {
         const float *vector = i == 0 ? parts->params : parts->moment[i - 1];
-        bool         turn = task->to_plain && (i == 0 || !task->sparse);
-        if (turn) task->to_plain(task->self, room, vector);
-        at_atomic_file_put(draft, turn ? room : vector, size);
+        bool         converts = task->to_plain && (i == 0 || !task->sparse);
+        if (converts) task->to_plain(task->self, scratch, vector);
+        at_atomic_file_put(draft, converts ? scratch : vector, size);
     }
 }
 
@@ -121,18 +121,18 @@ at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts,
     char           path[4096];
     at_atomic_file draft;
     assert(parts->moments <= AT_CHECKPOINT_MOMENTS);
-    float *room = malloc(parts->task->plain * sizeof *room);
-    if (!room) return at_fail_memory_for(fail, "for a checkpoint");
+    float *scratch = malloc(parts->task->plain * sizeof *scratch);
+    if (!scratch) return at_fail_memory_for(fail, "for a checkpoint");
     path_of(folder, parts->step, path);
     json_t *header = header_of(parts);
     at_err  err = at_safetensors_begin(path, header, true, &draft, fail);
     json_decref(header);
     if (!err) {
-        put_vectors(&draft, parts, room);
+        put_vectors(&draft, parts, scratch);
         at_atomic_file_seal(&draft);
         err = at_atomic_file_commit(&draft, fail);
     }
-    free(room);
+    free(scratch);
     if (!err) remove_old(folder);
     return err;
 }
@@ -141,10 +141,11 @@ at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts,
 
 static at_err broken(const char *path, const char *what, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: %s", path, what);
+    return at_fail_set(fail, AT_ERR_FORMAT, "no checkpoint of this run is valid: use another run",
+                       "%s: %s", path, what);
 }
 
-/* The digest of all but the last bytes, which are told apart. */
+/* Adds the next `size` bytes to the digest. */
 static at_err digest(FILE *file, const char *path, long size, unsigned char *buffer,
                      at_digest *hash, at_fail *fail)
 {
@@ -162,7 +163,8 @@ static at_err check_seal(FILE *file, const char *path, unsigned char *buffer, at
     unsigned char seal[AT_ATOMIC_FILE_SEAL], found[AT_ATOMIC_FILE_SEAL];
     if (fseek(file, 0, SEEK_END)) return broken(path, "cannot be read", fail);
     long size = ftell(file);
-    if (size < AT_ATOMIC_FILE_SEAL) return broken(path, "is cut off", fail);
+    if (size < AT_ATOMIC_FILE_SEAL)
+        return broken(path, "truncated: too short for its checksum (anytime.seal)", fail);
     rewind(file);
     at_digest hash;
     if (!at_digest_begin(&hash)) return at_fail_memory_for(fail, "for %s", path);
@@ -173,14 +175,13 @@ static at_err check_seal(FILE *file, const char *path, unsigned char *buffer, at
         return broken(path, "cannot be read", fail);
     return memcmp(seal, found, sizeof seal) == 0
                ? AT_OK
-               : broken(path, "is cut off or was changed: its seal does not fit", fail);
+               : broken(path, "truncated or modified: its checksum (anytime.seal) does not match",
+                        fail);
 }
 
-at_err at_checkpoint_check(const char *path, at_fail *fail)
+static at_err check_file(const char *path, at_fail *fail)
 {
     FILE *file = fopen(path, "rb");
-    if (!file && errno == ENOENT)
-        return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: there is no such file", path);
     if (!file) return at_file_error("read", path, errno, fail);
     unsigned char *buffer = malloc(PIECE_SIZE);
     at_err         err = AT_ERR_FAILED;
@@ -196,15 +197,15 @@ at_err at_checkpoint_check(const char *path, at_fail *fail)
 static at_err read_state(at_checkpoint *c, at_fail *fail)
 {
     char *text = NULL;
-    AT_TRY(at_checkpoint_check(c->path, fail));
+    AT_TRY(check_file(c->path, fail));
     AT_TRY(at_safetensors_text(c->path, "checkpoint", &text, fail));
     c->state = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
-    if (!json_is_object(c->state)) return broken(c->path, "is not a checkpoint of a run", fail);
+    if (!json_is_object(c->state)) return broken(c->path, "not a checkpoint of a run", fail);
     return at_snapshot_read(json_object_get(c->state, "image"), &c->snapshot, fail);
 }
 
-/* Newest first; of those that cannot be used the first is remembered. */
+/* Tries the newest first; reports the first damaged one. */
 static at_err open_newest(at_checkpoint *c, const char *folder, const list *files, at_fail *fail)
 {
     at_fail first = {0}, next;
@@ -212,7 +213,7 @@ static at_err open_newest(at_checkpoint *c, const char *folder, const list *file
         path_of(folder, files->step[i], c->path);
         at_err err = read_state(c, i == 0 ? &first : &next);
         if (!err && i > 0)
-            snprintf(c->damaged, sizeof c->damaged, "%.400s; going on from step %llu", first.text,
+            snprintf(c->damaged, sizeof c->damaged, "%.400s; resuming from step %llu", first.text,
                      (unsigned long long)files->step[i]);
         if (!err) return AT_OK;
         at_checkpoint_close(c);
@@ -228,11 +229,12 @@ at_err at_checkpoint_open(const char *run, at_checkpoint *checkpoint, at_fail *f
     *checkpoint = (at_checkpoint){0};
     int used = snprintf(folder, sizeof folder, "%s/checkpoint", run);
     if (used < 0 || (size_t)used >= sizeof folder)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
+        return at_fail_set(fail, AT_ERR_USAGE, "use a shorter path",
+                           "the path of the run folder is too long: %zu bytes", strlen(run));
     list_files(folder, &files);
     if (files.count > 0) return open_newest(checkpoint, folder, &files, fail);
-    return at_fail_set(fail, AT_ERR_MISSING, "name the folder of a run that wrote checkpoints",
-                       "%s: there is no checkpoint", folder);
+    return at_fail_set(fail, AT_ERR_MISSING, "use the folder of a run that wrote checkpoints",
+                       "%s: no checkpoint found", folder);
 }
 
 void at_checkpoint_close(at_checkpoint *checkpoint)
@@ -243,12 +245,12 @@ void at_checkpoint_close(at_checkpoint *checkpoint)
 }
 
 static at_err read_vector(const at_checkpoint *c, const at_task *task, const at_tensor *tensors,
-                          size_t count, bool turn, float *vector, at_fail *fail)
+                          size_t count, bool converts, float *vector, at_fail *fail)
 {
-    float *plain = turn ? malloc(task->plain * sizeof *plain) : vector;
+    float *plain = converts ? malloc(task->plain * sizeof *plain) : vector;
     if (!plain) return at_fail_memory_for(fail, "for %s", c->path);
     at_err err = at_safetensors_read(c->path, tensors, count, plain, fail);
-    if (turn) {
+    if (converts) {
         if (!err) task->from_plain(task->self, vector, plain);
         free(plain);
     }
@@ -269,6 +271,6 @@ at_err at_checkpoint_moment(const at_checkpoint *checkpoint, const at_task *task
     assert(which < AT_CHECKPOINT_MOMENTS);
     at_tensor tensor = {.dims = 1, .shape = {(uint32_t)task->plain}};
     snprintf(tensor.name, sizeof tensor.name, MOMENT_NAME, which);
-    bool turn = task->from_plain && !task->sparse;
-    return read_vector(checkpoint, task, &tensor, 1, turn, moment, fail);
+    bool converts = task->from_plain && !task->sparse;
+    return read_vector(checkpoint, task, &tensor, 1, converts, moment, fail);
 }

@@ -12,13 +12,13 @@
 #include "model_io/safetensors.h"
 
 enum {
-    IR_VERSION = 7, /* of the file format; the one that came with the operator set */
+    IR_VERSION = 7, /* version of the file format that introduced this operator set */
     ENTRIES_MAX = 16,
     DIMS_MAX = 4,
 };
 
-/* Everything around the graph, on the stack of at_onnx_pack. */
-typedef struct frame {
+/* The messages around the graph. */
+typedef struct file_parts {
     Onnx__ModelProto                  model;
     Onnx__GraphProto                  graph;
     Onnx__OperatorSetIdProto          opset, *opsets[1];
@@ -28,14 +28,14 @@ typedef struct frame {
     Onnx__TypeProto__Tensor           tensor[2];
     Onnx__TensorShapeProto            shape[2];
     Onnx__TensorShapeProto__Dimension dim[2][DIMS_MAX], *dims[2][DIMS_MAX];
-} frame;
+} file_parts;
 
 static char INPUT[] = "input", OUTPUT[] = "logits", BATCH[] = "batch", PRODUCER[] = "anytime",
             VERSION[] = ANYTIME_VERSION, DOMAIN[] = "";
 
-/* ---- the graph ------------------------------------------------------------------------------- */
+/* ---- graph ----------------------------------------------------------------------------------- */
 
-/* What the last node gives gets the name of the output, wherever it stands. */
+/* Renames a value wherever it is used. */
 static void rename_value(at_onnx_graph *g, const char *from, char *to)
 {
     for (size_t n = 0; n < g->nodes; n++) {
@@ -53,16 +53,16 @@ static at_err write_layers(at_onnx_graph *g, at_fail *fail)
     g->input = (at_onnx_value){INPUT, net->shape.channels == 0};
     for (size_t i = 0; i < net->count; i++) AT_TRY(at_onnx_layer(g, i, fail));
     const at_layer *last = &net->layer[net->count - 1];
-    at_onnx_value   logits = at_onnx_as_line(g, last, g->value[net->count - 1]);
+    at_onnx_value   logits = at_onnx_flatten(g, last, g->value[net->count - 1]);
     assert(g->nodes > 0);
     rename_value(g, logits.name, OUTPUT);
     return AT_OK;
 }
 
-/* ---- what stands around it ------------------------------------------------------------------- */
+/* ---- model ----------------------------------------------------------------------------------- */
 
-/* (batch, ...): the number of samples is free. */
-static void set_value(frame *f, int i, char *name, const int64_t *extents, size_t count)
+/* Declares an input or output of shape (batch, extents); the batch size is left open. */
+static void set_value(file_parts *f, int i, char *name, const int64_t *extents, size_t count)
 {
     onnx__value_info_proto__init(&f->value[i]);
     onnx__type_proto__init(&f->type[i]);
@@ -87,14 +87,14 @@ static void set_value(frame *f, int i, char *name, const int64_t *extents, size_
     f->values[i] = &f->value[i];
 }
 
-static void set_graph(frame *f, const at_onnx_graph *g)
+static void set_graph(file_parts *f, const at_onnx_graph *g)
 {
     const at_shape *s = &g->net->shape;
     at_activation   out = at_net_output(g->net);
-    int64_t         numbers = s->features, picture[] = {s->channels, s->height, s->width};
+    int64_t         numbers = s->features, image[] = {s->channels, s->height, s->width};
     int64_t         logits = (int64_t)at_activation_numbers(&out);
     onnx__graph_proto__init(&f->graph);
-    set_value(f, 0, INPUT, s->channels ? picture : &numbers, s->channels ? 3 : 1);
+    set_value(f, 0, INPUT, s->channels ? image : &numbers, s->channels ? 3 : 1);
     set_value(f, 1, OUTPUT, &logits, 1);
     f->graph.name = PRODUCER;
     f->graph.n_node = g->nodes;
@@ -106,8 +106,8 @@ static void set_graph(frame *f, const at_onnx_graph *g)
     f->graph.output = &f->values[1];
 }
 
-/* The texts stay those of `metadata`. */
-static void set_metadata(frame *f, json_t *metadata)
+/* Borrows the strings of `metadata`. */
+static void set_metadata(file_parts *f, json_t *metadata)
 {
     const char *key;
     json_t     *value;
@@ -125,7 +125,7 @@ static void set_metadata(frame *f, json_t *metadata)
     f->model.metadata_props = f->entries;
 }
 
-static void set_model(frame *f, json_t *metadata, char *about)
+static void set_model(file_parts *f, json_t *metadata, char *about)
 {
     onnx__model_proto__init(&f->model);
     onnx__operator_set_id_proto__init(&f->opset);
@@ -144,8 +144,8 @@ static void set_model(frame *f, json_t *metadata, char *about)
     set_metadata(f, metadata);
 }
 
-/* What somebody who has only the file must know to use it; new memory. */
-static char *about(const at_task *task)
+/* What a user of the file must know: preprocessing and output. In new memory. */
+static char *describe(const at_task *task)
 {
     char       *text = NULL;
     size_t      size;
@@ -158,11 +158,11 @@ static char *about(const at_task *task)
     if (bytes) fputs(" Divide bytes by 255.", to);
     if (task->prep_fitted)
         fprintf(to,
-                " Then prepare samples by these steps, in this order: %s. Crops are taken from "
-                "the middle and nothing is flipped; normalise is (x - mean) / deviation.",
+                " Then apply these steps in this order: %s. Crop from the center and do not flip; "
+                "normalise is (x - mean) / standard deviation.",
                 task->prep_fitted);
     fprintf(to,
-            "\nOutput: logits; their softmax are the probabilities of the %" PRIu32 " classes.\n",
+            "\nOutput: logits; their softmax gives the probabilities of the %" PRIu32 " classes.\n",
             task->classes);
     if (fclose(to) == 0) return text;
     free(text);
@@ -173,15 +173,16 @@ static char *about(const at_task *task)
 
 static at_err no_memory(at_fail *fail)
 {
-    return at_fail_memory_for(fail, "to write the net");
+    return at_fail_memory_for(fail, "for the ONNX file");
 }
 
-static at_err pack_model(const frame *f, unsigned char **bytes, size_t *size, at_fail *fail)
+static at_err pack_model(const file_parts *f, unsigned char **bytes, size_t *size, at_fail *fail)
 {
     *size = onnx__model_proto__get_packed_size(&f->model);
-    if (*size > INT_MAX) /* LIMIT: of the format's messages */
+    if (*size > INT_MAX) /* LIMIT: of protobuf messages */
         return at_fail_set(fail, AT_ERR_USAGE, "export it as safetensors",
-                           "the model is too large for one ONNX file (2 GB)");
+                           "the model takes %.1f GB, too large for an ONNX file (at most 2 GB)",
+                           (double)*size / 1e9);
     *bytes = malloc(*size);
     if (!*bytes) return no_memory(fail);
     size_t packed = onnx__model_proto__pack(&f->model, *bytes);
@@ -192,10 +193,10 @@ static at_err pack_model(const frame *f, unsigned char **bytes, size_t *size, at
 static at_err pack_graph(const at_onnx_graph *g, const at_task *task, unsigned char **bytes,
                          size_t *size, at_fail *fail)
 {
-    frame   f;
-    char   *text = about(task);
-    json_t *metadata = at_safetensors_metadata(task);
-    at_err  err = text && metadata ? AT_OK : no_memory(fail);
+    file_parts f;
+    char      *text = describe(task);
+    json_t    *metadata = at_safetensors_metadata(task);
+    at_err     err = text && metadata ? AT_OK : no_memory(fail);
     if (!err) {
         set_graph(&f, g);
         set_model(&f, metadata, text);
@@ -221,7 +222,7 @@ at_err at_onnx_pack(const at_task *task, const float *plain, unsigned char **byt
     *bytes = NULL;
     if (!task->net)
         return at_fail_set(fail, AT_ERR_USAGE, "export it as safetensors",
-                           "%s is not a net, and ONNX files are for nets only", task->model);
+                           "cannot write %s as an ONNX file, which is for nets only", task->model);
     at_onnx_graph *g = calloc(1, sizeof *g);
     at_tensor     *tensors = NULL;
     at_err         err = g ? at_onnx_graph_init(g, at_model_net(task->net), fail) : no_memory(fail);

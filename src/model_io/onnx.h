@@ -1,10 +1,10 @@
-/* onnx.h - a trained net as an ONNX file, which other programs evaluate without anytime.
+/* onnx.h - writes a trained net as an ONNX file, for use without anytime.
  *
  *     input (batch, channels, height, width) or (batch, numbers)  ──►  logits (batch, classes)
  *
- * The graph computes what a scored model computes: dropout is gone, batch norm goes by its running
- * statistics. Input is a prepared sample; how samples are prepared is told in the model's
- * doc_string and metadata, because it is not part of the net. Weights keep their names.
+ * The graph is that of evaluation: no dropout, batch norm with running statistics. The input is a
+ * preprocessed sample; preprocessing is not part of the net and is described in the doc_string and
+ * metadata of the model. Weights keep their names.
  */
 #ifndef AT_MODEL_IO_ONNX_H
 #define AT_MODEL_IO_ONNX_H
@@ -15,11 +15,11 @@
 #include "base/err.h"
 #include "task/task.h"
 
-enum { AT_ONNX_OPSET = 13 }; /* every operator that is used has the same meaning from 11 to 14 */
+enum { AT_ONNX_OPSET = 13 }; /* all operators used here mean the same in versions 11 to 14 */
 
-/* The file in new memory (*bytes, to be freed by the caller). `plain` is the plain vector of the
- * task. AT_ERR_USAGE for what ONNX cannot hold: tasks that are no nets, layers that have no
- * operator, more than 2 GB. */
+/* Packs the file into new memory (*bytes, to be freed by the caller). `plain` is the plain vector
+ * of the task. AT_ERR_USAGE for what ONNX cannot represent: tasks that are not nets, layers without
+ * an operator, more than 2 GB. */
 at_err at_onnx_pack(const at_task *task, const float *plain, unsigned char **bytes, size_t *size,
                     at_fail *fail);
 

@@ -8,25 +8,25 @@
 #include "base/text.h"
 
 enum {
-    NODES_A_LAYER = 7,        /* group norm behind a line, with its ReLU */
-    INITIALIZERS_A_LAYER = 8, /* the same */
-    INPUTS_MAX = 5,           /* batch norm */
+    NODES_PER_LAYER = 7,        /* group norm of a flat value, with its ReLU */
+    INITIALIZERS_PER_LAYER = 8, /* the same */
+    INPUTS_MAX = 5,             /* batch norm */
     ATTRIBUTES_MAX = 6,
     TEXT_MAX = 96,
-    ROOM_A_LAYER = 32 << 10, /* bytes of nodes, names and small lists; about half is used */
+    BYTES_PER_LAYER = 32 << 10, /* for nodes, names and small lists; about half is used */
 };
 
 at_err at_onnx_graph_init(at_onnx_graph *g, const at_net *net, at_fail *fail)
 {
-    size_t layers = net->count + 1; /* one more for what stands around them */
-    size_t constants = 0;           /* bytes: ones and zeros of group norms, twice */
+    size_t layers = net->count + 1; /* one more for nodes outside layers */
+    size_t constants = 0;           /* bytes of the ones and zeros of group norms, twice */
     *g = (at_onnx_graph){.net = net,
-                         .nodes_max = layers * NODES_A_LAYER,
-                         .initializers_max = layers * INITIALIZERS_A_LAYER};
+                         .nodes_max = layers * NODES_PER_LAYER,
+                         .initializers_max = layers * INITIALIZERS_PER_LAYER};
     for (size_t i = 0; i < net->count; i++)
         constants += 4 * sizeof(float) * net->layer[i].spec.groups;
-    if (!at_arena_init(&g->arena, layers * ROOM_A_LAYER + constants))
-        return at_fail_memory_for(fail, "to write the net");
+    if (!at_arena_init(&g->arena, layers * BYTES_PER_LAYER + constants))
+        return at_fail_memory_for(fail, "for the ONNX file");
     g->node = at_arena_get(&g->arena, g->nodes_max, sizeof *g->node);
     g->initializer = at_arena_get(&g->arena, g->initializers_max, sizeof *g->initializer);
     assert(g->node && g->initializer);
@@ -39,7 +39,7 @@ void at_onnx_graph_deinit(at_onnx_graph *g)
     *g = (at_onnx_graph){0};
 }
 
-/* The arena was made large enough for any net of so many layers. */
+/* Never fails: the arena is large enough for any net with this many layers. */
 static void *take(at_onnx_graph *g, size_t count, size_t size)
 {
     void *place = at_arena_get(&g->arena, count, size);
@@ -84,7 +84,7 @@ Onnx__NodeProto *at_onnx_node(at_onnx_graph *g, const at_layer *layer, const cha
     return node;
 }
 
-void at_onnx_reads(Onnx__NodeProto *node, char *name)
+void at_onnx_add_input(Onnx__NodeProto *node, char *name)
 {
     assert(node->n_input < INPUTS_MAX && name);
     node->input[node->n_input++] = name;
@@ -124,7 +124,7 @@ void at_onnx_float(at_onnx_graph *g, Onnx__NodeProto *node, const char *name, fl
     a->f = value;
 }
 
-void at_onnx_word(at_onnx_graph *g, Onnx__NodeProto *node, const char *name, const char *word)
+void at_onnx_string(at_onnx_graph *g, Onnx__NodeProto *node, const char *name, const char *word)
 {
     Onnx__AttributeProto *a =
         attribute(g, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
@@ -141,7 +141,7 @@ void at_onnx_ints(at_onnx_graph *g, Onnx__NodeProto *node, const char *name, con
     a->ints = memcpy(take(g, count, sizeof *value), value, count * sizeof *value);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
+/* ---- weights and constants ------------------------------------------------------------------- */
 
 static char *initializer(at_onnx_graph *g, char *name, int32_t type, const int64_t *shape,
                          size_t dims, const void *bytes, size_t size)
@@ -165,7 +165,7 @@ static const at_tensor *find(const at_onnx_graph *g, const char *name)
 {
     for (size_t i = 0; i < g->tensors_count; i++)
         if (strcmp(g->tensors[i].name, name) == 0) return &g->tensors[i];
-    assert(!"a layer has the tensors that its kind says");
+    assert(!"every layer has the tensors of its kind");
     return NULL;
 }
 
@@ -190,8 +190,8 @@ char *at_onnx_weight(at_onnx_graph *g, const at_layer *layer, const char *suffix
     return at_onnx_weight_as(g, layer, suffix, shape, tensor->dims);
 }
 
-char *at_onnx_whole(at_onnx_graph *g, const at_layer *layer, const char *suffix,
-                    const int64_t *value, size_t count)
+char *at_onnx_int_constant(at_onnx_graph *g, const at_layer *layer, const char *suffix,
+                           const int64_t *value, size_t count)
 {
     int64_t  shape = (int64_t)count;
     int64_t *copy = memcpy(take(g, count, sizeof *value), value, count * sizeof *value);
@@ -199,8 +199,8 @@ char *at_onnx_whole(at_onnx_graph *g, const at_layer *layer, const char *suffix,
                        1, copy, count * sizeof *value);
 }
 
-char *at_onnx_reals(at_onnx_graph *g, const at_layer *layer, const char *suffix, const float *value,
-                    size_t count)
+char *at_onnx_float_constant(at_onnx_graph *g, const at_layer *layer, const char *suffix,
+                             const float *value, size_t count)
 {
     int64_t shape = (int64_t)count;
     float  *copy = take(g, count, sizeof *copy);

@@ -1,8 +1,8 @@
-/* onnx_graph.h - the graph of an ONNX file while it grows. Internal to world/onnx*.c.
+/* onnx_graph.h - builds the graph of an ONNX file. Internal to model_io/onnx*.c.
  *
- * Nodes and texts come from one arena; numbers of weights stay where they are and are only pointed
- * at. A value is what flows between nodes; it goes by its name and is either a picture (batch,
- * channels, height, width) or a line of numbers (batch, numbers).
+ * Nodes and strings are allocated from one arena; weights are referenced, not copied. A value is
+ * the named input or output of a node: an image (batch, channels, height, width), or flat (batch,
+ * numbers).
  */
 #ifndef AT_MODEL_IO_ONNX_GRAPH_H
 #define AT_MODEL_IO_ONNX_GRAPH_H
@@ -15,12 +15,12 @@
 
 typedef struct at_onnx_value {
     char *name;
-    bool  line;
+    bool  flat;
 } at_onnx_value;
 
 typedef struct at_onnx_graph {
     const at_net       *net;
-    const at_tensor    *tensors; /* what lies where in `plain` */
+    const at_tensor    *tensors; /* layout of `plain` */
     size_t              tensors_count;
     const float        *plain;
     at_arena            arena;
@@ -28,15 +28,15 @@ typedef struct at_onnx_graph {
     Onnx__TensorProto **initializer;
     size_t              nodes, initializers, nodes_max, initializers_max;
     at_onnx_value       input;
-    at_onnx_value       value[AT_NET_LAYERS_MAX]; /* what comes out of each layer */
+    at_onnx_value       value[AT_NET_LAYERS_MAX]; /* output of each layer */
 } at_onnx_graph;
 
-/* Room for the graph of a net. AT_ERR_FAILED: no memory. */
+/* Allocates the graph of a net. AT_ERR_FAILED: out of memory. */
 at_err at_onnx_graph_init(at_onnx_graph *graph, const at_net *net, at_fail *fail);
 /* Releases it; accepts a zeroed one. */
 void at_onnx_graph_deinit(at_onnx_graph *graph);
 
-/* A copy in the arena, printf-like. */
+/* Formats a string into the arena. */
 char *at_onnx_text(at_onnx_graph *graph, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -44,33 +44,33 @@ char *at_onnx_text(at_onnx_graph *graph, const char *format, ...)
 Onnx__NodeProto *at_onnx_node(at_onnx_graph *graph, const at_layer *layer, const char *op,
                               const char *suffix);
 /* Adds an input; the name is borrowed. */
-void at_onnx_reads(Onnx__NodeProto *node, char *name);
-/* The name of its output. */
+void at_onnx_add_input(Onnx__NodeProto *node, char *name);
+/* The name of a node's output. */
 char *at_onnx_output(const Onnx__NodeProto *node);
 
-/* Attributes of a node. */
+/* Add an attribute to a node. */
 void at_onnx_int(at_onnx_graph *graph, Onnx__NodeProto *node, const char *name, int64_t value);
 void at_onnx_float(at_onnx_graph *graph, Onnx__NodeProto *node, const char *name, float value);
-void at_onnx_word(at_onnx_graph *graph, Onnx__NodeProto *node, const char *name, const char *word);
+void at_onnx_string(at_onnx_graph *graph, Onnx__NodeProto *node, const char *name,
+                    const char *word);
 void at_onnx_ints(at_onnx_graph *graph, Onnx__NodeProto *node, const char *name,
                   const int64_t *value, size_t count);
 
-/* A weight of a layer ("weight", "bias") as an initializer, in its own shape; its name. */
+/* Adds a weight of a layer ("weight", "bias") as an initializer; returns its name. */
 char *at_onnx_weight(at_onnx_graph *graph, const at_layer *layer, const char *name);
-/* The same in another shape with as many numbers. */
+/* The same in another shape of the same size. */
 char *at_onnx_weight_as(at_onnx_graph *graph, const at_layer *layer, const char *name,
                         const int64_t *shape, size_t dims);
-/* Numbers that are no weights: LAYER.suffix. They are copied. */
-char *at_onnx_whole(at_onnx_graph *graph, const at_layer *layer, const char *suffix,
-                    const int64_t *value, size_t count);
-char *at_onnx_reals(at_onnx_graph *graph, const at_layer *layer, const char *suffix,
-                    const float *value, size_t count);
+/* Add a constant vector, LAYER.suffix; return its name. The numbers are copied. */
+char *at_onnx_int_constant(at_onnx_graph *graph, const at_layer *layer, const char *suffix,
+                           const int64_t *value, size_t count);
+char *at_onnx_float_constant(at_onnx_graph *graph, const at_layer *layer, const char *suffix,
+                             const float *value, size_t count);
 
-/* Appends what one layer computes and sets its value. AT_ERR_USAGE when there is no operator for
- * its kind. */
+/* Appends the nodes of one layer and sets its value. AT_ERR_USAGE when its kind has no operator. */
 at_err at_onnx_layer(at_onnx_graph *graph, size_t index, at_fail *fail);
 
-/* The value as a line of numbers, through a node of its own if need be. */
-at_onnx_value at_onnx_as_line(at_onnx_graph *graph, const at_layer *layer, at_onnx_value value);
+/* The value in flat form; appends a node if necessary. */
+at_onnx_value at_onnx_flatten(at_onnx_graph *graph, const at_layer *layer, at_onnx_value value);
 
 #endif

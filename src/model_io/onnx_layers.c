@@ -1,4 +1,5 @@
-/* What each kind of layer is in ONNX. A new kind is one function and one line of the table. */
+/* The ONNX operators of each kind of layer. A new kind is one function and one line of the table.
+ */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,18 +9,18 @@
 
 typedef at_onnx_value write_layer(at_onnx_graph *graph, const at_layer *layer, at_onnx_value x);
 
-/* ---- lines and pictures ---------------------------------------------------------------------- */
+/* ---- flat values and images ------------------------------------------------------------------ */
 
-at_onnx_value at_onnx_as_line(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
+at_onnx_value at_onnx_flatten(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    if (x.line) return x;
+    if (x.flat) return x;
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Flatten", "flat");
-    at_onnx_reads(node, x.name);
+    at_onnx_add_input(node, x.name);
     at_onnx_int(g, node, "axis", 1);
     return (at_onnx_value){at_onnx_output(node), true};
 }
 
-/* A dimension of 0 is that of the input: the batch stays free. */
+/* A dimension of 0 is copied from the input: the batch size stays open. */
 static at_onnx_value reshape(at_onnx_graph *g, const at_layer *layer, at_onnx_value x,
                              const char *suffix, const int64_t *shape, size_t dims)
 {
@@ -28,32 +29,32 @@ static at_onnx_value reshape(at_onnx_graph *g, const at_layer *layer, at_onnx_va
     assert(strlen(suffix) + sizeof "_shape" <= sizeof name);
     assert(shape[0] == 0);
     snprintf(name, sizeof name, "%s_shape", suffix);
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, at_onnx_whole(g, layer, name, shape, dims));
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, at_onnx_int_constant(g, layer, name, shape, dims));
     return (at_onnx_value){at_onnx_output(node), dims == 2};
 }
 
-static at_onnx_value to_picture(at_onnx_graph *g, const at_layer *layer, at_onnx_value x,
-                                const char *suffix, const at_activation *form)
+static at_onnx_value to_image(at_onnx_graph *g, const at_layer *layer, at_onnx_value x,
+                              const char *suffix, const at_activation *form)
 {
     int64_t shape[] = {0, form->channels, form->height, form->width};
     return reshape(g, layer, x, suffix, shape, 4);
 }
 
-static at_onnx_value as_picture(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
+static at_onnx_value as_image(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    return x.line ? to_picture(g, layer, x, "picture", &layer->in) : x;
+    return x.flat ? to_image(g, layer, x, "picture", &layer->in) : x;
 }
 
 /* ---- layers with weights --------------------------------------------------------------------- */
 
 static at_onnx_value write_dense(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    x = at_onnx_as_line(g, layer, x);
+    x = at_onnx_flatten(g, layer, x);
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Gemm", "y");
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, at_onnx_weight(g, layer, "weight"));
-    at_onnx_reads(node, at_onnx_weight(g, layer, "bias"));
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, at_onnx_weight(g, layer, "weight"));
+    at_onnx_add_input(node, at_onnx_weight(g, layer, "bias"));
     at_onnx_int(g, node, "transB", 1);
     return (at_onnx_value){at_onnx_output(node), true};
 }
@@ -70,11 +71,11 @@ static void set_window(at_onnx_graph *g, Onnx__NodeProto *node, const at_window 
 
 static at_onnx_value write_conv(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    x = as_picture(g, layer, x);
+    x = as_image(g, layer, x);
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Conv", "y");
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, at_onnx_weight(g, layer, "weight"));
-    if (layer->spec.bias) at_onnx_reads(node, at_onnx_weight(g, layer, "bias"));
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, at_onnx_weight(g, layer, "weight"));
+    if (layer->spec.bias) at_onnx_add_input(node, at_onnx_weight(g, layer, "bias"));
     set_window(g, node, &layer->spec.window);
     return (at_onnx_value){at_onnx_output(node), false};
 }
@@ -83,26 +84,26 @@ static at_onnx_value write_bn(at_onnx_graph *g, const at_layer *layer, at_onnx_v
 {
     static const char *const tensors[] = {"weight", "bias", "running_mean", "running_var"};
     Onnx__NodeProto         *node = at_onnx_node(g, layer, "BatchNormalization", "y");
-    at_onnx_reads(node, x.name);
-    for (int i = 0; i < 4; i++) at_onnx_reads(node, at_onnx_weight(g, layer, tensors[i]));
+    at_onnx_add_input(node, x.name);
+    for (int i = 0; i < 4; i++) at_onnx_add_input(node, at_onnx_weight(g, layer, tensors[i]));
     at_onnx_float(g, node, "epsilon", (float)layer->spec.epsilon);
-    return (at_onnx_value){at_onnx_output(node), x.line};
+    return (at_onnx_value){at_onnx_output(node), x.flat};
 }
 
-/* Each channel by its own factor or summand: x * weight, x + bias. */
+/* Per channel: x * weight, or x + bias. */
 static at_onnx_value by_channel(at_onnx_graph *g, const at_layer *layer, at_onnx_value x,
                                 const char *op, const char *suffix, const char *weight)
 {
     int64_t          shape[] = {1, layer->in.channels, 1, 1};
     Onnx__NodeProto *node = at_onnx_node(g, layer, op, suffix);
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, at_onnx_weight_as(g, layer, weight, shape, x.line ? 2 : 4));
-    return (at_onnx_value){at_onnx_output(node), x.line};
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, at_onnx_weight_as(g, layer, weight, shape, x.flat ? 2 : 4));
+    return (at_onnx_value){at_onnx_output(node), x.flat};
 }
 
-/* The mean and deviation of a group are those of one channel of a picture with a channel a group,
- * which has an operator in every version of ONNX. */
-static at_onnx_value normalise_groups(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
+/* Mean and deviation of a group are those of one channel of an image with one channel per group,
+ * for which every version of ONNX has an operator. */
+static at_onnx_value normalize_groups(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
     uint32_t groups = layer->spec.groups;
     int64_t  shape[] = {0, groups, -1};
@@ -112,43 +113,43 @@ static at_onnx_value normalise_groups(at_onnx_graph *g, const at_layer *layer, a
     for (uint32_t i = 0; i < groups; i++) ones[i] = 1;
     x = reshape(g, layer, x, "groups", shape, 3);
     Onnx__NodeProto *node = at_onnx_node(g, layer, "InstanceNormalization", "normal");
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, at_onnx_reals(g, layer, "ones", ones, groups));
-    at_onnx_reads(node, at_onnx_reals(g, layer, "zeros", zeros, groups));
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, at_onnx_float_constant(g, layer, "ones", ones, groups));
+    at_onnx_add_input(node, at_onnx_float_constant(g, layer, "zeros", zeros, groups));
     at_onnx_float(g, node, "epsilon", (float)layer->spec.epsilon);
     return (at_onnx_value){at_onnx_output(node), false};
 }
 
 static at_onnx_value write_gn(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    bool    line = x.line;
+    bool    flat = x.flat;
     int64_t shape[] = {0, layer->in.channels};
-    x = normalise_groups(g, layer, x);
-    x = line ? reshape(g, layer, x, "channels", shape, 2)
-             : to_picture(g, layer, x, "channels", &layer->in);
+    x = normalize_groups(g, layer, x);
+    x = flat ? reshape(g, layer, x, "channels", shape, 2)
+             : to_image(g, layer, x, "channels", &layer->in);
     x = by_channel(g, layer, x, "Mul", "scaled", "weight");
     return by_channel(g, layer, x, "Add", "y", "bias");
 }
 
-/* ---- layers without ------------------------------------------------------------------------- */
+/* ---- layers without weights ------------------------------------------------------------------ */
 
 static at_onnx_value write_relu(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Relu", "relu");
-    at_onnx_reads(node, x.name);
-    return (at_onnx_value){at_onnx_output(node), x.line};
+    at_onnx_add_input(node, x.name);
+    return (at_onnx_value){at_onnx_output(node), x.flat};
 }
 
 static at_onnx_value write_maxpool(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    x = as_picture(g, layer, x);
+    x = as_image(g, layer, x);
     Onnx__NodeProto *node = at_onnx_node(g, layer, "MaxPool", "y");
-    at_onnx_reads(node, x.name);
+    at_onnx_add_input(node, x.name);
     set_window(g, node, &layer->spec.window);
     return (at_onnx_value){at_onnx_output(node), false};
 }
 
-static bool is_whole_picture(const at_layer *layer)
+static bool covers_image(const at_layer *layer)
 {
     const at_window *w = &layer->spec.window;
     bool             padded = w->top || w->left || w->bottom || w->right;
@@ -157,11 +158,11 @@ static bool is_whole_picture(const at_layer *layer)
 
 static at_onnx_value write_avgpool(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    x = as_picture(g, layer, x);
-    bool             whole = is_whole_picture(layer);
+    x = as_image(g, layer, x);
+    bool             whole = covers_image(layer);
     Onnx__NodeProto *node =
         at_onnx_node(g, layer, whole ? "GlobalAveragePool" : "AveragePool", "y");
-    at_onnx_reads(node, x.name);
+    at_onnx_add_input(node, x.name);
     if (!whole) {
         set_window(g, node, &layer->spec.window);
         at_onnx_int(g, node, "count_include_pad", 0);
@@ -178,15 +179,15 @@ static at_onnx_value write_nothing(at_onnx_graph *g, const at_layer *layer, at_o
 
 static at_onnx_value write_flatten(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    return at_onnx_as_line(g, layer, x);
+    return at_onnx_flatten(g, layer, x);
 }
 
 static at_onnx_value write_reshape(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    return to_picture(g, layer, x, "y", &layer->out);
+    return to_image(g, layer, x, "y", &layer->out);
 }
 
-/* Large enough that (extent * scale) rounded down is what it should become. */
+/* Large enough that floor(from * scale) is `to`. */
 static float scale_of(uint32_t from, uint32_t to)
 {
     float scale = (float)to / (float)from;
@@ -197,15 +198,15 @@ static float scale_of(uint32_t from, uint32_t to)
 
 static at_onnx_value write_resize(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
-    x = as_picture(g, layer, x);
+    x = as_image(g, layer, x);
     float            scales[] = {1, 1, scale_of(layer->in.height, layer->out.height),
                                  scale_of(layer->in.width, layer->out.width)};
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Resize", "y");
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, at_onnx_text(g, "%s", "")); /* no region of interest */
-    at_onnx_reads(node, at_onnx_reals(g, layer, "scales", scales, 4));
-    at_onnx_word(g, node, "mode", "linear");
-    at_onnx_word(g, node, "coordinate_transformation_mode", "half_pixel");
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, at_onnx_text(g, "%s", "")); /* no region of interest */
+    at_onnx_add_input(node, at_onnx_float_constant(g, layer, "scales", scales, 4));
+    at_onnx_string(g, node, "mode", "linear");
+    at_onnx_string(g, node, "coordinate_transformation_mode", "half_pixel");
     return (at_onnx_value){at_onnx_output(node), false};
 }
 
@@ -213,8 +214,8 @@ static at_onnx_value write_rgb(at_onnx_graph *g, const at_layer *layer, at_onnx_
 {
     if (layer->in.channels == layer->out.channels) return x;
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Concat", "y");
-    x = as_picture(g, layer, x);
-    for (uint32_t i = 0; i < layer->out.channels; i++) at_onnx_reads(node, x.name);
+    x = as_image(g, layer, x);
+    for (uint32_t i = 0; i < layer->out.channels; i++) at_onnx_add_input(node, x.name);
     at_onnx_int(g, node, "axis", 1);
     return (at_onnx_value){at_onnx_output(node), false};
 }
@@ -225,21 +226,21 @@ static at_onnx_value value_of(const at_onnx_graph *g, int32_t from)
     return from == AT_FROM_SAMPLES ? g->input : g->value[from];
 }
 
-/* Two ways of a block have one shape, but one of them may have it as a line of numbers. */
+/* The two inputs have the same shape, but one of them may be flat. */
 static at_onnx_value write_add(at_onnx_graph *g, const at_layer *layer, at_onnx_value x)
 {
     at_onnx_value other = value_of(g, layer->spec.other);
-    if (x.line != other.line) {
-        x = as_picture(g, layer, x);
-        other = other.line ? to_picture(g, layer, other, "other", &layer->in) : other;
+    if (x.flat != other.flat) {
+        x = as_image(g, layer, x);
+        other = other.flat ? to_image(g, layer, other, "other", &layer->in) : other;
     }
     Onnx__NodeProto *node = at_onnx_node(g, layer, "Add", "y");
-    at_onnx_reads(node, x.name);
-    at_onnx_reads(node, other.name);
-    return (at_onnx_value){at_onnx_output(node), x.line};
+    at_onnx_add_input(node, x.name);
+    at_onnx_add_input(node, other.name);
+    return (at_onnx_value){at_onnx_output(node), x.flat};
 }
 
-/* ---- the table ------------------------------------------------------------------------------- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 static const struct {
     const at_layer_kind *kind;

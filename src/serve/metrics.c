@@ -226,8 +226,8 @@ static void put_step_seconds(const metrics *m)
     for (size_t r = 0; r < m->count; r++) {
         const at_tally *tally = tally_of(m->followers[r]);
         if (!tally) continue;
-        at_spread steps_spread = at_tally_steps(tally);
-        double    count = (double)steps_spread.count;
+        at_duration_stats steps_spread = at_tally_steps(tally);
+        double            count = (double)steps_spread.count;
         line(m, name, m->followers[r], "quantile", "0.5", steps_spread.p50);
         line(m, name, m->followers[r], "quantile", "0.95", steps_spread.p95);
         line(m, "anytime_step_seconds_sum", m->followers[r], NULL, NULL, steps_spread.mean * count);

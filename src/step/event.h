@@ -177,7 +177,8 @@ extern const char *const at_drop_name[AT_DROP_COUNT];
     X(SIGNAL, "signal")       \
     X(FEW, "too few workers") \
     X(WORKERS, "no workers")  \
-    X(DIVERGED, "diverged")
+    X(DIVERGED, "diverged")   \
+    X(LOST, "rank lost")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)

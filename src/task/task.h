@@ -1,8 +1,8 @@
-/* task.h - what is learnt: the only thing a world knows about models and data.
+/* task.h - a task: model and data, as the worlds see them.
  *
- * Built-in nets on data sets are one task (task_net.c), a user's own callback is another
- * (task_own.c). A task is made before workers are forked and shared by them read-only; `open` gives
- * each process its private scratch memory and engine, so the hub itself never loads one.
+ * A built-in net on a data set is a task (world/tasks/net.c), a user's callback is another
+ * (world/tasks/own.c). A task is created before workers are forked and shared with them read-only;
+ * `open` gives each process its private scratch memory and engine, so the hub never loads one.
  */
 #ifndef AT_TASK_TASK_H
 #define AT_TASK_TASK_H
@@ -16,91 +16,91 @@
 #include "learn/net/model.h"
 #include "step/event.h"
 
-/* `open` as everybody at once: one process computes for all workers and evaluates. */
+/* For `open`: this process computes for all workers and evaluates. */
 #define AT_NODE_ALL UINT32_MAX
 
-/* Some samples of a worker's walk: positions position .. position+count-1. */
+/* Samples at positions position .. position+count-1 of a worker's sample sequence. */
 typedef struct at_draw {
     at_node  worker;
     uint64_t position;
     uint32_t count;
-    bool     common; /* of the walk that all workers share (--deal global) */
+    bool     common; /* of the sequence that all workers share (--deal global) */
 } at_draw;
 
-/* The parameters at which a gradient is taken. They are the same numbers as in the call before
- * exactly when both fields are. */
+/* The parameters at which a gradient is computed. They are unchanged since the previous call if and
+ * only if both fields are. */
 typedef struct at_point {
     const float *params;
     uint64_t     version;
-    /* Sparse tasks read where the hub writes: this is odd while it does, and another number
-     * afterwards. NULL: nobody writes. */
+    /* Sparse tasks read the hub's own vector: this sequence lock is odd while the hub writes, and
+     * differs afterwards. NULL: the parameters do not change. */
     const _Atomic uint64_t *lock;
 } at_point;
 
 typedef struct at_task {
     void       *self;
-    const char *model, *data; /* names for people */
-    /* Built-in nets, for those who take a trained one elsewhere: what it is made of, and what a
-     * sample is before it gets there. Otherwise NULL. */
+    const char *model, *data; /* names, for display */
+    /* For exporting built-in nets: the model, and the form of a sample before preprocessing.
+     * Otherwise NULL. */
     const at_model *net;
-    const char     *sample_form, *prep, *prep_fitted; /* "28x28 bytes"; --prep, as given and with
-                                                       * its numbers */
-    size_t          params;       /* floats in the flat vector, as it is computed with and sent */
-    size_t          trained;      /* how many of them, at its begin, are not running statistics */
-    size_t          parameters;   /* for people: without padding and statistics */
-    size_t          plain;        /* numbers in the plain vector, as it is hashed and written */
+    const char     *sample_form, *prep, *prep_fitted; /* "28x28 bytes"; --prep as given, and with
+                                                       * fitted numbers */
+    size_t          params;       /* floats in the flat vector, used to compute and to send */
+    size_t          trained;      /* leading floats of it that are not running statistics */
+    size_t          parameters;   /* for display: without padding and statistics */
+    size_t          plain;        /* floats in the plain vector, which is hashed and written */
     uint64_t        samples;      /* training samples, one epoch */
     uint64_t        test_samples; /* 0: nothing to evaluate on */
     uint32_t        classes;      /* 0: metrics have no accuracy */
-    uint64_t        mults;        /* multiply-adds of one sample, forward; 0: not known */
+    uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
     uint32_t        threads;      /* that compute in a worker; 0: unknown */
     size_t          scratch_size; /* bytes a process needs to compute, about */
-    bool            wants_large_batches; /* batch norm: tiny micro-batches spoil it */
-    bool timing_only; /* `params` only says how large messages are: there are no floats */
-    /* A gradient is `slot_floats` floats of memory: all parameters or, of a sparse task, at_pairs
-     * (learn/sparse/sparse.h) with room for a round's largest rows. */
+    bool            wants_large_batches; /* has batch norm, which tiny micro-batches spoil */
+    bool            timing_only; /* no floats: `params` only determines the size of messages */
+    /* A gradient takes `slot_floats` floats: all parameters or, for a sparse task, at_pairs
+     * (learn/sparse/sparse.h) with space for a round of the longest rows. */
     bool   sparse;
     size_t slot_floats;
-    size_t slot_likely;  /* how much of it is usually touched */
-    double sample_bytes; /* sparse: what a sample adds to a message, in both directions */
+    size_t slot_likely;  /* the part that is usually touched */
+    double sample_bytes; /* sparse: bytes that a sample adds to a message, in both directions */
 
-    /* How the flat vector learns; NULL: all of it alike. */
+    /* Hyperparameters by range of the flat vector; NULL: the same for all of it. */
     const at_param_range  *ranges;
     size_t                 ranges_count;
     const at_param_groups *groups;
 
     /* Writes the initial parameters. Called once, by the hub. */
     at_err (*init)(void *self, float *params, uint64_t seed, at_fail *fail);
-    /* Makes this process ready to compute as `worker` (0: to evaluate; AT_NODE_ALL: as anybody).
-     * Called after the fork, also in a child of a process that has opened it for itself. */
+    /* Prepares this process to compute as `worker` (0: to evaluate; AT_NODE_ALL: both, for all).
+     * Called after the fork, even if the parent has opened the task for itself. */
     at_err (*open)(void *self, at_node worker, at_fail *fail);
-    /* What computes, valid after open: "avx2". */
+    /* Name of the engine, valid after open: "avx2". */
     const char *(*engine)(void *self);
-    /* The SUM of gradients over the drawn samples, written to `gradient` when `first`, added to it
-     * otherwise. Returns the sum of losses. */
+    /* Computes the SUM of gradients over the drawn samples; writes it to `gradient` if `first`,
+     * else adds it. Returns the sum of losses. */
     double (*gradient)(void *self, float *gradient, bool first, at_point point,
                        const at_draw *draw);
-    /* Changes the parameters by the drawn samples, one after the other, while others do the same
-     * (topology hogwild). Returns the sum of losses, each before its sample was used. Optional. */
+    /* Updates the parameters with the drawn samples, one by one, while other workers do the same
+     * (topology hogwild). Returns the sum of losses, each before the update. Optional. */
     double (*descend)(void *self, float *params, const at_draw *draw);
-    /* Adds the score of test samples first .. first+count-1; begins at 0, and when the last one is
-     * among them also what needs all of them at once. */
+    /* Adds the score of test samples first .. first+count-1. Called in order from 0; with the last
+     * sample it also sets the metrics over all of them. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
-    /* Writes what the model takes for the probability of each class of these test samples, (count,
-     * classes). Optional. */
+    /* Writes the predicted class probabilities of these test samples, (count, classes). Optional.
+     */
     void (*predict)(void *self, float *probabilities, const float *params, uint64_t first,
                     uint64_t count);
-    /* Between the flat and the plain vector. Optional: without it they are the same. */
+    /* Convert between the flat and the plain vector. Optional: without them they are the same. */
     void (*to_plain)(void *self, float *plain, const float *params);
     void (*from_plain)(void *self, float *params, const float *plain);
-    /* Names the tensors in the order of the plain vector, at most `max`; returns how many there
-     * are. Optional: without it all parameters are one. */
+    /* Lists the tensors in the order of the plain vector, at most `max`; returns their number.
+     * Optional: without it all parameters are one tensor. */
     size_t (*tensors)(void *self, at_tensor *tensors, size_t max);
     /* Releases the task, in every process that has it. */
     void (*free)(void *self);
 } at_task;
 
-/* Bytes of the message that brings parameters for so many samples, or a gradient of them. */
+/* Bytes of a message with the parameters for `samples` samples, or with their gradient. */
 double at_task_message(const at_task *task, uint64_t samples);
 
 #endif

@@ -209,7 +209,8 @@ class NoRoom(support.TestCase):
                 ended = self.in_mount(f"size={size}", *self.TRAIN, "--steps", 3000, "--run",
                                       "disk/run")
                 self.assertEqual(ended.code, support.IO, ended)
-                notes = [line for line in ended.err.splitlines(True) if "no checkpoint" in line]
+                notes = [line for line in ended.err.splitlines(True)
+                         if "cannot write a checkpoint" in line]
                 for note in notes:
                     self.assertIn("No space left on device", note)
                 ended.err = "".join(line for line in ended.err.splitlines(True)

@@ -46,7 +46,7 @@ class CommDelay(unittest.TestCase):
         done = subprocess.run([ANYTIME, "train", *COMMON, "--workers", "0", "--comm-delay", "1ms"],
                               text=True, capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 2)
-        self.assertIn("sends no messages", done.stderr)
+        self.assertIn("no messages are sent", done.stderr)
 
 
 if __name__ == "__main__":

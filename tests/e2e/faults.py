@@ -25,7 +25,7 @@ def kill_worker(run, worker):
 
 
 class Kills(support.TestCase):
-    """No worker is killed five times in a row, after which it would be given up."""
+    """No worker dies five times in a row, after which it would not be replaced again."""
 
     def kill_each(self, run, workers, chance):
         for worker in chance.sample(range(1, workers + 1), workers):
@@ -110,7 +110,7 @@ class Kills(support.TestCase):
         for _ in range(4):
             kill_worker(run, 2)
         os.kill(run.workers()[2]["pid"], signal.SIGKILL)
-        run.wait_said("worker 2 died 5 times in a row and is given up")
+        run.wait_said("worker 2 died 5 times in a row and is not replaced again")
         run.signal(signal.SIGTERM)
         ended = run.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)

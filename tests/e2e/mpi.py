@@ -122,10 +122,10 @@ class Output(mpi.TestCase):
     def test_a_launcher_of_another_library_is_refused(self):
         env = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}
         ended = self.local(*support.SMALL, code=support.USAGE, env={**mpi.ENV, **env})
-        self.assertIn("do not belong together", ended.err)
+        self.assertIn("do not match", ended.err)
         env = {"PMI_SIZE": "2", "PMI_RANK": "0"}
         ended = self.local(*support.SMALL, code=support.USAGE, env={**mpi.ENV, **env})
-        self.assertIn("do not belong together", ended.err)
+        self.assertIn("do not match", ended.err)
 
     def test_one_rank_needs_no_hub(self):
         result = self.train(*support.SMALL, "--steps", 10, *QUIET, ranks=1).result

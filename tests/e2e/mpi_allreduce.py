@@ -107,7 +107,7 @@ class Together(mpi.TestCase):
 
     def test_impossible_combinations_are_refused_once(self):
         for arguments, says in ((("--strategy", "async"), "does not wait for all"),
-                                (("--strategy", "noise"), "whole single gradients"),
+                                (("--strategy", "noise"), "the whole gradient of every worker"),
                                 (("--comm-delay", "1ms"), "--comm-delay"),
                                 (("--workers", 7), "3 ranks: 0 hubs and 3 workers"),
                                 (("--hubs", 2), "contradict each other")):

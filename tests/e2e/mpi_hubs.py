@@ -95,8 +95,9 @@ class Ends(mpi.TestCase):
     def test_ranks_and_hubs_must_fit(self):
         for arguments, says in ((("--hubs", 5), "nobody is left to work"),
                                 (("--hubs", 2, "--workers", 4), "2 hubs and 3 workers"),
-                                (("--hubs", 2, "--strategy", "async"), "wait for all"),
-                                (("--hubs", 2, "--strategy", "noise"), "whole single gradients"),
+                                (("--hubs", 2, "--strategy", "async"), "waits for all"),
+                                (("--hubs", 2, "--strategy", "noise"),
+                                 "the whole gradient of every worker"),
                                 (("--hubs", 2, "--comm-delay", "1ms"), "--comm-delay")):
             with self.subTest(arguments=arguments):
                 ended = self.train(*support.SMALL, "--steps", 3, *arguments, code=support.USAGE)

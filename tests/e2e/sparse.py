@@ -166,8 +166,8 @@ class Refusals(TestCase):
         self.refuse(*CLICKS, "--optimizer", "adam", words=("adam", "sgd or adagrad"))
         self.refuse(*CLICKS, "--prep", "normalise", words=("--prep",))
         self.refuse("--model", "sparse-lr", *dense, words=("dense rows", "softmax"))
-        self.refuse(*dense, "--strategy", "hogwild", words=("sparse models",))
-        self.refuse(*CLICKS, "--strategy", "hogwild", "--world", "sim", words=("virtual time",))
+        self.refuse(*dense, "--strategy", "hogwild", words=("needs a sparse model",))
+        self.refuse(*CLICKS, "--strategy", "hogwild", "--world", "sim", words=("shared memory",))
         self.refuse(*CLICKS, "--strategy", "hogwild", "--optimizer", "adagrad", words=("sgd",))
 
     def test_more_than_two_classes_are_refused(self):

@@ -122,7 +122,7 @@ class Deaths(support.TestCase):
         hubs = self.others(run, 2)
         for number, pid in enumerate(hubs, start=1):
             os.kill(pid, signal.SIGKILL)
-            run.wait_said(f"hub {number} died: the others do its slice from now on")
+            run.wait_said(f"hub {number} died: the other hubs take over its slice")
         ended = run.wait()
         self.assertEqual((ended.code, ended.result["params_hash"]), (support.DONE, undisturbed),
                          ended)
@@ -158,11 +158,11 @@ class Refusals(support.TestCase):
                 (("--topology", "allreduce", "--strategy", "async"), "does not wait for all"),
                 (("--topology", "allreduce", "--gather", "first:1"), "does not wait for all"),
                 (("--topology", "allreduce", "--hubs", 2), "contradict each other"),
-                (("--topology", "allreduce", "--world", "sim"), "virtual time"),
+                (("--topology", "allreduce", "--world", "sim"), "a simulation is one process"),
                 (("--topology", "ring"), "unknown topology 'ring'"),
                 (("--topology", "hogwild"), "does not work with --strategy fmb"),
-                (("--hubs", 2, "--world", "sim"), "virtual time"),
-                (("--hubs", 2, "--workers", 0), "only this one"),
+                (("--hubs", 2, "--world", "sim"), "a simulation is one process"),
+                (("--hubs", 2, "--workers", 0), "--workers 0 is one process"),
                 (("--hubs", 0), "--hubs")):
             with self.subTest(arguments=arguments):
                 ended = self.train(*support.SMALL, "--workers", 2, "--steps", 3, *arguments,

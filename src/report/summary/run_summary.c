@@ -342,7 +342,7 @@ static void put_action(at_run_summary *s, const at_record *record)
     if (record->action->kind == AT_ACT_APPLY) on_apply(s, record);
 }
 
-/* The times of every log begin at 0. AT_REC_SAY records may predate the start. */
+/* The times of every log begin at 0. AT_REC_TEXT records may predate the start. */
 static void follow_time(at_run_summary *s, const at_record *record)
 {
     if (s->resuming && record->kind != AT_REC_TEXT) {

@@ -274,7 +274,7 @@ at_err at_trace_write(const char *run, const char *path, const at_trace_options 
     AT_TRY(at_eventlog_visit(run, count_workers, &t, fail));
     at_err err = open_trace(&t, path, options, fail);
     if (!err) {
-        err = at_eventlogs_visit(run, read_log, &t, fail);
+        err = at_eventlog_visit(run, read_log, &t, fail);
         at_err written = finish(&t, err ? &ignored : fail);
         if (!err) err = written;
     }

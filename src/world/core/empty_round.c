@@ -12,7 +12,7 @@
 
 enum { TIMES_MIN = 5, WARM_UP = 2 };
 
-/* ---- the task -------------------------------------------------------------------------------- */
+/* ---- task ------------------------------------------------------------------------------------ */
 
 /* Reads all of one vector and writes all of the other. */
 AT_VECTORIZED static void pull(float *restrict gradient, const float *restrict params, size_t count)
@@ -43,7 +43,7 @@ static const char *engine(void *self)
     return "none";
 }
 
-/* One sample is all of it; the loss is a number like any other. */
+/* One sample is the whole round; the loss is arbitrary. */
 static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
 {
     const size_t *floats = self;
@@ -77,7 +77,7 @@ at_err at_empty_round_task(size_t floats, at_task *task, at_fail *fail)
     return AT_OK;
 }
 
-/* ---- the loops ------------------------------------------------------------------------------- */
+/* ---- loops ----------------------------------------------------------------------------------- */
 
 static float *reserve(size_t floats)
 {
@@ -167,46 +167,47 @@ at_err at_empty_round_loops(const at_task *task, at_ns lasts, double *seconds, a
 
 /* ---- bells ----------------------------------------------------------------------------------- */
 
-typedef struct court {
-    at_bell there, back; /* shared with the other process */
+/* Shared with the other process. */
+typedef struct ping_pong {
+    at_bell there, back;
     at_ns   spin;
-} court;
+} ping_pong;
 
 static void wait_for(at_bell *bell, uint32_t heard, at_ns spin)
 {
     while (at_bell_heard(bell) == heard) at_bell_wait(bell, heard, 1, AT_BELL_ALL, AT_NEVER, spin);
 }
 
-/* Rings back as often as it hears something, and is ended by its parent. */
-static int partner(void *self)
+/* Answers every ring; killed by its parent. */
+static int answer(void *self)
 {
-    court *c = self;
+    ping_pong *p = self;
     for (uint32_t heard = 0; heard < UINT32_MAX; heard++) {
-        wait_for(&c->there, heard, c->spin);
-        at_bell_ring(&c->back);
+        wait_for(&p->there, heard, p->spin);
+        at_bell_ring(&p->back);
     }
     return 0;
 }
 
 static void there_and_back(void *self)
 {
-    court   *c = self;
-    uint32_t heard = at_bell_heard(&c->back);
-    at_bell_ring(&c->there);
-    wait_for(&c->back, heard, c->spin);
+    ping_pong *p = self;
+    uint32_t   heard = at_bell_heard(&p->back);
+    at_bell_ring(&p->there);
+    wait_for(&p->back, heard, p->spin);
 }
 
 at_err at_empty_round_bells(at_ns spin, at_ns lasts, double *seconds, at_fail *fail)
 {
-    pid_t  pid;
-    court *c = at_child_share(sizeof *c, fail);
-    if (!c) return fail->err;
-    c->spin = spin;
-    at_err err = at_child_fork(partner, c, &pid, fail);
+    pid_t      pid;
+    ping_pong *p = at_child_share(sizeof *p, fail);
+    if (!p) return fail->err;
+    p->spin = spin;
+    at_err err = at_child_fork(answer, p, &pid, fail);
     if (!err) {
-        *seconds = at_empty_round_time(there_and_back, c, lasts);
+        *seconds = at_empty_round_time(there_and_back, p, lasts);
         at_child_end(pid);
     }
-    munmap(c, sizeof *c);
+    munmap(p, sizeof *p);
     return err;
 }

@@ -1,10 +1,10 @@
-/* empty_round.h - a round without learning: what it costs to move parameters and gradients.
+/* empty_round.h - a round without computation, to measure what communication costs.
  *
  *     worker: reads all parameters, writes a gradient       hub: sums gradients, updates parameters
  *
- * The task computes nothing else, so a run of it in any world is the cost of that world. What it is
- * compared with are the same loops without a world (no machines, no record): in one process, or in
- * two with the plainest calls of MPI between them; and messages that nobody reads.
+ * The task computes nothing else, so running it in a world measures the overhead of that world. The
+ * baselines are the same loops without hub, worker and record: in one process, or in two that use
+ * plain MPI calls; and round trips of empty messages.
  */
 #ifndef AT_WORLD_CORE_EMPTY_ROUND_H
 #define AT_WORLD_CORE_EMPTY_ROUND_H
@@ -15,34 +15,33 @@
 #include "world/core/update.h"
 #include "world/process/launcher.h"
 
-/* The task, with so many parameters. AT_ERR_FAILED: no memory. */
+/* Creates the task with `floats` parameters. AT_ERR_FAILED: out of memory. */
 at_err at_empty_round_task(size_t floats, at_task *task, at_fail *fail);
 
-/* ---- what rounds are compared with: median times in seconds ---------------------------------- */
+/* ---- baselines: median times in seconds, measured for the time `lasts` ----------------------- */
 
-/* The loops of one round of one worker, in this process, again and again for so long.
- * AT_ERR_FAILED: no memory. */
+/* The loops of one round of one worker, in this process. AT_ERR_FAILED: out of memory. */
 at_err at_empty_round_loops(const at_task *task, at_ns lasts, double *seconds, at_fail *fail);
 
-/* From one process to another and back by bells (bell.h), as the local world has them. */
+/* A round trip between two processes through bells (bell.h), as in the local world. */
 at_err at_empty_round_bells(at_ns spin, at_ns lasts, double *seconds, at_fail *fail);
 
-/* Between ranks 0 and 1 by the plainest calls of MPI; the times are rank 0's. */
+/* Between ranks 0 and 1 with plain MPI calls; times of rank 0. */
 typedef struct at_empty_round_mpi_times {
     double trip;  /* a vector there and back: ping-pong */
-    double round; /* parameters there, gradient back, with the loops */
+    double round; /* parameters there, gradient back, including the loops */
 } at_empty_round_mpi_times;
 
-/* All ranks but the two come back at once. Starts MPI. */
+/* Starts MPI. Ranks other than 0 and 1 return at once. */
 at_err at_empty_round_mpi(const at_task *task, const at_launcher *launcher, at_ns lasts,
                           at_empty_round_mpi_times *times, at_fail *fail);
 
-/* ---- parts of it ----------------------------------------------------------------------------- */
+/* ---- building blocks ------------------------------------------------------------------------- */
 
-/* Does `once` again and again for so long: the median time in seconds. */
+/* Repeats `once` for the time `lasts`; returns the median time in seconds. */
 double at_empty_round_time(void (*once)(void *self), void *self, at_ns lasts);
 
-/* What task, update and optimiser do in a round; nothing else. */
+/* The loops of task, update and optimizer in one round, without anything around them. */
 typedef struct at_round_loops {
     const at_task *task;
     float         *params, *gradient;
@@ -51,11 +50,11 @@ typedef struct at_round_loops {
     uint64_t       step;
 } at_round_loops;
 
-/* It MUST not be moved while it is open. */
+/* *loops MUST NOT be moved while it is open. */
 at_err at_round_loops_open(at_round_loops *loops, const at_task *task, at_fail *fail);
 void   at_round_loops_close(at_round_loops *loops); /* also after open has failed */
 
-/* The worker's part and the hub's. */
+/* The worker's loop and the hub's. */
 void at_round_loops_pull(at_round_loops *loops);
 void at_round_loops_apply(at_round_loops *loops);
 

@@ -1,34 +1,84 @@
 #include "world/core/host.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "model_io/checkpoint.h"
 #include "step/snapshot.h"
 #include "world/process/signals.h"
 
 at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
-                    at_evaluator *evaluator, const at_world_ops *link, at_fail *fail)
+                    at_evaluator *evaluator, const at_world_ops *ops, at_fail *fail)
 {
     *host =
-        (at_host){.recorder = recorder, .updater = updater, .evaluator = evaluator, .link = *link};
+        (at_host){.recorder = recorder, .updater = updater, .evaluator = evaluator, .ops = *ops};
     size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers);
     if (!at_arena_init(&host->arena, hub_size + actions * sizeof(at_action) + 128))
-        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers",
+                           "not enough memory for the state of %u workers", plan->workers);
     host->hub = at_hub_init(plan, at_arena_get(&host->arena, 1, hub_size), hub_size);
     host->out.actions = at_arena_get(&host->arena, actions, sizeof(at_action));
     host->out.size = actions;
     assert(host->out.actions);
     for (int i = 0; i < AT_TIMER_COUNT; i++) host->timer[i] = AT_NEVER;
-    host->resources.due = AT_NEVER;
+    host->sampling.due = AT_NEVER;
     return AT_OK;
 }
 
 void at_host_deinit(at_host *host)
 {
     at_arena_deinit(&host->arena);
-    at_resources_deinit(&host->resources);
+    free(host->sampling.pid);
     *host = (at_host){0};
 }
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
+at_err at_resume_params(const at_world_context *context, float *params, at_fail *fail)
+{
+    const at_task *task = context->task;
+    AT_TRY(task->init(task->self, params, context->seed, fail)); /* also sets the padding */
+    return context->resume ? at_checkpoint_params(context->resume, task, params, fail) : AT_OK;
+}
+
+static at_err resume_moments(const at_world_context *context, at_updater *updater, at_fail *fail)
+{
+    size_t params = context->task->params;
+    if (context->task->timing_only) return AT_OK;
+    float *moment = calloc(params, sizeof *moment);
+    if (!moment) return at_fail_memory(fail);
+    at_err err = AT_OK;
+    for (uint32_t i = 0; !err && i < context->learning->optim->states; i++) {
+        at_updater_moment(updater, i, moment);
+        err = at_checkpoint_moment(context->resume, context->task, i, moment, fail);
+        if (!err) at_updater_set_moment(updater, i, moment);
+    }
+    free(moment);
+    return err;
+}
+
+at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *fail)
+{
+    host->saver = context->saver;
+    if (!context->resume) return AT_OK;
+    if (!at_snapshot_valid(context->resume->snapshot, context->plan))
+        return at_fail_set(fail, AT_ERR_FORMAT,
+                           "delete this file to resume from an earlier checkpoint",
+                           "%s: the saved state is inconsistent", context->resume->path);
+    at_snapshot_restore(host->hub, context->resume->snapshot);
+    return resume_moments(context, host->updater, fail);
+}
+
+uint64_t at_resume_drawn(const at_host *host, at_node worker)
+{
+    assert(worker >= 1);
+    const at_member *member = &host->hub->member[worker - 1];
+    return member->used + member->dropped;
+}
+
+/* ---- record ---------------------------------------------------------------------------------- */
 
 static void record_event(at_host *host, const at_event *event, const at_about *about)
 {
@@ -64,19 +114,26 @@ void at_host_say(at_host *host, at_ns now, const char *text)
 
 at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
 {
-    assert(!host->resources.pid);
-    return at_resources_init(&host->resources, every, host->hub->plan->workers, fail);
+    at_usage_sampling *sampling = &host->sampling;
+    assert(every >= 0 && !sampling->pid);
+    sampling->every = every;
+    if (every == 0) return AT_OK;
+    sampling->pid = calloc(host->hub->plan->workers, sizeof *sampling->pid);
+    if (!sampling->pid) return at_fail_memory(fail);
+    sampling->due = 0;
+    return AT_OK;
 }
 
 void at_host_process(at_host *host, at_node worker, int64_t pid)
 {
-    if (host->resources.every > 0) at_resources_name(&host->resources, worker, pid);
+    assert(worker >= 1 && worker <= host->hub->plan->workers);
+    if (host->sampling.every > 0) host->sampling.pid[worker - 1] = pid;
 }
 
 void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now)
 {
     assert(usage->pid > 0);
-    if (host->resources.every == 0) return;
+    if (host->sampling.every == 0) return;
     at_record record = {.kind = AT_REC_USAGE,
                         .at = now - host->started,
                         .version = host->hub->version,
@@ -85,31 +142,44 @@ void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now
     at_recorder_put(host->recorder, &record);
 }
 
-/* Looks what everybody has taken, and decides when to look again. */
-static void look(at_host *host, at_ns now)
+/* Network counters are those of the machine, so they are recorded once, with the hub. A process
+ * that has just ended is skipped; its LOST event follows. */
+static void sample_process(at_host *host, at_node node, int64_t pid, at_ns now)
 {
-    at_resources *resources = &host->resources;
-    if (resources->every == 0) return;
-    at_resources_look(resources, host->recorder, at_evaluator_pid(host->evaluator),
-                      now - host->started, host->hub->version);
-    resources->due = now + resources->every;
+    at_usage usage;
+    bool     runs = node == 0 ? at_usage_read(pid, &usage) : at_usage_read_process(pid, &usage);
+    if (runs) at_host_usage(host, node, &usage, now);
 }
+
+static void sample_usage(at_host *host, at_ns now)
+{
+    at_usage_sampling *sampling = &host->sampling;
+    int64_t            evaluator = at_evaluator_pid(host->evaluator);
+    if (sampling->every == 0) return;
+    sample_process(host, 0, getpid(), now);
+    if (evaluator > 0) sample_process(host, AT_NODE_EVALUATOR, evaluator, now);
+    for (uint32_t i = 0; i < host->hub->plan->workers; i++)
+        if (sampling->pid[i] > 0) sample_process(host, i + 1, sampling->pid[i], now);
+    sampling->due = now + sampling->every;
+}
+
+/* ---- actions --------------------------------------------------------------------------------- */
 
 static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
 {
     at_evaluation evaluation = {.step = step, .at = now};
-    host->link.score(host->link.self, &evaluation.score);
+    host->ops.score(host->ops.self, &evaluation.score);
     return evaluation;
 }
 
 static double apply(at_host *host, const at_action *action)
 {
-    at_world_ops *link = &host->link;
-    at_ns         begin = link->virtual_time ? 0 : at_clock_now();
-    if (link->change) link->change(link->self);
-    double lr = at_updater_apply(host->updater, action, &link->gradients);
-    if (link->publish) link->publish(link->self, action->as.apply.step);
-    host->took = link->virtual_time ? 0 : at_clock_now() - begin;
+    at_world_ops *ops = &host->ops;
+    at_ns         begin = ops->virtual_time ? 0 : at_clock_now();
+    if (ops->change) ops->change(ops->self);
+    double lr = at_updater_apply(host->updater, action, &ops->gradients);
+    if (ops->publish) ops->publish(ops->self, action->as.apply.step);
+    host->took = ops->virtual_time ? 0 : at_clock_now() - begin;
     return lr;
 }
 
@@ -117,23 +187,23 @@ static void save(at_host *host, const at_action *action)
 {
     at_snapshot *snapshot = host->hub->snapshot;
     if (!host->saver) return;
-    if (host->link.describe) host->link.describe(host->link.self, snapshot);
-    if (!host->saver) return; /* the world found that it cannot be whole */
+    if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
+    if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
     at_saver_save(host->saver, host->updater, snapshot, action->as.save.last);
 }
 
-/* Does one action; returns the learning rate of an APPLY, 0 otherwise. */
+/* Performs one action; returns the learning rate of an APPLY, 0 otherwise. */
 static double perform(at_host *host, const at_action *action, at_ns now)
 {
-    at_world_ops *link = &host->link;
+    at_world_ops *ops = &host->ops;
     switch (action->kind) {
-    case AT_ACT_SEND: link->send(link->self, action->worker, &action->as.order); break;
-    case AT_ACT_EVICT: link->evict(link->self, action->worker); break;
+    case AT_ACT_SEND: ops->send(ops->self, action->worker, &action->as.order); break;
+    case AT_ACT_EVICT: ops->evict(ops->self, action->worker); break;
     case AT_ACT_TIMER: host->timer[action->as.timer.timer] = action->as.timer.at; break;
-    case AT_ACT_ADD: at_updater_add(host->updater, &action->as.add, &link->gradients); break;
+    case AT_ACT_ADD: at_updater_add(host->updater, &action->as.add, &ops->gradients); break;
     case AT_ACT_APPLY: return apply(host, action);
     case AT_ACT_EVALUATE:
-        if (host->link.score) {
+        if (host->ops.score) {
             host->evaluation = score_at_once(host, action->as.evaluate.step, now);
             host->scored = true;
         } else if (host->evaluator)
@@ -142,7 +212,7 @@ static double perform(at_host *host, const at_action *action, at_ns now)
     case AT_ACT_FINISH: host->finished = true; break;
     case AT_ACT_SAVE: save(host, action); break;
     case AT_ACT_DROP:
-    case AT_ACT_NOTICE: break; /* facts for the record */
+    case AT_ACT_NOTICE: break; /* only recorded */
     case AT_ACT_INSTALL:
     case AT_ACT_COMPUTE:
     case AT_ACT_ABANDON: assert(!"an action of a worker"); break;
@@ -150,7 +220,9 @@ static double perform(at_host *host, const at_action *action, at_ns now)
     return 0;
 }
 
-/* Feeds one event; true when an update was made, which the hub wants to hear about next. */
+/* ---- events and timers ----------------------------------------------------------------------- */
+
+/* Feeds one event; true when an update was made, of which the hub is informed next. */
 static bool feed(at_host *host, const at_event *event, const at_about *about)
 {
     bool applied = false;
@@ -166,7 +238,8 @@ static bool feed(at_host *host, const at_event *event, const at_about *about)
     return applied;
 }
 
-static void tell_verdict(at_host *host, const at_evaluation *evaluation, at_ns now, bool final);
+static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, at_ns now,
+                               bool final);
 
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
@@ -182,13 +255,14 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
         applied = feed(host, &done, NULL);
         assert(!applied);
     }
-    if (host->link.flush) host->link.flush(host->link.self);
+    if (host->ops.flush) host->ops.flush(host->ops.self);
     if (!host->scored) return;
     host->scored = false;
-    tell_verdict(host, &host->evaluation, event->now, false);
+    deliver_evaluation(host, &host->evaluation, event->now, false);
 }
 
-static void tell_verdict(at_host *host, const at_evaluation *evaluation, at_ns now, bool final)
+static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, at_ns now,
+                               bool final)
 {
     at_event event = {.kind = AT_EV_EVALUATED, .now = now};
     event.as.evaluated.step = evaluation->step;
@@ -199,7 +273,7 @@ static void tell_verdict(at_host *host, const at_evaluation *evaluation, at_ns n
 
 at_ns at_host_due(const at_host *host)
 {
-    at_ns due = host->resources.due;
+    at_ns due = host->sampling.due;
     for (int i = 0; i < AT_TIMER_COUNT; i++)
         if (host->timer[i] < due) due = host->timer[i];
     return due;
@@ -216,10 +290,10 @@ void at_host_poll(at_host *host, at_ns now)
 {
     poll_saver(host, now);
     at_evaluation evaluation;
-    if (host->resources.due <= now) look(host, now);
-    bool scored = host->link.evaluation ? host->link.evaluation(host->link.self, &evaluation)
-                                        : at_evaluator_take(host->evaluator, &evaluation);
-    if (scored) tell_verdict(host, &evaluation, now, false);
+    if (host->sampling.due <= now) sample_usage(host, now);
+    bool scored = host->ops.evaluation ? host->ops.evaluation(host->ops.self, &evaluation)
+                                       : at_evaluator_take(host->evaluator, &evaluation);
+    if (scored) deliver_evaluation(host, &evaluation, now, false);
     for (int i = 0; i < AT_TIMER_COUNT && !host->finished; i++) {
         if (host->timer[i] > now) continue;
         host->timer[i] = AT_NEVER;
@@ -228,30 +302,32 @@ void at_host_poll(at_host *host, at_ns now)
     }
 }
 
-static void final_score_beside(at_host *host, at_ns last_apply)
+/* ---- end ------------------------------------------------------------------------------------- */
+
+static void final_score_by_evaluator(at_host *host, at_ns last_apply)
 {
     at_evaluation evaluation;
     if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &evaluation))
-        tell_verdict(host, &evaluation, at_clock_now(), false);
+        deliver_evaluation(host, &evaluation, at_clock_now(), false);
     if (!at_evaluator_busy(host->evaluator)) {
         at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
         if (at_evaluator_wait(host->evaluator, &evaluation)) {
-            tell_verdict(host, &evaluation, at_clock_now(), true);
+            deliver_evaluation(host, &evaluation, at_clock_now(), true);
             return;
         }
     }
-    at_host_say(host, at_clock_now(), "the final evaluation made no progress and was given up");
+    at_host_say(host, at_clock_now(), "the final evaluation was aborted: it made no progress");
 }
 
 void at_host_final_score(at_host *host)
 {
     at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
-    look(host, at_clock_now());
-    if (host->evaluator) final_score_beside(host, last_apply);
-    if (host->evaluator) look(host, at_clock_now()); /* scoring is work, too */
-    if (!host->link.score) return;
+    sample_usage(host, at_clock_now());
+    if (host->evaluator) final_score_by_evaluator(host, last_apply);
+    if (host->evaluator) sample_usage(host, at_clock_now()); /* scoring uses resources, too */
+    if (!host->ops.score) return;
     at_evaluation evaluation = score_at_once(host, host->hub->version, last_apply);
-    tell_verdict(host, &evaluation, host->hub->ended_at, true);
+    deliver_evaluation(host, &evaluation, host->hub->ended_at, true);
 }
 
 void at_host_outcome(const at_host *host, at_outcome *outcome)

@@ -1,8 +1,8 @@
-/* host.h - runs a hub: feeds it events, does its actions, records both.
+/* host.h - runs a hub: feeds it events, performs its actions, records both.
  *
- * Worlds differ in how orders reach workers, how a worker is ended and where gradients lie; that is
- * the at_world_ops they give. Everything else that a hub asks for is done here, once for all
- * worlds.
+ * Worlds differ in how orders reach workers, how a worker is ended and where gradients are stored;
+ * they provide these operations as an at_world_ops. All other actions of a hub are performed here,
+ * for every world.
  */
 #ifndef AT_WORLD_CORE_HOST_H
 #define AT_WORLD_CORE_HOST_H
@@ -13,34 +13,33 @@
 #include "world/core/update.h"
 #include "world/core/world.h"
 #include "world/process/evaluator.h"
-#include "world/process/resources.h"
 #include "world/process/saver.h"
 
-/* What a world does for its hub. */
+/* Operations that a world provides to its hub. */
 typedef struct at_world_ops {
     void *self;
-    /* Hands an order to a worker. May be delayed until the event is dealt with (see flush). */
+    /* Sends an order to a worker, at the latest when flush is called. */
     void (*send)(void *self, at_node worker, const at_order *order);
-    /* All orders of one event were sent; optional. */
+    /* Called after all orders of one event; optional. */
     void (*flush)(void *self);
     /* Ends a worker for good; a LOST event MUST follow. */
     void (*evict)(void *self, at_node worker);
-    /* Brackets around a change of the parameters; `version` is the new one. Optional. */
+    /* Called before and after a change of the parameters; `version` is the new one. Optional. */
     void (*change)(void *self);
     void (*publish)(void *self, uint64_t version);
-    /* Adds what only the world knows to an snapshot that is about to be saved. Optional. */
+    /* Adds the world's own state to a snapshot that is about to be saved. Optional. */
     void (*describe)(void *self, at_snapshot *snapshot);
-    /* Scores the parameters at once, for worlds in which evaluation takes no time; then there is
-     * no evaluator. Optional. */
+    /* Scores the parameters immediately, for worlds in which evaluation takes no time and which
+     * have no evaluator. Optional. */
     void (*score)(void *self, at_score *score);
-    /* The evaluation that all hubs of a run hear of now, where there are several that must decide
-     * alike. Optional: the evaluator is asked. */
+    /* Fetches an evaluation in worlds whose several hubs must all get it at the same point.
+     * Optional: by default the evaluator is asked. */
     bool (*evaluation)(void *self, at_evaluation *evaluation);
     at_gradients gradients;
-    bool         virtual_time; /* the clock of the machine says nothing about the run */
+    bool         virtual_time; /* the machine's clock is unrelated to the time of the run */
 } at_world_ops;
 
-/* What only the world knows about an event, for the record. */
+/* Details of an event that only the world has, for the record. */
 typedef struct at_about {
     int64_t     pid;
     const char *text;
@@ -48,56 +47,82 @@ typedef struct at_about {
     bool        final;
 } at_about;
 
+/* Sampling of resource usage. */
+typedef struct at_usage_sampling {
+    at_ns    every; /* interval; 0: off */
+    at_ns    due;   /* time of the next sample; AT_NEVER: off */
+    int64_t *pid;   /* of each worker; 0: none on this machine */
+} at_usage_sampling;
+
 typedef struct at_host {
-    at_hub       *hub;
-    at_arena      arena;
-    at_out        out;
-    at_recorder  *recorder;
-    at_updater   *updater;
-    at_evaluator *evaluator; /* may be NULL */
-    at_saver     *saver;     /* may be NULL */
-    at_world_ops  link;
-    at_ns         timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
-    at_ns         started;
-    at_ns         took;   /* the last APPLY, see at_record */
-    bool          scored; /* `evaluation` waits to be told */
-    at_evaluation evaluation;
-    bool          finished;
-    at_resources  resources;
+    at_hub           *hub;
+    at_arena          arena;
+    at_out            out;
+    at_recorder      *recorder;
+    at_updater       *updater;
+    at_evaluator     *evaluator; /* may be NULL */
+    at_saver         *saver;     /* may be NULL */
+    at_world_ops      ops;
+    at_ns             timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
+    at_ns             started;
+    at_ns             took;   /* duration of the last APPLY, see at_record */
+    bool              scored; /* `evaluation` is still to be delivered to the hub */
+    at_evaluation     evaluation;
+    bool              finished;
+    at_usage_sampling sampling;
 } at_host;
 
-/* Builds the hub. Plan, recorder, updater and evaluator are borrowed. */
+/* Creates the hub. Plan, recorder, updater and evaluator are borrowed. */
 at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
-                    at_evaluator *evaluator, const at_world_ops *link, at_fail *fail);
+                    at_evaluator *evaluator, const at_world_ops *ops, at_fail *fail);
 void   at_host_deinit(at_host *host); /* accepts a zeroed one */
 
-/* One event and all that follows from it. `about` may be NULL. */
+/* ---- start: at step 0, or from a checkpoint ---------------------------------------------------
+ *
+ * A world calls the first when it has memory for the parameters and the second when host and
+ * updater exist; workers then start at at_resume_drawn. */
+
+/* Writes the initial parameters: the task's, or those of context->resume. */
+at_err at_resume_params(const at_world_context *context, float *params, at_fail *fail);
+
+/* Sets the host's saver, and restores hub and optimizer from context->resume. */
+at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *fail);
+
+/* The position in its sample sequence at which a worker continues. */
+uint64_t at_resume_drawn(const at_host *host, at_node worker);
+
+/* ---- events and timers ----------------------------------------------------------------------- */
+
+/* Processes one event and all actions that follow from it. `about` may be NULL. */
 void at_host_event(at_host *host, const at_event *event, const at_about *about);
 
-/* Delivers the evaluations and timers that have come by `now`. */
+/* Delivers the evaluations and timers that are due at `now`. */
 void at_host_poll(at_host *host, at_ns now);
 
-/* When the next timer is due, AT_NEVER when none is. */
+/* Time of the next timer; AT_NEVER: none is set. */
 at_ns at_host_due(const at_host *host);
 
-/* From now on looks every so often (0: never) what this process, the evaluator and the workers
- * named with at_host_process have taken, and records it. To be called between init and START. */
+/* ---- record ---------------------------------------------------------------------------------- */
+
+/* Samples and records the resource usage of this process, the evaluator and the workers set with
+ * at_host_process at the interval `every` (0: never). To be called between init and START. */
 at_err at_host_watch(at_host *host, at_ns every, at_fail *fail);
 
-/* This worker is the process `pid` of this machine; 0: it is gone. */
+/* Sets the process of a worker on this machine; 0: it has ended. */
 void at_host_process(at_host *host, at_node worker, int64_t pid);
 
-/* Records what a node has taken, as itself or somebody else has measured; nothing happens unless
- * at_host_watch was called with more than 0. */
+/* Records a usage measured elsewhere, unless sampling is off. */
 void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now);
 
-/* A sentence for people, through the record. */
+/* Records a message for the user. */
 void at_host_say(at_host *host, at_ns now, const char *text);
 
-/* What the hub knows about how it ended; the rest of the outcome is zeroed. */
+/* ---- end ------------------------------------------------------------------------------------- */
+
+/* Fills in what the hub contributes to the outcome and zeroes the rest. */
 void at_host_outcome(const at_host *host, at_outcome *outcome);
 
-/* After FINISH: scores the final parameters, outside the time that counts. */
+/* After FINISH: scores the final parameters; the time for it does not count as training. */
 void at_host_final_score(at_host *host);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 
-/* JSON has no NaN: what is not known is null. */
+/* JSON has no NaN: unknown values are null. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -93,7 +93,7 @@ static json_t *workers(const at_result_facts *f)
     return array;
 }
 
-/* What one node took; null when nobody looked. */
+/* Resource usage of one node; null when it was not sampled. */
 static json_t *usage(const at_usage_tally *t)
 {
     if (t->last.pid == 0) return json_null();
@@ -118,7 +118,7 @@ static json_t *resources(const at_result_facts *f)
         whole(t->hub_usage.net_out_bytes), "loopback_bytes", whole(t->hub_usage.loopback_bytes));
 }
 
-/* Rounds that went away with their machines; what was told of their samples is in the dropped. */
+/* Rounds lost with their machines; their reported samples count as dropped. */
 static json_t *lost_rounds(const at_outcome *outcome)
 {
     json_t *array = json_array();

@@ -1,4 +1,4 @@
-/* result.h - what a run was and what came of it, as JSON. Internal to world/. */
+/* result.h - settings and results of a run as JSON, for result.json. Internal to world/. */
 #ifndef AT_WORLD_CORE_RESULT_H
 #define AT_WORLD_CORE_RESULT_H
 
@@ -16,11 +16,11 @@ typedef struct at_result_facts {
     double                wall_seconds;
     uint32_t              cores;
     bool                  oversubscribed;
-    uint64_t              drawn_before; /* by workers that a resumed run does not have any more */
+    uint64_t              drawn_before; /* by former workers that the resumed run does not have */
     uint64_t              saved;        /* step of the newest checkpoint, UINT64_MAX: none */
 } at_result_facts;
 
-/* The document; NULL when there is no memory. */
+/* Builds the document; NULL: out of memory. */
 json_t *at_result_json(const at_result_facts *facts);
 
 #endif

@@ -9,24 +9,24 @@
 #include "world/core/update_sparse.h"
 #include "world/process/child.h"
 
-/* ---- the room -------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 enum { LINE = 64 }; /* bytes of a cache line */
 
-/* Hands out parts in order; without a base it only counts. */
-typedef struct room {
+/* Hands out parts of one block in order; without a base it only adds up sizes. */
+typedef struct layout {
     unsigned char *base;
     size_t         used;
     bool           overflow;
-} room;
+} layout;
 
-static void *part(room *r, size_t count, size_t size_each)
+static void *part(layout *l, size_t count, size_t size_each)
 {
     size_t size;
-    void  *start = r->base ? r->base + r->used : NULL;
-    bool   fits = at_size_product(count, size_each, &size) && size <= SIZE_MAX / 2 - r->used;
-    if (!fits) r->overflow = true;
-    if (fits) r->used += (size + LINE - 1) / LINE * LINE;
+    void  *start = l->base ? l->base + l->used : NULL;
+    bool   fits = at_size_product(count, size_each, &size) && size <= SIZE_MAX / 2 - l->used;
+    if (!fits) l->overflow = true;
+    if (fits) l->used += (size + LINE - 1) / LINE * LINE;
     return start;
 }
 
@@ -35,22 +35,22 @@ static size_t blocks_of(const at_updater *u)
     return (u->params + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK;
 }
 
-static void lay_out(at_updater *u, room *r)
+static void lay_out(at_updater *u, layout *l)
 {
     size_t sources = u->sources_max;
     for (uint32_t i = 0; i < u->learning->optim->states; i++)
-        u->state[i] = part(r, u->params, sizeof(float));
-    u->folded = part(r, u->params, sizeof(float));
-    u->work = part(r, 1, sizeof *u->work);
-    u->updates = part(r, u->updates_count, sizeof *u->updates);
-    u->sources = part(r, sources, sizeof *u->sources);
-    u->weights = part(r, sources, sizeof *u->weights);
-    u->shares = part(r, sources, sizeof *u->shares);
-    u->norm2_sums = part(r, blocks_of(u), sizeof *u->norm2_sums);
-    u->norm2_pieces = part(r, blocks_of(u), sizeof *u->norm2_pieces);
+        u->state[i] = part(l, u->params, sizeof(float));
+    u->folded = part(l, u->params, sizeof(float));
+    u->work = part(l, 1, sizeof *u->work);
+    u->updates = part(l, u->updates_count, sizeof *u->updates);
+    u->sources = part(l, sources, sizeof *u->sources);
+    u->weights = part(l, sources, sizeof *u->weights);
+    u->shares = part(l, sources, sizeof *u->shares);
+    u->norm2_sums = part(l, blocks_of(u), sizeof *u->norm2_sums);
+    u->norm2_pieces = part(l, blocks_of(u), sizeof *u->norm2_pieces);
 }
 
-/* What of each range stays the same from step to step. */
+/* Sets the fields of each range that stay the same in every step. */
 static void list_updates(at_updater *u)
 {
     const at_learning *l = u->learning;
@@ -66,25 +66,25 @@ static void list_updates(at_updater *u)
     }
 }
 
-/* Most of it costs memory only when it is written to. */
-static at_err take_room(at_updater *u, bool shared, at_fail *fail)
+/* Pages are allocated when first written. */
+static at_err allocate(at_updater *u, bool shared, at_fail *fail)
 {
-    room all = {0};
+    layout all = {0};
     lay_out(u, &all);
     if (!all.overflow)
-        u->room = shared ? at_child_share(all.used, fail) : aligned_alloc(LINE, all.used);
-    if (!u->room)
+        u->memory = shared ? at_child_share(all.used, fail) : aligned_alloc(LINE, all.used);
+    if (!u->memory)
         return at_fail_set(fail, AT_ERR_FAILED, "use a smaller model",
-                           "not enough memory for the optimiser's state of %zu parameters",
+                           "not enough memory for the optimizer state of %zu parameters",
                            u->params);
-    u->room_size = shared ? all.used : 0;
-    all.base = u->room;
+    u->shared_size = shared ? all.used : 0;
+    all.base = u->memory;
     all.used = 0;
     lay_out(u, &all);
     return AT_OK;
 }
 
-/* Shared memory begins as zeros, and costs nothing where it stays so. */
+/* Shared memory starts zeroed; untouched pages cost nothing. */
 static void fill(float *vector, size_t n, float value, bool shared)
 {
     if (shared && value == 0) return;
@@ -98,7 +98,7 @@ static at_err init(at_updater *u, const at_learning *learning, float *w, size_t 
     *u = (at_updater){.learning = learning, .params = params, .w = w};
     u->sources_max = pieces_max > 2 ? pieces_max : 2; /* ADD sums two */
     u->updates_count = learning->ranges ? learning->ranges_count : 1;
-    AT_TRY(take_room(u, shared, fail));
+    AT_TRY(allocate(u, shared, fail));
     list_updates(u);
     for (uint32_t k = 0; k < learning->optim->states; k++)
         fill(u->state[k], params, learning->optim->state_start, shared);
@@ -122,17 +122,17 @@ at_err at_updater_init_shared(at_updater *u, const at_learning *learning, float 
 
 void at_updater_deinit(at_updater *u)
 {
-    if (u->room_size > 0)
-        munmap(u->room, u->room_size);
+    if (u->shared_size > 0)
+        munmap(u->memory, u->shared_size);
     else
-        free(u->room);
+        free(u->memory);
     at_sparse_update_free(u->sparse);
     *u = (at_updater){0};
 }
 
 /* ---- slices ---------------------------------------------------------------------------------- */
 
-/* Squares of n floats from `at` on, as far as they are trained. */
+/* Sum of squares of n floats from `at` on, without running statistics. */
 static double squares(const at_updater *u, const float *v, size_t at, size_t n)
 {
     double sum = 0;
@@ -140,8 +140,8 @@ static double squares(const at_updater *u, const float *v, size_t at, size_t n)
     return sum;
 }
 
-/* Norms are sums over blocks, in the order of the blocks, so whoever measured which changes no bit;
- * and a sum of many small squares stays exact enough that way. */
+/* Norms are summed per block and then over blocks in order: the result does not depend on which
+ * process did which block, and rounding errors stay small. */
 static void measure_block(const at_updater *u, size_t at, size_t n)
 {
     double sum = 0;
@@ -159,7 +159,7 @@ static void measure(const at_updater *u, at_slice slice)
     }
 }
 
-/* To be measured, gradients must be summed first, which the optimiser otherwise does by the way. */
+/* Norms need the sum of the gradients first; without them the optimizer adds up on the fly. */
 void at_updater_slice(const at_updater *u, at_slice slice)
 {
     const at_update_work *work = u->work;
@@ -204,8 +204,8 @@ static double total(const double *blocks, size_t count)
     return sum;
 }
 
-/* Has all slices done, by whoever does them. */
-static void carry_out(at_updater *u, const at_piece *pieces, uint32_t count)
+/* Computes all slices, here or in the helpers. */
+static void run_slices(at_updater *u, const at_piece *pieces, uint32_t count)
 {
     u->work->measures = u->wants_norms;
     if (u->helpers.run)
@@ -239,10 +239,10 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
     *u->work = (at_update_work){.count = count, .weighted = true, .adds = true};
     u->weight_folded += piece->weight * piece->samples;
     u->folded_any = true;
-    carry_out(u, piece, 1);
+    run_slices(u, piece, 1);
 }
 
-/* Lists the gradients of a step; the weights only matter, and only cost, under `scale`. */
+/* Lists the gradients of a step; weights are used only when one is below 1. */
 static void list_sources(at_updater *u, const at_action *apply, const at_gradients *gradients)
 {
     bool     single = apply->as.apply.folded || u->summed;
@@ -268,7 +268,7 @@ static void list_sources(at_updater *u, const at_action *apply, const at_gradien
     }
 }
 
-/* How many samples the statistics of a step are the sums of; a weight makes a sample count less. */
+/* Samples of a step, each multiplied by its weight; the running statistics are sums over them. */
 static double samples_weighted(const at_updater *u, const at_action *apply)
 {
     if (apply->as.apply.folded) return u->weight_folded;
@@ -284,7 +284,8 @@ static double rate_of(const at_rate *rate, const at_action *apply)
            apply->as.apply.lr_factor;
 }
 
-/* What changes from step to step. Returns the learning rate of the parameters of no group. */
+/* Sets the fields of each range that change with the step. Returns the learning rate of parameters
+ * outside all groups. */
 static double set_updates(at_updater *u, const at_action *apply)
 {
     const at_learning *l = u->learning;
@@ -316,7 +317,7 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
     }
     list_sources(u, apply, gradients);
     double lr = set_updates(u, apply), samples = (double)apply->as.apply.samples;
-    carry_out(u, apply->as.apply.pieces, apply->as.apply.count);
+    run_slices(u, apply->as.apply.pieces, apply->as.apply.count);
     if (!u->wants_norms) return lr;
     u->norm2_piece = u->norm2_added / apply->as.apply.count;
     u->norm2_step = total(u->norm2_sums, blocks_of(u)) / (samples * samples);

@@ -1,4 +1,4 @@
-/* update.h - the float side of the hub: parameters, optimiser state, learning rate. */
+/* update.h - the hub's arithmetic: applies gradients to parameters and optimizer state. */
 #ifndef AT_WORLD_CORE_UPDATE_H
 #define AT_WORLD_CORE_UPDATE_H
 
@@ -8,48 +8,49 @@
 #include "learn/optim/schedule.h"
 #include "step/event.h"
 
-/* Where the gradient of a piece lies; valid until its worker is given new work. */
+/* Finds the gradient of a piece; valid until its worker gets a new order. */
 typedef struct at_gradients {
     void *self;
     const float *(*at)(void *self, at_node worker, uint32_t slot);
 } at_gradients;
 
-/* How a group of parameters learns. */
+/* Hyperparameters of a group of parameters. */
 typedef struct at_rate {
-    at_schedule schedule; /* of its learning rate, its own factor included */
+    at_schedule schedule; /* learning-rate schedule, including the group's factor */
     double      weight_decay;
-    float       momentum; /* 0: the optimiser's own */
+    float       momentum; /* 0: the optimizer's default */
 } at_rate;
 
-/* How a run learns: rate[g] is that of group g of the task, rate[groups] that of all the rest. */
+/* Optimizer settings of a run: rate[g] for group g of the task, rate[groups] for all the rest. */
 typedef struct at_learning {
     const at_optim       *optim;
     at_rate               rate[AT_GROUPS_MAX + 1];
     uint32_t              groups;
-    const at_param_range *ranges; /* of the flat vector; NULL: all of it learns by rate[0] */
+    const at_param_range *ranges; /* of the flat vector; NULL: rate[0] for all of it */
     size_t                ranges_count;
     size_t                trained; /* floats before the running statistics */
     bool                  sparse;  /* gradients are at_pairs of at most slot_floats floats */
-    bool                  hogwild; /* workers change the parameters, the hub only counts */
+    bool                  hogwild; /* workers update the parameters, the hub only counts */
     size_t                slot_floats;
 } at_learning;
 
 typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */
 
-/* Who does the slices of an ADD or APPLY. When `run` returns, at_updater_slice MUST have been
- * called for every float once, in whichever processes. The pieces are those of the action. */
-typedef struct at_helpers {
+/* Runs the slices of an ADD or APPLY, possibly in other processes. When `run` returns,
+ * at_updater_slice MUST have been called exactly once for every float. The pieces are those of the
+ * action. */
+typedef struct at_update_helpers {
     void *self;
     void (*run)(void *self, const at_piece *pieces, uint32_t count);
-} at_helpers;
+} at_update_helpers;
 
-/* What the ADD or APPLY under way does to each float. */
+/* The operation that the current ADD or APPLY performs on each float. */
 typedef struct at_update_work {
     uint32_t count;    /* of the sources */
-    bool     weighted; /* sources count by their weights */
-    bool     adds;     /* ADD: the last source joins `folded`; else APPLY */
+    bool     weighted; /* multiply the sources by their weights */
+    bool     adds;     /* ADD: the last source is added to `folded`; else APPLY */
     bool     folded;   /* the only source of APPLY is `folded` */
-    bool     measures; /* leaves norms of blocks */
+    bool     measures; /* compute norms per block */
 } at_update_work;
 
 typedef struct at_updater {
@@ -61,59 +62,60 @@ typedef struct at_updater {
     double             norm2_step;  /* of the last APPLY, see AT_EV_APPLIED */
     double             norm2_piece;
     double             norm2_added; /* sum over the pieces added so far in the open step */
-    at_helpers         helpers;     /* may be set after init; no `run`: the caller does it all */
-    float             *w;           /* borrowed: the world says where parameters live */
-    const float       *summed;      /* the sum of a step's gradients, for worlds that add them up on
-                                     * their way; may be set after init; NULL: they do not */
-    at_sparse_update  *sparse;      /* does all of it when gradients are sparse; NULL: dense */
+    at_update_helpers  helpers; /* may be set after init; no `run`: the caller does all slices */
+    float             *w;       /* parameters; borrowed from the world */
+    const float       *summed;  /* sum of a step's gradients, for worlds that add them up in
+                                     * transit; may be set after init; NULL: they do not */
+    at_sparse_update  *sparse;  /* used for sparse gradients; NULL: dense */
 
-    /* The rest lies in one room, which other processes may share. */
-    void                  *room;
-    size_t                 room_size; /* of a shared room, else 0 */
+    /* All vectors below are in one block of memory, which other processes may share. */
+    void                  *memory;
+    size_t                 shared_size; /* bytes of the block if it is shared, else 0 */
     float                 *state[2];
     float                 *folded; /* sum of the gradients added so far in the open step */
     at_update_work        *work;
-    at_param_range_update *updates; /* one a range */
+    at_param_range_update *updates; /* one per range */
     size_t                 updates_count;
-    const float          **sources; /* scratch of one APPLY: */
+    const float          **sources; /* scratch for one APPLY, with the next two: */
     float                 *weights;
     double                *shares; /* 1 / samples^2 */
     uint32_t               sources_max;
-    double *norm2_sums;   /* of each block of the step's sum, when norms are measured */
-    double *norm2_pieces; /* of each block, the sum over the sources, by their shares */
+    double *norm2_sums;   /* per block: squared norm of the step's sum, if norms are wanted */
+    double *norm2_pieces; /* per block: squared norms of the sources, added up by their shares */
 } at_updater;
 
-/* Reserves states and scratch for steps of up to pieces_max gradients. `w` and `learning` stay the
- * caller's. */
+/* Allocates optimizer state and scratch for steps of up to pieces_max gradients. `w` and `learning`
+ * are borrowed. */
 at_err at_updater_init(at_updater *updater, const at_learning *learning, float *w, size_t params,
                        uint32_t pieces_max, at_fail *fail);
 
-/* The same in memory that processes forked from now on share. They may keep their copy of *updater
- * and call at_updater_slice when the owner asks them to. Gradients MUST NOT be sparse. */
+/* The same in memory shared with processes forked later, which may call at_updater_slice on their
+ * copy of *updater at the owner's request. Gradients MUST NOT be sparse. */
 at_err at_updater_init_shared(at_updater *updater, const at_learning *learning, float *w,
                               size_t params, uint32_t pieces_max, at_fail *fail);
 void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 
-/* AT_ACT_ADD: folds one gradient into the open step. */
+/* AT_ACT_ADD: adds one gradient to the open step. */
 void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradients *gradients);
 
-/* AT_ACT_APPLY: w <- optimiser(w, sum of weight_i G_i / samples). Returns the learning rate. Leaves
- * the norms that a size rule wants in the updater; asking for them changes no bit of w. */
+/* AT_ACT_APPLY: w <- optimizer(w, sum of weight_i G_i / samples). Returns the learning rate.
+ * Computes the norms that size rules use if wants_norms is set, which changes no bit of w. */
 double at_updater_apply(at_updater *updater, const at_action *apply, const at_gradients *gradients);
 
 enum {
-    AT_UPDATER_BLOCK = 1024,   /* slices begin at multiples of so many floats */
+    AT_UPDATER_BLOCK = 1024,   /* slices begin at multiples of this many floats */
     AT_UPDATER_CHANGES_MAX = 3 /* vectors */
 };
 
-/* Does a slice of the ADD or APPLY under way: elementwise, so any cutting gives the same bits. */
+/* Computes a slice of the current ADD or APPLY. Elementwise: the result does not depend on how the
+ * vectors are cut. */
 void at_updater_slice(const at_updater *updater, at_slice slice);
 
-/* Lists the vectors that the ADD or APPLY under way changes in place; returns how many. Whoever
- * puts a slice of them back can have it done once more. */
+/* Lists the vectors that the current ADD or APPLY changes in place; returns how many. A slice whose
+ * previous values are restored in all of them can be computed again. */
 uint32_t at_updater_changes(const at_updater *updater, float *vectors[AT_UPDATER_CHANGES_MAX]);
 
-/* Copies state vector `which` of the optimiser out and in; of sparse gradients in plain order. */
+/* Copies state vector `which` of the optimizer out and in; for sparse gradients in plain order. */
 void at_updater_moment(const at_updater *updater, uint32_t which, float *moment);
 void at_updater_set_moment(at_updater *updater, uint32_t which, const float *moment);
 

@@ -8,20 +8,20 @@
 #include "base/arena.h"
 #include "learn/sparse/sparse.h"
 
-/* Below this the scale is worked into the weights, in one pass over all of them: once in a very
- * long run. */
+/* Below this the scale is multiplied into the weights, in one pass over all of them; rare, even in
+ * very long runs. */
 static const float SCALE_MIN = 0x1p-40f;
-/* Where hogwild workers write all the time nobody can do that: there the decay ends here. */
+/* Impossible while hogwild workers write all the time: there the decay stops here. */
 static const float SCALE_FLOOR = 0x1p-90f;
 
 struct at_sparse_update {
     const at_learning *learning;
     float             *w; /* flat, see learn/sparse/sparse.h */
     uint64_t           dimension;
-    at_sparse_cell    *cells; /* (dimension + 1), of which only touched pages are in memory */
-    at_pairs *folded;         /* of the gradients added so far in the open step, weights included */
-    uint64_t  folded_max;
-    double    norm2_added;
+    at_sparse_cell    *cells;  /* (dimension + 1); only touched pages are in memory */
+    at_pairs          *folded; /* gradients added so far in the open step, already weighted */
+    uint64_t           folded_max;
+    double             norm2_added;
 };
 
 static double rate_at(const at_learning *l, uint64_t samples_used, double factor)
@@ -29,7 +29,7 @@ static double rate_at(const at_learning *l, uint64_t samples_used, double factor
     return at_schedule_rate(&l->rate[0].schedule, (double)samples_used) * factor;
 }
 
-/* Room for all pairs that an open step can have; memory is taken as it is written to. */
+/* Space for the most pairs that an open step can have; pages are allocated when first written. */
 static bool reserve(at_sparse_update *u, uint32_t pieces_max, size_t slot_floats)
 {
     size_t floats, size;
@@ -57,7 +57,8 @@ at_err at_sparse_update_new(const at_learning *learning, float *w, size_t params
     *at_sparse_rate(w, u->dimension) = (float)rate_at(learning, 0, 1);
     if (learning->hogwild || reserve(u, pieces_max, learning->slot_floats)) return AT_OK;
     return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --batch or fewer workers",
-                       "not enough memory for the gradients of %u rounds", pieces_max);
+                       "not enough memory for %u gradients of up to %zu bytes each", pieces_max,
+                       learning->slot_floats * sizeof(float));
 }
 
 void at_sparse_update_free(at_sparse_update *u)
@@ -74,7 +75,7 @@ static const at_pairs *pairs_of(const at_gradients *gradients, const at_piece *p
                                                          piece->slot);
 }
 
-/* Of the mean gradient of one piece. */
+/* Squared norm of the mean gradient of one piece. */
 static double norm2_of(at_sparse_update *u, const at_pairs *pairs, uint32_t samples)
 {
     assert(samples >= 1);
@@ -99,7 +100,7 @@ void at_sparse_update_add(at_sparse_update *u, const at_piece *piece, const at_g
     if (measure) u->norm2_added += norm2_of(u, pairs, piece->samples);
 }
 
-/* The gradients of a step, one after the other; NULL behind the last. */
+/* The gradients of a step by index; NULL after the last. */
 static const at_pairs *source(at_sparse_update *u, const at_action *apply,
                               const at_gradients *gradients, uint32_t index, float *weight)
 {
@@ -141,13 +142,13 @@ void at_sparse_update_measure(at_sparse_update *u, const at_action *apply,
     u->norm2_added = 0;
 }
 
-/* All weights shrink alike. */
+/* Shrinks all weights. */
 static void decay(at_sparse_update *u, double factor)
 {
     float *scale = at_sparse_scale(u->w, u->dimension);
     assert(*scale > 0);
     if (factor >= 1) return;
-    *scale *= factor > 0x1p-20 ? (float)factor : 0x1p-20f; /* a decay that leaves nothing */
+    *scale *= factor > 0x1p-20 ? (float)factor : 0x1p-20f; /* lr * decay may reach 1 */
     if (u->learning->hogwild) {
         if (*scale < SCALE_FLOOR) *scale = SCALE_FLOOR;
     } else if (*scale < SCALE_MIN) {
@@ -179,8 +180,8 @@ static void adagrad(at_sparse_update *u, const at_action *apply, const at_gradie
         at_sparse_adagrad(u->w, u->cells, pairs->pair, pairs->count, &how);
 }
 
-/* Workers make one update a sample, so that many times the weights have shrunk. */
-static void keep_up(at_sparse_update *u, const at_action *apply, double lr)
+/* Workers make one update per sample: applies the decay once per sample and sets the next rate. */
+static void follow_workers(at_sparse_update *u, const at_action *apply, double lr)
 {
     uint64_t samples = apply->as.apply.samples, used = apply->as.apply.samples_used + samples;
     double   each = 1 - lr * u->learning->rate[0].weight_decay;
@@ -195,7 +196,7 @@ double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
     const at_learning *l = u->learning;
     double             lr = rate_at(l, apply->as.apply.samples_used, apply->as.apply.lr_factor);
     if (l->hogwild) {
-        keep_up(u, apply, lr);
+        follow_workers(u, apply, lr);
         return lr;
     }
     decay(u, 1 - lr * l->rate[0].weight_decay);

@@ -1,28 +1,27 @@
-/* update_sparse.h - the hub's float side for sparse gradients. Internal to world/.
+/* update_sparse.h - the hub's updates for sparse gradients. Internal to world/.
  *
- * Nothing here is as long as the parameters: a step costs as much as its pairs.
+ * A step takes time in proportion to its pairs, not to the number of parameters.
  *
- *   sgd       w_i -= lr * weight * value / samples, pair after pair, in worker order
- *   adagrad   pairs add up first, because the square of the sum counts; then as the dense one
- *   decay     scale *= 1 - lr * decay (learn/sparse/sparse.h); for adagrad, too, so it is
- * decoupled there
- *   hogwild   the workers have changed the weights; only rate and scale are kept up
+ *   sgd       w_i -= lr * weight * value / samples, pair by pair, in worker order
+ *   adagrad   adds up the pairs first, because it squares the sum; then as for dense gradients
+ *   decay     scale *= 1 - lr * decay (learn/sparse/sparse.h); decoupled, for adagrad too
+ *   hogwild   the workers have updated the weights; only learning rate and scale are set
  */
 #ifndef AT_WORLD_CORE_UPDATE_SPARSE_H
 #define AT_WORLD_CORE_UPDATE_SPARSE_H
 
 #include "world/core/update.h"
 
-/* Makes the state; `learning` and `w` stay the caller's. */
+/* Creates the state; `learning` and `w` are borrowed. */
 at_err at_sparse_update_new(const at_learning *learning, float *w, size_t params,
                             uint32_t pieces_max, at_sparse_update **update, at_fail *fail);
 void   at_sparse_update_free(at_sparse_update *update); /* accepts NULL */
 
-/* AT_ACT_ADD: notes the pairs of one gradient for the open step; measures it if asked to. */
+/* AT_ACT_ADD: appends the pairs of one gradient to the open step; adds up its norm if `measure`. */
 void at_sparse_update_add(at_sparse_update *update, const at_piece *piece,
                           const at_gradients *gradients, bool measure);
 
-/* The norms of AT_EV_APPLIED for a step that is about to be applied. */
+/* Computes the norms of AT_EV_APPLIED for a step that is about to be applied. */
 void at_sparse_update_measure(at_sparse_update *update, const at_action *apply,
                               const at_gradients *gradients, double *norm2_step,
                               double *norm2_piece);
@@ -31,7 +30,7 @@ void at_sparse_update_measure(at_sparse_update *update, const at_action *apply,
 double at_sparse_update_apply(at_sparse_update *update, const at_action *apply,
                               const at_gradients *gradients);
 
-/* adagrad's state, dimension + 1 floats; hogwild has none: zeros. */
+/* Copies adagrad's state out and in, dimension + 1 floats; zeros for hogwild, which has none. */
 void at_sparse_update_squares(const at_sparse_update *update, float *squares);
 void at_sparse_update_set_squares(at_sparse_update *update, const float *squares);
 

@@ -1,9 +1,9 @@
-/* The local world, hub side: one process a worker, shared memory, one bell to wait at.
+/* The local world, hub side: one process per worker, shared memory, one bell to wait at.
  *
- *     hub: hear ─► read reports ─► reap children ─► signals ─► evaluations, timers ─► sleep
+ *     hub: read reports ─► reap children ─► signals ─► evaluations, timers ─► sleep
  *
- * The hub sleeps until the number of reports it needs has come, a child has ended, a signal or a
- * timer. It has no threads and loads no engine, so it can fork a replacement at any time.
+ * The hub sleeps until it has the reports it needs, a child ends, a signal arrives or a timer
+ * expires. It has no threads and loads no engine, so it can fork a replacement at any time.
  */
 #include "world/local/local.h"
 
@@ -13,26 +13,27 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/machine.h"
 #include "pace/pace.h"
 #include "world/core/host.h"
-#include "world/core/resume.h"
 #include "world/local/local_update_pool.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"
 
-enum { DEATHS_MAX = 5 }; /* in a row without one report: then the worker is given up */
+enum { DEATHS_MAX = 5 }; /* in a row without a report, until the worker is given up */
 static const at_ns SPIN = AT_US(50);
 
 typedef struct process {
     pid_t                 pid; /* 0: none */
     uint32_t              deaths;
     bool                  evicted;
-    at_ns                 report_due; /* when a slow network brings its report; AT_NEVER: none */
+    at_ns                 report_due; /* arrival of its report with --comm-delay; AT_NEVER: none */
     uint64_t              messages;
     at_local_worker_start start;
 } process;
@@ -43,15 +44,61 @@ typedef struct local {
     at_host                 host;
     at_updater              updater;
     at_evaluator           *evaluator;
-    at_local_update_pool   *crew;      /* NULL: the hub makes updates alone */
+    at_local_update_pool   *pool;      /* NULL: the hub updates alone */
     process                *process;   /* plan->workers */
-    uint32_t                cast_mask; /* workers that have something new */
+    uint32_t                cast_mask; /* workers to wake */
     at_ns                   spin_ns;
-    int                     core; /* that hub and worker share; -1: they do not */
+    int                     core; /* shared by hub and worker; -1: not shared */
     bool                    stopping;
 } local;
 
-/* ---- link: what the host asks of us -------------------------------------------------------- */
+/* ---- shared memory --------------------------------------------------------------------------- */
+
+enum { LINE_FLOATS = 16 }; /* floats in a cache line */
+
+static size_t whole_lines(size_t floats)
+{
+    assert(floats <= SIZE_MAX - LINE_FLOATS);
+    return (floats + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+/* Pages are allocated when first written. */
+static at_err open_map(at_local_map *map, uint32_t workers, size_t params, size_t slot_floats,
+                       at_fail *fail)
+{
+    assert(workers >= 1);
+    assert(params >= 1 && slot_floats >= 1);
+    size_t stride = whole_lines(params), slot_stride = whole_lines(slot_floats);
+    size_t floats, bytes, head = sizeof(at_local_head) + workers * sizeof(at_local_slot);
+    if (!at_size_product(slot_stride, (size_t)workers * AT_LOCAL_GRADIENTS, &floats) ||
+        floats > SIZE_MAX - stride || !at_size_product(floats + stride, sizeof(float), &bytes) ||
+        bytes > SIZE_MAX / 2)
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
+                           "%u workers with %zu parameters do not fit into memory", workers,
+                           params);
+    char *memory = at_child_share(head + bytes, fail);
+    if (!memory) return fail->err;
+    float *vector = (float *)(void *)(memory + head);
+    *map = (at_local_map){.head = (at_local_head *)(void *)memory,
+                          .slot = (at_local_slot *)(void *)(memory + sizeof(at_local_head)),
+                          .params = vector,
+                          .gradient = vector + stride,
+                          .params_count = params,
+                          .stride = stride,
+                          .slot_stride = slot_stride,
+                          .size = head + bytes};
+    return AT_OK;
+}
+
+float *at_local_gradient(const at_local_map *map, at_node worker, uint32_t slot)
+{
+    assert(worker >= 1);
+    assert(slot < AT_LOCAL_GRADIENTS);
+    size_t index = (size_t)(worker - 1) * AT_LOCAL_GRADIENTS + slot;
+    return map->gradient + index * map->slot_stride;
+}
+
+/* ---- operations for the host ----------------------------------------------------------------- */
 
 static void send_order(void *self, at_node worker, const at_order *order)
 {
@@ -78,9 +125,9 @@ static void evict(void *self, at_node worker)
 {
     local   *l = self;
     process *p = &l->process[worker - 1];
-    if (p->pid == 0) return; /* it has just died by itself; LOST is on its way */
+    if (p->pid == 0) return; /* it has just died; its LOST event follows */
     p->evicted = true;
-    kill(p->pid, SIGKILL); /* also ends a stopped process; the reaping follows as for any other */
+    kill(p->pid, SIGKILL); /* works on a stopped process, too; reaped like any other */
 }
 
 static void change(void *self)
@@ -109,14 +156,14 @@ static pid_t pid_of(void *self, at_node worker, uint32_t *incarnation)
     return l->process[worker - 1].pid;
 }
 
-/* ---- workers come and go ------------------------------------------------------------------- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static at_err start_worker(local *l, at_node id, at_fail *fail)
 {
     process       *p = &l->process[id - 1];
     at_local_slot *slot = &l->map.slot[id - 1];
     assert(p->pid == 0);
-    /* Only `drawn` lives on: the replacement goes on where the lost one was in its walk. */
+    /* Only `drawn` is kept: the replacement continues the sample sequence of the lost worker. */
     atomic_store(&slot->sent, 0);
     atomic_store(&slot->taken, 0);
     atomic_store(&slot->order_lock, 0);
@@ -129,7 +176,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .sequence = l->host.hub->member[id - 1].sequence,
                                        .spin_ns = l->spin_ns,
                                        .core = l->core,
-                                       .crew = at_local_update_pool_of_workers(l->crew)};
+                                       .pool = at_local_update_pool_of_workers(l->pool)};
     AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
     at_host_process(&l->host, id, p->pid);
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
@@ -146,9 +193,9 @@ static void deliver(local *l, at_node id, const at_report *report)
     if (!l->host.finished) at_host_event(&l->host, &event, NULL);
 }
 
-/* Has a slow network brought this worker's report by now? A worker has one report under way at
- * most, and computes its next gradient into another place, so the report can stay where it is. */
-static bool is_brought(local *l, at_node id)
+/* With --comm-delay: has this worker's report arrived by now? A worker has at most one report in
+ * transit and computes its next gradient elsewhere, so the report can stay where it is. */
+static bool has_arrived(local *l, at_node id)
 {
     process *p = &l->process[id - 1];
     double   sigma = l->context->comm_delay;
@@ -161,10 +208,9 @@ static bool is_brought(local *l, at_node id)
     return true;
 }
 
-/* A report is taken when its gradient will not be read any more, or when its worker cannot
- * overwrite it. A gradient that is held is safe until its worker's next order, so the report is
- * taken before anything else; one that is added on arrival is taken after that, and its worker,
- * which may wait for it, is told. */
+/* `taken` tells the worker that it may overwrite the gradient. A gradient that the hub holds until
+ * the step is safe until the worker's next order, so its report is marked as taken at once. One
+ * that is added on arrival is marked after that, and the worker, which may be waiting, is woken. */
 static void read_reports(local *l, at_node id, bool dead)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
@@ -172,7 +218,7 @@ static void read_reports(local *l, at_node id, bool dead)
     bool           holds = l->context->plan->release->holds;
     while (taken < atomic_load(&slot->sent)) {
         const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
-        if (!dead && !is_brought(l, id)) return;
+        if (!dead && !has_arrived(l, id)) return;
         taken++;
         if (holds) atomic_store(&slot->taken, taken);
         deliver(l, id, report);
@@ -193,18 +239,18 @@ static void lost(local *l, at_node id, int status)
     event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
     event.as.lost.returns = returns;
     const char *text =
-        p->evicted ? "evicted, its lease had passed" : at_child_status(status, how, sizeof how);
+        p->evicted ? "evicted, its lease expired" : at_child_status(status, how, sizeof how);
     p->pid = 0;
     at_host_event(&l->host, &event, &(at_about){.text = text});
     if (running && l->context->respawn && !returns) {
         char say[96];
-        snprintf(say, sizeof say, "worker %u died %d times in a row and is given up", id,
+        snprintf(say, sizeof say, "worker %u died %d times in a row and is not replaced again", id,
                  DEATHS_MAX);
         at_host_say(&l->host, event.now, say);
     }
 }
 
-/* A worker that was promised and cannot come: told to the hub as one that joined and left. */
+/* A replacement that the hub expects cannot be started: reported as one that joined and died. */
 static void give_up(local *l, at_node id, const at_fail *fail)
 {
     process *p = &l->process[id - 1];
@@ -216,8 +262,8 @@ static void give_up(local *l, at_node id, const at_fail *fail)
     at_host_event(&l->host, &event, &(at_about){.text = fail->text});
 }
 
-/* Its last words: exact where a look at a living process is not. */
-static void note_usage(local *l, at_node id, pid_t pid, const struct rusage *rusage)
+/* The kernel's totals of an ended process; samples of a running one lag behind. */
+static void record_final_usage(local *l, at_node id, pid_t pid, const struct rusage *rusage)
 {
     at_usage usage;
     at_usage_ended(pid, rusage, &usage);
@@ -232,8 +278,8 @@ static void reap(local *l)
         struct rusage rusage;
         int           status;
         if (p->pid == 0 || wait4(p->pid, &status, WNOHANG, &rusage) != p->pid) continue;
-        note_usage(l, i + 1, p->pid, &rusage);
-        read_reports(l, i + 1, true); /* what it had finished before it died still counts */
+        record_final_usage(l, i + 1, p->pid, &rusage);
+        read_reports(l, i + 1, true); /* reports that it finished before it died still count */
         lost(l, i + 1, status);
         at_fail fail = {0};
         bool    comes_back = l->host.hub->member[i].expected;
@@ -241,16 +287,16 @@ static void reap(local *l)
     }
     if (at_evaluator_reap(l->evaluator))
         at_host_say(&l->host, at_clock_now(), "the evaluator died and was started again");
-    for (uint32_t hub; (hub = at_local_update_pool_reap(l->crew)) > 0;) {
+    for (uint32_t hub; (hub = at_local_update_pool_reap(l->pool)) > 0;) {
         char say[96];
-        snprintf(say, sizeof say, "hub %u died: the others do its slice from now on", hub);
+        snprintf(say, sizeof say, "hub %u died: the other hubs take over its slice", hub);
         at_host_say(&l->host, at_clock_now(), say);
     }
 }
 
-/* ---- the loop ------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
-static at_ns next_brought(const local *l)
+static at_ns next_arrival(const local *l)
 {
     at_ns next = AT_NEVER;
     for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers; i++)
@@ -275,14 +321,14 @@ static void loop(local *l)
         if (!l->host.finished) at_host_poll(&l->host, now);
         flush(l);
         if (l->host.finished) break;
-        at_ns    timer = at_host_due(&l->host), brought = next_brought(l);
+        at_ns    timer = at_host_due(&l->host), arrival = next_arrival(l);
         uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_wake_after(l->host.hub, now);
-        at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < brought ? timer : brought,
+        at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < arrival ? timer : arrival,
                      l->spin_ns);
     }
 }
 
-/* ---- beginning and end --------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static at_err open_updater(local *l, at_fail *fail)
 {
@@ -294,19 +340,20 @@ static at_err open_updater(local *l, at_fail *fail)
                                fail);
     AT_TRY(at_updater_init_shared(&l->updater, context->learning, l->map.params, params, pieces_max,
                                   fail));
-    at_local_update_pool_options crew = {.context = context,
+    at_local_update_pool_options pool = {.context = context,
                                          .map = &l->map,
                                          .updater = &l->updater,
                                          .spin_ns = l->spin_ns,
                                          .self = l,
                                          .pid_of = pid_of,
                                          .evict = evict};
-    return at_local_update_pool_open(&crew, &l->crew, fail);
+    return at_local_update_pool_open(&pool, &l->pool, fail);
 }
 
-/* A hub and one worker that wait for each other never compute at the same time. On one core what
- * they hand over stays in its cache; between two, moving it takes longer than all that is done with
- * it. Small vectors move fast, and there a wake-up on another core is cheaper than a switch. */
+/* A hub and one worker that wait for each other never compute at the same time. On one core the
+ * vectors they exchange stay in its cache; moving them between two cores takes longer than
+ * computing with them. Small vectors move fast: there, waking another core is cheaper than a
+ * context switch. */
 static bool takes_turns(const at_world_context *context, uint32_t hubs)
 {
     enum { BYTES_MIN = 128 << 10 };
@@ -320,25 +367,25 @@ static at_err prepare(local *l, at_fail *fail)
 {
     const at_world_context *context = l->context;
     const at_plan          *plan = context->plan;
-    AT_TRY(at_local_map_open(&l->map, plan->workers, context->task->params,
-                             context->task->slot_floats, fail));
+    AT_TRY(
+        open_map(&l->map, plan->workers, context->task->params, context->task->slot_floats, fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));
     l->process = calloc(plan->workers, sizeof *l->process);
     if (!l->process) return at_fail_memory(fail);
-    /* Spinning pays only while every process has a core of its own. */
+    /* Spinning pays off only while every process has its own core. */
     uint32_t hubs = context->hubs > 1 ? context->hubs : 1;
-    bool     roomy = plan->workers + hubs <= context->cores && context->sample_time == 0;
+    bool     idle_cores = plan->workers + hubs <= context->cores && context->sample_time == 0;
     l->core = takes_turns(context, hubs) ? at_machine_core() : -1;
-    l->spin_ns = roomy && l->core < 0 ? SPIN : 0;
-    at_world_ops link = {.self = l,
-                         .send = send_order,
-                         .flush = flush,
-                         .evict = evict,
-                         .change = change,
-                         .publish = publish,
-                         .gradients = {l, gradient_at}};
+    l->spin_ns = idle_cores && l->core < 0 ? SPIN : 0;
+    at_world_ops ops = {.self = l,
+                        .send = send_order,
+                        .flush = flush,
+                        .evict = evict,
+                        .change = change,
+                        .publish = publish,
+                        .gradients = {l, gradient_at}};
     AT_TRY(at_evaluator_open(context->task, &l->map.head->hub_bell, &l->evaluator, fail));
-    AT_TRY(at_host_init(&l->host, plan, context->recorder, &l->updater, l->evaluator, &link, fail));
+    AT_TRY(at_host_init(&l->host, plan, context->recorder, &l->updater, l->evaluator, &ops, fail));
     AT_TRY(at_host_watch(&l->host, context->usage_every, fail));
     AT_TRY(open_updater(l, fail));
     AT_TRY(at_resume_host(context, &l->host, fail));
@@ -369,7 +416,7 @@ static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
     memcpy(outcome->params, l->map.params, size);
     for (uint32_t i = 0; i < workers; i++) {
         outcome->drawn[i] = atomic_load(&l->map.slot[i].drawn);
-        /* The two sides of the ledger, counted by different processes. */
+        /* Both counts must agree, although different processes made them. */
         assert(outcome->drawn[i] == hub->member[i].used + hub->member[i].dropped);
     }
     memcpy(outcome->engine, l->map.slot[0].engine, sizeof outcome->engine);
@@ -386,8 +433,8 @@ static void end_processes(local *l)
     }
     at_evaluator_close(l->evaluator);
     l->evaluator = NULL;
-    at_local_update_pool_close(l->crew);
-    l->crew = NULL;
+    at_local_update_pool_close(l->pool);
+    l->pool = NULL;
 }
 
 at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_fail *fail)
@@ -411,6 +458,6 @@ at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_f
     at_updater_deinit(&l.updater);
     at_host_deinit(&l.host);
     free(l.process);
-    at_local_map_close(&l.map);
+    if (l.map.head) munmap(l.map.head, l.map.size);
     return err;
 }

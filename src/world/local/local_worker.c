@@ -143,7 +143,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                   .slot = &start->map->slot[start->id - 1],
                   .id = start->id,
                   .spin_ns = start->spin_ns,
-                  .crew = start->crew};
+                  .crew = start->pool};
     bool in_place = context->task->sparse || (plan->release->holds && plan->gather->waits_for_all);
     if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
     if (!in_place && context->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));

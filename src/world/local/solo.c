@@ -12,7 +12,6 @@
 #include "base/clock.h"
 #include "world/core/driver.h"
 #include "world/core/host.h"
-#include "world/core/resume.h"
 #include "world/core/world.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"

@@ -16,6 +16,8 @@
  * With --hubs ranks do not add up: each hub gets its slice of every gradient
  * (mpi_slices.h), and only hubs make updates.
  */
+#include "world/mpi/mpi_allreduce.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +25,6 @@
 #include "base/clock.h"
 #include "world/core/driver.h"
 #include "world/mpi/mpi_replicated_hub.h"
-#include "world/mpi/mpi_roles.h"
 #include "world/process/signals.h"
 
 enum { HASH_EVERY = 100 }; /* steps */

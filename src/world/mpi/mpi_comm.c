@@ -1,16 +1,16 @@
 #include "world/mpi/mpi_comm.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <limits.h>
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
-#include "message/message.h"
-#include "world/mpi/mpi_world.h"
 
 _Static_assert(sizeof(float) == AT_MESSAGE_UNIT, "a unit is a float");
 
@@ -22,21 +22,21 @@ struct at_mpi_calls {
     at_mpi_done *done;
 };
 
-/* When a connection has broken, Open MPI may take sockets for unused and look at them every 10 ms
- * only. Messages over TCP would then be that late for the rest of the run. */
+/* After a connection has broken, Open MPI may consider sockets unused and poll them only every
+ * 10 ms, which would delay messages over TCP for the rest of the run. */
 static const char SOCKETS_EVERY_US[] = "100";
 
-static int season;
+static int session;
 
-/* A tag that only this season knows. */
+/* A tag of this session only. */
 static int tag_of(at_mpi_tag tag)
 {
     const int tags = 8;
     assert(tag > 0 && (int)tag < tags);
-    return season * tags + (int)tag;
+    return session * tags + (int)tag;
 }
 
-/* ---- beginning and end --------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 bool at_mpi_is_started(void)
 {
@@ -45,36 +45,28 @@ bool at_mpi_is_started(void)
     return started;
 }
 
-void at_mpi_version(char *text, size_t size)
-{
-    char whole[MPI_MAX_LIBRARY_VERSION_STRING];
-    int  length;
-    MPI_Get_library_version(whole, &length);
-    whole[strcspn(whole, ",\n")] = '\0';
-    snprintf(text, size, "%s", whole);
-}
-
 at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
 {
     int level, size, rank;
     if (at_mpi_is_started()) {
-        season++;
+        session++;
         return AT_OK;
     }
     setenv("OMPI_MCA_mpi_event_tick_rate", SOCKETS_EVERY_US, 0);
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
-        return at_fail_set(fail, AT_ERR_FAILED, NULL, "MPI could not be started");
-    prctl(PR_SET_TIMERSLACK, 1L); /* naps are of microseconds */
+        return at_fail_set(fail, AT_ERR_FAILED, "check the installation with `anytime doctor`",
+                           "cannot start MPI: MPI_Init_thread failed");
+    prctl(PR_SET_TIMERSLACK, 1L); /* backoff sleeps for microseconds */
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if ((uint32_t)size == launcher->size && (uint32_t)rank == launcher->rank) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "use the mpirun of the Open MPI that anytime was built with, or an srun "
-                       "--mpi that belongs to it",
-                       "%s says that this is rank %u of %u, but MPI says %d of %d: launcher and "
-                       "library do not belong together",
-                       launcher->name, launcher->rank, launcher->size, rank, size);
+                       "--mpi that supports it",
+                       "launcher and MPI library do not match: this is rank %u of %u according to "
+                       "%s, but rank %d of %d according to MPI",
+                       launcher->rank, launcher->size, launcher->name, rank, size);
 }
 
 void at_mpi_finish(void)
@@ -88,7 +80,23 @@ void at_mpi_abort(int code)
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-/* ---- calls --------------------------------------------------------------------------------- */
+void at_mpi_host(char name[AT_HOST_NAME_SIZE])
+{
+    memset(name, 0, AT_HOST_NAME_SIZE);
+    gethostname(name, AT_HOST_NAME_SIZE - 1);
+    for (char *c = name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-') *c = '_';
+}
+
+void *at_mpi_alloc(size_t size, size_t likely)
+{
+    void *memory = at_large_new(size);
+    assert(likely <= size);
+    if (memory) memset(memory, 0, likely);
+    return memory;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 at_mpi_calls *at_mpi_calls_new(uint32_t count)
 {
@@ -113,7 +121,7 @@ at_mpi_calls *at_mpi_calls_new(uint32_t count)
 void at_mpi_calls_free(at_mpi_calls *calls)
 {
     if (!calls) return;
-    free(calls->request); /* only names of what is open */
+    free(calls->request); /* handles only */
     free(calls->ended);
     free(calls->status);
     free(calls->done);
@@ -149,7 +157,7 @@ void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t unit
 {
     assert(!at_mpi_is_open(calls, call));
     assert(units >= 1 && units <= INT_MAX);
-    int from = rank == AT_MPI_ANYBODY ? MPI_ANY_SOURCE : (int)rank;
+    int from = rank == AT_MPI_ANY_RANK ? MPI_ANY_SOURCE : (int)rank;
     MPI_Irecv(bytes, (int)units, MPI_FLOAT, from, tag_of(tag), MPI_COMM_WORLD,
               &calls->request[call]);
 }
@@ -171,7 +179,8 @@ void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t co
                    &calls->request[call]);
 }
 
-void at_mpi_cast_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count, uint32_t root)
+void at_mpi_broadcast(at_mpi_calls *calls, uint32_t call, float *floats, size_t count,
+                      uint32_t root)
 {
     assert(!at_mpi_is_open(calls, call));
     assert(count >= 1 && count <= INT_MAX);
@@ -192,8 +201,8 @@ void at_mpi_cancel(at_mpi_calls *calls, uint32_t call)
     assert(calls->request[call] == MPI_REQUEST_NULL);
 }
 
-/* A call that failed belongs to somebody who is gone. It is not told as done: silence says the
- * same, and is what everybody has to deal with anyway. */
+/* A call fails when its rank is gone. It is not reported as done: callers must cope with silent
+ * ranks anyway. */
 uint32_t at_mpi_poll(at_mpi_calls *calls, const at_mpi_done **done)
 {
     int ended = 0, units;

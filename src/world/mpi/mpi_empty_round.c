@@ -1,4 +1,4 @@
-/* Rounds by the plainest calls of MPI, which wait as MPI waits: what MPI itself takes. */
+/* Empty rounds with plain blocking MPI calls: measures what MPI itself costs. */
 #include <assert.h>
 #include <limits.h>
 #include <mpi.h>
@@ -8,19 +8,19 @@
 
 enum { MORE = 6, LAST = 7 }; /* tags that no other message has */
 
-typedef struct table {
+typedef struct ping_pong {
     at_round_loops loops;
     int            units, tag;
     bool           computes;
-} table;
+} ping_pong;
 
-static void send_vector(const table *t, const float *vector, int rank)
+static void send_vector(const ping_pong *t, const float *vector, int rank)
 {
     MPI_Send(vector, t->units, MPI_FLOAT, rank, t->tag, MPI_COMM_WORLD);
 }
 
-/* Returns whether it was the last one. */
-static bool receive_vector(const table *t, float *vector, int rank)
+/* True when it was the last one. */
+static bool receive_vector(const ping_pong *t, float *vector, int rank)
 {
     MPI_Status status;
     MPI_Recv(vector, t->units, MPI_FLOAT, rank, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
@@ -28,17 +28,17 @@ static bool receive_vector(const table *t, float *vector, int rank)
     return status.MPI_TAG == LAST;
 }
 
-/* Rank 0: a round of the hub, or one serve of ping-pong. */
+/* Rank 0: a round of the hub, or one round trip. */
 static void lead(void *self)
 {
-    table *t = self;
+    ping_pong *t = self;
     send_vector(t, t->loops.params, 1);
     receive_vector(t, t->computes ? t->loops.gradient : t->loops.params, 1);
     if (t->computes) at_round_loops_apply(&t->loops);
 }
 
-/* Rank 1: all of it. */
-static void follow(table *t)
+/* Rank 1: answers until the last message. */
+static void follow(ping_pong *t)
 {
     bool last;
     do {
@@ -48,7 +48,7 @@ static void follow(table *t)
     } while (!last);
 }
 
-static double play(table *t, bool computes, uint32_t rank, at_ns lasts)
+static double measure(ping_pong *t, bool computes, uint32_t rank, at_ns lasts)
 {
     double seconds = 0;
     assert(rank <= 1);
@@ -67,14 +67,14 @@ static double play(table *t, bool computes, uint32_t rank, at_ns lasts)
 at_err at_empty_round_mpi(const at_task *task, const at_launcher *launcher, at_ns lasts,
                           at_empty_round_mpi_times *times, at_fail *fail)
 {
-    static table t; /* the loops do not move */
+    static ping_pong t; /* static, because the loops must not move */
     assert(launcher->size >= 2 && task->params <= INT_MAX);
     if (!at_mpi_is_started()) AT_TRY(at_mpi_start(launcher, fail));
     if (launcher->rank > 1) return AT_OK;
-    t = (table){.units = (int)task->params};
+    t = (ping_pong){.units = (int)task->params};
     at_err err = at_round_loops_open(&t.loops, task, fail);
-    if (!err) times->trip = play(&t, false, launcher->rank, lasts / 2);
-    if (!err) times->round = play(&t, true, launcher->rank, lasts / 2);
+    if (!err) times->trip = measure(&t, false, launcher->rank, lasts / 2);
+    if (!err) times->round = measure(&t, true, launcher->rank, lasts / 2);
     at_round_loops_close(&t.loops);
     return err;
 }

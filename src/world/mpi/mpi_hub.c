@@ -1,7 +1,7 @@
-/* The MPI world, rank 0: as the hub of the local world, with messages instead of shared memory.
+/* The MPI world, rank 0: like the hub of the local world, with messages instead of shared memory.
  *
- *     hear (what has come) ─► heed (reports, joins, departures) ─► signals, evaluations, timers
- *       ─► serve (what waits to be sent) ─► watch (who is silent) ─► backoff
+ *     receive ─► process reports, joins, departures ─► signals, evaluations, timers
+ *       ─► send ─► watch for silent workers ─► backoff
  */
 #include "world/mpi/mpi_hub.h"
 
@@ -15,33 +15,32 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "world/core/resume.h"
-#include "world/mpi/mpi_roles.h"
+#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"
 
-static const at_ns SPIN = AT_US(200); /* a round of 1 MB still finds somebody who looks */
+static const at_ns SPIN = AT_US(200); /* outlasts a round with 1 MB of parameters */
 static const at_ns SETTLE_MAX = AT_MS(200);
 static const at_ns FAREWELL_MAX = AT_SEC(10);
 
-/* There is one hub in a process, and it must stay until the process ends: messages to the lost are
- * under way for ever. */
+/* The only hub of the process. It must exist until the process ends, because messages to lost
+ * workers never complete. */
 static at_mpi_hub standing;
 
-/* ---- link: what the host asks of us -------------------------------------------------------- */
+/* ---- operations for the host ----------------------------------------------------------------- */
 
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     at_mpi_hub *h = self;
-    if (!order->leave) at_mpi_expect(h, worker);
+    if (!order->leave) at_mpi_hub_expect_report(h, worker);
     at_param_sender_order(&h->sender, worker, order);
 }
 
 static void flush(void *self)
 {
     at_mpi_hub *h = self;
-    at_param_sender_serve(&h->sender);
+    at_param_sender_flush(&h->sender);
 }
 
 static void evict(void *self, at_node worker)
@@ -50,16 +49,17 @@ static void evict(void *self, at_node worker)
     h->peer[worker - 1].evicted = true;
 }
 
-/* Where parameters go out in place, everybody has reported on them by now, so whatever is left is a
- * word that MPI has not passed on yet. */
+/* When parameters are sent in place, all workers have reported on them by now; what is still open
+ * are acknowledgements that MPI has not delivered yet. */
 static void change(void *self)
 {
     at_mpi_hub *h = self;
     at_ns       since = at_clock_now();
-    while (at_param_sender_reads(&h->sender) && at_clock_now() - since < SETTLE_MAX) at_mpi_hear(h);
+    while (at_param_sender_is_reading(&h->sender) && at_clock_now() - since < SETTLE_MAX)
+        at_mpi_hub_receive(h);
 }
 
-/* Whoever may end its round for newer parameters gets them as they come. */
+/* Workers that may end their round for newer parameters get them at once. */
 static void publish(void *self, uint64_t version)
 {
     at_mpi_hub *h = self;
@@ -76,9 +76,9 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     return (const float *)(const void *)(h->peer[worker - 1].inbox + AT_REPORT_MESSAGE_HEAD);
 }
 
-/* ---- the loop ------------------------------------------------------------------------------ */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
-static void heed_signals(at_mpi_hub *h, at_ns now)
+static void process_signals(at_mpi_hub *h, at_ns now)
 {
     if (at_signals_child() && at_evaluator_reap(h->evaluator))
         at_host_say(&h->host, now, "the evaluator died and was started again");
@@ -87,31 +87,26 @@ static void heed_signals(at_mpi_hub *h, at_ns now)
     at_host_event(&h->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
 }
 
-static void turn(at_mpi_hub *h)
+static void loop_once(at_mpi_hub *h)
 {
-    bool news = at_mpi_hear(h);
-    at_mpi_heed(h);
+    bool received = at_mpi_hub_receive(h);
+    at_mpi_hub_process(h);
     at_ns now = at_clock_now();
-    heed_signals(h, now);
+    process_signals(h, now);
     if (!h->host.finished) at_host_poll(&h->host, now);
-    at_param_sender_serve(&h->sender);
-    at_mpi_watch(h, now);
-    if (news) {
+    at_param_sender_flush(&h->sender);
+    at_mpi_hub_watch(h, now);
+    if (received) {
         at_backoff_end(&h->backoff);
         return;
     }
-    at_ns timer = at_host_due(&h->host), brought = at_mpi_brought(h);
-    at_backoff_nap(&h->backoff, timer < brought ? timer : brought);
+    at_ns timer = at_host_due(&h->host), arrival = at_mpi_hub_next_arrival(h);
+    at_backoff_nap(&h->backoff, timer < arrival ? timer : arrival);
 }
 
-static void loop(at_mpi_hub *h)
-{
-    while (!h->host.finished && !h->refusal.err) turn(h);
-}
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* ---- beginning ----------------------------------------------------------------------------- */
-
-/* What it takes to talk to workers, without training. */
+/* What communication with workers needs, even without training. */
 static at_err reserve_calls(at_mpi_hub *h, at_fail *fail)
 {
     h->peer = calloc(h->workers, sizeof *h->peer);
@@ -127,38 +122,37 @@ static at_err reserve(at_mpi_hub *h, at_fail *fail)
     size_t                  floats = context->task->slot_floats;
     if (floats > (size_t)INT32_MAX - AT_REPORT_MESSAGE_HEAD)
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model or batch",
-                           "a gradient of %zu numbers does not fit into one message of MPI",
-                           floats);
+                           "a gradient of %zu numbers does not fit into one MPI message", floats);
     h->inbox_size = AT_REPORT_MESSAGE_HEAD + (floats * sizeof(float) + 63) / 64 * 64;
     AT_TRY(reserve_calls(h, fail));
     h->lost = calloc(h->workers, sizeof *h->lost);
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
     bool   enough = h->lost != NULL;
     for (uint32_t i = 0; enough && i < h->workers; i++)
-        enough = (h->peer[i].inbox = at_mpi_room(h->inbox_size, likely)) != NULL;
+        enough = (h->peer[i].inbox = at_mpi_alloc(h->inbox_size, likely)) != NULL;
     return enough ? AT_OK : at_fail_memory(fail);
 }
 
-/* Everything that forks comes before MPI. */
+/* Starts everything that forks, which must happen before MPI starts. */
 static at_err prepare(at_mpi_hub *h, at_fail *fail)
 {
     const at_world_context *context = h->context;
     const at_plan          *plan = context->plan;
     size_t                  params = context->task->params;
     bool                    in_place = plan->release->holds && plan->gather->waits_for_all;
-    at_world_ops            link = {.self = h,
-                                    .send = send_order,
-                                    .flush = flush,
-                                    .evict = evict,
-                                    .change = change,
-                                    .publish = publish,
-                                    .gradients = {h, gradient_at}};
+    at_world_ops            ops = {.self = h,
+                                   .send = send_order,
+                                   .flush = flush,
+                                   .evict = evict,
+                                   .change = change,
+                                   .publish = publish,
+                                   .gradients = {h, gradient_at}};
     AT_TRY(at_param_sender_open(&h->sender, params, plan->workers, in_place, fail));
     AT_TRY(at_resume_params(context, at_param_sender_params(&h->sender), fail));
     h->bell = at_child_share(sizeof *h->bell, fail);
     if (!h->bell) return fail->err;
     AT_TRY(at_evaluator_open(context->task, h->bell, &h->evaluator, fail));
-    AT_TRY(at_host_init(&h->host, plan, context->recorder, &h->updater, h->evaluator, &link, fail));
+    AT_TRY(at_host_init(&h->host, plan, context->recorder, &h->updater, h->evaluator, &ops, fail));
     AT_TRY(at_host_watch(&h->host, context->usage_every, fail));
     AT_TRY(at_updater_init(&h->updater, context->learning, at_param_sender_params(&h->sender),
                            params, h->host.hub->pieces_max, fail));
@@ -175,10 +169,10 @@ static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
     at_mpi_host(h->host_name);
     h->fingerprint = at_job_fingerprint(context);
     for (uint32_t i = 0; i < h->workers; i++) h->peer[i].drawn = at_resume_drawn(&h->host, i + 1);
-    /* Spinning pays only while every process has a core of its own. */
-    bool roomy = launcher->local_size > 0 && launcher->local_size <= context->cores;
-    h->backoff.spin_ns = roomy && context->sample_time == 0 ? SPIN : 0;
-    at_mpi_listen(h);
+    /* Spinning pays off only while every process has its own core. */
+    bool idle_cores = launcher->local_size > 0 && launcher->local_size <= context->cores;
+    h->backoff.spin_ns = idle_cores && context->sample_time == 0 ? SPIN : 0;
+    at_mpi_hub_listen(h);
     return AT_OK;
 }
 
@@ -200,7 +194,7 @@ static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
     memcpy(outcome->params, at_param_sender_params(&h->sender), size);
     for (uint32_t i = 0; i < workers; i++) {
         outcome->drawn[i] = h->peer[i].drawn;
-        /* The two sides of the ledger, counted by different processes. */
+        /* Both counts must agree, although different processes made them. */
         assert(outcome->drawn[i] == hub->member[i].used + hub->member[i].dropped);
     }
     memcpy(outcome->engine, h->engine, sizeof outcome->engine);
@@ -219,18 +213,18 @@ static void begin(at_mpi_hub *h, const at_launcher *launcher)
 
 static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 {
-    loop(h);
+    while (!h->host.finished && !h->refusal.err) loop_once(h);
     if (h->refusal.err) {
         *fail = h->refusal;
         return fail->err;
     }
-    /* Launchers kill what is still there a second after they have asked it to end. */
+    /* Launchers kill a process that still runs a second after SIGTERM. */
     if (h->host.hub->end != AT_END_SIGNAL) at_host_final_score(&h->host);
     return hand_over(h, outcome, fail);
 }
 
-/* Of the run before, if there was one in this process. */
-static void forget(at_mpi_hub *h)
+/* Releases the previous run of this process. */
+static void release_previous(at_mpi_hub *h)
 {
     if (h->lossy || !h->calls || !at_mpi_calls_end(h->calls)) return;
     for (uint32_t i = 0; i < h->workers; i++) free(h->peer[i].inbox);
@@ -244,7 +238,7 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
                       at_outcome *outcome, at_fail *fail)
 {
     at_mpi_hub *h = &standing;
-    if (h->context) forget(h);
+    if (h->context) release_previous(h);
     *h = (at_mpi_hub){.context = context, .workers = context->plan->workers};
     at_err err = prepare(h, fail);
     if (!err) err = connect(h, launcher, fail);
@@ -262,41 +256,41 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
     return err;
 }
 
-/* ---- farewell ------------------------------------------------------------------------------ */
+/* ---- shutdown -------------------------------------------------------------------------------- */
 
-/* A hub that failed before it could talk still has to tell the others. */
-static bool open_bare(at_mpi_hub *h, const at_launcher *launcher)
+/* A hub that failed before it was connected must still tell its workers to end. */
+static bool connect_for_shutdown(at_mpi_hub *h, const at_launcher *launcher)
 {
-    at_fail untold;
+    at_fail ignored;
     h->workers = launcher->size - 1;
-    if (at_mpi_start(launcher, &untold)) return false;
-    if (at_param_sender_open(&h->sender, 1, h->workers, true, &untold)) return false;
-    if (reserve_calls(h, &untold)) return false;
+    if (at_mpi_start(launcher, &ignored)) return false;
+    if (at_param_sender_open(&h->sender, 1, h->workers, true, &ignored)) return false;
+    if (reserve_calls(h, &ignored)) return false;
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
-    at_mpi_listen(h);
+    at_mpi_hub_listen(h);
     return true;
 }
 
-/* One worker's farewell; true when it was taken. */
-static bool part(at_mpi_hub *h, at_node worker, bool *sent)
+/* Sends BYE to one worker; true when the worker has received it. */
+static bool dismiss(at_mpi_hub *h, at_node worker, bool *sent)
 {
     const at_hub_message bye = {.kind = AT_HUB_MESSAGE_BYE, .together = !h->lossy};
-    if (!*sent) *sent = at_param_sender_mail(&h->sender, worker, &bye, NULL);
+    if (!*sent) *sent = at_param_sender_message(&h->sender, worker, &bye, NULL);
     return *sent && at_param_sender_idle(&h->sender, worker);
 }
 
-/* Tells everybody to end; true when all who are not lost have heard it. */
-static bool part_from_all(at_mpi_hub *h)
+/* Tells all workers to end; true when all but the lost ones have received it. */
+static bool dismiss_all(at_mpi_hub *h)
 {
-    at_ns since = h->ear.listened;
+    at_ns since = h->clock.listened;
     bool  all = false;
     bool *sent = calloc(h->workers, sizeof *sent);
-    while (sent && !all && h->ear.listened - since < FAREWELL_MAX) {
-        if (at_mpi_hear(h)) at_backoff_end(&h->backoff);
+    while (sent && !all && h->clock.listened - since < FAREWELL_MAX) {
+        if (at_mpi_hub_receive(h)) at_backoff_end(&h->backoff);
         all = true;
         for (uint32_t i = 1; i <= h->workers; i++) {
-            bool taken = part(h, i, &sent[i - 1]);
-            all = all && (taken || h->peer[i - 1].state == AT_MPI_LOST);
+            bool received = dismiss(h, i, &sent[i - 1]);
+            all = all && (received || h->peer[i - 1].state == AT_MPI_LOST);
         }
         if (!all) at_backoff_nap(&h->backoff, AT_NEVER);
     }
@@ -304,9 +298,9 @@ static bool part_from_all(at_mpi_hub *h)
     return all;
 }
 
-/* A lost process that still exists would keep the launcher waiting. On this machine it is killed;
- * elsewhere only the launcher can do that, which ends all of us. */
-static void bury(at_mpi_hub *h, int code)
+/* The launcher would wait for a lost process that still runs. On this machine it is killed; on
+ * another only the launcher can kill it, which ends all ranks. */
+static void kill_lost(at_mpi_hub *h, int code)
 {
     bool elsewhere = false;
     for (uint32_t i = 0; i < h->workers; i++) {
@@ -325,10 +319,10 @@ bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
 {
     at_mpi_hub *h = &standing;
     if (launcher->size == 1) return true;
-    if (!at_mpi_is_started() && !open_bare(h, launcher)) return false;
-    if (!h->sender.calls) return true; /* launcher and library do not match: everybody is alone */
-    bool told = part_from_all(h);
-    if (told && !h->lossy) return true;
-    bury(h, fail->err);
+    if (!at_mpi_is_started() && !connect_for_shutdown(h, launcher)) return false;
+    if (!h->sender.calls) return true; /* launcher and library do not match: no other ranks */
+    bool dismissed = dismiss_all(h);
+    if (dismissed && !h->lossy) return true;
+    kill_lost(h, fail->err);
     return false;
 }

@@ -1,4 +1,4 @@
-/* Workers of the MPI world, seen from the hub: what they say, and what their silence says. */
+/* The hub's side of its workers in the MPI world: receives from them and detects their loss. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,10 @@
 #include "base/clock.h"
 #include "pace/pace.h"
 #include "world/mpi/mpi_hub.h"
+#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 
-static const at_ns PULSE_EVERY = AT_MS(200);
+static const at_ns HEARTBEAT_EVERY = AT_MS(200);
 static const at_ns WATCH_EVERY = AT_MS(50);
 
 static at_mpi_peer *peer_of(at_mpi_hub *h, at_node worker)
@@ -19,18 +20,18 @@ static at_mpi_peer *peer_of(at_mpi_hub *h, at_node worker)
     return &h->peer[worker - 1];
 }
 
-/* ---- hearing ------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
-static void receive_note(at_mpi_hub *h, uint32_t i)
+static void expect_note(at_mpi_hub *h, uint32_t i)
 {
     at_mpi_receive(h->calls, h->workers + i, h->notes + (size_t)i * AT_WORKER_NOTE,
-                   AT_WORKER_NOTE / AT_MESSAGE_UNIT, AT_MPI_ANYBODY, AT_MPI_TAG_NOTE);
+                   AT_WORKER_NOTE / AT_MESSAGE_UNIT, AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
 }
 
-void at_mpi_listen(at_mpi_hub *h)
+void at_mpi_hub_listen(at_mpi_hub *h)
 {
-    at_ns listened = at_listening_clock_now(&h->ear, at_clock_now());
-    for (uint32_t i = 0; i < AT_MPI_NOTES; i++) receive_note(h, i);
+    at_ns listened = at_listening_clock_now(&h->clock, at_clock_now());
+    for (uint32_t i = 0; i < AT_MPI_NOTES; i++) expect_note(h, i);
     for (uint32_t i = 1; i <= h->workers; i++) {
         at_mpi_peer *peer = peer_of(h, i);
         at_failure_detector_init(&peer->detector, listened);
@@ -38,14 +39,14 @@ void at_mpi_listen(at_mpi_hub *h)
     }
 }
 
-void at_mpi_expect(at_mpi_hub *h, at_node worker)
+void at_mpi_hub_expect_report(at_mpi_hub *h, at_node worker)
 {
     if (at_mpi_is_open(h->calls, worker - 1)) return;
     at_mpi_receive(h->calls, worker - 1, peer_of(h, worker)->inbox, h->inbox_size / AT_MESSAGE_UNIT,
                    worker, AT_MPI_TAG_REPORT);
 }
 
-static void hear_report(at_mpi_hub *h, at_node worker, size_t units)
+static void receive_report(at_mpi_hub *h, at_node worker, size_t units)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     if (peer->state != AT_MPI_WORKING) return;
@@ -56,37 +57,28 @@ static void hear_report(at_mpi_hub *h, at_node worker, size_t units)
     assert(peer->report.drawn >= peer->drawn);
     peer->has_report = true;
     peer->drawn = peer->report.drawn;
-    at_failure_detector_beat(&peer->detector, h->ear.listened, true);
+    at_failure_detector_beat(&peer->detector, h->clock.listened, true);
 }
 
-/* The first word of a worker. What it cannot do, or does not like, ends the run before it began. */
-static void hear_hello(at_mpi_hub *h, at_node worker, const at_worker_note *note)
+/* A worker that cannot take part ends the run before training starts. */
+static void receive_hello(at_mpi_hub *h, at_node worker, const at_worker_note *note)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     peer->hello = *note;
     peer->state = AT_MPI_LOADING;
     peer->near = strcmp(note->host, h->host_name) == 0 && at_alive(note->pid, note->born);
-    if (h->refusal.err) return;
-    if (note->fail.err) {
-        h->refusal = note->fail;
-        at_fail_wrap(&h->refusal, "rank %u on %s", worker, note->host);
-    } else if (note->fingerprint != h->fingerprint) {
-        at_fail_set(&h->refusal, AT_ERR_USAGE,
-                    "use the same anytime, model and data, and machines with the same vector units",
-                    "rank %u on %s has another program, model or data than rank 0 on %s", worker,
-                    note->host, h->host_name);
-    }
+    if (!h->refusal.err) at_job_check(note, worker, h->fingerprint, h->host_name, &h->refusal);
 }
 
-static void hear_note(at_mpi_hub *h, at_node worker, const at_worker_note *note)
+static void receive_note(at_mpi_hub *h, at_node worker, const at_worker_note *note)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     if (peer->state == AT_MPI_LEFT || peer->state == AT_MPI_LOST) return;
     if (note->drawn > peer->drawn) peer->drawn = note->drawn;
     if (note->usage.pid > 0) peer->usage = note->usage;
-    at_failure_detector_beat(&peer->detector, h->ear.listened, false);
+    at_failure_detector_beat(&peer->detector, h->clock.listened, false);
     switch (note->kind) {
-    case AT_WORKER_NOTE_HELLO: hear_hello(h, worker, note); break;
+    case AT_WORKER_NOTE_HELLO: receive_hello(h, worker, note); break;
     case AT_WORKER_NOTE_READY:
         peer->is_ready = true;
         memcpy(h->engine, note->engine, sizeof h->engine);
@@ -99,23 +91,23 @@ static void hear_note(at_mpi_hub *h, at_node worker, const at_worker_note *note)
     }
 }
 
-bool at_mpi_hear(at_mpi_hub *h)
+bool at_mpi_hub_receive(at_mpi_hub *h)
 {
     const at_mpi_done *done;
     uint32_t           workers = h->workers;
-    at_listening_clock_now(&h->ear, at_clock_now());
+    at_listening_clock_now(&h->clock, at_clock_now());
     uint32_t count = at_mpi_poll(h->calls, &done);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t call = done[i].call;
         if (call < workers) {
-            hear_report(h, call + 1, done[i].units);
+            receive_report(h, call + 1, done[i].units);
         } else if (call < workers + AT_MPI_NOTES) {
             at_worker_note note;
             bool           valid =
                 at_worker_note_read(h->notes + (call - workers) * (size_t)AT_WORKER_NOTE, &note);
-            receive_note(h, call - workers);
+            expect_note(h, call - workers);
             assert(valid);
-            hear_note(h, done[i].rank, &note);
+            receive_note(h, done[i].rank, &note);
         } else {
             at_param_sender_done(&h->sender, call);
         }
@@ -123,19 +115,19 @@ bool at_mpi_hear(at_mpi_hub *h)
     return count > 0;
 }
 
-/* ---- heeding ------------------------------------------------------------------------------- */
+/* ---- processing ------------------------------------------------------------------------------ */
 
 static bool welcome(at_mpi_hub *h, at_node worker)
 {
     const at_member     *member = &h->host.hub->member[worker - 1];
-    const at_hub_message mail = {.kind = AT_HUB_MESSAGE_WELCOME,
-                                 .incarnation = member->incarnation + 1,
-                                 .sequence = member->sequence,
-                                 .drawn = peer_of(h, worker)->drawn,
-                                 .pid = getpid(),
-                                 .born = at_alive_born(getpid()),
-                                 .usage_every = h->context->usage_every};
-    return at_param_sender_mail(&h->sender, worker, &mail, h->host_name);
+    const at_hub_message message = {.kind = AT_HUB_MESSAGE_WELCOME,
+                                    .incarnation = member->incarnation + 1,
+                                    .sequence = member->sequence,
+                                    .drawn = peer_of(h, worker)->drawn,
+                                    .pid = getpid(),
+                                    .born = at_alive_born(getpid()),
+                                    .usage_every = h->context->usage_every};
+    return at_param_sender_message(&h->sender, worker, &message, h->host_name);
 }
 
 static void join(at_mpi_hub *h, at_node worker)
@@ -144,16 +136,16 @@ static void join(at_mpi_hub *h, at_node worker)
     at_event     event = {.kind = AT_EV_JOINED, .worker = worker, .now = at_clock_now()};
     event.as.joined.incarnation = h->host.hub->member[worker - 1].incarnation + 1;
     peer->state = AT_MPI_WORKING;
-    at_failure_detector_init(&peer->detector,
-                             h->ear.listened); /* silence while it loaded says nothing */
+    /* Its silence while it loaded does not count. */
+    at_failure_detector_init(&peer->detector, h->clock.listened);
     if (peer->near) at_host_process(&h->host, worker, peer->hello.pid);
-    if (!h->context->plan->release->holds) at_mpi_expect(h, worker);
+    if (!h->context->plan->release->holds) at_mpi_hub_expect_report(h, worker);
     at_host_event(&h->host, &event, &(at_about){.pid = peer->hello.pid, .text = peer->hello.host});
 }
 
-/* Has a slow network brought this report by now? As in the local world, where it also waits in the
- * place it will be read from. */
-static bool is_brought(at_mpi_hub *h, at_node worker)
+/* With --comm-delay: has this report arrived by now? As in the local world, it waits in the place
+ * from which it will be read. */
+static bool has_arrived(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     double       sigma = h->context->comm_delay;
@@ -164,7 +156,7 @@ static bool is_brought(at_mpi_hub *h, at_node worker)
     return at_clock_now() >= peer->report_due;
 }
 
-at_ns at_mpi_brought(const at_mpi_hub *h)
+at_ns at_mpi_hub_next_arrival(const at_mpi_hub *h)
 {
     at_ns next = AT_NEVER;
     for (uint32_t i = 0; h->context->comm_delay > 0 && i < h->workers; i++)
@@ -172,9 +164,9 @@ at_ns at_mpi_brought(const at_mpi_hub *h)
     return next;
 }
 
-/* A gradient that is held stays where it is until its worker's next order, which also opens the
- * inbox again; one that is added on arrival was read when the event is over. Whoever starts by
- * itself gets the newest parameters in return. */
+/* A gradient that is held stays in the inbox until the worker's next order, which also reopens the
+ * inbox; one that is added on arrival has been read when the event is over. A self-starting worker
+ * gets the newest parameters in return. */
 static void take_report(at_mpi_hub *h, at_node worker)
 {
     const at_plan *plan = h->context->plan;
@@ -187,13 +179,13 @@ static void take_report(at_mpi_hub *h, at_node worker)
     peer->reports++;
     if (!h->host.finished) at_host_event(&h->host, &event, NULL);
     if (plan->release->holds || peer->state != AT_MPI_WORKING) return;
-    at_mpi_expect(h, worker);
+    at_mpi_hub_expect_report(h, worker);
     if (plan->release->self_starting) at_param_sender_want(&h->sender, worker);
 }
 
-static void note_lost_round(at_mpi_hub *h, at_node worker, uint64_t round, uint64_t samples)
+static void add_lost_round(at_mpi_hub *h, at_node worker, uint64_t round, uint64_t samples)
 {
-    assert(h->lost_count < h->workers); /* nobody comes back */
+    assert(h->lost_count < h->workers); /* lost workers do not return */
     h->lost[h->lost_count++] =
         (at_lost_round){.worker = worker, .round = round, .samples = samples};
 }
@@ -209,15 +201,15 @@ static void depart(at_mpi_hub *h, at_node worker, at_mpi_state state, const char
     peer->state = state;
     at_host_process(&h->host, worker, 0);
     at_host_event(&h->host, &event, &(at_about){.text = how});
-    if (owed) note_lost_round(h, worker, round - 1, member->dropped - dropped);
+    if (owed) add_lost_round(h, worker, round - 1, member->dropped - dropped);
 }
 
-/* What it had sent before it was lost still counts. Nothing more is received from it, so it cannot
- * be counted twice should it come back; it will find that it has to leave. */
+/* Reports sent before the loss still count. Nothing is received afterwards, so nothing is counted
+ * twice should the worker still live; it will be told to leave. */
 static void lose(at_mpi_hub *h, at_node worker, const char *how)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    at_mpi_hear(h);
+    at_mpi_hub_receive(h);
     if (peer->has_report) take_report(h, worker);
     h->lossy = true;
     at_mpi_cancel(h->calls, worker - 1);
@@ -225,24 +217,24 @@ static void lose(at_mpi_hub *h, at_node worker, const char *how)
     depart(h, worker, AT_MPI_LOST, how);
 }
 
-static void heed(at_mpi_hub *h, at_node worker)
+static void process_peer(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     if (peer->state == AT_MPI_LOADING && !peer->is_welcome) peer->is_welcome = welcome(h, worker);
     if (peer->state == AT_MPI_LOADING && peer->is_ready) join(h, worker);
-    if (peer->has_report && is_brought(h, worker)) take_report(h, worker);
+    if (peer->has_report && has_arrived(h, worker)) take_report(h, worker);
     if (peer->usage.pid > 0) at_host_usage(&h->host, worker, &peer->usage, at_clock_now());
     peer->usage.pid = 0;
     if (peer->state != AT_MPI_WORKING) return;
     if (peer->is_leaving && peer->reports == peer->reports_sent)
         depart(h, worker, AT_MPI_LEFT, "left");
     else if (peer->evicted)
-        lose(h, worker, "evicted, its lease had passed");
+        lose(h, worker, "evicted, its lease expired");
 }
 
-void at_mpi_heed(at_mpi_hub *h)
+void at_mpi_hub_process(at_mpi_hub *h)
 {
-    for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) heed(h, i);
+    for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) process_peer(h, i);
 }
 
 /* ---- watching ------------------------------------------------------------------------------ */
@@ -255,27 +247,27 @@ static void watch_peer(at_mpi_hub *h, at_node worker)
     if (peer->near && !at_alive(peer->hello.pid, peer->hello.born)) {
         peer->dead = true;
         lose(h, worker, "its process is gone");
-    } else if (at_failure_detector_is_gone(&peer->detector, h->ear.listened)) {
-        snprintf(how, sizeof how, "not heard of for %.1f s",
-                 at_seconds(h->ear.listened - peer->detector.heard));
+    } else if (at_failure_detector_is_gone(&peer->detector, h->clock.listened)) {
+        snprintf(how, sizeof how, "no message for %.1f s",
+                 at_seconds(h->clock.listened - peer->detector.heard));
         lose(h, worker, how);
     }
 }
 
-static void tell_pulse(at_mpi_hub *h, at_node worker, at_ns now)
+static void send_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
 {
-    const at_hub_message detector = {.kind = AT_HUB_MESSAGE_PULSE};
+    const at_hub_message heartbeat = {.kind = AT_HUB_MESSAGE_PULSE};
     if (peer_of(h, worker)->state != AT_MPI_WORKING) return;
-    if (now - h->sender.address[worker - 1].mailed_at < PULSE_EVERY) return;
-    at_param_sender_mail(&h->sender, worker, &detector, NULL);
+    if (now - h->sender.receiver[worker - 1].sent_at < HEARTBEAT_EVERY) return;
+    at_param_sender_message(&h->sender, worker, &heartbeat, NULL);
 }
 
-void at_mpi_watch(at_mpi_hub *h, at_ns now)
+void at_mpi_hub_watch(at_mpi_hub *h, at_ns now)
 {
     if (now - h->watched_at < WATCH_EVERY) return;
     h->watched_at = now;
     for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) {
         watch_peer(h, i);
-        tell_pulse(h, i, now);
+        send_heartbeat(h, i, now);
     }
 }

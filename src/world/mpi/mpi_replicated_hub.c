@@ -7,141 +7,140 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "world/core/resume.h"
-#include "world/mpi/mpi_roles.h"
+#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"
 
 static const at_ns SPIN = AT_US(20);
 
-uint32_t at_mpi_replica_rank(const at_mpi_replica *e, at_node worker)
+uint32_t at_mpi_replica_rank(const at_mpi_replica *r, at_node worker)
 {
-    assert(worker >= 1 && worker <= e->workers);
-    return e->hubs + worker - 1;
+    assert(worker >= 1 && worker <= r->workers);
+    return r->hubs + worker - 1;
 }
 
-const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *e, at_node worker)
+const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *r, at_node worker)
 {
-    return &e->ranks.turn[at_mpi_replica_rank(e, worker)];
+    return &r->ranks.turn[at_mpi_replica_rank(r, worker)];
 }
 
-uint64_t at_mpi_replica_drawn(const at_mpi_replica *e, at_node worker)
+uint64_t at_mpi_replica_drawn(const at_mpi_replica *r, at_node worker)
 {
-    return worker == e->id ? atomic_load(&e->drawn) : at_mpi_replica_turn(e, worker)->drawn;
+    return worker == r->id ? atomic_load(&r->drawn) : at_mpi_replica_turn(r, worker)->drawn;
 }
 
-/* ---- beginning ------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-static at_err reserve(at_mpi_replica *e, at_fail *fail)
+static at_err reserve(at_mpi_replica *r, at_fail *fail)
 {
-    const at_task *task = e->context->task;
-    e->params = aligned_alloc(64, (task->params * sizeof(float) + 127) / 64 * 64);
-    e->gradient = aligned_alloc(64, (task->slot_floats * sizeof(float) + 127) / 64 * 64);
-    if (!e->params || !e->gradient) return at_fail_memory(fail);
-    e->bell = at_child_share(sizeof *e->bell, fail);
-    if (!e->bell) return fail->err;
-    return at_resume_params(e->context, e->params, fail);
+    const at_task *task = r->context->task;
+    r->params = aligned_alloc(64, (task->params * sizeof(float) + 127) / 64 * 64);
+    r->gradient = aligned_alloc(64, (task->slot_floats * sizeof(float) + 127) / 64 * 64);
+    if (!r->params || !r->gradient) return at_fail_memory(fail);
+    r->bell = at_child_share(sizeof *r->bell, fail);
+    if (!r->bell) return fail->err;
+    return at_resume_params(r->context, r->params, fail);
 }
 
-/* A shared room costs memory only where a hub writes to it. */
-static at_err open_updater(at_mpi_replica *e, at_fail *fail)
+/* Shared memory, because only the pages of a hub's slice are ever written. */
+static at_err open_updater(at_mpi_replica *r, at_fail *fail)
 {
-    const at_learning *learning = e->context->learning;
-    size_t             params = e->context->task->params;
-    uint32_t           pieces_max = e->host.hub->pieces_max;
-    if (e->hubs > 0)
-        return at_updater_init_shared(&e->updater, learning, e->params, params, pieces_max, fail);
-    AT_TRY(at_updater_init(&e->updater, learning, e->params, params, pieces_max, fail));
-    e->updater.summed = e->gradient;
+    const at_learning *learning = r->context->learning;
+    size_t             params = r->context->task->params;
+    uint32_t           pieces_max = r->host.hub->pieces_max;
+    if (r->hubs > 0)
+        return at_updater_init_shared(&r->updater, learning, r->params, params, pieces_max, fail);
+    AT_TRY(at_updater_init(&r->updater, learning, r->params, params, pieces_max, fail));
+    r->updater.summed = r->gradient;
     return AT_OK;
 }
 
-static at_err open_worker(at_mpi_replica *e, at_fail *fail)
+static at_err open_worker(at_mpi_replica *r, at_fail *fail)
 {
-    const at_task *task = e->context->task;
-    atomic_store(&e->drawn, at_resume_drawn(&e->host, e->id));
-    return task->open(task->self, e->id, fail);
+    const at_task *task = r->context->task;
+    atomic_store(&r->drawn, at_resume_drawn(&r->host, r->id));
+    return task->open(task->self, r->id, fail);
 }
 
-at_err at_mpi_replica_open(at_mpi_replica *e, const at_world_ops *link, at_fail *fail)
+at_err at_mpi_replica_open(at_mpi_replica *r, const at_world_ops *ops, at_fail *fail)
 {
-    const at_world_context *context = e->context;
-    AT_TRY(reserve(e, fail));
-    if (e->launcher->rank == 0)
-        AT_TRY(at_evaluator_open(context->task, e->bell, &e->evaluator, fail));
-    AT_TRY(at_host_init(&e->host, context->plan, context->recorder, &e->updater, e->evaluator, link,
+    const at_world_context *context = r->context;
+    AT_TRY(reserve(r, fail));
+    if (r->launcher->rank == 0)
+        AT_TRY(at_evaluator_open(context->task, r->bell, &r->evaluator, fail));
+    AT_TRY(at_host_init(&r->host, context->plan, context->recorder, &r->updater, r->evaluator, ops,
                         fail));
-    AT_TRY(at_host_watch(&e->host, context->usage_every, fail));
-    AT_TRY(open_updater(e, fail));
-    AT_TRY(at_resume_host(context, &e->host, fail));
-    return e->id > 0 ? open_worker(e, fail) : AT_OK;
+    AT_TRY(at_host_watch(&r->host, context->usage_every, fail));
+    AT_TRY(open_updater(r, fail));
+    AT_TRY(at_resume_host(context, &r->host, fail));
+    return r->id > 0 ? open_worker(r, fail) : AT_OK;
 }
 
-at_err at_mpi_replica_meet(at_mpi_replica *e, at_fail *fail)
+at_err at_mpi_replica_meet(at_mpi_replica *r, at_fail *fail)
 {
-    const at_world_context *context = e->context;
+    const at_world_context *context = r->context;
     at_worker_note          hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid(), .fail = *fail};
     hello.born = at_alive_born(hello.pid);
     hello.fingerprint = at_job_fingerprint(context);
     gethostname(hello.host, sizeof hello.host - 1);
-    /* Spinning pays only while every process has a core of its own. */
-    uint32_t here = e->launcher->local_size, size = e->launcher->size;
-    bool     roomy = here > 0 && here <= context->cores && context->sample_time == 0;
-    uint32_t calls = e->hubs > 0 ? at_mpi_slices_calls(e->hubs, size) : 0;
-    AT_TRY(at_mpi_ranks_open(&e->ranks, e->launcher, &hello, calls, roomy ? SPIN : 0, fail));
-    for (at_node i = 1; i <= e->workers; i++)
-        e->ranks.turn[at_mpi_replica_rank(e, i)].drawn = at_resume_drawn(&e->host, i);
-    e->now = e->ranks.turn[0].now; /* the same everywhere, as all that hubs hear */
-    if (e->hubs == 0) return AT_OK;
-    return at_mpi_slices_open(&e->slices, &e->ranks, e->hubs, &e->updater, e->gradient, fail);
+    /* Spinning pays off only while every process has its own core. */
+    uint32_t here = r->launcher->local_size, size = r->launcher->size;
+    bool     idle_cores = here > 0 && here <= context->cores && context->sample_time == 0;
+    uint32_t calls = r->hubs > 0 ? at_mpi_slices_calls(r->hubs, size) : 0;
+    AT_TRY(at_mpi_ranks_open(&r->ranks, r->launcher, &hello, calls, idle_cores ? SPIN : 0, fail));
+    for (at_node i = 1; i <= r->workers; i++)
+        r->ranks.turn[at_mpi_replica_rank(r, i)].drawn = at_resume_drawn(&r->host, i);
+    r->now = r->ranks.turn[0].now; /* the same on all ranks */
+    if (r->hubs == 0) return AT_OK;
+    return at_mpi_slices_open(&r->slices, &r->ranks, r->hubs, &r->updater, r->gradient, fail);
 }
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* Whoever did not take part in the last turn any more had a round under way, of unknown length. */
-static at_err list_lost(const at_mpi_replica *e, at_outcome *outcome, at_fail *fail)
+/* After a loss, the rounds that the other workers had started are lost with unknown samples. */
+static at_err list_lost(const at_mpi_replica *r, at_outcome *outcome, at_fail *fail)
 {
-    const at_hub *hub = e->host.hub;
-    if (!e->ranks.broken) return AT_OK;
-    outcome->lost = calloc(e->workers, sizeof *outcome->lost);
+    const at_hub *hub = r->host.hub;
+    if (!r->ranks.broken) return AT_OK;
+    outcome->lost = calloc(r->workers, sizeof *outcome->lost);
     if (!outcome->lost) return at_fail_memory(fail);
-    for (at_node i = 1; i <= e->workers; i++)
-        if (i != e->id && hub->member[i - 1].rounds_begun > 0)
+    for (at_node i = 1; i <= r->workers; i++)
+        if (i != r->id && hub->member[i - 1].rounds_begun > 0)
             outcome->lost[outcome->lost_count++] =
                 (at_lost_round){.worker = i, .round = hub->member[i - 1].rounds_begun - 1};
     return AT_OK;
 }
 
-/* Parameters that were under way when a rank was lost are of two versions, and of no use. */
-static void hand_over_params(at_mpi_replica *e, at_outcome *outcome)
+/* A loss during the broadcast leaves parameters of two versions, which are useless. */
+static void hand_over_params(at_mpi_replica *r, at_outcome *outcome)
 {
-    outcome->params = e->params;
-    outcome->floats = e->slices.torn ? 0 : e->context->task->params;
-    e->params = NULL;
+    outcome->params = r->params;
+    outcome->floats = r->slices.torn ? 0 : r->context->task->params;
+    r->params = NULL;
 }
 
-at_err at_mpi_replica_hand_over(at_mpi_replica *e, at_outcome *outcome, at_fail *fail)
+at_err at_mpi_replica_hand_over(at_mpi_replica *r, at_outcome *outcome, at_fail *fail)
 {
-    const at_hub *hub = e->host.hub;
-    at_host_outcome(&e->host, outcome);
-    if (e->ranks.lost != UINT32_MAX || (e->ranks.broken && !at_signals_stop()))
+    const at_hub *hub = r->host.hub;
+    at_host_outcome(&r->host, outcome);
+    if (r->ranks.lost != UINT32_MAX || (r->ranks.broken && !at_signals_stop()))
         outcome->end = AT_END_LOST;
-    hand_over_params(e, outcome);
-    outcome->drawn = calloc(e->workers, sizeof(uint64_t));
+    hand_over_params(r, outcome);
+    outcome->drawn = calloc(r->workers, sizeof(uint64_t));
     if (!outcome->drawn) return at_fail_memory(fail);
-    for (at_node i = 1; i <= e->workers; i++) {
-        outcome->drawn[i - 1] = at_mpi_replica_drawn(e, i);
+    for (at_node i = 1; i <= r->workers; i++) {
+        outcome->drawn[i - 1] = at_mpi_replica_drawn(r, i);
         assert(outcome->drawn[i - 1] == hub->member[i - 1].used + hub->member[i - 1].dropped);
     }
-    memcpy(outcome->engine, at_mpi_replica_turn(e, 1)->engine, sizeof outcome->engine);
-    return list_lost(e, outcome, fail);
+    memcpy(outcome->engine, at_mpi_replica_turn(r, 1)->engine, sizeof outcome->engine);
+    return list_lost(r, outcome, fail);
 }
 
-void at_mpi_replica_close(at_mpi_replica *e)
+void at_mpi_replica_close(at_mpi_replica *r)
 {
-    at_evaluator_close(e->evaluator);
-    at_host_deinit(&e->host);
-    if (e->hubs == 0) at_updater_deinit(&e->updater); /* else MPI may still read its states */
-    if (e->bell) munmap(e->bell, sizeof *e->bell);
+    at_evaluator_close(r->evaluator);
+    at_host_deinit(&r->host);
+    if (r->hubs == 0) at_updater_deinit(&r->updater); /* else MPI may still read its states */
+    if (r->bell) munmap(r->bell, sizeof *r->bell);
 }

@@ -1,7 +1,8 @@
-/* mpi_replicated_hub.h - one of the ranks that decide alike. Internal to world/.
+/* mpi_replicated_hub.h - a rank with its own copy of the hub; all copies decide alike. Internal to
+ * world/.
  *
- *     mpi_equal.c       what it is made of, and what it leaves behind
- *     mpi_allreduce.c   how it lives: turn after turn
+ *     mpi_replicated_hub.c   start and end
+ *     mpi_allreduce.c        the loop
  *
  *     --topology allreduce   all ranks are workers, and each makes the whole update
  *     --hubs H               ranks 0 .. H-1 make the update, each a slice; the others are workers
@@ -31,31 +32,31 @@ typedef struct at_mpi_replica {
     bool                    ordered;  /* `order` was not taken yet */
     bool                    in_round; /* this rank owes the others a turn */
     bool                    over;     /* there are no more turns */
-    at_ns                   now;      /* agreed */
-    at_ns                   waited;   /* for the others, in the last turn */
+    at_ns                   now;      /* agreed on by all ranks */
+    at_ns                   waited;   /* for the other ranks in the last turn */
     at_evaluation           evaluation;
     bool                    has_verdict;
     bool                    stopping;
-    at_fail                 differ; /* ranks are not the same any more */
+    at_fail                 differ; /* set when the ranks are no longer identical */
 } at_mpi_replica;
 
-/* Builds it, all but for meeting the others. Everything that forks comes before MPI. */
-at_err at_mpi_replica_open(at_mpi_replica *equal, const at_world_ops *link, at_fail *fail);
+/* Builds the replica without MPI: everything that forks must start before MPI does. */
+at_err at_mpi_replica_open(at_mpi_replica *replica, const at_world_ops *ops, at_fail *fail);
 
-/* Starts MPI and meets the others, with what has gone wrong until here in *fail. */
-at_err at_mpi_replica_meet(at_mpi_replica *equal, at_fail *fail);
+/* Starts MPI and connects to the other ranks; reports *fail, if set by open, to all of them. */
+at_err at_mpi_replica_meet(at_mpi_replica *replica, at_fail *fail);
 
-/* What it leaves behind, after FINISH. */
-at_err at_mpi_replica_hand_over(at_mpi_replica *equal, at_outcome *outcome, at_fail *fail);
+/* Fills in the outcome, after FINISH. */
+at_err at_mpi_replica_hand_over(at_mpi_replica *replica, at_outcome *outcome, at_fail *fail);
 
-/* Releases all that MPI does not use; the rest stays until the process ends. */
-void at_mpi_replica_close(at_mpi_replica *equal);
+/* Releases everything that MPI does not use; the rest stays until the process ends. */
+void at_mpi_replica_close(at_mpi_replica *replica);
 
-/* The rank of a worker, and what it said last. */
-uint32_t           at_mpi_replica_rank(const at_mpi_replica *equal, at_node worker);
-const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *equal, at_node worker);
+/* The rank of a worker, and its last turn. */
+uint32_t           at_mpi_replica_rank(const at_mpi_replica *replica, at_node worker);
+const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *replica, at_node worker);
 
-/* How much a worker has drawn, as far as it is known here. */
-uint64_t at_mpi_replica_drawn(const at_mpi_replica *equal, at_node worker);
+/* Samples drawn by a worker, as far as known on this rank. */
+uint64_t at_mpi_replica_drawn(const at_mpi_replica *replica, at_node worker);
 
 #endif

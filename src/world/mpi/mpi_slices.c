@@ -5,7 +5,7 @@
 
 #include "world/process/child.h"
 
-/* Calls: gradients to or from each rank, a cast of each hub, states to or from each hub. */
+/* Calls: gradients to or from each rank, a broadcast per hub, state vectors to or from each hub. */
 uint32_t at_mpi_slices_calls(uint32_t hubs, uint32_t ranks)
 {
     assert(hubs < ranks);
@@ -37,7 +37,7 @@ static bool is_hub(const at_mpi_slices *s)
     return own_rank(s) < s->hubs;
 }
 
-/* The slice of a hub; those of the last ones may be empty when there is little to share. */
+/* The slice of a hub; those of the last hubs may be empty when vectors are short. */
 static at_slice slice_of(const at_mpi_slices *s, uint32_t hub)
 {
     size_t params = s->updater->params;
@@ -72,7 +72,7 @@ const float *at_mpi_slices_gradient(const at_mpi_slices *s, at_node worker)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* Does our slice of the update, if we have one, and gets the others'. */
+/* Computes our slice of the update, if this rank is a hub, and receives the other slices. */
 static void run(void *self, const at_piece *pieces, uint32_t count)
 {
     at_mpi_slices *s = self;
@@ -83,13 +83,13 @@ static void run(void *self, const at_piece *pieces, uint32_t count)
     for (uint32_t h = 0; h < s->hubs; h++) {
         at_slice slice = slice_of(s, h);
         if (slice.count > 0)
-            at_mpi_cast_all(s->ranks->calls, call_cast(s, h), s->updater->w + slice.first,
-                            slice.count, h);
+            at_mpi_broadcast(s->ranks->calls, call_cast(s, h), s->updater->w + slice.first,
+                             slice.count, h);
     }
     if (!at_mpi_ranks_settle(s->ranks)) s->torn = true;
 }
 
-/* ---- states ---------------------------------------------------------------------------------- */
+/* ---- optimizer state ------------------------------------------------------------------------- */
 
 static void answer(void *self, uint32_t rank)
 {
@@ -115,10 +115,10 @@ bool at_mpi_slices_fetch(at_mpi_slices *s)
     return at_mpi_ranks_settle(s->ranks);
 }
 
-/* ---- beginning ------------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
-/* Vectors of shared memory cost only what is written to. They stay until the process ends: after a
- * loss MPI may still use them. */
+/* Mapped memory, because only the pages of the slice are ever written. Never released: after a loss
+ * MPI may still use it. */
 static at_err open_inbox(at_mpi_slices *s, at_fail *fail)
 {
     s->inbox = calloc(s->workers, sizeof *s->inbox);
@@ -138,7 +138,7 @@ at_err at_mpi_slices_open(at_mpi_slices *s, at_mpi_ranks *ranks, uint32_t hubs, 
                          .ranks = ranks,
                          .updater = updater,
                          .gradient = gradient};
-    updater->helpers = (at_helpers){s, run};
+    updater->helpers = (at_update_helpers){s, run};
     ranks->self = s;
     ranks->answer = answer;
     return is_hub(s) ? open_inbox(s, fail) : AT_OK;

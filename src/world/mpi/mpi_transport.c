@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/usage.h"
 #include "learn/sparse/sparse.h"
-#include "world/mpi/mpi_roles.h"
 #include "world/process/alive.h"
 
 static const at_ns PULSE_EVERY = AT_MS(200);

@@ -1,4 +1,6 @@
 /* A worker of the MPI world: from its first word to its last. */
+#include "world/mpi/mpi_worker.h"
+
 #include <assert.h>
 #include <signal.h>
 #include <stdio.h>
@@ -7,8 +9,8 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
-#include "world/mpi/mpi_roles.h"
 #include "world/mpi/mpi_transport.h"
+#include "world/mpi/mpi_world.h"
 #include "world/mpi/param_sender.h"
 #include "world/process/alive.h"
 
@@ -45,9 +47,9 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
     bool   enough = true;
     for (int i = 0; i < w->buffers; i++)
-        enough = (w->buffer[i].bytes = at_mpi_room(w->mail_size, w->mail_size)) != NULL && enough;
+        enough = (w->buffer[i].bytes = at_mpi_alloc(w->mail_size, w->mail_size)) != NULL && enough;
     for (uint32_t i = 0; i < w->slots; i++)
-        enough = (w->report[i] = at_mpi_room(report_size, likely)) != NULL && enough;
+        enough = (w->report[i] = at_mpi_alloc(report_size, likely)) != NULL && enough;
     return enough ? AT_OK : at_fail_memory(fail);
 }
 

@@ -1,39 +1,35 @@
 #include "world/mpi/mpi_world.h"
 
 #include <assert.h>
-#include <ctype.h>
+#include <mpi.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/arena.h"
 #include "base/rng.h"
+#include "world/mpi/mpi_allreduce.h"
 #include "world/mpi/mpi_comm.h"
-#include "world/mpi/mpi_roles.h"
+#include "world/mpi/mpi_hub.h"
+#include "world/mpi/mpi_worker.h"
 
-void *at_mpi_room(size_t size, size_t likely)
+void at_mpi_version(char *text, size_t size)
 {
-    void *room = at_large_new(size);
-    assert(likely <= size);
-    if (room) memset(room, 0, likely);
-    return room;
+    char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int  length;
+    MPI_Get_library_version(version, &length);
+    version[strcspn(version, ",\n")] = '\0';
+    snprintf(text, size, "%s", version);
 }
 
-void at_mpi_host(char name[AT_HOST_NAME_SIZE])
-{
-    memset(name, 0, AT_HOST_NAME_SIZE);
-    gethostname(name, AT_HOST_NAME_SIZE - 1);
-    for (char *c = name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '.' && *c != '-') *c = '_';
-}
+/* ---- fingerprint ----------------------------------------------------------------------------- */
 
 static void mix(uint64_t *hash, uint64_t word)
 {
     *hash = at_rng_mix(*hash + 0x9e3779b97f4a7c15u + word);
 }
 
-/* Weights lie as the machine's vector units want them. Numbered weights, brought into plain order,
- * show where each of them lies. */
+/* The layout of the weights depends on the machine's vector units. Numbering the weights and
+ * converting the numbers to plain order reveals it. */
 static void mix_layout(uint64_t *hash, const at_task *task)
 {
     uint32_t *flat = malloc(task->params * sizeof *flat);
@@ -58,6 +54,24 @@ uint64_t at_job_fingerprint(const at_world_context *context)
     if (task->to_plain && !task->sparse) mix_layout(&hash, task);
     return hash;
 }
+
+at_err at_job_check(const at_worker_note *hello, uint32_t rank, uint64_t fingerprint,
+                    const char *host, at_fail *fail)
+{
+    if (hello->fail.err) {
+        *fail = hello->fail;
+        if (rank > 0) at_fail_wrap(fail, "rank %u on %s", rank, hello->host);
+        return fail->err;
+    }
+    if (hello->fingerprint == fingerprint) return AT_OK;
+    return at_fail_set(
+        fail, AT_ERR_USAGE,
+        "use the same anytime, model and data, and machines with the same vector units",
+        "rank %u on %s and rank 0 on %s differ in program, model, data or vector units", rank,
+        hello->host, host);
+}
+
+/* ---- run and end ----------------------------------------------------------------------------- */
 
 at_err at_world_mpi(const at_world_context *context, const at_launcher *launcher,
                     at_outcome *outcome, at_fail *fail)

@@ -1,14 +1,14 @@
-/* param_sender.h - what the hub of the MPI world sends: newest parameters only, and never too much.
+/* param_sender.h - sends parameters and orders from the MPI hub to its workers, bounded in memory.
  *
- * Others say what a worker should get; mail goes out when there is a free lane to the worker. So a
- * worker that is behind gets the newest parameters and not each version, an order that waits is
- * replaced by a newer one, and nothing grows while somebody does not listen.
+ * The hub sets what each worker should get; a message leaves as soon as a channel to the worker is
+ * free. A worker that is behind gets the newest parameters instead of every version, a newer order
+ * replaces a waiting one, and nothing piles up while a worker does not receive.
  *
- *     lanes to each worker:  2 of parameters │ 1 of orders that need none │ 1 of other mail
+ *     channels per worker:  2 for parameters │ 1 for orders without parameters │ 1 for the rest
  *
- * Parameters go out from the hub's own vector where a step waits for everybody: nobody has anything
- * left to receive when the hub writes. Elsewhere they go out from a few copies ("letters"), one a
- * version, each shared by all who get that version.
+ * Where a step waits for all workers, parameters are sent from the hub's own vector: when the hub
+ * writes to it, all workers have received it. Otherwise they are sent from a few buffers, one per
+ * version, each shared by all workers that get that version.
  */
 #ifndef AT_WORLD_MPI_PARAM_SENDER_H
 #define AT_WORLD_MPI_PARAM_SENDER_H
@@ -20,89 +20,89 @@
 enum {
     AT_MPI_CHANNELS = 4,
     AT_MPI_SMALL =
-        AT_HUB_MESSAGE_HEAD + AT_HOST_NAME_SIZE, /* bytes of mail without parameters, at most */
-    AT_MPI_LETTERS = 8 /* copies of parameters, at most; more only to replace those of the lost */
+        AT_HUB_MESSAGE_HEAD + AT_HOST_NAME_SIZE, /* bytes of a message without parameters */
+    AT_PARAM_BUFFERS = 8 /* at most, plus one for each that a lost worker has not received */
 };
 
-typedef struct at_mpi_letter at_mpi_letter;
-
-/* One way to a worker, taken while its call is open. */
-typedef struct at_mpi_channel {
-    at_mpi_letter *letter; /* what is under way on a lane of parameters */
-    unsigned char  small[AT_MPI_SMALL];
-} at_mpi_channel;
-
-/* What a worker got and should get. */
-typedef struct at_mpi_address {
-    bool           closed;  /* nothing goes there any more */
-    uint64_t       version; /* newest parameters sent, AT_VERSION_NONE: none */
-    bool           wants;   /* should get the newest parameters */
-    bool           ordered; /* `order` waits to be sent */
-    at_order       order;
-    at_ns          mailed_at; /* when something was sent last */
-    at_mpi_channel lane[AT_MPI_CHANNELS];
-} at_mpi_address;
-
-struct at_mpi_letter {
+/* A copy of the parameters, as a message. */
+typedef struct at_param_buffer {
     unsigned char *bytes;
     uint64_t       version;
-    uint32_t       users;  /* lanes on which it is under way */
-    uint32_t       orders; /* behind the parameters */
-};
+    uint32_t       users;  /* channels on which it is being sent */
+    uint32_t       orders; /* appended to the parameters */
+} at_param_buffer;
+
+/* One message in transit to a worker; occupied while its call is open. */
+typedef struct at_mpi_channel {
+    at_param_buffer *buffer; /* being sent, on a channel for parameters */
+    unsigned char    small[AT_MPI_SMALL];
+} at_mpi_channel;
+
+/* What a worker has been sent, and what it should get. */
+typedef struct at_param_receiver {
+    bool           closed;  /* send nothing any more */
+    uint64_t       version; /* newest parameters sent, AT_VERSION_NONE: none */
+    bool           wants;   /* should get the newest parameters */
+    bool           ordered; /* `order` is to be sent */
+    at_order       order;
+    at_ns          sent_at; /* time of the last message */
+    at_mpi_channel channel[AT_MPI_CHANNELS];
+} at_param_receiver;
 
 typedef struct at_param_sender {
-    at_mpi_calls   *calls;
-    uint32_t        first_call; /* of workers x AT_MPI_CHANNELS */
-    uint32_t        workers;
-    size_t          params;
-    at_mpi_letter   own; /* the hub's own vector */
-    bool            in_place;
-    at_mpi_letter  *letter;  /* copies; bytes NULL: not made yet */
-    uint32_t        letters; /* that may be made */
-    uint64_t        version;
-    at_mpi_address *address; /* address[i] is of worker i+1 */
+    at_mpi_calls      *calls;
+    uint32_t           first_call; /* of workers x AT_MPI_CHANNELS */
+    uint32_t           workers;
+    size_t             params;
+    at_param_buffer    own; /* the hub's own vector */
+    bool               in_place;
+    at_param_buffer   *buffer;  /* copies; bytes NULL: not allocated yet */
+    uint32_t           buffers; /* that may be allocated */
+    uint64_t           version;
+    at_param_receiver *receiver; /* receiver[i] is worker i+1 */
 } at_param_sender;
 
-/* Bytes of the largest mail: a head, parameters and an order for everybody. */
+/* Bytes of the largest message: head, parameters and one order per worker. False: too large for
+ * MPI. */
 bool at_hub_message_size(size_t params, uint32_t workers, size_t *size);
 
-/* Makes room for the parameters. They go out `in_place`, or from copies. */
+/* Allocates the parameters. They are sent `in_place`, or from copies. */
 at_err at_param_sender_open(at_param_sender *sender, size_t params, uint32_t workers, bool in_place,
                             at_fail *fail);
 void   at_param_sender_close(at_param_sender *sender); /* accepts a zeroed one */
 
-/* Where the parameters are; the hub changes them there. */
+/* The parameters; the hub updates them here. */
 float *at_param_sender_params(at_param_sender *sender);
 
-/* Gives it calls, workers x AT_MPI_CHANNELS of them. */
+/* Sets the calls to use, workers x AT_MPI_CHANNELS of them. */
 void at_param_sender_connect(at_param_sender *sender, at_mpi_calls *calls, uint32_t first_call);
 
-/* Is something under way from where the parameters are? Then they must not change yet. */
-bool at_param_sender_reads(const at_param_sender *sender);
+/* True while a message is being sent from the parameters, which must not change then. */
+bool at_param_sender_is_reading(const at_param_sender *sender);
 
-/* They have changed. */
+/* The parameters have changed. */
 void at_param_sender_publish(at_param_sender *sender, uint64_t version);
 
-/* A worker should get an order, or the newest parameters. Sent with the next `serve`. */
+/* Requests that a worker gets an order, or the newest parameters. Sent by the next flush. */
 void at_param_sender_order(at_param_sender *sender, at_node worker, const at_order *order);
 void at_param_sender_want(at_param_sender *sender, at_node worker);
 
-/* Sends what waits and can be sent. */
-void at_param_sender_serve(at_param_sender *sender);
+/* Sends what is requested and can be sent now. */
+void at_param_sender_flush(at_param_sender *sender);
 
-/* Sends other mail at once; false when the last of its kind has not been taken yet. `text` (the
- * name of a host, or NULL) follows the head. */
-bool at_param_sender_mail(at_param_sender *sender, at_node worker, const at_hub_message *mail,
-                          const char *text);
+/* Sends another message at once; false while the previous one has not been received. `text` (a host
+ * name, or NULL) follows the head. */
+bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_hub_message *message,
+                             const char *text);
 
-/* A call of ours has ended. */
+/* A call of the sender has ended. */
 void at_param_sender_done(at_param_sender *sender, uint32_t call);
 
-/* Was everything taken that was sent to this worker? */
+/* True when the worker has received everything that was sent to it. */
 bool at_param_sender_idle(const at_param_sender *sender, at_node worker);
 
-/* Nothing but other mail goes to this worker any more. What is under way to it stays under way: its
- * memory is not used again. */
+/* Stops sending parameters and orders to a lost worker. Buffers that it has not received are never
+ * reused, because MPI may still read them. */
 void at_param_sender_lose(at_param_sender *sender, at_node worker);
 
 #endif

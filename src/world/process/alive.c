@@ -27,7 +27,7 @@ uint64_t at_alive_born(int64_t pid)
     char text[1024];
     assert(pid > 0);
     if (!read_stat(pid, text, sizeof text)) return 0;
-    char *at = strrchr(text, ')'); /* a program's name may hold anything */
+    char *at = strrchr(text, ')'); /* the program's name may contain spaces and parentheses */
     if (!at || !at[1]) return 0;
     char state = at[2];
     if (state == 'Z' || state == 'X') return 0;

@@ -8,7 +8,7 @@
 static const at_ns YIELD = AT_US(100);
 static const at_ns NAP_MIN = AT_US(50);
 static const at_ns NAP_MAX = AT_US(500);
-enum { NAP_SHARE = 8 }; /* of the time waited */
+enum { NAP_FRACTION = 8 }; /* a nap lasts this fraction of the time waited */
 
 void at_backoff_nap(at_backoff *backoff, at_ns until)
 {
@@ -21,7 +21,7 @@ void at_backoff_nap(at_backoff *backoff, at_ns until)
         sched_yield();
         return;
     }
-    at_ns nap = waited / NAP_SHARE;
+    at_ns nap = waited / NAP_FRACTION;
     if (nap < NAP_MIN) nap = NAP_MIN;
     if (nap > NAP_MAX) nap = NAP_MAX;
     at_clock_sleep_until(now + nap < until ? now + nap : until);

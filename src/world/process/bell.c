@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 
-/* A loud ring counts for more than anybody can wait for, so no wish for several rings outweighs it,
- * even when it comes between hearing and wishing. */
+/* A loud ring counts more than any waiter may ask for, so it ends every wait, even when it comes
+ * between reading the counter and setting wake_at. */
 enum { LOUD = 2 * AT_BELL_RINGS_MAX };
 
 /* Not the private variants: the word is shared between processes. */
@@ -31,12 +31,12 @@ uint32_t at_bell_heard(at_bell *bell)
     return atomic_load(&bell->rings);
 }
 
-static bool reached(uint32_t rings, uint32_t wanted) /* the counters may wrap around */
+static bool reached(uint32_t rings, uint32_t wanted) /* correct across wrap-around */
 {
     return (int32_t)(rings - wanted) >= 0;
 }
 
-/* From 1 on, 0: not known. Costs a few nanoseconds. */
+/* Counted from 1; 0: unknown. Takes a few nanoseconds. */
 static uint32_t this_core(void)
 {
     int core = sched_getcpu();
@@ -64,8 +64,8 @@ static void relax(void)
 #endif
 }
 
-/* The scheduler fingerprint to put two processes that wake each other on one core. Spinning
- * there keeps the one we wait for from ringing, while sleeping hands the core over at once. */
+/* The scheduler tends to place processes that wake each other on one core. Spinning there keeps the
+ * other process from ringing, while sleeping hands the core over at once. */
 static bool may_spin(const at_bell *bell)
 {
     uint32_t ringer = atomic_load_explicit(&bell->ringer, memory_order_relaxed);
@@ -90,7 +90,7 @@ void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, 
     assert(rings >= 1);
     assert(rings < LOUD);
     uint32_t wanted = heard + rings;
-    /* Sequentially consistent on both sides: the ringer sees our wish, or we see its ring. */
+    /* Sequentially consistent on both sides: the ringer sees our wake_at, or we see its ring. */
     atomic_store(&bell->wake_at, wanted);
     if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return;
     uint32_t now = atomic_load(&bell->rings);

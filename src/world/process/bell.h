@@ -1,15 +1,15 @@
-/* bell.h - waiting that costs nothing: a counter in shared memory that can be slept on.
+/* bell.h - a doorbell between processes: an event counter in shared memory, waited on by futex.
  *
- * Whoever has news increments the counter. Whoever waits remembers the counter, looks for news, and
- * sleeps only while the counter still has that value: no news can be missed in between. Signal
- * handlers ring the same bell, so one wait covers messages, deaths, Ctrl-C and timers.
+ * The sender of an event increments the counter (rings). The waiter reads the counter, checks for
+ * events, and sleeps only while the counter still has that value, so no event is missed in between.
+ * Signal handlers ring the same bell: one wait covers messages, deaths, Ctrl-C and timers.
  *
  *     uint32_t heard = at_bell_heard(&bell);
- *     look for news
- *     if there was none: at_bell_wait(&bell, heard, ...)
+ *     check for events
+ *     if there are none: at_bell_wait(&bell, heard, ...)
  *
- * A waiter that needs n more rings before it can do anything says so (`wake_at`); the ones before
- * only count. One sleeper may also be picked out of many by a mask.
+ * A waiter that needs n more rings before it can proceed sets `wake_at`; earlier rings are counted
+ * but do not wake it. A mask selects which of several waiters to wake.
  */
 #ifndef AT_WORLD_PROCESS_BELL_H
 #define AT_WORLD_PROCESS_BELL_H
@@ -22,30 +22,30 @@
 
 typedef struct at_bell {
     _Atomic uint32_t rings;
-    _Atomic uint32_t wake_at; /* sleepers want to be woken when rings has come so far */
-    _Atomic uint32_t ringer;  /* core of the last one who rang, from 1 on; 0: nobody yet */
+    _Atomic uint32_t wake_at; /* wake the waiter once `rings` reaches this */
+    _Atomic uint32_t ringer;  /* core of the last ring, counted from 1; 0: unknown */
 } at_bell;
 
 #define AT_BELL_ALL UINT32_MAX
 
-enum { AT_BELL_RINGS_MAX = 4096 }; /* nobody waits for more rings at once */
+enum { AT_BELL_RINGS_MAX = 4096 }; /* most rings that one wait may ask for */
 
-/* The counter now. */
+/* The current count. */
 uint32_t at_bell_heard(at_bell *bell);
 
-/* One ring that wakes the waiter if it was the last one it waits for. */
+/* Rings; wakes the waiter if this is the last ring it waits for. */
 void at_bell_ring(at_bell *bell);
 
-/* A ring that wakes the sleepers of `mask` in any case. Safe in a signal handler. */
+/* Rings and wakes the waiters of `mask` in any case. Async-signal-safe. */
 void at_bell_ring_loud(at_bell *bell, uint32_t mask);
 
-/* Sleeps until `rings` more rings than `heard` have come, a loud ring of one's mask, a signal, or
- * the time `until` (AT_NEVER: no end). Spins for spin_ns first, unless the last one who rang did so
- * from this core. May return early for no reason. */
+/* Sleeps until the count is `heard` + `rings`, a loud ring matches `mask`, a signal arrives, or the
+ * time is `until` (AT_NEVER: no timeout). Spins for spin_ns first, unless the last ring came from
+ * this core. Spurious wake-ups are possible. */
 void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
                   at_ns spin_ns);
 
-/* The mask of one node among many; nodes that share a bit wake each other, harmlessly. */
+/* The mask of one node. Nodes that share a bit wake each other, which is harmless. */
 static inline uint32_t at_bell_mask(uint32_t node)
 {
     return 1u << (node % 32);

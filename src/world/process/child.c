@@ -15,7 +15,7 @@
 
 #include "base/machine.h"
 
-enum { PROMISE_MS_MAX = 1000 }; /* a child that nobody schedules must not hold us up */
+enum { READY_MS_MAX = 1000 }; /* do not wait longer for a child that is not scheduled */
 
 void *at_child_share(size_t size, at_fail *fail)
 {
@@ -23,53 +23,55 @@ void *at_child_share(size_t size, at_fail *fail)
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED) return memory;
     at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
-                "cannot share %zu MB with the workers: %s", size >> 20, strerror(errno));
+                "cannot map %zu MB of shared memory: %s", (size + (1 << 20) - 1) >> 20,
+                strerror(errno));
     return NULL;
 }
 
 static void become_child(pid_t parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    prctl(PR_SET_TIMERSLACK, 1L);                  /* padded compute sleeps by the microsecond */
-    if (getppid() != parent) _exit(AT_ERR_FAILED); /* it died before we asked to die with it */
+    prctl(PR_SET_TIMERSLACK, 1L);                  /* padded computation needs precise sleeps */
+    if (getppid() != parent) _exit(AT_ERR_FAILED); /* the parent died before the prctl */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_DFL);
     signal(SIGCHLD, SIG_DFL);
 }
 
-/* Waits until the child has asked to die with us, which it tells by closing its end of the pipe.
- * Whoever learns its pid from us can then freeze it without making an orphan of it one day. */
-static void await_promise(int end)
+/* Waits until the child has set its death signal, which it reports by closing its end of the pipe.
+ * From then on a process that learns the child's pid may stop it without ever orphaning it. */
+static void await_ready(int end)
 {
-    struct pollfd promise = {.fd = end, .events = POLLIN};
-    while (poll(&promise, 1, PROMISE_MS_MAX) < 0 && errno == EINTR) continue;
+    struct pollfd ready = {.fd = end, .events = POLLIN};
+    while (poll(&ready, 1, READY_MS_MAX) < 0 && errno == EINTR) continue;
 }
 
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail)
 {
     pid_t parent = getpid();
-    int   promise[2];
-    fflush(NULL); /* or the child would write our buffered text once more */
-    *pid = pipe2(promise, O_CLOEXEC) == 0 ? fork() : -1;
+    int   ready[2];
+    fflush(NULL); /* or the child would write our buffered text a second time */
+    *pid = pipe2(ready, O_CLOEXEC) == 0 ? fork() : -1;
     if (*pid < 0)
-        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers, or raise ulimit -u",
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "use fewer workers, or raise the limit of processes (ulimit -u)",
                            "cannot start another process: %s", strerror(errno));
     if (*pid == 0) {
         become_child(parent);
-        close(promise[0]);
-        close(promise[1]);
+        close(ready[0]);
+        close(ready[1]);
         _exit(main(self));
     }
-    close(promise[1]);
-    await_promise(promise[0]);
-    close(promise[0]);
+    close(ready[1]);
+    await_ready(ready[0]);
+    close(ready[0]);
     return AT_OK;
 }
 
-void at_child_beside(const char *name)
+void at_child_background(const char *name)
 {
     prctl(PR_SET_NAME, name);
-    at_machine_pin(-1); /* the hub may share one core with its worker; we do not */
+    at_machine_pin(-1); /* the hub may be pinned to a core that it shares with its worker */
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
 }
@@ -77,7 +79,7 @@ void at_child_beside(const char *name)
 void at_child_idle(void)
 {
     struct sched_param none = {0};
-    sched_setscheduler(0, SCHED_IDLE, &none); /* refused somewhere? then at normal priority */
+    sched_setscheduler(0, SCHED_IDLE, &none); /* if refused, normal priority remains */
 }
 
 bool at_child_hurry(pid_t pid)

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "world/process/child.h"
 
-/* Shared with the process that scores. A request or answer is published by its counter. */
+/* Shared with the evaluator process. A request or answer is published by its counter. */
 typedef struct shared {
     at_bell          bell; /* rung for the evaluator */
     _Atomic uint64_t asked, answered;
@@ -24,21 +24,21 @@ struct at_evaluator {
     const at_task *task;
     at_bell       *hub_bell;
     shared        *shared;
-    size_t         size;     /* of the mapping */
-    float         *snapshot; /* (task->params), in the mapping */
-    uint64_t       taken;    /* answers that were fetched */
+    size_t         size;   /* of the mapping */
+    float         *params; /* the copy to score (task->params), in the mapping */
+    uint64_t       taken;  /* answers fetched */
     uint64_t       step;
     at_ns          at;
     pid_t          pid;
-    uint32_t       deaths; /* while busy with the same request */
-    bool           hurry;  /* somebody waits: the next one that is started is not idle */
+    uint32_t       deaths; /* during the same request */
+    bool           hurry;  /* the hub waits: start the next process at normal priority */
 };
 
 enum { CHUNK = 1024 }; /* test samples between two beats */
 static const at_ns STUCK_AFTER = AT_SEC(30);
-static const at_ns PATIENCE = AT_SEC(2); /* with an idle one, when the machine is busy */
+static const at_ns PATIENCE = AT_SEC(2); /* with an idle-priority process on a busy machine */
 
-/* AUC is for two classes, and the five best say something when there are many. */
+/* AUC is defined for two classes; top-5 accuracy is meaningful only with many. */
 void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
 {
     enum { CLASSES_MANY = 20 };
@@ -51,12 +51,12 @@ void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
         score->classes > CLASSES_MANY ? (double)score->correct_top5 / count : NAN;
 }
 
-static void score_snapshot(at_evaluator *e)
+static void score_params(at_evaluator *e)
 {
     at_score sum = {0};
     for (uint64_t first = 0; first < e->task->test_samples; first += CHUNK) {
         uint64_t left = e->task->test_samples - first;
-        e->task->score(e->task->self, &sum, e->snapshot, first, left < CHUNK ? left : CHUNK);
+        e->task->score(e->task->self, &sum, e->params, first, left < CHUNK ? left : CHUNK);
         atomic_fetch_add(&e->shared->beats, 1);
     }
     e->shared->score = sum;
@@ -67,7 +67,7 @@ static int child_main(void *self)
     at_evaluator *e = self;
     shared       *s = e->shared;
     at_fail       fail = {0};
-    at_child_beside("anytime-eval");
+    at_child_background("anytime-eval");
     if (!e->hurry) at_child_idle();
     if (e->task->open(e->task->self, 0, &fail)) return fail.err;
     for (;;) {
@@ -77,7 +77,7 @@ static int child_main(void *self)
             at_bell_wait(&s->bell, heard, 1, AT_BELL_ALL, AT_NEVER, 0);
             continue;
         }
-        score_snapshot(e);
+        score_params(e);
         atomic_store(&s->answered, asked);
         at_bell_ring_loud(e->hub_bell, AT_BELL_ALL);
     }
@@ -99,7 +99,7 @@ at_err at_evaluator_open(const at_task *task, at_bell *bell, at_evaluator **eval
         free(e);
         return fail->err;
     }
-    e->snapshot = (float *)(void *)((char *)e->shared + head);
+    e->params = (float *)(void *)((char *)e->shared + head);
     *evaluator = e;
     return at_child_fork(child_main, e, &e->pid, fail);
 }
@@ -125,12 +125,12 @@ bool at_evaluator_busy(const at_evaluator *e)
 void at_evaluator_begin(at_evaluator *e, const float *params, uint64_t step, at_ns now)
 {
     assert(!at_evaluator_busy(e));
-    memcpy(e->snapshot, params, e->task->params * sizeof *params);
+    memcpy(e->params, params, e->task->params * sizeof *params);
     e->step = step;
     e->at = now;
     e->deaths = 0;
     at_fail fail;
-    if (e->pid <= 0) at_child_fork(child_main, e, &e->pid, &fail); /* it may do better this time */
+    if (e->pid <= 0) at_child_fork(child_main, e, &e->pid, &fail); /* it had died; try again */
     atomic_fetch_add(&e->shared->asked, 1);
     at_bell_ring_loud(&e->shared->bell, AT_BELL_ALL);
 }
@@ -150,12 +150,12 @@ bool at_evaluator_reap(at_evaluator *e)
     e->pid = 0;
     e->deaths++;
     at_fail fail;
-    /* What it was asked stays asked, so a new one takes it up by itself. */
+    /* The request is still pending in shared memory: the new process picks it up. */
     if (e->deaths < 3) at_child_fork(child_main, e, &e->pid, &fail);
     return true;
 }
 
-/* One that is idle may never be done on a busy machine, so another one takes its place. */
+/* At idle priority it may never finish on a busy machine: replace it by one at normal priority. */
 static void replace(at_evaluator *e)
 {
     at_fail fail;

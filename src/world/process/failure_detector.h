@@ -1,13 +1,12 @@
-/* failure_detector.h - is somebody still there? A deadline that is learnt from how often it was
- * heard.
+/* failure_detector.h - suspects a process of being dead after an unusually long silence.
  *
- * MPI never tells that a process died, so silence is all there is. How much silence is too much
- * depends on how long a micro-batch takes, which nobody can know before: a process is given up when
- * it was silent for ten times its longest silence so far, and for some seconds at least. Before it
- * has finished anything, longest silences say nothing yet, and patience is long.
+ * MPI does not report the death of a process; the only sign is that no message arrives. The
+ * tolerated silence adapts, because the time between messages depends on how long a micro-batch
+ * takes: ten times the longest silence so far, and at least a few seconds. A process that has not
+ * finished any work yet is granted a minute, because its silences do not count yet.
  *
- * Silence only counts while we listen: `at_listening_clock` is a clock that stands still while
- * this process itself was stopped or busy.
+ * Silence counts only while this process is able to receive: at_listening_clock does not advance
+ * while this process itself is stopped or busy.
  */
 #ifndef AT_WORLD_PROCESS_FAILURE_DETECTOR_H
 #define AT_WORLD_PROCESS_FAILURE_DETECTOR_H
@@ -16,33 +15,30 @@
 
 #include "base/time.h"
 
-/* The time we listened. */
+/* Time spent listening. */
 typedef struct at_listening_clock {
     at_ns listened;
-    at_ns last; /* when it was read last, on the real clock; 0: never */
+    at_ns last; /* real time of the last reading; 0: never read */
 } at_listening_clock;
 
-/* Reads it. A gap of more than a moment since the last reading was time in which we did not
- * listen, and counts as a moment. */
-at_ns at_listening_clock_now(at_listening_clock *ear, at_ns now);
+/* Reads the clock. After a gap of more than 100 ms since the last reading this process did not
+ * listen; such a gap counts as 100 ms. */
+at_ns at_listening_clock_now(at_listening_clock *clock, at_ns now);
 
-/* What is known about somebody. All times are those of an ear. */
+/* State for one process. All times are those of an at_listening_clock. */
 typedef struct at_failure_detector {
-    at_ns heard;   /* when it was heard last */
-    at_ns gap_max; /* longest silence that it came back from */
-    bool  settled; /* it has finished something */
+    at_ns heard;         /* when it was last heard from */
+    at_ns gap_max;       /* longest silence that ended with a message */
+    bool  finished_work; /* it has finished a piece of work */
 } at_failure_detector;
 
-/* It begins to be listened to. */
+/* Starts observing the process. */
 void at_failure_detector_init(at_failure_detector *detector, at_ns listened);
 
-/* It was heard. `settles`: with something it had finished. */
-void at_failure_detector_beat(at_failure_detector *detector, at_ns listened, bool settles);
+/* Records a message. `finished_work`: it delivered finished work. */
+void at_failure_detector_beat(at_failure_detector *detector, at_ns listened, bool finished_work);
 
-/* How long it may be silent. */
-at_ns at_failure_detector_patience(const at_failure_detector *detector);
-
-/* Was it silent for too long? */
+/* True when the silence has exceeded the tolerated one. */
 bool at_failure_detector_is_gone(const at_failure_detector *detector, at_ns listened);
 
 #endif

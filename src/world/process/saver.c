@@ -18,15 +18,15 @@
 #include "world/process/bell.h"
 #include "world/process/child.h"
 
-/* Shared with the process that writes. A request or answer is published by its counter. */
+/* Shared with the saver process. A request or answer is published by its counter. */
 typedef struct shared {
     at_bell          bell, done_bell; /* rung for the saver, and by it */
     _Atomic uint64_t asked, answered;
     _Atomic uint64_t newest;
-    _Atomic bool     urgent; /* somebody waits for what is asked */
+    _Atomic bool     urgent; /* the hub waits for this request */
     uint64_t         step;
     uint32_t         moments;
-    char             trouble[512]; /* of the last answer; "": it was written */
+    char             trouble[512]; /* of the last answer; "": written */
 } shared;
 
 struct at_saver {
@@ -36,16 +36,16 @@ struct at_saver {
     size_t           size; /* of the mapping */
     char            *text; /* the state, as JSON */
     size_t           text_size;
-    float           *vector; /* parameters, then the optimiser's states */
-    uint64_t         taken;  /* answers that were looked at */
+    float           *vector; /* parameters, then the optimizer's state vectors */
+    uint64_t         taken;  /* answers fetched */
     pid_t            pid;
-    bool             lowered; /* that process takes only what others leave */
+    bool             lowered; /* the process runs at idle priority */
     char             trouble[600];
 };
 
 enum { TEXT_SIZE = 1 << 20, TEXT_SIZE_WORKER = 1024 };
 
-/* ---- the process that writes ----------------------------------------------------------------- */
+/* ---- saver process --------------------------------------------------------------------------- */
 
 static void write_snapshot(at_saver *s)
 {
@@ -65,11 +65,11 @@ static void write_snapshot(at_saver *s)
         atomic_store(&s->shared->newest, parts.step);
 }
 
-/* Never returns: it ends with the hub, or when it is told to. */
+/* Never returns: the hub kills it, or it dies with the hub. */
 static int child_main(void *self)
 {
     at_saver *s = self;
-    at_child_beside("anytime-saver");
+    at_child_background("anytime-saver");
     while (s->shared) {
         uint32_t heard = at_bell_heard(&s->shared->bell);
         uint64_t asked = atomic_load(&s->shared->asked);
@@ -85,9 +85,9 @@ static int child_main(void *self)
     return 0;
 }
 
-/* ---- the hub's side -------------------------------------------------------------------------- */
+/* ---- hub side -------------------------------------------------------------------------------- */
 
-/* A saver that was killed while it wrote has left its draft. */
+/* Removes the temporary files of savers that were killed while writing. */
 static void remove_drafts(const char *folder)
 {
     char path[4400];
@@ -104,7 +104,7 @@ static void remove_drafts(const char *folder)
     closedir(dir);
 }
 
-/* head │ text │ parameters │ states. Memory is taken as it is written to. */
+/* head │ text │ parameters │ state vectors. Pages are allocated when first written. */
 static at_err share(at_saver *s, at_fail *fail)
 {
     const at_saver_options *o = &s->options;
@@ -131,7 +131,9 @@ at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail 
     s->options = *options;
     int    used = snprintf(s->folder, sizeof s->folder, "%s/checkpoint", options->run);
     at_err err = used < 0 || (size_t)used >= sizeof s->folder
-                     ? at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long")
+                     ? at_fail_set(fail, AT_ERR_USAGE, "choose a shorter run folder",
+                                   "the path of the run folder is too long: %zu bytes, at most %zu",
+                                   strlen(options->run), sizeof s->folder - sizeof "/checkpoint")
                      : at_file_make_folder(s->folder, fail);
     if (!err) remove_drafts(s->folder);
     if (!err) err = share(s, fail);
@@ -150,7 +152,7 @@ static bool is_busy(const at_saver *s)
     return atomic_load(&s->shared->asked) != atomic_load(&s->shared->answered);
 }
 
-/* Has it died? Then it is started anew; what it was asked stays asked. */
+/* Restarts a saver that has died; it picks up the pending request. */
 static void revive(at_saver *s)
 {
     int     status;
@@ -162,9 +164,9 @@ static void revive(at_saver *s)
     at_child_fork(child_main, s, &s->pid, &fail);
 }
 
-/* One that takes only what others leave may never be done on a busy machine. When somebody waits it
- * gets its share again; where that is not permitted a new one takes its place, and what it was
- * writing is void, because what comes now is newer. */
+/* At idle priority the saver may never finish on a busy machine. When the hub waits for it, it is
+ * raised to normal priority; where that is not permitted a new process replaces it and the pending
+ * request is discarded, because a newer one follows. */
 static void hasten(at_saver *s)
 {
     at_fail fail;
@@ -192,7 +194,7 @@ static void await(at_saver *s)
     }
 }
 
-/* False when it does not fit, which only a run with absurdly many options could bring about. */
+/* False when the text does not fit, which takes an absurd number of options. */
 static bool put_text(at_saver *s, const at_snapshot *snapshot)
 {
     json_t *state = json_object();
@@ -216,8 +218,10 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *sn
     await(s);
     revive(s);
     if (is_busy(s) || !put_text(s, snapshot)) {
-        snprintf(s->trouble, sizeof s->trouble, "no checkpoint of step %llu could be written",
-                 (unsigned long long)snapshot->version);
+        snprintf(s->trouble, sizeof s->trouble, "cannot write a checkpoint of step %llu: %s",
+                 (unsigned long long)snapshot->version,
+                 is_busy(s) ? "the process that writes it does not finish"
+                            : "the state of the run is too large");
         return;
     }
     memcpy(s->vector, updater->w, params * sizeof(float));
@@ -239,13 +243,14 @@ const char *at_saver_trouble(at_saver *s)
     if (answered != s->taken) {
         s->taken = answered;
         if (s->shared->trouble[0])
-            snprintf(s->trouble, sizeof s->trouble, "no checkpoint: %s", s->shared->trouble);
+            snprintf(s->trouble, sizeof s->trouble, "cannot write a checkpoint: %s",
+                     s->shared->trouble);
     }
     if (!s->trouble[0]) return NULL;
-    static char told[sizeof s->trouble];
-    memcpy(told, s->trouble, sizeof told);
+    static char text[sizeof s->trouble];
+    memcpy(text, s->trouble, sizeof text);
     s->trouble[0] = '\0';
-    return told;
+    return text;
 }
 
 uint64_t at_saver_newest(const at_saver *s)
@@ -256,7 +261,7 @@ uint64_t at_saver_newest(const at_saver *s)
 void at_saver_close(at_saver *s)
 {
     if (!s) return;
-    /* What is still being written was not waited for, and is not worth waiting for ever. */
+    /* The pending checkpoint is optional: do not wait for it if it may take forever. */
     bool given_up = is_busy(s) && s->lowered && !(s->pid > 0 && at_child_hurry(s->pid));
     if (!given_up) await(s);
     if (s->pid > 0) at_child_end(s->pid);

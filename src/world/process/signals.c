@@ -8,7 +8,7 @@
 enum { WATCHED = 4 };
 static const int watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1};
 
-/* A handler gets no argument of ours, so these few words are global. */
+/* Global, because a signal handler has no user argument. */
 static struct {
     at_bell         *bell;
     atomic_bool      stop, child, save;
@@ -18,7 +18,7 @@ static struct {
 static void on_stop(void)
 {
     atomic_store(&state.stop, true);
-    signal(SIGINT, SIG_DFL); /* whichever of them comes second ends the program */
+    signal(SIGINT, SIG_DFL); /* the second signal, of either kind, ends the program */
     signal(SIGTERM, SIG_DFL);
 }
 

@@ -1,8 +1,8 @@
-/* signals.h - Ctrl-C, SIGTERM, SIGUSR1 and the death of children, as rings of one bell.
+/* signals.h - turns SIGINT, SIGTERM, SIGUSR1 and SIGCHLD into flags and rings of one bell.
  *
- * The first SIGINT or SIGTERM asks for a clean stop; the second one has its default effect, which
- * ends the program at once (workers die with it). Handlers are put back at close, so a host program
- * keeps its own. LIMIT: one watch at a time in a process.
+ * The first SIGINT or SIGTERM requests a clean stop; the second has its default effect and ends the
+ * program at once (workers die with it). Closing restores the previous handlers, so a program that
+ * embeds the library keeps its own. LIMIT: only one bell at a time per process.
  */
 #ifndef AT_WORLD_PROCESS_SIGNALS_H
 #define AT_WORLD_PROCESS_SIGNALS_H
@@ -11,18 +11,18 @@
 
 #include "world/process/bell.h"
 
-/* From now on signals ring `bell`. */
+/* Installs the handlers; they ring `bell`. */
 void at_signals_open(at_bell *bell);
-/* Puts the former handlers back. */
+/* Restores the previous handlers. */
 void at_signals_close(void);
 
-/* Did SIGINT or SIGTERM come? Stays true. */
+/* True from the first SIGINT or SIGTERM on. */
 bool at_signals_stop(void);
 
-/* Did a child end since the last call? */
+/* True when a child has ended since the last call. */
 bool at_signals_child(void);
 
-/* Did SIGUSR1 ask for a checkpoint since the last call? */
+/* True when SIGUSR1 has requested a checkpoint since the last call. */
 bool at_signals_save(void);
 
 #endif

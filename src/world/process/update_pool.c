@@ -13,22 +13,23 @@
 enum {
     JOURNAL = 4 * AT_UPDATER_BLOCK,    /* floats changed at a time; they stay in the cache */
     SLICE_MIN = 64 * AT_UPDATER_BLOCK, /* floats that take about as long as waking a process */
-    LOOKS_MAX = 20 /* without one block done, until a member is ended; a lease lasts longer */
+    CHECKS_MAX = 20 /* without a finished block, until members are killed; a lease lasts longer */
 };
-static const at_ns LOOK_EVERY = AT_MS(100);
+static const at_ns CHECK_EVERY = AT_MS(100);
 
-/* A member's place in shared memory. The hub writes while nothing is asked, the member after. */
-typedef struct seat {
-    _Alignas(64) _Atomic bool asked;
+/* A member's entry in shared memory: written by the hub until `assigned` is set, then by the
+ * member. */
+typedef struct assignment {
+    _Alignas(64) _Atomic bool assigned;
     at_slice       slice;
-    _Atomic size_t begun; /* floats of the slice that may have been changed */
-    _Atomic size_t done;  /* floats that are final; those between are in `old` as they were */
+    _Atomic size_t begun; /* floats of the slice that may have changed */
+    _Atomic size_t done;  /* floats that are final; `old` has the previous values of begun - done */
     _Alignas(64) float old[AT_UPDATER_CHANGES_MAX][JOURNAL];
-} seat;
+} assignment;
 
 typedef struct shared {
     _Alignas(64) at_bell bell;
-    seat seat[]; /* of member i+1 */
+    assignment assignment[]; /* of member i+1 */
 } shared;
 
 struct at_update_pool {
@@ -38,84 +39,84 @@ struct at_update_pool {
     at_bell               *bell; /* of the members */
 };
 
-at_err at_update_pool_open(const at_update_pool_options *options, at_update_pool **crew,
+at_err at_update_pool_open(const at_update_pool_options *options, at_update_pool **pool,
                            at_fail *fail)
 {
-    size_t seats;
-    assert(options->updater->room_size > 0);
+    size_t size;
+    assert(options->updater->shared_size > 0);
     assert(options->members >= 1);
-    *crew = NULL;
-    at_update_pool *c = calloc(1, sizeof *c);
-    if (!c || !at_size_product(options->members, sizeof(seat), &seats)) {
-        free(c);
+    *pool = NULL;
+    at_update_pool *p = calloc(1, sizeof *p);
+    if (!p || !at_size_product(options->members, sizeof(assignment), &size)) {
+        free(p);
         return at_fail_memory(fail);
     }
-    c->options = *options;
-    c->size = sizeof(shared) + seats;
-    c->shared = at_child_share(c->size, fail);
-    if (!c->shared) {
-        free(c);
+    p->options = *options;
+    p->size = sizeof(shared) + size;
+    p->shared = at_child_share(p->size, fail);
+    if (!p->shared) {
+        free(p);
         return fail->err;
     }
-    c->bell = options->member_bell ? options->member_bell : &c->shared->bell;
-    *crew = c;
+    p->bell = options->member_bell ? options->member_bell : &p->shared->bell;
+    *pool = p;
     return AT_OK;
 }
 
-void at_update_pool_close(at_update_pool *crew)
+void at_update_pool_close(at_update_pool *pool)
 {
-    if (!crew) return;
-    munmap(crew->shared, crew->size);
-    free(crew);
+    if (!pool) return;
+    munmap(pool->shared, pool->size);
+    free(pool);
 }
 
-at_bell *at_update_pool_bell(at_update_pool *crew)
+at_bell *at_update_pool_bell(at_update_pool *pool)
 {
-    assert(crew->bell);
-    return crew->bell;
+    assert(pool->bell);
+    return pool->bell;
 }
 
-static seat *seat_of(const at_update_pool *crew, uint32_t member)
+static assignment *assignment_of(const at_update_pool *pool, uint32_t member)
 {
     assert(member >= 1);
-    assert(member <= crew->options.members);
-    return &crew->shared->seat[member - 1];
+    assert(member <= pool->options.members);
+    return &pool->shared->assignment[member - 1];
 }
 
-static size_t journal_size(const seat *s, size_t at)
+static size_t journal_size(const assignment *a, size_t at)
 {
-    assert(at < s->slice.count);
-    return s->slice.count - at < JOURNAL ? s->slice.count - at : JOURNAL;
+    assert(at < a->slice.count);
+    return a->slice.count - at < JOURNAL ? a->slice.count - at : JOURNAL;
 }
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-static void save(seat *s, const at_updater *u, size_t at, size_t n)
+static void save(assignment *a, const at_updater *u, size_t at, size_t n)
 {
     float   *vectors[AT_UPDATER_CHANGES_MAX];
     uint32_t count = at_updater_changes(u, vectors);
     for (uint32_t i = 0; i < count; i++)
-        memcpy(s->old[i], vectors[i] + s->slice.first + at, n * sizeof(float));
+        memcpy(a->old[i], vectors[i] + a->slice.first + at, n * sizeof(float));
 }
 
-/* The order of these four is what makes a death harmless at any moment. */
-static void do_block(seat *s, const at_updater *u, size_t at)
+/* A death at any moment is harmless because of the order of these four. */
+static void do_block(assignment *a, const at_updater *u, size_t at)
 {
-    size_t n = journal_size(s, at);
-    save(s, u, at, n);
-    atomic_store(&s->begun, at + n);
+    size_t n = journal_size(a, at);
+    save(a, u, at, n);
+    atomic_store(&a->begun, at + n);
     atomic_thread_fence(memory_order_seq_cst);
-    at_updater_slice(u, (at_slice){s->slice.first + at, n});
-    atomic_store(&s->done, at + n);
+    at_updater_slice(u, (at_slice){a->slice.first + at, n});
+    atomic_store(&a->done, at + n);
 }
 
-bool at_update_pool_work(at_update_pool *crew, uint32_t member)
+bool at_update_pool_work(at_update_pool *pool, uint32_t member)
 {
-    seat *s = seat_of(crew, member);
-    if (!atomic_load(&s->asked)) return false;
-    for (size_t at = 0; at < s->slice.count; at += JOURNAL) do_block(s, crew->options.updater, at);
-    atomic_store(&s->asked, false);
-    at_bell_ring(crew->options.hub_bell);
+    assignment *a = assignment_of(pool, member);
+    if (!atomic_load(&a->assigned)) return false;
+    for (size_t at = 0; at < a->slice.count; at += JOURNAL) do_block(a, pool->options.updater, at);
+    atomic_store(&a->assigned, false);
+    at_bell_ring(pool->options.hub_bell);
     return true;
 }
 
@@ -134,90 +135,92 @@ static at_slice cut(size_t params, size_t first, size_t size)
     return (at_slice){first, params - first < size ? params - first : size};
 }
 
-static void ask(seat *s, at_slice slice)
+static void assign(assignment *a, at_slice slice)
 {
-    assert(!atomic_load(&s->asked));
-    s->slice = slice;
-    atomic_store(&s->begun, 0);
-    atomic_store(&s->done, 0);
-    atomic_store(&s->asked, true);
+    assert(!atomic_load(&a->assigned));
+    a->slice = slice;
+    atomic_store(&a->begun, 0);
+    atomic_store(&a->done, 0);
+    atomic_store(&a->assigned, true);
 }
 
-/* Ends the slice of a member that is gone. */
-static void take_over(const at_update_pool *crew, seat *s)
+/* Finishes the slice of a member that is gone. */
+static void take_over(const at_update_pool *pool, assignment *a)
 {
-    const at_updater *u = crew->options.updater;
-    size_t            done = atomic_load(&s->done), left = s->slice.count - done;
-    if (atomic_load(&s->begun) > done) {
+    const at_updater *u = pool->options.updater;
+    size_t            done = atomic_load(&a->done), left = a->slice.count - done;
+    if (atomic_load(&a->begun) > done) {
         float   *vectors[AT_UPDATER_CHANGES_MAX];
         uint32_t count = at_updater_changes(u, vectors);
         for (uint32_t i = 0; i < count; i++)
-            memcpy(vectors[i] + s->slice.first + done, s->old[i],
-                   journal_size(s, done) * sizeof(float));
+            memcpy(vectors[i] + a->slice.first + done, a->old[i],
+                   journal_size(a, done) * sizeof(float));
     }
-    if (left > 0) at_updater_slice(u, (at_slice){s->slice.first + done, left});
-    atomic_store(&s->asked, false);
+    if (left > 0) at_updater_slice(u, (at_slice){a->slice.first + done, left});
+    atomic_store(&a->assigned, false);
 }
 
-/* How many members are not done yet; those that are gone are done for them. */
-static uint32_t outstanding(at_update_pool *crew, const uint32_t *members, uint32_t count,
+/* How many members are not done yet; finishes the slices of those that are gone. */
+static uint32_t outstanding(at_update_pool *pool, const uint32_t *members, uint32_t count,
                             size_t *done)
 {
-    const at_update_pool_world *world = &crew->options.world;
+    const at_update_pool_world *world = &pool->options.world;
     uint32_t                    left = 0;
     *done = 0;
     for (uint32_t i = 0; i < count; i++) {
-        seat *s = seat_of(crew, members[i]);
-        if (atomic_load(&s->asked) && world->is_gone(world->self, members[i])) take_over(crew, s);
-        if (atomic_load(&s->asked)) left++;
-        *done += atomic_load(&s->done);
+        assignment *a = assignment_of(pool, members[i]);
+        if (atomic_load(&a->assigned) && world->is_gone(world->self, members[i]))
+            take_over(pool, a);
+        if (atomic_load(&a->assigned)) left++;
+        *done += atomic_load(&a->done);
     }
     return left;
 }
 
-static void end_unfinished(at_update_pool *crew, const uint32_t *members, uint32_t count)
+static void end_unfinished(at_update_pool *pool, const uint32_t *members, uint32_t count)
 {
-    const at_update_pool_world *world = &crew->options.world;
+    const at_update_pool_world *world = &pool->options.world;
     for (uint32_t i = 0; i < count; i++)
-        if (atomic_load(&seat_of(crew, members[i])->asked)) world->end(world->self, members[i]);
+        if (atomic_load(&assignment_of(pool, members[i])->assigned))
+            world->end(world->self, members[i]);
 }
 
-/* Looks are counted, not time: when the whole machine was asleep, everybody gets another chance. */
-static void wait_for(at_update_pool *crew, const uint32_t *members, uint32_t count)
+/* Counts checks instead of time, so that nobody is killed after the whole machine was suspended. */
+static void wait_for(at_update_pool *pool, const uint32_t *members, uint32_t count)
 {
-    at_bell *bell = crew->options.hub_bell;
+    at_bell *bell = pool->options.hub_bell;
     size_t   before = 0, done;
-    uint32_t looks = 0;
+    uint32_t checks = 0;
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
-        uint32_t left = outstanding(crew, members, count, &done);
+        uint32_t left = outstanding(pool, members, count, &done);
         if (left == 0) return;
-        at_ns until = at_clock_now() + LOOK_EVERY;
-        at_bell_wait(bell, heard, left, AT_BELL_ALL, until, crew->options.spin_ns);
-        if (at_clock_now() >= until) looks++;
-        if (done != before) looks = 0;
+        at_ns until = at_clock_now() + CHECK_EVERY;
+        at_bell_wait(bell, heard, left, AT_BELL_ALL, until, pool->options.spin_ns);
+        if (at_clock_now() >= until) checks++;
+        if (done != before) checks = 0;
         before = done;
-        if (looks < LOOKS_MAX) continue;
-        end_unfinished(crew, members, count);
-        looks = 0;
+        if (checks < CHECKS_MAX) continue;
+        end_unfinished(pool, members, count);
+        checks = 0;
     }
 }
 
-void at_update_pool_run(at_update_pool *crew, const uint32_t *members, uint32_t count, bool joins)
+void at_update_pool_run(at_update_pool *pool, const uint32_t *members, uint32_t count, bool joins)
 {
-    const at_updater *u = crew->options.updater;
+    const at_updater *u = pool->options.updater;
     uint32_t          parts = count + (joins ? 1 : 0), asked = 0, mask = 0;
     size_t            size = slice_size(u->params, parts > 0 ? parts : 1);
     at_slice          own = cut(u->params, 0, joins || count == 0 ? size : 0);
     size_t            first = own.count;
     for (; asked < count && first < u->params; asked++) {
         at_slice slice = cut(u->params, first, size);
-        ask(seat_of(crew, members[asked]), slice);
+        assign(assignment_of(pool, members[asked]), slice);
         mask |= at_bell_mask(members[asked]);
         first += slice.count;
     }
     assert(first == u->params);
-    if (mask) at_bell_ring_loud(crew->bell, mask);
+    if (mask) at_bell_ring_loud(pool->bell, mask);
     if (own.count > 0) at_updater_slice(u, own);
-    wait_for(crew, members, asked);
+    wait_for(pool, members, asked);
 }

@@ -8,8 +8,9 @@
 
 static at_err refuse(const char *entry, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_USAGE, "write die:3@2.5s, freeze:2@1s+500ms or late:1@1s+200ms",
-                       "'%s' is not a fault", entry);
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use for example die:3@2.5s, freeze:2@1s+500ms or late:1@1s+200ms",
+                       "--faults: '%s' is not a valid fault", entry);
 }
 
 /* Cuts text at the first `mark`; NULL when there is none. */
@@ -46,8 +47,9 @@ static at_err read_fault(const char *entry, uint32_t workers, at_fault *fault, a
         return refuse(entry, fail);
     if (lasts && !at_text_duration(lasts, &fault->lasts)) return refuse(entry, fail);
     if (worker < 1 || worker > workers)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "'%s': there is no worker %lld", entry,
-                           (long long)worker);
+        return at_fail_set(fail, AT_ERR_USAGE, "use a worker that exists",
+                           "--faults: '%s' names worker %lld, and workers are 1 to %u", entry,
+                           (long long)worker, workers);
     fault->worker = (at_node)worker;
     return AT_OK;
 }
@@ -70,7 +72,8 @@ at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, siz
     while (!err && (entry = strsep(&rest, ", "))) {
         if (!*entry) continue;
         if (*count == AT_FAULTS_MAX)
-            err = at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d faults", AT_FAULTS_MAX);
+            err = at_fail_set(fail, AT_ERR_USAGE, "use fewer faults",
+                              "--faults: more than %d faults", AT_FAULTS_MAX);
         else
             err = read_fault(entry, workers, &faults[*count], fail);
         ++*count;

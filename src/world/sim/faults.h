@@ -1,4 +1,4 @@
-/* faults.h - what befalls workers in virtual time, as text. */
+/* faults.h - parses the faults injected into workers in virtual time (--faults). */
 #ifndef AT_WORLD_SIM_FAULTS_H
 #define AT_WORLD_SIM_FAULTS_H
 
@@ -6,9 +6,9 @@
 
 enum { AT_FAULTS_MAX = 1024 };
 
-/* Reads "die:W@T, die:W@T+D, freeze:W@T+D, late:W@T+D, ..": worker W dies at time T (and is
- * replaced after D), stands still from T on for D, or sends a report after T that takes D longer.
- * The array (AT_FAULTS_MAX long) is filled in order of time. Nothing for NULL. */
+/* Parses "die:W@T, die:W@T+D, freeze:W@T+D, late:W@T+D, ..": worker W dies at time T (and is
+ * replaced after D), is stopped at T for D, or sends its next report after T with D more delay.
+ * Fills the array (AT_FAULTS_MAX long) in order of time. NULL: no faults. */
 at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, size_t *count,
                        at_fail *fail);
 

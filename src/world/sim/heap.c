@@ -3,25 +3,25 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { FIRST_SIZE = 1024 };
+enum { SIZE_INITIAL = 1024 };
 
 void at_heap_deinit(at_heap *heap)
 {
-    free(heap->due);
+    free(heap->item);
     *heap = (at_heap){0};
 }
 
-static bool before(const at_due *a, const at_due *b)
+static bool before(const at_heap_item *a, const at_heap_item *b)
 {
     return a->at != b->at ? a->at < b->at : a->birth < b->birth;
 }
 
 static bool grow(at_heap *heap)
 {
-    size_t  size = heap->size ? 2 * heap->size : FIRST_SIZE;
-    at_due *due = realloc(heap->due, size * sizeof *due);
-    if (!due) return false;
-    heap->due = due;
+    size_t        size = heap->size ? 2 * heap->size : SIZE_INITIAL;
+    at_heap_item *item = realloc(heap->item, size * sizeof *item);
+    if (!item) return false;
+    heap->item = item;
     heap->size = size;
     return true;
 }
@@ -30,33 +30,33 @@ bool at_heap_put(at_heap *heap, at_ns at, at_heap_entry *entry)
 {
     assert(at != AT_NEVER);
     if (heap->count == heap->size && !grow(heap)) return false;
-    at_due item = {.at = at, .birth = heap->births++, .entry = entry};
-    size_t hole = heap->count++;
+    at_heap_item item = {.at = at, .birth = heap->births++, .entry = entry};
+    size_t       hole = heap->count++;
     for (size_t parent; hole > 0; hole = parent) {
         parent = (hole - 1) / 2;
-        if (!before(&item, &heap->due[parent])) break;
-        heap->due[hole] = heap->due[parent];
+        if (!before(&item, &heap->item[parent])) break;
+        heap->item[hole] = heap->item[parent];
     }
-    heap->due[hole] = item;
+    heap->item[hole] = item;
     return true;
 }
 
 at_ns at_heap_due(const at_heap *heap)
 {
-    return heap->count > 0 ? heap->due[0].at : AT_NEVER;
+    return heap->count > 0 ? heap->item[0].at : AT_NEVER;
 }
 
-at_due at_heap_take(at_heap *heap)
+at_heap_item at_heap_take(at_heap *heap)
 {
     assert(heap->count > 0);
-    at_due first = heap->due[0], last = heap->due[--heap->count];
-    size_t hole = 0;
+    at_heap_item first = heap->item[0], last = heap->item[--heap->count];
+    size_t       hole = 0;
     for (size_t child; (child = 2 * hole + 1) < heap->count; hole = child) {
-        bool right = child + 1 < heap->count && before(&heap->due[child + 1], &heap->due[child]);
+        bool right = child + 1 < heap->count && before(&heap->item[child + 1], &heap->item[child]);
         child += right;
-        if (!before(&heap->due[child], &last)) break;
-        heap->due[hole] = heap->due[child];
+        if (!before(&heap->item[child], &last)) break;
+        heap->item[hole] = heap->item[child];
     }
-    heap->due[hole] = last;
+    heap->item[hole] = last;
     return first;
 }

@@ -7,8 +7,44 @@
 #include <string.h>
 
 #include "model_io/checkpoint.h"
-#include "world/core/resume.h"
+#include "pace/pace.h"
 #include "world/process/signals.h"
+
+static void out_of_memory(at_sim *sim)
+{
+    sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers",
+                           "not enough memory to simulate %u workers", sim->context->plan->workers);
+}
+
+/* ---- network --------------------------------------------------------------------------------- */
+
+static at_ns transfer(const at_sim_net *net, double bytes)
+{
+    return net->bandwidth > 0 ? AT_SEC(bytes / net->bandwidth) : 0;
+}
+
+static at_ns delay(at_sim_net *net)
+{
+    return at_comm_delay(net->delay_sigma, net->seed, 0, net->messages++);
+}
+
+static at_ns pass(at_ns *link_free, at_ns arrives, at_ns takes)
+{
+    at_ns begins = arrives > *link_free ? arrives : *link_free;
+    assert(takes >= 0);
+    *link_free = begins + takes;
+    return *link_free;
+}
+
+at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes)
+{
+    return pass(&net->in_free, now + net->latency, transfer(net, bytes)) + delay(net);
+}
+
+at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes)
+{
+    return pass(&net->out_free, now, transfer(net, bytes)) + net->latency + delay(net);
+}
 
 /* ---- versions -------------------------------------------------------------------------------- */
 
@@ -27,16 +63,15 @@ void at_sim_params_drop(at_sim_params *params)
     free(params);
 }
 
-/* The hub's parameters as they are now. While they are the newest, everybody who needs them reads
- * them where the hub has them. */
+/* The hub's current parameters. While they are the newest, all readers use the hub's own vector. */
 static at_sim_params *current_params(at_sim *sim)
 {
     uint64_t version = sim->host.hub->version;
     if (sim->current && sim->current->version == version) return sim->current;
     at_sim_params *fresh = calloc(1, sizeof *fresh);
     if (!fresh) {
-        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
-        return sim->current; /* the run ends before anybody looks */
+        out_of_memory(sim);
+        return sim->current; /* the run ends before it is used */
     }
     fresh->version = version;
     fresh->w = sim->w;
@@ -46,9 +81,9 @@ static at_sim_params *current_params(at_sim *sim)
     return fresh;
 }
 
-/* Will anybody still compute with the newest parameters once there are newer ones? Who waits for an
- * order will get others with it; who computes, begins by itself, or has them on the way, needs
- * them. */
+/* Will any worker still compute with these parameters after the hub has changed its own? A worker
+ * that waits for an order gets newer ones with it. Workers that compute or start by themselves need
+ * them, and so do messages in transit. */
 static bool is_needed(const at_sim *sim, const at_sim_params *params)
 {
     uint32_t known = 1; /* sim->current */
@@ -63,7 +98,7 @@ static bool is_needed(const at_sim *sim, const at_sim_params *params)
     return known < params->users;
 }
 
-/* The hub is about to write: whoever needs the old version gets a copy of it. */
+/* The hub is about to write: keeps a copy of the old version if it is still needed. */
 static void change(void *self)
 {
     at_sim        *sim = self;
@@ -77,10 +112,10 @@ static void change(void *self)
     if (old->w)
         memcpy(old->w, sim->w, task->params * sizeof(float));
     else
-        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
+        out_of_memory(sim);
 }
 
-/* ---- the heap -------------------------------------------------------------------------------- */
+/* ---- heap ------------------------------------------------------------------------------------ */
 
 at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker)
 {
@@ -89,10 +124,10 @@ at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker
     at_ns          thaw = w->frozen_until;
     assert(at >= sim->now);
     bool of_worker = kind <= AT_SIM_COMPUTED;
-    if (entry && of_worker && at < thaw) at = thaw; /* it sleeps through what happens meanwhile */
+    if (entry && of_worker && at < thaw) at = thaw; /* a frozen worker reacts when it thaws */
     if (!entry || !at_heap_put(&sim->heap, at, entry)) {
         free(entry);
-        sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
+        out_of_memory(sim);
         return NULL;
     }
     entry->kind = kind;
@@ -107,7 +142,7 @@ static void free_entry(at_heap_entry *entry)
     free(entry);
 }
 
-/* ---- link ------------------------------------------------------------------------------------ */
+/* ---- operations for the host ----------------------------------------------------------------- */
 
 static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
 {
@@ -126,8 +161,8 @@ static void send_order(void *self, at_node worker, const at_order *order)
     send_params(self, worker, AT_SIM_ORDER, order);
 }
 
-/* Those who wait get new parameters with their next order, or got them with it just now; those at
- * work only where they would do something about it. */
+/* Sends new parameters to workers that compute, if the strategy lets them react. Waiting workers
+ * get them with their next order, or have just got them. */
 static void cast(at_sim *sim)
 {
     const at_plan *plan = sim->context->plan;
@@ -150,7 +185,7 @@ static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const c
         at_sim_at(sim, sim->now + after, AT_SIM_RETURN, worker);
 }
 
-/* The LOST that must follow comes as an entry of the heap, after the event that asked for it. */
+/* LOST must follow; it is delivered as a heap entry, after the current event. */
 static void evict(void *self, at_node worker)
 {
     at_sim *sim = self;
@@ -173,7 +208,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     return sim->worker[worker - 1].gradient[slot];
 }
 
-/* ---- coming and going ------------------------------------------------------------------------ */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static void join(at_sim *sim, at_node worker)
 {
@@ -207,7 +242,7 @@ static void on_gone(at_sim *sim, const at_heap_entry *entry)
     bool running = sim->host.hub->end == AT_END_RUNNING;
     bool evicted = entry->token == 1;
     lose(sim, entry->worker, running && sim->context->respawn, 0,
-         evicted ? "evicted, its lease had passed" : "left");
+         evicted ? "evicted, its lease expired" : "left");
 }
 
 static void dispatch(at_sim *sim, at_heap_entry *entry)
@@ -227,27 +262,27 @@ static void dispatch(at_sim *sim, at_heap_entry *entry)
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-/* Everything that would reach a frozen worker, or end its computation, happens when it thaws. */
+/* Moves all entries of a frozen worker to the time when it thaws. */
 static void freeze(at_sim *sim, at_node worker, at_ns until)
 {
     at_heap *heap = &sim->heap;
-    if (until <= sim->worker[worker - 1].frozen_until) return; /* it is frozen for longer anyway */
+    if (until <= sim->worker[worker - 1].frozen_until) return; /* already frozen for longer */
     sim->worker[worker - 1].frozen_until = until;
     at_heap moved = {0};
     while (heap->count > 0) {
-        at_due due = at_heap_take(heap);
-        bool   its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
-        at_ns  at = its && due.at < until ? until : due.at;
+        at_heap_item due = at_heap_take(heap);
+        bool         its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
+        at_ns        at = its && due.at < until ? until : due.at;
         if (!at_heap_put(&moved, at, due.entry)) {
             free_entry(due.entry);
-            sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, NULL, "out of memory");
+            out_of_memory(sim);
         }
     }
     at_heap_deinit(heap);
     *heap = moved;
 }
 
-static void suffer(at_sim *sim, const at_fault *fault)
+static void inject(at_sim *sim, const at_fault *fault)
 {
     at_sim_worker *w = &sim->worker[fault->worker - 1];
     if (!w->alive || sim->host.hub->member[fault->worker - 1].state == AT_MEMBER_EVICTED) return;
@@ -261,7 +296,7 @@ static void suffer(at_sim *sim, const at_fault *fault)
     }
 }
 
-/* ---- the loop -------------------------------------------------------------------------------- */
+/* ---- loop ------------------------------------------------------------------------------------ */
 
 static at_ns next_fault(const at_sim *sim)
 {
@@ -275,8 +310,8 @@ static void loop(at_sim *sim)
         at_ns heap = at_heap_due(&sim->heap), timer = at_host_due(&sim->host);
         at_ns fault = next_fault(sim), first = heap < timer ? heap : timer;
         if (fault < first) first = fault;
-        assert(first != AT_NEVER); /* somebody always owes something, and leases run out */
-        assert(first >= sim->now || first == timer); /* a lease may turn out to have passed */
+        assert(first != AT_NEVER);                   /* a worker or a lease is always pending */
+        assert(first >= sim->now || first == timer); /* a lease may have expired already */
         if (first > sim->now) sim->now = first;
         if (at_signals_stop()) {
             at_event stop = {.kind = AT_EV_STOP, .now = sim->now};
@@ -285,9 +320,9 @@ static void loop(at_sim *sim)
         if (at_signals_save()) sim->host.timer[AT_TIMER_SAVE] = sim->now;
         if (sim->host.finished) break;
         if (fault == first)
-            suffer(sim, sim->fault++);
+            inject(sim, sim->fault++);
         else if (heap == first) {
-            at_due due = at_heap_take(&sim->heap);
+            at_heap_item due = at_heap_take(&sim->heap);
             dispatch(sim, due.entry);
             free_entry(due.entry);
         } else
@@ -297,13 +332,13 @@ static void loop(at_sim *sim)
     }
 }
 
-/* ---- beginning and end --------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void publish(void *self, uint64_t version)
 {
     at_sim *sim = self;
     (void)version;
-    sim->cast_due = true; /* when the hub has taken note of its new version */
+    sim->cast_due = true; /* sent after the event, when the hub has its new version */
 }
 
 /* As of its last round that ended. */
@@ -312,7 +347,7 @@ static double learned_speed(const at_sim_worker *w)
     return w->ahead ? w->start.cut.sample_ns : w->machine.cut.sample_ns;
 }
 
-/* What only this world knows: the link, and how fast workers think they are. */
+/* State of the simulation in a checkpoint: the link, and the workers' estimates of their speed. */
 static void describe(void *self, at_snapshot *snapshot)
 {
     const at_sim *sim = self;
@@ -352,21 +387,22 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     sim->worker = calloc(context->plan->workers, sizeof *sim->worker);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
     if (!sim->worker || !sim->w)
-        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers", "not enough memory");
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
+                           "not enough memory to simulate %u workers", context->plan->workers);
     if (floats > 0) {
         AT_TRY(at_resume_params(context, sim->w, fail));
         AT_TRY(task->open(task->self, AT_NODE_ALL, fail));
     }
-    at_world_ops link = {.self = sim,
-                         .virtual_time = true,
-                         .send = send_order,
-                         .evict = evict,
-                         .change = change,
-                         .publish = publish,
-                         .describe = describe,
-                         .score = floats > 0 && task->test_samples > 0 ? score : NULL,
-                         .gradients = {sim, gradient_at}};
-    AT_TRY(at_host_init(&sim->host, context->plan, context->recorder, &sim->updater, NULL, &link,
+    at_world_ops ops = {.self = sim,
+                        .virtual_time = true,
+                        .send = send_order,
+                        .evict = evict,
+                        .change = change,
+                        .publish = publish,
+                        .describe = describe,
+                        .score = floats > 0 && task->test_samples > 0 ? score : NULL,
+                        .gradients = {sim, gradient_at}};
+    AT_TRY(at_host_init(&sim->host, context->plan, context->recorder, &sim->updater, NULL, &ops,
                         fail));
     AT_TRY(at_updater_init(&sim->updater, context->learning, sim->w, floats,
                            sim->host.hub->pieces_max, fail));

@@ -13,8 +13,8 @@
 
 enum {
     SCORE_ROWS_MAX = 256,
-    SCORE_FLOATS_MAX = 1 << 24, /* fewer test samples at a time when a sample is large inside */
-    STRETCHES_MAX = 4096,
+    SCORE_FLOATS_MAX = 1 << 24, /* activations; large ones mean fewer test samples at a time */
+    RANGES_MAX = 4096,
 };
 
 typedef struct net_task {
@@ -22,18 +22,18 @@ typedef struct net_task {
     at_feed            *feed;
     at_shape            shape;
     uint32_t            score_rows; /* test samples evaluated at a time */
-    at_model           *model; /* equipped by open, in each process; the hub only asks for sizes */
+    at_model           *model; /* equipped by open in each process; the hub only uses its sizes */
     at_param_range     *ranges;
     size_t              ranges_count;
-    at_point            point; /* what the model of this process was told about last */
+    at_point            point; /* installed in the model of this process, if `pointed` */
     bool                pointed;
-    /* Two classes: what ranks all test samples, made by open for those who score. */
+    /* Two classes: for the AUC over all test samples; allocated by open if this process scores. */
     float    *margins;
     uint32_t *labels;
-    uint64_t  tests; /* how many are scored */
+    uint64_t  tests; /* number of test samples to score */
 } net_task;
 
-/* Starts from a file: a whole plain vector is read before any of it counts. */
+/* Reads the whole plain vector before it changes *params. */
 static at_err init_from_file(net_task *t, float *params, at_fail *fail)
 {
     size_t     count = at_model_tensors(t->model, NULL, 0);
@@ -67,7 +67,7 @@ static void close_task(net_task *t)
     t->labels = NULL;
 }
 
-/* Without memory for it there is no AUC, that is all. */
+/* If memory is short, only the AUC is missing. */
 static void open_ranking(net_task *t)
 {
     uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
@@ -80,7 +80,7 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
 {
     net_task                  *t = self;
     const at_task_net_options *o = &t->options;
-    close_task(t); /* what the process we were forked from had opened for itself */
+    close_task(t); /* the parent may have opened it for itself */
     bool     scores = worker == 0 || worker == AT_NODE_ALL;
     uint32_t rows = scores && o->micro_batch < t->score_rows ? t->score_rows : o->micro_batch;
     if (scores) open_ranking(t);
@@ -95,7 +95,7 @@ static const char *engine(void *self)
     return at_model_engine(t->model);
 }
 
-/* Tells the model when the numbers have changed since its last call. */
+/* Installs the parameters in the model if they have changed since the last call. */
 static void install(net_task *t, at_point point)
 {
     if (t->pointed && t->point.params == point.params && t->point.version == point.version) return;
@@ -104,7 +104,7 @@ static void install(net_task *t, at_point point)
     t->pointed = true;
 }
 
-/* The same random numbers for the same samples, in every world and by whichever process. */
+/* The same random numbers for the same samples, in every world and every process. */
 static uint64_t noise_of(const net_task *t, const at_feed_draw *draw)
 {
     at_rng rng =
@@ -187,25 +187,25 @@ static void free_task(void *self)
     free(t);
 }
 
-static at_err list_stretches(net_task *t, at_fail *fail)
+static at_err list_ranges(net_task *t, at_fail *fail)
 {
-    t->ranges = calloc(STRETCHES_MAX, sizeof *t->ranges);
+    t->ranges = calloc(RANGES_MAX, sizeof *t->ranges);
     if (!t->ranges) return at_fail_memory(fail);
-    t->ranges_count = at_model_param_ranges(t->model, t->ranges, STRETCHES_MAX);
-    assert(t->ranges_count <= STRETCHES_MAX); /* two a layer, and layers are fewer */
+    t->ranges_count = at_model_param_ranges(t->model, t->ranges, RANGES_MAX);
+    assert(t->ranges_count <= RANGES_MAX); /* two per layer */
     return AT_OK;
 }
 
-at_shape at_task_shape(at_image_shape picture, uint32_t classes)
+at_shape at_task_shape(at_image_shape image, uint32_t classes)
 {
-    uint32_t features = picture.channels * picture.height * picture.width;
-    bool     line = picture.channels == 1 && picture.height == 1;
-    if (line) return (at_shape){.features = features, .classes = classes};
+    uint32_t features = image.channels * image.height * image.width;
+    bool     flat = image.channels == 1 && image.height == 1;
+    if (flat) return (at_shape){.features = features, .classes = classes};
     return (at_shape){.features = features,
                       .classes = classes,
-                      .channels = picture.channels,
-                      .height = picture.height,
-                      .width = picture.width};
+                      .channels = image.channels,
+                      .height = image.height,
+                      .width = image.width};
 }
 
 static at_err load(net_task *t, at_fail *fail)
@@ -216,10 +216,10 @@ static at_err load(net_task *t, at_fail *fail)
     AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
     t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;
-    return list_stretches(t, fail);
+    return list_ranges(t, fail);
 }
 
-/* A micro-batch of samples, and what the layers make of it. */
+/* A micro-batch of samples and its activations. */
 static size_t scratch_size(const net_task *t)
 {
     size_t row = (t->shape.features + at_model_scratch(t->model)) * sizeof(float), size;

@@ -1,12 +1,12 @@
-/* --model none:P: nothing is learnt. Messages are as large as P parameters, samples take time, and
- * there are no floats: for trying strategies on thousands of workers in virtual time. */
+/* --model none:P: no training. Messages have the size of P parameters and samples take time, but
+ * no floats exist: for simulating strategies with thousands of workers. */
 #include <assert.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "world/tasks/tasks.h"
 
-enum { SAMPLES = 60000 }; /* an epoch, for limits in epochs */
+enum { SAMPLES = 60000 }; /* per epoch, for limits in epochs */
 
 bool at_task_is_none(const char *model)
 {
@@ -29,8 +29,9 @@ at_err at_task_none(const char *model, at_task *task, at_fail *fail)
     int64_t params;
     assert(at_task_is_none(model));
     if (!at_text_whole(model + 5, &params) || params < 1 || params > (int64_t)1 << 40)
-        return at_fail_set(fail, AT_ERR_USAGE, "write none:P with P parameters, as none:4607178",
-                           "'%s' is not a model", model);
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use none:P, where P is the number of parameters, as in none:4607178",
+                           "unknown model '%s'", model);
     *task = (at_task){.model = model,
                       .data = "none",
                       .params = (size_t)params,

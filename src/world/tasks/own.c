@@ -8,19 +8,20 @@
 
 typedef struct own_task {
     at_task_own_options options;
-    at_sampler          own, common; /* made by open */
+    at_sampler          own, common; /* created by open */
 } own_task;
 
 static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 {
     own_task *t = self;
-    (void)seed; /* where to start is the user's choice */
+    (void)seed; /* the user provides the initial parameters */
     (void)fail;
     memcpy(params, t->options.start, t->options.model.parameters * sizeof *params);
     return AT_OK;
 }
 
-static at_err walk(own_task *t, at_sampler *sampler, at_node worker, bool shard, at_fail *fail)
+static at_err open_sampler(own_task *t, at_sampler *sampler, at_node worker, bool shard,
+                           at_fail *fail)
 {
     const at_task_own_options *o = &t->options;
     AT_TRY(at_sampler_init(sampler, o->seed, worker, o->workers, o->model.samples, shard, fail));
@@ -33,8 +34,8 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     own_task *t = self;
     if (worker == 0) return AT_OK;
     at_node first = worker == AT_NODE_ALL ? 1 : worker;
-    AT_TRY(walk(t, &t->own, first, t->options.shard, fail));
-    return walk(t, &t->common, 0, false, fail);
+    AT_TRY(open_sampler(t, &t->own, first, t->options.shard, fail));
+    return open_sampler(t, &t->common, 0, false, fail);
 }
 
 static const char *engine(void *self)
@@ -50,7 +51,7 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
     const at_sampler   *sampler = draw->common ? &t->common : &t->own;
     double              loss = 0;
     if (!draw->common && t->own.worker != draw->worker)
-        (void)walk(t, &t->own, draw->worker, t->options.shard, NULL);
+        (void)open_sampler(t, &t->own, draw->worker, t->options.shard, NULL);
     if (first) memset(g, 0, model->parameters * sizeof *g);
     for (uint32_t done = 0; done < draw->count;) {
         uint64_t position = draw->position + done, index = at_sampler_index(sampler, position);

@@ -1,6 +1,6 @@
-/* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are pairs, and
- * nobody ever copies the parameters to compute one: a micro-batch reads the weights it touches
- * where the hub has them, and reads again if the hub was writing meanwhile. */
+/* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are lists of
+ * (index, value), computed without a copy of the parameters: a micro-batch reads the weights it
+ * needs from the hub's vector, and reads again if the hub was writing meanwhile. */
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
@@ -16,17 +16,17 @@
 
 enum {
     SCORE_ROWS = 1024, /* test samples evaluated at a time */
-    WINDOW = 4096,     /* positions of a walk worked out at a time, when one call follows another */
-    READS_MAX = 200,   /* of weights that the hub changes under our hands; then one is taken */
-    HOT_ONE_IN = 100   /* a feature is hot when more than one in so many rows has it */
+    WINDOW = 4096,     /* positions of a sample sequence computed at a time in sequential access */
+    READS_MAX = 200,   /* attempts to read weights while the hub writes; then the last is used */
+    HOT_ONE_IN = 100   /* a feature is hot when more than one in this many rows has it */
 };
 
 static const char MODEL[] = "sparse-lr";
 
-/* The numbers of the rows at some positions of a walk. */
+/* The rows at `count` positions of a worker's sample sequence. */
 typedef struct window {
     at_sampler walk;
-    bool       walking; /* `walk` is one */
+    bool       walking; /* `walk` is valid */
     uint64_t   first;
     uint32_t   count, size;
     uint64_t  *row; /* (size) */
@@ -41,10 +41,10 @@ typedef struct sparse_task {
     uint64_t               longest;            /* row of either set */
     uint64_t               test_count;
     at_hot_features        hot; /* what several hogwild workers do not share */
-    /* Private to a process, made by open. */
+    /* Private to a process, created by open. */
     window     window;
     float     *margins, *coefs;
-    float     *test_margins; /* of all test samples, for what needs them all */
+    float     *test_margins; /* of all test samples, for the AUC */
     uint64_t  *test_row;     /* (SCORE_ROWS) */
     at_hogwild hogwild;
 } sparse_task;
@@ -54,7 +54,7 @@ bool at_task_is_sparse(const char *model)
     return strcmp(model, MODEL) == 0;
 }
 
-/* ---- before the fork ------------------------------------------------------------------------- */
+/* ---- in the hub, before the fork ------------------------------------------------------------- */
 
 static at_err init_from_file(const sparse_task *t, float *params, at_fail *fail);
 
@@ -121,10 +121,10 @@ static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
     if (!at_dataset_is_sparse(set))
         return at_fail_set(fail, AT_ERR_USAGE,
                            "use --model softmax, which is the same model for dense rows",
-                           "%s has dense rows, and %s reads sparse ones", name, MODEL);
+                           "%s has dense rows, and %s needs sparse ones", name, MODEL);
     if (at_dataset_classes(set) != 2)
         return at_fail_set(fail, AT_ERR_USAGE, "use --model softmax for more classes",
-                           "%s has %u classes, and %s tells two apart", name,
+                           "%s has %u classes, and %s needs exactly two", name,
                            at_dataset_classes(set), MODEL);
     return AT_OK;
 }
@@ -141,7 +141,7 @@ static at_err load(sparse_task *t, at_fail *fail)
     const at_feed_options *o = &t->options.feed;
     if (o->prep)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
-                           "--prep is for dense rows, and %s reads sparse ones as they are", MODEL);
+                           "--prep works only on dense rows, and %s needs sparse ones", MODEL);
     const char *test = o->test_data ? o->test_data : o->data;
     AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->reading, &t->train, fail));
     AT_TRY(check_set(t->train, o->data, fail));
@@ -196,10 +196,11 @@ static bool open_scoring(sparse_task *t)
 static at_err open_task(void *self, at_node worker, at_fail *fail)
 {
     sparse_task *t = self;
-    close_task(t); /* what the process we were forked from had opened for itself */
+    close_task(t); /* the parent may have opened it for itself */
     bool scores = worker == 0 || worker == AT_NODE_ALL, trains = worker != 0;
     if ((!trains || open_training(t)) && (!scores || open_scoring(t))) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --micro-batch", "not enough memory");
+    return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --micro-batch",
+                       "not enough memory for micro-batches of %u samples", t->options.micro_batch);
 }
 
 static const char *engine(void *self)
@@ -208,8 +209,8 @@ static const char *engine(void *self)
     return "sparse";
 }
 
-/* The rows of a draw and those that will be asked for next. Whoever comes back for the next ones
- * gets many worked out at once; in virtual time workers take turns, so few are. */
+/* The rows of a draw and the ones after it. In sequential access many positions are computed at
+ * once; in a simulation workers alternate, so only the requested ones are. */
 static at_csr_list list_of(sparse_task *t, const at_draw *draw)
 {
     window  *w = &t->window;
@@ -219,18 +220,18 @@ static at_csr_list list_of(sparse_task *t, const at_draw *draw)
     bool     inside = same && draw->position >= w->first && draw->position + wanted <= end;
     assert(wanted <= w->size);
     if (!inside) {
-        bool goes_on = same && draw->position >= w->first && draw->position <= end;
+        bool sequential = same && draw->position >= w->first && draw->position <= end;
         if (!same) at_sampler_start(&w->walk, t->options.feed.seed, walk, &t->shards);
         w->walking = true;
         w->first = draw->position;
-        w->count = goes_on ? w->size : wanted;
+        w->count = sequential ? w->size : wanted;
         at_sampler_indices(&w->walk, w->first, w->row, w->count);
     }
     return (at_csr_list){w->row + (draw->position - w->first), draw->count, AT_SPARSE_AHEAD};
 }
 
-/* Reads what the hub may be writing. Strategies that keep workers and hub apart (a barrier) never
- * read twice; the others are satisfied with a mixture when the hub writes all the time. */
+/* Reads weights that the hub may be writing. Strategies with a barrier never need a second read;
+ * the others accept a mixture of versions if the hub writes all the time. */
 static void read_margins(sparse_task *t, const at_csr_list *list, at_point point)
 {
     for (int reads = 0;; reads++) {
@@ -310,7 +311,7 @@ static void predict(void *self, float *probabilities, const float *params, uint6
     }
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/* ---- creation -------------------------------------------------------------------------------- */
 
 static void free_task(void *self)
 {
@@ -324,7 +325,7 @@ static void free_task(void *self)
     free(t);
 }
 
-/* Floats of a gradient of so many samples, each with a pair for the bias: more than ever needed. */
+/* Floats of a gradient of this many samples, each with a pair for the bias; an upper bound. */
 static bool slot_floats(uint64_t samples, double numbers, size_t *floats)
 {
     double all = ((double)samples * (numbers + 1)) * 2 + 16;
@@ -370,10 +371,10 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
     if (slot_floats(samples, mean, &task->slot_likely) &&
         slot_floats(samples, (double)t->longest, &task->slot_floats))
         return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "use a smaller --batch, --batch-max or --cap",
-                       "gradients of %llu samples with up to %llu numbers each do not fit into "
-                       "memory",
-                       (unsigned long long)samples, (unsigned long long)t->longest);
+    return at_fail_set(
+        fail, AT_ERR_USAGE, "use a smaller --batch, --batch-max or --cap",
+        "gradients of %llu samples with up to %llu numbers each do not fit in memory",
+        (unsigned long long)samples, (unsigned long long)t->longest);
 }
 
 at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail)

@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a safetensors file, read for a model of two tensors. */
+/* Fuzz target: arbitrary bytes read as a safetensors file for a model of two tensors. */
 #include "model_io/safetensors.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {.name = "dense1.weight", .dims = 2, .shape = {2, 3}, .at = 0},
         {.name = "dense1.bias", .dims = 1, .shape = {2}, .at = 6},
     };
-    float   plain[9] = {[8] = 42}; /* the last one is nobody's */
+    float   plain[9] = {[8] = 42}; /* canary after the tensors */
     char    path[64];
     at_fail fail = {0};
     int     fd = memfd_create("input", 0);

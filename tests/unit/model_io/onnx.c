@@ -1,4 +1,4 @@
-/* What is in an ONNX file: nodes that read only what is there, weights under their own names. */
+/* Contents of an ONNX file: nodes in a valid order, weights under their own names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,9 +12,9 @@
 #include "model_io/onnx.h"
 #include "onnx.pb-c.h"
 
-static const at_shape PICTURE = {
+static const at_shape COLOR = {
     .features = 3 * 32 * 32, .classes = 10, .channels = 3, .height = 32, .width = 32};
-static const at_shape GREY = {
+static const at_shape GRAY = {
     .features = 28 * 28, .classes = 10, .channels = 1, .height = 28, .width = 28};
 
 typedef struct packed {
@@ -48,20 +48,20 @@ static void drop(packed *p)
     free(p->plain);
 }
 
-/* Every net that is part of the program, with a shape it takes. */
+/* An input shape for a built-in net. */
 static at_shape shape_for(const char *name)
 {
     at_net_info about;
     at_fail     fail = {0};
     assert_int_equal(at_net_info_find(name, &about, &fail), AT_OK);
     uint32_t classes = about.classes ? about.classes : 10;
-    if (about.channels == 0) return GREY;
-    bool line = about.height <= 1 && about.width <= 1;
+    if (about.channels == 0) return GRAY;
+    bool flat = about.height <= 1 && about.width <= 1;
     return (at_shape){.features = about.channels * about.height * about.width,
                       .classes = classes,
-                      .channels = line ? 0 : about.channels,
-                      .height = line ? 0 : about.height,
-                      .width = line ? 0 : about.width};
+                      .channels = flat ? 0 : about.channels,
+                      .height = flat ? 0 : about.height,
+                      .width = flat ? 0 : about.width};
 }
 
 static bool is_weight(const Onnx__GraphProto *graph, const char *name)
@@ -71,8 +71,8 @@ static bool is_weight(const Onnx__GraphProto *graph, const char *name)
     return false;
 }
 
-/* By the input, or by one of the first `before` nodes. */
-static bool is_made(const Onnx__GraphProto *graph, size_t before, const char *name)
+/* True for the input and the outputs of the first `before` nodes. */
+static bool is_computed(const Onnx__GraphProto *graph, size_t before, const char *name)
 {
     if (strcmp(graph->input[0]->name, name) == 0) return true;
     for (size_t i = 0; i < before; i++)
@@ -85,33 +85,33 @@ static void check_order(const Onnx__GraphProto *graph)
     for (size_t n = 0; n < graph->n_node; n++) {
         const Onnx__NodeProto *node = graph->node[n];
         assert_int_equal(node->n_output, 1);
-        assert_false(is_made(graph, n, node->output[0]));
+        assert_false(is_computed(graph, n, node->output[0]));
         for (size_t i = 0; i < node->n_input; i++) {
             const char *name = node->input[i];
-            if (*name && !is_weight(graph, name) && !is_made(graph, n, name))
-                fail_msg("%s reads %s, which is not there yet", node->name, name);
+            if (*name && !is_weight(graph, name) && !is_computed(graph, n, name))
+                fail_msg("%s reads %s, which is not computed yet", node->name, name);
         }
     }
-    assert_true(is_made(graph, graph->n_node, graph->output[0]->name));
+    assert_true(is_computed(graph, graph->n_node, graph->output[0]->name));
 }
 
-static void every_net_is_written_in_an_order_in_which_it_can_be_computed(void **state)
+static void nodes_of_every_net_are_in_a_valid_order(void **state)
 {
     (void)state;
     for (size_t i = 0; i < at_net_builtins_count; i++) {
         const char *name = at_net_builtins[i].name;
-        if (strncmp(name, "alexnet", 7) == 0) continue; /* 250 MB for nothing new */
+        if (strncmp(name, "alexnet", 7) == 0) continue; /* 250 MB that add nothing */
         packed p = pack(name, shape_for(name));
         check_order(p.file->graph);
         drop(&p);
     }
 }
 
-static void weights_have_the_names_shapes_and_numbers_of_the_plain_vector(void **state)
+static void weights_have_the_names_shapes_and_values_of_the_plain_vector(void **state)
 {
     (void)state;
     at_tensor rows[64];
-    packed    p = pack("cifar10-cnn", PICTURE);
+    packed    p = pack("cifar10-cnn", COLOR);
     size_t    count = at_model_tensors(p.model, rows, 64);
     assert_in_range(count, 1, 64);
     assert_int_equal(p.file->graph->n_initializer, count);
@@ -136,10 +136,10 @@ static size_t count_op(const Onnx__GraphProto *graph, const char *op)
     return count;
 }
 
-static void only_what_a_scored_model_computes_is_in_it(void **state)
+static void the_graph_is_that_of_evaluation(void **state)
 {
     (void)state;
-    packed p = pack("cifar10-cnn", PICTURE); /* four convolutions, four dense layers, dropout */
+    packed p = pack("cifar10-cnn", COLOR); /* four convolutions, four dense layers, dropout */
     assert_int_equal(count_op(p.file->graph, "Conv"), 4);
     assert_int_equal(count_op(p.file->graph, "Gemm"), 4);
     assert_int_equal(count_op(p.file->graph, "Relu"), 7);
@@ -148,10 +148,10 @@ static void only_what_a_scored_model_computes_is_in_it(void **state)
     drop(&p);
 }
 
-static void pictures_become_lines_where_a_dense_layer_reads_them(void **state)
+static void images_are_flattened_for_a_dense_layer(void **state)
 {
     (void)state;
-    packed p = pack("softmax", GREY);
+    packed p = pack("softmax", GRAY);
     assert_int_equal(p.file->graph->n_node, 2);
     assert_string_equal(p.file->graph->node[0]->op_type, "Flatten");
     drop(&p);
@@ -161,10 +161,10 @@ static void pictures_become_lines_where_a_dense_layer_reads_them(void **state)
     drop(&p);
 }
 
-static void the_file_says_which_version_of_the_format_it_has(void **state)
+static void the_file_states_its_format_version_and_shapes(void **state)
 {
     (void)state;
-    packed p = pack("softmax", GREY);
+    packed p = pack("softmax", GRAY);
     assert_int_equal(p.file->n_opset_import, 1);
     assert_int_equal(p.file->opset_import[0]->version, AT_ONNX_OPSET);
     assert_string_equal(p.file->producer_name, "anytime");
@@ -178,7 +178,7 @@ static void the_file_says_which_version_of_the_format_it_has(void **state)
     drop(&p);
 }
 
-static void what_is_no_net_is_refused_in_a_sentence(void **state)
+static void a_task_that_is_not_a_net_is_refused(void **state)
 {
     (void)state;
     at_fail        fail = {0};
@@ -187,19 +187,19 @@ static void what_is_no_net_is_refused_in_a_sentence(void **state)
     at_task        task = {.model = "sparse-lr", .data = "clicks"};
     assert_int_equal(at_onnx_pack(&task, NULL, &bytes, &size, &fail), AT_ERR_USAGE);
     assert_null(bytes);
-    assert_non_null(strstr(fail.text, "sparse-lr is not a net"));
+    assert_non_null(strstr(fail.text, "cannot write sparse-lr as an ONNX file"));
     assert_non_null(strstr(fail.hint, "safetensors"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_net_is_written_in_an_order_in_which_it_can_be_computed),
-        cmocka_unit_test(weights_have_the_names_shapes_and_numbers_of_the_plain_vector),
-        cmocka_unit_test(only_what_a_scored_model_computes_is_in_it),
-        cmocka_unit_test(pictures_become_lines_where_a_dense_layer_reads_them),
-        cmocka_unit_test(the_file_says_which_version_of_the_format_it_has),
-        cmocka_unit_test(what_is_no_net_is_refused_in_a_sentence),
+        cmocka_unit_test(nodes_of_every_net_are_in_a_valid_order),
+        cmocka_unit_test(weights_have_the_names_shapes_and_values_of_the_plain_vector),
+        cmocka_unit_test(the_graph_is_that_of_evaluation),
+        cmocka_unit_test(images_are_flattened_for_a_dense_layer),
+        cmocka_unit_test(the_file_states_its_format_version_and_shapes),
+        cmocka_unit_test(a_task_that_is_not_a_net_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

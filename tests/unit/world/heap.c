@@ -10,31 +10,31 @@
 
 #include "base/rng.h"
 
-/* An entry is the world's own business; here it is a number. */
+/* The heap does not look into entries; here they hold what the test expects. */
 struct at_heap_entry {
     at_ns    at;
-    uint64_t put_as;
+    uint64_t number;
 };
 
-static void put(at_heap *heap, at_heap_entry *entry, at_ns at, uint64_t put_as)
+static void put(at_heap *heap, at_heap_entry *entry, at_ns at, uint64_t number)
 {
-    *entry = (at_heap_entry){.at = at, .put_as = put_as};
+    *entry = (at_heap_entry){.at = at, .number = number};
     assert_true(at_heap_put(heap, at, entry));
 }
 
-/* Takes the first entry, which is due as it says and not before the last one. */
-static at_due take(at_heap *heap, at_due last)
+/* Removes the first entry and checks that it comes after the last one. */
+static at_heap_item take(at_heap *heap, at_heap_item last)
 {
-    at_ns  due = at_heap_due(heap);
-    at_due first = at_heap_take(heap);
+    at_ns        due = at_heap_due(heap);
+    at_heap_item first = at_heap_take(heap);
     assert_int_equal(first.at, due);
     assert_int_equal(first.at, first.entry->at);
-    assert_int_equal(first.birth, first.entry->put_as);
+    assert_int_equal(first.birth, first.entry->number);
     assert_true(first.at > last.at || (first.at == last.at && first.birth > last.birth));
     return first;
 }
 
-static const at_due BEFORE_ALL = {.at = -1};
+static const at_heap_item BEFORE_ALL = {.at = -1};
 
 static void an_empty_heap_is_never_due(void **state)
 {
@@ -44,7 +44,7 @@ static void an_empty_heap_is_never_due(void **state)
     at_heap_deinit(&heap);
 }
 
-static void what_is_due_first_comes_first(void **state)
+static void the_earliest_entry_comes_first(void **state)
 {
     (void)state;
     enum { COUNT = 5000 }; /* grows several times */
@@ -53,33 +53,33 @@ static void what_is_due_first_comes_first(void **state)
     at_rng               rng = at_rng_stream(3, 0, 0, 0);
     for (uint64_t i = 0; i < COUNT; i++)
         put(&heap, &entries[i], (at_ns)(at_rng_uniform(&rng) * 1e9), i);
-    at_due last = BEFORE_ALL;
+    at_heap_item last = BEFORE_ALL;
     for (int i = 0; i < COUNT; i++) last = take(&heap, last);
     assert_int_equal(heap.count, 0);
     at_heap_deinit(&heap);
 }
 
-static void ties_happen_in_the_order_in_which_they_were_put_in(void **state)
+static void ties_are_broken_by_insertion_order(void **state)
 {
     (void)state;
     enum { COUNT = 1000 };
     static at_heap_entry entries[COUNT];
     at_heap              heap = {0};
     for (uint64_t i = 0; i < COUNT; i++) put(&heap, &entries[i], (at_ns)(i % 7), i);
-    at_due last = BEFORE_ALL;
+    at_heap_item last = BEFORE_ALL;
     for (int i = 0; i < COUNT; i++) last = take(&heap, last);
     at_heap_deinit(&heap);
 }
 
-/* As a simulation does it: what is put in is never due before what was taken last. */
-static void order_is_kept_while_entries_come_and_go(void **state)
+/* As in a simulation: new entries are never earlier than the last one removed. */
+static void order_holds_with_interleaved_insertion_and_removal(void **state)
 {
     (void)state;
     enum { COUNT = 4000 };
     static at_heap_entry entries[COUNT];
     at_heap              heap = {0};
     at_rng               rng = at_rng_stream(4, 0, 0, 0);
-    at_due               last = BEFORE_ALL;
+    at_heap_item         last = BEFORE_ALL;
     for (uint64_t i = 0; i < COUNT; i++) {
         at_ns now = last.at > 0 ? last.at : 0;
         put(&heap, &entries[i], now + (at_ns)(at_rng_uniform(&rng) * 4), i);
@@ -93,9 +93,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_empty_heap_is_never_due),
-        cmocka_unit_test(what_is_due_first_comes_first),
-        cmocka_unit_test(ties_happen_in_the_order_in_which_they_were_put_in),
-        cmocka_unit_test(order_is_kept_while_entries_come_and_go),
+        cmocka_unit_test(the_earliest_entry_comes_first),
+        cmocka_unit_test(ties_are_broken_by_insertion_order),
+        cmocka_unit_test(order_holds_with_interleaved_insertion_and_removal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include "world/mpi/param_sender.h"
 
-static void what_does_not_fit_into_a_message_is_known_before(void **state)
+static void messages_too_large_for_mpi_are_detected(void **state)
 {
     (void)state;
     size_t size;
@@ -20,7 +20,7 @@ static void what_does_not_fit_into_a_message_is_known_before(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_into_a_message_is_known_before),
+        cmocka_unit_test(messages_too_large_for_mpi_are_detected),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

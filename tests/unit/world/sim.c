@@ -1,5 +1,4 @@
-/* The parts of the world in virtual time that stand alone: its network and its faults. What they
- * make of a whole run is tested from outside (tests/e2e/sim.py, theory.py). */
+/* Network and faults of the simulation; whole runs are tested in tests/e2e/sim.py and theory.py. */
 #include "world/sim/sim.h"
 
 #include <setjmp.h>
@@ -17,7 +16,7 @@
 
 /* ---- network --------------------------------------------------------------------------------- */
 
-static void without_latency_and_limit_a_message_is_there_at_once(void **state)
+static void without_latency_and_bandwidth_limit_a_message_arrives_at_once(void **state)
 {
     (void)state;
     at_sim_net net = {0};
@@ -25,7 +24,7 @@ static void without_latency_and_limit_a_message_is_there_at_once(void **state)
     assert_int_equal(at_sim_net_down(&net, AT_SEC(3), 1e9), AT_SEC(3));
 }
 
-static void a_message_takes_its_latency_and_its_bytes(void **state)
+static void a_message_takes_latency_plus_transfer_time(void **state)
 {
     (void)state;
     at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
@@ -33,7 +32,7 @@ static void a_message_takes_its_latency_and_its_bytes(void **state)
     assert_int_equal(at_sim_net_down(&net, AT_SEC(5), 200), AT_SEC(8));
 }
 
-static void messages_pass_the_hubs_link_one_after_another(void **state)
+static void messages_pass_the_hubs_link_one_by_one(void **state)
 {
     (void)state;
     at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
@@ -41,7 +40,7 @@ static void messages_pass_the_hubs_link_one_after_another(void **state)
     assert_int_equal(at_sim_net_up(&net, AT_SEC(20), 200), AT_SEC(23)); /* the link was free */
 }
 
-static void the_two_directions_do_not_hinder_each_other(void **state)
+static void the_two_directions_are_independent(void **state)
 {
     (void)state;
     at_sim_net net = {.bandwidth = 100};
@@ -50,7 +49,7 @@ static void the_two_directions_do_not_hinder_each_other(void **state)
     assert_int_equal(at_sim_net_down(&net, 0, 500), AT_SEC(10));
 }
 
-static void a_comm_straggler_holds_a_message_but_not_the_link(void **state)
+static void a_message_delay_does_not_occupy_the_link(void **state)
 {
     (void)state;
     enum { MESSAGES = 20000 };
@@ -68,7 +67,7 @@ static void a_comm_straggler_holds_a_message_but_not_the_link(void **state)
 
 /* ---- faults ---------------------------------------------------------------------------------- */
 
-static void faults_are_read_and_put_in_order_of_time(void **state)
+static void faults_are_parsed_and_sorted_by_time(void **state)
 {
     (void)state;
     at_fault faults[AT_FAULTS_MAX];
@@ -88,7 +87,7 @@ static void faults_are_read_and_put_in_order_of_time(void **state)
     assert_int_equal(faults[2].lasts, AT_SEC(0.5));
 }
 
-static void no_text_is_no_faults(void **state)
+static void an_empty_text_has_no_faults(void **state)
 {
     (void)state;
     at_fault faults[AT_FAULTS_MAX];
@@ -99,36 +98,36 @@ static void no_text_is_no_faults(void **state)
     assert_int_equal(count, 0);
 }
 
-static void every_wrong_fault_is_refused_in_one_sentence(void **state)
+static void every_invalid_fault_is_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"die",
-                                        "die:1",
-                                        "die:@1s",
-                                        "die:1@",
-                                        "die:0@1s",
-                                        "die:4@1s",
-                                        "die:x@1s",
-                                        "die:1@x",
-                                        "die:1@-1s",
-                                        "late:1@1s",
-                                        "freeze:1@1s",
-                                        "freeze:1@1s+",
-                                        "freeze:1@1s+x",
-                                        "burn:1@1s",
-                                        ":1@1s",
-                                        "die:1@1s;",
-                                        "die:-1@1s",
-                                        "die:1@1s die:1",
-                                        "freeze:1@1s+-1s",
-                                        "@+:",
-                                        "die:99999999999999999999@1s"};
+    static const char *const invalid[] = {"die",
+                                          "die:1",
+                                          "die:@1s",
+                                          "die:1@",
+                                          "die:0@1s",
+                                          "die:4@1s",
+                                          "die:x@1s",
+                                          "die:1@x",
+                                          "die:1@-1s",
+                                          "late:1@1s",
+                                          "freeze:1@1s",
+                                          "freeze:1@1s+",
+                                          "freeze:1@1s+x",
+                                          "burn:1@1s",
+                                          ":1@1s",
+                                          "die:1@1s;",
+                                          "die:-1@1s",
+                                          "die:1@1s die:1",
+                                          "freeze:1@1s+-1s",
+                                          "@+:",
+                                          "die:99999999999999999999@1s"};
     at_fault                 faults[AT_FAULTS_MAX];
     size_t                   count;
-    for (size_t i = 0; i < COUNT(wrong); i++) {
+    for (size_t i = 0; i < COUNT(invalid); i++) {
         at_fail fail = {0};
-        if (at_faults_parse(wrong[i], 3, faults, &count, &fail) != AT_ERR_USAGE)
-            fail_msg("'%s' was taken", wrong[i]);
+        if (at_faults_parse(invalid[i], 3, faults, &count, &fail) != AT_ERR_USAGE)
+            fail_msg("'%s' was accepted", invalid[i]);
         assert_true(fail.text[0] != '\0');
     }
 }
@@ -152,14 +151,14 @@ static void too_many_and_too_long_faults_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(without_latency_and_limit_a_message_is_there_at_once),
-        cmocka_unit_test(a_message_takes_its_latency_and_its_bytes),
-        cmocka_unit_test(messages_pass_the_hubs_link_one_after_another),
-        cmocka_unit_test(the_two_directions_do_not_hinder_each_other),
-        cmocka_unit_test(a_comm_straggler_holds_a_message_but_not_the_link),
-        cmocka_unit_test(faults_are_read_and_put_in_order_of_time),
-        cmocka_unit_test(no_text_is_no_faults),
-        cmocka_unit_test(every_wrong_fault_is_refused_in_one_sentence),
+        cmocka_unit_test(without_latency_and_bandwidth_limit_a_message_arrives_at_once),
+        cmocka_unit_test(a_message_takes_latency_plus_transfer_time),
+        cmocka_unit_test(messages_pass_the_hubs_link_one_by_one),
+        cmocka_unit_test(the_two_directions_are_independent),
+        cmocka_unit_test(a_message_delay_does_not_occupy_the_link),
+        cmocka_unit_test(faults_are_parsed_and_sorted_by_time),
+        cmocka_unit_test(an_empty_text_has_no_faults),
+        cmocka_unit_test(every_invalid_fault_is_refused),
         cmocka_unit_test(too_many_and_too_long_faults_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* The hub's float side: norms that size rules decide on, and the factor on the learning rate. */
+/* The hub's updates: the norms that size rules use, and the factor on the learning rate. */
 #include "world/core/update.h"
 
 #include <math.h>
@@ -70,7 +70,7 @@ static void norms_are_those_of_mean_gradients(void **state)
     for (int folded = 0; folded < 2; folded++) {
         rig r;
         set_up(&r, true);
-        for (int i = 0; i < 2; i++) { /* nothing of a step is left in the next */
+        for (int i = 0; i < 2; i++) { /* no step affects the norms of the next */
             apply(&r, folded, 1);
             assert_norms(&r);
         }
@@ -78,7 +78,7 @@ static void norms_are_those_of_mean_gradients(void **state)
     }
 }
 
-static void asking_for_norms_changes_no_bit(void **state)
+static void computing_norms_changes_no_bit(void **state)
 {
     (void)state;
     for (int weighted = 0; weighted < 2; weighted++)
@@ -110,7 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_are_those_of_mean_gradients),
-        cmocka_unit_test(asking_for_norms_changes_no_bit),
+        cmocka_unit_test(computing_norms_changes_no_bit),
         cmocka_unit_test(the_factor_multiplies_the_learning_rate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* A crew of processes makes the same bits as one process, and goes on when members die or stand
- * still in the middle of their slices. */
+/* An update pool gives the same bits as one process, even when members die or freeze in the middle
+ * of their slices. */
 #include "world/process/update_pool.h"
 
 #include <setjmp.h>
@@ -20,19 +20,19 @@
 enum { PARAMS = 300001, PIECES = 2, MEMBERS = 4, STEPS = 6, DEADLY = 3 };
 
 /* How a member behaves in step DEADLY. */
-typedef enum fate { LIVES, DIES, STANDS } fate;
+typedef enum fate { LIVES, DIES, FREEZES } fate;
 
 typedef struct rig {
     at_learning       learning;
     at_updater        updater;
-    at_update_pool   *crew;
+    at_update_pool   *pool;
     float            *w, *gradient[PIECES]; /* shared */
     at_bell          *bell;                 /* shared */
     _Atomic uint64_t *step;                 /* shared */
     pid_t             pid[MEMBERS];
     fate              fate;
     uint32_t          joined; /* members that take part */
-    bool              joins;  /* the hub does so, too */
+    bool              joins;  /* the hub takes part, too */
 } rig;
 
 typedef struct member {
@@ -42,7 +42,7 @@ typedef struct member {
 
 /* ---- members --------------------------------------------------------------------------------- */
 
-/* An optimiser that, when its time has come, leaves a block half done. */
+/* An optimizer that leaves a block half done in step DEADLY. */
 static struct {
     const at_optim *real;
     at_optim        deadly;
@@ -62,7 +62,7 @@ static int member_main(void *self)
 {
     const member *m = self;
     rig          *r = m->rig;
-    at_bell      *bell = at_update_pool_bell(r->crew);
+    at_bell      *bell = at_update_pool_bell(r->pool);
     bool          met = false;
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
@@ -71,7 +71,7 @@ static int member_main(void *self)
             hook.fate = r->fate;
             hook.blocks = 3 * m->number;
         }
-        if (!at_update_pool_work(r->crew, m->number))
+        if (!at_update_pool_work(r->pool, m->number))
             at_bell_wait(bell, heard, 1, at_bell_mask(m->number), AT_NEVER, 0);
     }
     return 0;
@@ -89,13 +89,13 @@ static bool is_gone(void *self, uint32_t number)
 static void end(void *self, uint32_t number)
 {
     rig *r = self;
-    assert_int_equal(r->fate, STANDS); /* nobody else is ended */
+    assert_int_equal(r->fate, FREEZES); /* no other member is killed */
     kill(r->pid[number - 1], SIGKILL);
 }
 
-/* ---- the hub --------------------------------------------------------------------------------- */
+/* ---- hub ------------------------------------------------------------------------------------- */
 
-static void run_crew(void *self, const at_piece *pieces, uint32_t count)
+static void run_pool(void *self, const at_piece *pieces, uint32_t count)
 {
     rig     *r = self;
     uint32_t members[MEMBERS], there = 0;
@@ -103,7 +103,7 @@ static void run_crew(void *self, const at_piece *pieces, uint32_t count)
     (void)count;
     for (uint32_t i = 0; i < r->joined; i++)
         if (!is_gone(r, i + 1)) members[there++] = i + 1;
-    at_update_pool_run(r->crew, members, there, r->joins);
+    at_update_pool_run(r->pool, members, there, r->joins);
 }
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
@@ -147,18 +147,18 @@ static void start_members(rig *r, member *members)
                                       .members = MEMBERS,
                                       .hub_bell = r->bell,
                                       .world = {r, is_gone, end}};
-    assert_int_equal(at_update_pool_open(&options, &r->crew, NULL), AT_OK);
+    assert_int_equal(at_update_pool_open(&options, &r->pool, NULL), AT_OK);
     for (uint32_t i = 0; i < r->joined; i++) {
         members[i] = (member){r, i + 1};
         assert_int_equal(at_child_fork(member_main, &members[i], &r->pid[i], NULL), AT_OK);
     }
-    r->updater.helpers = (at_helpers){r, run_crew};
+    r->updater.helpers = (at_update_helpers){r, run_pool};
 }
 
 static void tear_down(rig *r)
 {
     for (uint32_t i = 0; i < r->joined; i++) at_child_end(r->pid[i]);
-    at_update_pool_close(r->crew);
+    at_update_pool_close(r->pool);
     at_updater_deinit(&r->updater);
     munmap(r->w, PARAMS * sizeof(float));
     munmap(r->bell, sizeof *r->bell);
@@ -185,28 +185,28 @@ static void take_steps(rig *r, bool folded)
     }
 }
 
-/* Compares a run by a crew with one by this process alone. */
-static void assert_same(const char *optim, rig crew, bool folded)
+/* Compares updates by a pool with those by this process alone. */
+static void assert_same(const char *optim, rig pool, bool folded)
 {
     static member members[MEMBERS];
     rig           alone = {0};
     set_up(&alone, optim);
     take_steps(&alone, folded);
-    set_up(&crew, optim);
-    start_members(&crew, members);
-    take_steps(&crew, folded);
-    assert_memory_equal(alone.w, crew.w, PARAMS * sizeof(float));
+    set_up(&pool, optim);
+    start_members(&pool, members);
+    take_steps(&pool, folded);
+    assert_memory_equal(alone.w, pool.w, PARAMS * sizeof(float));
     for (uint32_t i = 0; i < alone.learning.optim->states; i++)
-        assert_memory_equal(alone.updater.state[i], crew.updater.state[i], PARAMS * sizeof(float));
-    for (uint32_t i = 0; i < crew.joined; i++)
-        assert_int_equal(is_gone(&crew, i + 1), crew.fate != LIVES);
-    tear_down(&crew);
+        assert_memory_equal(alone.updater.state[i], pool.updater.state[i], PARAMS * sizeof(float));
+    for (uint32_t i = 0; i < pool.joined; i++)
+        assert_int_equal(is_gone(&pool, i + 1), pool.fate != LIVES);
+    tear_down(&pool);
     tear_down(&alone);
 }
 
 /* ---- tests ----------------------------------------------------------------------------------- */
 
-static void a_crew_makes_the_bits_of_one_process(void **state)
+static void a_pool_gives_the_bits_of_one_process(void **state)
 {
     (void)state;
     for (const at_optim *const *optim = at_optims; *optim; optim++)
@@ -231,31 +231,31 @@ static void members_that_die_within_a_slice_change_no_bit(void **state)
                         way & 2);
 }
 
-static void a_member_that_stands_still_is_ended_and_its_slice_done(void **state)
+static void a_frozen_member_is_killed_and_its_slice_finished(void **state)
 {
     (void)state;
-    assert_same("adam", (rig){.joined = 2, .joins = true, .fate = STANDS}, false);
+    assert_same("adam", (rig){.joined = 2, .joins = true, .fate = FREEZES}, false);
 }
 
-static void nothing_is_done_without_being_asked(void **state)
+static void a_member_without_an_assignment_does_nothing(void **state)
 {
     rig    r = {.joined = 0};
     member none[1];
     (void)state;
     set_up(&r, "sgd");
     start_members(&r, none);
-    assert_false(at_update_pool_work(r.crew, 1));
+    assert_false(at_update_pool_work(r.pool, 1));
     tear_down(&r);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_crew_makes_the_bits_of_one_process),
+        cmocka_unit_test(a_pool_gives_the_bits_of_one_process),
         cmocka_unit_test(one_member_or_none_is_enough),
         cmocka_unit_test(members_that_die_within_a_slice_change_no_bit),
-        cmocka_unit_test(a_member_that_stands_still_is_ended_and_its_slice_done),
-        cmocka_unit_test(nothing_is_done_without_being_asked),
+        cmocka_unit_test(a_frozen_member_is_killed_and_its_slice_finished),
+        cmocka_unit_test(a_member_without_an_assignment_does_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* An update may be cut into slices, done in any order: every optimiser, with weights, groups,
- * statistics, folded gradients and norms, gives the bits of the whole. */
+/* An update computed in slices, in any order, gives the same bits as the whole: for every
+ * optimizer, with weights, groups, statistics, folded gradients and norms. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@ enum { BLOCKS = 7, PARAMS = BLOCKS * AT_UPDATER_BLOCK - 300, PIECES = 3, STEPS =
 
 static float gradients[STEPS][PIECES][PARAMS];
 
-/* Two groups with numbers of their own, statistics, and a gap that nobody learns. */
+/* Two groups with different settings, statistics, and a gap that is not trained. */
 static const at_param_range ranges[] = {
     {.at = 0, .count = 1500, .group = 0},
     {.at = 1500, .count = 2000, .group = 1},
@@ -23,11 +23,11 @@ static const at_param_range ranges[] = {
     {.at = PARAMS - 700, .count = 700, .group = -1, .keep = 0.9f},
 };
 
-/* How a run of a few steps is made. */
-typedef struct manner {
+/* One combination of settings. */
+typedef struct variant {
     const at_optim *optim;
     bool            weighted, folded, norms, grouped;
-} manner;
+} variant;
 
 typedef struct outcome {
     float  w[PARAMS], state[2][PARAMS];
@@ -37,7 +37,7 @@ typedef struct outcome {
 typedef struct rig {
     at_learning learning;
     at_updater  updater;
-    at_rng      chance;
+    at_rng      rng;
     uint64_t    step;
 } rig;
 
@@ -48,7 +48,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     return gradients[r->step][worker - 1];
 }
 
-static void set_up(rig *r, const manner *way, outcome *o)
+static void set_up(rig *r, const variant *way, outcome *o)
 {
     at_learning *l = &r->learning;
     l->optim = way->optim;
@@ -64,10 +64,10 @@ static void set_up(rig *r, const manner *way, outcome *o)
     for (size_t i = 0; i < PARAMS; i++) o->w[i] = (float)i / PARAMS;
     assert_int_equal(at_updater_init_shared(&r->updater, l, o->w, PARAMS, PIECES, NULL), AT_OK);
     r->updater.wants_norms = way->norms;
-    r->chance = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
+    r->rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
 }
 
-/* Cuts at random and does the slices from the last to the first. */
+/* Cuts at random places and computes the slices from the last to the first. */
 static void do_slices(void *self, const at_piece *pieces, uint32_t count)
 {
     rig   *r = self;
@@ -76,13 +76,13 @@ static void do_slices(void *self, const at_piece *pieces, uint32_t count)
     (void)count;
     while (end > 0) {
         size_t blocks = (end + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK;
-        size_t first = at_rng_below(&r->chance, blocks) * AT_UPDATER_BLOCK;
+        size_t first = at_rng_below(&r->rng, blocks) * AT_UPDATER_BLOCK;
         at_updater_slice(&r->updater, (at_slice){first, end - first});
         end = first;
     }
 }
 
-static void take_step(rig *r, const manner *way)
+static void take_step(rig *r, const variant *way)
 {
     at_piece     pieces[PIECES];
     at_gradients where = {r, gradient_at};
@@ -101,12 +101,12 @@ static void take_step(rig *r, const manner *way)
     at_updater_apply(&r->updater, &action, &where);
 }
 
-static void run(const manner *way, bool in_slices, outcome *o)
+static void run(const variant *way, bool in_slices, outcome *o)
 {
     rig r = {0};
     memset(o, 0, sizeof *o);
     set_up(&r, way, o);
-    if (in_slices) r.updater.helpers = (at_helpers){&r, do_slices};
+    if (in_slices) r.updater.helpers = (at_update_helpers){&r, do_slices};
     for (r.step = 0; r.step < STEPS; r.step++) take_step(&r, way);
     for (uint32_t i = 0; i < way->optim->states; i++)
         memcpy(o->state[i], r.updater.state[i], sizeof o->state[i]);
@@ -115,38 +115,38 @@ static void run(const manner *way, bool in_slices, outcome *o)
     at_updater_deinit(&r.updater);
 }
 
-static void any_cutting_gives_the_bits_of_the_whole(void **state)
+static void any_slicing_gives_the_bits_of_the_whole(void **state)
 {
     static outcome whole, parts;
     (void)state;
     for (const at_optim *const *optim = at_optims; *optim; optim++)
         for (int i = 0; i < 16; i++) {
-            manner way = {*optim, i & 1, i & 2, i & 4, i & 8};
+            variant way = {*optim, i & 1, i & 2, i & 4, i & 8};
             run(&way, false, &whole);
             run(&way, true, &parts);
             assert_memory_equal(&whole, &parts, sizeof whole);
             assert_true(!way.norms || whole.norms[0] > 0);
-            assert_true(whole.w[5] != 5.0f / PARAMS); /* it has learnt something */
+            assert_true(whole.w[5] != 5.0f / PARAMS); /* it was trained */
         }
 }
 
-static void what_no_stretch_covers_stays_in_every_slice(void **state)
+static void parameters_outside_all_ranges_stay_unchanged(void **state)
 {
     static outcome o;
     (void)state;
-    manner way = {.optim = at_optim_find("momentum"), .grouped = true};
+    variant way = {.optim = at_optim_find("momentum"), .grouped = true};
     run(&way, true, &o);
     for (size_t i = 3500; i < 3600; i++) assert_true(o.w[i] == (float)i / PARAMS);
 }
 
-static void all_that_a_step_changes_is_listed(void **state)
+static void all_vectors_that_a_step_changes_are_listed(void **state)
 {
     static outcome o;
     (void)state;
     for (const at_optim *const *optim = at_optims; *optim; optim++) {
-        rig    r = {0};
-        manner way = {.optim = *optim, .folded = true};
-        float *changed[AT_UPDATER_CHANGES_MAX];
+        rig     r = {0};
+        variant way = {.optim = *optim, .folded = true};
+        float  *changed[AT_UPDATER_CHANGES_MAX];
         set_up(&r, &way, &o);
         at_piece piece = {.worker = 1, .samples = 1, .weight = 1};
         at_updater_add(&r.updater, &piece, &(at_gradients){&r, gradient_at});
@@ -171,9 +171,9 @@ static int fill(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_cutting_gives_the_bits_of_the_whole),
-        cmocka_unit_test(what_no_stretch_covers_stays_in_every_slice),
-        cmocka_unit_test(all_that_a_step_changes_is_listed),
+        cmocka_unit_test(any_slicing_gives_the_bits_of_the_whole),
+        cmocka_unit_test(parameters_outside_all_ranges_stay_unchanged),
+        cmocka_unit_test(all_vectors_that_a_step_changes_are_listed),
     };
     return cmocka_run_group_tests(tests, fill, NULL);
 }

@@ -1,4 +1,4 @@
-/* The hub's update with sparse gradients is the dense one, without a pass over all weights. */
+/* Sparse updates give the same weights as dense ones, without a pass over all weights. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@ typedef struct slot {
     _Alignas(8) float floats[2 + 2 * PAIRS];
 } slot;
 
-/* The same learning twice: sparse as the hub does it, and dense as the oracle. */
+/* The same training twice: sparse, and dense as the reference. */
 typedef struct rig {
     at_learning sparse, dense;
     at_updater  quick, slow;
@@ -131,27 +131,27 @@ static void check(const char *optim, double decay, int steps)
     }
 }
 
-static void sgd_is_dense_sgd_held_or_folded_weighted_or_not(void **state)
+static void sgd_equals_dense_sgd(void **state)
 {
     (void)state;
     check("sgd", 0, 30);
 }
 
-static void lazy_decay_is_eager_decay(void **state)
+static void lazy_decay_equals_eager_decay(void **state)
 {
     (void)state;
     check("sgd", 0.1, 30);
-    check("sgd", 1.0, 200); /* the scale is worked into the weights on the way */
+    check("sgd", 1.0, 200); /* the scale is multiplied into the weights in between */
 }
 
-static void adagrad_is_dense_adagrad(void **state)
+static void adagrad_equals_dense_adagrad(void **state)
 {
     (void)state;
     check("adagrad", 0, 30);
 }
 
-/* Decoupled: all weights shrink by the learning rate times the decay, whatever AdaGrad does. */
-static void decay_of_adagrad_shrinks_all_weights_alike(void **state)
+/* Decoupled: all weights shrink by learning rate times decay, independent of AdaGrad. */
+static void decay_of_adagrad_shrinks_all_weights_equally(void **state)
 {
     rig   r;
     float before[DIMENSION + 1], after[DIMENSION + 1];
@@ -190,7 +190,7 @@ static void norms_are_those_of_dense_gradients_and_change_no_bit(void **state)
     }
 }
 
-static void hogwild_keeps_up_rate_and_scale_and_leaves_weights_alone(void **state)
+static void hogwild_sets_rate_and_scale_but_not_the_weights(void **state)
 {
     rig   r;
     float before[FLOATS];
@@ -210,12 +210,12 @@ static void hogwild_keeps_up_rate_and_scale_and_leaves_weights_alone(void **stat
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sgd_is_dense_sgd_held_or_folded_weighted_or_not),
-        cmocka_unit_test(lazy_decay_is_eager_decay),
-        cmocka_unit_test(adagrad_is_dense_adagrad),
-        cmocka_unit_test(decay_of_adagrad_shrinks_all_weights_alike),
+        cmocka_unit_test(sgd_equals_dense_sgd),
+        cmocka_unit_test(lazy_decay_equals_eager_decay),
+        cmocka_unit_test(adagrad_equals_dense_adagrad),
+        cmocka_unit_test(decay_of_adagrad_shrinks_all_weights_equally),
         cmocka_unit_test(norms_are_those_of_dense_gradients_and_change_no_bit),
-        cmocka_unit_test(hogwild_keeps_up_rate_and_scale_and_leaves_weights_alone),
+        cmocka_unit_test(hogwild_sets_rate_and_scale_but_not_the_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,179 @@
+#include "world/core/run_checks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "model_io/checkpoint.h"
+#include "world/process/bell.h"
+
+uint32_t at_run_workers_here(const at_run_options *o)
+{
+    if (!o->launcher) return o->plan.workers;
+    uint32_t ranks = o->launcher->local_size;
+    uint32_t hubs = o->hubs > 1 ? o->hubs : o->plan.topology != AT_TOPOLOGY_ALLREDUCE;
+    if (o->launcher->rank >= hubs) hubs = 0; /* hubs are the first ranks, maybe elsewhere */
+    return ranks > hubs ? ranks - hubs : 1;
+}
+
+static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    if (o->solo && (plan->workers != 1 || plan->release->self_starting))
+        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
+                           "--release %s needs a worker that runs ahead of the hub, and "
+                           "--workers 0 runs both in one loop",
+                           plan->release->name);
+    if (!o->virtual_time && !o->launcher && plan->workers > AT_BELL_RINGS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
+                           "%u workers are too many for one machine (at most %d)", plan->workers,
+                           AT_BELL_RINGS_MAX);
+    return AT_OK;
+}
+
+/* A resumed run must have something left to do. */
+static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    const at_limits *limits = &plan->limits;
+    if (!o->resume) return AT_OK;
+    const at_snapshot *snapshot = o->resume->snapshot;
+    bool               steps = limits->steps > 0 && snapshot->version >= limits->steps;
+    bool               samples = limits->samples > 0 && snapshot->samples_used >= limits->samples;
+    bool               time = limits->time > 0 && snapshot->elapsed >= limits->time;
+    if (!steps && !samples && !time) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "raise the limit with --steps, --epochs, --samples or --seconds",
+                       "the run has already reached its limit: step %llu, %llu samples, %.1f s",
+                       (unsigned long long)snapshot->version,
+                       (unsigned long long)snapshot->samples_used, at_seconds(snapshot->elapsed));
+}
+
+/* ---- models ---------------------------------------------------------------------------------- */
+
+static at_err check_hogwild(const at_run_options *o, const char *strategy, bool sgd, at_fail *fail)
+{
+    if (!o->task->descend)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
+                           "--strategy %s needs a sparse model: with a dense one, workers that "
+                           "write without locks overwrite each other's updates",
+                           strategy);
+    if (o->virtual_time || o->launcher)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
+                           "--strategy %s needs shared memory, which --world %s does not have",
+                           strategy, o->launcher ? "mpi" : "sim");
+    if (!sgd)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
+                           "--strategy %s works only with --optimizer sgd (got %s): workers share "
+                           "the weights but no optimizer state",
+                           strategy, o->optimizer);
+    return AT_OK;
+}
+
+static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    const char *optim = o->optimizer ? o->optimizer : "sgd";
+    bool        sgd = strcmp(optim, "sgd") == 0, adagrad = strcmp(optim, "adagrad") == 0;
+    if (o->task->sparse && !sgd && !adagrad)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd or adagrad",
+                           "--optimizer %s does not work with %s: it changes every weight in every "
+                           "step",
+                           optim, o->task->model);
+    if (plan->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
+    return check_hogwild(o, plan->strategy->name, sgd, fail);
+}
+
+/* ---- topologies ------------------------------------------------------------------------------ */
+
+/* Restrictions where ranks share no memory. `option` is the one that asks for several hubs. */
+static at_err check_ranks(const at_run_options *o, const at_plan *plan, const char *option,
+                          at_fail *fail)
+{
+    if (!plan->gather->waits_for_all || !plan->release->holds)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
+                           "with --world mpi, %s needs a strategy that waits for all workers, and "
+                           "--strategy %s does not",
+                           option, plan->strategy->name);
+    if (plan->size->wants_norms)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "--size %s needs the whole gradient of every worker, which no process "
+                           "has with %s",
+                           plan->size->name, option);
+    if (o->comm_delay > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--comm-delay delays messages between one hub and its workers, and %s "
+                           "sends none",
+                           option);
+    return AT_OK;
+}
+
+static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    bool allreduce = plan->topology == AT_TOPOLOGY_ALLREDUCE;
+    char option[64] = "--topology allreduce";
+    if (!allreduce && o->hubs <= 1) return AT_OK;
+    if (!allreduce) snprintf(option, sizeof option, "--hubs %u", o->hubs);
+    if (allreduce && o->hubs > 1)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--hubs %u and --topology allreduce contradict each other: all-reduce "
+                           "has no hub to split",
+                           o->hubs);
+    if (o->virtual_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out: the result is the same bit for bit",
+                           "%s needs several processes, and a simulation is one process", option);
+    if (o->solo)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
+                           "%s needs several processes, and --workers 0 is one process", option);
+    if (o->task->sparse)
+        return at_fail_set(
+            fail, AT_ERR_USAGE, "leave it out",
+            "%s splits dense vectors into slices, and the gradients of %s are sparse", option,
+            o->task->model);
+    return o->launcher ? check_ranks(o, plan, option, fail) : AT_OK;
+}
+
+/* ---- memory and time ------------------------------------------------------------------------- */
+
+/* A run that would make the machine swap is refused: it would freeze everything else on it. */
+static at_err check_memory(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    enum { PROCESS_SIZE = 1 << 20 }; /* overhead of a worker process, about */
+    const at_task *task = o->task;
+    at_memory      memory = at_machine_memory();
+    double         copies = plan->release->holds ? 2 : 3; /* gradients, parameters */
+    double         vectors = copies * (double)task->slot_likely * sizeof(float);
+    uint32_t       workers = at_run_workers_here(o);
+    double         needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
+    if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
+    if (o->virtual_time || memory.available == 0 || needed < (double)memory.available) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use fewer workers, a smaller --micro-batch or a smaller model",
+                       "%u workers need %.1f GB of memory, and %.1f GB are available", workers,
+                       needed / 1e9, (double)memory.available / 1e9);
+}
+
+static at_err check_time(const at_run_options *o, at_fail *fail)
+{
+    const char *simulate = "use `anytime simulate`, or --world sim";
+    if (!o->virtual_time && (o->latency > 0 || o->bandwidth > 0 || o->faults))
+        return at_fail_set(fail, AT_ERR_USAGE, simulate,
+                           "--latency, --bandwidth and --faults work only in simulation");
+    if (!o->virtual_time && o->task->timing_only)
+        return at_fail_set(fail, AT_ERR_USAGE, simulate,
+                           "--model none:P works only in simulation: it computes nothing");
+    if (o->solo && o->comm_delay > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
+                           "--comm-delay has no effect with --workers 0: no messages are sent");
+    if (o->solo && o->virtual_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
+                           "--workers 0 works only in real time");
+    return AT_OK;
+}
+
+at_err at_run_check(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    AT_TRY(check_workers(o, plan, fail));
+    AT_TRY(check_resume(o, plan, fail));
+    AT_TRY(check_model(o, plan, fail));
+    AT_TRY(check_topology(o, plan, fail));
+    AT_TRY(check_memory(o, plan, fail));
+    return check_time(o, fail);
+}

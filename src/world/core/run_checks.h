@@ -1,0 +1,14 @@
+/* run_checks.h - refuses settings that do not fit together, before a run starts. */
+#ifndef AT_WORLD_CORE_RUN_CHECKS_H
+#define AT_WORLD_CORE_RUN_CHECKS_H
+
+#include "world/core/run.h"
+
+/* AT_ERR_USAGE with a sentence when a run cannot be done with these options. `plan` is the plan of
+ * the options with its limits set. */
+at_err at_run_check(const at_run_options *options, const at_plan *plan, at_fail *fail);
+
+/* Number of workers that compute on this machine, as far as the launcher reveals it. */
+uint32_t at_run_workers_here(const at_run_options *options);
+
+#endif

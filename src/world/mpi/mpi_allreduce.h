@@ -1,0 +1,19 @@
+/* mpi_allreduce.h - the MPI world in which every rank runs a hub: --topology allreduce and --hubs.
+ * Internal to world/. */
+#ifndef AT_WORLD_MPI_MPI_ALLREDUCE_H
+#define AT_WORLD_MPI_MPI_ALLREDUCE_H
+
+#include "world/core/world.h"
+#include "world/process/launcher.h"
+
+/* Runs this rank. */
+at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *launcher,
+                            at_outcome *outcome, at_fail *fail);
+
+/* True after this process has called at_mpi_allreduce_run. */
+bool at_mpi_allreduce_ran(void);
+
+/* Ends such a rank; true when all ranks can end MPI together. */
+bool at_mpi_allreduce_end(const at_fail *fail);
+
+#endif
