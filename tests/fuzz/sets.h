@@ -16,10 +16,10 @@ static inline void check_set(const at_format *format, const char *path, at_datas
     at_dataset *test = calloc(1, sizeof *test);
     assert(test && set->count > 0 && set->features > 0);
     assert(at_store_seal(set, &fail) == AT_OK);
-    test->reading = set->reading;
+    test->read_options = set->read_options;
     assert(at_format_load(format, test, path, AT_SPLIT_TRAIN, &fail) == AT_OK);
     assert(at_store_seal(test, &fail) == AT_OK);
-    assert(at_dataset_agree(set, test, &fail) == AT_OK);
+    assert(at_dataset_match(set, test, &fail) == AT_OK);
     for (uint64_t i = 0; i < set->count; i++) assert(test->labels[i] == set->labels[i]);
     if (set->starts) assert(set->starts[set->count] == test->starts[test->count]);
     at_dataset_free(test);
@@ -27,7 +27,7 @@ static inline void check_set(const at_format *format, const char *path, at_datas
 
 /* Reads the bytes as a file of that format; a refusal says something. */
 static inline void check_file(const at_format *format, const uint8_t *data, size_t size,
-                              at_reading reading)
+                              at_read_options reading)
 {
     char        path[64];
     at_fail     fail = {0};
@@ -37,7 +37,7 @@ static inline void check_file(const at_format *format, const uint8_t *data, size
     assert(write(fd, data, size) == (ssize_t)size);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     (void)at_format_claims(format, path);
-    set->reading = reading;
+    set->read_options = reading;
     at_err err = at_format_load(format, set, path, AT_SPLIT_TRAIN, &fail);
     check_refusal(err, &fail);
     if (!err) check_set(format, path, set);

@@ -25,7 +25,7 @@ enum { START = 32, DIGEST = 32, HEAD_MAX = 4096 };
 /* Whatever was accepted can be read from end to end. */
 static void use(const at_dataset *set)
 {
-    assert(at_store_is_right(set));
+    assert(at_store_is_valid(set));
     uint64_t sum = 0;
     for (uint64_t i = 0; i < set->count; i++) sum += at_dataset_label(set, i);
     if (at_dataset_is_sparse(set))
@@ -62,15 +62,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t head = data[0] | (size_t)data[1] << 8;
     data += 2, size -= 2;
     if (head < START + DIGEST || head > HEAD_MAX || head > size) return 0;
-    char         *path = "file";
-    at_files      files = {.path = &path, .count = 1, .room = 1};
-    at_stamp      stamp;
-    at_cache_note note = {"key", &files, &stamp};
-    at_cache_head read = {0};
-    at_dataset    set = {0};
-    int           fd = file_of(data, size, head);
-    if (at_cache_head_read(fd, &note, &read, &set)) {
-        read.memory_sum = at_cache_file_sum(data + head, size - head);
+    char           *path = "file";
+    at_file_list    files = {.path = &path, .count = 1, .room = 1};
+    at_file_stamp   stamp;
+    at_cache_origin note = {"key", &files, &stamp};
+    at_cache_header read = {0};
+    at_dataset      set = {0};
+    int             fd = file_of(data, size, head);
+    if (at_cache_file_read_header(fd, &note, &read, &set)) {
+        read.memory_sum = at_cache_file_checksum(data + head, size - head);
         if (at_cache_file_map(fd, &read, &set)) {
             use(&set);
             munmap(set.map, set.map_size);

@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    check_file(&at_format_criteo, data, size, (at_reading){.hash_bits = 8});
+    check_file(&at_format_criteo, data, size, (at_read_options){.hash_bits = 8});
     return 0;
 }

@@ -26,7 +26,7 @@ static void check_image(const at_image *image, uint32_t side)
     unsigned char *row = malloc((size_t)3 * side * side);
     assert(row && image->pixels);
     for (int how = AT_IMAGE_RESIZE; how <= AT_IMAGE_CROP; how++)
-        check_refusal(at_image_fit(image, (at_image_fitting)how, side, row, &fail), &fail);
+        check_refusal(at_image_fit(image, (at_image_fit_mode)how, side, row, &fail), &fail);
     free(row);
 }
 

@@ -30,7 +30,7 @@ static at_dataset *set_of(at_image_shape shape)
     assert(!err);
     for (size_t i = 0; i < 3 * size_of(shape); i++) ((float *)(void *)set->rows)[i] = (float)i;
     set->classes = 1;
-    set->picture = shape;
+    set->shape = shape;
     return set;
 }
 
@@ -39,7 +39,7 @@ static void prepare(at_prep *prep, at_image_shape shape)
     size_t      numbers = size_of(at_prep_out(prep));
     at_dataset *set = set_of(shape);
     float      *out = malloc(numbers * sizeof *out);
-    float      *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    float      *scratch = malloc(at_prep_scratch_size(prep) * sizeof *scratch);
     uint64_t    index = 2;
     uint32_t    label;
     assert(out && scratch);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     at_err err = at_prep_new(text, shape, &prep, &fail);
     assert(err ? !prep && fail.err == err && fail.text[0] : prep != NULL);
     /* Large pictures are only slow. */
-    if (prep && at_prep_room(prep) < NUMBERS_MAX) prepare(prep, shape);
+    if (prep && at_prep_scratch_size(prep) < NUMBERS_MAX) prepare(prep, shape);
     at_prep_free(prep);
     return 0;
 }

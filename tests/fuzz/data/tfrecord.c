@@ -28,14 +28,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 3) return 0;
     size_t body = size - 2, cut = data[1] * body / 255;
     if (data[0] % 2 == 0) {
-        check_file(&at_format_tfrecord, data + 2, body, (at_reading){0});
+        check_file(&at_format_tfrecord, data + 2, body, (at_read_options){0});
         return 0;
     }
     uint8_t *file = malloc(body + 2 * AROUND), *end = file;
     assert(file);
     end = put_record(end, data + 2, cut);
     if (cut < body) end = put_record(end, data + 2 + cut, body - cut);
-    check_file(&at_format_tfrecord, file, (size_t)(end - file), (at_reading){0});
+    check_file(&at_format_tfrecord, file, (size_t)(end - file), (at_read_options){0});
     free(file);
     return 0;
 }

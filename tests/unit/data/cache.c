@@ -15,7 +15,7 @@ static const at_cache_limits small = {.source_min = 1, .total_max = 1 << 30};
 
 static const char TEXT[] = "+1 1:0.5 4:2\n-1 2:1.25\n+1\n-1 1:3 2:4 3:5 4:6\n";
 
-/* A packed set of pictures and a sparse set in text, both changed long ago. */
+/* A packed image set and a sparse text set, both last modified long ago. */
 static int make_sources(void **state)
 {
     static idx_bytes images, labels;
@@ -60,13 +60,13 @@ static at_dataset *open_kept(const char *name, at_cache_limits limits)
     at_cache    cache;
     assert_int_equal(at_resolve(name, &found, &fail), AT_OK);
     at_dataset *set = fresh(&found);
-    bool        keep = at_cache_open(&cache, &found, AT_SPLIT_TRAIN, &set->reading, limits);
+    bool        keep = at_cache_open(&cache, &found, AT_SPLIT_TRAIN, &set->read_options, limits);
     if (!keep || !at_cache_load(&cache, set)) {
         assert_false(set->cached);
         if (at_format_load(found.format, set, found.path, AT_SPLIT_TRAIN, &fail))
             fail_msg("%s", fail.text);
         assert_int_equal(at_store_seal(set, &fail), AT_OK);
-        if (keep) at_cache_keep(&cache, set);
+        if (keep) at_cache_save(&cache, set);
     }
     at_cache_close(&cache);
     return set;
@@ -114,7 +114,7 @@ static void expect_same(const at_dataset *a, const at_dataset *b)
     assert_int_equal(a->index_base, b->index_base);
     assert_int_equal(a->names_size, b->names_size);
     assert_memory_equal(a->map, b->map, a->map_size);
-    assert_memory_equal(&a->picture, &b->picture, sizeof a->picture);
+    assert_memory_equal(&a->shape, &b->shape, sizeof a->shape);
     assert_string_equal(a->form, b->form);
     assert_string_equal(at_dataset_format(a), at_dataset_format(b));
     assert_int_equal(at_dataset_is_sparse(a), at_dataset_is_sparse(b));
@@ -170,8 +170,8 @@ static void only_what_is_slow_to_read_is_kept(void **state)
     assert_false(is_kept("raw"));
     assert_false(is_kept("synthetic:10,2,2"));
     assert_int_equal(count_entries(), 0);
-    at_dataset *set;
-    at_reading  cached = {.cache = true}; /* it is far too small to be worth it */
+    at_dataset     *set;
+    at_read_options cached = {.cache = true}; /* it is far too small to be worth it */
     assert_int_equal(at_dataset_open_as("set", AT_SPLIT_TRAIN, &cached, &set, &fail), AT_OK);
     at_dataset_free(set);
     assert_int_equal(count_entries(), 0);
@@ -231,9 +231,9 @@ static void a_file_that_was_just_written_is_told_by_its_hash(void **state)
 static void settings_splits_and_formats_have_entries_of_their_own(void **state)
 {
     (void)state;
-    at_resolved found;
-    at_cache    cache[4];
-    at_reading  plain = {0}, label = {.label = "y"}, bits = {.hash_bits = 9};
+    at_resolved     found;
+    at_cache        cache[4];
+    at_read_options plain = {0}, label = {.label = "y"}, bits = {.hash_bits = 9};
     assert_int_equal(at_resolve("libsvm:rows", &found, &fail), AT_OK);
     assert_true(at_cache_open(&cache[0], &found, AT_SPLIT_TRAIN, &plain, small));
     assert_true(at_cache_open(&cache[1], &found, AT_SPLIT_TEST, &plain, small));
@@ -315,7 +315,7 @@ static void a_damaged_entry_is_not_believed(void **state)
 }
 
 /* A header whose checksum is right, over numbers that cannot be. */
-static void numbers_that_cannot_be_are_refused(void **state)
+static void impossible_numbers_are_refused(void **state)
 {
     (void)state;
     enum { AT = 32, FIELD = 8, FIELDS = 13 + 4, DIGEST = 32 };
@@ -338,7 +338,7 @@ static void numbers_that_cannot_be_are_refused(void **state)
                 at_file_digest_bytes(bytes, head_size - DIGEST, bytes + head_size - DIGEST);
                 write_raw(path, bytes, size);
                 at_dataset *set = open_kept(names[n], small); /* harmless, whatever it is */
-                if (at_dataset_is_cached(set)) assert_true(at_store_is_right(set));
+                if (at_dataset_is_cached(set)) assert_true(at_store_is_valid(set));
                 if (field < 3 && old != values[v]) assert_false(at_dataset_is_cached(set));
                 at_dataset_free(set);
                 free(bytes);
@@ -363,9 +363,9 @@ static void a_foreign_file_is_not_believed(void **state)
 static void a_refused_source_leaves_nothing_behind(void **state)
 {
     (void)state;
-    at_dataset    *set;
-    at_reading     cached = {.cache = true};
-    unsigned char *zeros = calloc(1, 3 << 20);
+    at_dataset     *set;
+    at_read_options cached = {.cache = true};
+    unsigned char  *zeros = calloc(1, 3 << 20);
     write_raw("set/train-images.gz", zeros, 3 << 20);
     assert_int_equal(at_dataset_open_as("set", AT_SPLIT_TRAIN, &cached, &set, &fail),
                      AT_ERR_FORMAT);
@@ -398,7 +398,7 @@ static void the_least_recently_used_entries_go_first(void **state)
     assert_false(is_kept("set"));
     assert_true(find_entry(first, ".bin"));
     set_time(first, 5000); /* long ago */
-    write_raw("anytime/parsed/x.bin.1.tmp", "left by somebody who died", 25);
+    write_raw("anytime/parsed/x.bin.1.tmp", "left by a dead writer", 21);
     set_time("anytime/parsed/x.bin.1.tmp", 5000);
     at_dataset *set = open_kept("libsvm:rows", (at_cache_limits){1, 200});
     assert_false(at_dataset_is_cached(set));
@@ -423,8 +423,8 @@ static void a_large_source_is_kept_when_asked_for(void **state)
     fclose(file);
     set_time("rows", 1000);
     for (int turn = 0; turn < 3; turn++) {
-        at_dataset *set;
-        at_reading  reading = {.cache = turn > 0};
+        at_dataset     *set;
+        at_read_options reading = {.cache = turn > 0};
         assert_int_equal(at_dataset_open_as("rows", AT_SPLIT_TRAIN, &reading, &set, &fail), AT_OK);
         assert_int_equal(at_dataset_is_cached(set), turn == 2);
         assert_int_equal(at_dataset_count(set), 100000);
@@ -445,7 +445,7 @@ int main(void)
         cmocka_unit_test_setup(settings_splits_and_formats_have_entries_of_their_own, make_sources),
         cmocka_unit_test_setup(a_cut_entry_is_not_believed, make_old_sources),
         cmocka_unit_test_setup(a_damaged_entry_is_not_believed, make_old_sources),
-        cmocka_unit_test_setup(numbers_that_cannot_be_are_refused, make_old_sources),
+        cmocka_unit_test_setup(impossible_numbers_are_refused, make_old_sources),
         cmocka_unit_test_setup(a_foreign_file_is_not_believed, make_old_sources),
         cmocka_unit_test_setup(a_refused_source_leaves_nothing_behind, make_old_sources),
         cmocka_unit_test_setup(a_cache_that_cannot_be_written_is_no_error, make_old_sources),

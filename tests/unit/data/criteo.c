@@ -88,7 +88,7 @@ static void few_bits_make_features_meet_and_add_up(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "1", "1", "a"));
-    at_dataset   *set = open_set_as("clicks", AT_SPLIT_TRAIN, &(at_reading){.hash_bits = 8});
+    at_dataset   *set = open_set_as("clicks", AT_SPLIT_TRAIN, &(at_read_options){.hash_bits = 8});
     at_sparse_row row = at_dataset_sparse_row(set, 0);
     float         sum = 0.0f;
     assert_int_equal(at_dataset_features(set), 256);
@@ -97,9 +97,9 @@ static void few_bits_make_features_meet_and_add_up(void **state)
     assert_true(row.count < 39);
     at_dataset_free(set);
     at_dataset *none = NULL;
-    assert_int_equal(
-        at_dataset_open_as("clicks", AT_SPLIT_TRAIN, &(at_reading){.hash_bits = 40}, &none, &fail),
-        AT_ERR_USAGE);
+    assert_int_equal(at_dataset_open_as("clicks", AT_SPLIT_TRAIN,
+                                        &(at_read_options){.hash_bits = 40}, &none, &fail),
+                     AT_ERR_USAGE);
     assert_non_null(strstr(fail.text, "--hash-bits"));
 }
 
@@ -108,20 +108,20 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
     (void)state;
     char two[1024];
     refuse_set((write_text("clicks", line("2", "1", "1", "a")), "criteo:clicks"),
-               "line 1, column 1: expected a label");
+               "line 1, column 1: the label is not 0 or 1");
     refuse_set((write_text("clicks", line("", "1", "1", "a")), "criteo:clicks"), "label");
     refuse_set((write_text("clicks", line("1", "1.5", "1", "a")), "criteo:clicks"),
-               "line 1, column 3: field 2 is not a whole number");
+               "line 1, column 3: field 2 is not an integer");
     refuse_set((write_text("clicks", line("1", "99999999999999999999", "1", "a")), "clicks"),
-               "not a whole number");
+               "not an integer");
     refuse_set((write_text("clicks", line("1", "1", "1", "a\tb")), "criteo:clicks"),
                "more than 40 fields");
-    refuse_set((write_text("clicks", "1\t2\t3\n"), "criteo:clicks"), "ends after 3 of 40 fields");
-    refuse_set((write_text("clicks", "\n"), "criteo:clicks"), "holds no row");
+    refuse_set((write_text("clicks", "1\t2\t3\n"), "criteo:clicks"), "only 3 of 40 fields");
+    refuse_set((write_text("clicks", "\n"), "criteo:clicks"), "no rows found");
     snprintf(two, sizeof two, "%s", line("1", "1", "1", "a"));
     snprintf(two + strlen(two), sizeof two - strlen(two), "0\t\t");
     write_text("clicks", two);
-    refuse_set("clicks", "line 2, column 4: the line ends after 3 of 40 fields");
+    refuse_set("clicks", "line 2, column 4: the line has only 3 of 40 fields");
 }
 
 static void a_line_may_end_like_on_windows_or_not_at_all(void **state)

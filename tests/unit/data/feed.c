@@ -23,7 +23,7 @@ static at_feed *make(const at_feed_options *o, uint32_t rows)
 {
     at_feed *feed;
     if (at_feed_new(o, &feed, &fail)) fail_msg("%s (%s)", fail.text, fail.hint);
-    assert_int_equal(at_feed_equip(feed, rows, &fail), AT_OK);
+    assert_int_equal(at_feed_alloc_buffers(feed, rows, &fail), AT_OK);
     return feed;
 }
 
@@ -101,7 +101,7 @@ static void test_samples_are_prepared_without_chance(void **state)
     o.seed = 99;
     at_feed *other = make(&o, 8);
     assert_memory_equal(at_feed_test(other, 10, 8).x, first, sizeof first);
-    at_image_shape p = at_feed_picture(feed);
+    at_image_shape p = at_feed_shape(feed);
     assert_true(p.channels == 1 && p.height == 4 && p.width == 4);
     at_feed_free(feed);
     at_feed_free(other);
@@ -121,7 +121,7 @@ static void shards_by_class_keep_to_their_classes(void **state)
     at_feed_free(feed);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void impossible_options_are_refused(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -144,7 +144,7 @@ int main(void)
         cmocka_unit_test(a_position_gives_the_same_sample_however_it_is_reached),
         cmocka_unit_test(test_samples_are_prepared_without_chance),
         cmocka_unit_test(shards_by_class_keep_to_their_classes),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(impossible_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,7 @@ static void hear(void *self, const char *line)
     snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s\n", line);
 }
 
-static const at_fetch_progress progress = {.say = hear};
+static const at_fetch_progress progress = {.report = hear};
 
 static void on_interrupt(int number)
 {
@@ -38,17 +38,17 @@ static void on_interrupt(int number)
 static char           tarball_sha256[65], file_sha256[65];
 static at_catalog_row row = {
     .name = "toy",
-    .recipe = {.npm = "toy-data@1.0.0",
-               .tarball = "toy-data-1.0.0.tgz",
-               .tarball_sha256 = tarball_sha256,
-               .tarball_folder = "package/data"},
+    .package = {.npm = "toy-data@1.0.0",
+                .tarball = "toy-data-1.0.0.tgz",
+                .tarball_sha256 = tarball_sha256,
+                .tarball_folder = "package/data"},
     .files = {{"words", 6, file_sha256}},
 };
 
 static void run(const char *command)
 {
-    const char *const words[] = {"sh", "-c", command, NULL};
-    assert_int_equal(at_child_run(words, home, NULL, &fail), AT_OK);
+    const char *const arguments[] = {"sh", "-c", command, NULL};
+    assert_int_equal(at_subprocess_run(arguments, home, NULL, NULL, &fail), AT_OK);
 }
 
 /* Makes a program a script of that text, found before any other. */
@@ -101,8 +101,8 @@ static void a_set_arrives_checked_and_alone(void **state)
     (void)state;
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     run("test \"$(ls -A anytime)\" = toy && test \"$(ls -A anytime/toy)\" = words");
-    assert_non_null(strstr(heard, "getting toy-data@1.0.0"));
-    assert_non_null(strstr(heard, "toy is in"));
+    assert_non_null(strstr(heard, "downloading toy-data@1.0.0"));
+    assert_non_null(strstr(heard, "toy is installed in"));
 }
 
 static void a_set_that_is_here_is_not_got_again(void **state)
@@ -228,8 +228,8 @@ static void only_the_set_is_there(void)
 
 static bool without_curl(void)
 {
-    const char *const words[] = {"curl", "--version", NULL};
-    if (at_child_run(words, home, NULL, NULL) == AT_OK) return false;
+    const char *const arguments[] = {"curl", "--version", NULL};
+    if (at_subprocess_run(arguments, home, NULL, NULL, NULL) == AT_OK) return false;
     print_message("skipped: the program curl is not installed\n");
     return true;
 }
@@ -238,8 +238,8 @@ static void a_mirror_helps_when_the_package_cannot_be_had(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] = (at_mirror){.url = "file:///nowhere"};
-    row.mirrors[1] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = "file:///nowhere"};
+    row.mirrors[1] = (at_catalog_mirror){.url = make_mirror()};
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     assert_non_null(strstr(heard, "trying the web"));
     only_the_set_is_there();
@@ -249,7 +249,8 @@ static void a_mirror_may_have_an_archive(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] = (at_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
+    row.mirrors[0] =
+        (at_catalog_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
     run("cd mirror && mkdir inner other && mv words.gz inner && tar -czf all.tar.gz inner other");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     only_the_set_is_there();
@@ -259,7 +260,7 @@ static void a_download_is_continued_where_it_stopped(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
     fake("curl", "for a; do case $a in *.part) head -c 9 ../../mirror/words.gz > $a;; esac; done\n"
                  "echo the line is dead >&2; exit 18");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
@@ -276,7 +277,7 @@ static void a_download_is_continued_where_it_stopped(void **state)
 static void a_server_that_cannot_continue_is_asked_for_all(void **state)
 {
     (void)state;
-    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
     run("mkdir -p anytime/.part-toy-0 && echo half > anytime/.part-toy-0/words.gz.part");
     fake("curl", "for a; do case $a in *.part) f=$a;; esac; done\n"
                  "test -e $f && exit 33; cp ../../mirror/words.gz $f");
@@ -287,7 +288,7 @@ static void a_server_that_cannot_continue_is_asked_for_all(void **state)
 static void wrong_bytes_of_a_mirror_do_not_stay(void **state)
 {
     (void)state;
-    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
     fake("curl", "for a; do case $a in *.part) echo '<html>404</html>' > $a;; esac; done");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
     assert_non_null(strstr(fail.text, "a web page"));
@@ -331,15 +332,15 @@ static at_err convert_words(const char *from, const char *to, at_fail *why)
 {
     char command[2 * PATH_MAX];
     snprintf(command, sizeof command, "tr a-z A-Z < %s/words > %s/words", from, to);
-    const char *const words[] = {"sh", "-c", command, NULL};
-    return at_child_run(words, "/", NULL, why);
+    const char *const arguments[] = {"sh", "-c", command, NULL};
+    return at_subprocess_run(arguments, "/", NULL, NULL, why);
 }
 
 static void a_recipe_may_convert(void **state)
 {
     (void)state;
     at_catalog_row converted = row;
-    converted.recipe.convert = convert_words;
+    converted.package.convert = convert_words;
     at_file_sha256("HELLO\n", 6, file_sha256);
     assert_int_equal(at_fetch_row(&converted, NULL, &fail), AT_OK);
     run("test \"$(cat anytime/toy/words)\" = HELLO");

@@ -151,14 +151,14 @@ static void sets_opened_one_by_one_can_be_made_to_agree(void **state)
     assert_int_equal(at_dataset_open("images,labels", AT_SPLIT_TRAIN, &train, &fail), AT_OK);
     assert_int_equal(at_dataset_open("images,fewer", AT_SPLIT_TEST, &test, &fail), AT_OK);
     assert_int_equal(at_dataset_classes(test), 2);
-    assert_int_equal(at_dataset_agree(test, train, &fail), AT_ERR_FORMAT);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(test, train, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     assert_int_equal(at_dataset_classes(test), 3);
     at_dataset_free(test);
     idx_make(&wide, 251, 2, 3u, 21u);
     write_raw("wide", wide.bytes, wide.size);
     assert_int_equal(at_dataset_open("wide,labels", AT_SPLIT_TEST, &test, &fail), AT_OK);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "21"));
     at_dataset_free(train);
     at_dataset_free(test);
@@ -175,7 +175,7 @@ static void missing_and_unreadable_files_are_told_apart(void **state)
     assert_int_equal(mkfifo("pipe", 0600), 0);
     refuse_images("pipe", AT_ERR_IO, "not a regular file", "file");
     assert_int_equal(symlink("/proc/self/mem", "sick"), 0); /* reading at 0 gives EIO */
-    refuse_images("sick", AT_ERR_IO, "cannot be read", "disk");
+    refuse_images("sick", AT_ERR_IO, "read error", "disk");
 }
 
 static void short_and_long_files_are_refused(void **state)
@@ -190,12 +190,12 @@ static void short_and_long_files_are_refused(void **state)
         refuse_images("cut.gz", AT_ERR_FORMAT, "byte", "again");
     }
     write_raw("long", good.bytes, good.size + 1);
-    refuse_images("long", AT_ERR_FORMAT, "more bytes follow after byte 76", "again");
+    refuse_images("long", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
     write_gz("long.gz", good.bytes, good.size + 1);
-    refuse_images("long.gz", AT_ERR_FORMAT, "more bytes follow after byte 76", "again");
+    refuse_images("long.gz", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
 }
 
-static void headers_that_cannot_be_true_are_refused(void **state)
+static void impossible_headers_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -204,10 +204,10 @@ static void headers_that_cannot_be_true_are_refused(void **state)
         {"\0\0\x0d\3", "type 0d"},
         {"\0\0\x08\0", "0 dimensions"},
         {"\0\0\x08\x09", "9 dimensions"},
-        {"\0\0\x08\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "impossibly many"},
+        {"\0\0\x08\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "too many"},
         {"\0\0\x08\3\0\0\0\0\0\0\0\4\0\0\0\5", "no samples"},
         {"\0\0\x08\3\0\0\0\3\0\0\0\0\0\0\0\5", "no samples"},
-        {"\0\0\x08\3\x40\0\0\0\0\0\0\4\0\0\0\5", "promises 21474836480 bytes"},
+        {"\0\0\x08\3\x40\0\0\0\0\0\0\4\0\0\0\5", "claims 21474836480 bytes"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         idx_bytes *bad = malloc(sizeof *bad);
@@ -218,7 +218,7 @@ static void headers_that_cannot_be_true_are_refused(void **state)
         refuse_images("bad", AT_ERR_FORMAT, cases[c].words, "");
         assert_true(fail.hint[0] != '\0');
         write_gz("bad.gz", bad->bytes, bad->size);
-        refuse_images("bad.gz", AT_ERR_FORMAT, c == 6 ? "promises" : cases[c].words, "");
+        refuse_images("bad.gz", AT_ERR_FORMAT, c == 6 ? "claims" : cases[c].words, "");
         free(bad);
     }
 }
@@ -230,9 +230,10 @@ static void images_and_labels_must_belong_together(void **state)
     idx_make(&labels, 3, 1, 4u);
     write_raw("four", labels.bytes, labels.size);
     write_raw("images", good.bytes, good.size);
-    refuse("images,four", AT_ERR_FORMAT, "images has 3 images, but four has 4 labels", "together");
-    refuse("four,images", AT_ERR_FORMAT, "images: labels should have 1 dimension", "swapped");
-    refuse("four,four", AT_ERR_FORMAT, "four: images should have 2", "swapped");
+    refuse("images,four", AT_ERR_FORMAT, "images has 3 images, but four has 4 labels",
+           "same data set");
+    refuse("four,images", AT_ERR_FORMAT, "images: labels must have 1 dimension", "swapped");
+    refuse("four,four", AT_ERR_FORMAT, "four: images must have 2", "swapped");
     refuse("images", AT_ERR_USAGE, "images", "IMAGES,LABELS");
     refuse("images,", AT_ERR_MISSING, "no such file", "");
 }
@@ -248,11 +249,11 @@ static void things_that_are_no_data_are_called_by_their_name(void **state)
         {"pointer.gz", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
          "git-lfs", "git lfs pull"},
         {"page", "\n<!DOCTYPE html><html><body>404</body></html>", "web page", "download"},
-        {"page.gz", "<html>404</html>", "named .gz but is not gzip", "download"},
+        {"page.gz", "<html>404</html>", "named .gz but not gzip", "download"},
         {"archive", "PK\x03\x04 and more", "zip archive", "unzip"},
         {"words", "these are only words", "text", "data list"},
         {"noise", "\x01\x02\x03\x04\x05", "unknown bytes 01 02 03 04", "data list"},
-        {"short", "\x01\x02", "ends at byte 2", "again"},
+        {"short", "\x01\x02", "truncated at byte 2", "again"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         write_raw(cases[c].path, cases[c].text, strlen(cases[c].text));
@@ -267,7 +268,7 @@ static void damaged_gzip_is_refused(void **state)
 {
     (void)state;
     write_gz("nothing.gz", "", 0);
-    refuse_images("nothing.gz", AT_ERR_FORMAT, "gzip of nothing", "again");
+    refuse_images("nothing.gz", AT_ERR_FORMAT, "packed file without content", "again");
 
     size_t size;
     write_gz("good.gz", good.bytes, good.size);
@@ -286,7 +287,7 @@ static void damaged_gzip_is_refused(void **state)
     bytes[size - 1] ^= 1;
     bytes[size] = 'x'; /* read_all leaves room */
     write_raw("tail.gz", bytes, size + 1);
-    refuse_images("tail.gz", AT_ERR_FORMAT, "follow the gzip stream", "again");
+    refuse_images("tail.gz", AT_ERR_FORMAT, "after the gzip stream", "again");
     free(bytes);
 }
 
@@ -299,7 +300,7 @@ static void inflating_stops_where_the_header_says(void **state)
     memcpy(bomb, good.bytes, good.size);
     write_gz("bomb.gz", bomb, size);
     free(bomb);
-    refuse_images("bomb.gz", AT_ERR_FORMAT, "more bytes follow after byte 76", "again");
+    refuse_images("bomb.gz", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
 }
 
 /* Opens and closes a pair; only the codes for bad files may come back. */
@@ -367,7 +368,7 @@ static void a_description_counts_labels_and_finds_damage(void **state)
     idx_make(&labels, 2, 1, 3u);
     write_raw("images", good.bytes, good.size);
     write_gz("labels.gz", labels.bytes, labels.size);
-    assert_int_equal(at_describe("images,labels.gz", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("images,labels.gz", NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 3);
     assert_int_equal(d.count[AT_SPLIT_TEST], 0);
     assert_int_equal(d.classes, 2);
@@ -375,17 +376,17 @@ static void a_description_counts_labels_and_finds_damage(void **state)
     assert_int_equal(d.labels[AT_SPLIT_TRAIN][1], 1);
     assert_null(d.licence);
     at_describe_deinit(&d);
-    assert_int_equal(at_describe("labels.gz", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("labels.gz", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "labels");
     assert_int_equal(d.labels[AT_SPLIT_TRAIN][0], 2);
     at_describe_deinit(&d);
-    assert_int_equal(at_describe("images", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("images", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "4x5 bytes");
     assert_int_equal(d.classes, 0);
     at_describe_deinit(&d);
     write_raw("images", good.bytes, good.size - 1);
-    assert_int_equal(at_describe("images", &d, &fail), AT_ERR_FORMAT);
-    assert_int_equal(at_describe("images,labels.gz", &d, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_describe("images", NULL, &d, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_describe("images,labels.gz", NULL, &d, &fail), AT_ERR_FORMAT);
 }
 
 int main(void)
@@ -398,7 +399,7 @@ int main(void)
         cmocka_unit_test_setup(sets_opened_one_by_one_can_be_made_to_agree, make_good),
         cmocka_unit_test_setup(missing_and_unreadable_files_are_told_apart, make_good),
         cmocka_unit_test_setup(short_and_long_files_are_refused, make_good),
-        cmocka_unit_test_setup(headers_that_cannot_be_true_are_refused, make_good),
+        cmocka_unit_test_setup(impossible_headers_are_refused, make_good),
         cmocka_unit_test_setup(images_and_labels_must_belong_together, make_good),
         cmocka_unit_test_setup(things_that_are_no_data_are_called_by_their_name, make_good),
         cmocka_unit_test_setup(damaged_gzip_is_refused, make_good),

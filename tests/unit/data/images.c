@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "data/formats/image.h"
-#include "data/formats/images.h"
 #include "data/set/dataset.h"
 #include "data/set/store.h"
 
@@ -15,13 +14,13 @@ static at_fail fail;
 
 /* ---- writing images -------------------------------------------------------------------------- */
 
-typedef struct picture {
+typedef struct rgb_image {
     uint32_t      width, height;
     unsigned char rgb[64 * 64 * 3];
-} picture;
+} rgb_image;
 
 /* Red grows to the right, green downwards, blue is given. */
-static void paint(picture *p, uint32_t width, uint32_t height, unsigned blue)
+static void paint(rgb_image *p, uint32_t width, uint32_t height, unsigned blue)
 {
     p->width = width, p->height = height;
     for (uint32_t y = 0; y < height; y++)
@@ -33,7 +32,7 @@ static void paint(picture *p, uint32_t width, uint32_t height, unsigned blue)
         }
 }
 
-static void write_png(const char *path, const picture *p)
+static void write_png(const char *path, const rgb_image *p)
 {
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = p->width,
@@ -42,7 +41,7 @@ static void write_png(const char *path, const picture *p)
     assert_int_not_equal(png_image_write_to_file(&image, path, 0, p->rgb, 0, NULL), 0);
 }
 
-static void write_jpeg(const char *path, const picture *p)
+static void write_jpeg(const char *path, const rgb_image *p)
 {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr       errors;
@@ -84,8 +83,8 @@ static at_err decode(const char *path, uint32_t side, at_image *image)
 static void a_png_comes_back_as_it_was_written(void **state)
 {
     (void)state;
-    static picture p;
-    at_image       image;
+    static rgb_image p;
+    at_image         image;
     paint(&p, 20, 30, 77);
     write_png("a.png", &p);
     assert_int_equal(decode("a.png", 0, &image), AT_OK);
@@ -123,8 +122,8 @@ static void other_kinds_of_png_become_rgb(void **state)
 static void a_jpeg_comes_back_nearly_as_it_was_written(void **state)
 {
     (void)state;
-    static picture p;
-    at_image       image;
+    static rgb_image p;
+    at_image         image;
     paint(&p, 48, 40, 100);
     write_jpeg("a.jpg", &p);
     assert_int_equal(decode("a.jpg", 0, &image), AT_OK);
@@ -141,8 +140,8 @@ static void a_jpeg_comes_back_nearly_as_it_was_written(void **state)
 static void cut_images_are_refused(void **state)
 {
     (void)state;
-    static picture p;
-    at_image       image;
+    static rgb_image p;
+    at_image         image;
     paint(&p, 48, 40, 100);
     write_jpeg("a.jpg", &p);
     write_png("a.png", &p);
@@ -164,9 +163,9 @@ static void cut_images_are_refused(void **state)
 static void a_header_is_not_believed(void **state)
 {
     (void)state;
-    static picture p;
-    size_t         size;
-    at_image       image;
+    static rgb_image p;
+    size_t           size;
+    at_image         image;
     paint(&p, 4, 4, 0);
     write_png("a.png", &p);
     unsigned char *bytes = read_all("a.png", &size);
@@ -175,13 +174,13 @@ static void a_header_is_not_believed(void **state)
     for (int i = 0; i < 4; i++) bytes[29 + i] = (unsigned char)(crc >> (24 - 8 * i));
     at_image_file file = {"huge.png", bytes, size};
     assert_int_equal(at_image_decode(&file, 0, &image, &fail), AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, "huge.png: the header says 1048575 x 1048575 pixels"));
+    assert_non_null(strstr(fail.text, "huge.png: 1048575 x 1048575 pixels"));
     free(bytes);
 }
 
 /* ---- one size -------------------------------------------------------------------------------- */
 
-static void fit(const picture *p, at_image_fitting how, uint32_t side, unsigned char *row)
+static void fit(const rgb_image *p, at_image_fit_mode how, uint32_t side, unsigned char *row)
 {
     at_image image = {(unsigned char *)(uintptr_t)p->rgb, p->width, p->height};
     assert_int_equal(at_image_fit(&image, how, side, row, &fail), AT_OK);
@@ -190,11 +189,11 @@ static void fit(const picture *p, at_image_fitting how, uint32_t side, unsigned 
 static void an_image_of_the_right_size_is_not_changed(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 16 * 16];
+    static rgb_image p;
+    unsigned char    row[3 * 16 * 16];
     paint(&p, 16, 16, 9);
     for (int how = AT_IMAGE_RESIZE; how <= AT_IMAGE_CROP; how++) {
-        fit(&p, (at_image_fitting)how, 16, row);
+        fit(&p, (at_image_fit_mode)how, 16, row);
         for (int i = 0; i < 256; i++)
             for (int c = 0; c < 3; c++) assert_int_equal(row[c * 256 + i], p.rgb[i * 3 + c]);
     }
@@ -203,7 +202,7 @@ static void an_image_of_the_right_size_is_not_changed(void **state)
 static void halving_takes_neighbours_into_account(void **state)
 {
     (void)state;
-    picture       p = {.width = 4, .height = 4};
+    rgb_image     p = {.width = 4, .height = 4};
     unsigned char row[3 * 2 * 2];
     memset(p.rgb, 100, 4 * 4 * 3);
     fit(&p, AT_IMAGE_RESIZE, 2, row);
@@ -220,8 +219,8 @@ static void halving_takes_neighbours_into_account(void **state)
 static void scaling_keeps_the_middle(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 32 * 32];
+    static rgb_image p;
+    unsigned char    row[3 * 32 * 32];
     paint(&p, 48, 16, 5);
     fit(&p, AT_IMAGE_RESIZE, 32, row);
     for (int y = 0; y < 32; y++)
@@ -235,8 +234,8 @@ static void scaling_keeps_the_middle(void **state)
 static void cropping_pads_with_black(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 8 * 8];
+    static rgb_image p;
+    unsigned char    row[3 * 8 * 8];
     paint(&p, 4, 16, 50);
     fit(&p, AT_IMAGE_CROP, 8, row);
     for (int y = 0; y < 8; y++)
@@ -250,8 +249,8 @@ static void cropping_pads_with_black(void **state)
 static void extreme_shapes_are_scaled(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 9 * 9];
+    static rgb_image p;
+    unsigned char    row[3 * 9 * 9];
     for (uint32_t w = 1; w <= 64; w += 7)
         for (uint32_t h = 1; h <= 64; h += 9) {
             paint(&p, w, h, 200);
@@ -282,7 +281,7 @@ static void make_folders(const char *const *paths)
 /* FOLDER/CLASS/NAME with that blue, JPEG or PNG by its name. */
 static void write_image(const char *path, unsigned blue)
 {
-    static picture p;
+    static rgb_image p;
     paint(&p, 30, 20, blue);
     if (strstr(path, ".png"))
         write_png(path, &p);
@@ -307,7 +306,7 @@ static void a_folder_with_both_splits_is_read(void **state)
     assert_int_equal(at_dataset_classes(test), 2);
     assert_int_equal(at_dataset_features(train), 3 * 16 * 16);
     assert_string_equal(at_dataset_form(train), "3x16x16 bytes");
-    assert_int_equal(at_dataset_picture(train).channels, 3);
+    assert_int_equal(at_dataset_shape(train).channels, 3);
     assert_string_equal(at_store_name(train, 0), "ant");
     assert_string_equal(at_store_name(train, 1), "cat");
     static const unsigned blues[] = {10, 20, 30};
@@ -358,7 +357,7 @@ static void the_size_is_224_unless_it_is_given(void **state)
     make_folders((const char *[]){"f/train/a", NULL});
     write_image("f/train/a/1.png", 20);
     set = open_set("f", AT_SPLIT_TRAIN);
-    assert_int_equal(at_dataset_picture(set).width, 224);
+    assert_int_equal(at_dataset_shape(set).width, 224);
     at_dataset_free(set);
     set = open_set("images:f,8,crop", AT_SPLIT_TRAIN);
     assert_int_equal(set->rows[0], 11 * 255 / 29); /* the middle, not scaled */
@@ -388,8 +387,8 @@ static void of_broken_images_the_first_is_named(void **state)
     }
     for (int repeat = 0; repeat < 5; repeat++) {
         assert_int_equal(at_dataset_open("f,8", AT_SPLIT_TRAIN, &set, &fail), AT_ERR_FORMAT);
-        assert_non_null(strstr(fail.text, "f/train/a/10.png: is no JPEG or PNG image, at byte 0 it "
-                                          "is a git-lfs pointer"));
+        assert_non_null(strstr(fail.text, "f/train/a/10.png: not a JPEG or PNG image; it looks "
+                                          "like a git-lfs pointer"));
         assert_non_null(strstr(fail.hint, "git lfs pull"));
     }
 }

@@ -5,6 +5,7 @@
 #include "base/machine.h"
 #include "data/files/decimal.h"
 #include "data/set/describe.h"
+#include "data/set/store.h"
 
 #include <float.h>
 #include <math.h>
@@ -18,8 +19,8 @@ static void a_file_is_read_as_it_stands(void **state)
     assert_int_equal(at_dataset_count(set), 4);
     assert_int_equal(at_dataset_features(set), 7);
     assert_int_equal(at_dataset_classes(set), 2);
-    assert_string_equal(at_dataset_class_name(set, 0), "-1");
-    assert_string_equal(at_dataset_class_name(set, 1), "1");
+    assert_string_equal(at_store_name(set, 0), "-1");
+    assert_string_equal(at_store_name(set, 1), "1");
     check_row(set, 0, 1, "0:0.5 2:-0.2 6:1");
     check_row(set, 1, 0, "1:1");
     check_row(set, 2, 0, "");
@@ -35,16 +36,16 @@ static void odd_but_common_writing_is_understood(void **state)
     } cases[] = {
         {"1 1:1 2:2", "0:1 1:2"},             /* no line feed at the end */
         {"1 1:1 2:2   \n", "0:1 1:2"},        /* blanks at the end */
-        {"1 1:1 2:2\r\n", "0:1 1:2"},         /* line ends of Windows */
+        {"1 1:1 2:2\r\n", "0:1 1:2"},         /* Windows line ends */
         {"\n\n  \n1 1:1 2:2\n\n", "0:1 1:2"}, /* blank lines */
-        {"# a remark\n1 1:1 2:2 # another 9:9\n", "0:1 1:2"},
+        {"# a comment\n1 1:1 2:2 # another 9:9\n", "0:1 1:2"},
         {"1\t1:1\t\t2:2\n", "0:1 1:2"},
         {"+1 1:1 2:2\n", "0:1 1:2"},
         {"1.0 1:1 2:2\n", "0:1 1:2"},
         {"1 qid:7 1:1 2:2\n", "0:1 1:2"},
         {"1 0:1 1:2\n", "0:1 1:2"}, /* indices from 0 on */
         {"1 1:1.000 2:+2.0e0\n", "0:1 1:2"},
-        {"1 1:1 2:2 3:0\n", "0:1 1:2"}, /* zeros are not kept */
+        {"1 1:1 2:2 3:0\n", "0:1 1:2"}, /* zeros are dropped */
         {"1 1:1 2:.2e1\n", "0:1 1:2"},
         {"1 01:1 002:2.\n", "0:1 1:2"},
         {"1 1:1 2:2#\n", "0:1 1:2"},
@@ -67,7 +68,7 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
         {"1 1:1\n1 2:1 2:1\n", "line 2, column 7", "occurs twice"},
         {"1 3:1 2:1\n", "line 1, column 7", "smaller"},
         {"1 1:x\n", "line 1, column 5", "not a finite number"},
-        {"1 1:\n", "line 1, column 5", "number behind"},
+        {"1 1:\n", "line 1, column 5", "number after"},
         {"1 1\n", "line 1, column 4", "':'"},
         {"1 a:1\n", "line 1, column 3", "INDEX:VALUE"},
         {"1 -1:1\n", "line 1, column 3", "negative"},
@@ -80,10 +81,10 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
         {"1 99999999999999999999999:1\n", "line 1, column 3", "too large"},
         {"1:1 2:1\n", "line 1, column 1", "no label"},
         {"x 1:1\n", "line 1, column 1", "label"},
-        {"1 1:1\n\n# remark\n0.5 1:1\n", "line 4, column 1", "whole number"},
+        {"1 1:1\n\n# comment\n0.5 1:1\n", "line 4, column 1", "integer"},
         {"1,2 1:1\n", "line 1, column 2", "several labels"},
         {"1 qid:x 1:1\n", "line 1, column 3", "qid"},
-        {"1e30 1:1\n", "line 1, column 1", "whole number"},
+        {"1e30 1:1\n", "line 1, column 1", "integer"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text("rows", cases[i].text);
@@ -91,7 +92,7 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
         refuse_set("libsvm:rows", cases[i].what);
     }
     write_text("rows", "# nothing\n\n");
-    refuse_set("libsvm:rows", "holds no row");
+    refuse_set("libsvm:rows", "no rows found");
 }
 
 /* Labels become classes in rising order, whatever numbers they are. */
@@ -104,13 +105,13 @@ static void labels_of_many_classes_keep_their_order(void **state)
     assert_int_equal(at_dataset_label(set, 0), 1);
     assert_int_equal(at_dataset_label(set, 1), 0);
     assert_int_equal(at_dataset_label(set, 2), 2);
-    assert_string_equal(at_dataset_class_name(set, 2), "100");
+    assert_string_equal(at_store_name(set, 2), "100");
     at_dataset_free(set);
 
     FILE *file = fopen("many", "wb");
     for (int i = 0; i <= 65536; i++) fprintf(file, "%d 1:1\n", i);
     fclose(file);
-    refuse_set("many", "more than 65536 different labels");
+    refuse_set("many", "more than 65536 distinct labels");
 }
 
 /* A test file may lack features and classes, and have others. */
@@ -123,7 +124,7 @@ static void a_test_file_takes_over_features_and_classes(void **state)
     at_dataset *train = open_sparse("rows", AT_SPLIT_TRAIN);
     at_dataset *test = open_sparse("rows", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_features(test), 9);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     assert_int_equal(at_dataset_features(test), 5);
     assert_int_equal(at_dataset_classes(test), 3);
     check_row(test, 0, 2, "0:1 1:1");
@@ -132,7 +133,7 @@ static void a_test_file_takes_over_features_and_classes(void **state)
 
     write_text("other", "4 1:1\n");
     test = open_sparse("other", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "'4'"));
     at_dataset_free(test);
     at_dataset_free(train);
@@ -148,13 +149,13 @@ static void a_test_file_counts_features_like_its_train_file(void **state)
     write_text("one.t", "1 0:5 2:1\n");
     at_dataset *train = open_sparse("zero", AT_SPLIT_TRAIN);
     at_dataset *test = open_sparse("zero", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     check_row(test, 0, 1, "1:1 2:1");
     at_dataset_free(train);
     at_dataset_free(test);
     train = open_sparse("one", AT_SPLIT_TRAIN);
     test = open_sparse("one", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     check_row(test, 0, 1, "1:1");
     at_dataset_free(train);
     at_dataset_free(test);
@@ -296,7 +297,7 @@ static void a9a_is_complete(void **state)
         print_message("skipped: set ANYTIME_A9A to the path of a9a (or a9a.xz)\n");
         skip();
     }
-    assert_int_equal(at_describe(path, &d, &fail), AT_OK);
+    assert_int_equal(at_describe(path, NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 32561);
     assert_int_equal(d.count[AT_SPLIT_TEST], 16281);
     assert_int_equal(d.features, 123);

@@ -83,11 +83,11 @@ static void a_forced_format_is_described(void **state)
 {
     (void)state;
     at_description d;
-    assert_int_equal(at_describe("idx:set", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("idx:set", NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 6);
     assert_string_equal(d.format, "idx");
     at_describe_deinit(&d);
-    assert_int_equal(at_describe("idx:set/train-labels", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("idx:set/train-labels", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "labels");
     at_describe_deinit(&d);
     assert_true(at_dataset_has("idx:set", AT_SPLIT_TRAIN));

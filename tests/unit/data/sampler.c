@@ -221,7 +221,7 @@ static void by_class_every_sample_has_one_owner_who_has_its_class(void **state)
                          AT_OK);
         for (uint32_t w = 1; w <= workers[n]; w++) {
             at_sampler sampler;
-            at_sampler_start(&sampler, 1, w, &shards);
+            at_sampler_init_shards(&sampler, 1, w, &shards);
             uint64_t *order = walk(&sampler, 3 * sampler.count, (uint32_t)sampler.count);
             for (uint64_t i = 0; i < sampler.count; i++) {
                 assert_int_equal(at_dataset_label(set, order[i]) % workers[n], w - 1);
@@ -244,7 +244,7 @@ static void the_common_walk_knows_no_shards(void **state)
     at_shards   shards;
     at_sampler  common, plain = make(1, 0, 50);
     assert_int_equal(at_shards_init(&shards, AT_SHARD_BY_CLASS, set, 50, 5, NULL), AT_OK);
-    at_sampler_start(&common, 1, 0, &shards);
+    at_sampler_init_shards(&common, 1, 0, &shards);
     for (uint64_t i = 0; i < 120; i++)
         assert_int_equal(at_sampler_index(&common, i), at_sampler_index(&plain, i));
     at_shards_deinit(&shards);
@@ -276,7 +276,7 @@ static void a_tiny_set_goes_round_and_round(void **state)
     assert_int_equal(at_shards_init(&shards, AT_SHARD_NO, NULL, 3, 8, NULL), AT_OK);
     for (uint32_t w = 1; w <= 8; w++) {
         at_sampler sampler;
-        at_sampler_start(&sampler, 1, w, &shards);
+        at_sampler_init_shards(&sampler, 1, w, &shards);
         uint64_t *order = walk(&sampler, 0, 300);
         for (int i = 0; i < 300; i += 3) assert_true(is_permutation(order + i, 0, 3));
         free(order);

@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "data/fetch/catalog.h"
 #include "data/fetch/fetch.h"
-#include "data/prep/rows.h"
+#include "data/prep/widen.h"
 #include "data/set/dataset.h"
 #include "data/set/describe.h"
 #include "data/set/store.h"
@@ -135,11 +135,11 @@ static void all_ways_to_widen_bytes_give_the_same_bits(void **state)
         for (size_t offset = 0; offset < 40; offset += 3) {
             memset(portable, 1, sizeof portable);
             memset(best, 1, sizeof best);
-            at_rows_widen_portable(portable, bytes + offset, count);
-            at_rows_widen_best()(best, bytes + offset, count);
+            at_widen_portable(portable, bytes + offset, count);
+            at_widen_best()(best, bytes + offset, count);
             assert_memory_equal(portable, best, sizeof portable);
         }
-    at_rows_widen_best()(best, (const unsigned char[]){0, 255}, 2);
+    at_widen_best()(best, (const unsigned char[]){0, 255}, 2);
     assert_true(best[0] == 0.0f && best[1] == 1.0f);
 }
 
@@ -191,7 +191,7 @@ static void every_named_set_says_what_it_is(void **state)
     for (size_t i = 0; i < count; i++) {
         assert_ptr_equal(at_catalog_find(rows[i].name), &rows[i]);
         assert_true(*rows[i].summary && *rows[i].licence);
-        assert_true(!rows[i].recipe.apt != !rows[i].recipe.npm);
+        assert_true(!rows[i].package.apt != !rows[i].package.npm);
         for (size_t f = 0; f < AT_CATALOG_FILES_MAX && rows[i].files[f].name; f++)
             assert_int_equal(strlen(rows[i].files[f].sha256), 64);
     }
@@ -261,7 +261,7 @@ static void fashion_mnist_is_complete(void **state)
         skip();
     }
     assert_int_equal(at_fetch_verify(row, folder, &fail), AT_OK);
-    assert_int_equal(at_describe("fashion-mnist", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("fashion-mnist", NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 60000);
     assert_int_equal(d.count[AT_SPLIT_TEST], 10000);
     assert_int_equal(d.features, 784);

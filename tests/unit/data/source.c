@@ -86,7 +86,7 @@ static void streams_of_xz_are_joined_and_padding_is_skipped(void **state)
     check_words("both.xz", 2);
     both[2 * size + 12] = 'x';
     write_raw("tail.xz", both, 2 * size + 16);
-    refuse("tail.xz", "other bytes follow the xz stream");
+    refuse("tail.xz", "unexpected bytes after the xz stream");
     free(packed);
 }
 
@@ -106,7 +106,7 @@ static void damaged_xz_is_refused(void **state)
         packed[i] ^= 0x55;
     }
     write_raw("text.xz", words, sizeof words - 1);
-    refuse("text.xz", "named .xz but is not xz");
+    refuse("text.xz", "named .xz but not xz");
     free(packed);
 }
 

@@ -15,7 +15,8 @@ static inline void write_text(const char *path, const char *text)
     write_raw(path, text, strlen(text));
 }
 
-static inline at_dataset *open_set_as(const char *name, at_split split, const at_reading *reading)
+static inline at_dataset *open_set_as(const char *name, at_split split,
+                                      const at_read_options *reading)
 {
     at_dataset *set;
     at_err      err = at_dataset_open_as(name, split, reading, &set, &fail);
@@ -44,7 +45,7 @@ static inline void check_row(const at_dataset *set, uint64_t index, uint32_t lab
 }
 
 /* The train split cannot be opened, and the reason has that word in it, a file name and a hint. */
-static inline void refuse_set_as(const char *name, const at_reading *reading, const char *word)
+static inline void refuse_set_as(const char *name, const at_read_options *reading, const char *word)
 {
     at_dataset *set = NULL;
     at_err      err = at_dataset_open_as(name, AT_SPLIT_TRAIN, reading, &set, &fail);

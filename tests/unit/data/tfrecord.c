@@ -184,7 +184,7 @@ static void many_rows_fill_many_piles(void **state)
     at_dataset_free(set);
 }
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static void put_raw(bytes *file, int64_t label, int64_t height, int64_t width, size_t size)
 {
@@ -198,19 +198,19 @@ static void put_raw(bytes *file, int64_t label, int64_t height, int64_t width, s
     put_example(file, &features);
 }
 
-static void raw_pictures_are_brought_into_our_order(void **state)
+static void raw_images_are_deinterleaved(void **state)
 {
     (void)state;
     bytes file = {0};
     put_raw(&file, 0, 2, 3, 18);
     put_raw(&file, 4, 2, 3, 18);
-    write_raw("pictures", file.at, file.size);
-    at_dataset    *set = open_set_as("pictures", AT_SPLIT_TRAIN, NULL);
-    at_image_shape picture = at_dataset_picture(set);
+    write_raw("images", file.at, file.size);
+    at_dataset    *set = open_set_as("images", AT_SPLIT_TRAIN, NULL);
+    at_image_shape shape = at_dataset_shape(set);
     float          x[18];
     uint32_t       label;
-    assert_int_equal(picture.channels, 3);
-    assert_int_equal(picture.height, 2);
+    assert_int_equal(shape.channels, 3);
+    assert_int_equal(shape.height, 2);
     assert_int_equal(at_dataset_classes(set), 5);
     at_dataset_rows(set, x, &label, (uint64_t[]){1}, 1);
     assert_int_equal(label, 4);
@@ -219,12 +219,12 @@ static void raw_pictures_are_brought_into_our_order(void **state)
     at_dataset_free(set);
 
     put_raw(&file, 1, 3, 2, 18);
-    write_raw("pictures", file.at, file.size);
-    refuse_set("pictures", "record 3");
-    refuse_set("pictures", "its picture is 3x2x3, the first one was 2x3x3");
+    write_raw("images", file.at, file.size);
+    refuse_set("images", "record 3");
+    refuse_set("images", "the image is 3x2x3, but the first one was 2x3x3");
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- invalid files --------------------------------------------------------------------------- */
 
 static void wrong_records_are_refused_with_their_place(void **state)
 {
@@ -234,11 +234,11 @@ static void wrong_records_are_refused_with_their_place(void **state)
         float       values[2];
         const char *word;
     } cases[] = {
-        {1, {3, 3}, {1, 1}, "its index 3 occurs twice"},
-        {1, {-1, 3}, {1, 1}, "its index -1 is out of range"},
+        {1, {3, 3}, {1, 1}, "index 3 occurs twice"},
+        {1, {-1, 3}, {1, 1}, "index -1 is out of range"},
         {1, {1, (int64_t)1 << 31}, {1, 1}, "out of range"},
         {1, {1, 2}, {1, 1.0f / 0.0f}, "is not finite"},
-        {(int64_t)1 << 40, {1, 2}, {1, 1}, "its label is"},
+        {(int64_t)1 << 40, {1, 2}, {1, 1}, "label 1099511627776 is out of range"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bytes file = {0};
@@ -262,7 +262,7 @@ static void damaged_files_are_refused_with_their_place(void **state)
     put_click(&file, 0, (int64_t[]){0, 1}, (float[]){1, 2}, 2);
     for (size_t cut = one + 1; cut < file.size; cut++) {
         write_raw("clicks", file.at, cut);
-        refuse_set("clicks", "the file ends inside of it");
+        refuse_set("clicks", "the file ends within the record");
     }
     for (size_t i = 0; i < file.size; i++) {
         file.at[i] ^= 0x10;
@@ -275,7 +275,7 @@ static void damaged_files_are_refused_with_their_place(void **state)
     put_u32(&huge, 1);
     put_u32(&huge, at_crc32c_masked(huge.at, 8));
     write_raw("clicks", huge.at, huge.size);
-    refuse_set("clicks", "it has 4294967296 bytes");
+    refuse_set("clicks", "the record has 4294967296 bytes");
 }
 
 /* Messages whose checksums are right but whose insides are not. */
@@ -299,18 +299,18 @@ static void nonsense_in_a_record_is_refused(void **state)
     put_ints(&features, "index", (int64_t[]){1}, 1, true);
     put_example(&file, &features);
     write_raw("clicks", file.at, file.size);
-    refuse_set("clicks", "has no label");
+    refuse_set("clicks", "no label");
     memset(&features, 0, sizeof features);
     memset(&file, 0, sizeof file);
     put_ints(&features, "label", (int64_t[]){1}, 1, true);
     put_example(&file, &features);
-    write_raw("pictures", file.at, file.size);
-    refuse_set("pictures", "has no picture");
+    write_raw("images", file.at, file.size);
+    refuse_set("images", "no image");
     put_floats(&features, "value", (float[]){1, 2}, 2);
     memset(&file, 0, sizeof file);
     put_example(&file, &features);
     write_raw("clicks", file.at, file.size);
-    refuse_set("clicks", "has 0 indices but 2 values");
+    refuse_set("clicks", "0 indices but 2 values");
 }
 
 int main(void)
@@ -320,7 +320,7 @@ int main(void)
         cmocka_unit_test_setup(numbers_may_come_one_by_one, empty_home),
         cmocka_unit_test_setup(files_of_a_folder_are_joined_in_order, empty_home),
         cmocka_unit_test_setup(many_rows_fill_many_piles, empty_home),
-        cmocka_unit_test_setup(raw_pictures_are_brought_into_our_order, empty_home),
+        cmocka_unit_test_setup(raw_images_are_deinterleaved, empty_home),
         cmocka_unit_test_setup(wrong_records_are_refused_with_their_place, empty_home),
         cmocka_unit_test_setup(damaged_files_are_refused_with_their_place, empty_home),
         cmocka_unit_test_setup(nonsense_in_a_record_is_refused, empty_home),
