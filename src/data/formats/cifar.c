@@ -9,7 +9,6 @@
 #include "data/files/folder.h"
 #include "data/files/sniff.h"
 #include "data/formats/format.h"
-#include "data/set/dataset.h"
 
 #include <assert.h>
 #include <string.h>

@@ -12,10 +12,10 @@
  */
 #include "data/formats/format.h"
 
-#include "base/rng.h"
 #include "data/files/decimal.h"
 #include "data/files/lines.h"
 #include "data/files/split_files.h"
+#include "data/set/string_table.h"
 
 #include <assert.h>
 #include <math.h>
@@ -92,12 +92,11 @@ static const char *read_numbers(const char *p, at_sparse_builder *builder, at_pa
     return p;
 }
 
-/* FNV-1a of the column and the bytes, then mixed, because the lowest bits are used. */
+/* The hash of the column and the text. */
 static uint64_t hash(uint32_t column, const char *text, const char *end)
 {
-    uint64_t h = (14695981039346656037u ^ column) * 1099511628211u;
-    for (; text < end; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return at_rng_mix(h);
+    uint64_t start = (AT_STRING_HASH_START ^ column) * AT_STRING_HASH_FACTOR;
+    return at_string_hash(start, text, end);
 }
 
 static void sort(uint32_t *list, uint32_t count)

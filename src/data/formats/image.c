@@ -14,7 +14,6 @@
 
 #include <jerror.h>
 #include <jpeglib.h>
-#include <stdio.h> /* jpeglib.h needs FILE and size_t */
 
 #define HINT "replace the file, or move it out of the folder"
 
@@ -215,7 +214,7 @@ static void on_png_read(png_structp png, png_bytep bytes, size_t size)
 }
 
 /* Makes libpng convert everything to 8-bit RGB. */
-static void ask_for_rgb(const png_decoder *d)
+static void convert_to_rgb(const png_decoder *d)
 {
     png_set_palette_to_rgb(d->png);
     png_set_expand_gray_1_2_4_to_8(d->png);
@@ -232,7 +231,7 @@ static void read_png(png_decoder *d)
     d->err = reserve_pixels(d->image, d->file, png_get_image_width(d->png, d->info),
                             png_get_image_height(d->png, d->info), d->fail);
     if (d->err) return;
-    ask_for_rgb(d);
+    convert_to_rgb(d);
     int    passes = png_set_interlace_handling(d->png);
     size_t line = (size_t)d->image->width * 3;
     png_read_update_info(d->png, d->info);

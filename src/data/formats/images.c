@@ -16,11 +16,10 @@
 #include "data/formats/format.h"
 
 #include "base/machine.h"
-#include "base/rng.h"
 #include "base/text.h"
 #include "data/files/folder.h"
 #include "data/formats/image.h"
-#include "data/set/dataset.h"
+#include "data/set/string_table.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -72,17 +71,11 @@ static bool has_images(const char *folder)
            (find_split(folder, AT_SPLIT_TRAIN, path) || has_classes(folder));
 }
 
-/* FNV-1a, mixed because its low bits are weak. */
-static uint64_t hash_name(const char *name)
-{
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-    return at_rng_mix(hash);
-}
-
 static at_split split_of(const char *path)
 {
-    return hash_name(at_folder_name(path)) % TEST_EVERY == 0 ? AT_SPLIT_TEST : AT_SPLIT_TRAIN;
+    const char *name = at_folder_name(path);
+    uint64_t    hash = at_string_hash(AT_STRING_HASH_START, name, name + strlen(name));
+    return hash % TEST_EVERY == 0 ? AT_SPLIT_TEST : AT_SPLIT_TRAIN;
 }
 
 /* Which files of the class folders to use. */
@@ -94,7 +87,7 @@ typedef struct choice {
 static at_err add_image(image_list *images, const char *path, uint32_t label, at_fail *fail)
 {
     size_t count = images->files.count;
-    if ((count & (count - 1)) == 0) { /* room doubles at powers of two */
+    if ((count & (count - 1)) == 0) { /* capacity doubles at powers of two */
         uint32_t *more = reallocarray(images->labels, count ? 2 * count : 1, sizeof *more);
         if (!more) return at_fail_memory_for(fail, "for labels");
         images->labels = more;

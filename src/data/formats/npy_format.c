@@ -15,7 +15,6 @@
 #include "data/files/zip.h"
 #include "data/formats/image_shape.h"
 #include "data/formats/npy.h"
-#include "data/set/dataset.h"
 
 #include <assert.h>
 #include <limits.h>

@@ -1,6 +1,5 @@
 #include "data/set/string_table.h"
 
-#include "base/rng.h"
 #include "data/files/decimal.h"
 
 #include <assert.h>
@@ -9,18 +8,12 @@
 
 enum { SLOTS_FIRST = 64, TEXT_FIRST = 1024 };
 
-static uint64_t hash(const char *text)
-{
-    uint64_t h = 14695981039346656037u; /* FNV-1a */
-    for (; *text; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return at_rng_mix(h);
-}
-
 /* The slot of the string, or the free one where it belongs. */
 static uint32_t find_slot(const at_string_table *table, const char *text)
 {
     assert(table->slot_count > table->count);
-    uint32_t mask = table->slot_count - 1, slot = (uint32_t)hash(text) & mask;
+    uint32_t mask = table->slot_count - 1, slot;
+    slot = (uint32_t)at_string_hash(AT_STRING_HASH_START, text, text + strlen(text)) & mask;
     while (table->slots[slot] &&
            strcmp(at_string_table_get(table, table->slots[slot] - 1), text) != 0)
         slot = (slot + 1) & mask;

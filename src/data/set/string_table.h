@@ -9,6 +9,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rng.h"
+
+/* Parameters of FNV-1a. */
+#define AT_STRING_HASH_START  14695981039346656037u
+#define AT_STRING_HASH_FACTOR 1099511628211u
+
+/* FNV-1a of the bytes from `text` to `end`, mixed because its low bits are weak. */
+static inline uint64_t at_string_hash(uint64_t start, const char *text, const char *end)
+{
+    for (; text < end; text++) start = (start ^ (unsigned char)*text) * AT_STRING_HASH_FACTOR;
+    return at_rng_mix(start);
+}
+
 typedef struct at_string_table {
     char     *text; /* zero-terminated strings, one after the other */
     size_t    text_used, text_room;
