@@ -64,7 +64,7 @@ static void describe_unknown(at_text *what, const unsigned char *bytes, size_t s
         at_text_add(what, "text");
         return;
     }
-    at_text_add(what, "unknown bytes");
+    at_text_add(what, "unknown binary data");
     for (size_t i = 0; i < size && i < 4; i++) at_text_add(what, " %02x", bytes[i]);
 }
 

@@ -305,7 +305,7 @@ static bool looks_like_csv(const char *text)
            (text[0] == '"' || !parse_number(text, &value)) && !strchr("+-.0123456789", text[0]);
 }
 
-/* Accepts non-ASCII text, which the sniffer reports as unknown bytes. */
+/* Accepts non-ASCII text, which the sniffer reports as unknown. */
 static bool is_text(const char *text, size_t size)
 {
     at_sniff_result sniffed =

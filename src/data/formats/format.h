@@ -19,7 +19,7 @@ typedef struct at_format {
     /* Generated from the numbers in the name, "NAME:..", of which claims, has_split and load get
      * the whole text. Other formats get only the path of FORMAT:PATH. */
     bool synthetic;
-    /* Sets of one or many files (split_files.h) define what a file of theirs looks like, and how a
+    /* Sets of one or many files (split_files.h) define how their files are recognized, and how a
      * list of files is read, instead of claims, has_split, load and source_files. */
     at_split_file_test *is_split_file;
     at_err (*load_files)(at_dataset *set, const char *name, const at_file_list *files,

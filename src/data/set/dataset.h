@@ -39,7 +39,7 @@ typedef struct at_load_progress {
     void *self;
 } at_load_progress;
 
-/* Reports progress; NULL: to nobody. */
+/* Reports progress; NULL: does nothing. */
 static inline void at_load_progress_report(const at_load_progress *progress, uint64_t done,
                                            uint64_t total)
 {

@@ -1,4 +1,4 @@
-/* Fuzz target: any file as click logs of Criteo, hashed to so few features that they meet. */
+/* Fuzz target: any file as Criteo click logs, hashed to few features so that hashes collide. */
 #include "../sets.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -10,7 +10,7 @@ static at_err read_source(void *self, void *bytes, size_t size, size_t *got, at_
     return at_source_read(self, bytes, size, got, fail);
 }
 
-/* Reads all elements once the header is good; labels where a sample is one number. */
+/* Reads all elements after a valid header; as labels where a sample is one number. */
 static at_err read_array(at_npy_input *input, at_fail *fail)
 {
     at_npy npy;
@@ -19,7 +19,7 @@ static at_err read_array(at_npy_input *input, at_fail *fail)
     assert(npy.header_size == input->position);
     uint64_t elements = npy.count * npy.features;
     assert(elements <= input->size_max);
-    if (elements > ELEMENTS_MAX) return AT_OK; /* true in principle, but slow */
+    if (elements > ELEMENTS_MAX) return AT_OK; /* valid, but slow */
     unsigned char *memory = malloc(elements * sizeof(float));
     assert(memory);
     at_err err = npy.features == 1
@@ -49,6 +49,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 1)
         check_file(&at_format_npy, data + 1, size - 1, (at_read_options){0});
     else
-        check_refusal(read_file(data + 1, size - 1, &fail), &fail);
+        check_error(read_file(data + 1, size - 1, &fail), &fail);
     return 0;
 }

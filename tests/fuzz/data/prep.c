@@ -1,9 +1,6 @@
-/* Fuzz target: any text as a list of preparation steps, done to a small picture.
+/* Fuzz target: any text as a list of preparation steps, applied to a small image.
  *
  * The input is three bytes (channels, height and width, each 1 .. 16), then the list.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc tests/fuzz/data_prep.c \
- *         src/data/[a-z]*.c src/base/[a-z]*.c -lz -llzma -lpng -ljpeg -lcrypto -ljansson -lm
  */
 #include "data/prep/prep.h"
 
@@ -62,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 3, size - 3);
     at_err err = at_prep_new(text, shape, &prep, &fail);
     assert(err ? !prep && fail.err == err && fail.text[0] : prep != NULL);
-    /* Large pictures are only slow. */
+    /* Large images are only slow. */
     if (prep && at_prep_scratch_size(prep) < NUMBERS_MAX) prepare(prep, shape);
     at_prep_free(prep);
     return 0;

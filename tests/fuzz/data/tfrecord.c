@@ -1,12 +1,12 @@
 /* Fuzz target: any file as TFRecord (the first byte is even), or any bytes as the messages of two
- * records whose checksums are right, because no fuzzer finds those by itself. The second byte says
- * where they are cut. */
+ * records with correct checksums, which a fuzzer cannot find by itself. The second byte is the
+ * position where the bytes are divided. */
 #include "../sets.h"
 #include "base/crc32c.h"
 
 #include <string.h>
 
-enum { AROUND = 16 }; /* bytes of a record beside its message */
+enum { AROUND = 16 }; /* bytes of a record besides its message */
 
 static uint8_t *put_number(uint8_t *to, uint64_t value, int size)
 {

@@ -1,4 +1,4 @@
-/* Click logs in Criteo's form. */
+/* Criteo click logs. */
 #include "sparse.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static float at(const at_dataset *set, uint64_t row, uint32_t index)
     return 0.0f;
 }
 
-static void numbers_are_scaled_and_gaps_are_marked(void **state)
+static void numbers_are_scaled_and_missing_ones_are_marked(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "0", "", "68fd1e64"));
@@ -59,7 +59,7 @@ static void categories_are_hashed_by_column_and_text(void **state)
     at_dataset   *set = open_sparse("clicks", AT_SPLIT_TRAIN);
     at_sparse_row a = at_dataset_sparse_row(set, 0), b = at_dataset_sparse_row(set, 1);
     uint32_t      differ = 0;
-    assert_int_equal(a.count, 39); /* the same text in other columns is another feature */
+    assert_int_equal(a.count, 39); /* the same text in another column is another feature */
     assert_int_equal(b.count, 39);
     for (uint32_t i = 0; i < a.count; i++) {
         bool in_b = false;
@@ -71,8 +71,8 @@ static void categories_are_hashed_by_column_and_text(void **state)
     at_dataset_free(set);
 }
 
-/* Hashes are part of what a model means: they must never change. */
-static void hashes_stay_what_they_are(void **state)
+/* Trained models depend on the hashes: they must never change. */
+static void hashes_never_change(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "1", "1", "68fd1e64"));
@@ -84,7 +84,7 @@ static void hashes_stay_what_they_are(void **state)
     at_dataset_free(set);
 }
 
-static void few_bits_make_features_meet_and_add_up(void **state)
+static void colliding_features_add_up(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "1", "1", "a"));
@@ -103,7 +103,7 @@ static void few_bits_make_features_meet_and_add_up(void **state)
     assert_non_null(strstr(fail.text, "--hash-bits"));
 }
 
-static void wrong_lines_are_refused_with_line_and_column(void **state)
+static void invalid_lines_are_reported_with_line_and_column(void **state)
 {
     (void)state;
     char two[1024];
@@ -124,7 +124,7 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
     refuse_set("clicks", "line 2, column 4: the line has only 3 of 40 fields");
 }
 
-static void a_line_may_end_like_on_windows_or_not_at_all(void **state)
+static void windows_line_ends_and_a_missing_last_one_are_accepted(void **state)
 {
     (void)state;
     char        text[512];
@@ -150,12 +150,12 @@ static void a_line_may_end_like_on_windows_or_not_at_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(numbers_are_scaled_and_gaps_are_marked, empty_home),
+        cmocka_unit_test_setup(numbers_are_scaled_and_missing_ones_are_marked, empty_home),
         cmocka_unit_test_setup(categories_are_hashed_by_column_and_text, empty_home),
-        cmocka_unit_test_setup(hashes_stay_what_they_are, empty_home),
-        cmocka_unit_test_setup(few_bits_make_features_meet_and_add_up, empty_home),
-        cmocka_unit_test_setup(wrong_lines_are_refused_with_line_and_column, empty_home),
-        cmocka_unit_test_setup(a_line_may_end_like_on_windows_or_not_at_all, empty_home),
+        cmocka_unit_test_setup(hashes_never_change, empty_home),
+        cmocka_unit_test_setup(colliding_features_add_up, empty_home),
+        cmocka_unit_test_setup(invalid_lines_are_reported_with_line_and_column, empty_home),
+        cmocka_unit_test_setup(windows_line_ends_and_a_missing_last_one_are_accepted, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

@@ -24,12 +24,12 @@ static void numbers_become_dense_floats(void **state)
     at_dataset_free(set);
 }
 
-static void texts_become_one_feature_each(void **state)
+static void each_distinct_text_becomes_a_feature(void **state)
 {
     (void)state;
     write_text("x.csv", "color,size,class\nred,1,no\nblue,0,yes\n,2,no\nred,3,no\n");
     at_dataset *set = open_sparse("x.csv", AT_SPLIT_TRAIN);
-    assert_int_equal(at_dataset_features(set), 4); /* nothing, blue, red; size */
+    assert_int_equal(at_dataset_features(set), 4); /* empty, blue, red; size */
     assert_string_equal(at_store_name(set, 2), "color=");
     assert_string_equal(at_store_name(set, 4), "color=red");
     assert_string_equal(at_store_name(set, 5), "size");
@@ -40,7 +40,7 @@ static void texts_become_one_feature_each(void **state)
     at_dataset_free(set);
 }
 
-static void quotes_blanks_and_separators_are_understood(void **state)
+static void quotes_blanks_and_separators_are_parsed(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -84,8 +84,8 @@ static void the_label_may_be_any_column(void **state)
     assert_non_null(strstr(fail.hint, "kind"));
 }
 
-/* A test file is brought into the train file's order of classes and texts. */
-static void a_test_file_goes_by_names(void **state)
+/* Classes and texts of a test file are renumbered like those of the train file. */
+static void a_test_file_is_matched_by_names(void **state)
 {
     (void)state;
     write_text("train.csv", "c,n,label\nred,1,x\nblue,1,y\ngreen,1,z\n");
@@ -95,7 +95,7 @@ static void a_test_file_goes_by_names(void **state)
     assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     assert_int_equal(at_dataset_features(test), 4);
     check_row(test, 0, 2, "1:1 3:5");
-    check_row(test, 1, 0, "3:6"); /* pink was never seen */
+    check_row(test, 1, 0, "3:6"); /* pink is not in the train file */
     at_dataset_free(test);
 
     write_text("test.csv", "n,label,c\n5,z,green\n6,y,red\n"); /* columns in another order */
@@ -135,7 +135,7 @@ static void dense_files_must_have_the_same_columns(void **state)
     at_dataset_free(b);
 }
 
-static void parts_in_a_folder_are_one_set(void **state)
+static void files_in_a_folder_are_one_set(void **state)
 {
     (void)state;
     mkdir("set", 0700);
@@ -157,7 +157,7 @@ static void parts_in_a_folder_are_one_set(void **state)
     assert_non_null(strstr(fail.text, "set/part-3.csv: line 1"));
 }
 
-static void wrong_files_are_refused_with_their_line(void **state)
+static void invalid_files_are_reported_with_their_line(void **state)
 {
     (void)state;
     static const struct {
@@ -187,7 +187,7 @@ static void wrong_files_are_refused_with_their_line(void **state)
     refuse_set("x.csv", "column 'id' is text with more than 4096 distinct values");
 }
 
-static void a_file_without_the_name_is_found_by_its_content(void **state)
+static void a_file_without_suffix_is_recognized_by_content(void **state)
 {
     (void)state;
     write_text("data", "a,label\n1,x\n2,y\n");
@@ -202,14 +202,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(numbers_become_dense_floats, empty_home),
-        cmocka_unit_test_setup(texts_become_one_feature_each, empty_home),
-        cmocka_unit_test_setup(quotes_blanks_and_separators_are_understood, empty_home),
+        cmocka_unit_test_setup(each_distinct_text_becomes_a_feature, empty_home),
+        cmocka_unit_test_setup(quotes_blanks_and_separators_are_parsed, empty_home),
         cmocka_unit_test_setup(the_label_may_be_any_column, empty_home),
-        cmocka_unit_test_setup(a_test_file_goes_by_names, empty_home),
+        cmocka_unit_test_setup(a_test_file_is_matched_by_names, empty_home),
         cmocka_unit_test_setup(dense_files_must_have_the_same_columns, empty_home),
-        cmocka_unit_test_setup(parts_in_a_folder_are_one_set, empty_home),
-        cmocka_unit_test_setup(wrong_files_are_refused_with_their_line, empty_home),
-        cmocka_unit_test_setup(a_file_without_the_name_is_found_by_its_content, empty_home),
+        cmocka_unit_test_setup(files_in_a_folder_are_one_set, empty_home),
+        cmocka_unit_test_setup(invalid_files_are_reported_with_their_line, empty_home),
+        cmocka_unit_test_setup(a_file_without_suffix_is_recognized_by_content, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

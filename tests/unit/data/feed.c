@@ -1,4 +1,4 @@
-/* The samples of a run, whoever draws them. */
+/* The samples of a run. */
 #include "data/draw/feed.h"
 
 #include "data/draw/sampler.h"
@@ -35,7 +35,7 @@ static void refuse(const at_feed_options *o, at_err code, const char *words)
     if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
 }
 
-static void a_draw_is_what_set_and_sampler_say(void **state)
+static void a_draw_follows_the_sampler(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -63,8 +63,8 @@ static void a_draw_is_what_set_and_sampler_say(void **state)
     at_feed_free(feed);
 }
 
-/* However a walk is cut into draws, whatever was looked ahead for, and whoever drew in between. */
-static void a_position_gives_the_same_sample_however_it_is_reached(void **state)
+/* For any division of a walk into draws, any prefetching, and draws of other workers in between. */
+static void a_position_always_gives_the_same_sample(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -88,7 +88,7 @@ static void a_position_gives_the_same_sample_however_it_is_reached(void **state)
     at_feed_free(b);
 }
 
-static void test_samples_are_prepared_without_chance(void **state)
+static void test_samples_are_prepared_without_randomness(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -107,7 +107,7 @@ static void test_samples_are_prepared_without_chance(void **state)
     at_feed_free(other);
 }
 
-static void shards_by_class_keep_to_their_classes(void **state)
+static void shards_by_class_contain_only_their_classes(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -140,10 +140,10 @@ static void impossible_options_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_draw_is_what_set_and_sampler_say),
-        cmocka_unit_test(a_position_gives_the_same_sample_however_it_is_reached),
-        cmocka_unit_test(test_samples_are_prepared_without_chance),
-        cmocka_unit_test(shards_by_class_keep_to_their_classes),
+        cmocka_unit_test(a_draw_follows_the_sampler),
+        cmocka_unit_test(a_position_always_gives_the_same_sample),
+        cmocka_unit_test(test_samples_are_prepared_without_randomness),
+        cmocka_unit_test(shards_by_class_contain_only_their_classes),
         cmocka_unit_test(impossible_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,7 @@
 
 static at_fail fail;
 
-/* Opens a pair that must be refused with that code, and with a text and a hint that say so. */
+/* Opening the pair must fail with that code, text and hint. */
 static void refuse(const char *name, at_err code, const char *words, const char *hint)
 {
     at_dataset *set;
@@ -20,7 +20,7 @@ static void refuse(const char *name, at_err code, const char *words, const char 
     if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
 }
 
-/* The same for broken images beside good labels of three samples; the text names the file. */
+/* The same for invalid images with valid labels of three samples; the text names the file. */
 static void refuse_images(const char *path, at_err code, const char *words, const char *hint)
 {
     static idx_bytes labels;
@@ -63,7 +63,7 @@ static void check_round_trip(const char *name)
     at_dataset_free(set);
 }
 
-static void files_come_back_as_they_were_written(void **state)
+static void files_are_read_as_written(void **state)
 {
     (void)state;
     static idx_bytes labels;
@@ -117,7 +117,7 @@ static void a_folder_is_searched_for_the_usual_names(void **state)
     assert_non_null(strstr(fail.text, "t10k-images"));
 }
 
-static void train_and_test_agree_on_the_classes(void **state)
+static void train_and_test_have_the_same_classes(void **state)
 {
     (void)state;
     static idx_bytes labels;
@@ -138,7 +138,7 @@ static void train_and_test_agree_on_the_classes(void **state)
     assert_non_null(strstr(fail.text, "label 7"));
 }
 
-static void sets_opened_one_by_one_can_be_made_to_agree(void **state)
+static void sets_opened_separately_can_be_matched(void **state)
 {
     (void)state;
     static idx_bytes labels, wide;
@@ -164,7 +164,7 @@ static void sets_opened_one_by_one_can_be_made_to_agree(void **state)
     at_dataset_free(test);
 }
 
-static void missing_and_unreadable_files_are_told_apart(void **state)
+static void missing_and_unreadable_files_are_distinguished(void **state)
 {
     (void)state;
     refuse_images("nowhere", AT_ERR_MISSING, "no such file", "data list");
@@ -223,7 +223,7 @@ static void impossible_headers_are_refused(void **state)
     }
 }
 
-static void images_and_labels_must_belong_together(void **state)
+static void images_and_labels_must_match(void **state)
 {
     (void)state;
     static idx_bytes labels;
@@ -238,7 +238,7 @@ static void images_and_labels_must_belong_together(void **state)
     refuse("images,", AT_ERR_MISSING, "no such file", "");
 }
 
-static void things_that_are_no_data_are_called_by_their_name(void **state)
+static void other_kinds_of_files_are_recognized(void **state)
 {
     (void)state;
     static const struct {
@@ -252,7 +252,7 @@ static void things_that_are_no_data_are_called_by_their_name(void **state)
         {"page.gz", "<html>404</html>", "named .gz but not gzip", "download"},
         {"archive", "PK\x03\x04 and more", "zip archive", "unzip"},
         {"words", "these are only words", "text", "data list"},
-        {"noise", "\x01\x02\x03\x04\x05", "unknown bytes 01 02 03 04", "data list"},
+        {"noise", "\x01\x02\x03\x04\x05", "unknown binary data 01 02 03 04", "data list"},
         {"short", "\x01\x02", "truncated at byte 2", "again"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -291,8 +291,8 @@ static void damaged_gzip_is_refused(void **state)
     free(bytes);
 }
 
-/* A small file that would inflate to 64 MB is read only as far as its header promises. */
-static void inflating_stops_where_the_header_says(void **state)
+/* A small file that would inflate to 64 MB is unpacked only to the size in its header. */
+static void unpacking_stops_at_the_size_in_the_header(void **state)
 {
     (void)state;
     size_t         size = (size_t)64 << 20;
@@ -303,7 +303,7 @@ static void inflating_stops_where_the_header_says(void **state)
     refuse_images("bomb.gz", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
 }
 
-/* Opens and closes a pair; only the codes for bad files may come back. */
+/* Opens and closes a pair; fails only with the codes for invalid files. */
 static bool try_pair(const char *pair)
 {
     at_dataset *set;
@@ -355,7 +355,7 @@ static void mutated_files_are_read_or_refused(void **state)
         write_raw("mutant", bytes, size);
         accepted += try_pair("mutant,labels");
     }
-    assert_in_range(accepted, 100, 2000); /* changes of pixels are no damage */
+    assert_in_range(accepted, 100, 2000); /* changed pixels are not detected */
     free(packed);
     free(bytes);
 }
@@ -392,18 +392,18 @@ static void a_description_counts_labels_and_finds_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(files_come_back_as_they_were_written, make_good),
+        cmocka_unit_test_setup(files_are_read_as_written, make_good),
         cmocka_unit_test_setup(gzip_members_are_joined, make_good),
         cmocka_unit_test_setup(a_folder_is_searched_for_the_usual_names, make_good),
-        cmocka_unit_test_setup(train_and_test_agree_on_the_classes, make_good),
-        cmocka_unit_test_setup(sets_opened_one_by_one_can_be_made_to_agree, make_good),
-        cmocka_unit_test_setup(missing_and_unreadable_files_are_told_apart, make_good),
+        cmocka_unit_test_setup(train_and_test_have_the_same_classes, make_good),
+        cmocka_unit_test_setup(sets_opened_separately_can_be_matched, make_good),
+        cmocka_unit_test_setup(missing_and_unreadable_files_are_distinguished, make_good),
         cmocka_unit_test_setup(short_and_long_files_are_refused, make_good),
         cmocka_unit_test_setup(impossible_headers_are_refused, make_good),
-        cmocka_unit_test_setup(images_and_labels_must_belong_together, make_good),
-        cmocka_unit_test_setup(things_that_are_no_data_are_called_by_their_name, make_good),
+        cmocka_unit_test_setup(images_and_labels_must_match, make_good),
+        cmocka_unit_test_setup(other_kinds_of_files_are_recognized, make_good),
         cmocka_unit_test_setup(damaged_gzip_is_refused, make_good),
-        cmocka_unit_test_setup(inflating_stops_where_the_header_says, make_good),
+        cmocka_unit_test_setup(unpacking_stops_at_the_size_in_the_header, make_good),
         cmocka_unit_test_setup(mutated_files_are_read_or_refused, make_good),
         cmocka_unit_test_setup(a_description_counts_labels_and_finds_damage, make_good),
     };

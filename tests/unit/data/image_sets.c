@@ -68,7 +68,7 @@ static void idx_extents_define_image_shapes(void **state)
     }
 }
 
-static void colours_side_by_side_become_planes(void **state)
+static void interleaved_colors_become_planes(void **state)
 {
     (void)state;
     at_dataset                *set = open_idx(4, 2, 2, 3);
@@ -226,7 +226,7 @@ static void cifar_100_has_fine_labels(void **state)
     at_dataset_free(set);
 }
 
-static void one_batch_alone_is_a_train_set(void **state)
+static void a_single_batch_is_a_train_set(void **state)
 {
     (void)state;
     write_batch("ten.bin", 1, 5, 3);
@@ -260,7 +260,7 @@ static void a_batch_truncated_within_an_image_is_refused(void **state)
     refuse("tiny.bin", AT_ERR_FORMAT, "tiny.bin: truncated at byte 1", "download the file again");
 }
 
-static void what_is_no_batch_is_named(void **state)
+static void other_files_are_recognized(void **state)
 {
     (void)state;
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\n";
@@ -321,16 +321,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(idx_extents_define_image_shapes, empty_home),
-        cmocka_unit_test_setup(colours_side_by_side_become_planes, empty_home),
+        cmocka_unit_test_setup(interleaved_colors_become_planes, empty_home),
         cmocka_unit_test(a_vector_of_three_squares_is_an_image),
         cmocka_unit_test(synthetic_images_are_the_same_on_every_machine),
         cmocka_unit_test(synthetic_images_of_a_class_share_a_shifted_pattern),
         cmocka_unit_test(impossible_synthetic_images_are_refused),
         cmocka_unit_test_setup(batches_of_cifar_10_are_read_in_order, empty_home),
         cmocka_unit_test_setup(cifar_100_has_fine_labels, empty_home),
-        cmocka_unit_test_setup(one_batch_alone_is_a_train_set, empty_home),
+        cmocka_unit_test_setup(a_single_batch_is_a_train_set, empty_home),
         cmocka_unit_test_setup(a_batch_truncated_within_an_image_is_refused, empty_home),
-        cmocka_unit_test_setup(what_is_no_batch_is_named, empty_home),
+        cmocka_unit_test_setup(other_files_are_recognized, empty_home),
         cmocka_unit_test_setup(a_missing_split_is_named, empty_home),
         cmocka_unit_test(cifar10_has_the_official_bytes),
     };

@@ -1,4 +1,4 @@
-/* Folders of JPEG and PNG images: finding, decoding, bringing to one size. */
+/* Folders of JPEG and PNG images: listing, decoding, scaling. */
 #include "files.h"
 
 #include "base/file.h"
@@ -19,7 +19,7 @@ typedef struct rgb_image {
     unsigned char rgb[64 * 64 * 3];
 } rgb_image;
 
-/* Red grows to the right, green downwards, blue is given. */
+/* Red increases to the right, green downwards, blue is constant. */
 static void paint(rgb_image *p, uint32_t width, uint32_t height, unsigned blue)
 {
     p->width = width, p->height = height;
@@ -80,7 +80,7 @@ static at_err decode(const char *path, uint32_t side, at_image *image)
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-static void a_png_comes_back_as_it_was_written(void **state)
+static void a_png_is_decoded_exactly(void **state)
 {
     (void)state;
     static rgb_image p;
@@ -94,8 +94,7 @@ static void a_png_comes_back_as_it_was_written(void **state)
     at_image_deinit(&image);
 }
 
-/* Every kind of PNG becomes red, green and blue: here grey with transparency in 16 bits, and a
- * palette. */
+/* Every kind of PNG becomes RGB: here 16-bit grey with transparency, and a palette. */
 static void other_kinds_of_png_become_rgb(void **state)
 {
     (void)state;
@@ -119,7 +118,7 @@ static void other_kinds_of_png_become_rgb(void **state)
     at_image_deinit(&image);
 }
 
-static void a_jpeg_comes_back_nearly_as_it_was_written(void **state)
+static void a_jpeg_is_decoded_closely(void **state)
 {
     (void)state;
     static rgb_image p;
@@ -131,13 +130,13 @@ static void a_jpeg_comes_back_nearly_as_it_was_written(void **state)
     assert_int_equal(image.height, 40);
     for (int i = 0; i < 48 * 40 * 3; i++) assert_in_range(image.pixels[i] + 12 - p.rgb[i], 0, 24);
     at_image_deinit(&image);
-    assert_int_equal(decode("a.jpg", 10, &image), AT_OK); /* half is enough, a quarter too */
+    assert_int_equal(decode("a.jpg", 10, &image), AT_OK); /* may be half or a quarter of the size */
     assert_int_equal(image.width, 12);
     assert_int_equal(image.height, 10);
     at_image_deinit(&image);
 }
 
-static void cut_images_are_refused(void **state)
+static void truncated_images_are_refused(void **state)
 {
     (void)state;
     static rgb_image p;
@@ -160,7 +159,7 @@ static void cut_images_are_refused(void **state)
     }
 }
 
-static void a_header_is_not_believed(void **state)
+static void a_header_is_not_trusted(void **state)
 {
     (void)state;
     static rgb_image p;
@@ -178,7 +177,7 @@ static void a_header_is_not_believed(void **state)
     free(bytes);
 }
 
-/* ---- one size -------------------------------------------------------------------------------- */
+/* ---- scaling and cropping -------------------------------------------------------------------- */
 
 static void fit(const rgb_image *p, at_image_fit_mode how, uint32_t side, unsigned char *row)
 {
@@ -199,7 +198,7 @@ static void an_image_of_the_right_size_is_not_changed(void **state)
     }
 }
 
-static void halving_takes_neighbours_into_account(void **state)
+static void halving_averages_neighboring_pixels(void **state)
 {
     (void)state;
     rgb_image     p = {.width = 4, .height = 4};
@@ -215,8 +214,8 @@ static void halving_takes_neighbours_into_account(void **state)
     assert_int_equal(row[4 + 2], row[1]);
 }
 
-/* Of a wide image the middle is taken; growing keeps a ramp a ramp. */
-static void scaling_keeps_the_middle(void **state)
+/* A wide image is cropped to its center; enlarging keeps a ramp a ramp. */
+static void scaling_keeps_the_center(void **state)
 {
     (void)state;
     static rgb_image p;
@@ -278,7 +277,7 @@ static void make_folders(const char *const *paths)
     for (; *paths; paths++) assert_int_equal(at_file_make_folder(*paths, &fail), AT_OK);
 }
 
-/* FOLDER/CLASS/NAME with that blue, JPEG or PNG by its name. */
+/* Writes FOLDER/CLASS/NAME with that blue, JPEG or PNG by its name. */
 static void write_image(const char *path, unsigned blue)
 {
     static rgb_image p;
@@ -360,7 +359,7 @@ static void the_size_is_224_unless_it_is_given(void **state)
     assert_int_equal(at_dataset_shape(set).width, 224);
     at_dataset_free(set);
     set = open_set("images:f,8,crop", AT_SPLIT_TRAIN);
-    assert_int_equal(set->rows[0], 11 * 255 / 29); /* the middle, not scaled */
+    assert_int_equal(set->rows[0], 11 * 255 / 29); /* the center, not scaled */
     at_dataset_free(set);
     assert_false(at_dataset_has("f", AT_SPLIT_TEST));
     static const char *const wrong[] = {"images:f,0", "images:f,5000", "images:f,x",
@@ -371,8 +370,8 @@ static void the_size_is_224_unless_it_is_given(void **state)
     }
 }
 
-/* Threads may meet them in any order; the message does not depend on that. */
-static void of_broken_images_the_first_is_named(void **state)
+/* Threads may find them in any order; the message does not depend on it. */
+static void the_first_broken_image_is_named(void **state)
 {
     (void)state;
     at_dataset *set;
@@ -396,20 +395,20 @@ static void of_broken_images_the_first_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_png_comes_back_as_it_was_written, empty_home),
+        cmocka_unit_test_setup(a_png_is_decoded_exactly, empty_home),
         cmocka_unit_test_setup(other_kinds_of_png_become_rgb, empty_home),
-        cmocka_unit_test_setup(a_jpeg_comes_back_nearly_as_it_was_written, empty_home),
-        cmocka_unit_test_setup(cut_images_are_refused, empty_home),
-        cmocka_unit_test_setup(a_header_is_not_believed, empty_home),
+        cmocka_unit_test_setup(a_jpeg_is_decoded_closely, empty_home),
+        cmocka_unit_test_setup(truncated_images_are_refused, empty_home),
+        cmocka_unit_test_setup(a_header_is_not_trusted, empty_home),
         cmocka_unit_test(an_image_of_the_right_size_is_not_changed),
-        cmocka_unit_test(halving_takes_neighbours_into_account),
-        cmocka_unit_test(scaling_keeps_the_middle),
+        cmocka_unit_test(halving_averages_neighboring_pixels),
+        cmocka_unit_test(scaling_keeps_the_center),
         cmocka_unit_test(cropping_pads_with_black),
         cmocka_unit_test(extreme_shapes_are_scaled),
         cmocka_unit_test_setup(a_folder_with_both_splits_is_read, empty_home),
         cmocka_unit_test_setup(without_splits_about_a_fifth_is_for_testing, empty_home),
         cmocka_unit_test_setup(the_size_is_224_unless_it_is_given, empty_home),
-        cmocka_unit_test_setup(of_broken_images_the_first_is_named, empty_home),
+        cmocka_unit_test_setup(the_first_broken_image_is_named, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

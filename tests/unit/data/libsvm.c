@@ -1,4 +1,4 @@
-/* LIBSVM text: what is read from it, and what is refused. */
+/* LIBSVM text. */
 #include "files.h"
 #include "sparse.h"
 
@@ -10,7 +10,7 @@
 #include <float.h>
 #include <math.h>
 
-static void a_file_is_read_as_it_stands(void **state)
+static void a_file_is_read(void **state)
 {
     (void)state;
     write_text("rows", "+1 1:0.5 3:-2e-1 7:1\n-1 2:1\n-1\n+1 7:+3.25\n");
@@ -28,7 +28,7 @@ static void a_file_is_read_as_it_stands(void **state)
     at_dataset_free(set);
 }
 
-static void odd_but_common_writing_is_understood(void **state)
+static void unusual_but_valid_lines_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -59,7 +59,7 @@ static void odd_but_common_writing_is_understood(void **state)
     }
 }
 
-static void wrong_lines_are_refused_with_line_and_column(void **state)
+static void invalid_lines_are_reported_with_line_and_column(void **state)
 {
     (void)state;
     static const struct {
@@ -95,7 +95,7 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
     refuse_set("libsvm:rows", "no rows found");
 }
 
-/* Labels become classes in rising order, whatever numbers they are. */
+/* Labels become classes in ascending order. */
 static void labels_of_many_classes_keep_their_order(void **state)
 {
     (void)state;
@@ -114,7 +114,7 @@ static void labels_of_many_classes_keep_their_order(void **state)
     refuse_set("many", "more than 65536 distinct labels");
 }
 
-/* A test file may lack features and classes, and have others. */
+/* A test file may lack features and classes of the train file, and have others. */
 static void a_test_file_takes_over_features_and_classes(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void a_test_file_takes_over_features_and_classes(void **state)
     at_dataset_free(train);
 }
 
-/* Whether indices begin with 0 is seen in the train file; a test file may not show it. */
+/* The train file decides whether indices begin with 0. */
 static void a_test_file_counts_features_like_its_train_file(void **state)
 {
     (void)state;
@@ -174,14 +174,14 @@ static void packed_files_are_found_beside_each_other(void **state)
     set = open_sparse("train.txt", AT_SPLIT_TEST);
     check_row(set, 0, 1, "0:4");
     at_dataset_free(set);
-    set = open_sparse("test.txt", AT_SPLIT_TEST); /* alone it is what it is asked to be */
+    set = open_sparse("test.txt", AT_SPLIT_TEST); /* a single file serves as either split */
     check_row(set, 0, 1, "0:4");
     at_dataset_free(set);
     assert_false(at_dataset_has("test.txt", AT_SPLIT_TEST));
 }
 
-/* Any number of threads and blocks: the same set as from one line after the other. */
-static void a_large_file_is_the_sum_of_its_lines(void **state)
+/* With any number of threads and blocks the result is the same. */
+static void a_large_file_is_read_completely_and_in_order(void **state)
 {
     (void)state;
     enum { ROWS = 120000, NUMBERS = 10 };
@@ -229,7 +229,7 @@ static void one_line_may_be_very_long(void **state)
     at_dataset_free(set);
 }
 
-static void sparse_rows_can_be_had_as_dense_ones(void **state)
+static void sparse_rows_can_be_read_as_dense_ones(void **state)
 {
     (void)state;
     write_text("rows", "1 1:1 3:-2\n0 2:5\n");
@@ -244,8 +244,8 @@ static void sparse_rows_can_be_had_as_dense_ones(void **state)
     at_dataset_free(set);
 }
 
-/* Every way to write a float that printf knows comes back as the same float, and what a double
- * prints becomes the float nearest to it. */
+/* A float printed in any format is parsed to the same float, and a printed double to the nearest
+ * float. */
 static void decimal_numbers_are_read_exactly(void **state)
 {
     (void)state;
@@ -267,7 +267,7 @@ static void decimal_numbers_are_read_exactly(void **state)
         assert_non_null(at_decimal_float(text, &got));
         assert_memory_equal(&got, &(float){strtof(text, NULL)}, sizeof got);
     }
-    /* Exactly between two floats, and a hair beside. */
+    /* Exactly between two floats, and next to it. */
     static const char *const ties[] = {"16777217",
                                        "16777219",
                                        "16777217.0000001",
@@ -287,7 +287,7 @@ static void decimal_numbers_are_read_exactly(void **state)
     }
 }
 
-/* The real set, where there is one. */
+/* The real set, if available. */
 static void a9a_is_complete(void **state)
 {
     (void)state;
@@ -309,16 +309,16 @@ static void a9a_is_complete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_file_is_read_as_it_stands, empty_home),
-        cmocka_unit_test_setup(odd_but_common_writing_is_understood, empty_home),
-        cmocka_unit_test_setup(wrong_lines_are_refused_with_line_and_column, empty_home),
+        cmocka_unit_test_setup(a_file_is_read, empty_home),
+        cmocka_unit_test_setup(unusual_but_valid_lines_are_read, empty_home),
+        cmocka_unit_test_setup(invalid_lines_are_reported_with_line_and_column, empty_home),
         cmocka_unit_test_setup(labels_of_many_classes_keep_their_order, empty_home),
         cmocka_unit_test_setup(a_test_file_takes_over_features_and_classes, empty_home),
         cmocka_unit_test_setup(a_test_file_counts_features_like_its_train_file, empty_home),
         cmocka_unit_test_setup(packed_files_are_found_beside_each_other, empty_home),
-        cmocka_unit_test_setup(a_large_file_is_the_sum_of_its_lines, empty_home),
+        cmocka_unit_test_setup(a_large_file_is_read_completely_and_in_order, empty_home),
         cmocka_unit_test_setup(one_line_may_be_very_long, empty_home),
-        cmocka_unit_test_setup(sparse_rows_can_be_had_as_dense_ones, empty_home),
+        cmocka_unit_test_setup(sparse_rows_can_be_read_as_dense_ones, empty_home),
         cmocka_unit_test(decimal_numbers_are_read_exactly),
         cmocka_unit_test(a9a_is_complete),
     };

@@ -66,7 +66,7 @@ static size_t deflate_raw(const bytes *from, unsigned char *to, size_t room)
     return size;
 }
 
-/* NumPy gives every entry a zip64 field in front; sizes are in the directory. */
+/* NumPy writes a zip64 field before every entry; sizes are in the directory. */
 static void add_entry(archive *zip, const char *name, const bytes *content, bool packed)
 {
     static unsigned char body[1 << 15];
@@ -139,7 +139,7 @@ static void write_images(const char *path, unsigned count, unsigned first, bool 
     write_archive(path, &zip);
 }
 
-/* ---- reading them ---------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static at_dataset *open_set(const char *name, at_split split)
 {
@@ -206,7 +206,7 @@ static void batches_with_labels_from_one_on_are_joined(void **state)
     assert_non_null(strstr(fail.text, "labels are 7 to 8, but train labels are 1 to 7"));
 }
 
-static void every_type_of_element_is_read(void **state)
+static void every_element_type_is_read(void **state)
 {
     (void)state;
     static const float   f4[] = {0.5f, -1.0f, 2.0f, 3.25f};
@@ -264,7 +264,7 @@ static void extents_define_image_shapes(void **state)
     at_dataset_free(set);
 }
 
-static void a_folder_may_hold_both_splits_as_arrays(void **state)
+static void a_folder_may_have_both_splits_as_arrays(void **state)
 {
     (void)state;
     static bytes array;
@@ -280,14 +280,14 @@ static void a_folder_may_hold_both_splits_as_arrays(void **state)
     write_gz("set/y_test.npy", array.data, array.size);
     at_dataset *test = open_set("set", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(test), 1);
-    assert_int_equal(at_dataset_label(test, 0), 1); /* not taken for one that counts from 1 */
+    assert_int_equal(at_dataset_label(test, 0), 1); /* labels do not count from 1 here */
     assert_int_equal(at_dataset_classes(test), 2);
     at_dataset_free(test);
 }
 
-/* ---- broken ones ----------------------------------------------------------------------------- */
+/* ---- invalid files --------------------------------------------------------------------------- */
 
-/* x.npy with that header beside two good labels is refused. */
+/* x.npy with that header and two valid labels is refused. */
 static void refuse_samples(const char *descr, const char *shape, size_t size, const char *words,
                            const char *hint)
 {
@@ -390,9 +390,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_archive_of_images_is_read, empty_home),
         cmocka_unit_test_setup(batches_with_labels_from_one_on_are_joined, empty_home),
-        cmocka_unit_test_setup(every_type_of_element_is_read, empty_home),
+        cmocka_unit_test_setup(every_element_type_is_read, empty_home),
         cmocka_unit_test_setup(extents_define_image_shapes, empty_home),
-        cmocka_unit_test_setup(a_folder_may_hold_both_splits_as_arrays, empty_home),
+        cmocka_unit_test_setup(a_folder_may_have_both_splits_as_arrays, empty_home),
         cmocka_unit_test_setup(unsupported_arrays_are_refused, empty_home),
         cmocka_unit_test_setup(invalid_numbers_are_refused, empty_home),
         cmocka_unit_test_setup(broken_archives_are_refused, empty_home),

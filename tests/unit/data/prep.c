@@ -1,4 +1,4 @@
-/* Steps between the data set and the model. */
+/* Preparation of samples. */
 #include "data/prep/prep_kind.h"
 
 #include "data/set/store.h"
@@ -25,7 +25,7 @@ static at_prep *make(const char *text, at_image_shape shape)
     return prep;
 }
 
-/* A preparation that has seen a set of the shape; what it saw matters only to some steps. */
+/* A preparation fitted to a set of that shape; the data matters only to some steps. */
 static at_prep *fitted(const char *text, at_image_shape shape)
 {
     at_prep    *prep = make(text, shape);
@@ -161,7 +161,7 @@ static void impossible_steps_are_refused_with_both_shapes(void **state)
     }
 }
 
-static void a_border_is_zeros_or_a_mirror(void **state)
+static void padding_is_zeros_or_mirrored(void **state)
 {
     (void)state;
     count_up(4);
@@ -173,7 +173,7 @@ static void a_border_is_zeros_or_a_mirror(void **state)
            7, 8, 9, 8, 7, 6, 5, 4, 5, 6, 5, 4, 3, 2, 1, 2, 3, 2, 1);
 }
 
-static void in_testing_a_crop_is_the_middle_and_nothing_flips(void **state)
+static void for_testing_a_crop_is_the_center_and_nothing_flips(void **state)
 {
     (void)state;
     count_up(32);
@@ -183,8 +183,8 @@ static void in_testing_a_crop_is_the_middle_and_nothing_flips(void **state)
     for (int i = 0; i < 32; i++) assert_true(out[i] == in[i]);
 }
 
-/* The plain way: pad, then crop, then flip, with the draws in the order of the list. */
-static void oracle(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
+/* Reference: pads, crops and flips one after the other, with draws in the order of the list. */
+static void reference(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
 {
     uint32_t top = (uint32_t)at_rng_below(rng, 2 * pad + 1);
     uint32_t left = (uint32_t)at_rng_below(rng, 2 * pad + 1);
@@ -198,7 +198,7 @@ static void oracle(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
             }
 }
 
-static void in_training_the_copy_is_what_the_steps_one_by_one_would_do(void **state)
+static void for_training_one_copy_equals_the_separate_steps(void **state)
 {
     (void)state;
     static float   want[3 * 32 * 32];
@@ -209,7 +209,7 @@ static void in_training_the_copy_is_what_the_steps_one_by_one_would_do(void **st
         at_prep_key key = {.seed = 5, .walk = position % 3, .position = position};
         at_rng      rng = at_rng_stream(key.seed, key.walk, AT_RNG_PURPOSE_PREP, position);
         apply(prep, out, &key);
-        oracle(want, cifar, 4, &rng);
+        reference(want, cifar, 4, &rng);
         assert_memory_equal(out, want, sizeof want);
     }
     at_prep_free(prep);
@@ -230,7 +230,7 @@ static void a_sample_depends_on_seed_walk_and_position_only(void **state)
         apply(prep, again, &other[i]);
         same += !memcmp(out, again, 64 * sizeof *out);
     }
-    assert_true(same < 2); /* one in fifty looks alike by chance */
+    assert_true(same < 2); /* one in fifty is equal by chance */
     at_prep_free(prep);
 }
 
@@ -261,22 +261,22 @@ static void resizing_is_bilinear(void **state)
     EXPECT(0, 1, 3, 4, 8, 9, 11, 12);
     run("resize:4x2", (at_image_shape){1, 2, 2}, NULL);
     EXPECT(0, 4, 2, 6, 6, 10, 8, 12);
-    run("resize:2", (at_image_shape){1, 2, 2}, NULL); /* nothing to do: exact */
+    run("resize:2", (at_image_shape){1, 2, 2}, NULL); /* same size: exact */
     EXPECT(0, 4, 8, 12);
     run("resize:1", (at_image_shape){1, 2, 2}, NULL);
     EXPECT(6);
     run("resize:3", (at_image_shape){4, 1, 1}, NULL);
     EXPECT(0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4);
-    for (int i = 0; i < 8 * 8; i++) in[i] = 1.0f; /* one colour stays one colour */
+    for (int i = 0; i < 8 * 8; i++) in[i] = 1.0f; /* one color stays one color */
     at_image_shape shape = run("resize:3x29", (at_image_shape){1, 8, 8}, NULL);
     for (size_t i = 0; i < at_image_shape_size(shape); i++)
         assert_true(fabsf(out[i] - 1.0f) < 1e-6f);
-    for (int i = 0; i < 64; i++) in[i] = (float)(i % 8 == 3); /* shrinking loses nobody */
+    for (int i = 0; i < 64; i++) in[i] = (float)(i % 8 == 3); /* shrinking skips no pixel */
     run("resize:8x2", (at_image_shape){1, 8, 8}, NULL);
     assert_true(out[0] > 0.1f);
 }
 
-static void colours_and_grey(void **state)
+static void color_and_grey(void **state)
 {
     (void)state;
     count_up(12);
@@ -296,7 +296,7 @@ static void given_numbers_normalise_each_channel(void **state)
     EXPECT(0, 1, 0.5f, 1, 4, 6);
     run("normalise:2/4", (at_image_shape){3, 2, 1}, NULL);
     EXPECT(-0.25f, 0, 0.25f, 0.5f, 0.75f, 1);
-    run("normalise:1,2/2,4", (at_image_shape){1, 1, 2}, NULL); /* a line: number by number */
+    run("normalise:1,2/2,4", (at_image_shape){1, 1, 2}, NULL); /* a vector: each element */
     EXPECT(0, 0);
 }
 
@@ -360,7 +360,7 @@ static void statistics_are_those_of_the_training_set(void **state)
     at_dataset_free(set);
 }
 
-static void a_step_that_never_varies_is_not_divided_by_nothing(void **state)
+static void constant_numbers_are_not_divided_by_zero(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) in[i] = 0.5f;
@@ -368,8 +368,8 @@ static void a_step_that_never_varies_is_not_divided_by_nothing(void **state)
     for (int i = 0; i < 4; i++) assert_true(isfinite(out[i]));
 }
 
-/* Whatever the micro-batch, row i is the sample at position + i. */
-static void rows_come_prepared(void **state)
+/* For any micro-batch, row i is the sample at position + i. */
+static void rows_are_prepared(void **state)
 {
     (void)state;
     enum { ROWS = 7, SIZE = 16 };
@@ -394,8 +394,8 @@ static void rows_come_prepared(void **state)
     at_dataset_free(set);
 }
 
-/* Any order of steps gives what the steps give one after the other. */
-static void a_list_is_its_steps_one_after_the_other(void **state)
+/* Any list of steps equals its steps applied separately. */
+static void a_list_equals_its_separate_steps(void **state)
 {
     (void)state;
     static const char *const steps[] = {"flip",       "pad:1",       "crop:3",
@@ -453,19 +453,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow_the_list),
         cmocka_unit_test(impossible_steps_are_refused_with_both_shapes),
-        cmocka_unit_test(a_border_is_zeros_or_a_mirror),
-        cmocka_unit_test(in_testing_a_crop_is_the_middle_and_nothing_flips),
-        cmocka_unit_test(in_training_the_copy_is_what_the_steps_one_by_one_would_do),
+        cmocka_unit_test(padding_is_zeros_or_mirrored),
+        cmocka_unit_test(for_testing_a_crop_is_the_center_and_nothing_flips),
+        cmocka_unit_test(for_training_one_copy_equals_the_separate_steps),
         cmocka_unit_test(a_sample_depends_on_seed_walk_and_position_only),
         cmocka_unit_test(crops_and_flips_are_evenly_spread),
         cmocka_unit_test(resizing_is_bilinear),
-        cmocka_unit_test(colours_and_grey),
+        cmocka_unit_test(color_and_grey),
         cmocka_unit_test(given_numbers_normalise_each_channel),
         cmocka_unit_test(each_image_gets_mean_0_and_deviation_1),
         cmocka_unit_test(statistics_are_those_of_the_training_set),
-        cmocka_unit_test(a_step_that_never_varies_is_not_divided_by_nothing),
-        cmocka_unit_test(rows_come_prepared),
-        cmocka_unit_test(a_list_is_its_steps_one_after_the_other),
+        cmocka_unit_test(constant_numbers_are_not_divided_by_zero),
+        cmocka_unit_test(rows_are_prepared),
+        cmocka_unit_test(a_list_equals_its_separate_steps),
         cmocka_unit_test(the_text_of_a_fitted_list_reproduces_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

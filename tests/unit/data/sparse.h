@@ -1,4 +1,4 @@
-/* sparse.h - sparse sets in tests: open them, look at rows, see them refused. */
+/* sparse.h - opens and checks sparse sets in tests. */
 #ifndef AT_TESTS_UNIT_DATA_SPARSE_H
 #define AT_TESTS_UNIT_DATA_SPARSE_H
 
@@ -16,10 +16,10 @@ static inline void write_text(const char *path, const char *text)
 }
 
 static inline at_dataset *open_set_as(const char *name, at_split split,
-                                      const at_read_options *reading)
+                                      const at_read_options *options)
 {
     at_dataset *set;
-    at_err      err = at_dataset_open_as(name, split, reading, &set, &fail);
+    at_err      err = at_dataset_open_as(name, split, options, &set, &fail);
     if (err) fail_msg("%s (%s)", fail.text, fail.hint);
     return set;
 }
@@ -31,7 +31,7 @@ static inline at_dataset *open_sparse(const char *name, at_split split)
     return set;
 }
 
-/* The label and the numbers of a row, written as "0:0.5 2:-0.2". */
+/* Compares the label and the numbers of a row, as "0:0.5 2:-0.2". */
 static inline void check_row(const at_dataset *set, uint64_t index, uint32_t label,
                              const char *wanted)
 {
@@ -44,11 +44,11 @@ static inline void check_row(const at_dataset *set, uint64_t index, uint32_t lab
     assert_int_equal(at_dataset_label(set, index), label);
 }
 
-/* The train split cannot be opened, and the reason has that word in it, a file name and a hint. */
-static inline void refuse_set_as(const char *name, const at_read_options *reading, const char *word)
+/* Opening the train split must fail with that text, the file name and a hint. */
+static inline void refuse_set_as(const char *name, const at_read_options *options, const char *word)
 {
     at_dataset *set = NULL;
-    at_err      err = at_dataset_open_as(name, AT_SPLIT_TRAIN, reading, &set, &fail);
+    at_err      err = at_dataset_open_as(name, AT_SPLIT_TRAIN, options, &set, &fail);
     const char *colon = strchr(name, ':');
     assert_null(set);
     assert_int_equal(err, AT_ERR_FORMAT);

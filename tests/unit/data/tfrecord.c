@@ -32,7 +32,7 @@ static void put_message(bytes *b, unsigned field, const bytes *inner)
     put(b, inner->at, inner->size);
 }
 
-/* Adds a feature to an Example's map. */
+/* Adds a feature to the map of an Example. */
 static void put_feature(bytes *features, const char *name, unsigned kind, const bytes *list)
 {
     bytes entry = {0}, feature = {0}, key = {0};
@@ -106,12 +106,12 @@ static void put_click(bytes *file, int64_t label, const int64_t *indices, const 
 
 /* ---- clicks ---------------------------------------------------------------------------------- */
 
-static void clicks_are_read_as_they_stand(void **state)
+static void clicks_are_read(void **state)
 {
     (void)state;
     bytes file = {0};
     put_click(&file, -1, (int64_t[]){0, 5, 9}, (float[]){1, 0.5f, -2}, 3);
-    put_click(&file, 1, (int64_t[]){7, 3}, (float[]){4, 5}, 2); /* sorted while it is read */
+    put_click(&file, 1, (int64_t[]){7, 3}, (float[]){4, 5}, 2); /* sorted when read */
     put_click(&file, 1, (int64_t[]){2}, NULL, 1);
     put_click(&file, 1, NULL, NULL, 0);
     write_raw("clicks.tfrecord", file.at, file.size);
@@ -127,7 +127,7 @@ static void clicks_are_read_as_they_stand(void **state)
     at_dataset_free(set);
 }
 
-static void numbers_may_come_one_by_one(void **state)
+static void numbers_may_be_unpacked(void **state)
 {
     (void)state;
     bytes file = {0}, features = {0};
@@ -162,7 +162,7 @@ static void files_of_a_folder_are_joined_in_order(void **state)
     at_dataset_free(test);
 }
 
-static void many_rows_fill_many_piles(void **state)
+static void many_rows_fill_many_builders(void **state)
 {
     (void)state;
     enum { ROWS = 70000 };
@@ -215,7 +215,7 @@ static void raw_images_are_deinterleaved(void **state)
     at_dataset_rows(set, x, &label, (uint64_t[]){1}, 1);
     assert_int_equal(label, 4);
     assert_true(x[0] == (float)4 * (1.0f / 255.0f));
-    assert_true(x[1] == (float)7 * (1.0f / 255.0f)); /* the second pixel's red */
+    assert_true(x[1] == (float)7 * (1.0f / 255.0f)); /* red of the second pixel */
     at_dataset_free(set);
 
     put_raw(&file, 1, 3, 2, 18);
@@ -226,7 +226,7 @@ static void raw_images_are_deinterleaved(void **state)
 
 /* ---- invalid files --------------------------------------------------------------------------- */
 
-static void wrong_records_are_refused_with_their_place(void **state)
+static void invalid_records_are_reported_with_their_position(void **state)
 {
     (void)state;
     static const struct {
@@ -253,7 +253,7 @@ static void wrong_records_are_refused_with_their_place(void **state)
     }
 }
 
-static void damaged_files_are_refused_with_their_place(void **state)
+static void damaged_files_are_reported_with_their_position(void **state)
 {
     (void)state;
     bytes file = {0};
@@ -278,14 +278,14 @@ static void damaged_files_are_refused_with_their_place(void **state)
     refuse_set("clicks", "the record has 4294967296 bytes");
 }
 
-/* Messages whose checksums are right but whose insides are not. */
-static void nonsense_in_a_record_is_refused(void **state)
+/* Messages with correct checksums but invalid content. */
+static void invalid_messages_are_refused(void **state)
 {
     (void)state;
     static const unsigned char bad[][12] = {
         {0x0a, 0x7f},                               /* longer than the message */
         {0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f}, /* much longer */
-        {0x0b},                                     /* a group: not used by anybody */
+        {0x0b},                                     /* a group, which is never used */
         {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -316,14 +316,14 @@ static void nonsense_in_a_record_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(clicks_are_read_as_they_stand, empty_home),
-        cmocka_unit_test_setup(numbers_may_come_one_by_one, empty_home),
+        cmocka_unit_test_setup(clicks_are_read, empty_home),
+        cmocka_unit_test_setup(numbers_may_be_unpacked, empty_home),
         cmocka_unit_test_setup(files_of_a_folder_are_joined_in_order, empty_home),
-        cmocka_unit_test_setup(many_rows_fill_many_piles, empty_home),
+        cmocka_unit_test_setup(many_rows_fill_many_builders, empty_home),
         cmocka_unit_test_setup(raw_images_are_deinterleaved, empty_home),
-        cmocka_unit_test_setup(wrong_records_are_refused_with_their_place, empty_home),
-        cmocka_unit_test_setup(damaged_files_are_refused_with_their_place, empty_home),
-        cmocka_unit_test_setup(nonsense_in_a_record_is_refused, empty_home),
+        cmocka_unit_test_setup(invalid_records_are_reported_with_their_position, empty_home),
+        cmocka_unit_test_setup(damaged_files_are_reported_with_their_position, empty_home),
+        cmocka_unit_test_setup(invalid_messages_are_refused, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }
