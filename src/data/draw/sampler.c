@@ -116,8 +116,8 @@ static uint64_t in_order_offset(const at_sampler *sampler, uint64_t position)
     return (sampler->start + position % sampler->count) % sampler->count;
 }
 
-/* Increments left and right with the position: a division per index would cost more than the rest.
- * */
+/* Increments left and right with the position: a division per index would cost more than the
+ * rest. */
 static void indices_permuted(const at_sampler *sampler, uint64_t position, uint64_t *indices,
                              uint32_t count)
 {

@@ -29,8 +29,8 @@ typedef struct at_sampler {
 at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
                        uint64_t samples, bool shard, at_fail *fail);
 
-/* The same for shards of any kind, which MUST outlive the sampler. Worker 0 draws from all samples.
- * */
+/* The same for shards of any kind, which MUST outlive the sampler. Worker 0 draws from all
+ * samples. */
 void at_sampler_init_shards(at_sampler *sampler, uint64_t seed, uint64_t worker,
                             const at_shards *shards);
 

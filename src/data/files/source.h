@@ -40,8 +40,8 @@ at_err at_source_read(at_source *source, void *bytes, size_t size, size_t *got, 
 at_err at_source_end(at_source *source, at_fail *fail);
 
 /* An upper bound on the raw bytes in the source: its size, or the most that a packed file of that
- * size can expand to. Sizes claimed by a header are checked against it before memory is reserved.
- * */
+ * size can expand to. Sizes claimed by a header are checked against it before memory is
+ * reserved. */
 uint64_t at_source_size_max(const at_source *source);
 
 /* Raw bytes returned so far. */

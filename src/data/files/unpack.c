@@ -7,8 +7,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* ---- gzip, by zlib ----------------------------------------------------------------------------
- * */
+/* ---- gzip, by zlib --------------------------------------------------------------------------- */
 
 enum {
     /* The limit of deflate: 258 bytes from two bits. */
@@ -67,8 +66,7 @@ static const at_unpacker gzip = {
     .stop = gzip_stop,
 };
 
-/* ---- xz, by liblzma ---------------------------------------------------------------------------
- * */
+/* ---- xz, by liblzma -------------------------------------------------------------------------- */
 
 enum {
     /* The longest match is 273 bytes and takes 14 decisions, each of which costs at least
@@ -133,8 +131,7 @@ static const at_unpacker xz = {
     .stop = xz_stop,
 };
 
-/* ---- lookup -----------------------------------------------------------------------------------
- * */
+/* ---- lookup ---------------------------------------------------------------------------------- */
 
 static const at_unpacker *const kinds[] = {
     &gzip,

@@ -25,8 +25,8 @@ static size_t record_size(const at_cifar *kind)
     return kind->labels_size + AT_CIFAR_PIXELS_SIZE;
 }
 
-/* When even the first byte is not a label, the file is something else: reports what it looks like.
- * */
+/* When even the first byte is not a label, the file is something else: reports what it looks
+ * like. */
 static at_err invalid_label(const at_cifar *kind, const at_source *source,
                             const unsigned char *record, uint64_t index, uint32_t which,
                             at_fail *fail)
@@ -97,8 +97,7 @@ at_err at_cifar_append(const at_cifar *kind, at_source *source, at_dataset *set,
     }
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- * */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static bool is_batch(const char *name, const char *begins)
 {

@@ -25,17 +25,15 @@
 enum {
     NUMBERS = 13,
     CATEGORIES = 26,
-    BITS = 20, /* default */
+    BITS_DEFAULT = 20,
     BITS_MIN = 8,
     BITS_MAX = 31,
-};
-
-enum {
     FIELDS = 1 + NUMBERS + CATEGORIES,
     MISSING_FIRST = NUMBERS,
     HASHED_FIRST = 2 * NUMBERS,
     ROW_SIZE_MIN = FIELDS, /* the label and 39 tabs */
     NUMBER_SIZE_MIN = 1,
+    PEEK_SIZE = 8192,
 };
 
 #define HINT "expected LABEL, 13 integers and 26 categories, separated by tabs"
@@ -52,30 +50,30 @@ static const char *without_return(const char *begin, const char *end)
     return *end == '\n' && end > begin && end[-1] == '\r' ? end - 1 : end;
 }
 
-static const char *read_label(const char *p, int32_t *label, at_parse_error *c)
+static const char *read_label(const char *p, int32_t *label, at_parse_error *e)
 {
     bool valid = (*p == '0' || *p == '1') && p[1] == '\t';
-    if (!valid) return at_parse_fail(c, p, HINT, "the label is not 0 or 1"), NULL;
+    if (!valid) return at_parse_fail(e, p, HINT, "the label is not 0 or 1"), NULL;
     *label = *p - '0';
     return p + 1;
 }
 
 /* Skips the tab before the next field; fails where the line ends too early. */
-static const char *next_field(const char *p, int index, at_parse_error *c)
+static const char *next_field(const char *p, int index, at_parse_error *e)
 {
     assert(index > 0 && index < FIELDS);
     if (*p == '\t') return p + 1;
     const char *hint = index == FIELDS - 1 ? "is this a test file without labels?" : HINT;
-    return at_parse_fail(c, p, hint, "the line has only %d of %d fields", index, FIELDS), NULL;
+    return at_parse_fail(e, p, hint, "the line has only %d of %d fields", index, FIELDS), NULL;
 }
 
 /* The 13 numbers, followed by the features for missing ones. */
-static const char *read_numbers(const char *p, at_sparse_builder *builder, at_parse_error *c)
+static const char *read_numbers(const char *p, at_sparse_builder *builder, at_parse_error *e)
 {
     uint32_t missing[NUMBERS], missing_count = 0;
     for (uint32_t i = 0; i < NUMBERS; i++) {
         int64_t     x;
-        const char *first = next_field(p, 1 + (int)i, c);
+        const char *first = next_field(p, 1 + (int)i, e);
         if (!first) return NULL;
         if (*first == '\t' || *first == '\n') {
             missing[missing_count++] = MISSING_FIRST + i;
@@ -84,7 +82,7 @@ static const char *read_numbers(const char *p, at_sparse_builder *builder, at_pa
         }
         p = at_decimal_int(first, &x);
         if (!p || (*p != '\t' && *p != '\n'))
-            return at_parse_fail(c, first, HINT, "field %u is not an integer", 2 + i), NULL;
+            return at_parse_fail(e, first, HINT, "field %u is not an integer", 2 + i), NULL;
         double size = log1p(fabs((double)x));
         at_sparse_builder_put(builder, i, (float)(x < 0 ? -size : size));
     }
@@ -109,18 +107,18 @@ static void sort(uint32_t *list, uint32_t count)
 }
 
 static const char *read_categories(const char *p, uint32_t bits, at_sparse_builder *builder,
-                                   at_parse_error *c)
+                                   at_parse_error *e)
 {
     uint32_t list[CATEGORIES];
     uint64_t room = ((uint64_t)1 << bits) - HASHED_FIRST;
     for (uint32_t i = 0; i < CATEGORIES; i++) {
-        const char *first = next_field(p, 1 + NUMBERS + (int)i, c);
+        const char *first = next_field(p, 1 + NUMBERS + (int)i, e);
         if (!first) return NULL;
         p = field_end(first);
         list[i] = HASHED_FIRST + (uint32_t)(hash(i, first, without_return(first, p)) % room);
     }
     if (*p != '\n')
-        return at_parse_fail(c, p, HINT, "the line has more than %d fields", FIELDS), NULL;
+        return at_parse_fail(e, p, HINT, "the line has more than %d fields", FIELDS), NULL;
     sort(list, CATEGORIES);
     for (uint32_t i = 0, same; i < CATEGORIES; i += same) {
         for (same = 1; i + same < CATEGORIES && list[i + same] == list[i];) same++;
@@ -157,8 +155,6 @@ static bool begins_with_row(const char *text)
     return tabs == FIELDS - 1;
 }
 
-enum { PEEK_SIZE = 8192 };
-
 static bool is_ours(const char *path)
 {
     char text[PEEK_SIZE];
@@ -167,7 +163,7 @@ static bool is_ours(const char *path)
 
 static at_err load(at_dataset *set, const char *name, const at_file_list *files, at_fail *fail)
 {
-    uint32_t bits = set->read_options.hash_bits ? set->read_options.hash_bits : BITS;
+    uint32_t bits = set->read_options.hash_bits ? set->read_options.hash_bits : BITS_DEFAULT;
     if (bits < BITS_MIN || bits > BITS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "--hash-bits must be from %d to %d (got %u)",
                            BITS_MIN, BITS_MAX, bits);

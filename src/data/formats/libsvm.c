@@ -19,6 +19,7 @@
 enum {
     ROW_SIZE_MIN = 2,    /* "1\n" */
     NUMBER_SIZE_MIN = 4, /* " 1:1" */
+    PEEK_SIZE = 4096,
 };
 
 static const float LABEL_MAX = 16777216.0f; /* all integers up to 2^24 are exact in a float */
@@ -50,21 +51,21 @@ static const char *end_of_line(const char *p)
 
 /* ---- one row; NULL after an error ------------------------------------------------------------ */
 
-static const char *read_label(const char *p, int32_t *label, at_parse_error *c)
+static const char *read_label(const char *p, int32_t *label, at_parse_error *e)
 {
     float       value;
     const char *end = at_decimal_float(p, &value);
-    if (!end && *p == 'q') return at_parse_fail(c, p, HINT, "qid before the label"), NULL;
-    if (!end) return at_parse_fail(c, p, HINT, "expected a label"), NULL;
+    if (!end && *p == 'q') return at_parse_fail(e, p, HINT, "qid before the label"), NULL;
+    if (!end) return at_parse_fail(e, p, HINT, "expected a label"), NULL;
     if (*end == ',')
-        return at_parse_fail(c, end, "multi-label data is not supported",
+        return at_parse_fail(e, end, "multi-label data is not supported",
                              "the row has several labels"),
                NULL;
-    if (*end == ':') return at_parse_fail(c, p, HINT, "the row has no label"), NULL;
+    if (*end == ':') return at_parse_fail(e, p, HINT, "the row has no label"), NULL;
     if (!is_end(*end))
-        return at_parse_fail(c, end, HINT, "unexpected '%c' in the label", *end), NULL;
+        return at_parse_fail(e, end, HINT, "unexpected '%c' in the label", *end), NULL;
     if (!(fabsf(value) <= LABEL_MAX) || value != truncf(value))
-        return at_parse_fail(c, p, "labels must be class numbers",
+        return at_parse_fail(e, p, "labels must be class numbers",
                              "the label is not an integer of at most %.0f", (double)LABEL_MAX),
                NULL;
     *label = (int32_t)value;
@@ -72,48 +73,48 @@ static const char *read_label(const char *p, int32_t *label, at_parse_error *c)
 }
 
 /* Skips qid:7 after the label. */
-static const char *skip_qid(const char *p, at_parse_error *c)
+static const char *skip_qid(const char *p, at_parse_error *e)
 {
     int64_t     query;
     const char *word = skip_blanks(p);
     if (strncmp(word, "qid:", 4) != 0) return p;
     const char *end = at_decimal_int(word + 4, &query);
     if (!end || !is_end(*end))
-        return at_parse_fail(c, word, HINT, "expected an integer after qid:"), NULL;
+        return at_parse_fail(e, word, HINT, "expected an integer after qid:"), NULL;
     return end;
 }
 
 /* Reports what is wrong with the pair that begins at p. */
-static const char *bad_pair(const char *p, at_parse_error *c)
+static const char *bad_pair(const char *p, at_parse_error *e)
 {
     const char *q = p;
     float       value;
-    if (*p == '-') return at_parse_fail(c, p, HINT, "the index is negative"), NULL;
-    if (digit(p) > 9) return at_parse_fail(c, p, HINT, "expected INDEX:VALUE"), NULL;
+    if (*p == '-') return at_parse_fail(e, p, HINT, "the index is negative"), NULL;
+    if (digit(p) > 9) return at_parse_fail(e, p, HINT, "expected INDEX:VALUE"), NULL;
     while (digit(q) <= 9) q++;
     if (q - p > 10)
-        return at_parse_fail(c, p, "indices must be below 2^31", "the index is too large"), NULL;
-    if (*q != ':') return at_parse_fail(c, q, HINT, "expected ':' after the index"), NULL;
-    if (is_end(q[1])) return at_parse_fail(c, q + 1, HINT, "expected a number after ':'"), NULL;
+        return at_parse_fail(e, p, "indices must be below 2^31", "the index is too large"), NULL;
+    if (*q != ':') return at_parse_fail(e, q, HINT, "expected ':' after the index"), NULL;
+    if (is_end(q[1])) return at_parse_fail(e, q + 1, HINT, "expected a number after ':'"), NULL;
     const char *end = at_decimal_float(q + 1, &value);
-    if (!end) return at_parse_fail(c, q + 1, HINT, "the value is not a finite number"), NULL;
-    return at_parse_fail(c, end, HINT, "unexpected '%c' in the value", *end), NULL;
+    if (!end) return at_parse_fail(e, q + 1, HINT, "the value is not a finite number"), NULL;
+    return at_parse_fail(e, end, HINT, "unexpected '%c' in the value", *end), NULL;
 }
 
-static const char *bad_index(const char *p, uint64_t index, int64_t last, at_parse_error *c)
+static const char *bad_index(const char *p, uint64_t index, int64_t last, at_parse_error *e)
 {
     if (index >= AT_SPARSE_BUILDER_FEATURES_MAX)
-        return at_parse_fail(c, p, "indices must be below 2^31", "the index is too large"), NULL;
+        return at_parse_fail(e, p, "indices must be below 2^31", "the index is too large"), NULL;
     const char *what =
         (int64_t)index == last ? "occurs twice" : "is smaller than the one before it";
-    return at_parse_fail(c, p, "sort each row by its indices", "index %llu %s",
+    return at_parse_fail(e, p, "sort each row by its indices", "index %llu %s",
                          (unsigned long long)index, what),
            NULL;
 }
 
-/* The hot loop over every byte of the file: calls a function only for values of several characters.
- * */
-static const char *read_pairs(const char *p, at_sparse_builder *builder, at_parse_error *c)
+/* The hot loop over every byte of the file: calls a function only for values of several
+ * characters. */
+static const char *read_pairs(const char *p, at_sparse_builder *builder, at_parse_error *e)
 {
     int64_t last = -1;
     for (;;) {
@@ -122,19 +123,19 @@ static const char *read_pairs(const char *p, at_sparse_builder *builder, at_pars
         if (digit(p) > 9) {
             p = skip_blanks(p);
             if (*p == '\n' || *p == '#') break;
-            if (p == first) return bad_pair(p, c);
+            if (p == first) return bad_pair(p, e);
             continue;
         }
         uint64_t index = digit(p++);
         for (; digit(p) <= 9; p++) index = index * 10 + digit(p);
-        if (*p != ':' || p - first > 10) return bad_pair(first, c);
+        if (*p != ':' || p - first > 10) return bad_pair(first, e);
         float value;
         if (digit(++p) <= 9 && is_end(p[1]))
             value = (float)digit(p++);
         else if (!(p = at_decimal_float(p, &value)) || !is_end(*p))
-            return bad_pair(first, c);
+            return bad_pair(first, e);
         if ((int64_t)index <= last || index >= AT_SPARSE_BUILDER_FEATURES_MAX)
-            return bad_index(first, index, last, c);
+            return bad_index(first, index, last, e);
         last = (int64_t)index;
         builder->index_zero |= index == 0;
         at_sparse_builder_put(builder, (uint32_t)index, value);
@@ -188,8 +189,6 @@ static bool begins_with_row(const char *text)
     p = at_decimal_int(p, &index);
     return p && *p == ':';
 }
-
-enum { PEEK_SIZE = 4096 };
 
 static bool is_ours(const char *path)
 {

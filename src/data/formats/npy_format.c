@@ -144,10 +144,9 @@ static at_err measure_pair(array_pair *arrays, at_fail *fail)
             (unsigned long long)arrays->labels.header_size);
     if (arrays->samples.count == arrays->labels.count) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, "use two arrays of the same data set",
-                       "%s has %llu samples, but %s%s has %llu labels", arrays->path[SAMPLES],
-                       (unsigned long long)arrays->samples.count, arrays->path[LABELS],
-                       arrays->inside[LABELS][0] ? " itself" : "",
-                       (unsigned long long)arrays->labels.count);
+                       "%s: %llu samples, but %llu labels in %s", arrays->path[SAMPLES],
+                       (unsigned long long)arrays->samples.count,
+                       (unsigned long long)arrays->labels.count, arrays->path[LABELS]);
 }
 
 /* A file may have changed since it was measured. */
@@ -160,29 +159,18 @@ static at_err check_same(const at_npy *now, const at_npy *before, const char *pa
                        "%s: changed while it was read", path);
 }
 
-/* Reads the samples of a measured pair into rows (count, features). */
-static at_err read_samples(const array_pair *arrays, unsigned char *rows, at_fail *fail)
+/* Reads an array of a measured pair: samples (count, features), or labels (count). */
+static at_err read_array(const array_pair *arrays, int which, void *to, at_fail *fail)
 {
-    assert(arrays->samples.count > 0);
-    opened array;
-    at_npy npy;
-    at_err err = open_array(&array, arrays, SAMPLES, &npy, fail);
-    if (!err) err = check_same(&npy, &arrays->samples, arrays->path[SAMPLES], fail);
-    if (!err) err = at_npy_read_rows(&npy, &array.input, rows, fail);
-    if (!err) err = end_array(&array, fail);
-    close_array(&array);
-    return err;
-}
-
-/* Reads the labels of a measured pair (count). */
-static at_err read_labels(const array_pair *arrays, uint32_t *labels, at_fail *fail)
-{
-    assert(arrays->labels.count > 0);
-    opened array;
-    at_npy npy;
-    at_err err = open_array(&array, arrays, LABELS, &npy, fail);
-    if (!err) err = check_same(&npy, &arrays->labels, arrays->path[LABELS], fail);
-    if (!err) err = at_npy_read_labels(&npy, &array.input, labels, fail);
+    const at_npy *before = which == SAMPLES ? &arrays->samples : &arrays->labels;
+    opened        array;
+    at_npy        npy;
+    assert(before->count > 0);
+    at_err err = open_array(&array, arrays, which, &npy, fail);
+    if (!err) err = check_same(&npy, before, arrays->path[which], fail);
+    if (!err)
+        err = which == SAMPLES ? at_npy_read_rows(&npy, &array.input, to, fail)
+                               : at_npy_read_labels(&npy, &array.input, to, fail);
     if (!err) err = end_array(&array, fail);
     close_array(&array);
     return err;
@@ -389,8 +377,8 @@ static at_err fill(at_dataset *set, const pair_list *list, at_fail *fail)
     for (size_t i = 0; i < list->count; i++) {
         const array_pair *one = &list->each[i];
         assert(one->samples.count <= set->count - filled);
-        AT_TRY(read_samples(one, set->rows + filled * set->row_size, fail));
-        AT_TRY(read_labels(one, set->labels + filled, fail));
+        AT_TRY(read_array(one, SAMPLES, set->rows + filled * set->row_size, fail));
+        AT_TRY(read_array(one, LABELS, set->labels + filled, fail));
         filled += one->samples.count;
         at_load_progress_report(set->progress, filled, set->count);
     }
@@ -416,7 +404,7 @@ static at_err extend_by(range *labels, array_pair *arrays, at_fail *fail)
     AT_TRY(measure_pair(arrays, fail));
     uint32_t *label = reallocarray(NULL, (size_t)arrays->labels.count, sizeof *label);
     if (!label) return at_fail_memory_for(fail, "for labels");
-    at_err err = read_labels(arrays, label, fail);
+    at_err err = read_array(arrays, LABELS, label, fail);
     if (!err) extend(labels, label, arrays->labels.count);
     free(label);
     return err;

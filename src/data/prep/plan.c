@@ -111,8 +111,8 @@ static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
 }
 
 /* Finds the next entry of the list, without surrounding blanks; a number after a comma belongs to
- * the entry before. Returns the rest of the list, or NULL at the end. *size is the entry's length.
- * */
+ * the entry before. Returns the rest of the list, or NULL at the end. *size is the entry's
+ * length. */
 static const char *next_entry(const char *text, const char **entry, size_t *size)
 {
     const char *end = text;

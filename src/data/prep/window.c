@@ -1,5 +1,5 @@
-/* Steps that only move pixels: consecutive ones become one copy through a map of rows and columns.
- * */
+/* Steps that only move pixels: consecutive ones become one copy through a map of rows and
+ * columns. */
 #include "data/prep/prep_kind.h"
 
 #include <assert.h>

@@ -62,8 +62,8 @@ bool at_store_is_valid(const at_dataset *set);
 /* Makes the mapping read-only. The set MUST be valid. */
 at_err at_store_seal(at_dataset *set, at_fail *fail);
 
-/* Makes a sealed mapping writable again, for at_dataset_match only; it MUST be sealed afterwards.
- * */
+/* Makes a sealed mapping writable again, for at_dataset_match only; it MUST be sealed
+ * afterwards. */
 at_err at_store_unseal(at_dataset *set, at_fail *fail);
 
 #endif

@@ -1,5 +1,5 @@
 /* Synthetic click data. */
-#include "sparse.h"
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/set/store.h"

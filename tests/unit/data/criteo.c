@@ -1,5 +1,5 @@
 /* Criteo click logs. */
-#include "sparse.h"
+#include "open_sets.h"
 
 #include <math.h>
 

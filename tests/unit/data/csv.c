@@ -1,5 +1,5 @@
 /* CSV files with a header. */
-#include "sparse.h"
+#include "open_sets.h"
 
 #include "data/set/store.h"
 

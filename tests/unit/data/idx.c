@@ -1,4 +1,4 @@
-#include "files.h"
+#include "open_sets.h"
 
 #include "base/rng.h"
 #include "data/files/source.h"
@@ -7,20 +7,7 @@
 
 #include <sys/stat.h>
 
-static at_fail fail;
-
-/* Opening the pair must fail with that code, text and hint. */
-static void refuse(const char *name, at_err code, const char *words, const char *hint)
-{
-    at_dataset *set;
-    fail = (at_fail){0};
-    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
-    assert_null(set);
-    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
-    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
-}
-
-/* The same for invalid images with valid labels of three samples; the text names the file. */
+/* Like refuse, for invalid images with valid labels of three samples; the text names the file. */
 static void refuse_images(const char *path, at_err code, const char *words, const char *hint)
 {
     static idx_bytes labels;

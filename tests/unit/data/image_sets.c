@@ -1,5 +1,5 @@
 /* Image shapes, synthetic images, and the binary batches of CIFAR. */
-#include "files.h"
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/fetch/catalog.h"
@@ -10,34 +10,6 @@
 #include "data/set/store.h"
 
 #include <sys/stat.h>
-
-static at_fail fail;
-
-static at_dataset *open_set(const char *name, at_split split)
-{
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
-    return set;
-}
-
-static void refuse(const char *name, at_err code, const char *words, const char *hint)
-{
-    at_dataset *set;
-    fail = (at_fail){0};
-    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
-    assert_null(set);
-    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
-    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
-}
-
-static void assert_shape(const at_dataset *set, uint32_t channels, uint32_t height, uint32_t width)
-{
-    at_image_shape shape = at_dataset_shape(set);
-    assert_int_equal(shape.channels, channels);
-    assert_int_equal(shape.height, height);
-    assert_int_equal(shape.width, width);
-}
 
 /* Two IDX samples of the given extents with elements 0, 1, 2, ... */
 static at_dataset *open_idx(unsigned dims, unsigned a, unsigned b, unsigned c)

@@ -1,5 +1,5 @@
 /* Folders of JPEG and PNG images: listing, decoding, scaling. */
-#include "files.h"
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/formats/image.h"
@@ -9,8 +9,6 @@
 #include <jpeglib.h>
 #include <png.h>
 #include <sys/stat.h>
-
-static at_fail fail;
 
 /* ---- writing images -------------------------------------------------------------------------- */
 
@@ -263,11 +261,9 @@ static void extreme_shapes_are_scaled(void **state)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-static at_dataset *open_set(const char *name, at_split split)
+static at_dataset *open_images(const char *name, at_split split)
 {
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
+    at_dataset *set = open_set(name, split);
     assert_string_equal(at_dataset_format(set), "images");
     return set;
 }
@@ -299,7 +295,8 @@ static void a_folder_with_both_splits_is_read(void **state)
     write_image("f/val/cat/x.png", 40);
     write_raw("f/train/cat/notes.txt", "no image", 8);
     write_raw("f/train/cat/._x.jpg", "a shadow", 8);
-    at_dataset *train = open_set("f,16", AT_SPLIT_TRAIN), *test = open_set("f,16", AT_SPLIT_TEST);
+    at_dataset *train = open_images("f,16", AT_SPLIT_TRAIN),
+               *test = open_images("f,16", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(train), 3);
     assert_int_equal(at_dataset_classes(train), 2);
     assert_int_equal(at_dataset_classes(test), 2);
@@ -332,8 +329,9 @@ static void without_splits_about_a_fifth_is_for_testing(void **state)
         snprintf(path, sizeof path, "f/%c/image%d.png", i % 2 ? 'a' : 'b', i);
         write_image(path, (unsigned)i);
     }
-    at_dataset *train = open_set("f,4", AT_SPLIT_TRAIN), *test = open_set("f,4", AT_SPLIT_TEST);
-    bool        seen[40] = {false};
+    at_dataset *train = open_images("f,4", AT_SPLIT_TRAIN),
+               *test = open_images("f,4", AT_SPLIT_TEST);
+    bool seen[40] = {false};
     assert_int_equal(at_dataset_count(train) + at_dataset_count(test), 40);
     assert_in_range(at_dataset_count(test), 3, 16);
     for (int split = 0; split < 2; split++) {
@@ -355,10 +353,10 @@ static void the_size_is_224_unless_it_is_given(void **state)
     at_dataset *set;
     make_folders((const char *[]){"f/train/a", NULL});
     write_image("f/train/a/1.png", 20);
-    set = open_set("f", AT_SPLIT_TRAIN);
+    set = open_images("f", AT_SPLIT_TRAIN);
     assert_int_equal(at_dataset_shape(set).width, 224);
     at_dataset_free(set);
-    set = open_set("images:f,8,crop", AT_SPLIT_TRAIN);
+    set = open_images("images:f,8,crop", AT_SPLIT_TRAIN);
     assert_int_equal(set->rows[0], 11 * 255 / 29); /* the center, not scaled */
     at_dataset_free(set);
     assert_false(at_dataset_has("f", AT_SPLIT_TEST));

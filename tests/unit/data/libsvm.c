@@ -1,6 +1,5 @@
 /* LIBSVM text. */
-#include "files.h"
-#include "sparse.h"
+#include "open_sets.h"
 
 #include "base/machine.h"
 #include "data/files/decimal.h"

@@ -1,12 +1,10 @@
 /* NumPy arrays, alone and in archives. */
-#include "files.h"
+#include "open_sets.h"
 
 #include "data/set/dataset.h"
 #include "data/set/store.h"
 
 #include <sys/stat.h>
-
-static at_fail fail;
 
 /* ---- writing arrays and archives ------------------------------------------------------------- */
 
@@ -141,30 +139,11 @@ static void write_images(const char *path, unsigned count, unsigned first, bool 
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static at_dataset *open_set(const char *name, at_split split)
+static at_dataset *open_npy(const char *name, at_split split)
 {
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
+    at_dataset *set = open_set(name, split);
     assert_string_equal(at_dataset_format(set), "npy");
     return set;
-}
-
-static void refuse(const char *name, at_err code, const char *words, const char *hint)
-{
-    at_dataset *set;
-    fail = (at_fail){0};
-    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
-    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
-    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
-}
-
-static void assert_shape(const at_dataset *set, uint32_t channels, uint32_t height, uint32_t width)
-{
-    at_image_shape shape = at_dataset_shape(set);
-    assert_int_equal(shape.channels, channels);
-    assert_int_equal(shape.height, height);
-    assert_int_equal(shape.width, width);
 }
 
 static void an_archive_of_images_is_read(void **state)
@@ -172,7 +151,7 @@ static void an_archive_of_images_is_read(void **state)
     for (int packed = 0; packed < 2; packed++) {
         empty_home(state);
         write_images("set.npz", 4, 0, packed);
-        at_dataset *set = open_set("set.npz", AT_SPLIT_TRAIN);
+        at_dataset *set = open_npy("set.npz", AT_SPLIT_TRAIN);
         assert_int_equal(at_dataset_count(set), 4);
         assert_int_equal(at_dataset_classes(set), 4);
         assert_shape(set, 3, 8, 8);
@@ -192,7 +171,7 @@ static void batches_with_labels_from_one_on_are_joined(void **state)
     write_images("set/train_data_batch_1.npz", 4, 1, true);
     write_images("set/train_data_batch_2.npz", 3, 5, true);
     write_images("set/val_data.npz", 2, 3, true);
-    at_dataset *train = open_set("set", AT_SPLIT_TRAIN), *test = open_set("set", AT_SPLIT_TEST);
+    at_dataset *train = open_npy("set", AT_SPLIT_TRAIN), *test = open_npy("set", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(train), 7);
     assert_int_equal(at_dataset_classes(train), 7);
     assert_int_equal(at_dataset_label(train, 0), 0);
@@ -230,7 +209,7 @@ static void every_element_type_is_read(void **state)
         uint32_t labels[2];
         make_npy(&array, rows[i].descr, "(2, 2)", rows[i].elements, rows[i].size);
         write_raw("x.npy", array.data, array.size);
-        at_dataset *set = open_set("x.npy,y.npy", AT_SPLIT_TRAIN);
+        at_dataset *set = open_npy("x.npy,y.npy", AT_SPLIT_TRAIN);
         at_dataset_rows(set, x, labels, (uint64_t[]){0, 1}, 2);
         assert_true(x[1] == rows[i].second && x[3] == rows[i].last);
         assert_true(labels[0] == 1 && labels[1] == 0);
@@ -250,14 +229,14 @@ static void extents_define_image_shapes(void **state)
     write_raw("y.npy", array.data, array.size);
     make_npy(&array, "<f4", "(1, 2, 2, 3)", pixels, sizeof pixels);
     write_raw("x.npy", array.data, array.size);
-    at_dataset *set = open_set("x.npy,y.npy", AT_SPLIT_TRAIN);
+    at_dataset *set = open_npy("x.npy,y.npy", AT_SPLIT_TRAIN);
     assert_shape(set, 3, 2, 2);
     const float *row = (const float *)(const void *)set->rows;
     assert_true(row[1] == 3.0f && row[4] == 1.0f && row[11] == 11.0f);
     at_dataset_free(set);
     make_npy(&array, "<f4", "(1, 3, 2, 2)", pixels, sizeof pixels);
     write_raw("x.npy", array.data, array.size);
-    set = open_set("x.npy,y.npy", AT_SPLIT_TRAIN);
+    set = open_npy("x.npy,y.npy", AT_SPLIT_TRAIN);
     assert_shape(set, 3, 2, 2);
     row = (const float *)(const void *)set->rows;
     assert_true(row[1] == 1.0f);
@@ -278,7 +257,7 @@ static void a_folder_may_have_both_splits_as_arrays(void **state)
     write_raw("set/x_test.npy", array.data, array.size);
     make_npy(&array, "|u1", "(1,)", "\1", 1);
     write_gz("set/y_test.npy", array.data, array.size);
-    at_dataset *test = open_set("set", AT_SPLIT_TEST);
+    at_dataset *test = open_npy("set", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(test), 1);
     assert_int_equal(at_dataset_label(test, 0), 1); /* labels do not count from 1 here */
     assert_int_equal(at_dataset_classes(test), 2);

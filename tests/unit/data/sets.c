@@ -1,4 +1,4 @@
-#include "files.h"
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/fetch/catalog.h"
@@ -10,16 +10,6 @@
 
 #include <errno.h>
 #include <sys/wait.h>
-
-static at_fail fail;
-
-static at_dataset *open_set(const char *name, at_split split)
-{
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
-    return set;
-}
 
 /* SHA-256 over all rows as floats and all labels. */
 static void hash_set(const at_dataset *set, char hex[65])

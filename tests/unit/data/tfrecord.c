@@ -1,5 +1,5 @@
 /* TFRecord files of tf.train.Example. */
-#include "sparse.h"
+#include "open_sets.h"
 
 #include "base/crc32c.h"
 

@@ -1,6 +1,6 @@
-/* sparse.h - opens and checks sparse sets in tests. */
-#ifndef AT_TESTS_UNIT_DATA_SPARSE_H
-#define AT_TESTS_UNIT_DATA_SPARSE_H
+/* open_sets.h - opens and checks data sets in tests. */
+#ifndef AT_TESTS_UNIT_DATA_OPEN_SETS_H
+#define AT_TESTS_UNIT_DATA_OPEN_SETS_H
 
 #include "files.h"
 
@@ -22,6 +22,31 @@ static inline at_dataset *open_set_as(const char *name, at_split split,
     at_err      err = at_dataset_open_as(name, split, options, &set, &fail);
     if (err) fail_msg("%s (%s)", fail.text, fail.hint);
     return set;
+}
+
+static inline at_dataset *open_set(const char *name, at_split split)
+{
+    return open_set_as(name, split, NULL);
+}
+
+/* Opening the train split must fail with that code, text and hint. */
+static inline void refuse(const char *name, at_err code, const char *words, const char *hint)
+{
+    at_dataset *set;
+    fail = (at_fail){0};
+    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
+    assert_null(set);
+    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
+    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
+}
+
+static inline void assert_shape(const at_dataset *set, uint32_t channels, uint32_t height,
+                                uint32_t width)
+{
+    at_image_shape shape = at_dataset_shape(set);
+    assert_int_equal(shape.channels, channels);
+    assert_int_equal(shape.height, height);
+    assert_int_equal(shape.width, width);
 }
 
 static inline at_dataset *open_sparse(const char *name, at_split split)
