@@ -14,7 +14,10 @@ typedef struct mark {
 } mark;
 
 #define MARK(text) text, sizeof(text) - 1
-#define GET_AGAIN  "download the data file itself, or use a named set (`anytime data list`)"
+#define UNKNOWN_HINT                                                                               \
+    "check that it is the right file; FORMAT:PATH forces a format, `anytime data list` shows the " \
+    "known sets"
+#define GET_AGAIN "download the data file itself, or use a named set (`anytime data list`)"
 
 static const mark marks[] = {
     {MARK("version https://git-lfs"), "a git-lfs pointer instead of the data",
@@ -72,7 +75,7 @@ at_sniff_result at_sniff(const unsigned char *bytes, size_t size)
 {
     assert(bytes);
     while (size > 0 && isspace(*bytes)) bytes++, size--; /* some web pages begin with blank lines */
-    at_sniff_result result = {.hint = GET_AGAIN};
+    at_sniff_result result = {.hint = UNKNOWN_HINT};
     at_text         what = at_text_in(result.what, sizeof result.what);
     const mark     *known = find(bytes, size);
     if (known) {
