@@ -10,8 +10,8 @@
 /* Length of a path without .gz or .xz. */
 static size_t bare_length(const char *path)
 {
-    const at_unpacker *packing = at_unpack_by_suffix(path);
-    return strlen(path) - (packing ? strlen(packing->suffix) : 0);
+    const at_unpacker *unpacker = at_unpack_by_suffix(path);
+    return strlen(path) - (unpacker ? strlen(unpacker->suffix) : 0);
 }
 
 static bool ends_in_t(const char *path)
@@ -55,7 +55,7 @@ static at_split split_of(const char *path)
 }
 
 /* Names with a leading underscore are metadata of other programs (_SUCCESS, _metadata). */
-static bool is_part(const char *name)
+static bool may_be_data(const char *name)
 {
     return name[0] != '_';
 }
@@ -65,7 +65,7 @@ static at_err list_folder(const char *folder, at_split split, at_split_file_test
                           at_file_list *files, at_fail *fail)
 {
     at_file_list all = {0};
-    at_err       err = at_folder_list(folder, is_part, &all, fail);
+    at_err       err = at_folder_list(folder, may_be_data, &all, fail);
     for (size_t i = 0; !err && i < all.count; i++) {
         const char *path = all.path[i];
         if (split_of(path) == split && at_folder_is_file(path) && is_ours(path))

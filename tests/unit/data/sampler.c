@@ -124,27 +124,27 @@ static double surprise(const uint64_t *a, const uint64_t *b, uint64_t count, uin
 static void an_order_looks_random(void **state)
 {
     (void)state;
-    enum { SIZE = 60000, PASSES = 20 };
+    enum { SIZE = 60000, EPOCHS = 20 };
     uint64_t *positions = malloc(SIZE * sizeof *positions);
-    double    place = 0.0, neighbour = 0.0, column = 0.0, pass_to_pass = 0.0;
+    double    place = 0.0, neighbor = 0.0, column = 0.0, epoch_to_epoch = 0.0;
     for (uint64_t i = 0; i < SIZE; i++) positions[i] = i;
-    for (uint64_t pass = 0; pass < PASSES; pass++) {
+    for (uint64_t pass = 0; pass < EPOCHS; pass++) {
         at_sampler sampler = make(1, 1 + pass % 2, SIZE);
         uint64_t  *order = walk(&sampler, pass * SIZE, SIZE);
         uint64_t  *next = walk(&sampler, (pass + 1) * SIZE, SIZE);
         uint64_t   step = sampler.columns;
         place += surprise(positions, order, SIZE, SIZE);
-        neighbour += surprise(order, order + 1, SIZE - 1, SIZE);
+        neighbor += surprise(order, order + 1, SIZE - 1, SIZE);
         column += surprise(order, order + step, SIZE - step, SIZE);
-        pass_to_pass += surprise(order, next, SIZE, SIZE);
+        epoch_to_epoch += surprise(order, next, SIZE, SIZE);
         free(order);
         free(next);
     }
-    /* Sums of PASSES numbers of deviation 1; four rounds instead of six would fail the third. */
-    assert_true(fabs(place) < 4.0 * sqrt(PASSES));
-    assert_true(fabs(neighbour) < 4.0 * sqrt(PASSES));
-    assert_true(fabs(column) < 4.0 * sqrt(PASSES));
-    assert_true(fabs(pass_to_pass) < 4.0 * sqrt(PASSES));
+    /* Sums of EPOCHS numbers of deviation 1; four rounds instead of six would fail the third. */
+    assert_true(fabs(place) < 4.0 * sqrt(EPOCHS));
+    assert_true(fabs(neighbor) < 4.0 * sqrt(EPOCHS));
+    assert_true(fabs(column) < 4.0 * sqrt(EPOCHS));
+    assert_true(fabs(epoch_to_epoch) < 4.0 * sqrt(EPOCHS));
     free(positions);
 }
 
