@@ -242,7 +242,7 @@ static at_err load_model(const at_settings *s, const at_plan *plan, at_task_net_
 {
     at_loading_line line;
     at_loading_line_init(&line, s->data, s->quiet);
-    o->feed.reading.loading = &line.loading;
+    o->feed.read_options.progress = &line.loading;
     at_err err =
         at_task_is_sparse(s->model) ? load_sparse(o, plan, task, fail) : at_task_net(o, task, fail);
     at_loading_line_end(&line);
@@ -258,9 +258,9 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .feed = {.data = s->data,
                                       .test_data = s->test_data,
                                       .prep = s->prep,
-                                      .reading = {.label = s->label,
-                                                  .hash_bits = (uint32_t)s->hash_bits,
-                                                  .cache = s->data_cache},
+                                      .read_options = {.label = s->label,
+                                                       .hash_bits = (uint32_t)s->hash_bits,
+                                                       .cache = s->data_cache},
                                       .seed = (uint64_t)s->seed,
                                       .workers = plan->workers},
                              .engine = engine,

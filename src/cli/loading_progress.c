@@ -29,7 +29,7 @@ void at_loading_line_init(at_loading_line *line, const char *name, bool quiet)
                               .name = name,
                               .due = at_clock_now() + patience,
                               .terminal = isatty(STDERR_FILENO)};
-    line->loading = (at_loading){.tell = quiet ? NULL : tell, .self = line};
+    line->loading = (at_load_progress){.report = quiet ? NULL : tell, .self = line};
 }
 
 void at_loading_line_end(at_loading_line *line)

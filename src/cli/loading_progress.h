@@ -6,14 +6,14 @@
 #include <stdbool.h>
 
 #include "base/time.h"
-#include "data/set/progress.h"
+#include "data/set/dataset.h"
 
 typedef struct at_loading_line {
-    at_loading  loading; /* hand this to whoever reads */
-    const char *doing;   /* "reading"; may be changed */
-    const char *name;    /* of the set; borrowed */
-    at_ns       due;     /* when to say something next */
-    bool        terminal, shown;
+    at_load_progress loading; /* hand this to whoever reads */
+    const char      *doing;   /* "reading"; may be changed */
+    const char      *name;    /* of the set; borrowed */
+    at_ns            due;     /* when to say something next */
+    bool             terminal, shown;
 } at_loading_line;
 
 /* Begins to count the time; quiet: nothing will be said. The line MUST not be moved. */

@@ -141,12 +141,12 @@ class ImageData(support.TestCase):
         label = bytearray(good)
         label[3073] = 10
         for what, content, *words in (
-                ("cut in an image", good[:-1000], "ends at byte 11292", "middle of image 3"),
-                ("one byte", good[:1], "ends at byte 1"),
+                ("cut in an image", good[:-1000], "truncated at byte 11292", "within image 3"),
+                ("one byte", good[:1], "truncated at byte 1"),
                 ("empty", b"", "empty"),
-                ("a label too large", bytes(label), "at byte 3073", "label 10"),
-                ("a pointer", POINTER, "byte 0", "git-lfs pointer", "git lfs pull"),
-                ("a page", PAGE, "byte 0", "web page")):
+                ("a label too large", bytes(label), "byte 3073", "label 10"),
+                ("a pointer", POINTER, "looks like a git-lfs pointer", "git lfs pull"),
+                ("a page", PAGE, "looks like a web page")):
             with self.subTest(bad=what):
                 folder = self.write({"data_batch_1.bin": good, "data_batch_2.bin": content,
                                      "test_batch.bin": good})
@@ -159,10 +159,10 @@ class ImageData(support.TestCase):
         flipped[250] ^= 1
         for what, content, *words in (
                 ("empty", b"", "empty"),
-                ("cut", whole[:-30], "byte", "cut off"),
+                ("cut", whole[:-30], "byte", "truncated"),
                 ("a pointer", POINTER, "byte"),
                 ("a flipped bit", bytes(flipped), "data.npy", "checksum"),
-                ("no labels", npz(data=good["data"]), "no samples with labels"),
+                ("no labels", npz(data=good["data"]), "no arrays of samples and labels"),
                 ("another count", npz(**{**good, "labels": arrays(5)["labels"]}), "6 samples",
                  "5 labels"),
                 ("Fortran order", npz(**{**good, "data": npy("|u1", "(6, 2)", b"x" * 12, "True")}),
@@ -170,11 +170,11 @@ class ImageData(support.TestCase):
                 ("text", npz(**{**good, "data": npy("<U5", "(6, 2)", b"x" * 240)}), "data.npy",
                  "byte 128", "<U5"),
                 ("not a number", npz(**{**good, "data": npy("<f4", "(6, 1)", struct.pack(
-                    "<6f", 0, 1, float("nan"), 3, 4, 5))}), "data.npy", "at byte 136"),
+                    "<6f", 0, 1, float("nan"), 3, 4, 5))}), "data.npy", "byte 136"),
                 ("half a label", npz(**{**good, "labels": npy("<f8", "(6,)", struct.pack(
-                    "<6d", 0, 1, 0.5, 1, 0, 1))}), "labels.npy", "at byte 144"),
+                    "<6d", 0, 1, 0.5, 1, 0, 1))}), "labels.npy", "byte 144"),
                 ("promises more", npz(**{**good, "data": npy("|u1", "(6, 4000000000)", b"x")}),
-                 "data.npy", "promises")):
+                 "data.npy", "claims")):
             with self.subTest(bad=what):
                 folder = self.write({"train.npz": content})
                 self.refuse(folder / "train.npz", "train.npz", *words)
@@ -189,8 +189,8 @@ class ImageData(support.TestCase):
                 ("a flipped byte", "b.png", bytes(flipped), "damaged near byte"),
                 ("a cut photograph", "b.jpg", photo[:-20], "damaged near byte"),
                 ("CMYK", "b.jpg", a_jpeg("cmyk"), "CMYK"),
-                ("a pointer", "b.jpg", POINTER, "byte 0", "git-lfs pointer"),
-                ("a page", "b.jpeg", PAGE, "byte 0", "web page"),
+                ("a pointer", "b.jpg", POINTER, "looks like a git-lfs pointer"),
+                ("a page", "b.jpeg", PAGE, "looks like a web page"),
                 ("promises more", "b.png", good[:16] + b"\0\1\0\0\0\1\0\0" + good[24:], "b.png")):
             with self.subTest(bad=what):
                 folder = self.write({"train/x/a.png": good, f"train/y/{name}": content})

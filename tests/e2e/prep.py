@@ -39,7 +39,7 @@ class Prep(support.TestCase):
                 self.assert_complaint(ended, *words)
         ended = self.train("--data", "synthetic:60,5,2", "--workers", 1, "--prep", "flip",
                            code=support.USAGE)
-        self.assert_complaint(ended, "1x1x5", "a line of numbers")
+        self.assert_complaint(ended, "1x1x5", "feature vectors")
 
     def test_normalization_makes_features_far_from_zero_trainable(self):
         result = self.train_json("--data", "synthetic:2000,20,5", "--workers", 2, "--epochs", 3,

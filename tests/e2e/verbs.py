@@ -184,7 +184,7 @@ class Refusal(Case):
         self.refused(MISSING, "fashon-mnist", *TINY, "--data", "fashon-mnist",
                      hint="did you mean fashion-mnist")
         self.refused(MISSING, "nowhere", *TINY, "--straggler", "trace:nowhere")
-        self.refused(FORMAT, "9 features|has 9", *TINY, "--test-data", "synthetic:200,9,3")
+        self.refused(FORMAT, "test samples have 9", *TINY, "--test-data", "synthetic:200,9,3")
 
     def test_a_folder_that_exists_is_never_written_to(self):
         self.write("mine/keep", "precious")
@@ -358,7 +358,7 @@ class Data(Case):
         self.refused(USAGE, "fashon-mnist", "data", "get", "fashon-mnist", hint="fashion-mnist")
         self.refused(USAGE, "nothing to get", "data", "get", "synthetic")
         self.refused(MISSING, "mnst", "data", "info", "mnst", hint="did you mean mnist")
-        self.refused(MISSING, "mnist is not on this machine", "data", "info", "mnist",
+        self.refused(MISSING, "mnist is not installed", "data", "info", "mnist",
                      hint="anytime data get mnist")
 
     def test_get_without_its_tools_says_what_to_install_and_leaves_nothing(self):

@@ -1,6 +1,6 @@
-/* Runs a fuzz target over the files named on the command line, for compilers without a fuzzer:
+/* Runs a fuzz target on the files named on the command line, for compilers without a fuzzer:
  *     build/tests/fuzz_data_idx tests/fuzz/corpus/data_idx/...
- * A finding is a crash or a failed assertion; the last name printed is the guilty one. */
+ * A finding is a crash or a failed assertion; the last name printed is the input that caused it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ int main(int count, char **names)
     if (!bytes) return 1;
     for (int i = 1; i < count; i++) {
         FILE *file = fopen(names[i], "rb");
-        if (!file) return fprintf(stderr, "%s: cannot be opened\n", names[i]), 1;
+        if (!file) return fprintf(stderr, "%s: cannot open\n", names[i]), 1;
         size_t size = fread(bytes, 1, INPUT_SIZE_MAX, file);
         fclose(file);
         printf("%s: %zu bytes\n", names[i], size);

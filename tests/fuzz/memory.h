@@ -1,4 +1,4 @@
-/* memory.h - the fuzzer's bytes as files. */
+/* memory.h - presents fuzzer input as files. */
 #ifndef TESTS_FUZZ_MEMORY_H
 #define TESTS_FUZZ_MEMORY_H
 
@@ -11,7 +11,7 @@
 /* Called by the fuzzer, or by driver.c, for every input. Returns 0. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A file of these bytes; fmemopen wants at least one. */
+/* A file with these bytes; fmemopen needs at least one. */
 static inline FILE *memory_file(const uint8_t *data, size_t size)
 {
     assert(size > 0);
@@ -20,7 +20,7 @@ static inline FILE *memory_file(const uint8_t *data, size_t size)
     return file;
 }
 
-/* A source of these bytes, or NULL with the reason in *fail. */
+/* A source with these bytes, or NULL with the reason in *fail. */
 static inline at_source *memory_source(const uint8_t *data, size_t size, const char *name,
                                        at_fail *fail)
 {
@@ -30,8 +30,8 @@ static inline at_source *memory_source(const uint8_t *data, size_t size, const c
     return source;
 }
 
-/* A refusal says something. */
-static inline void check_refusal(at_err err, const at_fail *fail)
+/* An error must have a text. */
+static inline void check_error(at_err err, const at_fail *fail)
 {
     if (err) assert(fail->err == err && fail->text[0]);
 }

@@ -105,7 +105,7 @@ static void say(void *self, const char *line)
 
 static at_err get(const at_parsed *parsed, const char *name, at_fail *fail)
 {
-    at_fetch_progress aloud = {.say = parsed->settings.quiet ? NULL : say};
+    at_fetch_progress aloud = {.report = parsed->settings.quiet ? NULL : say};
     char              folder[PATH_MAX];
     if (strncmp(name, SYNTHETIC, strlen(SYNTHETIC)) == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "use it: anytime train --data " SYNTHETIC,
@@ -198,11 +198,11 @@ static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
     at_description  d;
     at_loading_line line;
     at_loading_line_init(&line, name, parsed->settings.quiet);
-    at_reading reading = {.label = parsed->settings.label,
-                          .hash_bits = (uint32_t)parsed->settings.hash_bits,
-                          .cache = parsed->settings.data_cache,
-                          .loading = &line.loading};
-    at_err     err = at_describe_as(name, &reading, &d, fail);
+    at_read_options reading = {.label = parsed->settings.label,
+                               .hash_bits = (uint32_t)parsed->settings.hash_bits,
+                               .cache = parsed->settings.data_cache,
+                               .progress = &line.loading};
+    at_err          err = at_describe(name, &reading, &d, fail);
     at_loading_line_end(&line);
     if (err) return err;
     if (parsed->settings.json) {

@@ -113,7 +113,7 @@ static void probe_npm(at_finding *f)
     bool                  there = find_program("npm", path);
     at_finding_add(f, "%s", there ? path : "not found");
     for (size_t i = 0; !there && i < count; i++)
-        if (rows[i].recipe.npm && at_catalog_locate(&rows[i], folder, NULL) != AT_OK)
+        if (rows[i].package.npm && at_catalog_locate(&rows[i], folder, NULL) != AT_OK)
             at_finding_judge(f, AT_DIAGNOSIS_NOTE,
                              "`anytime data get %s` needs it; run: apt-get install npm",
                              rows[i].name);

@@ -11,13 +11,13 @@
 
 enum { ROWS = 1024 }; /* scored between two looks at the clock */
 
-static void score_all(const at_trained_model *t, at_score *sum, const at_loading *loading)
+static void score_all(const at_trained_model *t, at_score *sum, const at_load_progress *loading)
 {
     const at_task *task = &t->launch.task;
     assert(task->score);
     for (uint64_t first = 0; first < task->test_samples; first += ROWS) {
         uint64_t left = task->test_samples - first;
-        at_loading_tell(loading, first, task->test_samples);
+        at_load_progress_report(loading, first, task->test_samples);
         task->score(task->self, sum, t->params, first, left < ROWS ? left : ROWS);
     }
 }

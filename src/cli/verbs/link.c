@@ -126,7 +126,7 @@ static at_err measure_mpi(const link *l, const at_task *task, at_link_size *size
 static at_err measure_once(link *l, const at_task *task, at_link_size *size, at_fail *fail)
 {
     double seconds = 0;
-    at_loading_tell(&l->line.loading, l->done++, l->total);
+    at_load_progress_report(&l->line.loading, l->done++, l->total);
     if (l->launcher.rank == 0)
         AT_TRY(at_empty_round_loops(task, l->lasts / REPEATS, &seconds, fail));
     keep_best(&size->loops, seconds);
@@ -148,7 +148,7 @@ static at_err measure_crowd(link *l, at_link_crowd *crowd, at_fail *fail)
 {
     at_task task;
     AT_TRY(at_empty_round_task(l->report.crowd_floats, &task, fail));
-    at_loading_tell(&l->line.loading, l->done++, l->total);
+    at_load_progress_report(&l->line.loading, l->done++, l->total);
     at_err err = run_rounds(l, &task, crowd->workers, l->lasts, &crowd->round, fail);
     task.free(task.self);
     return err;

@@ -161,7 +161,7 @@ static at_err shape_of_data(sight *s, at_fail *fail)
 {
     at_dataset *set;
     AT_TRY(at_dataset_open(s->data, AT_SPLIT_TRAIN, &set, fail));
-    at_image_shape picture = at_dataset_picture(set);
+    at_image_shape picture = at_dataset_shape(set);
     s->shape = (at_shape){.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
     if (picture.width != s->shape.features) { /* else it is a line of numbers */
         s->shape.channels = picture.channels;

@@ -9,20 +9,20 @@
 
 struct at_feed {
     at_dataset *train, *test;
-    at_prep    *prep; /* NULL: samples are as they are */
+    at_prep    *prep; /* NULL: none */
     char       *prep_text;
     at_shards   shards;
     uint64_t    seed;
-    /* Private to a process, made by equip. */
-    at_sampler   walk; /* of the worker that was asked for last */
+    /* Private to a process, from at_feed_alloc_buffers. */
+    at_sampler   walk; /* the last one used */
     bool         walking;
     at_arena     arena;
     uint32_t     rows;
     float       *x;           /* (rows, features) */
     float       *scratch;     /* of the preparation */
     uint32_t    *labels;      /* (rows) */
-    uint64_t    *now, *ahead; /* (rows) indices of these samples and of the ones after */
-    at_feed_draw ahead_draw;  /* what `ahead` was worked out for; count 0: nothing */
+    uint64_t    *now, *ahead; /* (rows) indices of the current and the next samples */
+    at_feed_draw ahead_draw;  /* the draw that `ahead` is for; count 0: none */
 };
 
 /* ---- before the fork ------------------------------------------------------------------------- */
@@ -30,16 +30,16 @@ struct at_feed {
 static at_err open_sets(at_feed *feed, const at_feed_options *o, at_fail *fail)
 {
     const char *test = o->test_data ? o->test_data : o->data;
-    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->reading, &feed->train, fail));
-    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->reading, &feed->test, fail));
+    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->read_options, &feed->train, fail));
+    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->read_options, &feed->test, fail));
     AT_TRY(at_dataset_check_dense(feed->train, fail));
-    return at_dataset_agree(feed->train, feed->test, fail);
+    return at_dataset_match(feed->train, feed->test, fail);
 }
 
 static at_err make_prep(at_feed *feed, const char *steps, at_fail *fail)
 {
     if (!steps) return AT_OK;
-    AT_TRY(at_prep_new(steps, at_dataset_picture(feed->train), &feed->prep, fail));
+    AT_TRY(at_prep_new(steps, at_dataset_shape(feed->train), &feed->prep, fail));
     AT_TRY(at_prep_fit(feed->prep, feed->train, fail));
     feed->prep_text = at_prep_text(feed->prep);
     if (feed->prep_text) return AT_OK;
@@ -72,7 +72,7 @@ at_err at_feed_new(const at_feed_options *options, at_feed **out, at_fail *fail)
 void at_feed_free(at_feed *feed)
 {
     if (!feed) return;
-    at_feed_strip(feed);
+    at_feed_free_buffers(feed);
     at_shards_deinit(&feed->shards);
     at_prep_free(feed->prep);
     free(feed->prep_text);
@@ -93,10 +93,10 @@ uint32_t at_feed_classes(const at_feed *feed)
     return at_dataset_classes(feed->train);
 }
 
-at_image_shape at_feed_picture(const at_feed *feed)
+at_image_shape at_feed_shape(const at_feed *feed)
 {
     assert(feed->train);
-    return feed->prep ? at_prep_out(feed->prep) : at_dataset_picture(feed->train);
+    return feed->prep ? at_prep_out(feed->prep) : at_dataset_shape(feed->train);
 }
 
 const char *at_feed_prep(const at_feed *feed)
@@ -112,7 +112,7 @@ const char *at_feed_form(const at_feed *feed)
 
 /* ---- in each process ------------------------------------------------------------------------- */
 
-void at_feed_strip(at_feed *feed)
+void at_feed_free_buffers(at_feed *feed)
 {
     at_arena_deinit(&feed->arena);
     feed->walking = false;
@@ -120,12 +120,12 @@ void at_feed_strip(at_feed *feed)
     feed->ahead_draw = (at_feed_draw){0};
 }
 
-at_err at_feed_equip(at_feed *feed, uint32_t rows, at_fail *fail)
+at_err at_feed_alloc_buffers(at_feed *feed, uint32_t rows, at_fail *fail)
 {
     assert(rows >= 1);
-    at_feed_strip(feed); /* what the process we were forked from had for itself */
-    at_image_shape p = at_feed_picture(feed);
-    size_t         scratch = feed->prep ? at_prep_room(feed->prep) * sizeof(float) : 0;
+    at_feed_free_buffers(feed); /* inherited from the parent process */
+    at_image_shape p = at_feed_shape(feed);
+    size_t         scratch = feed->prep ? at_prep_scratch_size(feed->prep) * sizeof(float) : 0;
     size_t         rest = rows * (sizeof *feed->labels + 2 * sizeof *feed->now) + scratch + 5 * 64;
     size_t         plane, x_size;
     bool           fits = at_size_product((size_t)p.height * p.width, p.channels, &plane) &&
@@ -143,17 +143,17 @@ at_err at_feed_equip(at_feed *feed, uint32_t rows, at_fail *fail)
     return AT_OK;
 }
 
-/* A process that computes for everybody changes the walk it holds with the worker. */
+/* A process that computes for several workers switches between their walks. */
 static const at_sampler *walk_of(at_feed *feed, uint64_t walk)
 {
     if (!feed->walking || feed->walk.worker != walk)
-        at_sampler_start(&feed->walk, feed->seed, walk, &feed->shards);
+        at_sampler_init_shards(&feed->walk, feed->seed, walk, &feed->shards);
     feed->walking = true;
     return &feed->walk;
 }
 
-/* The indices of this draw were worked out, and their rows asked for, while the one before was
- * computed; unless this draw is not the one that was expected. */
+/* The indices of this draw were computed, and its rows prefetched, with the previous draw, unless
+ * this draw does not follow it. */
 static void find_indices(at_feed *feed, const at_feed_draw *draw, uint32_t ahead)
 {
     const at_feed_draw *a = &feed->ahead_draw;
@@ -196,7 +196,7 @@ at_feed_rows at_feed_test(at_feed *feed, uint64_t first, uint32_t count)
 {
     assert(count >= 1 && count <= feed->rows);
     assert(first + count <= at_dataset_count(feed->test));
-    feed->ahead_draw.count = 0; /* the indices serve another purpose now */
+    feed->ahead_draw.count = 0; /* `now` is overwritten */
     for (uint32_t i = 0; i < count; i++) feed->now[i] = first + i;
     return fetch(feed, feed->test, count, NULL);
 }

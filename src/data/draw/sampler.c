@@ -1,11 +1,11 @@
-/* A permutation that is computed, not stored. A position is written as left * columns + right with
- * left < rows, right < columns, where rows * columns is the smallest such rectangle, nearly square,
- * that covers the set. A generalised Feistel network permutes the rectangle,
+/* The permutation is computed, not stored. A position is written as left * columns + right with
+ * left < rows, right < columns, where rows * columns is the smallest nearly square rectangle that
+ * covers the set. A generalized Feistel network permutes the rectangle,
  *     left  <- (left  + F(right, key)) mod rows       in even rounds,
  *     right <- (right + F(left,  key)) mod columns    in odd rounds,
  * whatever F is (Black and Rogaway, Ciphers with arbitrary finite domains, 2002). Where the result
  * falls outside the set the network is applied again until it falls inside (cycle walking), which
- * is rare: fewer than `rows` cells of the rectangle lie outside. Each pass has keys of its own.
+ * is rare: fewer than `rows` cells of the rectangle lie outside. Each epoch has its own keys.
  */
 #include "data/draw/sampler.h"
 
@@ -20,7 +20,7 @@ typedef struct round_keys {
     uint64_t of[ROUNDS];
 } round_keys;
 
-/* The smallest root whose square is not below count. */
+/* The smallest integer whose square is at least count. */
 static uint64_t root_above(uint64_t count)
 {
     assert(count > 0);
@@ -37,7 +37,8 @@ static uint64_t root_above(uint64_t count)
     return low;
 }
 
-void at_sampler_start(at_sampler *sampler, uint64_t seed, uint64_t worker, const at_shards *shards)
+void at_sampler_init_shards(at_sampler *sampler, uint64_t seed, uint64_t worker,
+                            const at_shards *shards)
 {
     assert(worker <= shards->workers);
     *sampler = (at_sampler){.seed = seed, .worker = worker, .count = shards->samples};
@@ -61,14 +62,14 @@ at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint
     at_shards shards;
     AT_TRY(at_shards_init(&shards, shard ? AT_SHARD_YES : AT_SHARD_NO, NULL, samples,
                           (uint32_t)workers, fail));
-    at_sampler_start(sampler, seed, worker, &shards);
+    at_sampler_init_shards(sampler, seed, worker, &shards);
     return AT_OK;
 }
 
-static round_keys keys_of(const at_sampler *sampler, uint64_t pass)
+static round_keys keys_of(const at_sampler *sampler, uint64_t epoch)
 {
     round_keys keys;
-    at_rng     rng = at_rng_stream(sampler->seed, sampler->worker, AT_RNG_PURPOSE_SHUFFLE, pass);
+    at_rng     rng = at_rng_stream(sampler->seed, sampler->worker, AT_RNG_PURPOSE_SHUFFLE, epoch);
     for (int r = 0; r < ROUNDS; r++) keys.of[r] = at_rng_next(&rng);
     return keys;
 }
@@ -98,7 +99,7 @@ static inline uint64_t network(const at_sampler *sampler, const round_keys *keys
     return left * sampler->columns + right;
 }
 
-/* The network's result for (left, right), walked on until it lies inside the set. */
+/* Applies the network until the result lies inside the set. */
 static inline uint64_t permute(const at_sampler *sampler, const round_keys *keys, uint64_t left,
                                uint64_t right)
 {
@@ -108,22 +109,22 @@ static inline uint64_t permute(const at_sampler *sampler, const round_keys *keys
     return offset;
 }
 
-/* Where in the shard a position lies when samples are taken in order. */
+/* The offset in the shard of a position when samples are drawn in order. */
 static uint64_t in_order_offset(const at_sampler *sampler, uint64_t position)
 {
     assert(sampler->start < sampler->count);
     return (sampler->start + position % sampler->count) % sampler->count;
 }
 
-/* Steps left and right along with the position: a division an index would cost more than all the
+/* Increments left and right with the position: a division per index would cost more than the
  * rest. */
 static void indices_permuted(const at_sampler *sampler, uint64_t position, uint64_t *indices,
                              uint32_t count)
 {
-    const at_sampler own = *sampler; /* the compiler cannot know that indices is elsewhere */
-    uint64_t         pass = position / own.count, offset = position % own.count;
-    for (uint32_t done = 0; done < count; pass++, offset = 0) {
-        round_keys keys = keys_of(&own, pass);
+    const at_sampler own = *sampler; /* a copy, which cannot alias indices */
+    uint64_t         epoch = position / own.count, offset = position % own.count;
+    for (uint32_t done = 0; done < count; epoch++, offset = 0) {
+        round_keys keys = keys_of(&own, epoch);
         uint64_t   left = offset / own.columns, right = offset % own.columns;
         for (; done < count && offset < own.count; offset++) {
             indices[done++] = own.first + permute(&own, &keys, left, right);

@@ -17,19 +17,19 @@ uint64_t at_shards_even(uint64_t samples, uint64_t part, uint64_t parts)
 static at_err check_possible(const at_shards *shards, const at_dataset *set, at_fail *fail)
 {
     unsigned long long samples = shards->samples;
-    if (samples < 1)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "there are no samples to draw from");
+    if (samples < 1) return at_fail_set(fail, AT_ERR_USAGE, NULL, "no samples to draw from");
     if (shards->kind == AT_SHARD_YES && samples < shards->workers)
-        return at_fail_set(fail, AT_ERR_USAGE, "use fewer workers, or no shards",
-                           "%llu samples cannot be divided among %u workers", samples,
-                           shards->workers);
+        return at_fail_set(
+            fail, AT_ERR_USAGE, "use fewer workers, or --shard no",
+            "--shard yes needs at least one sample per worker (got %llu samples, %u workers)",
+            samples, shards->workers);
     if (shards->kind != AT_SHARD_BY_CLASS) return AT_OK;
     if (!set)
         return at_fail_set(fail, AT_ERR_USAGE, "use --shard yes",
-                           "--shard by-class needs samples that have classes");
+                           "--shard by-class needs samples with classes");
     if (samples > UINT32_MAX) /* LIMIT */
         return at_fail_set(fail, AT_ERR_USAGE, "use --shard yes",
-                           "--shard by-class is for less than 2^32 samples");
+                           "--shard by-class supports at most 2^32 - 1 samples");
     return AT_OK;
 }
 
@@ -38,16 +38,16 @@ static uint32_t owner(const at_shards *shards, uint32_t label)
     return label % shards->workers;
 }
 
-/* Counts, then sums up: where each worker's shard begins. */
-static at_err measure(at_shards *shards, const at_dataset *set, at_fail *fail)
+/* Finds the start of each shard: counts the samples per worker, then sums up. */
+static at_err find_starts(at_shards *shards, const at_dataset *set, at_fail *fail)
 {
     for (uint64_t i = 0; i < shards->samples; i++)
         shards->first[owner(shards, at_dataset_label(set, i)) + 1]++;
     for (uint32_t w = 0; w < shards->workers; w++) {
         if (shards->first[w + 1] == 0)
             return at_fail_set(fail, AT_ERR_USAGE, "use fewer workers, or --shard yes",
-                               "--shard by-class leaves worker %u of %u without samples: there "
-                               "are none of class %u%s (the set has %u classes)",
+                               "--shard by-class leaves worker %u of %u without samples: class "
+                               "%u%s is empty (the set has %u classes)",
                                w + 1, shards->workers, w,
                                at_dataset_classes(set) > w + shards->workers ? ", .." : "",
                                at_dataset_classes(set));
@@ -57,8 +57,8 @@ static at_err measure(at_shards *shards, const at_dataset *set, at_fail *fail)
     return AT_OK;
 }
 
-/* In the order of the set within a shard. `first` serves as the place for the next one, and is put
- * right again afterwards. */
+/* Keeps the order of the set within a shard. `first` is advanced while filling and restored
+ * afterwards. */
 static void fill(at_shards *shards, const at_dataset *set)
 {
     for (uint64_t i = 0; i < shards->samples; i++)
@@ -67,7 +67,7 @@ static void fill(at_shards *shards, const at_dataset *set)
     shards->first[0] = 0;
 }
 
-static at_err by_class(at_shards *shards, const at_dataset *set, at_fail *fail)
+static at_err divide_by_class(at_shards *shards, const at_dataset *set, at_fail *fail)
 {
     assert(set && at_dataset_count(set) == shards->samples);
     size_t size;
@@ -75,7 +75,7 @@ static at_err by_class(at_shards *shards, const at_dataset *set, at_fail *fail)
     shards->first = calloc((size_t)shards->workers + 2, sizeof *shards->first);
     shards->list = fits ? malloc(size) : NULL;
     if (!shards->first || !shards->list) return at_fail_memory_for(fail, "for --shard by-class");
-    AT_TRY(measure(shards, set, fail));
+    AT_TRY(find_starts(shards, set, fail));
     fill(shards, set);
     return AT_OK;
 }
@@ -87,7 +87,7 @@ at_err at_shards_init(at_shards *shards, at_shard_kind kind, const at_dataset *s
     *shards = (at_shards){.kind = kind, .workers = workers, .samples = samples};
     AT_TRY(check_possible(shards, set, fail));
     if (kind != AT_SHARD_BY_CLASS) return AT_OK;
-    at_err err = by_class(shards, set, fail);
+    at_err err = divide_by_class(shards, set, fail);
     if (err) at_shards_deinit(shards);
     return err;
 }

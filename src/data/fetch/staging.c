@@ -20,28 +20,28 @@ enum { NFTW_FILES_MAX = 16, LOCK_RETRY_NS = 200 * 1000 * 1000 };
 
 #define TEMPORARY ".get-"
 
-void at_staging_say(const at_fetch_progress *progress, const char *format, ...)
+void at_staging_report(const at_fetch_progress *progress, const char *format, ...)
 {
-    if (!progress || !progress->say) return;
+    if (!progress || !progress->report) return;
     char    line[PATH_MAX + 256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    progress->say(progress->self, line);
+    progress->report(progress->self, line);
 }
 
-at_err at_staging_cannot(const char *what, const char *path, at_fail *fail)
+at_err at_staging_io_error(const char *action, const char *path, at_fail *fail)
 {
     assert(errno != 0);
     return at_fail_set(fail, AT_ERR_IO, "check free space and permissions", "cannot %s %s: %s",
-                       what, path, strerror(errno));
+                       action, path, strerror(errno));
 }
 
 static int remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
     (void)status, (void)kind, (void)where;
-    (void)remove(path); /* what cannot be removed must not keep the rest */
+    (void)remove(path); /* a file that cannot be removed must not keep the rest */
     return 0;
 }
 
@@ -51,10 +51,10 @@ void at_staging_remove(const char *path)
     nftw(path, remove_entry, NFTW_FILES_MAX, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Waits a moment; true when a signal that stops us came. It stays pending. */
-static bool stopped_meanwhile(void)
+/* Waits for the next try; true when a stop signal arrived, which stays pending. */
+static bool stopped_while_waiting(void)
 {
-    sigset_t        stop = at_child_stop_signals();
+    sigset_t        stop = at_subprocess_stop_signals();
     struct timespec moment = {.tv_nsec = LOCK_RETRY_NS};
     int             number = sigtimedwait(&stop, NULL, &moment);
     if (number <= 0) return false;
@@ -62,100 +62,102 @@ static bool stopped_meanwhile(void)
     return true;
 }
 
-/* A file system that knows no locks does not keep anybody from getting data. */
-static at_err lock_cache(at_staging *stage, at_fail *fail)
+/* A file system without locks does not prevent a download. */
+static at_err lock_cache(at_staging *staging, at_fail *fail)
 {
-    stage->lock = open(stage->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (stage->lock < 0) return at_staging_cannot("open the folder", stage->cache, fail);
-    for (bool told = false; flock(stage->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;) {
-        if (!told) at_staging_say(stage->progress, "waiting for another `anytime data get`");
-        told = true;
-        if (stopped_meanwhile())
+    staging->lock = open(staging->cache, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (staging->lock < 0) return at_staging_io_error("open the folder", staging->cache, fail);
+    for (bool reported = false; flock(staging->lock, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;) {
+        if (!reported)
+            at_staging_report(staging->progress, "waiting for another `anytime data get`");
+        reported = true;
+        if (stopped_while_waiting())
             return at_fail_set(fail, AT_ERR_STOPPED, "run the same command again",
                                "stopped by a signal while another `anytime data get` was running");
     }
     return AT_OK;
 }
 
-static bool is_left_over(const char *name)
+static bool is_leftover(const char *name)
 {
     return strncmp(name, TEMPORARY, strlen(TEMPORARY)) == 0;
 }
 
-static void remove_left_overs(const at_staging *stage)
+static void remove_leftovers(const at_staging *staging)
 {
-    assert(stage->lock >= 0);
-    at_files files = {0};
-    if (at_folder_list(stage->cache, is_left_over, &files, NULL) == AT_OK)
+    assert(staging->lock >= 0);
+    at_file_list files = {0};
+    if (at_folder_list(staging->cache, is_leftover, &files, NULL) == AT_OK)
         for (size_t i = 0; i < files.count; i++) at_staging_remove(files.path[i]);
-    at_files_deinit(&files);
+    at_file_list_deinit(&files);
 }
 
-at_err at_staging_open(at_staging *stage, const at_catalog_row *row,
+at_err at_staging_open(at_staging *staging, const at_catalog_row *row,
                        const at_fetch_progress *progress, at_fail *fail)
 {
     assert(row->name);
     char name[128], path[PATH_MAX];
-    *stage = (at_staging){.row = row, .progress = progress, .lock = -1};
+    *staging = (at_staging){.row = row, .progress = progress, .lock = -1};
     snprintf(name, sizeof name, TEMPORARY "%s-XXXXXX", row->name);
-    AT_TRY(at_catalog_cache(stage->cache, fail));
-    AT_TRY(at_file_make_folder(stage->cache, fail));
-    AT_TRY(lock_cache(stage, fail));
-    remove_left_overs(stage);
-    AT_TRY(at_folder_join(path, stage->cache, name, fail));
-    AT_TRY(at_folder_join(stage->ready, path, "ready", fail)); /* as long as the real one */
-    if (!mkdtemp(path)) return at_staging_cannot("make the folder", path, fail);
-    memcpy(stage->temporary, path, sizeof path);
-    AT_TRY(at_folder_join(stage->ready, stage->temporary, "ready", fail));
-    if (mkdir(stage->ready, 0777)) return at_staging_cannot("make the folder", stage->ready, fail);
+    AT_TRY(at_catalog_cache(staging->cache, fail));
+    AT_TRY(at_file_make_folder(staging->cache, fail));
+    AT_TRY(lock_cache(staging, fail));
+    remove_leftovers(staging);
+    AT_TRY(at_folder_join(path, staging->cache, name, fail));
+    AT_TRY(at_folder_join(staging->ready, path, "ready", fail)); /* checks the length of the path */
+    if (!mkdtemp(path)) return at_staging_io_error("create the folder", path, fail);
+    memcpy(staging->temporary, path, sizeof path);
+    AT_TRY(at_folder_join(staging->ready, staging->temporary, "ready", fail));
+    if (mkdir(staging->ready, 0777))
+        return at_staging_io_error("create the folder", staging->ready, fail);
     return AT_OK;
 }
 
-void at_staging_close(at_staging *stage)
+void at_staging_close(at_staging *staging)
 {
-    assert(stage);
-    if (stage->temporary[0]) at_staging_remove(stage->temporary);
-    if (stage->lock >= 0) close(stage->lock);
+    assert(staging);
+    if (staging->temporary[0]) at_staging_remove(staging->temporary);
+    if (staging->lock >= 0) close(staging->lock);
 }
 
-at_err at_staging_part(const at_staging *stage, size_t mirror, char path[PATH_MAX], at_fail *fail)
+at_err at_staging_part(const at_staging *staging, size_t mirror, char path[PATH_MAX], at_fail *fail)
 {
     assert(mirror < AT_CATALOG_MIRRORS_MAX);
     char name[128];
-    snprintf(name, sizeof name, ".part-%s-%zu", stage->row->name, mirror);
-    return at_folder_join(path, stage->cache, name, fail);
+    snprintf(name, sizeof name, ".part-%s-%zu", staging->row->name, mirror);
+    return at_folder_join(path, staging->cache, name, fail);
 }
 
-static void remove_parts(const at_staging *stage)
+static void remove_parts(const at_staging *staging)
 {
     char path[PATH_MAX];
     for (size_t i = 0; i < AT_CATALOG_MIRRORS_MAX; i++)
-        if (at_staging_part(stage, i, path, NULL) == AT_OK) at_staging_remove(path);
+        if (at_staging_part(staging, i, path, NULL) == AT_OK) at_staging_remove(path);
 }
 
-at_err at_staging_collect(const at_staging *stage, const char *from, at_fail *fail)
+at_err at_staging_collect(const at_staging *staging, const char *from, at_fail *fail)
 {
-    assert(stage->ready[0]);
-    const at_catalog_row *row = stage->row;
+    assert(staging->ready[0]);
+    const at_catalog_row *row = staging->row;
     char                  path[PATH_MAX], to[PATH_MAX];
     for (size_t i = 0; i < AT_CATALOG_FILES_MAX && row->files[i].name; i++) {
         AT_TRY(at_catalog_file_path(&row->files[i], from, path, fail));
-        AT_TRY(at_folder_join(to, stage->ready, at_folder_name(path), fail));
-        if (rename(path, to)) return at_staging_cannot("move", path, fail);
+        AT_TRY(at_folder_join(to, staging->ready, at_folder_name(path), fail));
+        if (rename(path, to)) return at_staging_io_error("move", path, fail);
     }
     return AT_OK;
 }
 
-/* A broken set that stands in the way moves into the temporary folder and goes with it. */
-at_err at_staging_install(const at_staging *stage, at_fail *fail)
+/* An existing broken set is moved into the temporary folder and removed with it. */
+at_err at_staging_install(const at_staging *staging, at_fail *fail)
 {
     char place[PATH_MAX], old[PATH_MAX];
-    AT_TRY(at_fetch_verify(stage->row, stage->ready, fail));
-    AT_TRY(at_folder_join(place, stage->cache, stage->row->name, fail));
-    AT_TRY(at_folder_join(old, stage->temporary, "old", fail));
-    if (rename(place, old) && errno != ENOENT) return at_staging_cannot("replace", place, fail);
-    if (rename(stage->ready, place)) return at_staging_cannot("make", place, fail);
-    remove_parts(stage);
-    at_staging_say(stage->progress, "%s is in %s", stage->row->name, place);
+    AT_TRY(at_fetch_verify(staging->row, staging->ready, fail));
+    AT_TRY(at_folder_join(place, staging->cache, staging->row->name, fail));
+    AT_TRY(at_folder_join(old, staging->temporary, "old", fail));
+    if (rename(place, old) && errno != ENOENT) return at_staging_io_error("replace", place, fail);
+    if (rename(staging->ready, place)) return at_staging_io_error("create", place, fail);
+    remove_parts(staging);
+    at_staging_report(staging->progress, "%s is installed in %s", staging->row->name, place);
     return AT_OK;
 }

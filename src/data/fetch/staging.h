@@ -1,11 +1,11 @@
-/* staging.h - where a data set is put together before it appears in the cache; for fetch*.c.
+/* staging.h - the folders in which a data set is assembled before it is installed; for fetch.c.
  *
- *     CACHE/.get-NAME-XXXXXX/        one attempt, gone when it ends
- *     CACHE/.part-NAME-0/            what came from mirror 0 so far; the next attempt goes on there
- *     CACHE/NAME/                    the set, renamed into place when every file was right
+ *     CACHE/.get-NAME-XXXXXX/        one attempt, removed at its end
+ *     CACHE/.part-NAME-0/            partial downloads from mirror 0, resumed by the next attempt
+ *     CACHE/NAME/                    the set, renamed into place when every file is verified
  *
  * One process at a time works in a cache: it holds a lock on the folder itself, which the kernel
- * drops when the process dies. So whatever .get-* is found under the lock is of somebody dead.
+ * releases when the process dies. So any .get-* found under the lock belongs to a dead process.
  */
 #ifndef AT_DATA_FETCH_STAGING_H
 #define AT_DATA_FETCH_STAGING_H
@@ -18,35 +18,36 @@ typedef struct at_staging {
     int                      lock;                /* the cache folder */
     char                     cache[PATH_MAX];     /* its path */
     char                     temporary[PATH_MAX]; /* of this attempt */
-    char                     ready[PATH_MAX];     /* in it: the set's files and nothing else */
+    char                     ready[PATH_MAX];     /* in it: only the files of the set */
 } at_staging;
 
-/* Waits for the lock, removes what dead processes left, makes the temporary folder and in it the
- * empty one, ready. AT_ERR_IO, AT_ERR_STOPPED by a signal. Closed whatever happens. */
-at_err at_staging_open(at_staging *stage, const at_catalog_row *row,
+/* Waits for the lock, removes leftovers of dead processes, creates the temporary folder and in it
+ * the empty `ready`. AT_ERR_IO, AT_ERR_STOPPED by a signal. MUST be closed even after an error. */
+at_err at_staging_open(at_staging *staging, const at_catalog_row *row,
                        const at_fetch_progress *progress, at_fail *fail);
 
-/* Removes the temporary folder and drops the lock. */
-void at_staging_close(at_staging *stage);
+/* Removes the temporary folder and releases the lock. */
+void at_staging_close(at_staging *staging);
 
-/* Tells the listener. */
-void at_staging_say(const at_fetch_progress *progress, const char *format, ...)
+/* Reports a line of progress. */
+void at_staging_report(const at_fetch_progress *progress, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The path of the folder for what comes from a mirror. */
-at_err at_staging_part(const at_staging *stage, size_t mirror, char path[PATH_MAX], at_fail *fail);
+/* The folder for partial downloads from a mirror. */
+at_err at_staging_part(const at_staging *staging, size_t mirror, char path[PATH_MAX],
+                       at_fail *fail);
 
-/* Removes a folder with all that is in it. */
+/* Removes a folder and everything in it. */
 void at_staging_remove(const char *path);
 
-/* Moves the set's files from a folder into `ready`, raw or .gz as they are. */
-at_err at_staging_collect(const at_staging *stage, const char *from, at_fail *fail);
+/* Moves the files of the set from a folder into `ready`, raw or .gz. */
+at_err at_staging_collect(const at_staging *staging, const char *from, at_fail *fail);
 
-/* Checks the files in `ready` and gives them their place; a broken set that stands there goes, and
- * what has come from mirrors is no longer needed. */
-at_err at_staging_install(const at_staging *stage, at_fail *fail);
+/* Verifies the files in `ready` and installs them; replaces a broken set, and removes the partial
+ * downloads. */
+at_err at_staging_install(const at_staging *staging, at_fail *fail);
 
-/* "cannot WHAT PATH: reason", from errno. */
-at_err at_staging_cannot(const char *what, const char *path, at_fail *fail);
+/* "cannot ACTION PATH: reason", from errno. */
+at_err at_staging_io_error(const char *action, const char *path, at_fail *fail);
 
 #endif

@@ -14,13 +14,13 @@
 
 enum { TAIL_SIZE = 400, EXIT_NO_FOLDER = 126, EXIT_NO_PROGRAM = 127 };
 
-/* The end of what a program said. */
-typedef struct last_words {
+/* The end of the output of a program. */
+typedef struct output_tail {
     char   bytes[TAIL_SIZE + 1];
     size_t used;
-} last_words;
+} output_tail;
 
-sigset_t at_child_stop_signals(void)
+sigset_t at_subprocess_stop_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
@@ -30,7 +30,7 @@ sigset_t at_child_stop_signals(void)
     return set;
 }
 
-static void tail_add(last_words *tail, const char *bytes, size_t size)
+static void tail_add(output_tail *tail, const char *bytes, size_t size)
 {
     assert(tail->used <= TAIL_SIZE);
     if (size > TAIL_SIZE) bytes += size - TAIL_SIZE, size = TAIL_SIZE;
@@ -42,8 +42,8 @@ static void tail_add(last_words *tail, const char *bytes, size_t size)
     tail->bytes[tail->used] = '\0';
 }
 
-/* One line for a message: line ends become bars, other control characters go. */
-static void tail_flatten(last_words *tail)
+/* Makes one line of it: line ends become bars, other control characters blanks. */
+static void tail_flatten(output_tail *tail)
 {
     assert(tail->used <= TAIL_SIZE);
     while (tail->used > 0 && (unsigned char)tail->bytes[tail->used - 1] <= ' ') tail->used--;
@@ -52,16 +52,16 @@ static void tail_flatten(last_words *tail)
         if ((unsigned char)*c < ' ') *c = *c == '\n' ? '|' : ' ';
 }
 
-/* The child's side of fork. A group of its own lets us stop its children along with it. */
-_Noreturn static void become(const char *const *arguments, const char *folder, int output)
+/* The child after fork. With its own process group its children are stopped with it. */
+_Noreturn static void exec_child(const char *const *arguments, const char *folder, int output)
 {
     assert(arguments[0]);
-    sigset_t stop = at_child_stop_signals();
-    int      nothing = open("/dev/null", O_RDONLY);
+    sigset_t stop = at_subprocess_stop_signals();
+    int      no_input = open("/dev/null", O_RDONLY);
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     sigprocmask(SIG_UNBLOCK, &stop, NULL);
-    dup2(nothing, STDIN_FILENO);
+    dup2(no_input, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
     if (chdir(folder)) _exit(EXIT_NO_FOLDER);
@@ -69,8 +69,8 @@ _Noreturn static void become(const char *const *arguments, const char *folder, i
     _exit(EXIT_NO_PROGRAM);
 }
 
-/* Keeps the child's words until it closes its output; true when a signal asked us to stop. */
-static bool listen_to(last_words *tail, int output, int signals)
+/* Collects the output until it is closed; true when a stop signal arrived. */
+static bool read_output(output_tail *tail, int output, int signals)
 {
     struct pollfd wait_for[] = {{.fd = output, .events = POLLIN},
                                 {.fd = signals, .events = POLLIN}};
@@ -84,16 +84,16 @@ static bool listen_to(last_words *tail, int output, int signals)
     }
 }
 
-static at_err judge(const char *program, int status, last_words *said, const char *hint,
-                    at_fail *fail)
+static at_err check_status(const char *program, int status, output_tail *tail, const char *hint,
+                           at_fail *fail)
 {
-    tail_flatten(said);
-    const char *words = said->used > 0 ? said->bytes : "it said nothing";
+    tail_flatten(tail);
+    const char *text = tail->used > 0 ? tail->bytes : "no output";
     if (WIFSIGNALED(status)) {
-        sigset_t stop = at_child_stop_signals();
-        bool     wanted = sigismember(&stop, WTERMSIG(status)) == 1;
-        return at_fail_set(fail, wanted ? AT_ERR_STOPPED : AT_ERR_FAILED,
-                           "run the same command again", "%s was ended by a signal (%s)", program,
+        sigset_t stop = at_subprocess_stop_signals();
+        bool     stopped = sigismember(&stop, WTERMSIG(status)) == 1;
+        return at_fail_set(fail, stopped ? AT_ERR_STOPPED : AT_ERR_FAILED,
+                           "run the same command again", "%s was killed by a signal (%s)", program,
                            strsignal(WTERMSIG(status)));
     }
     assert(WIFEXITED(status));
@@ -104,7 +104,7 @@ static at_err judge(const char *program, int status, last_words *said, const cha
     default:
         return at_fail_set(fail, AT_ERR_FAILED,
                            "check the network, then run the same command again",
-                           "%s failed with exit code %d: %s", program, WEXITSTATUS(status), words);
+                           "%s failed with exit code %d: %s", program, WEXITSTATUS(status), text);
     }
 }
 
@@ -116,45 +116,38 @@ static int reap(pid_t pid)
     return status;
 }
 
-/* The parent's side of fork. */
-static at_err attend(pid_t pid, const char *program, int output, const char *hint, int *code,
-                     at_fail *fail)
+/* The parent after fork. */
+static at_err wait_for_child(pid_t pid, const char *program, int output, const char *hint,
+                             int *code, at_fail *fail)
 {
     assert(pid > 0 && program);
-    last_words said = {.used = 0};
-    sigset_t   stop = at_child_stop_signals();
-    int        signals = signalfd(-1, &stop, SFD_CLOEXEC);
-    bool       stopped = listen_to(&said, output, signals);
+    output_tail tail = {.used = 0};
+    sigset_t    stop = at_subprocess_stop_signals();
+    int         signals = signalfd(-1, &stop, SFD_CLOEXEC);
+    bool        stopped = read_output(&tail, output, signals);
     if (stopped) kill(-pid, SIGTERM);
     int status = reap(pid);
-    if (WIFEXITED(status)) *code = WEXITSTATUS(status);
+    if (code && WIFEXITED(status)) *code = WEXITSTATUS(status);
     if (signals >= 0) close(signals);
-    if (!stopped) return judge(program, status, &said, hint, fail);
+    if (!stopped) return check_status(program, status, &tail, hint, fail);
     return at_fail_set(fail, AT_ERR_STOPPED, "run the same command again",
                        "stopped by a signal while %s was running", program);
 }
 
-at_err at_child_run_code(const char *const *arguments, const char *folder, const char *hint,
+at_err at_subprocess_run(const char *const *arguments, const char *folder, const char *hint,
                          int *code, at_fail *fail)
 {
-    assert(arguments[0] && code);
-    *code = -1;
+    assert(arguments[0]);
+    if (code) *code = -1;
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
-        return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make a pipe: %s", strerror(errno));
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot create a pipe: %s", strerror(errno));
     pid_t pid = fork();
-    if (pid == 0) become(arguments, folder, ends[1]);
+    if (pid == 0) exec_child(arguments, folder, ends[1]);
     close(ends[1]);
     at_err err = pid < 0 ? at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot start %s: %s",
                                        arguments[0], strerror(errno))
-                         : attend(pid, arguments[0], ends[0], hint, code, fail);
+                         : wait_for_child(pid, arguments[0], ends[0], hint, code, fail);
     close(ends[0]);
     return err;
-}
-
-at_err at_child_run(const char *const *arguments, const char *folder, const char *hint,
-                    at_fail *fail)
-{
-    int code;
-    return at_child_run_code(arguments, folder, hint, &code, fail);
 }

@@ -1,8 +1,8 @@
 /* A decimal number is an integer m of at most 19 digits times a power of ten. In double arithmetic
- * m is rounded once (2^-53), and multiplied or divided by a power up to 10^22, which is exact, once
- * more: the result is off by less than three units in the last place of a double. A float has 29
- * bits less, so rounding it to float is right unless those 29 bits are that near to one half. Then,
- * and for all the odd cases, strtof decides. */
+ * m is rounded once (2^-53), and the product or quotient with a power up to 10^22, which is exact,
+ * once more: the error is below three units in the last place of a double. A float has 29 bits
+ * less, so rounding the result to float is right unless those 29 bits are that close to one half.
+ * In that case, and for all unusual numbers, strtof decides. */
 #include "data/files/decimal.h"
 
 #include <assert.h>
@@ -16,7 +16,7 @@ enum {
     DIGITS_MAX = 19, /* always fit into 64 bits */
     POWER_MAX = 22,  /* 10^22 is the largest power of ten that is a double */
     EXPONENT_MAX = 9999,
-    HALF = 1 << 28, /* of the 29 bits that a double has more than a float */
+    HALF = 1 << 28, /* of the 29 extra bits of a double */
     NEAR = 4,
 };
 
@@ -29,7 +29,7 @@ static inline unsigned digit(const char *p)
     return (unsigned)(unsigned char)*p - '0';
 }
 
-static const char *slowly(const char *text, float *value)
+static const char *parse_exactly(const char *text, float *value)
 {
     char *end;
     *value = strtof(text, &end);
@@ -37,7 +37,7 @@ static const char *slowly(const char *text, float *value)
     return isfinite(*value) ? end : NULL;
 }
 
-/* Adds the exponent behind an e to *power; NULL when there is none. */
+/* Adds the exponent after an e to *power; NULL when there is none. */
 static const char *read_exponent(const char *p, int *power)
 {
     assert(*p == 'e' || *p == 'E');
@@ -51,8 +51,8 @@ static const char *read_exponent(const char *p, int *power)
     return p;
 }
 
-/* Whether rounding x to float might not be what rounding the exact number would be. */
-static bool in_doubt(double x)
+/* Whether rounding x to float may differ from rounding the exact number. */
+static bool is_ambiguous(double x)
 {
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
@@ -77,9 +77,10 @@ const char *at_decimal_float(const char *text, float *value)
     if (digits == 0) return NULL;
     if (*p == 'e' || *p == 'E') p = read_exponent(p, &power);
     if (!p) return NULL;
-    if (digits > DIGITS_MAX || power < -POWER_MAX || power > POWER_MAX) return slowly(text, value);
+    if (digits > DIGITS_MAX || power < -POWER_MAX || power > POWER_MAX)
+        return parse_exactly(text, value);
     double x = power < 0 ? (double)m / powers[-power] : (double)m * powers[power];
-    if (m != 0 && in_doubt(x)) return slowly(text, value);
+    if (m != 0 && is_ambiguous(x)) return parse_exactly(text, value);
     *value = *text == '-' ? -(float)x : (float)x;
     return p;
 }

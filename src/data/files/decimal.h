@@ -1,18 +1,18 @@
-/* decimal.h - decimal numbers in text, read fast and exactly.
+/* decimal.h - fast and exact parsing of decimal numbers.
  *
- * The text MUST end with a byte that cannot be part of a number, such as the end of a line: the
- * readers look at no length.
+ * The text MUST end with a byte that cannot be part of a number, such as a line feed: the parsers
+ * take no length.
  */
 #ifndef AT_DATA_FILES_DECIMAL_H
 #define AT_DATA_FILES_DECIMAL_H
 
 #include <stdint.h>
 
-/* Reads [+-]digits[.digits][e[+-]digits] into the nearest float. Returns what follows, or NULL when
- * there is no number or it is too large for a float. */
+/* Parses [+-]digits[.digits][e[+-]digits] into the nearest float. Returns the end of the number, or
+ * NULL when there is none or it is too large for a float. */
 const char *at_decimal_float(const char *text, float *value);
 
-/* Reads [+-]digits; NULL when there is none or it does not fit. */
+/* Parses [+-]digits; NULL when there is no number or it does not fit. */
 const char *at_decimal_int(const char *text, int64_t *value);
 
 #endif

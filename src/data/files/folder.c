@@ -29,19 +29,19 @@ bool at_folder_is_file(const char *path)
 at_err at_folder_open_file(const char *path, FILE **file, uint64_t *size, at_fail *fail)
 {
     assert(path && file && size);
-    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
+    int         fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* do not wait for a pipe */
     struct stat status;
     if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
         return at_fail_set(fail, AT_ERR_MISSING,
-                           "check the name; `anytime data list` shows known sets",
-                           "%s: there is no such file", path);
+                           "check the name; `anytime data list` shows the known sets",
+                           "%s: no such file", path);
     if (fd < 0)
-        return at_fail_set(fail, AT_ERR_IO, "check the permissions", "%s: cannot be opened: %s",
-                           path, strerror(errno));
+        return at_fail_set(fail, AT_ERR_IO, "check the permissions", "%s: cannot open: %s", path,
+                           strerror(errno));
     if (fstat(fd, &status) || !S_ISREG(status.st_mode)) {
         close(fd);
-        return at_fail_set(fail, AT_ERR_IO, "name a file that holds the data itself",
-                           "%s: is not a regular file", path);
+        return at_fail_set(fail, AT_ERR_IO, "name the file that holds the data",
+                           "%s: not a regular file", path);
     }
     *size = (uint64_t)status.st_size;
     *file = fdopen(fd, "rb");
@@ -67,23 +67,23 @@ static at_err cannot_list(const char *path, at_fail *fail)
     assert(errno != 0);
     bool missing = errno == ENOENT || errno == ENOTDIR;
     return at_fail_set(fail, missing ? AT_ERR_MISSING : AT_ERR_IO,
-                       "check the name and the permissions", "%s: cannot be listed: %s", path,
+                       "check the name and the permissions", "%s: cannot list the folder: %s", path,
                        strerror(errno));
 }
 
 static at_err add_all(DIR *listing, const char *path, bool (*wanted)(const char *name),
-                      at_files *files, at_fail *fail)
+                      at_file_list *files, at_fail *fail)
 {
     char inner[PATH_MAX];
     for (struct dirent *entry; (entry = readdir(listing));) {
         if (!is_wanted(entry->d_name, wanted)) continue;
         AT_TRY(at_folder_join(inner, path, entry->d_name, fail));
-        AT_TRY(at_files_add(files, inner, fail));
+        AT_TRY(at_file_list_add(files, inner, fail));
     }
     return AT_OK;
 }
 
-at_err at_folder_list(const char *path, bool (*wanted)(const char *name), at_files *files,
+at_err at_folder_list(const char *path, bool (*wanted)(const char *name), at_file_list *files,
                       at_fail *fail)
 {
     assert(path && files);
@@ -120,7 +120,7 @@ at_err at_folder_join(char path[PATH_MAX], const char *folder, const char *name,
     at_text text = at_text_in(path, PATH_MAX);
     at_text_add(&text, "%s/%s", folder, name);
     if (!text.full) return AT_OK;
-    return at_fail_set(fail, AT_ERR_IO, "use a shorter path", "a path below %.200s is too long",
+    return at_fail_set(fail, AT_ERR_IO, "use a shorter path", "path too long: a file in %.200s",
                        folder);
 }
 
@@ -135,4 +135,31 @@ bool at_folder_ends(const char *name, const char *with)
     assert(name && with);
     size_t length = strlen(name), tail = strlen(with);
     return length >= tail && strcasecmp(name + length - tail, with) == 0;
+}
+
+enum { ROOM_FIRST = 16 };
+
+at_err at_file_list_add(at_file_list *files, const char *path, at_fail *fail)
+{
+    assert(files && path);
+    assert(files->count <= files->room);
+    if (files->count == files->room) {
+        size_t room = files->room ? 2 * files->room : ROOM_FIRST;
+        char **more = reallocarray(files->path, room, sizeof *more);
+        if (!more) return at_fail_memory_for(fail, "for a list of files");
+        files->path = more;
+        files->room = room;
+    }
+    char *copy = strdup(path);
+    if (!copy) return at_fail_memory_for(fail, "for a list of files");
+    files->path[files->count++] = copy;
+    return AT_OK;
+}
+
+void at_file_list_deinit(at_file_list *files)
+{
+    assert(files);
+    for (size_t i = 0; i < files->count; i++) free(files->path[i]);
+    free(files->path);
+    *files = (at_file_list){0};
 }

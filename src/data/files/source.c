@@ -13,17 +13,17 @@
 enum { BUFFER_SIZE = 1 << 17 };
 
 struct at_source {
-    FILE            *file;
-    const char      *path;
-    char            *path_own; /* NULL when path is the caller's */
-    uint64_t         file_size, position;
-    uint64_t         taken;   /* bytes read from the file */
-    const at_unpack *packing; /* NULL: raw */
-    void            *state;   /* of the packing */
-    bool             ended;   /* the last packed stream ended, its checksum was right */
-    unsigned char   *next;    /* bytes of the buffer that were not used yet */
-    size_t           left;
-    unsigned char    buffer[BUFFER_SIZE]; /* packed: as in the file; raw: the first ones */
+    FILE              *file;
+    const char        *path;
+    char              *path_own; /* NULL when path is the caller's */
+    uint64_t           file_size, position;
+    uint64_t           taken;    /* bytes read from the file */
+    const at_unpacker *unpacker; /* NULL: raw */
+    void              *state;    /* of the unpacker */
+    bool               ended;    /* the last packed stream has ended with the right checksum */
+    unsigned char     *next;     /* unused bytes of the buffer */
+    size_t             left;
+    unsigned char      buffer[BUFFER_SIZE]; /* packed: input; raw: the first bytes */
 };
 
 static at_err no_memory(const char *path, at_fail *fail)
@@ -35,7 +35,7 @@ static at_err cannot_read(const at_source *source, at_fail *fail)
 {
     assert(ferror(source->file));
     return at_fail_set(fail, AT_ERR_IO, "check the disk and the permissions",
-                       "%s: cannot be read after byte %llu: %s", source->path,
+                       "%s: read error after byte %llu: %s", source->path,
                        (unsigned long long)source->position, strerror(errno));
 }
 
@@ -50,17 +50,17 @@ static at_err refill(at_source *source, at_fail *fail)
     return ferror(source->file) ? cannot_read(source, fail) : AT_OK;
 }
 
-static at_err not_packed(const at_source *source, const at_unpack *named, at_fail *fail)
+static at_err not_packed(const at_source *source, const at_unpacker *named, at_fail *fail)
 {
-    assert(!source->packing);
-    size_t     size = source->left < AT_SNIFF_SIZE ? source->left : AT_SNIFF_SIZE;
-    at_sniffed sniffed = at_sniff(source->buffer, size);
+    assert(!source->unpacker);
+    size_t          size = source->left < AT_SNIFF_SIZE ? source->left : AT_SNIFF_SIZE;
+    at_sniff_result sniffed = at_sniff(source->buffer, size);
     return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
-                       "%s: is named %s but is not %s, at byte 0 it is %s", source->path,
-                       named->suffix, named->name, sniffed.what);
+                       "%s: named %s but not %s; it looks like %s", source->path, named->suffix,
+                       named->name, sniffed.what);
 }
 
-/* Reads the first bytes and decides whether they are packed. */
+/* Reads the first bytes and checks whether they are packed. */
 static at_err detect(at_source *source, at_fail *fail)
 {
     assert(source->position == 0);
@@ -68,10 +68,10 @@ static at_err detect(at_source *source, at_fail *fail)
     if (source->left == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                            "%s: the file is empty (0 bytes)", source->path);
-    source->packing = at_unpack_find(source->next, source->left);
-    const at_unpack *named = at_unpack_named(source->path);
-    if (!source->packing) return named ? not_packed(source, named, fail) : AT_OK;
-    source->state = source->packing->start();
+    source->unpacker = at_unpack_by_magic(source->next, source->left);
+    const at_unpacker *named = at_unpack_by_suffix(source->path);
+    if (!source->unpacker) return named ? not_packed(source, named, fail) : AT_OK;
+    source->state = source->unpacker->start();
     return source->state ? AT_OK : no_memory(source->path, fail);
 }
 
@@ -117,19 +117,19 @@ at_err at_source_open(const char *path, at_source **out, at_fail *fail)
 void at_source_close(at_source *source)
 {
     if (!source) return;
-    if (source->packing) source->packing->stop(source->state);
+    if (source->unpacker) source->unpacker->stop(source->state);
     fclose(source->file);
     free(source->path_own);
     free(source);
 }
 
-/* A stream has ended: either the file has too, or another one follows (gzip and xz allow that). */
+/* After the end of a stream: end of file, or another stream (gzip and xz allow that). */
 static at_err next_stream(at_source *source, at_fail *fail)
 {
-    assert(source->packing && !source->ended);
-    const at_unpack *packing = source->packing;
+    assert(source->unpacker && !source->ended);
+    const at_unpacker *unpacker = source->unpacker;
     AT_TRY(refill(source, fail));
-    while (packing->padded && source->left > 0 && *source->next == 0) {
+    while (unpacker->padded && source->left > 0 && *source->next == 0) {
         source->next++, source->left--;
         AT_TRY(refill(source, fail));
     }
@@ -137,53 +137,54 @@ static at_err next_stream(at_source *source, at_fail *fail)
         source->ended = true;
         return AT_OK;
     }
-    if (*source->next != (unsigned char)packing->magic[0])
+    if (*source->next != (unsigned char)unpacker->magic[0])
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: other bytes follow the %s stream, after %llu raw bytes",
-                           source->path, packing->name, (unsigned long long)source->position);
-    packing->stop(source->state);
-    source->state = packing->start();
+                           "%s: unexpected bytes after the %s stream (after %llu raw bytes)",
+                           source->path, unpacker->name, (unsigned long long)source->position);
+    unpacker->stop(source->state);
+    source->state = unpacker->start();
     return source->state ? AT_OK : no_memory(source->path, fail);
 }
 
-static at_err explain(const at_source *source, at_unpack_turn turn, const char *why, at_fail *fail)
+static at_err explain(const at_source *source, at_unpack_status status, const char *why,
+                      at_fail *fail)
 {
-    assert(turn != AT_UNPACK_MORE && turn != AT_UNPACK_END);
-    const char *name = source->packing->name;
-    if (turn == AT_UNPACK_NO_MEMORY) return no_memory(source->path, fail);
-    if (turn == AT_UNPACK_TOO_LARGE)
+    assert(status != AT_UNPACK_MORE && status != AT_UNPACK_END);
+    const char *name = source->unpacker->name;
+    if (status == AT_UNPACK_NO_MEMORY) return no_memory(source->path, fail);
+    if (status == AT_UNPACK_TOO_LARGE)
         return at_fail_set(fail, AT_ERR_FORMAT, why,
-                           "%s: at byte 0, this %s stream needs too much memory to unpack it",
-                           source->path, name);
+                           "%s: this %s stream needs too much memory to unpack", source->path,
+                           name);
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                        "%s: damaged %s stream after %llu raw bytes (%s)", source->path, name,
                        (unsigned long long)source->position, why);
 }
 
-/* One turn of unpacking. */
+/* Unpacks at most `size` bytes. */
 static at_err unpack_some(at_source *source, unsigned char *bytes, size_t size, at_fail *fail)
 {
-    assert(source->packing && !source->ended);
+    assert(source->unpacker && !source->ended);
     AT_TRY(refill(source, fail));
     if (source->left == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: the %s stream is cut off after %llu raw bytes", source->path,
-                           source->packing->name, (unsigned long long)source->position);
-    const char    *why = NULL;
-    at_unpack_flow flow = {source->next, source->left, bytes, size};
-    at_unpack_turn turn = source->packing->turn(source->state, &flow, &why);
-    assert(flow.in_left <= source->left && flow.out_left <= size);
-    source->next += source->left - flow.in_left;
-    source->left = flow.in_left;
-    source->position += size - flow.out_left;
-    if (turn == AT_UNPACK_END) return next_stream(source, fail);
-    return turn == AT_UNPACK_MORE ? AT_OK : explain(source, turn, why, fail);
+                           "%s: truncated %s stream (after %llu raw bytes)", source->path,
+                           source->unpacker->name, (unsigned long long)source->position);
+    const char       *why = NULL;
+    at_unpack_buffers buffers = {source->next, source->left, bytes, size};
+    at_unpack_status  status = source->unpacker->run(source->state, &buffers, &why);
+    assert(buffers.in_left <= source->left && buffers.out_left <= size);
+    source->next += source->left - buffers.in_left;
+    source->left = buffers.in_left;
+    source->position += size - buffers.out_left;
+    if (status == AT_UNPACK_END) return next_stream(source, fail);
+    return status == AT_UNPACK_MORE ? AT_OK : explain(source, status, why, fail);
 }
 
 static at_err read_packed(at_source *source, unsigned char *bytes, size_t size, size_t *got,
                           at_fail *fail)
 {
-    assert(source->packing);
+    assert(source->unpacker);
     uint64_t const start = source->position;
     for (*got = 0; *got < size && !source->ended; *got = (size_t)(source->position - start))
         AT_TRY(unpack_some(source, bytes + *got, size - *got, fail));
@@ -191,11 +192,11 @@ static at_err read_packed(at_source *source, unsigned char *bytes, size_t size, 
     return AT_OK;
 }
 
-/* The bytes read by detect() come first, the rest straight from the file. */
+/* First the bytes that detect() read, then directly from the file. */
 static at_err read_raw(at_source *source, unsigned char *bytes, size_t size, size_t *got,
                        at_fail *fail)
 {
-    assert(!source->packing);
+    assert(!source->unpacker);
     size_t buffered = size < source->left ? size : source->left;
     assert(buffered <= size);
     memcpy(bytes, source->next, buffered);
@@ -214,8 +215,8 @@ at_err at_source_read(at_source *source, void *bytes, size_t size, size_t *got, 
     assert(source && bytes && got);
     *got = 0;
     if (size == 0) return AT_OK;
-    at_err err = source->packing ? read_packed(source, bytes, size, got, fail)
-                                 : read_raw(source, bytes, size, got, fail);
+    at_err err = source->unpacker ? read_packed(source, bytes, size, got, fail)
+                                  : read_raw(source, bytes, size, got, fail);
     assert(*got <= size);
     return err;
 }
@@ -228,16 +229,17 @@ at_err at_source_end(at_source *source, at_fail *fail)
     uint64_t      position = source->position;
     AT_TRY(at_source_read(source, &extra, 1, &got, fail));
     if (got == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: more bytes follow after byte %llu, where the header says it ends",
-                       source->path, (unsigned long long)position);
+    return at_fail_set(
+        fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
+        "%s: extra bytes after byte %llu, where the data should end according to the header",
+        source->path, (unsigned long long)position);
 }
 
 uint64_t at_source_size_max(const at_source *source)
 {
     assert(source);
-    if (!source->packing) return source->file_size;
-    uint32_t expansion = source->packing->expansion_max;
+    if (!source->unpacker) return source->file_size;
+    uint32_t expansion = source->unpacker->expansion_max;
     return source->file_size > UINT64_MAX / expansion ? UINT64_MAX : source->file_size * expansion;
 }
 
@@ -247,7 +249,7 @@ uint64_t at_source_position(const at_source *source)
     return source->position;
 }
 
-uint64_t at_source_done(const at_source *source)
+uint64_t at_source_file_position(const at_source *source)
 {
     assert(source->taken >= source->left);
     return source->taken - source->left;

@@ -1,10 +1,10 @@
-/* source.h - the raw bytes of a file, unpacked on the way when the file is gzip or xz.
+/* source.h - a stream of raw bytes from a file; gzip and xz are unpacked on the fly.
  *
  *     file ──► at_source_open ──► at_source_read ... ──► at_source_end ──► at_source_close
  *
- * Whether a file is packed is decided by its first bytes, not by its name. A source never hands out
- * more than it is asked for, so a reader that knows how much to expect cannot be flooded by a
- * small file that inflates to a huge one. Every error names the file and the position.
+ * The first bytes decide whether a file is packed, not its name. A source never returns more than
+ * was asked for, so a reader that knows what to expect is safe from decompression bombs. Every
+ * error names the file and the position.
  */
 #ifndef AT_DATA_FILES_SOURCE_H
 #define AT_DATA_FILES_SOURCE_H
@@ -17,14 +17,14 @@
 
 typedef struct at_source at_source;
 
-/* The hint for files that are damaged beyond what we can explain. */
-#define AT_SOURCE_GET_AGAIN "get the file again, or delete it and run `anytime data get NAME`"
+/* The hint for damaged files. */
+#define AT_SOURCE_GET_AGAIN "download the file again, or delete it and run `anytime data get NAME`"
 
 /* Opens a regular file for reading. AT_ERR_MISSING, AT_ERR_IO (no permission, a folder, ...),
  * AT_ERR_FORMAT (named .gz or .xz but is not). */
 at_err at_source_open(const char *path, at_source **source, at_fail *fail);
 
-/* The same for an open file of `file_size` bytes that the source will close, whatever happens;
+/* The same for an open file of `file_size` bytes. Takes ownership of the file, even on failure;
  * `path` is used in messages and MUST outlive the source. */
 at_err at_source_take(FILE *file, const char *path, uint64_t file_size, at_source **source,
                       at_fail *fail);
@@ -33,21 +33,22 @@ at_err at_source_take(FILE *file, const char *path, uint64_t file_size, at_sourc
 void at_source_close(at_source *source);
 
 /* Fills bytes with the next `size` raw bytes; *got is smaller only at the end of the source.
- * AT_ERR_FORMAT when a packed stream is damaged or cut, AT_ERR_IO when the file cannot be read. */
+ * AT_ERR_FORMAT when a packed stream is damaged or truncated, AT_ERR_IO when reading fails. */
 at_err at_source_read(at_source *source, void *bytes, size_t size, size_t *got, at_fail *fail);
 
-/* Checks that nothing is left, and that the checksum of a packed stream was right. */
+/* Checks that nothing is left, and that the checksum of a packed stream is right. */
 at_err at_source_end(at_source *source, at_fail *fail);
 
-/* No more raw bytes than this can be in the source: its size, or what that many packed bytes
- * can hold at most. Sizes promised by a header are compared with it before memory is reserved. */
+/* An upper bound on the raw bytes in the source: its size, or the most that a packed file of that
+ * size can expand to. Sizes claimed by a header are checked against it before memory is
+ * reserved. */
 uint64_t at_source_size_max(const at_source *source);
 
-/* Raw bytes handed out so far. */
+/* Raw bytes returned so far. */
 uint64_t at_source_position(const at_source *source);
 
-/* How far it is in the file itself, and how long that is, to show to people. */
-uint64_t at_source_done(const at_source *source);
+/* Position in the file itself and its size, for progress reports. */
+uint64_t at_source_file_position(const at_source *source);
 uint64_t at_source_file_size(const at_source *source);
 
 /* The name used in messages; valid until the source is closed. */

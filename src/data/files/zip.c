@@ -1,6 +1,6 @@
 /* The layout, from the end (APPNOTE.TXT of PKWARE): an end record points to the central directory,
- * which points to a local header in front of each entry's bytes. Numbers are little endian. A field
- * of all ones means that the real number is in a zip64 record. */
+ * which points to a local header before the bytes of each entry. Numbers are little endian. A field
+ * of all ones means that the actual number is in a zip64 record. */
 #include "data/files/zip.h"
 
 #include "data/files/folder.h"
@@ -45,15 +45,15 @@ struct at_zip {
     entry        *entries;
     size_t        count;
     const entry  *inside;      /* the entry that is being read, or NULL */
-    uint64_t      packed_left; /* of it, not yet read from the file */
-    uint64_t      done;        /* raw bytes handed out */
+    uint64_t      packed_left; /* of this entry, not yet read */
+    uint64_t      done;        /* raw bytes returned */
     uint32_t      crc;         /* of those */
     z_stream      stream;
-    bool          inflating; /* stream is to be ended */
+    bool          inflating; /* stream needs inflateEnd */
     unsigned char buffer[BUFFER_SIZE];
 };
 
-/* Where the directory of entries is. */
+/* Location of the directory of entries. */
 typedef struct directory {
     uint64_t offset, size, count;
 } directory;
@@ -76,7 +76,7 @@ static uint64_t get64(const unsigned char *p)
 static at_err broken(const at_zip *zip, uint64_t position, const char *what, at_fail *fail)
 {
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: at byte %llu, a damaged zip archive (%s)", zip->path,
+                       "%s: damaged zip archive at byte %llu (%s)", zip->path,
                        (unsigned long long)position, what);
 }
 
@@ -89,8 +89,8 @@ static at_err read_at(at_zip *zip, uint64_t position, void *bytes, size_t size, 
         fread(bytes, 1, size, zip->file) == size)
         return AT_OK;
     return at_fail_set(fail, AT_ERR_IO, "check the disk and the permissions",
-                       "%s: cannot be read at byte %llu: %s", zip->path,
-                       (unsigned long long)position, errno ? strerror(errno) : "it became shorter");
+                       "%s: read error at byte %llu: %s", zip->path, (unsigned long long)position,
+                       errno ? strerror(errno) : "the file became shorter");
 }
 
 static bool inside_file(const at_zip *zip, uint64_t position, uint64_t size)
@@ -100,7 +100,7 @@ static bool inside_file(const at_zip *zip, uint64_t position, uint64_t size)
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
-/* The zip64 end record, if a locator stands in front of the end record. */
+/* Reads the zip64 end record, if its locator precedes the end record. */
 static at_err read_end64(at_zip *zip, uint64_t end, directory *where, at_fail *fail)
 {
     unsigned char bytes[END64_SIZE];
@@ -109,14 +109,14 @@ static at_err read_end64(at_zip *zip, uint64_t end, directory *where, at_fail *f
     if (get32(bytes) != END64_LOCATOR_MARK) return AT_OK;
     uint64_t position = get64(bytes + 8);
     if (!inside_file(zip, position, END64_SIZE))
-        return broken(zip, end - END64_LOCATOR_SIZE, "the zip64 record lies outside", fail);
+        return broken(zip, end - END64_LOCATOR_SIZE, "zip64 record outside the file", fail);
     AT_TRY(read_at(zip, position, bytes, END64_SIZE, fail));
-    if (get32(bytes) != END64_MARK) return broken(zip, position, "no zip64 record", fail);
+    if (get32(bytes) != END64_MARK) return broken(zip, position, "missing zip64 record", fail);
     *where = (directory){get64(bytes + 48), get64(bytes + 40), get64(bytes + 32)};
     return AT_OK;
 }
 
-/* Position of the end record in the last bytes of the file; a comment may follow it. */
+/* Finds the end record in the last bytes of the file; a comment may follow it. */
 static at_err find_end(at_zip *zip, directory *where, uint64_t *end, at_fail *fail)
 {
     uint64_t const most = END_SIZE + COMMENT_SIZE_MAX;
@@ -131,7 +131,7 @@ static at_err find_end(at_zip *zip, directory *where, uint64_t *end, at_fail *fa
             break;
         }
     if (!err && at == size)
-        err = broken(zip, zip->file_size, "it has no end, so it is probably cut off", fail);
+        err = broken(zip, zip->file_size, "no end record; the file is probably truncated", fail);
     if (!err) {
         *end = zip->file_size - size + at;
         *where =
@@ -141,7 +141,7 @@ static at_err find_end(at_zip *zip, directory *where, uint64_t *end, at_fail *fa
     return err;
 }
 
-/* Numbers that did not fit into 32 bits stand in an extra field, in this order. */
+/* Numbers that do not fit into 32 bits are in an extra field, in this order. */
 static void read_zip64(entry *e, const unsigned char *extra, size_t size)
 {
     uint64_t *const fields[] = {&e->size, &e->packed_size, &e->offset};
@@ -156,16 +156,16 @@ static void read_zip64(entry *e, const unsigned char *extra, size_t size)
     }
 }
 
-/* One entry of the directory at p, of which `size` bytes are left; *used of them are its own. */
+/* Reads the entry of the directory at p, which has `size` bytes left; *used is the entry's size. */
 static at_err read_entry(at_zip *zip, const unsigned char *p, size_t size, size_t *used,
                          at_fail *fail)
 {
     entry *e = &zip->entries[zip->count];
     if (size < CENTRAL_SIZE || get32(p) != CENTRAL_MARK)
-        return broken(zip, zip->file_size, "its list of entries is wrong", fail);
+        return broken(zip, zip->file_size, "invalid directory entry", fail);
     size_t name = get16(p + 28), extra = get16(p + 30), comment = get16(p + 32);
     *used = CENTRAL_SIZE + name + extra + comment;
-    if (*used > size) return broken(zip, zip->file_size, "its list of entries is cut off", fail);
+    if (*used > size) return broken(zip, zip->file_size, "truncated directory", fail);
     *e = (entry){.flags = (uint16_t)get16(p + 8),
                  .method = (uint16_t)get16(p + 10),
                  .crc = get32(p + 16),
@@ -203,29 +203,19 @@ static at_err read_directory(at_zip *zip, at_fail *fail)
     AT_TRY(read_end64(zip, end, &where, fail));
     if (!inside_file(zip, where.offset, where.size) || where.size > DIRECTORY_SIZE_MAX ||
         where.count > ENTRIES_MAX)
-        return broken(zip, end, "its list of entries lies outside or is too long", fail);
+        return broken(zip, end, "directory outside the file or too long", fail);
     return read_entries(zip, &where, fail);
 }
 
 /* ---- open and close -------------------------------------------------------------------------- */
 
-at_err at_zip_take(FILE *file, const char *path, at_zip **out, at_fail *fail)
+at_err at_zip_open(const char *path, at_zip **out, at_fail *fail)
 {
-    assert(file && path && out);
+    assert(path && out);
     at_zip *zip = calloc(1, sizeof *zip);
     if (zip) zip->path = strdup(path);
-    if (!zip || !zip->path) {
-        fclose(file);
-        free(zip);
-        return at_fail_memory_for(fail, "for %s", path);
-    }
-    zip->file = file;
-    off_t  size = fseeko(file, 0, SEEK_END) ? -1 : ftello(file);
-    at_err err = AT_OK;
-    if (size < 0)
-        err = at_fail_set(fail, AT_ERR_IO, NULL, "%s: its size cannot be found out", path);
-    else
-        zip->file_size = (uint64_t)size;
+    at_err err = zip && zip->path ? at_folder_open_file(path, &zip->file, &zip->file_size, fail)
+                                  : at_fail_memory_for(fail, "for %s", path);
     if (!err) err = read_directory(zip, fail);
     if (err) {
         at_zip_close(zip);
@@ -233,15 +223,6 @@ at_err at_zip_take(FILE *file, const char *path, at_zip **out, at_fail *fail)
     }
     *out = zip;
     return AT_OK;
-}
-
-at_err at_zip_open(const char *path, at_zip **out, at_fail *fail)
-{
-    assert(path && out);
-    FILE    *file;
-    uint64_t size;
-    AT_TRY(at_folder_open_file(path, &file, &size, fail));
-    return at_zip_take(file, path, out, fail);
 }
 
 static void stop_reading(at_zip *zip)
@@ -257,7 +238,7 @@ void at_zip_close(at_zip *zip)
     stop_reading(zip);
     for (size_t i = 0; i < zip->count; i++) free(zip->entries[i].name);
     free(zip->entries);
-    fclose(zip->file);
+    if (zip->file) fclose(zip->file);
     free(zip->path);
     free(zip);
 }
@@ -281,13 +262,13 @@ static at_err refuse(const at_zip *zip, const entry *e, at_fail *fail)
 {
     const char *why = e->flags & 1 ? "is encrypted" : NULL;
     if (e->method != STORED && e->method != DEFLATED)
-        why = "is compressed in another way than deflate";
+        why = "uses a compression other than deflate";
     else if (e->method == STORED ? e->size != e->packed_size
                                  : e->size / DEFLATE_EXPANSION_MAX > e->packed_size)
         why = "has an impossible size";
     if (!why) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, "write it again with numpy.savez_compressed",
-                       "%s: the entry %s at byte %llu %s", zip->path, e->name,
+    return at_fail_set(fail, AT_ERR_FORMAT, "save it again with numpy.savez_compressed",
+                       "%s: entry %s at byte %llu %s", zip->path, e->name,
                        (unsigned long long)e->offset, why);
 }
 
@@ -299,14 +280,14 @@ at_err at_zip_enter(at_zip *zip, const char *name, uint64_t *size, at_fail *fail
     stop_reading(zip);
     AT_TRY(refuse(zip, e, fail));
     if (!inside_file(zip, e->offset, LOCAL_SIZE))
-        return broken(zip, zip->file_size, "an entry lies outside", fail);
+        return broken(zip, zip->file_size, "an entry outside the file", fail);
     AT_TRY(read_at(zip, e->offset, local, sizeof local, fail));
-    if (get32(local) != LOCAL_MARK) return broken(zip, e->offset, "no entry there", fail);
+    if (get32(local) != LOCAL_MARK) return broken(zip, e->offset, "no entry header here", fail);
     uint64_t first = e->offset + LOCAL_SIZE + get16(local + 26) + get16(local + 28);
     if (!inside_file(zip, first, e->packed_size))
-        return broken(zip, e->offset, "an entry is cut off", fail);
+        return broken(zip, e->offset, "a truncated entry", fail);
     if (fseeko(zip->file, (off_t)first, SEEK_SET))
-        return broken(zip, e->offset, "no way to an entry", fail);
+        return broken(zip, e->offset, "cannot seek to an entry", fail);
     zip->stream = (z_stream){0};
     if (e->method == DEFLATED && inflateInit2(&zip->stream, -MAX_WBITS) != Z_OK)
         return at_fail_memory_for(fail, "for %s", zip->path);
@@ -319,7 +300,7 @@ at_err at_zip_enter(at_zip *zip, const char *name, uint64_t *size, at_fail *fail
     return AT_OK;
 }
 
-/* The next packed bytes of the entry, at most size_max; *got is 0 only at their end. */
+/* Reads the next packed bytes of the entry, at most size_max; *got is 0 only at their end. */
 static at_err read_packed(at_zip *zip, void *bytes, size_t size_max, size_t *got, at_fail *fail)
 {
     assert(zip->inside);
@@ -327,15 +308,15 @@ static at_err read_packed(at_zip *zip, void *bytes, size_t size_max, size_t *got
     *got = wanted ? fread(bytes, 1, wanted, zip->file) : 0;
     zip->packed_left -= *got;
     if (*got == wanted) return AT_OK;
-    return at_fail_set(fail, AT_ERR_IO, "check the disk", "%s: the entry %s cannot be read",
-                       zip->path, zip->inside->name);
+    return at_fail_set(fail, AT_ERR_IO, "check the disk", "%s: cannot read entry %s", zip->path,
+                       zip->inside->name);
 }
 
 static at_err damaged(const at_zip *zip, at_fail *fail)
 {
     const char *why = zip->stream.msg ? zip->stream.msg : "it ends too early";
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: the entry %s is damaged after %llu raw bytes (%s)", zip->path,
+                       "%s: entry %s is damaged after %llu raw bytes (%s)", zip->path,
                        zip->inside->name, (unsigned long long)zip->done, why);
 }
 
@@ -389,10 +370,10 @@ at_err at_zip_leave(at_zip *zip, at_fail *fail)
     stop_reading(zip);
     if (!whole)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: the entry %s has more than the %llu bytes that its header promises",
-                           zip->path, e->name, (unsigned long long)zip->done);
+                           "%s: entry %s has more than the %llu bytes its header claims", zip->path,
+                           e->name, (unsigned long long)zip->done);
     if (zip->crc == e->crc) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: the checksum of the entry %s is wrong after %llu raw bytes", zip->path,
-                       e->name, (unsigned long long)zip->done);
+                       "%s: wrong checksum of entry %s after %llu raw bytes", zip->path, e->name,
+                       (unsigned long long)zip->done);
 }

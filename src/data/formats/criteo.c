@@ -1,7 +1,21 @@
-#include "data/formats/criteo.h"
+/* The click log format of Criteo: one row per line, fields separated by tabs.
+ *
+ *     LABEL  13 integers  26 categories      LABEL is 0 or 1; other fields may be empty
+ *
+ * A row becomes up to 39 features in 2^bits dimensions:
+ *     0 .. 12     a number x as sign(x) log(1 + |x|), so that large counts do not dominate
+ *     13 .. 25    1 where the number is missing
+ *     from 26 on  1 at the hash of (column, text) for each category; a missing one hashes the empty
+ *                 string. Collisions within a row add up.
+ *
+ * For which files are read, see split_files.h.
+ */
+#include "data/formats/format.h"
 
-#include "base/rng.h"
 #include "data/files/decimal.h"
+#include "data/files/lines.h"
+#include "data/files/split_files.h"
+#include "data/set/string_table.h"
 
 #include <assert.h>
 #include <math.h>
@@ -9,14 +23,20 @@
 #include <string.h>
 
 enum {
-    FIELDS = 1 + AT_CRITEO_NUMBERS + AT_CRITEO_CATEGORIES,
-    MISSING_FIRST = AT_CRITEO_NUMBERS,
-    HASHED_FIRST = 2 * AT_CRITEO_NUMBERS,
-    ROW_SIZE_MIN = FIELDS, /* nothing but tabs between the label and the line feed */
+    NUMBERS = 13,
+    CATEGORIES = 26,
+    BITS_DEFAULT = 20,
+    BITS_MIN = 8,
+    BITS_MAX = 31,
+    FIELDS = 1 + NUMBERS + CATEGORIES,
+    MISSING_FIRST = NUMBERS,
+    HASHED_FIRST = 2 * NUMBERS,
+    ROW_SIZE_MIN = FIELDS, /* the label and 39 tabs */
     NUMBER_SIZE_MIN = 1,
+    PEEK_SIZE = 8192,
 };
 
-#define HINT "a row is LABEL, 13 whole numbers and 26 categories with tabs between them"
+#define HINT "expected LABEL, 13 integers and 26 categories, separated by tabs"
 
 static const char *field_end(const char *p)
 {
@@ -24,36 +44,36 @@ static const char *field_end(const char *p)
     return p;
 }
 
-/* A carriage return before the line feed belongs to the end of the line. */
+/* Drops a carriage return before the line feed. */
 static const char *without_return(const char *begin, const char *end)
 {
     return *end == '\n' && end > begin && end[-1] == '\r' ? end - 1 : end;
 }
 
-static const char *read_label(const char *p, int32_t *label, at_complaint *c)
+static const char *read_label(const char *p, int32_t *label, at_parse_error *e)
 {
-    bool right = (*p == '0' || *p == '1') && p[1] == '\t';
-    if (!right) return at_complain(c, p, HINT, "expected a label, 0 or 1"), NULL;
+    bool valid = (*p == '0' || *p == '1') && p[1] == '\t';
+    if (!valid) return at_parse_fail(e, p, HINT, "the label is not 0 or 1"), NULL;
     *label = *p - '0';
     return p + 1;
 }
 
-/* Stands at the tab in front of the next field; complains where the line ends too early. */
-static const char *next_field(const char *p, int index, at_complaint *c)
+/* Skips the tab before the next field; fails where the line ends too early. */
+static const char *next_field(const char *p, int index, at_parse_error *e)
 {
     assert(index > 0 && index < FIELDS);
     if (*p == '\t') return p + 1;
-    const char *hint = index == FIELDS - 1 ? "is it a test file without labels?" : HINT;
-    return at_complain(c, p, hint, "the line ends after %d of %d fields", index, FIELDS), NULL;
+    const char *hint = index == FIELDS - 1 ? "is this a test file without labels?" : HINT;
+    return at_parse_fail(e, p, hint, "the line has only %d of %d fields", index, FIELDS), NULL;
 }
 
-/* The 13 numbers; missing ones are noted and come behind them. */
-static const char *read_numbers(const char *p, at_sparse_builder *builder, at_complaint *c)
+/* The 13 numbers, followed by the features for missing ones. */
+static const char *read_numbers(const char *p, at_sparse_builder *builder, at_parse_error *e)
 {
-    uint32_t missing[AT_CRITEO_NUMBERS], missing_count = 0;
-    for (uint32_t i = 0; i < AT_CRITEO_NUMBERS; i++) {
+    uint32_t missing[NUMBERS], missing_count = 0;
+    for (uint32_t i = 0; i < NUMBERS; i++) {
         int64_t     x;
-        const char *first = next_field(p, 1 + (int)i, c);
+        const char *first = next_field(p, 1 + (int)i, e);
         if (!first) return NULL;
         if (*first == '\t' || *first == '\n') {
             missing[missing_count++] = MISSING_FIRST + i;
@@ -62,7 +82,7 @@ static const char *read_numbers(const char *p, at_sparse_builder *builder, at_co
         }
         p = at_decimal_int(first, &x);
         if (!p || (*p != '\t' && *p != '\n'))
-            return at_complain(c, first, HINT, "field %u is not a whole number", 2 + i), NULL;
+            return at_parse_fail(e, first, HINT, "field %u is not an integer", 2 + i), NULL;
         double size = log1p(fabs((double)x));
         at_sparse_builder_put(builder, i, (float)(x < 0 ? -size : size));
     }
@@ -70,12 +90,11 @@ static const char *read_numbers(const char *p, at_sparse_builder *builder, at_co
     return p;
 }
 
-/* FNV-1a over the bytes, with the column in front, then mixed well: the lowest bits are used. */
+/* The hash of the column and the text. */
 static uint64_t hash(uint32_t column, const char *text, const char *end)
 {
-    uint64_t h = (14695981039346656037u ^ column) * 1099511628211u;
-    for (; text < end; text++) h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return at_rng_mix(h);
+    uint64_t start = (AT_STRING_HASH_START ^ column) * AT_STRING_HASH_FACTOR;
+    return at_string_hash(start, text, end);
 }
 
 static void sort(uint32_t *list, uint32_t count)
@@ -88,54 +107,46 @@ static void sort(uint32_t *list, uint32_t count)
 }
 
 static const char *read_categories(const char *p, uint32_t bits, at_sparse_builder *builder,
-                                   at_complaint *c)
+                                   at_parse_error *e)
 {
-    uint32_t list[AT_CRITEO_CATEGORIES];
+    uint32_t list[CATEGORIES];
     uint64_t room = ((uint64_t)1 << bits) - HASHED_FIRST;
-    for (uint32_t i = 0; i < AT_CRITEO_CATEGORIES; i++) {
-        const char *first = next_field(p, 1 + AT_CRITEO_NUMBERS + (int)i, c);
+    for (uint32_t i = 0; i < CATEGORIES; i++) {
+        const char *first = next_field(p, 1 + NUMBERS + (int)i, e);
         if (!first) return NULL;
         p = field_end(first);
         list[i] = HASHED_FIRST + (uint32_t)(hash(i, first, without_return(first, p)) % room);
     }
     if (*p != '\n')
-        return at_complain(c, p, HINT, "the line has more than %d fields", FIELDS), NULL;
-    sort(list, AT_CRITEO_CATEGORIES);
-    for (uint32_t i = 0, same; i < AT_CRITEO_CATEGORIES; i += same) {
-        for (same = 1; i + same < AT_CRITEO_CATEGORIES && list[i + same] == list[i];) same++;
+        return at_parse_fail(e, p, HINT, "the line has more than %d fields", FIELDS), NULL;
+    sort(list, CATEGORIES);
+    for (uint32_t i = 0, same; i < CATEGORIES; i += same) {
+        for (same = 1; i + same < CATEGORIES && list[i + same] == list[i];) same++;
         at_sparse_builder_put(builder, list[i], (float)same);
     }
     return p;
 }
 
 static bool parse(const void *self, const char *begin, const char *end, at_sparse_builder *builder,
-                  at_complaint *complaint)
+                  at_parse_error *error)
 {
     uint32_t bits = *(const uint32_t *)self;
     assert(end > begin && end[-1] == '\n');
-    assert(bits >= AT_CRITEO_BITS_MIN && bits <= AT_CRITEO_BITS_MAX);
+    assert(bits >= BITS_MIN && bits <= BITS_MAX);
     for (const char *p = begin; p < end; p++, builder->lines++) {
         int32_t label;
-        complaint->line = p;
+        error->line = p;
         if (*p == '\n') continue;
-        if (!(p = read_label(p, &label, complaint))) return false;
-        if (!(p = read_numbers(p, builder, complaint))) return false;
-        if (!(p = read_categories(p, bits, builder, complaint))) return false;
+        if (!(p = read_label(p, &label, error))) return false;
+        if (!(p = read_numbers(p, builder, error))) return false;
+        if (!(p = read_categories(p, bits, builder, error))) return false;
         at_sparse_builder_end_row(builder, label);
     }
     return true;
 }
 
-at_lines_parser at_criteo_parser(const uint32_t *bits)
-{
-    assert(bits);
-    return (at_lines_parser){.self = bits,
-                             .parse = parse,
-                             .row_size_min = ROW_SIZE_MIN,
-                             .number_size_min = NUMBER_SIZE_MIN};
-}
-
-bool at_criteo_begins(const char *text)
+/* Whether the text begins with a line of 40 fields, the first of which is 0 or 1. */
+static bool begins_with_row(const char *text)
 {
     assert(text);
     int tabs = 0;
@@ -143,3 +154,33 @@ bool at_criteo_begins(const char *text)
     for (; *text && *text != '\n'; text++) tabs += *text == '\t';
     return tabs == FIELDS - 1;
 }
+
+static bool is_ours(const char *path)
+{
+    char text[PEEK_SIZE];
+    return at_lines_peek(path, text, sizeof text) > 0 && begins_with_row(text);
+}
+
+static at_err load(at_dataset *set, const char *name, const at_file_list *files, at_fail *fail)
+{
+    uint32_t bits = set->read_options.hash_bits ? set->read_options.hash_bits : BITS_DEFAULT;
+    if (bits < BITS_MIN || bits > BITS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--hash-bits must be from %d to %d (got %u)",
+                           BITS_MIN, BITS_MAX, bits);
+    at_lines_parser         parser = {.self = &bits,
+                                      .parse = parse,
+                                      .row_size_min = ROW_SIZE_MIN,
+                                      .number_size_min = NUMBER_SIZE_MIN};
+    at_sparse_build_options options = {
+        .path = name, .features = 1u << bits, .zero_based = true, .unnamed_labels = true};
+    return at_lines_load(set, files, &parser, &options, fail);
+}
+
+const at_format at_format_criteo = {
+    .name = "criteo",
+    .summary = "Criteo click logs: label, 13 numbers, 26 categories, tab-separated (sparse)",
+    .expects = "text with 40 tab-separated fields",
+    .slow_to_read = true,
+    .is_split_file = is_ours,
+    .load_files = load,
+};

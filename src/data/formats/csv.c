@@ -8,7 +8,7 @@
 
 enum { ROW_SIZE_MAX = 1 << 26, ROOM_FIRST = 1 << 12, END = -1 };
 
-#define HINT "a row is fields with commas between them; a field with a comma stands in quotes"
+#define HINT "separate fields by commas, and put a field that contains a comma in quotes"
 
 void at_csv_take(at_csv *csv, at_source *source)
 {
@@ -26,15 +26,15 @@ void at_csv_close(at_csv *csv)
     memset(csv, 0, sizeof *csv);
 }
 
-at_err at_csv_wrong(const at_csv *csv, const char *hint, at_fail *fail, const char *format, ...)
+at_err at_csv_error(const at_csv *csv, const char *hint, at_fail *fail, const char *format, ...)
 {
-    char    words[300];
+    char    text[300];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return at_fail_set(fail, AT_ERR_FORMAT, hint, "%s: line %llu: %s", at_source_path(csv->source),
-                       (unsigned long long)csv->line, words);
+                       (unsigned long long)csv->line, text);
 }
 
 const char *at_csv_cell(const at_csv *csv, size_t index)
@@ -48,7 +48,7 @@ static at_err no_memory(const at_csv *csv, at_fail *fail)
     return at_fail_memory_for(fail, "for a row of %s", at_source_path(csv->source));
 }
 
-/* The next byte without taking it, or END. */
+/* The next byte without consuming it, or END. */
 static at_err peek(at_csv *csv, int *byte, at_fail *fail)
 {
     if (csv->at == csv->filled) {
@@ -59,14 +59,14 @@ static at_err peek(at_csv *csv, int *byte, at_fail *fail)
     return AT_OK;
 }
 
-/* Adds a byte to the field under way. */
+/* Appends a byte to the current field. */
 static at_err put(at_csv *csv, int byte, at_fail *fail)
 {
     assert(byte >= 0);
     if (csv->used == csv->room) {
         size_t room = csv->room ? 2 * csv->room : ROOM_FIRST;
         if (room > ROW_SIZE_MAX)
-            return at_csv_wrong(csv, "is a quote missing?", fail,
+            return at_csv_error(csv, "check for a missing quote", fail,
                                 "the row that begins here is longer than %d bytes", ROW_SIZE_MAX);
         char *row = realloc(csv->row, room);
         if (!row) return no_memory(csv, fail);
@@ -80,7 +80,7 @@ static at_err put(at_csv *csv, int byte, at_fail *fail)
 static at_err begin_field(at_csv *csv, at_fail *fail)
 {
     if (csv->count == AT_CSV_COLUMNS_MAX)
-        return at_csv_wrong(csv, HINT, fail, "has more than %d fields", AT_CSV_COLUMNS_MAX);
+        return at_csv_error(csv, HINT, fail, "more than %d fields", AT_CSV_COLUMNS_MAX);
     if (csv->count == csv->starts_room) {
         size_t  room = csv->starts_room ? 2 * csv->starts_room : 64;
         size_t *starts = reallocarray(csv->starts, room, sizeof *starts);
@@ -112,14 +112,14 @@ static at_err skip_blanks(at_csv *csv, int *byte, at_fail *fail)
     return AT_OK;
 }
 
-/* Behind the opening quote; ends behind the closing one. */
+/* Reads from after the opening quote to after the closing one. */
 static at_err read_quoted(at_csv *csv, int *byte, at_fail *fail)
 {
     for (;; csv->at++) {
         AT_TRY(peek(csv, byte, fail));
         if (*byte == END)
-            return at_csv_wrong(csv, HINT, fail, "a field's closing quote is missing");
-        if (*byte == '\0') return at_csv_wrong(csv, HINT, fail, "holds a zero byte");
+            return at_csv_error(csv, HINT, fail, "the closing quote of a field is missing");
+        if (*byte == '\0') return at_csv_error(csv, HINT, fail, "contains a zero byte");
         csv->lines += *byte == '\n';
         if (*byte == '"') {
             csv->at++;
@@ -130,14 +130,14 @@ static at_err read_quoted(at_csv *csv, int *byte, at_fail *fail)
     }
     AT_TRY(skip_blanks(csv, byte, fail));
     if (ends_field(csv, *byte)) return AT_OK;
-    return at_csv_wrong(csv, HINT, fail, "field %zu goes on behind its closing quote", csv->count);
+    return at_csv_error(csv, HINT, fail, "field %zu has text after its closing quote", csv->count);
 }
 
 static at_err read_plain(at_csv *csv, int *byte, at_fail *fail)
 {
     size_t start = csv->used;
     while (!ends_field(csv, *byte)) {
-        if (*byte == '\0') return at_csv_wrong(csv, HINT, fail, "holds a zero byte");
+        if (*byte == '\0') return at_csv_error(csv, HINT, fail, "contains a zero byte");
         AT_TRY(put(csv, *byte, fail));
         csv->at++;
         AT_TRY(peek(csv, byte, fail));
@@ -159,7 +159,7 @@ static at_err read_field(at_csv *csv, int *byte, at_fail *fail)
     return put(csv, '\0', fail);
 }
 
-/* The separator is what occurs first in the first line; a byte order mark is skipped. */
+/* The first comma, semicolon or tab in the first line is the separator; skips a byte order mark. */
 static at_err begin_file(at_csv *csv, at_fail *fail)
 {
     int byte;
@@ -177,7 +177,7 @@ static at_err begin_file(at_csv *csv, at_fail *fail)
     return AT_OK;
 }
 
-/* One line, or several when quotes hold them together. */
+/* Reads one line, or several when a quoted field spans them. */
 static at_err read_row(at_csv *csv, bool *more, at_fail *fail)
 {
     int byte;

@@ -4,32 +4,34 @@
 
 bool at_format_claims(const at_format *format, const char *name)
 {
-    assert(!format->claims != !format->is_part);
-    return format->is_part ? at_parts_claim(name, format->is_part) : format->claims(name);
+    assert(!format->claims != !format->is_split_file);
+    return format->is_split_file ? at_split_files_claim(name, format->is_split_file)
+                                 : format->claims(name);
 }
 
-bool at_format_holds(const at_format *format, const char *name, at_split split)
+bool at_format_has_split(const at_format *format, const char *name, at_split split)
 {
-    if (format->is_part) return at_parts_hold(name, split, format->is_part);
-    return !format->holds || format->holds(name, split);
+    if (format->is_split_file) return at_split_files_has(name, split, format->is_split_file);
+    return !format->has_split || format->has_split(name, split);
 }
 
-at_err at_format_sources(const at_format *format, const char *name, at_split split, at_files *files,
-                         at_fail *fail)
+at_err at_format_source_files(const at_format *format, const char *name, at_split split,
+                              at_file_list *files, at_fail *fail)
 {
-    if (format->is_part) return at_parts_find(name, split, format->is_part, files, fail);
-    return format->sources ? format->sources(name, split, files, fail)
-                           : at_files_add(files, name, fail);
+    if (format->is_split_file)
+        return at_split_files_list(name, split, format->is_split_file, files, fail);
+    return format->source_files ? format->source_files(name, split, files, fail)
+                                : at_file_list_add(files, name, fail);
 }
 
 at_err at_format_load(const at_format *format, at_dataset *set, const char *name, at_split split,
                       at_fail *fail)
 {
-    assert(!format->load != !format->load_parts);
+    assert(!format->load != !format->load_files);
     if (format->load) return format->load(set, name, split, fail);
-    at_files files = {0};
-    at_err   err = at_format_sources(format, name, split, &files, fail);
-    if (!err) err = format->load_parts(set, name, &files, fail);
-    at_files_deinit(&files);
+    at_file_list files = {0};
+    at_err       err = at_format_source_files(format, name, split, &files, fail);
+    if (!err) err = format->load_files(set, name, &files, fail);
+    at_file_list_deinit(&files);
     return err;
 }

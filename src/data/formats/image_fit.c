@@ -1,7 +1,8 @@
-/* Scaling is separable: first every line to the new width, then every column to the new height.
- * A new pixel is the mean of the old ones around its centre, weighted by a triangle that is as wide
- * as two old pixels (bilinear interpolation) or, when the image shrinks, as two new ones, so that
- * no old pixel is left out. Weights are whole numbers that add up to ONE: equal bits everywhere. */
+/* Scaling is separable: first every line to the new width, then every column to the new height. A
+ * new pixel is the mean of the old ones around its center, weighted by a triangle as wide as two
+ * old pixels (bilinear interpolation) or, when the image shrinks, two new ones, so that no old
+ * pixel is skipped. Weights are integers that add up to ONE, so results are bit-identical
+ * everywhere. */
 #include "data/formats/image.h"
 
 #include "base/arena.h"
@@ -12,7 +13,7 @@
 
 enum { CHANNELS = 3, ONE = 1 << 14 };
 
-/* How one new pixel is made: old pixels first .. first + count - 1, and their weights. */
+/* The old pixels first .. first + count - 1 that make one new pixel, and their weights. */
 typedef struct tap {
     uint32_t first, count;
     int32_t *weights;
@@ -25,42 +26,42 @@ typedef struct taps {
     uint32_t count;
 } taps;
 
-/* The part of the old line that the new one shows: from `start` on, `length` long, in units of
- * half an old pixel, so that a middle is always a whole number. */
+/* The part of the old line that becomes the new one, in units of half an old pixel, so that a
+ * center is always an integer. */
 typedef struct window {
     uint64_t start, length;
 } window;
 
 /* The height of the triangle at an old pixel, times a common factor that is divided out later. All
  * positions are in units of 1 / (2 * side) old pixels. */
-static int64_t height_at(int64_t centre, int64_t pixel, int64_t half, int64_t unit)
+static int64_t height_at(int64_t center, int64_t pixel, int64_t half, int64_t unit)
 {
-    int64_t distance = centre - (2 * pixel + 1) * (unit / 2);
+    int64_t distance = center - (2 * pixel + 1) * (unit / 2);
     if (distance < 0) distance = -distance;
     return distance < half ? half - distance : 0;
 }
 
-/* Weights of one new pixel around `centre`. */
-static void make_tap(tap *t, int64_t centre, int64_t half, int64_t unit, uint32_t old)
+/* Weights of one new pixel around `center`. */
+static void make_tap(tap *t, int64_t center, int64_t half, int64_t unit, uint32_t old)
 {
     assert(half >= unit);
-    int64_t first = (centre - half) / unit, last = (centre + half) / unit, sum = 0;
+    int64_t first = (center - half) / unit, last = (center + half) / unit, sum = 0;
     if (first < 0) first = 0;
     if (last > (int64_t)old - 1) last = (int64_t)old - 1;
-    for (int64_t p = first; p <= last; p++) sum += height_at(centre, p, half, unit);
+    for (int64_t p = first; p <= last; p++) sum += height_at(center, p, half, unit);
     assert(sum > 0);
     t->first = (uint32_t)first;
     t->count = (uint32_t)(last - first + 1);
     int32_t left = ONE;
     for (int64_t p = first; p <= last; p++) {
-        int64_t weight = height_at(centre, p, half, unit) * ONE / sum;
+        int64_t weight = height_at(center, p, half, unit) * ONE / sum;
         t->weights[p - first] = (int32_t)weight;
         left -= (int32_t)weight;
     }
-    t->weights[t->count / 2] += left; /* what rounding took */
+    t->weights[t->count / 2] += left; /* lost by rounding */
 }
 
-/* Old pixels have a length of 2 * side units, new ones of window.length (half pixels). */
+/* Old pixels are 2 * side units long, new ones window.length (half pixels). */
 static bool make_taps(taps *all, uint32_t old, window part, uint32_t side)
 {
     assert(old > 0 && side > 0 && part.length > 0);
@@ -73,9 +74,9 @@ static bool make_taps(taps *all, uint32_t old, window part, uint32_t side)
     all->weights = calloc(weights, sizeof *all->weights);
     if (!all->each || !all->weights) return false;
     for (uint32_t i = 0; i < side; i++) {
-        int64_t centre = (int64_t)part.start * side + (2 * i + 1) * step / 2;
+        int64_t center = (int64_t)part.start * side + (2 * i + 1) * step / 2;
         all->each[i].weights = all->weights + i * width;
-        make_tap(&all->each[i], centre, half, unit, old);
+        make_tap(&all->each[i], center, half, unit, old);
         assert(all->each[i].count <= width);
     }
     return true;
@@ -87,7 +88,7 @@ static void free_taps(taps *all)
     free(all->weights);
 }
 
-/* The old lines that the new ones need, first to end - 1. */
+/* The old lines needed: first .. end - 1. */
 typedef struct span {
     uint32_t first, end;
 } span;
@@ -133,8 +134,8 @@ static void scale_columns(unsigned char *row, const unsigned char *lines, const 
     }
 }
 
-/* The middle square of the old image, in half pixels. */
-static window middle_of(uint32_t old, uint32_t shorter)
+/* The center square of the old image, in half pixels. */
+static window center_of(uint32_t old, uint32_t shorter)
 {
     return (window){.start = old - shorter, .length = 2 * (uint64_t)shorter};
 }
@@ -157,12 +158,12 @@ static at_err resize(const at_image *image, uint32_t side, unsigned char *row, a
 {
     uint32_t shorter = image->width < image->height ? image->width : image->height;
     taps     across = {0}, down = {0};
-    bool     done = make_taps(&across, image->width, middle_of(image->width, shorter), side) &&
-                make_taps(&down, image->height, middle_of(image->height, shorter), side) &&
+    bool     done = make_taps(&across, image->width, center_of(image->width, shorter), side) &&
+                make_taps(&down, image->height, center_of(image->height, shorter), side) &&
                 scale(image, &across, &down, row);
     free_taps(&across);
     free_taps(&down);
-    return done ? AT_OK : at_fail_memory_for(fail, "to scale");
+    return done ? AT_OK : at_fail_memory_for(fail, "to scale an image");
 }
 
 static void crop(const at_image *image, uint32_t side, unsigned char *row)
@@ -179,12 +180,12 @@ static void crop(const at_image *image, uint32_t side, unsigned char *row)
         }
 }
 
-at_err at_image_fit(const at_image *image, at_image_fitting how, uint32_t side, unsigned char *row,
-                    at_fail *fail)
+at_err at_image_fit(const at_image *image, at_image_fit_mode mode, uint32_t side,
+                    unsigned char *row, at_fail *fail)
 {
     assert(image->pixels && row);
     assert(side > 0);
-    switch (how) {
+    switch (mode) {
     case AT_IMAGE_RESIZE: return resize(image, side, row, fail);
     case AT_IMAGE_CROP: crop(image, side, row); return AT_OK;
     }

@@ -48,7 +48,7 @@ static at_err read_exactly(at_npy_input *input, void *bytes, size_t size, const 
     AT_TRY(read_some(input, bytes, size, &got, fail));
     if (got == size) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: ends at byte %llu, in the middle of %s", input->name,
+                       "%s: truncated at byte %llu, within %s", input->name,
                        (unsigned long long)input->position, what);
 }
 
@@ -56,8 +56,8 @@ static at_err read_exactly(at_npy_input *input, void *bytes, size_t size, const 
 
 static at_err bad_header(const at_npy_input *input, const char *what, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FORMAT, "write it again with numpy.save or numpy.savez",
-                       "%s: before byte %llu, a NumPy header %s", input->name,
+    return at_fail_set(fail, AT_ERR_FORMAT, "save it again with numpy.save or numpy.savez",
+                       "%s: invalid NumPy header (before byte %llu): %s", input->name,
                        (unsigned long long)input->position, what);
 }
 
@@ -69,21 +69,21 @@ static at_err read_prefix(at_npy_input *input, size_t *text_size, at_fail *fail)
     size_t        got;
     AT_TRY(read_some(input, bytes, MAGIC_SIZE + 2, &got, fail));
     if (got < MAGIC_SIZE + 2 || memcmp(bytes, MAGIC, MAGIC_SIZE) != 0) {
-        at_sniffed sniffed = at_sniff(bytes, got);
+        at_sniff_result sniffed = at_sniff(bytes, got);
         return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
-                           "%s: is not a NumPy array, at byte 0 it is %s", input->name,
-                           got ? sniffed.what : "empty");
+                           "%s: not a NumPy array; it looks like %s", input->name,
+                           got ? sniffed.what : "an empty file");
     }
     size_t version = bytes[MAGIC_SIZE], width = version == 1 ? 2 : 4;
-    if (version < 1 || version > 3) return bad_header(input, "of an unknown version", fail);
+    if (version < 1 || version > 3) return bad_header(input, "unknown version", fail);
     AT_TRY(read_exactly(input, bytes, width, "the NumPy header", fail));
     *text_size = bytes[0] | (size_t)bytes[1] << 8;
     if (width == 4) *text_size |= (size_t)bytes[2] << 16 | (size_t)bytes[3] << 24;
-    return *text_size <= TEXT_SIZE_MAX ? AT_OK : bad_header(input, "that is too long", fail);
+    return *text_size <= TEXT_SIZE_MAX ? AT_OK : bad_header(input, "too long", fail);
 }
 
-/* What follows 'key': in the dictionary, blanks skipped, or NULL. The text is NumPy's own way to
- * write three known keys, so no other text can hold a key's name. */
+/* The value of a key in the dictionary, without leading blanks, or NULL. NumPy always writes the
+ * same three keys, so a key name cannot occur elsewhere. */
 static const char *value_of(const char *text, const char *key)
 {
     const char *p = strstr(text, key);
@@ -99,7 +99,7 @@ static at_err parse_type(at_npy *npy, const at_npy_input *input, const char *tex
 {
     const char *value = value_of(text, "'descr'");
     size_t      length = 0;
-    if (!value || *value != '\'') return bad_header(input, "without a simple type", fail);
+    if (!value || *value != '\'') return bad_header(input, "no simple element type", fail);
     value++;
     while (value[length] && value[length] != '\'' && length < 16) length++;
     for (size_t i = 0; i < KIND_COUNT; i++)
@@ -109,36 +109,37 @@ static at_err parse_type(at_npy *npy, const at_npy_input *input, const char *tex
         }
     return at_fail_set(fail, AT_ERR_FORMAT,
                        "convert it with a.astype('u1'), 'f4', 'f8', 'i4' or 'i8'",
-                       "%s: before byte %llu, elements of the type %.*s cannot be read",
-                       input->name, (unsigned long long)input->position, (int)length, value);
+                       "%s: unsupported element type %.*s (in the header before byte %llu)",
+                       input->name, (int)length, value, (unsigned long long)input->position);
 }
 
 static at_err parse_order(const at_npy_input *input, const char *text, at_fail *fail)
 {
     const char *value = value_of(text, "'fortran_order'");
     if (value && strncmp(value, "False", 5) == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, "convert it with numpy.ascontiguousarray",
-                       "%s: before byte %llu, an array in Fortran order cannot be read",
-                       input->name, (unsigned long long)input->position);
+    return at_fail_set(
+        fail, AT_ERR_FORMAT, "convert it with numpy.ascontiguousarray",
+        "%s: arrays in Fortran order are not supported (in the header before byte %llu)",
+        input->name, (unsigned long long)input->position);
 }
 
 /* "(60000, 28, 28)" */
 static at_err parse_shape(at_npy *npy, const at_npy_input *input, const char *text, at_fail *fail)
 {
     const char *p = value_of(text, "'shape'");
-    if (!p || *p++ != '(') return bad_header(input, "without a shape", fail);
+    if (!p || *p++ != '(') return bad_header(input, "no shape", fail);
     for (npy->dims = 0; *p != ')';) {
         uint64_t extent = 0;
         if (!isdigit((unsigned char)*p) || npy->dims == AT_NPY_DIMS_MAX)
-            return bad_header(input, "with a wrong shape", fail);
+            return bad_header(input, "invalid shape", fail);
         for (; isdigit((unsigned char)*p); p++) {
             extent = extent * 10 + (uint64_t)(*p - '0');
-            if (extent > UINT32_MAX) return bad_header(input, "with an impossible shape", fail);
+            if (extent > UINT32_MAX) return bad_header(input, "shape too large", fail);
         }
         npy->extent[npy->dims++] = (uint32_t)extent;
         while (*p == ',' || *p == ' ') p++;
     }
-    if (npy->dims == 0) return bad_header(input, "of a single number", fail);
+    if (npy->dims == 0) return bad_header(input, "the array is a single number", fail);
     npy->count = npy->extent[0];
     return AT_OK;
 }
@@ -152,16 +153,17 @@ static at_err check_sizes(at_npy *npy, const at_npy_input *input, at_fail *fail)
     fits = fits && features > 0 && features <= UINT32_MAX && npy->count > 0 &&
            at_size_product(features, (size_t)npy->count, &elements) &&
            at_size_product(elements, kinds[npy->type].size, &size);
-    if (!fits) return bad_header(input, "that promises no elements or impossibly many", fail);
+    if (!fits) return bad_header(input, "no elements, or too many", fail);
     npy->features = (uint32_t)features;
     npy->header_size = input->position;
     if (input->position <= input->size_max && size <= input->size_max - input->position)
         return AT_OK;
-    return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                       "%s: the header promises %zu bytes from byte %llu on, but there is room for "
-                       "%llu in all",
-                       input->name, size, (unsigned long long)input->position,
-                       (unsigned long long)input->size_max);
+    return at_fail_set(
+        fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
+        "%s: the header claims %zu bytes after byte %llu, but the file has at most %llu "
+        "in total",
+        input->name, size, (unsigned long long)input->position,
+        (unsigned long long)input->size_max);
 }
 
 at_err at_npy_read_header(at_npy *npy, at_npy_input *input, at_fail *fail)
@@ -189,7 +191,7 @@ at_element at_npy_element(const at_npy *npy)
     return npy->type == AT_NPY_BYTE ? AT_ELEMENT_BYTE : AT_ELEMENT_FLOAT;
 }
 
-/* One element as a number; every 4-byte integer and the 8-byte ones up to 2^53 are exact. */
+/* One element as a double; 8-byte integers are exact up to 2^53. */
 static double number_at(const unsigned char *p, at_npy_type type)
 {
     float   f;
@@ -210,12 +212,12 @@ static double number_at(const unsigned char *p, at_npy_type type)
 static at_err bad_element(const at_npy *npy, const at_npy_input *input, uint64_t index,
                           const char *what, const char *hint, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FORMAT, hint, "%s: at byte %llu, element %llu %s", input->name,
+    return at_fail_set(fail, AT_ERR_FORMAT, hint, "%s: byte %llu: element %llu %s", input->name,
                        (unsigned long long)(npy->header_size + index * kinds[npy->type].size),
                        (unsigned long long)index, what);
 }
 
-/* Takes elements in turn; what it returns stops the reading. */
+/* Receives the elements in order; an error stops reading. */
 typedef at_err take_number(void *to, uint64_t index, double number);
 
 static at_err read_numbers(const at_npy *npy, at_npy_input *input, take_number *take, void *to,
@@ -256,7 +258,7 @@ at_err at_npy_read_rows(const at_npy *npy, at_npy_input *input, unsigned char *r
     at_err err = read_numbers(npy, input, take_float, rows, &index, fail);
     if (err != AT_ERR_USAGE) return err;
     return bad_element(npy, input, index, "is not a finite number",
-                       "clean it, for example with numpy.nan_to_num", fail);
+                       "clean the data, for example with numpy.nan_to_num", fail);
 }
 
 at_err at_npy_read_labels(const at_npy *npy, at_npy_input *input, uint32_t *labels, at_fail *fail)
@@ -265,6 +267,6 @@ at_err at_npy_read_labels(const at_npy *npy, at_npy_input *input, uint32_t *labe
     uint64_t index;
     at_err   err = read_numbers(npy, input, take_label, labels, &index, fail);
     if (err != AT_ERR_USAGE) return err;
-    return bad_element(npy, input, index, "is not a label (a whole number of 0 or more)",
-                       "number the classes from 0 or from 1 on", fail);
+    return bad_element(npy, input, index, "is not a label (an integer of 0 or more)",
+                       "number the classes from 0 or 1", fail);
 }

@@ -1,10 +1,9 @@
-/* npy.h - arrays as NumPy writes them.
+/* npy.h - reads arrays in the .npy format of NumPy.
  *
  *     93 'NUMPY' version   a dictionary as text: type, order, shape   elements
  *
- * Read are unsigned bytes, 4- and 8-byte floats and signed integers, little endian, the last index
- * fastest; everything else is refused with a sentence. The bytes come from a file or from an entry
- * of a zip archive, whoever gives the input.
+ * Supports unsigned bytes and 4- and 8-byte floats and signed integers, little endian, in C order;
+ * anything else is an error. The bytes come from a file or from an entry of a zip archive.
  */
 #ifndef AT_DATA_FORMATS_NPY_H
 #define AT_DATA_FORMATS_NPY_H
@@ -18,14 +17,14 @@
 
 enum { AT_NPY_DIMS_MAX = 8 };
 
-/* Where bytes come from. */
+/* The source of the bytes. */
 typedef struct at_npy_input {
     /* Fills bytes; *got is smaller only at the end. */
     at_err (*read)(void *self, void *bytes, size_t size, size_t *got, at_fail *fail);
     void       *self;
     const char *name;     /* for messages */
-    uint64_t    size_max; /* no more than so many bytes can come */
-    uint64_t    position; /* bytes that have come; begins with 0 */
+    uint64_t    size_max; /* upper bound on the bytes available */
+    uint64_t    position; /* bytes read so far; starts at 0 */
 } at_npy_input;
 
 typedef enum at_npy_type {
@@ -39,23 +38,22 @@ typedef enum at_npy_type {
 typedef struct at_npy {
     at_npy_type type;
     uint32_t    dims;                    /* 1 .. AT_NPY_DIMS_MAX */
-    uint32_t    extent[AT_NPY_DIMS_MAX]; /* behind the first one */
-    uint64_t    count;                   /* the first extent: how many samples, at least 1 */
+    uint32_t    extent[AT_NPY_DIMS_MAX]; /* of all dimensions */
+    uint64_t    count;                   /* the first extent: number of samples, at least 1 */
     uint32_t    features;                /* product of the others, at least 1 */
     uint64_t    header_size;             /* bytes before the first element */
 } at_npy;
 
-/* Reads the header; the elements that it promises fit into the input. */
+/* Reads the header and checks that its elements fit into the input. */
 at_err at_npy_read_header(at_npy *npy, at_npy_input *input, at_fail *fail);
 
-/* What rows of that array become in a set: bytes stay bytes, all else becomes floats. */
+/* The element type in a set: bytes stay bytes, everything else becomes floats. */
 at_element at_npy_element(const at_npy *npy);
 
-/* All elements into `rows` (count, features); a number that is not finite is refused. */
+/* Reads all elements into `rows` (count, features); numbers must be finite. */
 at_err at_npy_read_rows(const at_npy *npy, at_npy_input *input, unsigned char *rows, at_fail *fail);
 
-/* All elements as labels; features MUST be 1. One that is no whole number of 0 to 2^31-1 is
- * refused. */
+/* Reads all elements as labels, integers from 0 to 2^31-1; features MUST be 1. */
 at_err at_npy_read_labels(const at_npy *npy, at_npy_input *input, uint32_t *labels, at_fail *fail);
 
 #endif

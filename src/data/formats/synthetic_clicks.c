@@ -1,15 +1,14 @@
-/* synthetic-clicks:ROWS,DIMENSIONS[,NUMBERS] - made-up click data, sparse.
+/* synthetic-clicks:ROWS,DIMENSIONS[,NUMBERS] - synthetic click data, sparse.
  *
- *     a row     NUMBERS (default 39): a third of them numeric features that every row has, the
- *               others one category each out of a range of its own
- *     category  by Zipf's law: each doubling of the rank has the same chance, so that the first few
- *               make up half of all and the last ones hardly ever come; ranks are scattered over
- *               the range, as hashing would
- *     label     1 with probability sigmoid(bias + sum of planted weights); roughly three in ten
+ *     row       NUMBERS (default 39) features: a third are numeric and in every row, each of the
+ *               others is a category from its own range
+ *     category  Zipf distributed: each doubling of the rank has the same probability, so the first
+ *               few make up half of all and the last ones are rare; ranks are scattered over the
+ *               range, as by hashing
+ *     label     1 with probability sigmoid(bias + sum of hidden weights); roughly three in ten
  *
- * The same bits on every machine: weights and draws are whole numbers scaled by exact powers of
- * two, and the sigmoid is a table of 24-bit integers, which come out the same whichever library
- * has computed the exponential.
+ * The bits are the same on every machine: weights and draws are integers scaled by exact powers of
+ * two, and the sigmoid is a table of 24-bit integers, which do not depend on the math library.
  */
 #include "data/formats/format.h"
 
@@ -27,11 +26,11 @@
 
 enum {
     SEED = 1,
-    NODE_ROWS = 32, /* streams beside those of other made-up sets; 33: the test split */
+    NODE_ROWS = 32, /* random streams next to those of synthetic.c; 33: the test split */
     ROWS_MAX = 100 * 1000 * 1000,
     NUMBERS_MIN = 3,
     NUMBERS_MAX = 1 << 12,
-    TABLE_REACH = 8, /* the sigmoid from -8 to 8; beyond that it ends */
+    TABLE_REACH = 8, /* the sigmoid from -8 to 8, clamped beyond */
     TABLE_STEPS = 16,
     TABLE_SIZE = 2 * TABLE_REACH * TABLE_STEPS + 1,
     PROBABILITY_BITS = 24,
@@ -39,14 +38,14 @@ enum {
 
 static const uint64_t DIMENSIONS_MAX = (uint64_t)1 << 31;
 static const uint64_t BYTES_MAX = (uint64_t)1 << 34; /* LIMIT: 16 GiB */
-static const uint64_t SCATTER = 2654435761;          /* a prime beyond every range */
+static const uint64_t SCATTER = 2654435761;          /* a prime larger than any range */
 static const double   BIAS = -1.5;
 
 typedef struct plan {
     int64_t  rows, dimensions, numbers;
     uint32_t numeric, categories; /* of the numbers */
-    uint32_t range;               /* of one category */
-    uint32_t octaves;             /* doublings of the rank in a range */
+    uint32_t range;               /* per category */
+    uint32_t octaves;             /* doublings of the rank within a range */
 } plan;
 
 /* ---- the name -------------------------------------------------------------------------------- */
@@ -78,13 +77,14 @@ static bool parse(const char *name, plan *p)
 static at_err check(plan *p, const char *name, at_fail *fail)
 {
     if (p->rows < 1 || p->rows > ROWS_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, HINT, "%s: from 1 to %d rows", name, ROWS_MAX);
+        return at_fail_set(fail, AT_ERR_USAGE, HINT, "%s: ROWS must be from 1 to %d", name,
+                           ROWS_MAX);
     if (p->numbers < NUMBERS_MIN || p->numbers > NUMBERS_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, HINT, "%s: from %d to %d numbers a row", name,
+        return at_fail_set(fail, AT_ERR_USAGE, HINT, "%s: NUMBERS must be from %d to %d", name,
                            NUMBERS_MIN, NUMBERS_MAX);
     if (p->dimensions < 2 * p->numbers || (uint64_t)p->dimensions > DIMENSIONS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, HINT,
-                           "%s: dimensions from twice the numbers of a row to 2^31", name);
+                           "%s: DIMENSIONS must be from twice NUMBERS to 2^31", name);
     if ((uint64_t)p->rows * (uint64_t)p->numbers > BYTES_MAX / 8) /* below 2^39 */
         return at_fail_set(fail, AT_ERR_USAGE, HINT, "%s: needs more than %llu GiB of memory", name,
                            (unsigned long long)(BYTES_MAX >> 30));
@@ -107,7 +107,7 @@ static void make_table(uint32_t table[TABLE_SIZE])
     }
 }
 
-/* Between two entries of the table on a straight line. */
+/* Interpolates linearly in the table. */
 static double probability(const uint32_t table[TABLE_SIZE], double z)
 {
     double place = (z + TABLE_REACH) * TABLE_STEPS;
@@ -118,7 +118,8 @@ static double probability(const uint32_t table[TABLE_SIZE], double z)
     return (double)table[below] * (1.0 - part) + (double)table[below + 1] * part;
 }
 
-/* The planted weight: the sum of four uniform numbers, deviation 0.36, drawn anew each time. */
+/* The hidden weight of a feature: a sum of four uniform numbers, deviation 0.36, recomputed each
+ * time. */
 static double weight(uint32_t feature)
 {
     uint64_t bits = at_rng_mix(at_rng_mix(SEED) ^ feature);
@@ -127,7 +128,7 @@ static double weight(uint32_t feature)
     return (double)(sum - 2 * 65535) * (0x1p-16 * 0.625);
 }
 
-/* Numbers of one row; returns the sum of weights times values. */
+/* Fills one row; returns bias plus the sum of weights times values. */
 static double fill_row(const plan *p, uint32_t *indices, float *values, at_rng *rng)
 {
     double z = BIAS;
@@ -168,7 +169,7 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     plan p;
     if (!parse(name, &p))
         return at_fail_set(fail, AT_ERR_USAGE, HINT,
-                           "%s: is not of the form " PREFIX ":ROWS,DIMENSIONS[,NUMBERS]", name);
+                           "%s: expected " PREFIX ":ROWS,DIMENSIONS[,NUMBERS]", name);
     AT_TRY(check(&p, name, fail));
     uint64_t rows = (uint64_t)p.rows;
     if (split == AT_SPLIT_TEST) rows = rows / 5 > 0 ? rows / 5 : 1;
@@ -177,14 +178,14 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     set->classes = 2;
     fill(&p, set, split);
     at_text form = at_text_in(set->form, sizeof set->form);
-    at_text_add(&form, "sparse, %lld numbers a row", (long long)p.numbers);
+    at_text_add(&form, "sparse, %lld numbers per row", (long long)p.numbers);
     return AT_OK;
 }
 
 const at_format at_format_synthetic_clicks = {
     .name = PREFIX,
-    .summary = "made-up click data, " PREFIX ":ROWS,DIMENSIONS[,NUMBERS] (sparse)",
-    .made_up = true,
+    .summary = "synthetic click data, " PREFIX ":ROWS,DIMENSIONS[,NUMBERS] (sparse)",
+    .synthetic = true,
     .claims = claims,
     .load = load,
 };

@@ -5,7 +5,7 @@
 
 enum wire { VARINT = 0, EIGHT_BYTES = 1, LENGTH = 2, FOUR_BYTES = 5 };
 
-/* One field of a message: its number, and what it holds. */
+/* One field of a message. */
 typedef struct field {
     uint64_t      number;
     unsigned      wire;
@@ -51,7 +51,7 @@ static bool is_message(const field *f, uint64_t number)
     return f->number == number && f->wire == LENGTH;
 }
 
-/* Feature: whichever list comes last counts. */
+/* The last list of a feature counts. */
 static bool read_feature(at_byte_range s, at_feature *feature)
 {
     *feature = (at_feature){0};

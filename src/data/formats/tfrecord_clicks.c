@@ -1,5 +1,5 @@
-/* Click data in TFRecord files, as TensorFlow's sparse logistic regressions read them: label -1 or
- * 1 (or 0 and 1, or classes), index a list of features from 0 on, value one float each. */
+/* Click data in TFRecord files, as for sparse logistic regression in TensorFlow: label -1 or 1 (or
+ * 0 and 1, or classes), index a list of features from 0 on, value one float per index. */
 #include "data/formats/tfrecord.h"
 
 #include "data/set/sparse_builder.h"
@@ -13,18 +13,18 @@ enum {
     INDEX,
     VALUE,
     NAMES,
-    PILE_ROWS = 1 << 16,
-    PILE_NUMBERS = 1 << 22,
+    BUILDER_ROWS = 1 << 16,
+    BUILDER_NUMBERS = 1 << 22,
 };
 
 static const char *const names[NAMES] = {[LABEL] = "label", [INDEX] = "index", [VALUE] = "value"};
 
-#define HINT "click data has label (int64), index (int64 list) and value (float list)"
+#define HINT "click data needs label (int64), index (int64 list) and value (float list)"
 
 typedef struct reader {
     at_tfrecord         record;
     at_sparse_builders *builders;
-    int64_t            *indices; /* of the row under way */
+    int64_t            *indices; /* of the current row */
     float              *values;
     size_t              room;
 } reader;
@@ -50,9 +50,10 @@ static at_err read_label(const reader *r, const at_feature *feature, int32_t *la
 {
     int64_t value;
     if (feature->kind != AT_FEATURE_INTS || at_example_ints(feature, &value, 1) != 1)
-        return at_tfrecord_wrong(&r->record, HINT, fail, "has no label of type int64");
+        return at_tfrecord_error(&r->record, HINT, fail, "no label of type int64");
     if (value < INT32_MIN || value > INT32_MAX)
-        return at_tfrecord_wrong(&r->record, HINT, fail, "its label is %lld", (long long)value);
+        return at_tfrecord_error(&r->record, HINT, fail, "label %lld is out of range",
+                                 (long long)value);
     *label = (int32_t)value;
     return AT_OK;
 }
@@ -63,15 +64,15 @@ static at_err read_lists(reader *r, const at_feature *features, size_t *count, a
     const at_feature *index = &features[INDEX], *value = &features[VALUE];
     int64_t           indices = 0, values = 0;
     if (index->kind != AT_FEATURE_INTS && index->kind != AT_FEATURE_NONE)
-        return at_tfrecord_wrong(&r->record, HINT, fail, "its index is not a list of int64");
+        return at_tfrecord_error(&r->record, HINT, fail, "index is not a list of int64");
     if (value->kind != AT_FEATURE_FLOATS && value->kind != AT_FEATURE_NONE)
-        return at_tfrecord_wrong(&r->record, HINT, fail, "its value is not a list of floats");
+        return at_tfrecord_error(&r->record, HINT, fail, "value is not a list of floats");
     if (index->kind) indices = at_example_ints(index, NULL, 0);
     if (value->kind) values = at_example_floats(value, NULL, 0);
     if (indices < 0 || values < 0)
-        return at_tfrecord_wrong(&r->record, AT_SOURCE_GET_AGAIN, fail, "a list is damaged");
+        return at_tfrecord_error(&r->record, AT_SOURCE_GET_AGAIN, fail, "a list is damaged");
     if (value->kind && values != indices)
-        return at_tfrecord_wrong(&r->record, HINT, fail, "has %lld indices but %lld values",
+        return at_tfrecord_error(&r->record, HINT, fail, "%lld indices but %lld values",
                                  (long long)indices, (long long)values);
     *count = (size_t)indices;
     AT_TRY(make_room(r, *count, fail));
@@ -92,7 +93,7 @@ static int by_index(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Rows are usually sorted; those that are not are sorted here. */
+/* Sorts a row by index; most rows are sorted already. */
 static at_err sort(reader *r, size_t count, at_fail *fail)
 {
     pair *pairs = calloc(count, sizeof *pairs);
@@ -115,19 +116,19 @@ static at_err check_row(reader *r, size_t count, at_fail *fail)
     for (size_t i = 0; i < count; i++) {
         long long index = r->indices[i];
         if (index < 0 || (uint64_t)index >= AT_SPARSE_BUILDER_FEATURES_MAX)
-            return at_tfrecord_wrong(&r->record, "indices are at least 0 and below 2^31", fail,
-                                     "its index %lld is out of range", index);
+            return at_tfrecord_error(&r->record, "indices must be from 0 to 2^31 - 1", fail,
+                                     "index %lld is out of range", index);
         if (i > 0 && index == r->indices[i - 1])
-            return at_tfrecord_wrong(&r->record, HINT, fail, "its index %lld occurs twice", index);
+            return at_tfrecord_error(&r->record, HINT, fail, "index %lld occurs twice", index);
         if (!isfinite(r->values[i]))
-            return at_tfrecord_wrong(&r->record, HINT, fail,
-                                     "its value at index %lld is not finite", index);
+            return at_tfrecord_error(&r->record, HINT, fail,
+                                     "the value at index %lld is not finite", index);
     }
     return AT_OK;
 }
 
-/* The last builder if the row fits into it, else a new one. */
-static at_err find_pile(reader *r, size_t count, at_sparse_builder **builder, at_fail *fail)
+/* The last builder if the row fits, else a new one. */
+static at_err find_builder(reader *r, size_t count, at_sparse_builder **builder, at_fail *fail)
 {
     at_sparse_builders *all = r->builders;
     if (all->count > 0) {
@@ -136,8 +137,8 @@ static at_err find_pile(reader *r, size_t count, at_sparse_builder **builder, at
         if ((*builder)->rows < (*builder)->rows_max && count < numbers_left) return AT_OK;
         at_sparse_builder_trim(*builder);
     }
-    return at_sparse_builders_add(all, 1, PILE_ROWS,
-                                  count < PILE_NUMBERS ? PILE_NUMBERS : count + 1, builder, fail);
+    return at_sparse_builders_add(
+        all, 1, BUILDER_ROWS, count < BUILDER_NUMBERS ? BUILDER_NUMBERS : count + 1, builder, fail);
 }
 
 static at_err read_row(reader *r, at_fail *fail)
@@ -147,11 +148,11 @@ static at_err read_row(reader *r, at_fail *fail)
     size_t             count = 0;
     at_sparse_builder *builder;
     if (!at_example_find(at_tfrecord_message(&r->record), names, features, NAMES))
-        return at_tfrecord_wrong(&r->record, HINT, fail, "is no tf.train.Example");
+        return at_tfrecord_error(&r->record, HINT, fail, "not a tf.train.Example");
     AT_TRY(read_label(r, &features[LABEL], &label, fail));
     AT_TRY(read_lists(r, features, &count, fail));
     AT_TRY(check_row(r, count, fail));
-    AT_TRY(find_pile(r, count, &builder, fail));
+    AT_TRY(find_builder(r, count, &builder, fail));
     for (size_t i = 0; i < count; i++)
         at_sparse_builder_put(builder, (uint32_t)r->indices[i], r->values[i]);
     if (count > 0 && r->indices[count - 1] > builder->index_max)
@@ -160,7 +161,8 @@ static at_err read_row(reader *r, at_fail *fail)
     return AT_OK;
 }
 
-static at_err read_file(reader *r, const char *path, const at_loading *loading, at_fail *fail)
+static at_err read_file(reader *r, const char *path, const at_load_progress *progress,
+                        at_fail *fail)
 {
     bool   more = true;
     at_err err = at_tfrecord_open(&r->record, path, fail);
@@ -168,14 +170,14 @@ static at_err read_file(reader *r, const char *path, const at_loading *loading, 
         err = at_tfrecord_next(&r->record, &more, fail);
         if (!err && more) err = read_row(r, fail);
         if (!err && r->record.index % 1024 == 0)
-            at_loading_tell(loading, at_source_done(r->record.source),
-                            at_source_file_size(r->record.source));
+            at_load_progress_report(progress, at_source_file_position(r->record.source),
+                                    at_source_file_size(r->record.source));
     }
     at_tfrecord_close(&r->record);
     return err;
 }
 
-at_err at_tfrecord_load_clicks(at_dataset *set, const char *name, const at_files *files,
+at_err at_tfrecord_load_clicks(at_dataset *set, const char *name, const at_file_list *files,
                                at_fail *fail)
 {
     assert(files->count > 0);
@@ -183,10 +185,10 @@ at_err at_tfrecord_load_clicks(at_dataset *set, const char *name, const at_files
     reader             r = {.builders = &builders};
     at_err             err = AT_OK;
     for (size_t i = 0; !err && i < files->count; i++)
-        err = read_file(&r, files->path[i], set->loading, fail);
+        err = read_file(&r, files->path[i], set->progress, fail);
     if (!err)
         err = at_sparse_builders_finish(
-            &builders, set, &(at_sparse_builders_end){.path = name, .zero_based = true}, fail);
+            &builders, set, &(at_sparse_build_options){.path = name, .zero_based = true}, fail);
     free(r.indices);
     free(r.values);
     at_sparse_builders_deinit(&builders);

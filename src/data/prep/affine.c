@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANES = 8 }; /* numbers side by side, so that the compiler may use vectors */
+enum { LANES = 8 }; /* numbers per block, so that the compiler can vectorize */
 
-/* ---- scale and normalise: x * factor + offset, a pair for each group ------------------------- */
+/* ---- scale and normalise: x * factor + offset, one pair per group ---------------------------- */
 
 typedef struct pair {
     float factor, offset;
@@ -20,7 +20,7 @@ typedef struct pair {
 static bool make_pairs(at_prep_step *step, const char **why)
 {
     size_t groups = at_prep_groups(step->in), size;
-    *why = "there is not enough memory";
+    *why = "not enough memory";
     if (!at_size_product(groups, sizeof(pair), &size)) return false;
     pair *pairs = malloc(size);
     if (!pairs) return false;
@@ -29,8 +29,7 @@ static bool make_pairs(at_prep_step *step, const char **why)
     return true;
 }
 
-/* Eight at a time, through a block of their own, so that the compiler may use vectors although out
- * may be in. */
+/* Works through a local block, so that the compiler can vectorize although out may equal in. */
 static void affine(float *out, const float *in, size_t count, pair p)
 {
     size_t i = 0;
@@ -55,13 +54,13 @@ static void apply_pairs(const at_prep_step *step, float *out, const float *in, f
     for (size_t g = 0; g < groups; g++) affine(out + g * length, in + g * length, length, pairs[g]);
 }
 
-/* Both are (x - offset) / divisor, which normalise can be told. */
-static void tell_pairs(const at_prep_step *step, FILE *to)
+/* Both are (x - offset) / divisor, which can be written as a normalise step. */
+static void write_pairs(const at_prep_step *step, FILE *to)
 {
     const pair *pairs = step->state;
     size_t      groups = at_prep_groups(step->in);
     assert(pairs);
-    fprintf(to, "%s:", at_prep_normalise.info.name);
+    fprintf(to, "%s:", at_prep_normalise.name);
     for (size_t g = 0; g < groups; g++)
         fprintf(to, "%s%.9g", g ? "," : "", -pairs[g].offset / (double)pairs[g].factor);
     for (size_t g = 0; g < groups; g++)
@@ -70,48 +69,48 @@ static void tell_pairs(const at_prep_step *step, FILE *to)
 
 static bool plan_scale(at_prep_step *step, const char *args, const char **why)
 {
-    *why = "it takes no numbers";
+    *why = "this step takes no numbers";
     if (args) return false;
-    step->wants_stats = true;
+    step->needs_stats = true;
     return make_pairs(step, why);
 }
 
-/* All channels of a picture keep their relation, so they share one range; the numbers of a line
- * have nothing to do with each other. */
+/* The channels of an image share one range, which preserves their relation; the elements of a
+ * feature vector are independent. */
 static void fit_scale(at_prep_step *step, const at_prep_stats *stats)
 {
     pair  *pairs = step->state;
     size_t groups = at_prep_groups(step->in);
     double min = INFINITY, max = -INFINITY;
-    bool   line = at_image_shape_is_line(step->in);
+    bool   vector = at_image_shape_is_vector(step->in);
     assert(pairs);
     for (size_t g = 0; g < groups; g++) {
         min = fmin(min, stats[g].min);
         max = fmax(max, stats[g].max);
     }
     for (size_t g = 0; g < groups; g++) {
-        double low = line ? stats[g].min : min, high = line ? stats[g].max : max;
+        double low = vector ? stats[g].min : min, high = vector ? stats[g].max : max;
         double width = high > low ? high - low : 1.0;
         pairs[g] = (pair){.factor = (float)(1.0 / width), .offset = (float)(-low / width)};
     }
 }
 
 const at_prep_kind at_prep_scale = {
-    .info = {"scale", "scale", "to 0 .. 1: bytes already are; other numbers by their range"},
+    .name = "scale", /* to 0 .. 1: bytes already are; other numbers by their range */
     .plan = plan_scale,
     .apply = apply_pairs,
     .fit = fit_scale,
-    .tell = tell_pairs,
+    .write_fitted = write_pairs,
     .floats_only = true,
 };
 
 static pair pair_of(double mean, double deviation)
 {
-    double divisor = deviation > 0.0 ? deviation : 1.0; /* what never changes stays 0 */
+    double divisor = deviation > 0.0 ? deviation : 1.0; /* constant numbers become 0 */
     return (pair){.factor = (float)(1.0 / divisor), .offset = (float)(-mean / divisor)};
 }
 
-/* Reads "0.5" or "0.49,0.48,0.45", `size` characters, into value[0 .. groups-1]. */
+/* Parses "0.5" or "0.49,0.48,0.45", `size` characters, into value[0 .. groups-1]. */
 static bool read_numbers(const char *text, size_t size, double *value, size_t groups)
 {
     size_t      count = 0;
@@ -150,29 +149,28 @@ static bool read_pairs(pair *pairs, size_t groups, const char *args)
 static bool plan_normalise(at_prep_step *step, const char *args, const char **why)
 {
     if (!make_pairs(step, why)) return false;
-    step->wants_stats = !args;
-    *why = "write MEANS/DEVIATIONS, one number or one a channel each: normalise:0.5/0.25";
+    step->needs_stats = !args;
+    *why = "write MEANS/DEVIATIONS with one number, or one per channel, each: normalise:0.5/0.25";
     return !args || read_pairs(step->state, at_prep_groups(step->in), args);
 }
 
 static void fit_normalise(at_prep_step *step, const at_prep_stats *stats)
 {
     pair *pairs = step->state;
-    assert(pairs && step->wants_stats);
+    assert(pairs && step->needs_stats);
     for (size_t g = 0; g < at_prep_groups(step->in); g++)
         pairs[g] = pair_of(stats[g].mean, stats[g].deviation);
 }
 
 const at_prep_kind at_prep_normalise = {
-    .info = {"normalise", "normalise, normalise:MEANS/DEVIATIONS",
-             "each channel to mean 0 and deviation 1, by the training set or as given"},
+    .name = "normalise", /* each channel to mean 0 and deviation 1, by the train set or as given */
     .plan = plan_normalise,
     .apply = apply_pairs,
     .fit = fit_normalise,
-    .tell = tell_pairs,
+    .write_fitted = write_pairs,
 };
 
-/* ---- standardise: each picture by itself ----------------------------------------------------- */
+/* ---- standardise: each image by itself ------------------------------------------------------- */
 
 static double sum_of(const float *x, size_t count)
 {
@@ -201,11 +199,11 @@ static double squares_of(const float *x, size_t count, float mean)
 static bool plan_standardise(at_prep_step *step, const char *args, const char **why)
 {
     (void)step;
-    *why = "it takes no numbers";
+    *why = "this step takes no numbers";
     return !args;
 }
 
-/* A picture of one colour has no deviation; 1/sqrt(n) keeps it finite, as published. */
+/* An image of one color has no deviation; 1/sqrt(n) as the minimum keeps it finite. */
 static void apply_standardise(const at_prep_step *step, float *out, const float *in, float *scratch)
 {
     (void)scratch;
@@ -219,7 +217,7 @@ static void apply_standardise(const at_prep_step *step, float *out, const float 
 }
 
 const at_prep_kind at_prep_standardise = {
-    .info = {"standardise", "standardise", "each picture by itself to mean 0 and deviation 1"},
+    .name = "standardise",
     .plan = plan_standardise,
     .apply = apply_standardise,
 };

@@ -1,4 +1,4 @@
-/* What steps must know about the whole training set before the first sample is prepared. */
+/* Computes the statistics of the training set that some steps need. */
 #include "data/prep/prep_kind.h"
 
 #include "data/set/store.h"
@@ -7,11 +7,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Means of so many pictures are exact to a thousandth of a deviation. */
+/* Means over this many samples are exact to less than a hundredth of a deviation. */
 enum { FIT_SAMPLES_MAX = 65536 };
 
-/* Sums over one group. Numbers are taken relative to the first one, or the variance of a group
- * that varies little around a large number would drown in rounding. */
+/* Sums over one group, relative to its first number: otherwise rounding would swamp the variance of
+ * a group that varies little around a large number. */
 typedef struct sums {
     double origin, sum, squares, min, max;
 } sums;
@@ -41,7 +41,7 @@ static at_prep_stats stats_of(const sums *s, double count)
                            .max = s->max};
 }
 
-/* Sums over the samples as the steps before `step` leave them. Returns how many there were. */
+/* Sums over the samples after the steps before `step`. Returns the number of values per group. */
 static uint64_t sum_samples(const at_prep *prep, size_t step, const at_dataset *train, sums *of,
                             float *scratch)
 {
@@ -49,12 +49,12 @@ static uint64_t sum_samples(const at_prep *prep, size_t step, const at_dataset *
     size_t         groups = at_prep_groups(shape), length = at_image_shape_size(shape) / groups;
     uint64_t       all = at_dataset_count(train);
     uint64_t       count = all < FIT_SAMPLES_MAX ? all : FIT_SAMPLES_MAX;
-    float         *sample = scratch + at_prep_room(prep), *x = sample + prep->size_max;
+    float         *sample = scratch + at_prep_scratch_size(prep), *x = sample + prep->size_max;
     for (uint64_t i = 0; i < count; i++) {
         uint64_t index = count == all ? i : (uint64_t)((double)i * (double)all / (double)count);
         uint32_t label;
         at_dataset_rows(train, sample, &label, &index, 1);
-        at_prep_first(prep, step, x, sample, scratch);
+        at_prep_apply_first(prep, step, x, sample, scratch);
         for (size_t g = 0; i == 0 && g < groups; g++)
             of[g] = (sums){.origin = (double)x[g * length], .min = INFINITY, .max = -INFINITY};
         add_sample(of, groups, length, x);
@@ -64,9 +64,9 @@ static uint64_t sum_samples(const at_prep *prep, size_t step, const at_dataset *
 
 static at_err fit_step(at_prep *prep, size_t step, const at_dataset *train, at_fail *fail)
 {
-    size_t         groups = at_prep_groups(prep->step[step].in);
-    float         *scratch = calloc(at_prep_room(prep) + 2 * prep->size_max, sizeof *scratch);
-    sums          *of = calloc(groups, sizeof *of);
+    size_t groups = at_prep_groups(prep->step[step].in);
+    float *scratch = calloc(at_prep_scratch_size(prep) + 2 * prep->size_max, sizeof *scratch);
+    sums  *of = calloc(groups, sizeof *of);
     at_prep_stats *stats = calloc(groups, sizeof *stats);
     bool           enough = scratch && of && stats;
     if (enough) {
@@ -84,13 +84,13 @@ at_err at_prep_fit(at_prep *prep, const at_dataset *train, at_fail *fail)
 {
     assert(prep && !prep->fitted);
     if (at_dataset_is_sparse(train))
-        return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
-                           "--prep is for pictures and lines of numbers; this set is sparse");
+        return at_fail_set(fail, AT_ERR_USAGE, "remove --prep",
+                           "--prep works only with dense data, but this set is sparse");
     assert(at_dataset_features(train) == at_image_shape_size(prep->in));
     bool bytes = train->element == AT_ELEMENT_BYTE;
     for (size_t i = 0; i < prep->steps; i++) {
-        bool wants = prep->step[i].wants_stats && !(bytes && prep->step[i].kind->floats_only);
-        if (wants) AT_TRY(fit_step(prep, i, train, fail));
+        bool needed = prep->step[i].needs_stats && !(bytes && prep->step[i].kind->floats_only);
+        if (needed) AT_TRY(fit_step(prep, i, train, fail));
     }
     prep->fitted = true;
     return AT_OK;

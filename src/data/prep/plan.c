@@ -1,4 +1,4 @@
-/* Reading a list of steps, and working out the shapes on the way. */
+/* Parses a list of steps and computes the shape after each. */
 #include "data/prep/prep_kind.h"
 
 #include "base/arena.h"
@@ -11,7 +11,7 @@
 
 enum { ENTRY_SIZE_MAX = 256 };
 
-static const size_t SIZE_MAX_NUMBERS = (size_t)1 << 26; /* LIMIT: a prepared sample of 256 MiB */
+static const size_t NUMBERS_MAX = (size_t)1 << 26; /* LIMIT: 256 MiB per prepared sample */
 
 static const at_prep_kind *const kinds[] = {
     &at_prep_scale,     &at_prep_resize,      &at_prep_pad, &at_prep_crop, &at_prep_flip,
@@ -20,7 +20,7 @@ static const at_prep_kind *const kinds[] = {
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
 
-bool at_prep_sides(const char *args, uint32_t max, uint32_t *height, uint32_t *width)
+bool at_prep_parse_size(const char *args, uint32_t max, uint32_t *height, uint32_t *width)
 {
     char        word[2][16] = {"", ""};
     int64_t     value[2];
@@ -41,15 +41,15 @@ static const at_prep_kind *kind_of(const char *name)
 {
     assert(name);
     for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i]->info.name, name) == 0) return kinds[i];
+        if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
     return NULL;
 }
 
 static at_err unknown(const char *name, at_fail *fail)
 {
     const char *names[KIND_COUNT];
-    for (size_t i = 0; i < KIND_COUNT; i++) names[i] = kinds[i]->info.name;
-    return at_text_unknown("step of --prep", name, names, KIND_COUNT, fail);
+    for (size_t i = 0; i < KIND_COUNT; i++) names[i] = kinds[i]->name;
+    return at_text_unknown("--prep step", name, names, KIND_COUNT, fail);
 }
 
 static at_err impossible(const at_prep *prep, const char *entry, const char *why, at_fail *fail)
@@ -59,28 +59,28 @@ static at_err impossible(const at_prep *prep, const char *entry, const char *why
     assert(why);
     if (memcmp(&in, &out, sizeof in) == 0)
         return at_fail_set(fail, AT_ERR_USAGE, why,
-                           "--prep: step %zu, %s, cannot be done to %ux%ux%u "
+                           "--prep: step %zu, %s, cannot be applied to %ux%ux%u "
                            "(channels x height x width)",
                            prep->steps, entry, in.channels, in.height, in.width);
     return at_fail_set(fail, AT_ERR_USAGE, why,
-                       "--prep: step %zu, %s, cannot make %ux%ux%u of %ux%ux%u "
+                       "--prep: step %zu, %s, cannot make %ux%ux%u from %ux%ux%u "
                        "(channels x height x width)",
                        prep->steps, entry, out.channels, out.height, out.width, in.channels,
                        in.height, in.width);
 }
 
-static void measure(at_prep *prep, const at_prep_step *step)
+static void update_sizes(at_prep *prep, const at_prep_step *step)
 {
     size_t sides[] = {step->in.height, step->in.width, step->out.height, step->out.width};
     size_t size = at_image_shape_size(step->out);
     for (size_t i = 0; i < 4; i++)
         if (sides[i] > prep->side_max) prep->side_max = sides[i];
     if (size > prep->size_max) prep->size_max = size;
-    if (step->room > prep->room_max) prep->room_max = step->room;
+    if (step->scratch_size > prep->scratch_max) prep->scratch_max = step->scratch_size;
     prep->out = step->out;
 }
 
-/* Checks before the kind's plan that it may be asked, and afterwards that its answer is sane. */
+/* Checks the input before the kind plans the step, and the size of the result afterwards. */
 static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
 {
     if (prep->steps == AT_PREP_STEPS_MAX)
@@ -91,27 +91,28 @@ static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
     const at_prep_kind *kind = kind_of(entry);
     if (!kind) return unknown(entry, fail);
     at_prep_step *step = &prep->step[prep->steps++];
-    const char   *why = "it needs pictures, and this is a line of numbers";
+    const char   *why = "this step needs images, but the samples are feature vectors";
     *step = (at_prep_step){.kind = kind, .in = prep->out, .out = prep->out};
-    bool picture = kind->bend || kind->resizes;
-    bool good = !(picture && at_image_shape_is_line(step->in)) &&
+    bool image = kind->remap || kind->resizes;
+    bool good = !(image && at_image_shape_is_vector(step->in)) &&
                 kind->plan(step, colon ? colon + 1 : NULL, &why);
     size_t plane, size;
     if (good && (!at_size_product(step->out.height, step->out.width, &plane) ||
-                 !at_size_product(plane, step->out.channels, &size) || size > SIZE_MAX_NUMBERS)) {
-        why = "that is too large";
+                 !at_size_product(plane, step->out.channels, &size) || size > NUMBERS_MAX)) {
+        why = "the result would be too large";
         good = false;
     }
     if (colon) *colon = ':';
     if (!good) return impossible(prep, entry, why, fail);
-    step->words = strdup(entry);
-    if (!step->words) return at_fail_memory_for(fail, "for --prep");
-    measure(prep, step);
+    step->text = strdup(entry);
+    if (!step->text) return at_fail_memory_for(fail, "for --prep");
+    update_sizes(prep, step);
     return AT_OK;
 }
 
-/* The next entry of the list without blanks around it; numbers behind a comma belong to the entry
- * before. Returns what follows, or NULL at the end. *size is its length. */
+/* Finds the next entry of the list, without surrounding blanks; a number after a comma belongs to
+ * the entry before. Returns the rest of the list, or NULL at the end. *size is the entry's
+ * length. */
 static const char *next_entry(const char *text, const char **entry, size_t *size)
 {
     const char *end = text;
@@ -138,9 +139,9 @@ static at_err parse(at_prep *prep, const char *text, at_fail *fail)
         size_t      size;
         text = next_entry(text, &from, &size);
         if (size == 0 || size >= sizeof entry)
-            return at_fail_set(
-                fail, AT_ERR_USAGE, "write steps with commas between them: flip,grey",
-                "--prep: step %zu is %s", prep->steps + 1, size == 0 ? "empty" : "too long");
+            return at_fail_set(fail, AT_ERR_USAGE, "separate steps by commas: flip,grey",
+                               "--prep: step %zu is %s", prep->steps + 1,
+                               size == 0 ? "empty" : "too long");
         memcpy(entry, from, size);
         entry[size] = '\0';
         AT_TRY(add_step(prep, entry, fail));
@@ -170,7 +171,7 @@ void at_prep_free(at_prep *prep)
     if (!prep) return;
     for (size_t i = 0; i < prep->steps; i++) {
         free(prep->step[i].state);
-        free(prep->step[i].words);
+        free(prep->step[i].text);
     }
     free(prep);
 }
@@ -185,10 +186,10 @@ char *at_prep_text(const at_prep *prep)
     for (size_t i = 0; i < prep->steps; i++) {
         const at_prep_step *step = &prep->step[i];
         if (i) fputc(',', to);
-        if (step->wants_stats && step->kind->tell)
-            step->kind->tell(step, to);
+        if (step->needs_stats && step->kind->write_fitted)
+            step->kind->write_fitted(step, to);
         else
-            fputs(step->words, to);
+            fputs(step->text, to);
     }
     if (fclose(to) == 0) return text;
     free(text);
@@ -199,9 +200,4 @@ at_image_shape at_prep_out(const at_prep *prep)
 {
     assert(prep);
     return prep->out;
-}
-
-const at_prep_info *at_prep_list(size_t index)
-{
-    return index < KIND_COUNT ? &kinds[index]->info : NULL;
 }

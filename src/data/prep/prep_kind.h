@@ -1,8 +1,7 @@
-/* prep_kind.h - the family of preparation steps. A new kind is a row of the table in prep_plan.c,
- * and a file when it is more than a few lines.
+/* prep_kind.h - the interface of preparation steps. A new kind is a row of the table in plan.c.
  *
- * There are two sorts. A step that only moves pixels (pad, crop, flip) bends a map, and a run of
- * such steps costs one copy. Every other step computes new numbers.
+ * A step that only moves pixels (pad, crop, flip) changes a pixel map, and a sequence of such steps
+ * costs one copy. Every other step computes new numbers.
  */
 #ifndef AT_DATA_PREP_PREP_KIND_H
 #define AT_DATA_PREP_PREP_KIND_H
@@ -15,42 +14,42 @@
 
 typedef struct at_prep_step at_prep_step;
 
-/* Where pixels come from: to(y, x) = from(row[y], column[x]), and 0 where either is -1. */
+/* The source of each pixel: to(y, x) = from(row[y], column[x]), or 0 where either is -1. */
 typedef struct at_prep_map {
     uint32_t height, width;
     int32_t *row, *column;
 } at_prep_map;
 
-/* Statistics of one group of numbers over all samples: a channel of a picture, or one number of a
- * line of numbers. */
+/* Statistics of one group of numbers over all samples: a channel of an image, or one element of a
+ * feature vector. */
 typedef struct at_prep_stats {
     double mean, deviation, min, max;
 } at_prep_stats;
 
 typedef struct at_prep_kind {
-    at_prep_info info;
-    /* Reads what stands behind the colon (NULL: nothing) and works out step->out from step->in; may
-     * give the step a state, one block for free(). Says no in half a sentence, in *why. */
+    const char *name;
+    /* Parses the text after the colon (NULL: none) and computes step->out from step->in; may set
+     * step->state, one block for free(). On false *why is the hint. */
     bool (*plan)(at_prep_step *step, const char *args, const char **why);
-    /* Moves pixels: changes the map of the steps before. rng NULL: for testing. */
-    void (*bend)(const at_prep_step *step, at_prep_map *map, at_rng *rng);
-    /* Computes; `out` and `in` are the same or, always if it `resizes`, do not overlap. */
+    /* Moves pixels: changes the map of the previous steps. rng NULL: testing. */
+    void (*remap)(const at_prep_step *step, at_prep_map *map, at_rng *rng);
+    /* Computes. `out` and `in` are equal or do not overlap; never equal if it `resizes`. */
     void (*apply)(const at_prep_step *step, float *out, const float *in, float *scratch);
-    bool resizes; /* a picture into one of another shape */
-    /* Optional: takes the statistics (groups of them), if the step wants them. */
+    bool resizes; /* changes the shape of an image */
+    /* Optional: receives the statistics (one per group) if step->needs_stats. */
     void (*fit)(at_prep_step *step, const at_prep_stats *stats);
-    /* Optional: the numbers it goes by, once fitted, as they could have been typed: "NAME:..". */
-    void (*tell)(const at_prep_step *step, FILE *to);
-    bool floats_only; /* there is nothing to do for numbers that were bytes: they are 0 .. 1 */
+    /* Optional: writes the fitted step as it could have been typed: "NAME:..". */
+    void (*write_fitted)(const at_prep_step *step, FILE *to);
+    bool floats_only; /* no effect on bytes, which are already in 0 .. 1 */
 } at_prep_kind;
 
 struct at_prep_step {
     const at_prep_kind *kind;
     at_image_shape      in, out;
-    bool                wants_stats;
-    size_t              room; /* floats of scratch memory for apply */
+    bool                needs_stats;
+    size_t              scratch_size; /* floats, for apply */
     void               *state;
-    char               *words; /* as typed */
+    char               *text; /* as typed */
 };
 
 enum { AT_PREP_STEPS_MAX = 16 };
@@ -59,42 +58,42 @@ struct at_prep {
     at_prep_step   step[AT_PREP_STEPS_MAX];
     size_t         steps;
     at_image_shape in, out;
-    size_t         size_max; /* numbers of the largest picture on the way */
-    size_t         room_max; /* floats of scratch of the greediest step */
-    size_t         side_max; /* of the longest row or column on the way */
+    size_t         size_max;    /* numbers of the largest intermediate image */
+    size_t         scratch_max; /* the largest scratch_size */
+    size_t         side_max;    /* longest row or column of any intermediate image */
     bool           fitted;
 };
 
-extern const at_prep_kind at_prep_pad, at_prep_crop, at_prep_flip; /* prep_window.c */
-extern const at_prep_kind at_prep_scale, at_prep_normalise;        /* prep_affine.c */
-extern const at_prep_kind at_prep_standardise;                     /* prep_affine.c */
-extern const at_prep_kind at_prep_rgb, at_prep_grey;               /* prep_colour.c */
-extern const at_prep_kind at_prep_resize;                          /* prep_resize.c */
+extern const at_prep_kind at_prep_pad, at_prep_crop, at_prep_flip; /* window.c */
+extern const at_prep_kind at_prep_scale, at_prep_normalise;        /* affine.c */
+extern const at_prep_kind at_prep_standardise;                     /* affine.c */
+extern const at_prep_kind at_prep_rgb, at_prep_grey;               /* color.c */
+extern const at_prep_kind at_prep_resize;                          /* resize.c */
 
-/* Numbers of one sample. */
+/* Numbers per sample. */
 static inline size_t at_image_shape_size(at_image_shape p)
 {
     return (size_t)p.channels * p.height * p.width;
 }
 
-/* A line of numbers, which has no neighbours to move or mix. */
-static inline bool at_image_shape_is_line(at_image_shape p)
+/* A feature vector, which has no neighboring pixels to move or mix. */
+static inline bool at_image_shape_is_vector(at_image_shape p)
 {
     return p.channels == 1 && p.height == 1;
 }
 
-/* How many groups a sample has (see at_prep_stats), each of at_image_shape_size / groups
- * numbers. */
+/* Groups per sample (see at_prep_stats), each of at_image_shape_size / groups numbers. */
 static inline size_t at_prep_groups(at_image_shape p)
 {
-    return at_image_shape_is_line(p) ? p.width : p.channels;
+    return at_image_shape_is_vector(p) ? p.width : p.channels;
 }
 
-/* The first `end` steps as for testing; scratch has at_prep_room floats. */
-void at_prep_first(const at_prep *prep, size_t end, float *out, const float *in, float *scratch);
+/* Applies the first `end` steps in testing mode; scratch has at_prep_scratch_size floats. */
+void at_prep_apply_first(const at_prep *prep, size_t end, float *out, const float *in,
+                         float *scratch);
 
-/* Reads "N" or "HxW", both at least 1 and at most `max`. */
-bool at_prep_sides(const char *args, uint32_t max, uint32_t *height, uint32_t *width);
+/* Parses "N" or "HxW", both from 1 to `max`. */
+bool at_prep_parse_size(const char *args, uint32_t max, uint32_t *height, uint32_t *width);
 
 /* to <- from through the map, channel by channel. */
 void at_prep_copy(float *restrict to, const float *restrict from, const at_prep_map *map,

@@ -1,8 +1,8 @@
-/* resize:N - bilinear, first along rows, then along columns.
+/* resize:N and resize:HxW - bilinear, first along rows, then along columns.
  *
- * Each new pixel is a weighted sum of old ones around its centre: a triangle as wide as two old
- * pixels when the picture grows, and as wide as two new ones when it shrinks, so that no old pixel
- * is skipped. Weights of a side are worked out once.
+ * Each new pixel is a weighted sum of old ones around its center: a triangle as wide as two old
+ * pixels when the image grows, and as wide as two new ones when it shrinks, so that no old pixel is
+ * skipped. The weights of a side are computed once.
  */
 #include "data/prep/prep_kind.h"
 
@@ -15,9 +15,9 @@
 
 enum { SIDE_MAX = 4096 };
 
-/* One new position: weights (taps) of the old ones from `first` on. */
+/* The weights (taps) of each new position, for the old ones from `first` on. */
 typedef struct side {
-    uint32_t  taps;   /* of each new position */
+    uint32_t  taps;   /* per new position */
     uint32_t *first;  /* (to) */
     float    *weight; /* (to, taps) */
 } side;
@@ -38,20 +38,20 @@ static uint32_t taps_of(uint32_t from, uint32_t to)
     return taps < from ? taps : from;
 }
 
-/* Weights sum to 1 also at the edges, where a part of the triangle lies outside. */
+/* Weights sum to 1 even at the edges, where part of the triangle lies outside. */
 static void fill_side(side *s, uint32_t from, uint32_t to)
 {
     assert(s->taps >= 1 && s->taps <= from);
     double support = support_of(from, to), ratio = (double)from / to;
     for (uint32_t i = 0; i < to; i++) {
-        double   centre = (i + 0.5) * ratio, sum = 0.0;
-        double   low = floor(centre - support);
+        double   center = (i + 0.5) * ratio, sum = 0.0;
+        double   low = floor(center - support);
         uint32_t first = low > 0.0 ? (uint32_t)low : 0;
         if (first > from - s->taps) first = from - s->taps;
         s->first[i] = first;
         for (int pass = 0; pass < 2; pass++)
             for (uint32_t t = 0; t < s->taps; t++) {
-                double weight = fmax(0.0, 1.0 - fabs(first + t + 0.5 - centre) / support);
+                double weight = fmax(0.0, 1.0 - fabs(first + t + 0.5 - center) / support);
                 if (pass == 0) sum += weight;
                 if (pass == 1) s->weight[(size_t)i * s->taps + t] = (float)(weight / sum);
             }
@@ -59,7 +59,7 @@ static void fill_side(side *s, uint32_t from, uint32_t to)
     }
 }
 
-/* State, both sides' first and weights, in one block. */
+/* State, first positions and weights in one block. */
 static bool make_state(at_prep_step *step)
 {
     at_image_shape in = step->in, out = step->out;
@@ -83,9 +83,9 @@ static bool make_state(at_prep_step *step)
 static bool plan(at_prep_step *step, const char *args, const char **why)
 {
     *why = "write resize:224 or resize:HEIGHTxWIDTH, at most 4096";
-    if (!at_prep_sides(args, SIDE_MAX, &step->out.height, &step->out.width)) return false;
-    *why = "there is not enough memory";
-    step->room = (size_t)step->in.height * step->out.width; /* one channel, half done */
+    if (!at_prep_parse_size(args, SIDE_MAX, &step->out.height, &step->out.width)) return false;
+    *why = "not enough memory";
+    step->scratch_size = (size_t)step->in.height * step->out.width; /* one channel after rows */
     return make_state(step);
 }
 
@@ -132,7 +132,7 @@ static void apply(const at_prep_step *step, float *out, const float *in, float *
 }
 
 const at_prep_kind at_prep_resize = {
-    .info = {"resize", "resize:N, resize:HxW", "bilinear, to that height and width"},
+    .name = "resize",
     .plan = plan,
     .apply = apply,
     .resizes = true,

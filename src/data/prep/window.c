@@ -1,4 +1,5 @@
-/* Steps that only move pixels. A run of them is one copy through a map of rows and columns. */
+/* Steps that only move pixels: consecutive ones become one copy through a map of rows and
+ * columns. */
 #include "data/prep/prep_kind.h"
 
 #include <assert.h>
@@ -23,18 +24,18 @@ static bool plan_pad(at_prep_step *step, const char *args, const char **why)
     *why = "write pad:4 or pad:4:reflect";
     if (length == 0 || length >= sizeof number) return false;
     memcpy(number, args, length);
-    if (strchr(number, 'x') || !at_prep_sides(number, SIDE_MAX / 4, &pad.width, &same))
+    if (strchr(number, 'x') || !at_prep_parse_size(number, SIDE_MAX / 4, &pad.width, &same))
         return false;
     if (args[length] && strcmp(args + length, ":reflect") != 0) return false;
     pad.reflect = args[length] != '\0';
-    *why = "only a narrower border can be reflected";
+    *why = "a reflected border must be narrower than the image";
     if (pad.reflect && (pad.width >= step->in.height || pad.width >= step->in.width)) return false;
-    *why = "that is too large";
+    *why = "the result would be too large";
     step->out.height += 2 * pad.width;
     step->out.width += 2 * pad.width;
     if (step->out.height > SIDE_MAX || step->out.width > SIDE_MAX) return false;
     step->state = malloc(sizeof pad);
-    *why = "there is not enough memory";
+    *why = "not enough memory";
     if (!step->state) return false;
     memcpy(step->state, &pad, sizeof pad);
     return true;
@@ -51,7 +52,7 @@ static void pad_side(int32_t *map, uint32_t size, const pad_state *pad)
     }
 }
 
-static void bend_pad(const at_prep_step *step, at_prep_map *map, at_rng *rng)
+static void remap_pad(const at_prep_step *step, at_prep_map *map, at_rng *rng)
 {
     (void)rng;
     const pad_state *pad = step->state;
@@ -63,9 +64,9 @@ static void bend_pad(const at_prep_step *step, at_prep_map *map, at_rng *rng)
 }
 
 const at_prep_kind at_prep_pad = {
-    .info = {"pad", "pad:P, pad:P:reflect", "a border of P zeros, or of mirrored pixels"},
+    .name = "pad", /* a border of zeros, or of mirrored pixels */
     .plan = plan_pad,
-    .bend = bend_pad,
+    .remap = remap_pad,
 };
 
 /* ---- crop:N ---------------------------------------------------------------------------------- */
@@ -73,17 +74,17 @@ const at_prep_kind at_prep_pad = {
 static bool plan_crop(at_prep_step *step, const char *args, const char **why)
 {
     *why = "write crop:32 or crop:HEIGHTxWIDTH";
-    if (!at_prep_sides(args, SIDE_MAX, &step->out.height, &step->out.width)) return false;
-    *why = "a crop cannot be larger than the picture; pad or resize it first";
+    if (!at_prep_parse_size(args, SIDE_MAX, &step->out.height, &step->out.width)) return false;
+    *why = "a crop cannot be larger than the image; pad or resize it first";
     return step->out.height <= step->in.height && step->out.width <= step->in.width;
 }
 
-static uint32_t choose(uint32_t room, at_rng *rng)
+static uint32_t choose(uint32_t max, at_rng *rng)
 {
-    return rng ? (uint32_t)at_rng_below(rng, (uint64_t)room + 1) : room / 2;
+    return rng ? (uint32_t)at_rng_below(rng, (uint64_t)max + 1) : max / 2;
 }
 
-static void bend_crop(const at_prep_step *step, at_prep_map *map, at_rng *rng)
+static void remap_crop(const at_prep_step *step, at_prep_map *map, at_rng *rng)
 {
     uint32_t top = choose(map->height - step->out.height, rng);
     uint32_t left = choose(map->width - step->out.width, rng);
@@ -95,9 +96,9 @@ static void bend_crop(const at_prep_step *step, at_prep_map *map, at_rng *rng)
 }
 
 const at_prep_kind at_prep_crop = {
-    .info = {"crop", "crop:N, crop:HxW", "a random part in training, the middle in testing"},
+    .name = "crop", /* a random part in training, the center in testing */
     .plan = plan_crop,
-    .bend = bend_crop,
+    .remap = remap_crop,
 };
 
 /* ---- flip ------------------------------------------------------------------------------------ */
@@ -105,11 +106,11 @@ const at_prep_kind at_prep_crop = {
 static bool plan_flip(at_prep_step *step, const char *args, const char **why)
 {
     (void)step;
-    *why = "it takes no numbers";
+    *why = "this step takes no numbers";
     return !args;
 }
 
-static void bend_flip(const at_prep_step *step, at_prep_map *map, at_rng *rng)
+static void remap_flip(const at_prep_step *step, at_prep_map *map, at_rng *rng)
 {
     assert(map->width == step->in.width);
     if (!rng || at_rng_next(rng) >> 63) return;
@@ -121,17 +122,17 @@ static void bend_flip(const at_prep_step *step, at_prep_map *map, at_rng *rng)
 }
 
 const at_prep_kind at_prep_flip = {
-    .info = {"flip", "flip", "mirrors every other picture, left and right, in training"},
+    .name = "flip", /* mirrors half of the images, left to right, in training */
     .plan = plan_flip,
-    .bend = bend_flip,
+    .remap = remap_flip,
 };
 
 /* ---- the copy -------------------------------------------------------------------------------- */
 
-/* Columns as a rule are some zeros, a run that goes up or down by one, some zeros. */
+/* Columns usually are some zeros, a run that ascends or descends by one, some zeros. */
 typedef struct run {
     uint32_t left, end; /* columns left .. end-1 are the run */
-    int32_t  first, by; /* by 0: they are no single run */
+    int32_t  first, by; /* by 0: not a single run */
 } run;
 
 static run find_run(const at_prep_map *map)

@@ -17,48 +17,48 @@
 const at_cache_limits at_cache_limits_default = {(uint64_t)1 << 20, (uint64_t)8 << 30};
 
 enum {
-    SURE_AFTER_S = 2,        /* file systems tell changes apart that are so far from each other */
-    ABANDONED_AFTER_S = 3600 /* nobody writes one entry for an hour */
+    SETTLED_AFTER_S = 2,     /* file systems give changes this far apart different times */
+    ABANDONED_AFTER_S = 3600 /* writing an entry never takes an hour */
 };
 
 /* ---- which entry ----------------------------------------------------------------------------- */
 
-/* Everything but the files on which the outcome of reading depends; the path, too, because it may
- * carry wishes (FOLDER,SIZE). */
-static char *make_key(const at_resolved *found, at_split split, const at_reading *reading)
+/* Everything besides the files that the result of reading depends on, including the path, which may
+ * carry options (FOLDER,SIZE). */
+static char *make_key(const at_resolved *found, at_split split, const at_read_options *options)
 {
-    _Static_assert(sizeof(at_reading) == 2 * sizeof(void *) + 8,
-                   "a new field of at_reading may belong into the key");
+    _Static_assert(sizeof(at_read_options) == 2 * sizeof(void *) + 8,
+                   "a new field of at_read_options may belong in the key");
     char *key = NULL;
     int   size = asprintf(&key, "%s\n%s\n%s\n%s\nlabel=%s\nhash_bits=%u\n" ANYTIME_VERSION,
                           found->format->name, found->path, found->row ? found->row->name : "",
                         split == AT_SPLIT_TRAIN ? "train" : "test",
-                        reading->label ? reading->label : "", reading->hash_bits);
+                        options->label ? options->label : "", options->hash_bits);
     return size < 0 ? NULL : key;
 }
 
-/* The files that reading would read, by absolute names. */
-static bool list_files(at_files *files, const at_resolved *found, at_split split)
+/* Lists the files that would be read, as absolute paths. */
+static bool list_files(at_file_list *files, const at_resolved *found, at_split split)
 {
-    at_files named = {0};
-    at_err   err = at_format_sources(found->format, found->path, split, &named, NULL);
+    at_file_list named = {0};
+    at_err       err = at_format_source_files(found->format, found->path, split, &named, NULL);
     for (size_t i = 0; !err && i < named.count; i++) {
-        char *whole = realpath(named.path[i], NULL);
-        err = whole ? at_files_add(files, whole, NULL) : AT_ERR_MISSING;
-        free(whole);
+        char *absolute = realpath(named.path[i], NULL);
+        err = absolute ? at_file_list_add(files, absolute, NULL) : AT_ERR_MISSING;
+        free(absolute);
     }
-    at_files_deinit(&named);
+    at_file_list_deinit(&named);
     return !err && files->count > 0;
 }
 
-/* Size and time of change; no digest. */
-static bool stamp_file(const char *path, at_stamp *stamp)
+/* Size and modification time; no digest. */
+static bool stamp_file(const char *path, at_file_stamp *stamp)
 {
     struct stat status;
     if (stat(path, &status) || !S_ISREG(status.st_mode)) return false;
-    *stamp = (at_stamp){.size = (uint64_t)status.st_size,
-                        .seconds = status.st_mtim.tv_sec,
-                        .nanoseconds = (uint32_t)status.st_mtim.tv_nsec};
+    *stamp = (at_file_stamp){.size = (uint64_t)status.st_size,
+                             .seconds = status.st_mtim.tv_sec,
+                             .nanoseconds = (uint32_t)status.st_mtim.tv_nsec};
     return true;
 }
 
@@ -76,14 +76,14 @@ static bool is_packed(const char *path)
     FILE         *file = fopen(path, "rb");
     size_t        got = file ? fread(bytes, 1, sizeof bytes, file) : 0;
     if (file) fclose(file);
-    return at_unpack_find(bytes, got) != NULL;
+    return at_unpack_by_magic(bytes, got) != NULL;
 }
 
-/* What is read as fast as an entry could be is not kept. */
-static bool is_worth_it(const at_cache *cache, const at_format *format)
+/* Files that are as fast to read as an entry are not cached. */
+static bool is_worth_caching(const at_cache *cache, const at_format *format)
 {
     uint64_t total = 0;
-    bool     slow = format->parses;
+    bool     slow = format->slow_to_read;
     for (size_t i = 0; i < cache->files.count; i++) {
         total += cache->stamp[i].size;
         slow = slow || is_packed(cache->files.path[i]);
@@ -91,7 +91,7 @@ static bool is_worth_it(const at_cache *cache, const at_format *format)
     return slow && total >= cache->limits.source_min;
 }
 
-/* $XDG_CACHE_HOME/anytime/parsed, then a hash of key and paths: one entry for one question. */
+/* $XDG_CACHE_HOME/anytime/parsed, then a hash of key and paths. */
 static bool name_entry(at_cache *cache)
 {
     char folder[PATH_MAX], hex[65], link[PATH_MAX + 80];
@@ -108,28 +108,29 @@ static bool name_entry(at_cache *cache)
 }
 
 bool at_cache_open(at_cache *cache, const at_resolved *found, at_split split,
-                   const at_reading *reading, at_cache_limits limits)
+                   const at_read_options *options, at_cache_limits limits)
 {
-    assert(found->format && reading);
+    assert(found->format && options);
     *cache = (at_cache){.limits = limits};
-    if (found->format->made_up) return false;
-    cache->key = make_key(found, split, reading);
+    if (found->format->synthetic) return false;
+    cache->key = make_key(found, split, options);
     return cache->key && list_files(&cache->files, found, split) && stamp_files(cache) &&
-           is_worth_it(cache, found->format) && name_entry(cache);
+           is_worth_caching(cache, found->format) && name_entry(cache);
 }
 
 void at_cache_close(at_cache *cache)
 {
     free(cache->key);
     free(cache->stamp);
-    at_files_deinit(&cache->files);
+    at_file_list_deinit(&cache->files);
     *cache = (at_cache){0};
 }
 
 /* ---- using an entry -------------------------------------------------------------------------- */
 
-/* Whether the file is what it was. A time that does not match proves nothing: *restamp. */
-static bool is_same(const char *path, const at_stamp *now, at_stamp *then, bool *restamp)
+/* Whether the file is unchanged. When only its time differs, its digest decides, and *restamp is
+ * set. */
+static bool is_same(const char *path, const at_file_stamp *now, at_file_stamp *then, bool *restamp)
 {
     unsigned char digest[sizeof then->digest];
     if (now->size != then->size) return false;
@@ -142,29 +143,29 @@ static bool is_same(const char *path, const at_stamp *now, at_stamp *then, bool 
     return true;
 }
 
-/* Changed so lately that it could change again without another time: its digest decides. */
-static void doubt_new_times(at_stamp *stamp, size_t count)
+/* Marks files modified so recently that they could change again with the same time. */
+static void mark_recent(at_file_stamp *stamp, size_t count)
 {
     int64_t now = (int64_t)at_clock_date();
     for (size_t i = 0; i < count; i++)
-        if (stamp[i].seconds > now - SURE_AFTER_S) stamp[i].nanoseconds = AT_STAMP_UNSURE;
+        if (stamp[i].seconds > now - SETTLED_AFTER_S) stamp[i].nanoseconds = AT_FILE_STAMP_RECENT;
 }
 
-/* Fills `shapes`; its mapping is left behind only on success. */
-static bool load_from(int fd, const at_cache *cache, at_stamp *then, at_dataset *shapes)
+/* Fills `loaded`, whose mapping exists only on success. */
+static bool load_from(int fd, const at_cache *cache, at_file_stamp *then, at_dataset *loaded)
 {
-    at_cache_note note = {cache->key, &cache->files, then};
-    at_cache_head head = {0};
-    bool          restamp = false;
-    struct stat   status;
+    at_cache_origin origin = {cache->key, &cache->files, then};
+    at_cache_header header = {0};
+    bool            restamp = false;
+    struct stat     status;
     if (fstat(fd, &status) || !S_ISREG(status.st_mode) || status.st_uid != geteuid()) return false;
-    if (!at_cache_head_read(fd, &note, &head, shapes)) return false;
+    if (!at_cache_file_read_header(fd, &origin, &header, loaded)) return false;
     for (size_t i = 0; i < cache->files.count; i++)
         if (!is_same(cache->files.path[i], &cache->stamp[i], &then[i], &restamp)) return false;
-    if (!at_cache_file_map(fd, &head, shapes)) return false;
+    if (!at_cache_file_map(fd, &header, loaded)) return false;
     if (restamp) {
-        doubt_new_times(then, cache->files.count);
-        at_cache_file_restamp(fd, &head, &note, shapes);
+        mark_recent(then, cache->files.count);
+        at_cache_file_restamp(fd, &header, &origin, loaded);
     }
     return true;
 }
@@ -175,20 +176,20 @@ bool at_cache_load(const at_cache *cache, at_dataset *set)
     int fd = open(cache->path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) fd = open(cache->path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0) return false;
-    at_stamp  *then = calloc(cache->files.count, sizeof *then);
-    at_dataset shapes = *set;
-    shapes.cached = true;
-    bool loaded = then && load_from(fd, cache, then, &shapes);
-    if (loaded) {
-        *set = shapes;
-        (void)futimens(fd, NULL); /* used just now; a file system that is read-only forgets */
+    at_file_stamp *then = calloc(cache->files.count, sizeof *then);
+    at_dataset     loaded = *set;
+    loaded.cached = true;
+    bool valid = then && load_from(fd, cache, then, &loaded);
+    if (valid) {
+        *set = loaded;
+        (void)futimens(fd, NULL); /* mark as used; fails on a read-only file system */
     }
     free(then);
     close(fd);
-    return loaded;
+    return valid;
 }
 
-/* ---- keeping an entry ------------------------------------------------------------------------ */
+/* ---- saving an entry ------------------------------------------------------------------------- */
 
 typedef struct entry {
     char            name[NAME_MAX + 1];
@@ -210,7 +211,7 @@ static bool ends_with(const char *name, const char *end)
     return size > end_size && strcmp(name + size - end_size, end) == 0;
 }
 
-/* The entries of the folder, to be freed; leavings of writers that died are removed on the way. */
+/* Lists the entries of the folder (to be freed) and removes temporary files of dead writers. */
 static entry *list_entries(DIR *listing, size_t *count)
 {
     entry  *entries = NULL;
@@ -234,7 +235,7 @@ static entry *list_entries(DIR *listing, size_t *count)
     return entries;
 }
 
-/* Removes the least recently used entries until there is room for another one. */
+/* Removes the least recently used entries until another one fits. */
 static void make_room(const char *folder, uint64_t size, uint64_t total_max)
 {
     assert(size <= total_max);
@@ -251,11 +252,11 @@ static void make_room(const char *folder, uint64_t size, uint64_t total_max)
     closedir(listing);
 }
 
-/* The digests, and whether the files are still what they were before they were read. */
-static bool digest_files(const at_cache *cache, at_stamp *stamp)
+/* Computes the digests; false when a file changed while it was read. */
+static bool digest_files(const at_cache *cache, at_file_stamp *stamp)
 {
     for (size_t i = 0; i < cache->files.count; i++) {
-        at_stamp after;
+        at_file_stamp after;
         stamp[i] = cache->stamp[i];
         if (at_file_digest(cache->files.path[i], stamp[i].digest, NULL)) return false;
         if (!stamp_file(cache->files.path[i], &after)) return false;
@@ -263,25 +264,25 @@ static bool digest_files(const at_cache *cache, at_stamp *stamp)
             after.nanoseconds != stamp[i].nanoseconds)
             return false;
     }
-    doubt_new_times(stamp, cache->files.count);
+    mark_recent(stamp, cache->files.count);
     return true;
 }
 
-bool at_cache_keep(const at_cache *cache, const at_dataset *set)
+bool at_cache_save(const at_cache *cache, const at_dataset *set)
 {
     assert(cache->path[0] && set->map);
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", cache->path);
     *strrchr(folder, '/') = '\0';
     if (set->map_size > cache->limits.total_max || at_file_make_folder(folder, NULL)) return false;
-    at_stamp *stamp = calloc(cache->files.count, sizeof *stamp);
-    bool      kept = stamp && digest_files(cache, stamp);
-    if (kept) {
-        unlink(cache->path); /* the one that was not valid */
+    at_file_stamp *stamp = calloc(cache->files.count, sizeof *stamp);
+    bool           saved = stamp && digest_files(cache, stamp);
+    if (saved) {
+        unlink(cache->path); /* an invalid one */
         make_room(folder, set->map_size, cache->limits.total_max);
-        at_cache_note note = {cache->key, &cache->files, stamp};
-        kept = at_cache_file_write(cache->path, &note, set);
+        at_cache_origin origin = {cache->key, &cache->files, stamp};
+        saved = at_cache_file_write(cache->path, &origin, set);
     }
     free(stamp);
-    return kept;
+    return saved;
 }

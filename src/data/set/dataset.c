@@ -8,14 +8,14 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Where a row is wanted: in the first-level cache, or just nearer than memory. */
+/* Where to prefetch a row to: the first-level cache, or any cache. */
 typedef enum distance { NEAR, FAR } distance;
 
 enum {
     LINE_SIZE = 64,
     PREFETCH_ROWS_MAX = 256,      /* a quarter of a megabyte of images: fits into any L2 cache */
-    DENSE_FEATURES_MAX = 1 << 20, /* of a sparse row that is asked for as a dense one: 4 MB */
-    ROWS_AHEAD = 2,               /* inside one call, so that a row is there when it is needed */
+    DENSE_FEATURES_MAX = 1 << 20, /* of a sparse row that is read as a dense one: 4 MB */
+    ROWS_AHEAD = 2,               /* prefetch distance within one call */
 };
 
 const at_format *const at_formats[] = {
@@ -32,15 +32,15 @@ const at_format *const at_formats[] = {
     NULL,
 };
 
-/* A named set has as many classes as its row says, in both splits. */
+/* Both splits of a named set have the number of classes in the catalog. */
 static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char *folder,
                           at_fail *fail)
 {
     assert(row->classes > 0);
     if (set->classes > row->classes)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
-                           "%s: %s has labels 0 to %u, but one here is %u", folder, row->name,
-                           row->classes - 1, set->classes - 1);
+                           "%s: label %u is out of range; %s has labels 0 to %u", folder,
+                           set->classes - 1, row->name, row->classes - 1);
     set->classes = row->classes;
     return AT_OK;
 }
@@ -50,7 +50,7 @@ bool at_dataset_has(const char *name, at_split split)
     assert(name);
     at_resolved found;
     if (at_resolve(name, &found, NULL)) return false;
-    return at_format_holds(found.format, found.path, split);
+    return at_format_has_split(found.format, found.path, split);
 }
 
 static at_err read_files(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
@@ -60,15 +60,16 @@ static at_err read_files(at_dataset *set, const at_resolved *found, at_split spl
     return at_store_seal(set, fail);
 }
 
-/* From what was kept of the files, else from the files, which are then kept. */
-static at_err read_kept(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
+/* Reads from the cache, else from the files, which are then cached. */
+static at_err read_cached(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
 {
     at_cache cache;
     at_err   err = AT_OK;
-    bool     keep = at_cache_open(&cache, found, split, &set->reading, at_cache_limits_default);
-    if (!keep || !at_cache_load(&cache, set)) {
+    bool     cacheable =
+        at_cache_open(&cache, found, split, &set->read_options, at_cache_limits_default);
+    if (!cacheable || !at_cache_load(&cache, set)) {
         err = read_files(set, found, split, fail);
-        if (!err && keep) (void)at_cache_keep(&cache, set); /* a convenience, no duty */
+        if (!err && cacheable) (void)at_cache_save(&cache, set); /* failure does not matter */
     }
     at_cache_close(&cache);
     return err;
@@ -79,8 +80,8 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     at_resolved found;
     AT_TRY(at_resolve(name, &found, fail));
     set->format_name = found.format->name;
-    return set->reading.cache ? read_kept(set, &found, split, fail)
-                              : read_files(set, &found, split, fail);
+    return set->read_options.cache ? read_cached(set, &found, split, fail)
+                                   : read_files(set, &found, split, fail);
 }
 
 at_err at_dataset_open(const char *name, at_split split, at_dataset **out, at_fail *fail)
@@ -88,21 +89,21 @@ at_err at_dataset_open(const char *name, at_split split, at_dataset **out, at_fa
     return at_dataset_open_as(name, split, NULL, out, fail);
 }
 
-at_err at_dataset_open_as(const char *name, at_split split, const at_reading *reading,
+at_err at_dataset_open_as(const char *name, at_split split, const at_read_options *options,
                           at_dataset **out, at_fail *fail)
 {
     assert(name && out);
     *out = NULL;
     at_dataset *set = calloc(1, sizeof *set);
     if (!set) return at_fail_memory_for(fail, "for %s", name);
-    if (reading) set->reading = *reading;
-    set->loading = set->reading.loading;
+    if (options) set->read_options = *options;
+    set->progress = set->read_options.progress;
     at_err err = load(set, name, split, fail);
     if (err) {
         at_dataset_free(set);
         return err;
     }
-    set->loading = NULL;
+    set->progress = NULL;
     *out = set;
     return AT_OK;
 }
@@ -132,13 +133,12 @@ uint32_t at_dataset_classes(const at_dataset *set)
     return set->classes;
 }
 
-at_image_shape at_dataset_picture(const at_dataset *set)
+at_image_shape at_dataset_shape(const at_dataset *set)
 {
     assert(set);
-    if (set->picture.channels == 0) return (at_image_shape){1, 1, set->features};
-    assert((uint64_t)set->picture.channels * set->picture.height * set->picture.width ==
-           set->features);
-    return set->picture;
+    if (set->shape.channels == 0) return (at_image_shape){1, 1, set->features};
+    assert((uint64_t)set->shape.channels * set->shape.height * set->shape.width == set->features);
+    return set->shape;
 }
 
 const char *at_dataset_form(const at_dataset *set)
@@ -190,16 +190,9 @@ at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail)
     assert(set);
     if (!set->starts || set->features <= DENSE_FEATURES_MAX) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
-                       "use --model sparse-lr, which reads sparse rows as they are",
-                       "the data has %u features, too many for a model that reads dense rows (at "
-                       "most %d)",
+                       "use --model sparse-lr, which reads sparse rows directly",
+                       "the data has %u features; models that read dense rows accept at most %d",
                        set->features, DENSE_FEATURES_MAX);
-}
-
-const char *at_dataset_class_name(const at_dataset *set, uint32_t label)
-{
-    assert(label < set->classes);
-    return at_store_name(set, label);
 }
 
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index)
@@ -208,11 +201,11 @@ uint32_t at_dataset_label(const at_dataset *set, uint64_t index)
     return set->labels[index];
 }
 
-/* The hint of __builtin_prefetch must be a constant, hence the two loops. */
+/* The locality argument of __builtin_prefetch must be a constant, hence the two loops. */
 static void prefetch_row(const at_dataset *set, uint64_t index, distance how)
 {
     assert(index < set->count);
-    if (set->starts) { /* short, and most of it in the same line: one touch each is enough */
+    if (set->starts) { /* rows are short, mostly within one cache line */
         __builtin_prefetch(set->indices + set->starts[index], 0, 3);
         __builtin_prefetch(set->values + set->starts[index], 0, 3);
         return;
@@ -235,7 +228,7 @@ void at_dataset_prefetch(const at_dataset *set, const uint64_t *indices, uint32_
     for (uint32_t i = 0; i < count; i++) prefetch_row(set, indices[i], FAR);
 }
 
-static void spread_row(const at_dataset *set, float *x, uint64_t index)
+static void expand_row(const at_dataset *set, float *x, uint64_t index)
 {
     assert(set->features <= DENSE_FEATURES_MAX);
     at_sparse_row row = at_dataset_sparse_row(set, index);
@@ -247,7 +240,7 @@ static void copy_row(const at_dataset *set, float *x, uint64_t index)
 {
     assert(index < set->count);
     if (set->starts) {
-        spread_row(set, x, index);
+        expand_row(set, x, index);
         return;
     }
     const unsigned char *row = set->rows + index * set->row_size;

@@ -36,23 +36,23 @@ static at_err describe_split(at_description *description, const at_dataset *set,
     return AT_OK;
 }
 
-/* A folder may hold one split only; when it holds none, opening one says why. */
-static at_err open_splits(at_dataset *sets[2], const char *name, const at_reading *reading,
+/* A folder may have only one split; when it has none, opening one explains why. */
+static at_err open_splits(at_dataset *sets[2], const char *name, const at_read_options *options,
                           at_fail *fail)
 {
     bool test = at_dataset_has(name, AT_SPLIT_TEST);
     if (at_dataset_has(name, AT_SPLIT_TRAIN) || !test)
-        AT_TRY(at_dataset_open_as(name, AT_SPLIT_TRAIN, reading, &sets[AT_SPLIT_TRAIN], fail));
-    if (test) AT_TRY(at_dataset_open_as(name, AT_SPLIT_TEST, reading, &sets[AT_SPLIT_TEST], fail));
+        AT_TRY(at_dataset_open_as(name, AT_SPLIT_TRAIN, options, &sets[AT_SPLIT_TRAIN], fail));
+    if (test) AT_TRY(at_dataset_open_as(name, AT_SPLIT_TEST, options, &sets[AT_SPLIT_TEST], fail));
     if (!sets[AT_SPLIT_TRAIN] || !test) return AT_OK;
-    return at_dataset_agree(sets[AT_SPLIT_TRAIN], sets[AT_SPLIT_TEST], fail);
+    return at_dataset_match(sets[AT_SPLIT_TRAIN], sets[AT_SPLIT_TEST], fail);
 }
 
-static at_err describe_set(at_description *description, const char *name, const at_reading *reading,
-                           at_fail *fail)
+static at_err describe_set(at_description *description, const char *name,
+                           const at_read_options *options, at_fail *fail)
 {
     at_dataset *sets[2] = {NULL, NULL};
-    at_err      err = open_splits(sets, name, reading, fail);
+    at_err      err = open_splits(sets, name, options, fail);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++) {
         if (!err && sets[split]) err = describe_split(description, sets[split], split, fail);
         at_dataset_free(sets[split]);
@@ -85,7 +85,7 @@ static at_err describe_file(at_description *description, const char *path, at_fa
     return AT_OK;
 }
 
-/* A single IDX file is no data set (images need their labels), but it can be described. */
+/* A single IDX file is not a data set (images need labels), but it can be described. */
 static bool is_one_idx_file(const at_resolved *found)
 {
     struct stat status;
@@ -93,20 +93,15 @@ static bool is_one_idx_file(const at_resolved *found)
            S_ISREG(status.st_mode) && at_idx_is_file(found->path);
 }
 
-at_err at_describe(const char *name, at_description *description, at_fail *fail)
-{
-    return at_describe_as(name, NULL, description, fail);
-}
-
-at_err at_describe_as(const char *name, const at_reading *reading, at_description *description,
-                      at_fail *fail)
+at_err at_describe(const char *name, const at_read_options *options, at_description *description,
+                   at_fail *fail)
 {
     assert(name && description);
     *description = (at_description){0};
     at_resolved found;
     AT_TRY(at_resolve(name, &found, fail));
     at_err err = is_one_idx_file(&found) ? describe_file(description, found.path, fail)
-                                         : describe_set(description, name, reading, fail);
+                                         : describe_set(description, name, options, fail);
     if (err) {
         at_describe_deinit(description);
         return err;

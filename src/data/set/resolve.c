@@ -12,8 +12,8 @@
 
 enum { FORMATS_MAX = 32, WORD_SIZE = 32 };
 
-/* "FORMAT:" in front of a name, as a word; false when what stands there cannot be one, as in a path
- * or in a list of files. */
+/* The word of "WORD:" at the start of a name; false when it cannot be a format name, as in a path
+ * or a list of files. */
 static bool word_before_colon(const char *name, char word[WORD_SIZE])
 {
     size_t length = strcspn(name, ":");
@@ -42,14 +42,14 @@ static const at_format *format_of_content(const char *name)
 }
 
 /* "idx (train-images*, train-labels*), cifar (data_batch_*.bin)" */
-static const char *looked_for(char *buffer, size_t size)
+static const char *expected_files(char *buffer, size_t size)
 {
     at_text     text = at_text_in(buffer, size);
     const char *between = "";
     for (size_t i = 0; at_formats[i]; i++) {
         const at_format *format = at_formats[i];
-        if (!format->wants) continue; /* nothing that lies in a file or folder */
-        at_text_add(&text, "%s%s (%s)", between, format->name, format->wants);
+        if (!format->expects) continue; /* not read from files */
+        at_text_add(&text, "%s%s (%s)", between, format->name, format->expects);
         between = ", ";
     }
     assert(text.used > 0);
@@ -59,10 +59,9 @@ static const char *looked_for(char *buffer, size_t size)
 static at_err unknown_folder(const char *path, at_fail *fail)
 {
     char wanted[560];
-    return at_fail_set(fail, AT_ERR_MISSING,
-                       "FORMAT:PATH reads it as that format and says what is missing",
-                       "%s: the folder holds no data set that can be read; looked for %s", path,
-                       looked_for(wanted, sizeof wanted));
+    return at_fail_set(fail, AT_ERR_MISSING, "use FORMAT:PATH to see what that format is missing",
+                       "%s: no readable data set in the folder; looked for %s", path,
+                       expected_files(wanted, sizeof wanted));
 }
 
 static at_err unknown_file(const char *path, at_fail *fail)
@@ -74,10 +73,9 @@ static at_err unknown_file(const char *path, at_fail *fail)
     at_err err = at_source_read(source, bytes, sizeof bytes, &got, fail);
     at_source_close(source);
     if (err) return err;
-    at_sniffed sniffed = at_sniff(bytes, got);
+    at_sniff_result sniffed = at_sniff(bytes, got);
     return at_fail_set(fail, AT_ERR_FORMAT, sniffed.hint,
-                       "%s: is no data set that can be read, at byte 0 it is %s", path,
-                       sniffed.what);
+                       "%s: not a readable data set; it looks like %s", path, sniffed.what);
 }
 
 static at_err unknown_format(const char *word, at_fail *fail)
@@ -91,7 +89,7 @@ static at_err unknown_format(const char *word, at_fail *fail)
     return at_text_unknown("data format", word, names, count, fail);
 }
 
-/* No format claims the name: explain why not. */
+/* Explains why no format claims the name. */
 static at_err unknown(const char *name, at_fail *fail)
 {
     struct stat status;
@@ -101,8 +99,8 @@ static at_err unknown(const char *name, at_fail *fail)
     if (word_before_colon(name, word)) return unknown_format(word, fail);
     const char *nearest = at_catalog_nearest(name);
     if (nearest) snprintf(hint, sizeof hint, "did you mean %s?", nearest);
-    return at_fail_set(fail, AT_ERR_MISSING, hint,
-                       "%s: there is no data set, file or folder of that name", name);
+    return at_fail_set(fail, AT_ERR_MISSING, hint, "%s: no data set, file or folder has this name",
+                       name);
 }
 
 at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail)
@@ -115,7 +113,7 @@ at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail)
         resolved->path = resolved->folder;
     } else if (word_before_colon(name, word)) {
         const at_format *forced = format_of_name(word);
-        if (forced && !forced->made_up) {
+        if (forced && !forced->synthetic) {
             resolved->format = forced;
             resolved->path = name + strlen(word) + 1;
         }

@@ -12,14 +12,13 @@ enum { CLASSES_MAX = 1 << 16, NAME_SIZE = 12, ROOM_FIRST = 16 };
 
 static at_err no_memory(at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_FAILED, "use a smaller set, or a machine with more memory",
+    return at_fail_set(fail, AT_ERR_FAILED, "use a smaller set or a machine with more memory",
                        "not enough memory for the rows of the data");
 }
 
-/* ---- one builder
- * -------------------------------------------------------------------------------- */
+/* ---- one builder ----------------------------------------------------------------------------- */
 
-/* Addresses only; NULL when even those are scarce. */
+/* Reserves address space; NULL when there is none. */
 static void *map(uint64_t count, size_t size_each)
 {
     size_t size;
@@ -34,7 +33,7 @@ static void unmap(void *bytes, uint64_t count, size_t size_each)
     if (bytes) munmap(bytes, count * size_each);
 }
 
-static void pile_deinit(at_sparse_builder *builder)
+static void builder_deinit(at_sparse_builder *builder)
 {
     assert(builder->rows <= builder->rows_max);
     unmap(builder->labels, builder->rows_max, sizeof *builder->labels);
@@ -44,7 +43,7 @@ static void pile_deinit(at_sparse_builder *builder)
     *builder = (at_sparse_builder){0};
 }
 
-static bool pile_init(at_sparse_builder *builder, uint64_t rows_max, uint64_t numbers_max)
+static bool builder_init(at_sparse_builder *builder, uint64_t rows_max, uint64_t numbers_max)
 {
     assert(rows_max > 0 && numbers_max > 0);
     *builder = (at_sparse_builder){.rows_max = rows_max, .numbers_max = numbers_max};
@@ -53,11 +52,11 @@ static bool pile_init(at_sparse_builder *builder, uint64_t rows_max, uint64_t nu
     builder->indices = map(numbers_max, sizeof *builder->indices);
     builder->values = map(numbers_max, sizeof *builder->values);
     if (builder->labels && builder->counts && builder->indices && builder->values) return true;
-    pile_deinit(builder);
+    builder_deinit(builder);
     return false;
 }
 
-/* The mapping made smaller, or as it was if that cannot be done: it never has to move. */
+/* Shrinks a mapping in place. */
 static void shrink(void *bytes, uint64_t count, uint64_t count_new, size_t size_each)
 {
     assert(count_new <= count);
@@ -78,8 +77,7 @@ void at_sparse_builder_trim(at_sparse_builder *builder)
     builder->numbers_max = numbers;
 }
 
-/* ---- all builders
- * ------------------------------------------------------------------------------- */
+/* ---- all builders ---------------------------------------------------------------------------- */
 
 static at_err make_room(at_sparse_builders *builders, size_t count, at_fail *fail)
 {
@@ -100,7 +98,7 @@ at_err at_sparse_builders_add(at_sparse_builders *builders, size_t count, uint64
     size_t begin = builders->count;
     AT_TRY(make_room(builders, count, fail));
     for (size_t i = 0; i < count; i++, builders->count++)
-        if (!pile_init(&builders->builder[builders->count], rows_max, numbers_max))
+        if (!builder_init(&builders->builder[builders->count], rows_max, numbers_max))
             return no_memory(fail);
     *first = builders->builder + begin;
     return AT_OK;
@@ -109,21 +107,21 @@ at_err at_sparse_builders_add(at_sparse_builders *builders, size_t count, uint64
 void at_sparse_builders_deinit(at_sparse_builders *builders)
 {
     assert(builders);
-    for (size_t i = 0; i < builders->count; i++) pile_deinit(&builders->builder[i]);
+    for (size_t i = 0; i < builders->count; i++) builder_deinit(&builders->builder[i]);
     free(builders->builder);
     *builders = (at_sparse_builders){0};
 }
 
 /* ---- labels ---------------------------------------------------------------------------------- */
 
-/* The different labels of a set, in rising order. */
+/* The distinct labels of a set, in ascending order. */
 typedef struct labels {
     int32_t  value[CLASSES_MAX];
     uint32_t count;
 } labels;
 
-/* Where the label is, or should be. */
-static uint32_t place(const labels *all, int32_t value)
+/* Position of the label, or where to insert it. */
+static uint32_t position_of(const labels *all, int32_t value)
 {
     uint32_t low = 0, high = all->count;
     while (low < high) {
@@ -136,10 +134,10 @@ static uint32_t place(const labels *all, int32_t value)
     return low;
 }
 
-/* False when there are too many. */
+/* False when there are too many labels. */
 static bool add_label(labels *all, int32_t value)
 {
-    uint32_t at = place(all, value);
+    uint32_t at = position_of(all, value);
     if (at < all->count && all->value[at] == value) return true;
     if (all->count == CLASSES_MAX) return false;
     memmove(all->value + at + 1, all->value + at, (all->count - at) * sizeof *all->value);
@@ -148,7 +146,7 @@ static bool add_label(labels *all, int32_t value)
     return true;
 }
 
-static bool collect_pile(labels *all, const at_sparse_builder *builder)
+static bool collect_builder_labels(labels *all, const at_sparse_builder *builder)
 {
     for (uint64_t i = 0; i < builder->rows; i++) {
         if (i > 0 && builder->labels[i] == builder->labels[i - 1]) continue;
@@ -157,24 +155,24 @@ static bool collect_pile(labels *all, const at_sparse_builder *builder)
     return true;
 }
 
-static at_err collect(labels *all, const at_sparse_builders *builders,
-                      const at_sparse_builders_end *end, at_fail *fail)
+static at_err collect_labels(labels *all, const at_sparse_builders *builders,
+                             const at_sparse_build_options *options, at_fail *fail)
 {
     for (size_t i = 0; i < builders->count; i++)
-        if (!collect_pile(all, &builders->builder[i]))
+        if (!collect_builder_labels(all, &builders->builder[i]))
             return at_fail_set(fail, AT_ERR_FORMAT,
-                               "labels should be the numbers of classes; is this regression data?",
-                               "%s: has more than %d different labels", end->path, CLASSES_MAX);
+                               "labels must be class numbers; this looks like regression data",
+                               "%s: more than %d distinct labels", options->path, CLASSES_MAX);
     assert(all->count > 0);
-    /* A file with rows of one class only still has two, where that one is half of a usual pair. */
-    if (end->plain_labels) return add_label(all, 0), add_label(all, 1), AT_OK;
+    /* A file with only one class of the pairs 0, 1 and -1, 1 still has two classes. */
+    if (options->unnamed_labels) return add_label(all, 0), add_label(all, 1), AT_OK;
     if (all->count == 1 && all->value[0] == 0) add_label(all, 1);
     if (all->count == 1 && (all->value[0] == 1 || all->value[0] == -1))
         add_label(all, -all->value[0]);
     return AT_OK;
 }
 
-/* Each number as text; returns the bytes it takes, with names NULL only that. */
+/* Writes each number as text; returns the size in bytes. NULL: only returns the size. */
 static size_t write_names(const labels *all, char *names)
 {
     size_t used = 0;
@@ -190,15 +188,15 @@ static size_t write_names(const labels *all, char *names)
 
 /* ---- the set --------------------------------------------------------------------------------- */
 
-typedef struct sums {
+typedef struct totals {
     uint64_t rows, numbers;
     uint32_t index_max;
     bool     index_zero;
-} sums;
+} totals;
 
-static sums add_up(const at_sparse_builders *builders)
+static totals add_up(const at_sparse_builders *builders)
 {
-    sums all = {0};
+    totals all = {0};
     for (size_t i = 0; i < builders->count; i++) {
         const at_sparse_builder *builder = &builders->builder[i];
         all.rows += builder->rows;
@@ -224,7 +222,7 @@ static void copy_rows(at_dataset *set, uint64_t row, const at_sparse_builder *bu
 {
     assert(row + builder->rows <= set->count);
     for (uint64_t i = 0; i < builder->rows; i++, row++) {
-        set->labels[row] = place(all, builder->labels[i]);
+        set->labels[row] = position_of(all, builder->labels[i]);
         set->starts[row + 1] = set->starts[row] + builder->counts[i];
     }
 }
@@ -238,41 +236,42 @@ static void fill(at_dataset *set, at_sparse_builders *builders, const labels *al
         copy_rows(set, row, builder, all);
         row += builder->rows;
         at += builder->numbers;
-        pile_deinit(builder);
+        builder_deinit(builder);
     }
     assert(row == set->count);
     assert(at == set->starts[row]);
 }
 
 static at_err finish(at_sparse_builders *builders, at_dataset *set, labels *all,
-                     const at_sparse_builders_end *end, at_fail *fail)
+                     const at_sparse_build_options *options, at_fail *fail)
 {
-    sums sum = add_up(builders);
-    if (sum.rows == 0)
-        return at_fail_set(fail, AT_ERR_FORMAT, "is it the right file?", "%s: holds no row",
-                           end->path);
-    AT_TRY(collect(all, builders, end, fail));
-    set->index_base = end->zero_based || sum.index_zero ? 0 : 1;
-    uint32_t features = end->features ? end->features : sum.index_max + 1 - set->index_base;
-    if (features == 0) features = 1; /* not a single number in the whole file */
-    if (!end->plain_labels) set->names_size = write_names(all, NULL);
-    AT_TRY(at_store_reserve_sparse(set, sum.rows, sum.numbers, features, fail));
+    totals total = add_up(builders);
+    if (total.rows == 0)
+        return at_fail_set(fail, AT_ERR_FORMAT, "check that it is the right file",
+                           "%s: no rows found", options->path);
+    AT_TRY(collect_labels(all, builders, options, fail));
+    set->index_base = options->zero_based || total.index_zero ? 0 : 1;
+    uint32_t features =
+        options->features ? options->features : total.index_max + 1 - set->index_base;
+    if (features == 0) features = 1; /* no number in the whole file */
+    if (!options->unnamed_labels) set->names_size = write_names(all, NULL);
+    AT_TRY(at_store_reserve_sparse(set, total.rows, total.numbers, features, fail));
     if (set->names) write_names(all, set->names);
     set->classes = all->count;
     at_text form = at_text_in(set->form, sizeof set->form);
-    at_text_add(&form, "sparse, %.3g numbers a row", (double)sum.numbers / (double)sum.rows);
+    at_text_add(&form, "sparse, %.3g numbers per row", (double)total.numbers / (double)total.rows);
     fill(set, builders, all);
     return AT_OK;
 }
 
 at_err at_sparse_builders_finish(at_sparse_builders *builders, at_dataset *set,
-                                 const at_sparse_builders_end *end, at_fail *fail)
+                                 const at_sparse_build_options *options, at_fail *fail)
 {
-    assert(builders && set && end);
-    assert(end->path);
+    assert(builders && set && options);
+    assert(options->path);
     labels *all = calloc(1, sizeof *all);
     if (!all) return no_memory(fail);
-    at_err err = finish(builders, set, all, end, fail);
+    at_err err = finish(builders, set, all, options, fail);
     free(all);
     return err;
 }

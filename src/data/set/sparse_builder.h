@@ -1,13 +1,12 @@
-/* sparse_builder.h - sparse rows while they are read, and the set they become.
+/* sparse_builder.h - collects sparse rows while they are read and makes a data set of them.
  *
- *     text ──► part ──► builder 0 ─┐
- *          └─► part ──► builder 1 ─┼─► at_sparse_builders_finish ──► one set of exactly the
- * right size
- *              ...              ┘
+ *     text ──► chunk ──► builder 0 ─┐
+ *          └─► chunk ──► builder 1 ─┼─► at_sparse_builders_finish ──► one set of the exact size
+ *              ...                  ┘
  *
- * How many rows a file has is known only when all of it was read, so each part of it is read into
- * a builder of its own, by whichever thread. A builder reserves addresses for the most its part
- * can hold; pages that are never touched cost nothing.
+ * The number of rows in a file is not known in advance, so each chunk is read into a builder of its
+ * own, by any thread. A builder reserves address space for the most its chunk can hold; pages that
+ * are never touched cost nothing.
  */
 #ifndef AT_DATA_SET_SPARSE_BUILDER_H
 #define AT_DATA_SET_SPARSE_BUILDER_H
@@ -17,23 +16,23 @@
 
 #include "data/set/store.h"
 
-/* The most features there can be: indices are below 2^31. */
+/* Maximum number of features: indices are below 2^31. */
 #define AT_SPARSE_BUILDER_FEATURES_MAX ((uint64_t)1 << 31)
 
 typedef struct at_sparse_builder {
     uint64_t  rows, rows_max;
     uint64_t  numbers, numbers_max;
     int32_t  *labels;  /* (rows) as in the file */
-    uint32_t *counts;  /* (rows) numbers of the row */
+    uint32_t *counts;  /* (rows) numbers per row */
     uint32_t *indices; /* (numbers) as in the file */
     float    *values;  /* (numbers) */
     uint64_t  lines;   /* read so far, for messages */
     uint64_t  row_start;
-    uint32_t  index_max;  /* largest index, also of numbers that were zero */
+    uint32_t  index_max;  /* largest index, also of zero values */
     bool      index_zero; /* index 0 occurs */
 } at_sparse_builder;
 
-/* Adds a number to the row under way. Zeros are left out. */
+/* Adds a number to the current row. Zeros are left out. */
 static inline void at_sparse_builder_put(at_sparse_builder *builder, uint32_t index, float value)
 {
     assert(builder->numbers < builder->numbers_max);
@@ -42,7 +41,7 @@ static inline void at_sparse_builder_put(at_sparse_builder *builder, uint32_t in
     builder->numbers += value != 0.0f;
 }
 
-/* Ends the row under way. */
+/* Ends the current row. */
 static inline void at_sparse_builder_end_row(at_sparse_builder *builder, int32_t label)
 {
     assert(builder->rows < builder->rows_max);
@@ -57,27 +56,27 @@ typedef struct at_sparse_builders {
     size_t             count, room;
 } at_sparse_builders;
 
-/* Adds `count` empty builders at the end, each with room for so many rows and numbers. The first of
- * them is *first, valid until the next call. */
+/* Appends `count` empty builders with that capacity. *first is the first of them, valid until the
+ * next call. */
 at_err at_sparse_builders_add(at_sparse_builders *builders, size_t count, uint64_t rows_max,
                               uint64_t numbers_max, at_sparse_builder **first, at_fail *fail);
 
-/* Gives back what a builder did not use of its room. */
+/* Releases the unused capacity of a builder. */
 void at_sparse_builder_trim(at_sparse_builder *builder);
 
-/* What a set becomes of its builders. */
-typedef struct at_sparse_builders_end {
-    const char *path;         /* for messages */
-    uint32_t    features;     /* 0: as many as the largest index says */
-    bool        zero_based;   /* indices begin with 0; otherwise they do when there is an index 0 */
-    bool        plain_labels; /* labels are 0 and 1 and need no names */
-} at_sparse_builders_end;
+/* How builders become a set. */
+typedef struct at_sparse_build_options {
+    const char *path;           /* for messages */
+    uint32_t    features;       /* 0: as many as the largest index implies */
+    bool        zero_based;     /* indices begin with 0; otherwise only when an index 0 occurs */
+    bool        unnamed_labels; /* labels are 0 and 1 and need no names */
+} at_sparse_build_options;
 
-/* Fills the set and releases the builders one by one, so that memory is hardly needed twice. Labels
- * become 0 .. classes-1 in rising order and keep their numbers as names. AT_ERR_FORMAT when there
- * is no row, or too many different labels. */
+/* Fills the set and releases the builders one by one, so that peak memory stays near the size of
+ * the set. Labels become 0 .. classes-1 in ascending order, with the original numbers as names.
+ * AT_ERR_FORMAT when there is no row, or too many distinct labels. */
 at_err at_sparse_builders_finish(at_sparse_builders *builders, at_dataset *set,
-                                 const at_sparse_builders_end *end, at_fail *fail);
+                                 const at_sparse_build_options *options, at_fail *fail);
 
 /* Releases; accepts zeroed ones. */
 void at_sparse_builders_deinit(at_sparse_builders *builders);

@@ -7,18 +7,18 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { LINE_SIZE = 64, PARTS_MAX = 5 };
+enum { LINE_SIZE = 64, ARRAYS_MAX = 5 };
 
-/* One mapping, cut into parts that begin at cache lines. */
+/* One mapping divided into arrays that begin at cache lines. */
 typedef struct layout {
-    size_t start[PARTS_MAX];
+    size_t start[ARRAYS_MAX];
     size_t count, size;
-    bool   fits; /* false: some size was beyond what a machine can address */
+    bool   fits; /* false: a size exceeds the address space */
 } layout;
 
-static void add_part(layout *plan, uint64_t count, size_t size_each)
+static void add_array(layout *plan, uint64_t count, size_t size_each)
 {
-    assert(plan->count < PARTS_MAX);
+    assert(plan->count < ARRAYS_MAX);
     size_t size;
     plan->start[plan->count++] = plan->size;
     plan->fits = plan->fits && at_size_product(count, size_each, &size) && size <= SIZE_MAX / 4 &&
@@ -33,18 +33,17 @@ static at_err make_map(at_dataset *set, const layout *plan, at_fail *fail)
     if (plan->fits)
         map = mmap(NULL, plan->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED)
-        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller set, or a machine with more memory",
+        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller set or a machine with more memory",
                            "not enough memory for %llu samples of %u features",
                            (unsigned long long)set->count, set->features);
-    /* Rows are drawn in random order: large pages save most of the address look-ups. Only a
-     * wish, so the answer does not matter. */
+    /* Rows are drawn in random order: huge pages save most TLB misses. Failure does not matter. */
     (void)madvise(map, plan->size, MADV_HUGEPAGE);
     set->map = map;
     set->map_size = plan->size;
     return AT_OK;
 }
 
-static void *part(const at_dataset *set, const layout *plan, size_t index)
+static void *array_at(const at_dataset *set, const layout *plan, size_t index)
 {
     assert(index < plan->count);
     assert(plan->start[index] <= set->map_size);
@@ -69,16 +68,16 @@ at_err at_store_reserve(at_dataset *set, uint64_t count, uint32_t features, at_e
     set->count = count;
     set->features = features;
     set->element = element;
-    set->widen = at_rows_widen_best();
+    set->widen = at_widen_best();
 
     layout plan = {.fits = at_size_product(features, element_size(element), &set->row_size)};
-    add_part(&plan, count, set->row_size);
-    add_part(&plan, count, sizeof *set->labels);
-    add_part(&plan, set->names_size, 1);
+    add_array(&plan, count, set->row_size);
+    add_array(&plan, count, sizeof *set->labels);
+    add_array(&plan, set->names_size, 1);
     AT_TRY(make_map(set, &plan, fail));
-    set->rows = part(set, &plan, 0);
-    set->labels = part(set, &plan, 1);
-    if (set->names_size > 0) set->names = part(set, &plan, 2);
+    set->rows = array_at(set, &plan, 0);
+    set->labels = array_at(set, &plan, 1);
+    if (set->names_size > 0) set->names = array_at(set, &plan, 2);
     assert((uintptr_t)set->labels % LINE_SIZE == 0);
     return AT_OK;
 }
@@ -93,17 +92,17 @@ at_err at_store_reserve_sparse(at_dataset *set, uint64_t count, uint64_t numbers
     set->element = AT_ELEMENT_FLOAT;
 
     layout plan = {.fits = count < UINT64_MAX};
-    add_part(&plan, count + 1, sizeof *set->starts);
-    add_part(&plan, count, sizeof *set->labels);
-    add_part(&plan, numbers, sizeof *set->indices);
-    add_part(&plan, numbers, sizeof *set->values);
-    add_part(&plan, set->names_size, 1);
+    add_array(&plan, count + 1, sizeof *set->starts);
+    add_array(&plan, count, sizeof *set->labels);
+    add_array(&plan, numbers, sizeof *set->indices);
+    add_array(&plan, numbers, sizeof *set->values);
+    add_array(&plan, set->names_size, 1);
     AT_TRY(make_map(set, &plan, fail));
-    set->starts = part(set, &plan, 0);
-    set->labels = part(set, &plan, 1);
-    set->indices = part(set, &plan, 2);
-    set->values = part(set, &plan, 3);
-    if (set->names_size > 0) set->names = part(set, &plan, 4);
+    set->starts = array_at(set, &plan, 0);
+    set->labels = array_at(set, &plan, 1);
+    set->indices = array_at(set, &plan, 2);
+    set->values = array_at(set, &plan, 3);
+    if (set->names_size > 0) set->names = array_at(set, &plan, 4);
     return AT_OK;
 }
 
@@ -125,9 +124,9 @@ uint32_t at_store_label_max(const at_dataset *set)
     return max;
 }
 
-/* Sparse rows are read without any further check, so this is the last look at them. It costs a
- * few per cent of what reading them did. */
-static bool sparse_rows_are_right(const at_dataset *set)
+/* Sparse rows are used without further checks, so this is the last one. It costs a few percent of
+ * reading them. */
+static bool sparse_rows_are_valid(const at_dataset *set)
 {
     const uint64_t *starts = set->starts;
     if (starts[0] != 0) return false;
@@ -141,16 +140,16 @@ static bool sparse_rows_are_right(const at_dataset *set)
     return true;
 }
 
-bool at_store_is_right(const at_dataset *set)
+bool at_store_is_valid(const at_dataset *set)
 {
     assert(set->map);
-    return at_store_label_max(set) < set->classes && (!set->starts || sparse_rows_are_right(set)) &&
+    return at_store_label_max(set) < set->classes && (!set->starts || sparse_rows_are_valid(set)) &&
            (!set->names || set->names[set->names_size - 1] == '\0');
 }
 
 at_err at_store_seal(at_dataset *set, at_fail *fail)
 {
-    assert(at_store_is_right(set));
+    assert(at_store_is_valid(set));
     if (mprotect(set->map, set->map_size, PROT_READ))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot make the data read-only");
     return AT_OK;

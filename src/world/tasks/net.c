@@ -59,7 +59,7 @@ static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 static void close_task(net_task *t)
 {
     if (t->model) at_model_release(t->model);
-    if (t->feed) at_feed_strip(t->feed);
+    if (t->feed) at_feed_free_buffers(t->feed);
     t->pointed = false;
     free(t->margins);
     free(t->labels);
@@ -86,7 +86,7 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     if (scores) open_ranking(t);
     at_model_threads(o->threads);
     AT_TRY(at_model_allocate(t->model, rows, worker == 0 ? AT_USE_SCORE : AT_USE_TRAIN, fail));
-    return at_feed_equip(t->feed, rows, fail);
+    return at_feed_alloc_buffers(t->feed, rows, fail);
 }
 
 static const char *engine(void *self)
@@ -212,7 +212,7 @@ static at_err load(net_task *t, at_fail *fail)
 {
     const at_task_net_options *o = &t->options;
     AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
-    t->shape = at_task_shape(at_feed_picture(t->feed), at_feed_classes(t->feed));
+    t->shape = at_task_shape(at_feed_shape(t->feed), at_feed_classes(t->feed));
     AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
     t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;

@@ -143,10 +143,10 @@ static at_err load(sparse_task *t, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
                            "--prep works only on dense rows, and %s needs sparse ones", MODEL);
     const char *test = o->test_data ? o->test_data : o->data;
-    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->reading, &t->train, fail));
+    AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->read_options, &t->train, fail));
     AT_TRY(check_set(t->train, o->data, fail));
-    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->reading, &t->test, fail));
-    AT_TRY(at_dataset_agree(t->train, t->test, fail));
+    AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->read_options, &t->test, fail));
+    AT_TRY(at_dataset_match(t->train, t->test, fail));
     AT_TRY(check_set(t->test, test, fail));
     uint64_t count = at_dataset_count(t->train);
     t->test_count = at_dataset_count(t->test);
@@ -221,7 +221,7 @@ static at_csr_list list_of(sparse_task *t, const at_draw *draw)
     assert(wanted <= w->size);
     if (!inside) {
         bool sequential = same && draw->position >= w->first && draw->position <= end;
-        if (!same) at_sampler_start(&w->walk, t->options.feed.seed, walk, &t->shards);
+        if (!same) at_sampler_init_shards(&w->walk, t->options.feed.seed, walk, &t->shards);
         w->walking = true;
         w->first = draw->position;
         w->count = sequential ? w->size : wanted;

@@ -1,12 +1,8 @@
-/* Fuzz target: any file as an entry of the cache.
+/* Fuzz target: any file as a cache entry.
  *
- * The input is two bytes that say how long the header is (little endian), the header of an entry
- * of key "key" and one source "file", then the memory. Both checksums are made right, so that what
- * lies behind them is reached.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc \
- *         -DANYTIME_VERSION='"fuzz"' tests/fuzz/data_cache.c src/data/[a-z]*.c src/base/[a-z]*.c \
- *         -lz -llzma -lpng -ljpeg -lcrypto -ljansson -lm
+ * The input is two bytes with the size of the header (little endian), the header of an entry with
+ * key "key" and one source "file", then the memory. Both checksums are corrected, so that the code
+ * after the checks is reached.
  */
 #include "data/set/cache_file.h"
 
@@ -20,12 +16,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { START = 32, DIGEST = 32, HEAD_MAX = 4096 };
+enum { START = 32, DIGEST = 32, HEADER_MAX = 4096 };
 
-/* Whatever was accepted can be read from end to end. */
+/* An accepted entry can be read completely. */
 static void use(const at_dataset *set)
 {
-    assert(at_store_is_right(set));
+    assert(at_store_is_valid(set));
     uint64_t sum = 0;
     for (uint64_t i = 0; i < set->count; i++) sum += at_dataset_label(set, i);
     if (at_dataset_is_sparse(set))
@@ -40,15 +36,15 @@ static void use(const at_dataset *set)
     (void)sink;
 }
 
-/* The input as a file: header with a right checksum, zeros up to a page, memory. */
+/* The input as a file: header with the right checksum, zeros up to a page boundary, memory. */
 static int file_of(const uint8_t *data, size_t size, size_t head)
 {
     unsigned char page[AT_CACHE_PAGE] = {0};
-    uint64_t      head_size = head;
+    uint64_t      header_size = head;
     int           fd = memfd_create("entry", MFD_CLOEXEC);
     assert(fd >= 0);
     memcpy(page, data, head);
-    memcpy(page + START - 8, &head_size, sizeof head_size);
+    memcpy(page + START - 8, &header_size, sizeof header_size);
     at_file_digest_bytes(page, head - DIGEST, page + head - DIGEST);
     ssize_t done = write(fd, page, sizeof page);
     if (size > head) done += write(fd, data + head, size - head);
@@ -61,16 +57,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 2 + START + DIGEST) return 0;
     size_t head = data[0] | (size_t)data[1] << 8;
     data += 2, size -= 2;
-    if (head < START + DIGEST || head > HEAD_MAX || head > size) return 0;
-    char         *path = "file";
-    at_files      files = {.path = &path, .count = 1, .room = 1};
-    at_stamp      stamp;
-    at_cache_note note = {"key", &files, &stamp};
-    at_cache_head read = {0};
-    at_dataset    set = {0};
-    int           fd = file_of(data, size, head);
-    if (at_cache_head_read(fd, &note, &read, &set)) {
-        read.memory_sum = at_cache_file_sum(data + head, size - head);
+    if (head < START + DIGEST || head > HEADER_MAX || head > size) return 0;
+    char           *path = "file";
+    at_file_list    files = {.path = &path, .count = 1, .room = 1};
+    at_file_stamp   stamp;
+    at_cache_origin origin = {"key", &files, &stamp};
+    at_cache_header read = {0};
+    at_dataset      set = {0};
+    int             fd = file_of(data, size, head);
+    if (at_cache_file_read_header(fd, &origin, &read, &set)) {
+        read.memory_sum = at_cache_file_checksum(data + head, size - head);
         if (at_cache_file_map(fd, &read, &set)) {
             use(&set);
             munmap(set.map, set.map_size);

@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    check_file(&at_format_csv, data, size, (at_reading){0});
+    check_file(&at_format_csv, data, size, (at_read_options){0});
     return 0;
 }

@@ -1,7 +1,7 @@
 /* Fuzz target: any two files as IDX images and labels.
  *
- * The input is two bytes that say where it is cut (little endian, modulo its length), then the
- * images' file, then the labels' file.
+ * The input is two bytes with the position of the cut (little endian, modulo the length), then the
+ * file of images, then the file of labels.
  */
 #include "data/formats/idx.h"
 
@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-/* Whatever was accepted must hold together. */
+/* An accepted set must be consistent. */
 static void check_set(const at_dataset *set)
 {
     assert(set->count > 0 && set->features > 0);
@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     at_source  *labels = memory_source(data + 2 + cut, body - cut, "labels", &fail);
     assert(set);
     at_err err = images && labels ? at_idx_read_pair(set, images, labels, &fail) : fail.err;
-    check_refusal(err, &fail);
+    check_error(err, &fail);
     if (!err) check_set(set);
     at_source_close(images);
     at_source_close(labels);

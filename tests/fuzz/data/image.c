@@ -1,4 +1,4 @@
-/* Fuzz target: any file as a JPEG or PNG image. The first byte says to which size it is brought. */
+/* Fuzz target: any file as a JPEG or PNG image. The first byte is the target size. */
 #include "data/formats/image.h"
 
 #include "../memory.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A PNG that promises many pixels is honest work for the decoder, and only slow. */
+/* Large PNG files are valid input, but slow. */
 enum { PIXELS_MAX = 1 << 18 };
 
 static uint64_t big_endian(const uint8_t *p)
@@ -25,8 +25,8 @@ static void check_image(const at_image *image, uint32_t side)
     at_fail        fail = {0};
     unsigned char *row = malloc((size_t)3 * side * side);
     assert(row && image->pixels);
-    for (int how = AT_IMAGE_RESIZE; how <= AT_IMAGE_CROP; how++)
-        check_refusal(at_image_fit(image, (at_image_fitting)how, side, row, &fail), &fail);
+    for (int mode = AT_IMAGE_RESIZE; mode <= AT_IMAGE_CROP; mode++)
+        check_error(at_image_fit(image, (at_image_fit_mode)mode, side, row, &fail), &fail);
     free(row);
 }
 
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     at_fail       fail = {0};
     if (is_large_png(&file)) return 0;
     at_err err = at_image_decode(&file, side, &image, &fail);
-    check_refusal(err, &fail);
+    check_error(err, &fail);
     if (!err) check_image(&image, side);
     assert(!err || !image.pixels);
     if (!err) at_image_deinit(&image);

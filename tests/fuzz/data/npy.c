@@ -1,9 +1,7 @@
 /* Fuzz target: any file as a NumPy array (the first byte is even) or as an archive of arrays. */
-#include "data/formats/arrays.h"
+#include "data/formats/npy.h"
 
-#include "../memory.h"
-
-#include <stdlib.h>
+#include "../sets.h"
 
 enum { ELEMENTS_MAX = 1 << 20 };
 
@@ -12,12 +10,7 @@ static at_err read_source(void *self, void *bytes, size_t size, size_t *got, at_
     return at_source_read(self, bytes, size, got, fail);
 }
 
-static at_err read_zip(void *self, void *bytes, size_t size, size_t *got, at_fail *fail)
-{
-    return at_zip_read(self, bytes, size, got, fail);
-}
-
-/* Reads all elements once the header is good; labels where a sample is one number. */
+/* Reads all elements after a valid header; as labels where a sample is one number. */
 static at_err read_array(at_npy_input *input, at_fail *fail)
 {
     at_npy npy;
@@ -26,33 +19,13 @@ static at_err read_array(at_npy_input *input, at_fail *fail)
     assert(npy.header_size == input->position);
     uint64_t elements = npy.count * npy.features;
     assert(elements <= input->size_max);
-    if (elements > ELEMENTS_MAX) return AT_OK; /* true in principle, but slow */
+    if (elements > ELEMENTS_MAX) return AT_OK; /* valid, but slow */
     unsigned char *memory = malloc(elements * sizeof(float));
     assert(memory);
     at_err err = npy.features == 1
                      ? at_npy_read_labels(&npy, input, (uint32_t *)(void *)memory, fail)
                      : at_npy_read_rows(&npy, input, memory, fail);
     free(memory);
-    return err;
-}
-
-static at_err read_entry(at_zip *zip, const char *name, at_fail *fail)
-{
-    at_npy_input input = {.read = read_zip, .self = zip, .name = name};
-    AT_TRY(at_zip_enter(zip, name, &input.size_max, fail));
-    AT_TRY(read_array(&input, fail));
-    return at_zip_leave(zip, fail);
-}
-
-static at_err read_archive(const uint8_t *data, size_t size, at_fail *fail)
-{
-    at_zip *zip;
-    AT_TRY(at_zip_take(memory_file(data, size), "archive", &zip, fail));
-    const at_arrays_names *names = at_arrays_in(zip);
-    at_err                 err = AT_OK;
-    if (names) err = read_entry(zip, names->samples[0], fail);
-    if (names && !err) err = read_entry(zip, names->labels[0], fail);
-    at_zip_close(zip);
     return err;
 }
 
@@ -73,8 +46,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 2) return 0;
     at_fail fail = {0};
-    check_refusal(data[0] & 1 ? read_archive(data + 1, size - 1, &fail)
-                              : read_file(data + 1, size - 1, &fail),
-                  &fail);
+    if (data[0] & 1)
+        check_file(&at_format_npy, data + 1, size - 1, (at_read_options){0});
+    else
+        check_error(read_file(data + 1, size - 1, &fail), &fail);
     return 0;
 }

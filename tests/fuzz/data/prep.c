@@ -1,9 +1,6 @@
-/* Fuzz target: any text as a list of preparation steps, done to a small picture.
+/* Fuzz target: any text as a list of preparation steps, applied to a small image.
  *
  * The input is three bytes (channels, height and width, each 1 .. 16), then the list.
- *
- *     clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Isrc tests/fuzz/data_prep.c \
- *         src/data/[a-z]*.c src/base/[a-z]*.c -lz -llzma -lpng -ljpeg -lcrypto -ljansson -lm
  */
 #include "data/prep/prep.h"
 
@@ -30,7 +27,7 @@ static at_dataset *set_of(at_image_shape shape)
     assert(!err);
     for (size_t i = 0; i < 3 * size_of(shape); i++) ((float *)(void *)set->rows)[i] = (float)i;
     set->classes = 1;
-    set->picture = shape;
+    set->shape = shape;
     return set;
 }
 
@@ -39,7 +36,7 @@ static void prepare(at_prep *prep, at_image_shape shape)
     size_t      numbers = size_of(at_prep_out(prep));
     at_dataset *set = set_of(shape);
     float      *out = malloc(numbers * sizeof *out);
-    float      *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    float      *scratch = malloc(at_prep_scratch_size(prep) * sizeof *scratch);
     uint64_t    index = 2;
     uint32_t    label;
     assert(out && scratch);
@@ -62,8 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data + 3, size - 3);
     at_err err = at_prep_new(text, shape, &prep, &fail);
     assert(err ? !prep && fail.err == err && fail.text[0] : prep != NULL);
-    /* Large pictures are only slow. */
-    if (prep && at_prep_room(prep) < NUMBERS_MAX) prepare(prep, shape);
+    /* Large images are only slow. */
+    if (prep && at_prep_scratch_size(prep) < NUMBERS_MAX) prepare(prep, shape);
     at_prep_free(prep);
     return 0;
 }

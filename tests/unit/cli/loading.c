@@ -24,8 +24,8 @@ static void tell(bool quiet, bool due, uint64_t done, uint64_t total)
     dup2(fileno(file), STDERR_FILENO);
     at_loading_line_init(&line, "a-set", quiet);
     if (due) line.due = 0;
-    at_loading_tell(&line.loading, done, total);
-    at_loading_tell(&line.loading, done, total); /* too soon for another one */
+    at_load_progress_report(&line.loading, done, total);
+    at_load_progress_report(&line.loading, done, total); /* too soon for another one */
     at_loading_line_end(&line);
     fflush(stderr);
     dup2(saved, STDERR_FILENO);
@@ -56,7 +56,7 @@ static void quiet_is_quiet(void **state)
     (void)state;
     tell(true, true, 1, 2);
     assert_string_equal(said, "");
-    at_loading_tell(NULL, 1, 2);
+    at_load_progress_report(NULL, 1, 2);
 }
 
 int main(void)

@@ -1,4 +1,4 @@
-/* What was read once is kept, and is never believed without a check. */
+/* The cache of data sets: entries are written, reused, and never trusted without a check. */
 #include "files.h"
 
 #include "base/file.h"
@@ -15,7 +15,7 @@ static const at_cache_limits small = {.source_min = 1, .total_max = 1 << 30};
 
 static const char TEXT[] = "+1 1:0.5 4:2\n-1 2:1.25\n+1\n-1 1:3 2:4 3:5 4:6\n";
 
-/* A packed set of pictures and a sparse set in text, both changed long ago. */
+/* A packed image set and a sparse text set, both last modified long ago. */
 static int make_sources(void **state)
 {
     static idx_bytes images, labels;
@@ -53,34 +53,34 @@ static at_dataset *fresh(const at_resolved *found)
     return set;
 }
 
-/* Opens a set as at_dataset_open_as does, but keeps even the smallest. */
-static at_dataset *open_kept(const char *name, at_cache_limits limits)
+/* Opens a set like at_dataset_open_as, but caches even the smallest. */
+static at_dataset *open_cached(const char *name, at_cache_limits limits)
 {
     at_resolved found;
     at_cache    cache;
     assert_int_equal(at_resolve(name, &found, &fail), AT_OK);
     at_dataset *set = fresh(&found);
-    bool        keep = at_cache_open(&cache, &found, AT_SPLIT_TRAIN, &set->reading, limits);
+    bool        keep = at_cache_open(&cache, &found, AT_SPLIT_TRAIN, &set->read_options, limits);
     if (!keep || !at_cache_load(&cache, set)) {
         assert_false(set->cached);
         if (at_format_load(found.format, set, found.path, AT_SPLIT_TRAIN, &fail))
             fail_msg("%s", fail.text);
         assert_int_equal(at_store_seal(set, &fail), AT_OK);
-        if (keep) at_cache_keep(&cache, set);
+        if (keep) at_cache_save(&cache, set);
     }
     at_cache_close(&cache);
     return set;
 }
 
-static bool is_kept(const char *name)
+static bool is_cached(const char *name)
 {
-    at_dataset *set = open_kept(name, small);
+    at_dataset *set = open_cached(name, small);
     bool        kept = at_dataset_is_cached(set);
     at_dataset_free(set);
     return kept;
 }
 
-/* The only entry that ends like that; false when there is none. */
+/* The only entry with that suffix; false when there is none. */
 static bool find_entry(char path[PATH_MAX], const char *end)
 {
     DIR *listing = opendir("anytime/parsed");
@@ -114,19 +114,19 @@ static void expect_same(const at_dataset *a, const at_dataset *b)
     assert_int_equal(a->index_base, b->index_base);
     assert_int_equal(a->names_size, b->names_size);
     assert_memory_equal(a->map, b->map, a->map_size);
-    assert_memory_equal(&a->picture, &b->picture, sizeof a->picture);
+    assert_memory_equal(&a->shape, &b->shape, sizeof a->shape);
     assert_string_equal(a->form, b->form);
     assert_string_equal(at_dataset_format(a), at_dataset_format(b));
     assert_int_equal(at_dataset_is_sparse(a), at_dataset_is_sparse(b));
     assert_int_equal(at_dataset_label(a, 1), at_dataset_label(b, 1));
 }
 
-static void a_kept_set_is_the_set_that_was_read(void **state)
+static void a_cached_set_equals_the_set_that_was_read(void **state)
 {
     (void)state;
     static const char *const names[] = {"set", "libsvm:rows"};
     for (size_t i = 0; i < 2; i++) {
-        at_dataset *read = open_kept(names[i], small), *kept = open_kept(names[i], small);
+        at_dataset *read = open_cached(names[i], small), *kept = open_cached(names[i], small);
         assert_false(at_dataset_is_cached(read));
         assert_true(at_dataset_is_cached(kept));
         expect_same(read, kept);
@@ -136,28 +136,28 @@ static void a_kept_set_is_the_set_that_was_read(void **state)
     assert_int_equal(count_entries(), 2);
 }
 
-/* The kernel refuses to read into memory that is read-only, without a crash. */
-static void nobody_can_change_a_kept_sample(void **state)
+/* read() into read-only memory fails without a crash. */
+static void cached_samples_are_read_only(void **state)
 {
     (void)state;
     int ends[2];
-    assert_false(is_kept("set"));
-    at_dataset *set = open_kept("set", small);
+    assert_false(is_cached("set"));
+    at_dataset *set = open_cached("set", small);
     assert_true(at_dataset_is_cached(set));
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(write(ends[1], "x", 1), 1);
     assert_int_equal(read(ends[0], set->rows, 1), -1);
     assert_int_equal(errno, EFAULT);
-    /* Once unsealed it is this process's own: the file stays as it is. */
+    /* Once unsealed it is private to this process: the file does not change. */
     assert_int_equal(at_store_unseal(set, &fail), AT_OK);
     memset(set->labels, 0, sizeof *set->labels);
     close(ends[0]);
     close(ends[1]);
     at_dataset_free(set);
-    assert_true(is_kept("set"));
+    assert_true(is_cached("set"));
 }
 
-static void only_what_is_slow_to_read_is_kept(void **state)
+static void only_slow_sources_are_cached(void **state)
 {
     (void)state;
     static idx_bytes images, labels;
@@ -166,74 +166,74 @@ static void only_what_is_slow_to_read_is_kept(void **state)
     mkdir("raw", 0777);
     write_raw("raw/train-images", images.bytes, images.size);
     write_raw("raw/train-labels", labels.bytes, labels.size);
-    assert_false(is_kept("raw"));
-    assert_false(is_kept("raw"));
-    assert_false(is_kept("synthetic:10,2,2"));
+    assert_false(is_cached("raw"));
+    assert_false(is_cached("raw"));
+    assert_false(is_cached("synthetic:10,2,2"));
     assert_int_equal(count_entries(), 0);
-    at_dataset *set;
-    at_reading  cached = {.cache = true}; /* it is far too small to be worth it */
+    at_dataset     *set;
+    at_read_options cached = {.cache = true}; /* far too small to be worth caching */
     assert_int_equal(at_dataset_open_as("set", AT_SPLIT_TRAIN, &cached, &set, &fail), AT_OK);
     at_dataset_free(set);
     assert_int_equal(count_entries(), 0);
 }
 
-static void a_source_that_changed_is_read_again(void **state)
+static void a_changed_source_is_read_again(void **state)
 {
     (void)state;
     char text[sizeof TEXT];
     memcpy(text, TEXT, sizeof TEXT);
-    assert_false(is_kept("libsvm:rows"));
-    assert_true(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
+    assert_true(is_cached("libsvm:rows"));
     text[0] = '-'; /* the same size, another time */
     write_raw("rows", text, sizeof text - 1);
     set_time("rows", 2000);
-    assert_false(is_kept("libsvm:rows"));
-    assert_true(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
+    assert_true(is_cached("libsvm:rows"));
     write_raw("rows", text, sizeof text - 9); /* another size, the same time */
     set_time("rows", 2000);
-    assert_false(is_kept("libsvm:rows"));
-    assert_true(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
+    assert_true(is_cached("libsvm:rows"));
     assert_int_equal(count_entries(), 1);
 }
 
-static void a_file_that_was_only_touched_is_not_read_again(void **state)
+static void a_touched_file_is_not_read_again(void **state)
 {
     (void)state;
-    assert_false(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
     set_time("rows", 3000);
-    assert_true(is_kept("libsvm:rows")); /* its hash is the same, and the new time is noted */
+    assert_true(is_cached("libsvm:rows")); /* same hash; the new time is recorded */
     char text[sizeof TEXT];
     memcpy(text, TEXT, sizeof TEXT);
     text[0] = '-';
     write_raw("rows", text, sizeof text - 1);
     set_time("rows", 3000);
-    assert_true(is_kept("libsvm:rows")); /* what size and time cannot tell, nobody looks for */
+    assert_true(is_cached("libsvm:rows")); /* same size and time: not checked further */
 }
 
-/* Two changes within one tick of the file system's clock have the same time. */
-static void a_file_that_was_just_written_is_told_by_its_hash(void **state)
+/* Two changes within one tick of the file system clock have the same time. */
+static void a_recently_written_file_is_checked_by_its_hash(void **state)
 {
     (void)state;
     struct stat     status;
     struct timespec times[2];
     char            text[sizeof TEXT];
-    assert_false(is_kept("libsvm:rows"));
-    assert_true(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
+    assert_true(is_cached("libsvm:rows"));
     assert_int_equal(stat("rows", &status), 0);
     memcpy(text, TEXT, sizeof TEXT);
     text[0] = '-';
     write_raw("rows", text, sizeof text - 1);
     times[0] = times[1] = status.st_mtim;
     assert_int_equal(utimensat(AT_FDCWD, "rows", times, 0), 0);
-    assert_false(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
 }
 
-static void settings_splits_and_formats_have_entries_of_their_own(void **state)
+static void options_splits_and_formats_have_separate_entries(void **state)
 {
     (void)state;
-    at_resolved found;
-    at_cache    cache[4];
-    at_reading  plain = {0}, label = {.label = "y"}, bits = {.hash_bits = 9};
+    at_resolved     found;
+    at_cache        cache[4];
+    at_read_options plain = {0}, label = {.label = "y"}, bits = {.hash_bits = 9};
     assert_int_equal(at_resolve("libsvm:rows", &found, &fail), AT_OK);
     assert_true(at_cache_open(&cache[0], &found, AT_SPLIT_TRAIN, &plain, small));
     assert_true(at_cache_open(&cache[1], &found, AT_SPLIT_TEST, &plain, small));
@@ -244,18 +244,18 @@ static void settings_splits_and_formats_have_entries_of_their_own(void **state)
     for (int a = 0; a < 4; a++) at_cache_close(&cache[a]);
 }
 
-/* Whatever was done to an entry: it is not used, the files are read, and the next one is good. */
-static void expect_refused(const char *name)
+/* A modified entry is not used; the files are read, and the next entry is valid. */
+static void expect_not_used(const char *name)
 {
     char path[PATH_MAX];
     assert_true(find_entry(path, ".bin"));
-    at_dataset *set = open_kept(name, small);
+    at_dataset *set = open_cached(name, small);
     assert_false(at_dataset_is_cached(set));
     at_dataset_free(set);
-    assert_true(is_kept(name));
+    assert_true(is_cached(name));
 }
 
-static void a_cut_entry_is_not_believed(void **state)
+static void a_truncated_entry_is_not_used(void **state)
 {
     (void)state;
     static const char *const names[] = {"set", "libsvm:rows"};
@@ -263,17 +263,17 @@ static void a_cut_entry_is_not_believed(void **state)
         char        path[PATH_MAX];
         struct stat whole;
         make_old_sources(state);
-        assert_false(is_kept(names[n]));
+        assert_false(is_cached(names[n]));
         assert_true(find_entry(path, ".bin"));
         assert_int_equal(stat(path, &whole), 0);
         off_t cuts[] = {
             0, 1, 15, 16, 31, 32, 100, 300, 500, 65535, 65536, 65537, whole.st_size - 1};
         for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
             assert_int_equal(truncate(path, cuts[i]), 0);
-            expect_refused(names[n]);
+            expect_not_used(names[n]);
         }
         assert_int_equal(truncate(path, whole.st_size + 1), 0);
-        expect_refused(names[n]);
+        expect_not_used(names[n]);
     }
 }
 
@@ -287,7 +287,7 @@ static void flip(const char *path, off_t at)
     close(fd);
 }
 
-static void a_damaged_entry_is_not_believed(void **state)
+static void a_damaged_entry_is_not_used(void **state)
 {
     (void)state;
     static const char *const names[] = {"set", "libsvm:rows"};
@@ -295,7 +295,7 @@ static void a_damaged_entry_is_not_believed(void **state)
         char        path[PATH_MAX];
         struct stat whole;
         make_old_sources(state);
-        assert_false(is_kept(names[n]));
+        assert_false(is_cached(names[n]));
         assert_true(find_entry(path, ".bin"));
         assert_int_equal(stat(path, &whole), 0);
         size_t         size;
@@ -305,17 +305,17 @@ static void a_damaged_entry_is_not_believed(void **state)
         free(bytes);
         for (off_t at = 0; at < (off_t)head_size; at += 5) {
             flip(path, at);
-            expect_refused(names[n]);
+            expect_not_used(names[n]);
         }
         for (off_t at = 65536; at < whole.st_size; at += 1 + whole.st_size / 1000) {
             flip(path, at);
-            expect_refused(names[n]);
+            expect_not_used(names[n]);
         }
     }
 }
 
-/* A header whose checksum is right, over numbers that cannot be. */
-static void numbers_that_cannot_be_are_refused(void **state)
+/* A header with the right checksum but impossible numbers. */
+static void impossible_numbers_are_refused(void **state)
 {
     (void)state;
     enum { AT = 32, FIELD = 8, FIELDS = 13 + 4, DIGEST = 32 };
@@ -329,7 +329,7 @@ static void numbers_that_cannot_be_are_refused(void **state)
                 uint64_t       head_size, old;
                 unsigned char *bytes;
                 make_old_sources(state);
-                assert_false(is_kept(names[n]));
+                assert_false(is_cached(names[n]));
                 assert_true(find_entry(path, ".bin"));
                 bytes = read_all(path, &size);
                 memcpy(&head_size, bytes + AT - 8, 8);
@@ -337,35 +337,35 @@ static void numbers_that_cannot_be_are_refused(void **state)
                 memcpy(bytes + AT + field * FIELD, &values[v], 8);
                 at_file_digest_bytes(bytes, head_size - DIGEST, bytes + head_size - DIGEST);
                 write_raw(path, bytes, size);
-                at_dataset *set = open_kept(names[n], small); /* harmless, whatever it is */
-                if (at_dataset_is_cached(set)) assert_true(at_store_is_right(set));
+                at_dataset *set = open_cached(names[n], small); /* must not crash */
+                if (at_dataset_is_cached(set)) assert_true(at_store_is_valid(set));
                 if (field < 3 && old != values[v]) assert_false(at_dataset_is_cached(set));
                 at_dataset_free(set);
                 free(bytes);
             }
 }
 
-static void a_foreign_file_is_not_believed(void **state)
+static void a_foreign_file_is_not_used(void **state)
 {
     (void)state;
     char path[PATH_MAX];
-    assert_false(is_kept("set"));
+    assert_false(is_cached("set"));
     assert_true(find_entry(path, ".bin"));
     write_raw(path, "hello", 5);
-    expect_refused("set");
+    expect_not_used("set");
     assert_int_equal(rename(path, "other"), 0); /* the entry of another set under its name */
-    assert_false(is_kept("libsvm:rows"));
+    assert_false(is_cached("libsvm:rows"));
     assert_true(find_entry(path, ".bin"));
     assert_int_equal(rename("other", path), 0);
-    expect_refused("libsvm:rows");
+    expect_not_used("libsvm:rows");
 }
 
-static void a_refused_source_leaves_nothing_behind(void **state)
+static void an_invalid_source_leaves_no_entry(void **state)
 {
     (void)state;
-    at_dataset    *set;
-    at_reading     cached = {.cache = true};
-    unsigned char *zeros = calloc(1, 3 << 20);
+    at_dataset     *set;
+    at_read_options cached = {.cache = true};
+    unsigned char  *zeros = calloc(1, 3 << 20);
     write_raw("set/train-images.gz", zeros, 3 << 20);
     assert_int_equal(at_dataset_open_as("set", AT_SPLIT_TRAIN, &cached, &set, &fail),
                      AT_ERR_FORMAT);
@@ -377,44 +377,44 @@ static void a_refused_source_leaves_nothing_behind(void **state)
     free(zeros);
 }
 
-static void a_cache_that_cannot_be_written_is_no_error(void **state)
+static void a_cache_that_is_not_writable_is_not_an_error(void **state)
 {
     (void)state;
     write_raw("anytime", "a file, where a folder should be", 32);
-    assert_false(is_kept("set"));
-    assert_false(is_kept("set"));
+    assert_false(is_cached("set"));
+    assert_false(is_cached("set"));
     unsetenv("XDG_CACHE_HOME");
     char *old = strdup(getenv("HOME") ? getenv("HOME") : "/");
     unsetenv("HOME");
-    assert_false(is_kept("set"));
+    assert_false(is_cached("set"));
     setenv("HOME", old, 1);
     free(old);
 }
 
-static void the_least_recently_used_entries_go_first(void **state)
+static void the_least_recently_used_entries_are_removed_first(void **state)
 {
     (void)state;
     char path[PATH_MAX] = "", first[PATH_MAX];
-    assert_false(is_kept("set"));
+    assert_false(is_cached("set"));
     assert_true(find_entry(first, ".bin"));
     set_time(first, 5000); /* long ago */
-    write_raw("anytime/parsed/x.bin.1.tmp", "left by somebody who died", 25);
+    write_raw("anytime/parsed/x.bin.1.tmp", "left by a dead writer", 21);
     set_time("anytime/parsed/x.bin.1.tmp", 5000);
-    at_dataset *set = open_kept("libsvm:rows", (at_cache_limits){1, 200});
+    at_dataset *set = open_cached("libsvm:rows", (at_cache_limits){1, 200});
     assert_false(at_dataset_is_cached(set));
-    at_dataset_free(set); /* larger than all there may be: nothing is kept, nothing removed */
+    at_dataset_free(set); /* larger than the limit: nothing is cached, nothing removed */
     assert_int_equal(count_entries(), 2);
-    set = open_kept("libsvm:rows", (at_cache_limits){1, 3000});
+    set = open_cached("libsvm:rows", (at_cache_limits){1, 3000});
     at_dataset_free(set);
     assert_int_equal(count_entries(), 1);
     assert_true(find_entry(path, ".bin"));
     assert_string_not_equal(path, first);
-    assert_true(is_kept("libsvm:rows"));
-    assert_false(is_kept("set"));
+    assert_true(is_cached("libsvm:rows"));
+    assert_false(is_cached("set"));
 }
 
-/* Through the door that the program uses, and with a source that is large enough. */
-static void a_large_source_is_kept_when_asked_for(void **state)
+/* Through the public interface, with a source that is large enough. */
+static void a_large_source_is_cached_when_enabled(void **state)
 {
     (void)state;
     FILE *file = fopen("rows", "w");
@@ -423,8 +423,8 @@ static void a_large_source_is_kept_when_asked_for(void **state)
     fclose(file);
     set_time("rows", 1000);
     for (int turn = 0; turn < 3; turn++) {
-        at_dataset *set;
-        at_reading  reading = {.cache = turn > 0};
+        at_dataset     *set;
+        at_read_options reading = {.cache = turn > 0};
         assert_int_equal(at_dataset_open_as("rows", AT_SPLIT_TRAIN, &reading, &set, &fail), AT_OK);
         assert_int_equal(at_dataset_is_cached(set), turn == 2);
         assert_int_equal(at_dataset_count(set), 100000);
@@ -436,21 +436,21 @@ static void a_large_source_is_kept_when_asked_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_kept_set_is_the_set_that_was_read, make_old_sources),
-        cmocka_unit_test_setup(nobody_can_change_a_kept_sample, make_old_sources),
-        cmocka_unit_test_setup(only_what_is_slow_to_read_is_kept, make_old_sources),
-        cmocka_unit_test_setup(a_source_that_changed_is_read_again, make_old_sources),
-        cmocka_unit_test_setup(a_file_that_was_only_touched_is_not_read_again, make_old_sources),
-        cmocka_unit_test_setup(a_file_that_was_just_written_is_told_by_its_hash, make_sources),
-        cmocka_unit_test_setup(settings_splits_and_formats_have_entries_of_their_own, make_sources),
-        cmocka_unit_test_setup(a_cut_entry_is_not_believed, make_old_sources),
-        cmocka_unit_test_setup(a_damaged_entry_is_not_believed, make_old_sources),
-        cmocka_unit_test_setup(numbers_that_cannot_be_are_refused, make_old_sources),
-        cmocka_unit_test_setup(a_foreign_file_is_not_believed, make_old_sources),
-        cmocka_unit_test_setup(a_refused_source_leaves_nothing_behind, make_old_sources),
-        cmocka_unit_test_setup(a_cache_that_cannot_be_written_is_no_error, make_old_sources),
-        cmocka_unit_test_setup(the_least_recently_used_entries_go_first, make_old_sources),
-        cmocka_unit_test_setup(a_large_source_is_kept_when_asked_for, make_old_sources),
+        cmocka_unit_test_setup(a_cached_set_equals_the_set_that_was_read, make_old_sources),
+        cmocka_unit_test_setup(cached_samples_are_read_only, make_old_sources),
+        cmocka_unit_test_setup(only_slow_sources_are_cached, make_old_sources),
+        cmocka_unit_test_setup(a_changed_source_is_read_again, make_old_sources),
+        cmocka_unit_test_setup(a_touched_file_is_not_read_again, make_old_sources),
+        cmocka_unit_test_setup(a_recently_written_file_is_checked_by_its_hash, make_sources),
+        cmocka_unit_test_setup(options_splits_and_formats_have_separate_entries, make_sources),
+        cmocka_unit_test_setup(a_truncated_entry_is_not_used, make_old_sources),
+        cmocka_unit_test_setup(a_damaged_entry_is_not_used, make_old_sources),
+        cmocka_unit_test_setup(impossible_numbers_are_refused, make_old_sources),
+        cmocka_unit_test_setup(a_foreign_file_is_not_used, make_old_sources),
+        cmocka_unit_test_setup(an_invalid_source_leaves_no_entry, make_old_sources),
+        cmocka_unit_test_setup(a_cache_that_is_not_writable_is_not_an_error, make_old_sources),
+        cmocka_unit_test_setup(the_least_recently_used_entries_are_removed_first, make_old_sources),
+        cmocka_unit_test_setup(a_large_source_is_cached_when_enabled, make_old_sources),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

@@ -1,5 +1,5 @@
-/* Made-up click data. */
-#include "sparse.h"
+/* Synthetic click data. */
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/set/store.h"
@@ -18,7 +18,7 @@ static void hash_set(const at_dataset *set, char hex[65])
     free(all);
 }
 
-static void click_data_is_the_same_everywhere(void **state)
+static void click_data_is_the_same_on_every_machine(void **state)
 {
     (void)state;
     char        hex[65], again[65];
@@ -29,7 +29,7 @@ static void click_data_is_the_same_everywhere(void **state)
     hash_set(set, hex);
     at_dataset_free(set);
     assert_string_equal(hex, "47da0bfc9afc955e361f58df51b00690eaf0d416e96c48af01084506a0918c33");
-    /* More rows begin with the same ones; the test split has others. */
+    /* A larger set begins with the same rows; the test split has other rows. */
     set = open_sparse("synthetic-clicks:2000,65536", AT_SPLIT_TRAIN);
     at_dataset *test = open_sparse("synthetic-clicks:5000,65536", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(test), 1000);
@@ -63,13 +63,13 @@ static void a_row_is_a_third_numbers_and_the_rest_categories(void **state)
         often += seen[i] > 1000;
         once += seen[i] == 1;
     }
-    assert_true(often >= 26);  /* Zipf: a few everywhere, */
-    assert_true(once > 10000); /* many hardly ever */
+    assert_true(often >= 26);  /* Zipf: a few are in every row, */
+    assert_true(once > 10000); /* many are rare */
     free(seen);
     at_dataset_free(set);
 }
 
-static void sizes_at_the_edge_are_fine(void **state)
+static void extreme_sizes_are_accepted(void **state)
 {
     (void)state;
     static const char *const names[] = {"synthetic-clicks:1,6,3", "synthetic-clicks:5,2147483648",
@@ -83,7 +83,7 @@ static void sizes_at_the_edge_are_fine(void **state)
     }
 }
 
-static void absurd_sizes_are_refused(void **state)
+static void invalid_sizes_are_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -94,7 +94,7 @@ static void absurd_sizes_are_refused(void **state)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         at_dataset *set = NULL;
         at_err      err = at_dataset_open(names[i], AT_SPLIT_TRAIN, &set, &fail);
-        if (err != AT_ERR_USAGE) fail_msg("%s was taken", names[i]);
+        if (err != AT_ERR_USAGE) fail_msg("%s was accepted", names[i]);
         assert_non_null(strstr(fail.hint, "synthetic-clicks:"));
     }
 }
@@ -102,10 +102,10 @@ static void absurd_sizes_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(click_data_is_the_same_everywhere),
+        cmocka_unit_test(click_data_is_the_same_on_every_machine),
         cmocka_unit_test(a_row_is_a_third_numbers_and_the_rest_categories),
-        cmocka_unit_test(sizes_at_the_edge_are_fine),
-        cmocka_unit_test(absurd_sizes_are_refused),
+        cmocka_unit_test(extreme_sizes_are_accepted),
+        cmocka_unit_test(invalid_sizes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

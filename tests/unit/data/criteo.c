@@ -1,5 +1,5 @@
-/* Click logs in Criteo's form. */
-#include "sparse.h"
+/* Criteo click logs. */
+#include "open_sets.h"
 
 #include <math.h>
 
@@ -25,7 +25,7 @@ static float at(const at_dataset *set, uint64_t row, uint32_t index)
     return 0.0f;
 }
 
-static void numbers_are_scaled_and_gaps_are_marked(void **state)
+static void numbers_are_scaled_and_missing_ones_are_marked(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "0", "", "68fd1e64"));
@@ -59,7 +59,7 @@ static void categories_are_hashed_by_column_and_text(void **state)
     at_dataset   *set = open_sparse("clicks", AT_SPLIT_TRAIN);
     at_sparse_row a = at_dataset_sparse_row(set, 0), b = at_dataset_sparse_row(set, 1);
     uint32_t      differ = 0;
-    assert_int_equal(a.count, 39); /* the same text in other columns is another feature */
+    assert_int_equal(a.count, 39); /* the same text in another column is another feature */
     assert_int_equal(b.count, 39);
     for (uint32_t i = 0; i < a.count; i++) {
         bool in_b = false;
@@ -71,8 +71,8 @@ static void categories_are_hashed_by_column_and_text(void **state)
     at_dataset_free(set);
 }
 
-/* Hashes are part of what a model means: they must never change. */
-static void hashes_stay_what_they_are(void **state)
+/* Trained models depend on the hashes: they must never change. */
+static void hashes_never_change(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "1", "1", "68fd1e64"));
@@ -84,11 +84,11 @@ static void hashes_stay_what_they_are(void **state)
     at_dataset_free(set);
 }
 
-static void few_bits_make_features_meet_and_add_up(void **state)
+static void colliding_features_add_up(void **state)
 {
     (void)state;
     write_text("clicks", line("1", "1", "1", "a"));
-    at_dataset   *set = open_set_as("clicks", AT_SPLIT_TRAIN, &(at_reading){.hash_bits = 8});
+    at_dataset   *set = open_set_as("clicks", AT_SPLIT_TRAIN, &(at_read_options){.hash_bits = 8});
     at_sparse_row row = at_dataset_sparse_row(set, 0);
     float         sum = 0.0f;
     assert_int_equal(at_dataset_features(set), 256);
@@ -97,34 +97,34 @@ static void few_bits_make_features_meet_and_add_up(void **state)
     assert_true(row.count < 39);
     at_dataset_free(set);
     at_dataset *none = NULL;
-    assert_int_equal(
-        at_dataset_open_as("clicks", AT_SPLIT_TRAIN, &(at_reading){.hash_bits = 40}, &none, &fail),
-        AT_ERR_USAGE);
+    assert_int_equal(at_dataset_open_as("clicks", AT_SPLIT_TRAIN,
+                                        &(at_read_options){.hash_bits = 40}, &none, &fail),
+                     AT_ERR_USAGE);
     assert_non_null(strstr(fail.text, "--hash-bits"));
 }
 
-static void wrong_lines_are_refused_with_line_and_column(void **state)
+static void invalid_lines_are_reported_with_line_and_column(void **state)
 {
     (void)state;
     char two[1024];
     refuse_set((write_text("clicks", line("2", "1", "1", "a")), "criteo:clicks"),
-               "line 1, column 1: expected a label");
+               "line 1, column 1: the label is not 0 or 1");
     refuse_set((write_text("clicks", line("", "1", "1", "a")), "criteo:clicks"), "label");
     refuse_set((write_text("clicks", line("1", "1.5", "1", "a")), "criteo:clicks"),
-               "line 1, column 3: field 2 is not a whole number");
+               "line 1, column 3: field 2 is not an integer");
     refuse_set((write_text("clicks", line("1", "99999999999999999999", "1", "a")), "clicks"),
-               "not a whole number");
+               "not an integer");
     refuse_set((write_text("clicks", line("1", "1", "1", "a\tb")), "criteo:clicks"),
                "more than 40 fields");
-    refuse_set((write_text("clicks", "1\t2\t3\n"), "criteo:clicks"), "ends after 3 of 40 fields");
-    refuse_set((write_text("clicks", "\n"), "criteo:clicks"), "holds no row");
+    refuse_set((write_text("clicks", "1\t2\t3\n"), "criteo:clicks"), "only 3 of 40 fields");
+    refuse_set((write_text("clicks", "\n"), "criteo:clicks"), "no rows found");
     snprintf(two, sizeof two, "%s", line("1", "1", "1", "a"));
     snprintf(two + strlen(two), sizeof two - strlen(two), "0\t\t");
     write_text("clicks", two);
-    refuse_set("clicks", "line 2, column 4: the line ends after 3 of 40 fields");
+    refuse_set("clicks", "line 2, column 4: the line has only 3 of 40 fields");
 }
 
-static void a_line_may_end_like_on_windows_or_not_at_all(void **state)
+static void windows_line_ends_and_a_missing_last_one_are_accepted(void **state)
 {
     (void)state;
     char        text[512];
@@ -150,12 +150,12 @@ static void a_line_may_end_like_on_windows_or_not_at_all(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(numbers_are_scaled_and_gaps_are_marked, empty_home),
+        cmocka_unit_test_setup(numbers_are_scaled_and_missing_ones_are_marked, empty_home),
         cmocka_unit_test_setup(categories_are_hashed_by_column_and_text, empty_home),
-        cmocka_unit_test_setup(hashes_stay_what_they_are, empty_home),
-        cmocka_unit_test_setup(few_bits_make_features_meet_and_add_up, empty_home),
-        cmocka_unit_test_setup(wrong_lines_are_refused_with_line_and_column, empty_home),
-        cmocka_unit_test_setup(a_line_may_end_like_on_windows_or_not_at_all, empty_home),
+        cmocka_unit_test_setup(hashes_never_change, empty_home),
+        cmocka_unit_test_setup(colliding_features_add_up, empty_home),
+        cmocka_unit_test_setup(invalid_lines_are_reported_with_line_and_column, empty_home),
+        cmocka_unit_test_setup(windows_line_ends_and_a_missing_last_one_are_accepted, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

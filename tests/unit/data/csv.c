@@ -1,5 +1,5 @@
 /* CSV files with a header. */
-#include "sparse.h"
+#include "open_sets.h"
 
 #include "data/set/store.h"
 
@@ -16,7 +16,7 @@ static void numbers_become_dense_floats(void **state)
     assert_false(at_dataset_is_sparse(set));
     assert_int_equal(at_dataset_features(set), 2);
     assert_int_equal(at_dataset_classes(set), 2);
-    assert_string_equal(at_dataset_class_name(set, 0), "a");
+    assert_string_equal(at_store_name(set, 0), "a");
     assert_string_equal(at_store_name(set, 3), "width");
     at_dataset_rows(set, x, labels, (uint64_t[]){0, 1, 2}, 3);
     assert_memory_equal(x, ((float[]){1.5f, 2, -3, 0, 1000, 0.5f}), sizeof x);
@@ -24,14 +24,14 @@ static void numbers_become_dense_floats(void **state)
     at_dataset_free(set);
 }
 
-static void texts_become_one_feature_each(void **state)
+static void each_distinct_text_becomes_a_feature(void **state)
 {
     (void)state;
-    write_text("x.csv", "colour,size,class\nred,1,no\nblue,0,yes\n,2,no\nred,3,no\n");
+    write_text("x.csv", "color,size,class\nred,1,no\nblue,0,yes\n,2,no\nred,3,no\n");
     at_dataset *set = open_sparse("x.csv", AT_SPLIT_TRAIN);
-    assert_int_equal(at_dataset_features(set), 4); /* nothing, blue, red; size */
-    assert_string_equal(at_store_name(set, 2), "colour=");
-    assert_string_equal(at_store_name(set, 4), "colour=red");
+    assert_int_equal(at_dataset_features(set), 4); /* empty, blue, red; size */
+    assert_string_equal(at_store_name(set, 2), "color=");
+    assert_string_equal(at_store_name(set, 4), "color=red");
     assert_string_equal(at_store_name(set, 5), "size");
     check_row(set, 0, 0, "2:1 3:1");
     check_row(set, 1, 1, "1:1");
@@ -40,7 +40,7 @@ static void texts_become_one_feature_each(void **state)
     at_dataset_free(set);
 }
 
-static void quotes_blanks_and_separators_are_understood(void **state)
+static void quotes_blanks_and_separators_are_parsed(void **state)
 {
     (void)state;
     static const char *const texts[] = {
@@ -71,48 +71,48 @@ static void the_label_may_be_any_column(void **state)
     (void)state;
     write_text("x.csv", "kind,a,b\n10,1,5\n9,2,6\n10,3,5\n");
     at_dataset *last = open_set_as("x.csv", AT_SPLIT_TRAIN, NULL);
-    at_dataset *kind = open_set_as("x.csv", AT_SPLIT_TRAIN, &(at_reading){.label = "kind"});
-    assert_string_equal(at_dataset_class_name(last, 1), "6");
-    assert_string_equal(at_dataset_class_name(kind, 0), "9"); /* by value, not by first digit */
+    at_dataset *kind = open_set_as("x.csv", AT_SPLIT_TRAIN, &(at_read_options){.label = "kind"});
+    assert_string_equal(at_store_name(last, 1), "6");
+    assert_string_equal(at_store_name(kind, 0), "9"); /* by value, not by first digit */
     assert_int_equal(at_dataset_label(kind, 0), 1);
     at_dataset_free(last);
     at_dataset_free(kind);
     at_dataset *none = NULL;
-    assert_int_equal(
-        at_dataset_open_as("x.csv", AT_SPLIT_TRAIN, &(at_reading){.label = "kinds"}, &none, &fail),
-        AT_ERR_USAGE);
+    assert_int_equal(at_dataset_open_as("x.csv", AT_SPLIT_TRAIN,
+                                        &(at_read_options){.label = "kinds"}, &none, &fail),
+                     AT_ERR_USAGE);
     assert_non_null(strstr(fail.hint, "kind"));
 }
 
-/* A test file is brought into the train file's order of classes and texts. */
-static void a_test_file_goes_by_names(void **state)
+/* Classes and texts of a test file are renumbered like those of the train file. */
+static void a_test_file_is_matched_by_names(void **state)
 {
     (void)state;
     write_text("train.csv", "c,n,label\nred,1,x\nblue,1,y\ngreen,1,z\n");
     write_text("test.csv", "c,n,label\ngreen,5,z\npink,6,x\n");
     at_dataset *train = open_sparse("train.csv", AT_SPLIT_TRAIN);
     at_dataset *test = open_sparse("train.csv", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     assert_int_equal(at_dataset_features(test), 4);
     check_row(test, 0, 2, "1:1 3:5");
-    check_row(test, 1, 0, "3:6"); /* pink was never seen */
+    check_row(test, 1, 0, "3:6"); /* pink is not in the train file */
     at_dataset_free(test);
 
     write_text("test.csv", "n,label,c\n5,z,green\n6,y,red\n"); /* columns in another order */
-    test = open_set_as("train.csv", AT_SPLIT_TEST, &(at_reading){.label = "label"});
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    test = open_set_as("train.csv", AT_SPLIT_TEST, &(at_read_options){.label = "label"});
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     check_row(test, 0, 2, "1:1 3:5");
     check_row(test, 1, 1, "2:1 3:6");
     at_dataset_free(test);
 
     write_text("test.csv", "c,n,label\ngreen,5,w\n");
     test = open_sparse("test.csv", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "'w'"));
     at_dataset_free(test);
     write_text("test.csv", "c,n,label\n1,5,x\n");
     test = open_set_as("test.csv", AT_SPLIT_TEST, NULL);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_ERR_FORMAT);
     at_dataset_free(test);
     at_dataset_free(train);
 }
@@ -124,18 +124,18 @@ static void dense_files_must_have_the_same_columns(void **state)
     write_text("b.csv", "p,r,label\n1,2,y\n");
     at_dataset *a = open_set_as("a.csv", AT_SPLIT_TRAIN, NULL);
     at_dataset *b = open_set_as("b.csv", AT_SPLIT_TEST, NULL);
-    assert_int_equal(at_dataset_agree(a, b, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(a, b, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "'q'"));
     at_dataset_free(b);
     write_text("b.csv", "p,q,label\n1,2,y\n");
     b = open_set_as("b.csv", AT_SPLIT_TEST, NULL);
-    assert_int_equal(at_dataset_agree(a, b, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(a, b, &fail), AT_OK);
     assert_int_equal(at_dataset_label(b, 0), 1);
     at_dataset_free(a);
     at_dataset_free(b);
 }
 
-static void parts_in_a_folder_are_one_set(void **state)
+static void files_in_a_folder_are_one_set(void **state)
 {
     (void)state;
     mkdir("set", 0700);
@@ -157,24 +157,24 @@ static void parts_in_a_folder_are_one_set(void **state)
     assert_non_null(strstr(fail.text, "set/part-3.csv: line 1"));
 }
 
-static void wrong_files_are_refused_with_their_line(void **state)
+static void invalid_files_are_reported_with_their_line(void **state)
 {
     (void)state;
     static const struct {
         const char *text, *word;
     } cases[] = {
-        {"a,b\n1,2\n1\n", "line 3: has 1 fields, but the header has 2"},
-        {"a,b\n1,2,3\n", "line 2: has 3 fields"},
-        {"a,b\n1,\"2\n", "line 2: a field's closing quote is missing"},
-        {"a,b\n1,\"2\"x\n", "line 2: field 2 goes on behind its closing quote"},
-        {"a,b\n1,x\n,y\n", "line 3: column 'a' holds numbers, but here it is empty"},
+        {"a,b\n1,2\n1\n", "line 3: 1 fields, but the header has 2"},
+        {"a,b\n1,2,3\n", "line 2: 3 fields"},
+        {"a,b\n1,\"2\n", "line 2: the closing quote of a field is missing"},
+        {"a,b\n1,\"2\"x\n", "line 2: field 2 has text after its closing quote"},
+        {"a,b\n1,x\n,y\n", "line 3: column 'a' is numeric, but the value is missing here"},
         {"a,b\n1,x\nNaN,y\n", "line 3: column 'a'"},
         {"a,b\n1,\n", "line 2: column 'b' is empty"},
-        {"a,b\n", "holds no row"},
-        {"1,2\n3,4\n", "line 1: has numbers only"},
-        {"a\n1\n", "line 1: has one column only"},
-        {"a,b,b,c\nx,1,2,y\n", "line 1: two features have the name 'b'"},
-        {"a,a=x,c\nx,1,y\n", "line 1: two features have the name 'a=x'"},
+        {"a,b\n", "no rows after the header"},
+        {"1,2\n3,4\n", "line 1: only numbers"},
+        {"a\n1\n", "line 1: only one column"},
+        {"a,b,b,c\nx,1,2,y\n", "line 1: two features are named 'b'"},
+        {"a,a=x,c\nx,1,y\n", "line 1: two features are named 'a=x'"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text("x.csv", cases[i].text);
@@ -184,10 +184,10 @@ static void wrong_files_are_refused_with_their_line(void **state)
     fprintf(file, "id,label\n");
     for (int i = 0; i < 5000; i++) fprintf(file, "user-%d,%d\n", i, i % 2);
     fclose(file);
-    refuse_set("x.csv", "column 'id' holds text, of more than 4096 different ones");
+    refuse_set("x.csv", "column 'id' is text with more than 4096 distinct values");
 }
 
-static void a_file_without_the_name_is_found_by_its_content(void **state)
+static void a_file_without_suffix_is_recognized_by_content(void **state)
 {
     (void)state;
     write_text("data", "a,label\n1,x\n2,y\n");
@@ -202,14 +202,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(numbers_become_dense_floats, empty_home),
-        cmocka_unit_test_setup(texts_become_one_feature_each, empty_home),
-        cmocka_unit_test_setup(quotes_blanks_and_separators_are_understood, empty_home),
+        cmocka_unit_test_setup(each_distinct_text_becomes_a_feature, empty_home),
+        cmocka_unit_test_setup(quotes_blanks_and_separators_are_parsed, empty_home),
         cmocka_unit_test_setup(the_label_may_be_any_column, empty_home),
-        cmocka_unit_test_setup(a_test_file_goes_by_names, empty_home),
+        cmocka_unit_test_setup(a_test_file_is_matched_by_names, empty_home),
         cmocka_unit_test_setup(dense_files_must_have_the_same_columns, empty_home),
-        cmocka_unit_test_setup(parts_in_a_folder_are_one_set, empty_home),
-        cmocka_unit_test_setup(wrong_files_are_refused_with_their_line, empty_home),
-        cmocka_unit_test_setup(a_file_without_the_name_is_found_by_its_content, empty_home),
+        cmocka_unit_test_setup(files_in_a_folder_are_one_set, empty_home),
+        cmocka_unit_test_setup(invalid_files_are_reported_with_their_line, empty_home),
+        cmocka_unit_test_setup(a_file_without_suffix_is_recognized_by_content, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

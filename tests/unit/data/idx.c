@@ -1,4 +1,4 @@
-#include "files.h"
+#include "open_sets.h"
 
 #include "base/rng.h"
 #include "data/files/source.h"
@@ -7,20 +7,7 @@
 
 #include <sys/stat.h>
 
-static at_fail fail;
-
-/* Opens a pair that must be refused with that code, and with a text and a hint that say so. */
-static void refuse(const char *name, at_err code, const char *words, const char *hint)
-{
-    at_dataset *set;
-    fail = (at_fail){0};
-    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
-    assert_null(set);
-    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
-    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
-}
-
-/* The same for broken images beside good labels of three samples; the text names the file. */
+/* Like refuse, for invalid images with valid labels of three samples; the text names the file. */
 static void refuse_images(const char *path, at_err code, const char *words, const char *hint)
 {
     static idx_bytes labels;
@@ -63,7 +50,7 @@ static void check_round_trip(const char *name)
     at_dataset_free(set);
 }
 
-static void files_come_back_as_they_were_written(void **state)
+static void files_are_read_as_written(void **state)
 {
     (void)state;
     static idx_bytes labels;
@@ -117,7 +104,7 @@ static void a_folder_is_searched_for_the_usual_names(void **state)
     assert_non_null(strstr(fail.text, "t10k-images"));
 }
 
-static void train_and_test_agree_on_the_classes(void **state)
+static void train_and_test_have_the_same_classes(void **state)
 {
     (void)state;
     static idx_bytes labels;
@@ -138,7 +125,7 @@ static void train_and_test_agree_on_the_classes(void **state)
     assert_non_null(strstr(fail.text, "label 7"));
 }
 
-static void sets_opened_one_by_one_can_be_made_to_agree(void **state)
+static void sets_opened_separately_can_be_matched(void **state)
 {
     (void)state;
     static idx_bytes labels, wide;
@@ -151,20 +138,20 @@ static void sets_opened_one_by_one_can_be_made_to_agree(void **state)
     assert_int_equal(at_dataset_open("images,labels", AT_SPLIT_TRAIN, &train, &fail), AT_OK);
     assert_int_equal(at_dataset_open("images,fewer", AT_SPLIT_TEST, &test, &fail), AT_OK);
     assert_int_equal(at_dataset_classes(test), 2);
-    assert_int_equal(at_dataset_agree(test, train, &fail), AT_ERR_FORMAT);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(test, train, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     assert_int_equal(at_dataset_classes(test), 3);
     at_dataset_free(test);
     idx_make(&wide, 251, 2, 3u, 21u);
     write_raw("wide", wide.bytes, wide.size);
     assert_int_equal(at_dataset_open("wide,labels", AT_SPLIT_TEST, &test, &fail), AT_OK);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "21"));
     at_dataset_free(train);
     at_dataset_free(test);
 }
 
-static void missing_and_unreadable_files_are_told_apart(void **state)
+static void missing_and_unreadable_files_are_distinguished(void **state)
 {
     (void)state;
     refuse_images("nowhere", AT_ERR_MISSING, "no such file", "data list");
@@ -175,7 +162,7 @@ static void missing_and_unreadable_files_are_told_apart(void **state)
     assert_int_equal(mkfifo("pipe", 0600), 0);
     refuse_images("pipe", AT_ERR_IO, "not a regular file", "file");
     assert_int_equal(symlink("/proc/self/mem", "sick"), 0); /* reading at 0 gives EIO */
-    refuse_images("sick", AT_ERR_IO, "cannot be read", "disk");
+    refuse_images("sick", AT_ERR_IO, "read error", "disk");
 }
 
 static void short_and_long_files_are_refused(void **state)
@@ -190,12 +177,12 @@ static void short_and_long_files_are_refused(void **state)
         refuse_images("cut.gz", AT_ERR_FORMAT, "byte", "again");
     }
     write_raw("long", good.bytes, good.size + 1);
-    refuse_images("long", AT_ERR_FORMAT, "more bytes follow after byte 76", "again");
+    refuse_images("long", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
     write_gz("long.gz", good.bytes, good.size + 1);
-    refuse_images("long.gz", AT_ERR_FORMAT, "more bytes follow after byte 76", "again");
+    refuse_images("long.gz", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
 }
 
-static void headers_that_cannot_be_true_are_refused(void **state)
+static void impossible_headers_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -204,10 +191,10 @@ static void headers_that_cannot_be_true_are_refused(void **state)
         {"\0\0\x0d\3", "type 0d"},
         {"\0\0\x08\0", "0 dimensions"},
         {"\0\0\x08\x09", "9 dimensions"},
-        {"\0\0\x08\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "impossibly many"},
+        {"\0\0\x08\3\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "too many"},
         {"\0\0\x08\3\0\0\0\0\0\0\0\4\0\0\0\5", "no samples"},
         {"\0\0\x08\3\0\0\0\3\0\0\0\0\0\0\0\5", "no samples"},
-        {"\0\0\x08\3\x40\0\0\0\0\0\0\4\0\0\0\5", "promises 21474836480 bytes"},
+        {"\0\0\x08\3\x40\0\0\0\0\0\0\4\0\0\0\5", "claims 21474836480 bytes"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         idx_bytes *bad = malloc(sizeof *bad);
@@ -218,26 +205,27 @@ static void headers_that_cannot_be_true_are_refused(void **state)
         refuse_images("bad", AT_ERR_FORMAT, cases[c].words, "");
         assert_true(fail.hint[0] != '\0');
         write_gz("bad.gz", bad->bytes, bad->size);
-        refuse_images("bad.gz", AT_ERR_FORMAT, c == 6 ? "promises" : cases[c].words, "");
+        refuse_images("bad.gz", AT_ERR_FORMAT, c == 6 ? "claims" : cases[c].words, "");
         free(bad);
     }
 }
 
-static void images_and_labels_must_belong_together(void **state)
+static void images_and_labels_must_match(void **state)
 {
     (void)state;
     static idx_bytes labels;
     idx_make(&labels, 3, 1, 4u);
     write_raw("four", labels.bytes, labels.size);
     write_raw("images", good.bytes, good.size);
-    refuse("images,four", AT_ERR_FORMAT, "images has 3 images, but four has 4 labels", "together");
-    refuse("four,images", AT_ERR_FORMAT, "images: labels should have 1 dimension", "swapped");
-    refuse("four,four", AT_ERR_FORMAT, "four: images should have 2", "swapped");
+    refuse("images,four", AT_ERR_FORMAT, "images has 3 images, but four has 4 labels",
+           "same data set");
+    refuse("four,images", AT_ERR_FORMAT, "images: labels must have 1 dimension", "swapped");
+    refuse("four,four", AT_ERR_FORMAT, "four: images must have 2", "swapped");
     refuse("images", AT_ERR_USAGE, "images", "IMAGES,LABELS");
     refuse("images,", AT_ERR_MISSING, "no such file", "");
 }
 
-static void things_that_are_no_data_are_called_by_their_name(void **state)
+static void other_kinds_of_files_are_recognized(void **state)
 {
     (void)state;
     static const struct {
@@ -248,11 +236,11 @@ static void things_that_are_no_data_are_called_by_their_name(void **state)
         {"pointer.gz", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n",
          "git-lfs", "git lfs pull"},
         {"page", "\n<!DOCTYPE html><html><body>404</body></html>", "web page", "download"},
-        {"page.gz", "<html>404</html>", "named .gz but is not gzip", "download"},
+        {"page.gz", "<html>404</html>", "named .gz but not gzip", "download"},
         {"archive", "PK\x03\x04 and more", "zip archive", "unzip"},
         {"words", "these are only words", "text", "data list"},
-        {"noise", "\x01\x02\x03\x04\x05", "unknown bytes 01 02 03 04", "data list"},
-        {"short", "\x01\x02", "ends at byte 2", "again"},
+        {"noise", "\x01\x02\x03\x04\x05", "unknown binary data 01 02 03 04", "data list"},
+        {"short", "\x01\x02", "truncated at byte 2", "again"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         write_raw(cases[c].path, cases[c].text, strlen(cases[c].text));
@@ -267,7 +255,7 @@ static void damaged_gzip_is_refused(void **state)
 {
     (void)state;
     write_gz("nothing.gz", "", 0);
-    refuse_images("nothing.gz", AT_ERR_FORMAT, "gzip of nothing", "again");
+    refuse_images("nothing.gz", AT_ERR_FORMAT, "packed file without content", "again");
 
     size_t size;
     write_gz("good.gz", good.bytes, good.size);
@@ -286,12 +274,12 @@ static void damaged_gzip_is_refused(void **state)
     bytes[size - 1] ^= 1;
     bytes[size] = 'x'; /* read_all leaves room */
     write_raw("tail.gz", bytes, size + 1);
-    refuse_images("tail.gz", AT_ERR_FORMAT, "follow the gzip stream", "again");
+    refuse_images("tail.gz", AT_ERR_FORMAT, "after the gzip stream", "again");
     free(bytes);
 }
 
-/* A small file that would inflate to 64 MB is read only as far as its header promises. */
-static void inflating_stops_where_the_header_says(void **state)
+/* A small file that would inflate to 64 MB is unpacked only to the size in its header. */
+static void unpacking_stops_at_the_size_in_the_header(void **state)
 {
     (void)state;
     size_t         size = (size_t)64 << 20;
@@ -299,10 +287,10 @@ static void inflating_stops_where_the_header_says(void **state)
     memcpy(bomb, good.bytes, good.size);
     write_gz("bomb.gz", bomb, size);
     free(bomb);
-    refuse_images("bomb.gz", AT_ERR_FORMAT, "more bytes follow after byte 76", "again");
+    refuse_images("bomb.gz", AT_ERR_FORMAT, "extra bytes after byte 76", "again");
 }
 
-/* Opens and closes a pair; only the codes for bad files may come back. */
+/* Opens and closes a pair; fails only with the codes for invalid files. */
 static bool try_pair(const char *pair)
 {
     at_dataset *set;
@@ -354,7 +342,7 @@ static void mutated_files_are_read_or_refused(void **state)
         write_raw("mutant", bytes, size);
         accepted += try_pair("mutant,labels");
     }
-    assert_in_range(accepted, 100, 2000); /* changes of pixels are no damage */
+    assert_in_range(accepted, 100, 2000); /* changed pixels are not detected */
     free(packed);
     free(bytes);
 }
@@ -367,7 +355,7 @@ static void a_description_counts_labels_and_finds_damage(void **state)
     idx_make(&labels, 2, 1, 3u);
     write_raw("images", good.bytes, good.size);
     write_gz("labels.gz", labels.bytes, labels.size);
-    assert_int_equal(at_describe("images,labels.gz", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("images,labels.gz", NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 3);
     assert_int_equal(d.count[AT_SPLIT_TEST], 0);
     assert_int_equal(d.classes, 2);
@@ -375,34 +363,34 @@ static void a_description_counts_labels_and_finds_damage(void **state)
     assert_int_equal(d.labels[AT_SPLIT_TRAIN][1], 1);
     assert_null(d.licence);
     at_describe_deinit(&d);
-    assert_int_equal(at_describe("labels.gz", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("labels.gz", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "labels");
     assert_int_equal(d.labels[AT_SPLIT_TRAIN][0], 2);
     at_describe_deinit(&d);
-    assert_int_equal(at_describe("images", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("images", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "4x5 bytes");
     assert_int_equal(d.classes, 0);
     at_describe_deinit(&d);
     write_raw("images", good.bytes, good.size - 1);
-    assert_int_equal(at_describe("images", &d, &fail), AT_ERR_FORMAT);
-    assert_int_equal(at_describe("images,labels.gz", &d, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_describe("images", NULL, &d, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_describe("images,labels.gz", NULL, &d, &fail), AT_ERR_FORMAT);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(files_come_back_as_they_were_written, make_good),
+        cmocka_unit_test_setup(files_are_read_as_written, make_good),
         cmocka_unit_test_setup(gzip_members_are_joined, make_good),
         cmocka_unit_test_setup(a_folder_is_searched_for_the_usual_names, make_good),
-        cmocka_unit_test_setup(train_and_test_agree_on_the_classes, make_good),
-        cmocka_unit_test_setup(sets_opened_one_by_one_can_be_made_to_agree, make_good),
-        cmocka_unit_test_setup(missing_and_unreadable_files_are_told_apart, make_good),
+        cmocka_unit_test_setup(train_and_test_have_the_same_classes, make_good),
+        cmocka_unit_test_setup(sets_opened_separately_can_be_matched, make_good),
+        cmocka_unit_test_setup(missing_and_unreadable_files_are_distinguished, make_good),
         cmocka_unit_test_setup(short_and_long_files_are_refused, make_good),
-        cmocka_unit_test_setup(headers_that_cannot_be_true_are_refused, make_good),
-        cmocka_unit_test_setup(images_and_labels_must_belong_together, make_good),
-        cmocka_unit_test_setup(things_that_are_no_data_are_called_by_their_name, make_good),
+        cmocka_unit_test_setup(impossible_headers_are_refused, make_good),
+        cmocka_unit_test_setup(images_and_labels_must_match, make_good),
+        cmocka_unit_test_setup(other_kinds_of_files_are_recognized, make_good),
         cmocka_unit_test_setup(damaged_gzip_is_refused, make_good),
-        cmocka_unit_test_setup(inflating_stops_where_the_header_says, make_good),
+        cmocka_unit_test_setup(unpacking_stops_at_the_size_in_the_header, make_good),
         cmocka_unit_test_setup(mutated_files_are_read_or_refused, make_good),
         cmocka_unit_test_setup(a_description_counts_labels_and_finds_damage, make_good),
     };

@@ -1,9 +1,8 @@
-/* Folders of JPEG and PNG images: finding, decoding, bringing to one size. */
-#include "files.h"
+/* Folders of JPEG and PNG images: listing, decoding, scaling. */
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/formats/image.h"
-#include "data/formats/images.h"
 #include "data/set/dataset.h"
 #include "data/set/store.h"
 
@@ -11,17 +10,15 @@
 #include <png.h>
 #include <sys/stat.h>
 
-static at_fail fail;
-
 /* ---- writing images -------------------------------------------------------------------------- */
 
-typedef struct picture {
+typedef struct rgb_image {
     uint32_t      width, height;
     unsigned char rgb[64 * 64 * 3];
-} picture;
+} rgb_image;
 
-/* Red grows to the right, green downwards, blue is given. */
-static void paint(picture *p, uint32_t width, uint32_t height, unsigned blue)
+/* Red increases to the right, green downwards, blue is constant. */
+static void paint(rgb_image *p, uint32_t width, uint32_t height, unsigned blue)
 {
     p->width = width, p->height = height;
     for (uint32_t y = 0; y < height; y++)
@@ -33,7 +30,7 @@ static void paint(picture *p, uint32_t width, uint32_t height, unsigned blue)
         }
 }
 
-static void write_png(const char *path, const picture *p)
+static void write_png(const char *path, const rgb_image *p)
 {
     png_image image = {.version = PNG_IMAGE_VERSION,
                        .width = p->width,
@@ -42,7 +39,7 @@ static void write_png(const char *path, const picture *p)
     assert_int_not_equal(png_image_write_to_file(&image, path, 0, p->rgb, 0, NULL), 0);
 }
 
-static void write_jpeg(const char *path, const picture *p)
+static void write_jpeg(const char *path, const rgb_image *p)
 {
     struct jpeg_compress_struct jpeg;
     struct jpeg_error_mgr       errors;
@@ -81,11 +78,11 @@ static at_err decode(const char *path, uint32_t side, at_image *image)
 
 /* ---- decoding -------------------------------------------------------------------------------- */
 
-static void a_png_comes_back_as_it_was_written(void **state)
+static void a_png_is_decoded_exactly(void **state)
 {
     (void)state;
-    static picture p;
-    at_image       image;
+    static rgb_image p;
+    at_image         image;
     paint(&p, 20, 30, 77);
     write_png("a.png", &p);
     assert_int_equal(decode("a.png", 0, &image), AT_OK);
@@ -95,8 +92,7 @@ static void a_png_comes_back_as_it_was_written(void **state)
     at_image_deinit(&image);
 }
 
-/* Every kind of PNG becomes red, green and blue: here grey with transparency in 16 bits, and a
- * palette. */
+/* Every kind of PNG becomes RGB: here 16-bit grey with transparency, and a palette. */
 static void other_kinds_of_png_become_rgb(void **state)
 {
     (void)state;
@@ -120,11 +116,11 @@ static void other_kinds_of_png_become_rgb(void **state)
     at_image_deinit(&image);
 }
 
-static void a_jpeg_comes_back_nearly_as_it_was_written(void **state)
+static void a_jpeg_is_decoded_closely(void **state)
 {
     (void)state;
-    static picture p;
-    at_image       image;
+    static rgb_image p;
+    at_image         image;
     paint(&p, 48, 40, 100);
     write_jpeg("a.jpg", &p);
     assert_int_equal(decode("a.jpg", 0, &image), AT_OK);
@@ -132,17 +128,17 @@ static void a_jpeg_comes_back_nearly_as_it_was_written(void **state)
     assert_int_equal(image.height, 40);
     for (int i = 0; i < 48 * 40 * 3; i++) assert_in_range(image.pixels[i] + 12 - p.rgb[i], 0, 24);
     at_image_deinit(&image);
-    assert_int_equal(decode("a.jpg", 10, &image), AT_OK); /* half is enough, a quarter too */
+    assert_int_equal(decode("a.jpg", 10, &image), AT_OK); /* may be half or a quarter of the size */
     assert_int_equal(image.width, 12);
     assert_int_equal(image.height, 10);
     at_image_deinit(&image);
 }
 
-static void cut_images_are_refused(void **state)
+static void truncated_images_are_refused(void **state)
 {
     (void)state;
-    static picture p;
-    at_image       image;
+    static rgb_image p;
+    at_image         image;
     paint(&p, 48, 40, 100);
     write_jpeg("a.jpg", &p);
     write_png("a.png", &p);
@@ -161,12 +157,12 @@ static void cut_images_are_refused(void **state)
     }
 }
 
-static void a_header_is_not_believed(void **state)
+static void a_header_is_not_trusted(void **state)
 {
     (void)state;
-    static picture p;
-    size_t         size;
-    at_image       image;
+    static rgb_image p;
+    size_t           size;
+    at_image         image;
     paint(&p, 4, 4, 0);
     write_png("a.png", &p);
     unsigned char *bytes = read_all("a.png", &size);
@@ -175,13 +171,13 @@ static void a_header_is_not_believed(void **state)
     for (int i = 0; i < 4; i++) bytes[29 + i] = (unsigned char)(crc >> (24 - 8 * i));
     at_image_file file = {"huge.png", bytes, size};
     assert_int_equal(at_image_decode(&file, 0, &image, &fail), AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, "huge.png: the header says 1048575 x 1048575 pixels"));
+    assert_non_null(strstr(fail.text, "huge.png: 1048575 x 1048575 pixels"));
     free(bytes);
 }
 
-/* ---- one size -------------------------------------------------------------------------------- */
+/* ---- scaling and cropping -------------------------------------------------------------------- */
 
-static void fit(const picture *p, at_image_fitting how, uint32_t side, unsigned char *row)
+static void fit(const rgb_image *p, at_image_fit_mode how, uint32_t side, unsigned char *row)
 {
     at_image image = {(unsigned char *)(uintptr_t)p->rgb, p->width, p->height};
     assert_int_equal(at_image_fit(&image, how, side, row, &fail), AT_OK);
@@ -190,20 +186,20 @@ static void fit(const picture *p, at_image_fitting how, uint32_t side, unsigned 
 static void an_image_of_the_right_size_is_not_changed(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 16 * 16];
+    static rgb_image p;
+    unsigned char    row[3 * 16 * 16];
     paint(&p, 16, 16, 9);
     for (int how = AT_IMAGE_RESIZE; how <= AT_IMAGE_CROP; how++) {
-        fit(&p, (at_image_fitting)how, 16, row);
+        fit(&p, (at_image_fit_mode)how, 16, row);
         for (int i = 0; i < 256; i++)
             for (int c = 0; c < 3; c++) assert_int_equal(row[c * 256 + i], p.rgb[i * 3 + c]);
     }
 }
 
-static void halving_takes_neighbours_into_account(void **state)
+static void halving_averages_neighboring_pixels(void **state)
 {
     (void)state;
-    picture       p = {.width = 4, .height = 4};
+    rgb_image     p = {.width = 4, .height = 4};
     unsigned char row[3 * 2 * 2];
     memset(p.rgb, 100, 4 * 4 * 3);
     fit(&p, AT_IMAGE_RESIZE, 2, row);
@@ -216,12 +212,12 @@ static void halving_takes_neighbours_into_account(void **state)
     assert_int_equal(row[4 + 2], row[1]);
 }
 
-/* Of a wide image the middle is taken; growing keeps a ramp a ramp. */
-static void scaling_keeps_the_middle(void **state)
+/* A wide image is cropped to its center; enlarging keeps a ramp a ramp. */
+static void scaling_keeps_the_center(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 32 * 32];
+    static rgb_image p;
+    unsigned char    row[3 * 32 * 32];
     paint(&p, 48, 16, 5);
     fit(&p, AT_IMAGE_RESIZE, 32, row);
     for (int y = 0; y < 32; y++)
@@ -235,8 +231,8 @@ static void scaling_keeps_the_middle(void **state)
 static void cropping_pads_with_black(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 8 * 8];
+    static rgb_image p;
+    unsigned char    row[3 * 8 * 8];
     paint(&p, 4, 16, 50);
     fit(&p, AT_IMAGE_CROP, 8, row);
     for (int y = 0; y < 8; y++)
@@ -250,8 +246,8 @@ static void cropping_pads_with_black(void **state)
 static void extreme_shapes_are_scaled(void **state)
 {
     (void)state;
-    static picture p;
-    unsigned char  row[3 * 9 * 9];
+    static rgb_image p;
+    unsigned char    row[3 * 9 * 9];
     for (uint32_t w = 1; w <= 64; w += 7)
         for (uint32_t h = 1; h <= 64; h += 9) {
             paint(&p, w, h, 200);
@@ -265,11 +261,9 @@ static void extreme_shapes_are_scaled(void **state)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-static at_dataset *open_set(const char *name, at_split split)
+static at_dataset *open_images(const char *name, at_split split)
 {
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
+    at_dataset *set = open_set(name, split);
     assert_string_equal(at_dataset_format(set), "images");
     return set;
 }
@@ -279,10 +273,10 @@ static void make_folders(const char *const *paths)
     for (; *paths; paths++) assert_int_equal(at_file_make_folder(*paths, &fail), AT_OK);
 }
 
-/* FOLDER/CLASS/NAME with that blue, JPEG or PNG by its name. */
+/* Writes FOLDER/CLASS/NAME with that blue, JPEG or PNG by its name. */
 static void write_image(const char *path, unsigned blue)
 {
-    static picture p;
+    static rgb_image p;
     paint(&p, 30, 20, blue);
     if (strstr(path, ".png"))
         write_png(path, &p);
@@ -301,13 +295,14 @@ static void a_folder_with_both_splits_is_read(void **state)
     write_image("f/val/cat/x.png", 40);
     write_raw("f/train/cat/notes.txt", "no image", 8);
     write_raw("f/train/cat/._x.jpg", "a shadow", 8);
-    at_dataset *train = open_set("f,16", AT_SPLIT_TRAIN), *test = open_set("f,16", AT_SPLIT_TEST);
+    at_dataset *train = open_images("f,16", AT_SPLIT_TRAIN),
+               *test = open_images("f,16", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(train), 3);
     assert_int_equal(at_dataset_classes(train), 2);
     assert_int_equal(at_dataset_classes(test), 2);
     assert_int_equal(at_dataset_features(train), 3 * 16 * 16);
     assert_string_equal(at_dataset_form(train), "3x16x16 bytes");
-    assert_int_equal(at_dataset_picture(train).channels, 3);
+    assert_int_equal(at_dataset_shape(train).channels, 3);
     assert_string_equal(at_store_name(train, 0), "ant");
     assert_string_equal(at_store_name(train, 1), "cat");
     static const unsigned blues[] = {10, 20, 30};
@@ -334,8 +329,9 @@ static void without_splits_about_a_fifth_is_for_testing(void **state)
         snprintf(path, sizeof path, "f/%c/image%d.png", i % 2 ? 'a' : 'b', i);
         write_image(path, (unsigned)i);
     }
-    at_dataset *train = open_set("f,4", AT_SPLIT_TRAIN), *test = open_set("f,4", AT_SPLIT_TEST);
-    bool        seen[40] = {false};
+    at_dataset *train = open_images("f,4", AT_SPLIT_TRAIN),
+               *test = open_images("f,4", AT_SPLIT_TEST);
+    bool seen[40] = {false};
     assert_int_equal(at_dataset_count(train) + at_dataset_count(test), 40);
     assert_in_range(at_dataset_count(test), 3, 16);
     for (int split = 0; split < 2; split++) {
@@ -357,11 +353,11 @@ static void the_size_is_224_unless_it_is_given(void **state)
     at_dataset *set;
     make_folders((const char *[]){"f/train/a", NULL});
     write_image("f/train/a/1.png", 20);
-    set = open_set("f", AT_SPLIT_TRAIN);
-    assert_int_equal(at_dataset_picture(set).width, 224);
+    set = open_images("f", AT_SPLIT_TRAIN);
+    assert_int_equal(at_dataset_shape(set).width, 224);
     at_dataset_free(set);
-    set = open_set("images:f,8,crop", AT_SPLIT_TRAIN);
-    assert_int_equal(set->rows[0], 11 * 255 / 29); /* the middle, not scaled */
+    set = open_images("images:f,8,crop", AT_SPLIT_TRAIN);
+    assert_int_equal(set->rows[0], 11 * 255 / 29); /* the center, not scaled */
     at_dataset_free(set);
     assert_false(at_dataset_has("f", AT_SPLIT_TEST));
     static const char *const wrong[] = {"images:f,0", "images:f,5000", "images:f,x",
@@ -372,8 +368,8 @@ static void the_size_is_224_unless_it_is_given(void **state)
     }
 }
 
-/* Threads may meet them in any order; the message does not depend on that. */
-static void of_broken_images_the_first_is_named(void **state)
+/* Threads may find them in any order; the message does not depend on it. */
+static void the_first_broken_image_is_named(void **state)
 {
     (void)state;
     at_dataset *set;
@@ -388,8 +384,8 @@ static void of_broken_images_the_first_is_named(void **state)
     }
     for (int repeat = 0; repeat < 5; repeat++) {
         assert_int_equal(at_dataset_open("f,8", AT_SPLIT_TRAIN, &set, &fail), AT_ERR_FORMAT);
-        assert_non_null(strstr(fail.text, "f/train/a/10.png: is no JPEG or PNG image, at byte 0 it "
-                                          "is a git-lfs pointer"));
+        assert_non_null(strstr(fail.text, "f/train/a/10.png: not a JPEG or PNG image; it looks "
+                                          "like a git-lfs pointer"));
         assert_non_null(strstr(fail.hint, "git lfs pull"));
     }
 }
@@ -397,20 +393,20 @@ static void of_broken_images_the_first_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_png_comes_back_as_it_was_written, empty_home),
+        cmocka_unit_test_setup(a_png_is_decoded_exactly, empty_home),
         cmocka_unit_test_setup(other_kinds_of_png_become_rgb, empty_home),
-        cmocka_unit_test_setup(a_jpeg_comes_back_nearly_as_it_was_written, empty_home),
-        cmocka_unit_test_setup(cut_images_are_refused, empty_home),
-        cmocka_unit_test_setup(a_header_is_not_believed, empty_home),
+        cmocka_unit_test_setup(a_jpeg_is_decoded_closely, empty_home),
+        cmocka_unit_test_setup(truncated_images_are_refused, empty_home),
+        cmocka_unit_test_setup(a_header_is_not_trusted, empty_home),
         cmocka_unit_test(an_image_of_the_right_size_is_not_changed),
-        cmocka_unit_test(halving_takes_neighbours_into_account),
-        cmocka_unit_test(scaling_keeps_the_middle),
+        cmocka_unit_test(halving_averages_neighboring_pixels),
+        cmocka_unit_test(scaling_keeps_the_center),
         cmocka_unit_test(cropping_pads_with_black),
         cmocka_unit_test(extreme_shapes_are_scaled),
         cmocka_unit_test_setup(a_folder_with_both_splits_is_read, empty_home),
         cmocka_unit_test_setup(without_splits_about_a_fifth_is_for_testing, empty_home),
         cmocka_unit_test_setup(the_size_is_224_unless_it_is_given, empty_home),
-        cmocka_unit_test_setup(of_broken_images_the_first_is_named, empty_home),
+        cmocka_unit_test_setup(the_first_broken_image_is_named, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

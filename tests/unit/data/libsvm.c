@@ -1,15 +1,15 @@
-/* LIBSVM text: what is read from it, and what is refused. */
-#include "files.h"
-#include "sparse.h"
+/* LIBSVM text. */
+#include "open_sets.h"
 
 #include "base/machine.h"
 #include "data/files/decimal.h"
 #include "data/set/describe.h"
+#include "data/set/store.h"
 
 #include <float.h>
 #include <math.h>
 
-static void a_file_is_read_as_it_stands(void **state)
+static void a_file_is_read(void **state)
 {
     (void)state;
     write_text("rows", "+1 1:0.5 3:-2e-1 7:1\n-1 2:1\n-1\n+1 7:+3.25\n");
@@ -18,8 +18,8 @@ static void a_file_is_read_as_it_stands(void **state)
     assert_int_equal(at_dataset_count(set), 4);
     assert_int_equal(at_dataset_features(set), 7);
     assert_int_equal(at_dataset_classes(set), 2);
-    assert_string_equal(at_dataset_class_name(set, 0), "-1");
-    assert_string_equal(at_dataset_class_name(set, 1), "1");
+    assert_string_equal(at_store_name(set, 0), "-1");
+    assert_string_equal(at_store_name(set, 1), "1");
     check_row(set, 0, 1, "0:0.5 2:-0.2 6:1");
     check_row(set, 1, 0, "1:1");
     check_row(set, 2, 0, "");
@@ -27,7 +27,7 @@ static void a_file_is_read_as_it_stands(void **state)
     at_dataset_free(set);
 }
 
-static void odd_but_common_writing_is_understood(void **state)
+static void unusual_but_valid_lines_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -35,16 +35,16 @@ static void odd_but_common_writing_is_understood(void **state)
     } cases[] = {
         {"1 1:1 2:2", "0:1 1:2"},             /* no line feed at the end */
         {"1 1:1 2:2   \n", "0:1 1:2"},        /* blanks at the end */
-        {"1 1:1 2:2\r\n", "0:1 1:2"},         /* line ends of Windows */
+        {"1 1:1 2:2\r\n", "0:1 1:2"},         /* Windows line ends */
         {"\n\n  \n1 1:1 2:2\n\n", "0:1 1:2"}, /* blank lines */
-        {"# a remark\n1 1:1 2:2 # another 9:9\n", "0:1 1:2"},
+        {"# a comment\n1 1:1 2:2 # another 9:9\n", "0:1 1:2"},
         {"1\t1:1\t\t2:2\n", "0:1 1:2"},
         {"+1 1:1 2:2\n", "0:1 1:2"},
         {"1.0 1:1 2:2\n", "0:1 1:2"},
         {"1 qid:7 1:1 2:2\n", "0:1 1:2"},
         {"1 0:1 1:2\n", "0:1 1:2"}, /* indices from 0 on */
         {"1 1:1.000 2:+2.0e0\n", "0:1 1:2"},
-        {"1 1:1 2:2 3:0\n", "0:1 1:2"}, /* zeros are not kept */
+        {"1 1:1 2:2 3:0\n", "0:1 1:2"}, /* zeros are dropped */
         {"1 1:1 2:.2e1\n", "0:1 1:2"},
         {"1 01:1 002:2.\n", "0:1 1:2"},
         {"1 1:1 2:2#\n", "0:1 1:2"},
@@ -58,7 +58,7 @@ static void odd_but_common_writing_is_understood(void **state)
     }
 }
 
-static void wrong_lines_are_refused_with_line_and_column(void **state)
+static void invalid_lines_are_reported_with_line_and_column(void **state)
 {
     (void)state;
     static const struct {
@@ -67,7 +67,7 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
         {"1 1:1\n1 2:1 2:1\n", "line 2, column 7", "occurs twice"},
         {"1 3:1 2:1\n", "line 1, column 7", "smaller"},
         {"1 1:x\n", "line 1, column 5", "not a finite number"},
-        {"1 1:\n", "line 1, column 5", "number behind"},
+        {"1 1:\n", "line 1, column 5", "number after"},
         {"1 1\n", "line 1, column 4", "':'"},
         {"1 a:1\n", "line 1, column 3", "INDEX:VALUE"},
         {"1 -1:1\n", "line 1, column 3", "negative"},
@@ -80,10 +80,10 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
         {"1 99999999999999999999999:1\n", "line 1, column 3", "too large"},
         {"1:1 2:1\n", "line 1, column 1", "no label"},
         {"x 1:1\n", "line 1, column 1", "label"},
-        {"1 1:1\n\n# remark\n0.5 1:1\n", "line 4, column 1", "whole number"},
+        {"1 1:1\n\n# comment\n0.5 1:1\n", "line 4, column 1", "integer"},
         {"1,2 1:1\n", "line 1, column 2", "several labels"},
         {"1 qid:x 1:1\n", "line 1, column 3", "qid"},
-        {"1e30 1:1\n", "line 1, column 1", "whole number"},
+        {"1e30 1:1\n", "line 1, column 1", "integer"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text("rows", cases[i].text);
@@ -91,10 +91,10 @@ static void wrong_lines_are_refused_with_line_and_column(void **state)
         refuse_set("libsvm:rows", cases[i].what);
     }
     write_text("rows", "# nothing\n\n");
-    refuse_set("libsvm:rows", "holds no row");
+    refuse_set("libsvm:rows", "no rows found");
 }
 
-/* Labels become classes in rising order, whatever numbers they are. */
+/* Labels become classes in ascending order. */
 static void labels_of_many_classes_keep_their_order(void **state)
 {
     (void)state;
@@ -104,16 +104,16 @@ static void labels_of_many_classes_keep_their_order(void **state)
     assert_int_equal(at_dataset_label(set, 0), 1);
     assert_int_equal(at_dataset_label(set, 1), 0);
     assert_int_equal(at_dataset_label(set, 2), 2);
-    assert_string_equal(at_dataset_class_name(set, 2), "100");
+    assert_string_equal(at_store_name(set, 2), "100");
     at_dataset_free(set);
 
     FILE *file = fopen("many", "wb");
     for (int i = 0; i <= 65536; i++) fprintf(file, "%d 1:1\n", i);
     fclose(file);
-    refuse_set("many", "more than 65536 different labels");
+    refuse_set("many", "more than 65536 distinct labels");
 }
 
-/* A test file may lack features and classes, and have others. */
+/* A test file may lack features and classes of the train file, and have others. */
 static void a_test_file_takes_over_features_and_classes(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void a_test_file_takes_over_features_and_classes(void **state)
     at_dataset *train = open_sparse("rows", AT_SPLIT_TRAIN);
     at_dataset *test = open_sparse("rows", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_features(test), 9);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     assert_int_equal(at_dataset_features(test), 5);
     assert_int_equal(at_dataset_classes(test), 3);
     check_row(test, 0, 2, "0:1 1:1");
@@ -132,13 +132,13 @@ static void a_test_file_takes_over_features_and_classes(void **state)
 
     write_text("other", "4 1:1\n");
     test = open_sparse("other", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "'4'"));
     at_dataset_free(test);
     at_dataset_free(train);
 }
 
-/* Whether indices begin with 0 is seen in the train file; a test file may not show it. */
+/* The train file decides whether indices begin with 0. */
 static void a_test_file_counts_features_like_its_train_file(void **state)
 {
     (void)state;
@@ -148,13 +148,13 @@ static void a_test_file_counts_features_like_its_train_file(void **state)
     write_text("one.t", "1 0:5 2:1\n");
     at_dataset *train = open_sparse("zero", AT_SPLIT_TRAIN);
     at_dataset *test = open_sparse("zero", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     check_row(test, 0, 1, "1:1 2:1");
     at_dataset_free(train);
     at_dataset_free(test);
     train = open_sparse("one", AT_SPLIT_TRAIN);
     test = open_sparse("one", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_agree(train, test, &fail), AT_OK);
+    assert_int_equal(at_dataset_match(train, test, &fail), AT_OK);
     check_row(test, 0, 1, "1:1");
     at_dataset_free(train);
     at_dataset_free(test);
@@ -173,14 +173,14 @@ static void packed_files_are_found_beside_each_other(void **state)
     set = open_sparse("train.txt", AT_SPLIT_TEST);
     check_row(set, 0, 1, "0:4");
     at_dataset_free(set);
-    set = open_sparse("test.txt", AT_SPLIT_TEST); /* alone it is what it is asked to be */
+    set = open_sparse("test.txt", AT_SPLIT_TEST); /* a single file serves as either split */
     check_row(set, 0, 1, "0:4");
     at_dataset_free(set);
     assert_false(at_dataset_has("test.txt", AT_SPLIT_TEST));
 }
 
-/* Any number of threads and blocks: the same set as from one line after the other. */
-static void a_large_file_is_the_sum_of_its_lines(void **state)
+/* With any number of threads and blocks the result is the same. */
+static void a_large_file_is_read_completely_and_in_order(void **state)
 {
     (void)state;
     enum { ROWS = 120000, NUMBERS = 10 };
@@ -228,7 +228,7 @@ static void one_line_may_be_very_long(void **state)
     at_dataset_free(set);
 }
 
-static void sparse_rows_can_be_had_as_dense_ones(void **state)
+static void sparse_rows_can_be_read_as_dense_ones(void **state)
 {
     (void)state;
     write_text("rows", "1 1:1 3:-2\n0 2:5\n");
@@ -243,8 +243,8 @@ static void sparse_rows_can_be_had_as_dense_ones(void **state)
     at_dataset_free(set);
 }
 
-/* Every way to write a float that printf knows comes back as the same float, and what a double
- * prints becomes the float nearest to it. */
+/* A float printed in any format is parsed to the same float, and a printed double to the nearest
+ * float. */
 static void decimal_numbers_are_read_exactly(void **state)
 {
     (void)state;
@@ -266,7 +266,7 @@ static void decimal_numbers_are_read_exactly(void **state)
         assert_non_null(at_decimal_float(text, &got));
         assert_memory_equal(&got, &(float){strtof(text, NULL)}, sizeof got);
     }
-    /* Exactly between two floats, and a hair beside. */
+    /* Exactly between two floats, and next to it. */
     static const char *const ties[] = {"16777217",
                                        "16777219",
                                        "16777217.0000001",
@@ -286,7 +286,7 @@ static void decimal_numbers_are_read_exactly(void **state)
     }
 }
 
-/* The real set, where there is one. */
+/* The real set, if available. */
 static void a9a_is_complete(void **state)
 {
     (void)state;
@@ -296,7 +296,7 @@ static void a9a_is_complete(void **state)
         print_message("skipped: set ANYTIME_A9A to the path of a9a (or a9a.xz)\n");
         skip();
     }
-    assert_int_equal(at_describe(path, &d, &fail), AT_OK);
+    assert_int_equal(at_describe(path, NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 32561);
     assert_int_equal(d.count[AT_SPLIT_TEST], 16281);
     assert_int_equal(d.features, 123);
@@ -308,16 +308,16 @@ static void a9a_is_complete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_file_is_read_as_it_stands, empty_home),
-        cmocka_unit_test_setup(odd_but_common_writing_is_understood, empty_home),
-        cmocka_unit_test_setup(wrong_lines_are_refused_with_line_and_column, empty_home),
+        cmocka_unit_test_setup(a_file_is_read, empty_home),
+        cmocka_unit_test_setup(unusual_but_valid_lines_are_read, empty_home),
+        cmocka_unit_test_setup(invalid_lines_are_reported_with_line_and_column, empty_home),
         cmocka_unit_test_setup(labels_of_many_classes_keep_their_order, empty_home),
         cmocka_unit_test_setup(a_test_file_takes_over_features_and_classes, empty_home),
         cmocka_unit_test_setup(a_test_file_counts_features_like_its_train_file, empty_home),
         cmocka_unit_test_setup(packed_files_are_found_beside_each_other, empty_home),
-        cmocka_unit_test_setup(a_large_file_is_the_sum_of_its_lines, empty_home),
+        cmocka_unit_test_setup(a_large_file_is_read_completely_and_in_order, empty_home),
         cmocka_unit_test_setup(one_line_may_be_very_long, empty_home),
-        cmocka_unit_test_setup(sparse_rows_can_be_had_as_dense_ones, empty_home),
+        cmocka_unit_test_setup(sparse_rows_can_be_read_as_dense_ones, empty_home),
         cmocka_unit_test(decimal_numbers_are_read_exactly),
         cmocka_unit_test(a9a_is_complete),
     };

@@ -1,7 +1,7 @@
-/* Steps between the data set and the model. */
-#include "data/prep/prep.h"
+/* Preparation of samples. */
+#include "data/prep/prep_kind.h"
 
-#include "base/rng.h"
+#include "data/set/store.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -18,11 +18,6 @@ enum { NUMBERS_MAX = 1 << 16 };
 static at_fail fail;
 static float   in[NUMBERS_MAX], out[NUMBERS_MAX], again[NUMBERS_MAX];
 
-static size_t size_of(at_image_shape p)
-{
-    return (size_t)p.channels * p.height * p.width;
-}
-
 static at_prep *make(const char *text, at_image_shape shape)
 {
     at_prep *prep;
@@ -30,24 +25,37 @@ static at_prep *make(const char *text, at_image_shape shape)
     return prep;
 }
 
-/* A preparation that has seen a set of the shape; what it saw matters only to some steps. */
+/* A preparation fitted to a set of that shape; the data matters only to some steps. */
 static at_prep *fitted(const char *text, at_image_shape shape)
 {
     at_prep    *prep = make(text, shape);
     char        name[64];
     at_dataset *set;
-    snprintf(name, sizeof name, "synthetic:20,%zu,2", size_of(shape));
+    snprintf(name, sizeof name, "synthetic:20,%zu,2", at_image_shape_size(shape));
     assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), AT_OK);
     assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
     at_dataset_free(set);
     return prep;
 }
 
+/* A set whose only sample is the first `size` numbers of `in`. */
+static at_dataset *set_of_one(size_t size)
+{
+    at_dataset *set = calloc(1, sizeof *set);
+    assert_non_null(set);
+    assert_int_equal(at_store_reserve(set, 1, (uint32_t)size, AT_ELEMENT_FLOAT, &fail), AT_OK);
+    memcpy(set->rows, in, size * sizeof *in);
+    set->classes = 1;
+    return set;
+}
+
 static void apply(const at_prep *prep, float *to, const at_prep_key *key)
 {
-    float *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    float *scratch = malloc(at_prep_scratch_size(prep) * sizeof *scratch);
     assert_non_null(scratch);
-    at_prep_apply(prep, to, in, scratch, key);
+    at_dataset *set = set_of_one(at_image_shape_size(prep->in));
+    at_prep_rows(prep, to, &(uint32_t){0}, set, &(uint64_t){0}, 1, scratch, key);
+    at_dataset_free(set);
     free(scratch);
 }
 
@@ -110,8 +118,8 @@ static void impossible_steps_are_refused_with_both_shapes(void **state)
         at_image_shape shape;
         const char    *words, *hint;
     } cases[] = {
-        {"flip,crop:40", {3, 32, 32}, "step 2, crop:40, cannot make 3x40x40 of 3x32x32", "pad"},
-        {"pad:32:reflect", {3, 32, 32}, "cannot be done to 3x32x32", "narrower"},
+        {"flip,crop:40", {3, 32, 32}, "step 2, crop:40, cannot make 3x40x40 from 3x32x32", "pad"},
+        {"pad:32:reflect", {3, 32, 32}, "cannot be applied to 3x32x32", "narrower"},
         {"pad:4:mirror", {3, 32, 32}, "pad:4:mirror", "pad:4:reflect"},
         {"pad:3x4", {3, 32, 32}, "pad:3x4", "pad:4"},
         {"pad", {3, 32, 32}, "pad", "pad:4"},
@@ -121,10 +129,10 @@ static void impossible_steps_are_refused_with_both_shapes(void **state)
         {"crop:3x", {3, 32, 32}, "crop:3x", "crop:32"},
         {"resize:5000", {3, 32, 32}, "resize:5000", "4096"},
         {"resize:4096,resize:4096", {9, 32, 32}, "resize:4096", "too large"},
-        {"grey", {2, 8, 8}, "cannot make 1x8x8 of 2x8x8", "three channels"},
-        {"rgb", {2, 8, 8}, "cannot make 3x8x8 of 2x8x8", "one channel"},
-        {"flip", {1, 1, 40}, "cannot be done to 1x1x40", "a line of numbers"},
-        {"resize:8", {1, 1, 40}, "resize:8", "a line of numbers"},
+        {"grey", {2, 8, 8}, "cannot make 1x8x8 from 2x8x8", "three channels"},
+        {"rgb", {2, 8, 8}, "cannot make 3x8x8 from 2x8x8", "one channel"},
+        {"flip", {1, 1, 40}, "cannot be applied to 1x1x40", "feature vectors"},
+        {"resize:8", {1, 1, 40}, "resize:8", "feature vectors"},
         {"flip:1", {3, 8, 8}, "flip:1", "no numbers"},
         {"normalise:1,2/1,2", {3, 8, 8}, "normalise:1,2/1,2", "MEANS/DEVIATIONS"},
         {"normalise:1,2,3", {3, 8, 8}, "normalise:1,2,3", "MEANS/DEVIATIONS"},
@@ -134,7 +142,7 @@ static void impossible_steps_are_refused_with_both_shapes(void **state)
         {"", {3, 8, 8}, "step 1 is empty", "commas"},
         {"flip,", {3, 8, 8}, "step 2 is empty", "commas"},
         {"flip,,grey", {3, 8, 8}, "step 2 is empty", "commas"},
-        {"flop", {3, 8, 8}, "unknown step of --prep 'flop'", "did you mean flip?"},
+        {"flop", {3, 8, 8}, "unknown --prep step 'flop'", "did you mean flip?"},
         {"normalize", {3, 8, 8}, "normalize", "did you mean normalise?"},
         {"flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip",
          {3, 8, 8},
@@ -153,7 +161,7 @@ static void impossible_steps_are_refused_with_both_shapes(void **state)
     }
 }
 
-static void a_border_is_zeros_or_a_mirror(void **state)
+static void padding_is_zeros_or_mirrored(void **state)
 {
     (void)state;
     count_up(4);
@@ -165,7 +173,7 @@ static void a_border_is_zeros_or_a_mirror(void **state)
            7, 8, 9, 8, 7, 6, 5, 4, 5, 6, 5, 4, 3, 2, 1, 2, 3, 2, 1);
 }
 
-static void in_testing_a_crop_is_the_middle_and_nothing_flips(void **state)
+static void for_testing_a_crop_is_the_center_and_nothing_flips(void **state)
 {
     (void)state;
     count_up(32);
@@ -175,8 +183,8 @@ static void in_testing_a_crop_is_the_middle_and_nothing_flips(void **state)
     for (int i = 0; i < 32; i++) assert_true(out[i] == in[i]);
 }
 
-/* The plain way: pad, then crop, then flip, with the draws in the order of the list. */
-static void oracle(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
+/* Reference: pads, crops and flips one after the other, with draws in the order of the list. */
+static void reference(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
 {
     uint32_t top = (uint32_t)at_rng_below(rng, 2 * pad + 1);
     uint32_t left = (uint32_t)at_rng_below(rng, 2 * pad + 1);
@@ -190,18 +198,18 @@ static void oracle(float *to, at_image_shape p, uint32_t pad, at_rng *rng)
             }
 }
 
-static void in_training_the_copy_is_what_the_steps_one_by_one_would_do(void **state)
+static void for_training_one_copy_equals_the_separate_steps(void **state)
 {
     (void)state;
     static float   want[3 * 32 * 32];
     at_image_shape cifar = {3, 32, 32};
     at_prep       *prep = fitted("pad:4,crop:32,flip", cifar);
-    count_up(size_of(cifar));
+    count_up(at_image_shape_size(cifar));
     for (uint64_t position = 0; position < 200; position++) {
         at_prep_key key = {.seed = 5, .walk = position % 3, .position = position};
         at_rng      rng = at_rng_stream(key.seed, key.walk, AT_RNG_PURPOSE_PREP, position);
         apply(prep, out, &key);
-        oracle(want, cifar, 4, &rng);
+        reference(want, cifar, 4, &rng);
         assert_memory_equal(out, want, sizeof want);
     }
     at_prep_free(prep);
@@ -222,7 +230,7 @@ static void a_sample_depends_on_seed_walk_and_position_only(void **state)
         apply(prep, again, &other[i]);
         same += !memcmp(out, again, 64 * sizeof *out);
     }
-    assert_true(same < 2); /* one in fifty looks alike by chance */
+    assert_true(same < 2); /* one in fifty is equal by chance */
     at_prep_free(prep);
 }
 
@@ -253,21 +261,22 @@ static void resizing_is_bilinear(void **state)
     EXPECT(0, 1, 3, 4, 8, 9, 11, 12);
     run("resize:4x2", (at_image_shape){1, 2, 2}, NULL);
     EXPECT(0, 4, 2, 6, 6, 10, 8, 12);
-    run("resize:2", (at_image_shape){1, 2, 2}, NULL); /* nothing to do: exact */
+    run("resize:2", (at_image_shape){1, 2, 2}, NULL); /* same size: exact */
     EXPECT(0, 4, 8, 12);
     run("resize:1", (at_image_shape){1, 2, 2}, NULL);
     EXPECT(6);
     run("resize:3", (at_image_shape){4, 1, 1}, NULL);
     EXPECT(0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4);
-    for (int i = 0; i < 8 * 8; i++) in[i] = 1.0f; /* one colour stays one colour */
+    for (int i = 0; i < 8 * 8; i++) in[i] = 1.0f; /* one color stays one color */
     at_image_shape shape = run("resize:3x29", (at_image_shape){1, 8, 8}, NULL);
-    for (size_t i = 0; i < size_of(shape); i++) assert_true(fabsf(out[i] - 1.0f) < 1e-6f);
-    for (int i = 0; i < 64; i++) in[i] = (float)(i % 8 == 3); /* shrinking loses nobody */
+    for (size_t i = 0; i < at_image_shape_size(shape); i++)
+        assert_true(fabsf(out[i] - 1.0f) < 1e-6f);
+    for (int i = 0; i < 64; i++) in[i] = (float)(i % 8 == 3); /* shrinking skips no pixel */
     run("resize:8x2", (at_image_shape){1, 8, 8}, NULL);
     assert_true(out[0] > 0.1f);
 }
 
-static void colours_and_grey(void **state)
+static void color_and_grey(void **state)
 {
     (void)state;
     count_up(12);
@@ -287,11 +296,11 @@ static void given_numbers_normalise_each_channel(void **state)
     EXPECT(0, 1, 0.5f, 1, 4, 6);
     run("normalise:2/4", (at_image_shape){3, 2, 1}, NULL);
     EXPECT(-0.25f, 0, 0.25f, 0.5f, 0.75f, 1);
-    run("normalise:1,2/2,4", (at_image_shape){1, 1, 2}, NULL); /* a line: number by number */
+    run("normalise:1,2/2,4", (at_image_shape){1, 1, 2}, NULL); /* a vector: each element */
     EXPECT(0, 0);
 }
 
-static void each_picture_by_itself_gets_mean_0_and_deviation_1(void **state)
+static void each_image_gets_mean_0_and_deviation_1(void **state)
 {
     (void)state;
     in[0] = 1, in[1] = 3;
@@ -309,8 +318,8 @@ static void each_picture_by_itself_gets_mean_0_and_deviation_1(void **state)
 static void moments(const at_prep *prep, const at_dataset *set, size_t number, double *mean,
                     double *deviation)
 {
-    size_t   size = size_of(at_prep_out(prep));
-    float   *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    size_t   size = at_image_shape_size(at_prep_out(prep));
+    float   *scratch = malloc(at_prep_scratch_size(prep) * sizeof *scratch);
     double   sum = 0.0, squares = 0.0, count = (double)at_dataset_count(set);
     uint32_t label;
     assert_true(number < size);
@@ -334,7 +343,7 @@ static void statistics_are_those_of_the_training_set(void **state)
     at_prep       *prep = make("normalise", line), *range = make("normalise:100/0.01,scale", line);
     assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
     assert_int_equal(at_prep_fit(range, set, &fail), AT_OK);
-    float   *scratch = malloc(at_prep_room(range) * sizeof *scratch), low = 1, high = 0;
+    float   *scratch = malloc(at_prep_scratch_size(range) * sizeof *scratch), low = 1, high = 0;
     uint32_t label;
     for (size_t f = 0; f < 6; f++) {
         moments(prep, set, f, &mean, &deviation);
@@ -351,7 +360,7 @@ static void statistics_are_those_of_the_training_set(void **state)
     at_dataset_free(set);
 }
 
-static void a_step_that_never_varies_is_not_divided_by_nothing(void **state)
+static void constant_numbers_are_not_divided_by_zero(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) in[i] = 0.5f;
@@ -359,8 +368,8 @@ static void a_step_that_never_varies_is_not_divided_by_nothing(void **state)
     for (int i = 0; i < 4; i++) assert_true(isfinite(out[i]));
 }
 
-/* Whatever the micro-batch, row i is the sample at position + i. */
-static void rows_come_prepared(void **state)
+/* For any micro-batch, row i is the sample at position + i. */
+static void rows_are_prepared(void **state)
 {
     (void)state;
     enum { ROWS = 7, SIZE = 16 };
@@ -371,13 +380,13 @@ static void rows_come_prepared(void **state)
     assert_int_equal(at_dataset_open("synthetic:10,16,2", AT_SPLIT_TRAIN, &set, &fail), AT_OK);
     at_prep *prep = make("pad:1,crop:4,flip,standardise", (at_image_shape){1, 4, 4});
     assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
-    float *scratch = malloc(at_prep_room(prep) * sizeof *scratch);
+    float *scratch = malloc(at_prep_scratch_size(prep) * sizeof *scratch);
     at_prep_rows(prep, again, labels, set, indices, ROWS, scratch, &key);
     for (uint32_t i = 0; i < ROWS; i++) {
         at_prep_key here = {3, 1, 100 + i};
         at_dataset_rows(set, in, &label, &indices[i], 1);
         assert_int_equal(label, labels[i]);
-        at_prep_apply(prep, out, in, scratch, &here);
+        apply(prep, out, &here);
         assert_memory_equal(out, again + (size_t)i * SIZE, SIZE * sizeof *out);
     }
     free(scratch);
@@ -385,8 +394,8 @@ static void rows_come_prepared(void **state)
     at_dataset_free(set);
 }
 
-/* Any order of steps gives what the steps give one after the other. */
-static void a_list_is_its_steps_one_after_the_other(void **state)
+/* Any list of steps equals its steps applied separately. */
+static void a_list_equals_its_separate_steps(void **state)
 {
     (void)state;
     static const char *const steps[] = {"flip",       "pad:1",       "crop:3",
@@ -396,32 +405,31 @@ static void a_list_is_its_steps_one_after_the_other(void **state)
     for (int round = 0; round < 300; round++) {
         char           text[128] = "";
         at_image_shape shape = {2, 6, 5}, first = shape;
-        float          start[64], *scratch;
+        float          start[64];
         for (size_t i = 0; i < 60; i++) start[i] = (float)at_rng_uniform(&rng);
         memcpy(in, start, 60 * sizeof *in);
         for (int i = 0; i < 5; i++) {
             const char *step = steps[at_rng_below(&rng, STEPS)];
             snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? "," : "", step);
             shape = run(step, shape, NULL);
-            memcpy(in, out, size_of(shape) * sizeof *in);
+            memcpy(in, out, at_image_shape_size(shape) * sizeof *in);
         }
         at_prep *prep = fitted(text, first);
-        scratch = malloc(at_prep_room(prep) * sizeof *scratch);
-        at_prep_apply(prep, again, start, scratch, NULL);
-        if (memcmp(again, out, size_of(shape) * sizeof *again)) fail_msg("%s", text);
-        free(scratch);
+        memcpy(in, start, 60 * sizeof *in);
+        apply(prep, again, NULL);
+        if (memcmp(again, out, at_image_shape_size(shape) * sizeof *again)) fail_msg("%s", text);
         at_prep_free(prep);
     }
 }
 
-/* What was fitted is told, and whoever takes the text for a list of steps does the same. */
-static void a_fitted_list_can_be_told_and_typed_again(void **state)
+/* The text of a fitted list, parsed again, gives the same preparation. */
+static void the_text_of_a_fitted_list_reproduces_it(void **state)
 {
     (void)state;
     const at_image_shape shape = {3, 4, 4};
     const char          *lists[] = {"flip,crop:3,normalise", "normalise:0.5/0.25,grey", "scale,rgb",
                                     "pad:1:reflect,standardise,normalise"};
-    count_up(size_of(shape));
+    count_up(at_image_shape_size(shape));
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         at_prep *prep = fitted(lists[i], shape);
         char    *text = at_prep_text(prep);
@@ -429,7 +437,7 @@ static void a_fitted_list_can_be_told_and_typed_again(void **state)
         apply(prep, out, NULL);
         at_prep *twin = fitted(text, shape);
         apply(twin, again, NULL);
-        for (size_t n = 0; n < size_of(at_prep_out(prep)); n++)
+        for (size_t n = 0; n < at_image_shape_size(at_prep_out(prep)); n++)
             assert_float_equal(again[n], out[n], 1e-4 * (1 + fabsf(out[n])));
         char *told = at_prep_text(twin);
         assert_string_equal(told, text);
@@ -440,38 +448,25 @@ static void a_fitted_list_can_be_told_and_typed_again(void **state)
     }
 }
 
-static void every_kind_says_what_it_does(void **state)
-{
-    (void)state;
-    size_t count = 0;
-    for (; at_prep_list(count); count++) {
-        const at_prep_info *info = at_prep_list(count);
-        assert_true(*info->name && *info->summary);
-        assert_int_equal(strncmp(info->form, info->name, strlen(info->name)), 0);
-    }
-    assert_true(count >= 9);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_follow_the_list),
         cmocka_unit_test(impossible_steps_are_refused_with_both_shapes),
-        cmocka_unit_test(a_border_is_zeros_or_a_mirror),
-        cmocka_unit_test(in_testing_a_crop_is_the_middle_and_nothing_flips),
-        cmocka_unit_test(in_training_the_copy_is_what_the_steps_one_by_one_would_do),
+        cmocka_unit_test(padding_is_zeros_or_mirrored),
+        cmocka_unit_test(for_testing_a_crop_is_the_center_and_nothing_flips),
+        cmocka_unit_test(for_training_one_copy_equals_the_separate_steps),
         cmocka_unit_test(a_sample_depends_on_seed_walk_and_position_only),
         cmocka_unit_test(crops_and_flips_are_evenly_spread),
         cmocka_unit_test(resizing_is_bilinear),
-        cmocka_unit_test(colours_and_grey),
+        cmocka_unit_test(color_and_grey),
         cmocka_unit_test(given_numbers_normalise_each_channel),
-        cmocka_unit_test(each_picture_by_itself_gets_mean_0_and_deviation_1),
+        cmocka_unit_test(each_image_gets_mean_0_and_deviation_1),
         cmocka_unit_test(statistics_are_those_of_the_training_set),
-        cmocka_unit_test(a_step_that_never_varies_is_not_divided_by_nothing),
-        cmocka_unit_test(rows_come_prepared),
-        cmocka_unit_test(a_list_is_its_steps_one_after_the_other),
-        cmocka_unit_test(a_fitted_list_can_be_told_and_typed_again),
-        cmocka_unit_test(every_kind_says_what_it_does),
+        cmocka_unit_test(constant_numbers_are_not_divided_by_zero),
+        cmocka_unit_test(rows_are_prepared),
+        cmocka_unit_test(a_list_equals_its_separate_steps),
+        cmocka_unit_test(the_text_of_a_fitted_list_reproduces_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* What may stand behind --data, and which format that is. */
+/* How the argument of --data selects a format. */
 #include "files.h"
 
 #include "data/set/describe.h"
@@ -58,7 +58,7 @@ static void a_colon_in_a_path_is_only_a_colon(void **state)
     resolve("./idx:set", "idx", "./idx:set");
 }
 
-static void an_unknown_format_names_the_nearest_one(void **state)
+static void an_unknown_format_suggests_the_nearest_one(void **state)
 {
     (void)state;
     refuse("idc:set", AT_ERR_USAGE, "unknown data format 'idc'", "did you mean idx?");
@@ -66,14 +66,14 @@ static void an_unknown_format_names_the_nearest_one(void **state)
     refuse(":", AT_ERR_MISSING, ":", "data list");
 }
 
-static void what_cannot_be_read_says_what_was_looked_for(void **state)
+static void errors_list_the_expected_files(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("empty", 0777), 0);
     refuse("empty", AT_ERR_MISSING, "idx (train-images*", "FORMAT:PATH");
     write_raw("page", "<html>", 6);
     refuse("page", AT_ERR_FORMAT, "a web page", "data list");
-    resolve("idx:empty", "idx", "empty"); /* it is the format that complains */
+    resolve("idx:empty", "idx", "empty"); /* the format reports the error */
     at_dataset *set;
     assert_int_equal(at_dataset_open("idx:empty", AT_SPLIT_TRAIN, &set, &fail), AT_ERR_MISSING);
     assert_non_null(strstr(fail.text, "train-images"));
@@ -83,11 +83,11 @@ static void a_forced_format_is_described(void **state)
 {
     (void)state;
     at_description d;
-    assert_int_equal(at_describe("idx:set", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("idx:set", NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 6);
     assert_string_equal(d.format, "idx");
     at_describe_deinit(&d);
-    assert_int_equal(at_describe("idx:set/train-labels", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("idx:set/train-labels", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "labels");
     at_describe_deinit(&d);
     assert_true(at_dataset_has("idx:set", AT_SPLIT_TRAIN));
@@ -99,8 +99,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(content_decides_unless_a_format_is_forced, make_set),
         cmocka_unit_test_setup(a_colon_in_a_path_is_only_a_colon, make_set),
-        cmocka_unit_test_setup(an_unknown_format_names_the_nearest_one, make_set),
-        cmocka_unit_test_setup(what_cannot_be_read_says_what_was_looked_for, make_set),
+        cmocka_unit_test_setup(an_unknown_format_suggests_the_nearest_one, make_set),
+        cmocka_unit_test_setup(errors_list_the_expected_files, make_set),
         cmocka_unit_test_setup(a_forced_format_is_described, make_set),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);

@@ -37,7 +37,7 @@ static bool is_permutation(const uint64_t *indices, uint64_t first, uint64_t cou
     return good;
 }
 
-static void every_pass_visits_every_sample_once(void **state)
+static void every_epoch_visits_every_sample_once(void **state)
 {
     (void)state;
     static const uint64_t sizes[] = {1,   2,   3,    4,    5,    7,     16,    17,
@@ -62,7 +62,7 @@ static void small_sizes_are_all_permuted(void **state)
     }
 }
 
-static void huge_sets_stay_inside(void **state)
+static void indices_of_huge_sets_stay_in_range(void **state)
 {
     (void)state;
     static const uint64_t sizes[] = {(uint64_t)1 << 40, ((uint64_t)1 << 62) + 12345, UINT64_MAX};
@@ -75,7 +75,7 @@ static void huge_sets_stay_inside(void **state)
     }
 }
 
-static void passes_workers_and_seeds_have_orders_of_their_own(void **state)
+static void epochs_workers_and_seeds_have_different_orders(void **state)
 {
     (void)state;
     enum { SIZE = 1000 };
@@ -86,12 +86,12 @@ static void passes_workers_and_seeds_have_orders_of_their_own(void **state)
         for (int b = a + 1; b < 4; b++) {
             int equal = 0;
             for (int i = 0; i < SIZE; i++) equal += orders[a][i] == orders[b][i];
-            assert_true(equal < 15); /* unrelated orders agree in one place on average */
+            assert_true(equal < 15); /* unrelated orders have one equal position on average */
         }
     for (int a = 0; a < 4; a++) free(orders[a]);
 }
 
-static void a_position_means_the_same_however_it_is_asked_for(void **state)
+static void a_position_always_has_the_same_sample(void **state)
 {
     (void)state;
     enum { SIZE = 777, COUNT = 2500 };
@@ -124,27 +124,27 @@ static double surprise(const uint64_t *a, const uint64_t *b, uint64_t count, uin
 static void an_order_looks_random(void **state)
 {
     (void)state;
-    enum { SIZE = 60000, PASSES = 20 };
+    enum { SIZE = 60000, EPOCHS = 20 };
     uint64_t *positions = malloc(SIZE * sizeof *positions);
-    double    place = 0.0, neighbour = 0.0, column = 0.0, pass_to_pass = 0.0;
+    double    place = 0.0, neighbor = 0.0, column = 0.0, epoch_to_epoch = 0.0;
     for (uint64_t i = 0; i < SIZE; i++) positions[i] = i;
-    for (uint64_t pass = 0; pass < PASSES; pass++) {
+    for (uint64_t pass = 0; pass < EPOCHS; pass++) {
         at_sampler sampler = make(1, 1 + pass % 2, SIZE);
         uint64_t  *order = walk(&sampler, pass * SIZE, SIZE);
         uint64_t  *next = walk(&sampler, (pass + 1) * SIZE, SIZE);
         uint64_t   step = sampler.columns;
         place += surprise(positions, order, SIZE, SIZE);
-        neighbour += surprise(order, order + 1, SIZE - 1, SIZE);
+        neighbor += surprise(order, order + 1, SIZE - 1, SIZE);
         column += surprise(order, order + step, SIZE - step, SIZE);
-        pass_to_pass += surprise(order, next, SIZE, SIZE);
+        epoch_to_epoch += surprise(order, next, SIZE, SIZE);
         free(order);
         free(next);
     }
-    /* Sums of PASSES numbers of deviation 1; four rounds instead of six would fail the third. */
-    assert_true(fabs(place) < 4.0 * sqrt(PASSES));
-    assert_true(fabs(neighbour) < 4.0 * sqrt(PASSES));
-    assert_true(fabs(column) < 4.0 * sqrt(PASSES));
-    assert_true(fabs(pass_to_pass) < 4.0 * sqrt(PASSES));
+    /* Sums of EPOCHS numbers of deviation 1; four rounds instead of six would fail the third. */
+    assert_true(fabs(place) < 4.0 * sqrt(EPOCHS));
+    assert_true(fabs(neighbor) < 4.0 * sqrt(EPOCHS));
+    assert_true(fabs(column) < 4.0 * sqrt(EPOCHS));
+    assert_true(fabs(epoch_to_epoch) < 4.0 * sqrt(EPOCHS));
     free(positions);
 }
 
@@ -168,7 +168,7 @@ static void shards_divide_the_set_evenly(void **state)
     }
 }
 
-static void in_order_workers_start_spread_and_wrap(void **state)
+static void in_order_workers_start_evenly_spaced_and_wrap(void **state)
 {
     (void)state;
     at_sampler sampler;
@@ -209,7 +209,7 @@ static at_dataset *open_set(const char *name)
     return set;
 }
 
-static void by_class_every_sample_has_one_owner_who_has_its_class(void **state)
+static void by_class_every_sample_has_one_owner(void **state)
 {
     (void)state;
     static const uint32_t workers[] = {1, 2, 3, 7, 10};
@@ -221,7 +221,7 @@ static void by_class_every_sample_has_one_owner_who_has_its_class(void **state)
                          AT_OK);
         for (uint32_t w = 1; w <= workers[n]; w++) {
             at_sampler sampler;
-            at_sampler_start(&sampler, 1, w, &shards);
+            at_sampler_init_shards(&sampler, 1, w, &shards);
             uint64_t *order = walk(&sampler, 3 * sampler.count, (uint32_t)sampler.count);
             for (uint64_t i = 0; i < sampler.count; i++) {
                 assert_int_equal(at_dataset_label(set, order[i]) % workers[n], w - 1);
@@ -237,21 +237,21 @@ static void by_class_every_sample_has_one_owner_who_has_its_class(void **state)
     at_dataset_free(set);
 }
 
-static void the_common_walk_knows_no_shards(void **state)
+static void the_shared_walk_ignores_shards(void **state)
 {
     (void)state;
     at_dataset *set = open_set("synthetic:50,2,5");
     at_shards   shards;
     at_sampler  common, plain = make(1, 0, 50);
     assert_int_equal(at_shards_init(&shards, AT_SHARD_BY_CLASS, set, 50, 5, NULL), AT_OK);
-    at_sampler_start(&common, 1, 0, &shards);
+    at_sampler_init_shards(&common, 1, 0, &shards);
     for (uint64_t i = 0; i < 120; i++)
         assert_int_equal(at_sampler_index(&common, i), at_sampler_index(&plain, i));
     at_shards_deinit(&shards);
     at_dataset_free(set);
 }
 
-static void an_empty_shard_is_refused_by_the_name_of_its_worker(void **state)
+static void an_empty_shard_is_refused_and_names_its_worker(void **state)
 {
     (void)state;
     at_dataset *set = open_set("synthetic:100,2,10");
@@ -269,14 +269,14 @@ static void an_empty_shard_is_refused_by_the_name_of_its_worker(void **state)
 }
 
 /* More workers than samples, and more positions than both. */
-static void a_tiny_set_goes_round_and_round(void **state)
+static void a_tiny_set_is_repeated(void **state)
 {
     (void)state;
     at_shards shards;
     assert_int_equal(at_shards_init(&shards, AT_SHARD_NO, NULL, 3, 8, NULL), AT_OK);
     for (uint32_t w = 1; w <= 8; w++) {
         at_sampler sampler;
-        at_sampler_start(&sampler, 1, w, &shards);
+        at_sampler_init_shards(&sampler, 1, w, &shards);
         uint64_t *order = walk(&sampler, 0, 300);
         for (int i = 0; i < 300; i += 3) assert_true(is_permutation(order + i, 0, 3));
         free(order);
@@ -297,19 +297,19 @@ static void impossible_settings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pass_visits_every_sample_once),
+        cmocka_unit_test(every_epoch_visits_every_sample_once),
         cmocka_unit_test(small_sizes_are_all_permuted),
-        cmocka_unit_test(huge_sets_stay_inside),
-        cmocka_unit_test(passes_workers_and_seeds_have_orders_of_their_own),
-        cmocka_unit_test(a_position_means_the_same_however_it_is_asked_for),
+        cmocka_unit_test(indices_of_huge_sets_stay_in_range),
+        cmocka_unit_test(epochs_workers_and_seeds_have_different_orders),
+        cmocka_unit_test(a_position_always_has_the_same_sample),
         cmocka_unit_test(an_order_looks_random),
         cmocka_unit_test(shards_divide_the_set_evenly),
-        cmocka_unit_test(in_order_workers_start_spread_and_wrap),
+        cmocka_unit_test(in_order_workers_start_evenly_spaced_and_wrap),
         cmocka_unit_test(a_run_in_order_stays_inside_the_shard),
-        cmocka_unit_test(by_class_every_sample_has_one_owner_who_has_its_class),
-        cmocka_unit_test(the_common_walk_knows_no_shards),
-        cmocka_unit_test(an_empty_shard_is_refused_by_the_name_of_its_worker),
-        cmocka_unit_test(a_tiny_set_goes_round_and_round),
+        cmocka_unit_test(by_class_every_sample_has_one_owner),
+        cmocka_unit_test(the_shared_walk_ignores_shards),
+        cmocka_unit_test(an_empty_shard_is_refused_and_names_its_worker),
+        cmocka_unit_test(a_tiny_set_is_repeated),
         cmocka_unit_test(impossible_settings_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

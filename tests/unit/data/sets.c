@@ -1,25 +1,15 @@
-#include "files.h"
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/fetch/catalog.h"
 #include "data/fetch/fetch.h"
-#include "data/prep/rows.h"
+#include "data/prep/widen.h"
 #include "data/set/dataset.h"
 #include "data/set/describe.h"
 #include "data/set/store.h"
 
 #include <errno.h>
 #include <sys/wait.h>
-
-static at_fail fail;
-
-static at_dataset *open_set(const char *name, at_split split)
-{
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
-    return set;
-}
 
 /* SHA-256 over all rows as floats and all labels. */
 static void hash_set(const at_dataset *set, char hex[65])
@@ -32,7 +22,7 @@ static void hash_set(const at_dataset *set, char hex[65])
     free(x);
 }
 
-static void a_synthetic_set_is_the_same_everywhere(void **state)
+static void a_synthetic_set_is_the_same_on_every_machine(void **state)
 {
     (void)state;
     char        hex[65];
@@ -59,7 +49,7 @@ static void a_synthetic_set_has_defaults(void **state)
     assert_true(at_dataset_has("synthetic", AT_SPLIT_TEST));
     at_dataset_free(set);
     set = open_set("synthetic:12,1,12", AT_SPLIT_TEST);
-    assert_int_equal(at_dataset_count(set), 12); /* one a class, though a fifth would be two */
+    assert_int_equal(at_dataset_count(set), 12); /* one per class, although a fifth would be two */
     at_dataset_free(set);
 }
 
@@ -85,8 +75,8 @@ static double distance2(const double *a, const double *b, uint32_t count)
     return sum;
 }
 
-/* Test samples are nearer to the train set's mean of their own class than to any other. */
-static void synthetic_classes_can_be_told_apart(void **state)
+/* Test samples are closest to the train mean of their own class. */
+static void synthetic_classes_are_separable(void **state)
 {
     (void)state;
     at_dataset *train = open_set("synthetic", AT_SPLIT_TRAIN);
@@ -108,7 +98,7 @@ static void synthetic_classes_can_be_told_apart(void **state)
     at_dataset_free(test);
 }
 
-static void absurd_synthetic_sets_are_refused(void **state)
+static void invalid_synthetic_sets_are_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -124,7 +114,7 @@ static void absurd_synthetic_sets_are_refused(void **state)
     }
 }
 
-static void all_ways_to_widen_bytes_give_the_same_bits(void **state)
+static void all_versions_of_widen_give_the_same_bits(void **state)
 {
     (void)state;
     enum { SIZE = 200 };
@@ -135,16 +125,16 @@ static void all_ways_to_widen_bytes_give_the_same_bits(void **state)
         for (size_t offset = 0; offset < 40; offset += 3) {
             memset(portable, 1, sizeof portable);
             memset(best, 1, sizeof best);
-            at_rows_widen_portable(portable, bytes + offset, count);
-            at_rows_widen_best()(best, bytes + offset, count);
+            at_widen_portable(portable, bytes + offset, count);
+            at_widen_best()(best, bytes + offset, count);
             assert_memory_equal(portable, best, sizeof portable);
         }
-    at_rows_widen_best()(best, (const unsigned char[]){0, 255}, 2);
+    at_widen_best()(best, (const unsigned char[]){0, 255}, 2);
     assert_true(best[0] == 0.0f && best[1] == 1.0f);
 }
 
-/* The kernel refuses to read into memory that is read-only, without a crash. */
-static void nobody_can_change_a_sample(void **state)
+/* read() into read-only memory fails without a crash. */
+static void samples_are_read_only(void **state)
 {
     (void)state;
     at_dataset *set = open_set("synthetic:10,2,2", AT_SPLIT_TRAIN);
@@ -182,7 +172,7 @@ static void forked_workers_see_the_same_samples(void **state)
     at_dataset_free(set);
 }
 
-static void every_named_set_says_what_it_is(void **state)
+static void every_named_set_is_described(void **state)
 {
     (void)state;
     size_t                count;
@@ -191,14 +181,14 @@ static void every_named_set_says_what_it_is(void **state)
     for (size_t i = 0; i < count; i++) {
         assert_ptr_equal(at_catalog_find(rows[i].name), &rows[i]);
         assert_true(*rows[i].summary && *rows[i].licence);
-        assert_true(!rows[i].recipe.apt != !rows[i].recipe.npm);
+        assert_true(!rows[i].package.apt != !rows[i].package.npm);
         for (size_t f = 0; f < AT_CATALOG_FILES_MAX && rows[i].files[f].name; f++)
             assert_int_equal(strlen(rows[i].files[f].sha256), 64);
     }
     assert_null(at_catalog_find("no-such-set"));
 }
 
-static void a_named_set_that_is_not_here_says_how_to_get_it(void **state)
+static void a_missing_named_set_hints_at_how_to_get_it(void **state)
 {
     (void)state;
     at_dataset *set;
@@ -211,7 +201,7 @@ static void a_named_set_that_is_not_here_says_how_to_get_it(void **state)
     assert_non_null(strstr(fail.hint, "mnist"));
 }
 
-static void a_named_set_in_the_cache_has_its_own_number_of_classes(void **state)
+static void a_named_set_has_the_number_of_classes_in_the_catalog(void **state)
 {
     (void)state;
     static idx_bytes images, labels;
@@ -261,7 +251,7 @@ static void fashion_mnist_is_complete(void **state)
         skip();
     }
     assert_int_equal(at_fetch_verify(row, folder, &fail), AT_OK);
-    assert_int_equal(at_describe("fashion-mnist", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("fashion-mnist", NULL, &d, &fail), AT_OK);
     assert_int_equal(d.count[AT_SPLIT_TRAIN], 60000);
     assert_int_equal(d.count[AT_SPLIT_TEST], 10000);
     assert_int_equal(d.features, 784);
@@ -278,16 +268,16 @@ static void fashion_mnist_is_complete(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_synthetic_set_is_the_same_everywhere),
+        cmocka_unit_test(a_synthetic_set_is_the_same_on_every_machine),
         cmocka_unit_test(a_synthetic_set_has_defaults),
-        cmocka_unit_test(synthetic_classes_can_be_told_apart),
-        cmocka_unit_test(absurd_synthetic_sets_are_refused),
-        cmocka_unit_test(all_ways_to_widen_bytes_give_the_same_bits),
-        cmocka_unit_test(nobody_can_change_a_sample),
+        cmocka_unit_test(synthetic_classes_are_separable),
+        cmocka_unit_test(invalid_synthetic_sets_are_refused),
+        cmocka_unit_test(all_versions_of_widen_give_the_same_bits),
+        cmocka_unit_test(samples_are_read_only),
         cmocka_unit_test(forked_workers_see_the_same_samples),
-        cmocka_unit_test(every_named_set_says_what_it_is),
-        cmocka_unit_test_setup(a_named_set_that_is_not_here_says_how_to_get_it, empty_home),
-        cmocka_unit_test_setup(a_named_set_in_the_cache_has_its_own_number_of_classes, empty_home),
+        cmocka_unit_test(every_named_set_is_described),
+        cmocka_unit_test_setup(a_missing_named_set_hints_at_how_to_get_it, empty_home),
+        cmocka_unit_test_setup(a_named_set_has_the_number_of_classes_in_the_catalog, empty_home),
         cmocka_unit_test(the_cache_folder_follows_the_environment),
         cmocka_unit_test(fashion_mnist_is_complete),
     };

@@ -1,4 +1,4 @@
-/* Bytes of files: raw, gzip, xz. */
+/* Reading files: raw, gzip and xz. */
 #include "files.h"
 
 #include "data/files/source.h"
@@ -9,7 +9,7 @@ static at_fail fail;
 
 static const char words[] = "one two three four five six seven eight nine ten eleven twelve";
 
-/* An xz stream of the bytes; *size of them, to be freed. */
+/* Packs the bytes as an xz stream, to be freed. */
 static unsigned char *xz_of(const void *bytes, size_t size, uint32_t preset, size_t *packed_size)
 {
     size_t         room = lzma_stream_buffer_bound(size);
@@ -22,7 +22,7 @@ static unsigned char *xz_of(const void *bytes, size_t size, uint32_t preset, siz
     return packed;
 }
 
-/* Reads all of a file, seven bytes at a time; *size of them in buffer. */
+/* Reads a whole file, seven bytes at a time. */
 static at_err read_file(const char *path, char *buffer, size_t room, size_t *size)
 {
     at_source *source;
@@ -61,7 +61,7 @@ static void refuse(const char *path, const char *word)
     assert_true(fail.hint[0] != '\0');
 }
 
-static void xz_is_unpacked_whatever_its_name(void **state)
+static void xz_is_unpacked_regardless_of_the_name(void **state)
 {
     (void)state;
     size_t         size;
@@ -73,7 +73,7 @@ static void xz_is_unpacked_whatever_its_name(void **state)
     free(packed);
 }
 
-static void streams_of_xz_are_joined_and_padding_is_skipped(void **state)
+static void xz_streams_are_joined_and_padding_is_skipped(void **state)
 {
     (void)state;
     size_t         size;
@@ -86,7 +86,7 @@ static void streams_of_xz_are_joined_and_padding_is_skipped(void **state)
     check_words("both.xz", 2);
     both[2 * size + 12] = 'x';
     write_raw("tail.xz", both, 2 * size + 16);
-    refuse("tail.xz", "other bytes follow the xz stream");
+    refuse("tail.xz", "unexpected bytes after the xz stream");
     free(packed);
 }
 
@@ -106,7 +106,7 @@ static void damaged_xz_is_refused(void **state)
         packed[i] ^= 0x55;
     }
     write_raw("text.xz", words, sizeof words - 1);
-    refuse("text.xz", "named .xz but is not xz");
+    refuse("text.xz", "named .xz but not xz");
     free(packed);
 }
 
@@ -122,14 +122,14 @@ static void xz_that_needs_much_memory_is_refused(void **state)
     lzma_ret      code =
         lzma_stream_buffer_encode(filters, LZMA_CHECK_CRC32, NULL, (const uint8_t *)words,
                                   sizeof words - 1, packed, &size, sizeof packed);
-    if (code != LZMA_OK) skip(); /* the encoder itself needs many gigabytes for it */
+    if (code != LZMA_OK) skip(); /* the encoder itself needs many gigabytes */
     write_raw("large.xz", packed, size);
     refuse("large.xz", "too much memory");
     assert_non_null(strstr(fail.hint, "xz -d"));
 }
 
-/* No more is unpacked than was asked for: a megabyte that would become a gigabyte stays small. */
-static void a_flood_of_xz_stops_where_the_reader_stops(void **state)
+/* Only what was asked for is unpacked, not the gigabyte that a megabyte would become. */
+static void an_xz_bomb_is_unpacked_only_as_far_as_it_is_read(void **state)
 {
     (void)state;
     size_t         size, raw_size = 64 << 20, got;
@@ -151,11 +151,11 @@ static void a_flood_of_xz_stops_where_the_reader_stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(xz_is_unpacked_whatever_its_name, empty_home),
-        cmocka_unit_test_setup(streams_of_xz_are_joined_and_padding_is_skipped, empty_home),
+        cmocka_unit_test_setup(xz_is_unpacked_regardless_of_the_name, empty_home),
+        cmocka_unit_test_setup(xz_streams_are_joined_and_padding_is_skipped, empty_home),
         cmocka_unit_test_setup(damaged_xz_is_refused, empty_home),
         cmocka_unit_test_setup(xz_that_needs_much_memory_is_refused, empty_home),
-        cmocka_unit_test_setup(a_flood_of_xz_stops_where_the_reader_stops, empty_home),
+        cmocka_unit_test_setup(an_xz_bomb_is_unpacked_only_as_far_as_it_is_read, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

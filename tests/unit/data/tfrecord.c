@@ -1,5 +1,5 @@
 /* TFRecord files of tf.train.Example. */
-#include "sparse.h"
+#include "open_sets.h"
 
 #include "base/crc32c.h"
 
@@ -32,7 +32,7 @@ static void put_message(bytes *b, unsigned field, const bytes *inner)
     put(b, inner->at, inner->size);
 }
 
-/* Adds a feature to an Example's map. */
+/* Adds a feature to the map of an Example. */
 static void put_feature(bytes *features, const char *name, unsigned kind, const bytes *list)
 {
     bytes entry = {0}, feature = {0}, key = {0};
@@ -106,12 +106,12 @@ static void put_click(bytes *file, int64_t label, const int64_t *indices, const 
 
 /* ---- clicks ---------------------------------------------------------------------------------- */
 
-static void clicks_are_read_as_they_stand(void **state)
+static void clicks_are_read(void **state)
 {
     (void)state;
     bytes file = {0};
     put_click(&file, -1, (int64_t[]){0, 5, 9}, (float[]){1, 0.5f, -2}, 3);
-    put_click(&file, 1, (int64_t[]){7, 3}, (float[]){4, 5}, 2); /* sorted while it is read */
+    put_click(&file, 1, (int64_t[]){7, 3}, (float[]){4, 5}, 2); /* sorted when read */
     put_click(&file, 1, (int64_t[]){2}, NULL, 1);
     put_click(&file, 1, NULL, NULL, 0);
     write_raw("clicks.tfrecord", file.at, file.size);
@@ -127,7 +127,7 @@ static void clicks_are_read_as_they_stand(void **state)
     at_dataset_free(set);
 }
 
-static void numbers_may_come_one_by_one(void **state)
+static void numbers_may_be_unpacked(void **state)
 {
     (void)state;
     bytes file = {0}, features = {0};
@@ -162,7 +162,7 @@ static void files_of_a_folder_are_joined_in_order(void **state)
     at_dataset_free(test);
 }
 
-static void many_rows_fill_many_piles(void **state)
+static void many_rows_fill_many_builders(void **state)
 {
     (void)state;
     enum { ROWS = 70000 };
@@ -184,7 +184,7 @@ static void many_rows_fill_many_piles(void **state)
     at_dataset_free(set);
 }
 
-/* ---- pictures -------------------------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------------------------------- */
 
 static void put_raw(bytes *file, int64_t label, int64_t height, int64_t width, size_t size)
 {
@@ -198,35 +198,35 @@ static void put_raw(bytes *file, int64_t label, int64_t height, int64_t width, s
     put_example(file, &features);
 }
 
-static void raw_pictures_are_brought_into_our_order(void **state)
+static void raw_images_are_deinterleaved(void **state)
 {
     (void)state;
     bytes file = {0};
     put_raw(&file, 0, 2, 3, 18);
     put_raw(&file, 4, 2, 3, 18);
-    write_raw("pictures", file.at, file.size);
-    at_dataset    *set = open_set_as("pictures", AT_SPLIT_TRAIN, NULL);
-    at_image_shape picture = at_dataset_picture(set);
+    write_raw("images", file.at, file.size);
+    at_dataset    *set = open_set_as("images", AT_SPLIT_TRAIN, NULL);
+    at_image_shape shape = at_dataset_shape(set);
     float          x[18];
     uint32_t       label;
-    assert_int_equal(picture.channels, 3);
-    assert_int_equal(picture.height, 2);
+    assert_int_equal(shape.channels, 3);
+    assert_int_equal(shape.height, 2);
     assert_int_equal(at_dataset_classes(set), 5);
     at_dataset_rows(set, x, &label, (uint64_t[]){1}, 1);
     assert_int_equal(label, 4);
     assert_true(x[0] == (float)4 * (1.0f / 255.0f));
-    assert_true(x[1] == (float)7 * (1.0f / 255.0f)); /* the second pixel's red */
+    assert_true(x[1] == (float)7 * (1.0f / 255.0f)); /* red of the second pixel */
     at_dataset_free(set);
 
     put_raw(&file, 1, 3, 2, 18);
-    write_raw("pictures", file.at, file.size);
-    refuse_set("pictures", "record 3");
-    refuse_set("pictures", "its picture is 3x2x3, the first one was 2x3x3");
+    write_raw("images", file.at, file.size);
+    refuse_set("images", "record 3");
+    refuse_set("images", "the image is 3x2x3, but the first one was 2x3x3");
 }
 
-/* ---- what is refused ------------------------------------------------------------------------- */
+/* ---- invalid files --------------------------------------------------------------------------- */
 
-static void wrong_records_are_refused_with_their_place(void **state)
+static void invalid_records_are_reported_with_their_position(void **state)
 {
     (void)state;
     static const struct {
@@ -234,11 +234,11 @@ static void wrong_records_are_refused_with_their_place(void **state)
         float       values[2];
         const char *word;
     } cases[] = {
-        {1, {3, 3}, {1, 1}, "its index 3 occurs twice"},
-        {1, {-1, 3}, {1, 1}, "its index -1 is out of range"},
+        {1, {3, 3}, {1, 1}, "index 3 occurs twice"},
+        {1, {-1, 3}, {1, 1}, "index -1 is out of range"},
         {1, {1, (int64_t)1 << 31}, {1, 1}, "out of range"},
         {1, {1, 2}, {1, 1.0f / 0.0f}, "is not finite"},
-        {(int64_t)1 << 40, {1, 2}, {1, 1}, "its label is"},
+        {(int64_t)1 << 40, {1, 2}, {1, 1}, "label 1099511627776 is out of range"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bytes file = {0};
@@ -253,7 +253,7 @@ static void wrong_records_are_refused_with_their_place(void **state)
     }
 }
 
-static void damaged_files_are_refused_with_their_place(void **state)
+static void damaged_files_are_reported_with_their_position(void **state)
 {
     (void)state;
     bytes file = {0};
@@ -262,7 +262,7 @@ static void damaged_files_are_refused_with_their_place(void **state)
     put_click(&file, 0, (int64_t[]){0, 1}, (float[]){1, 2}, 2);
     for (size_t cut = one + 1; cut < file.size; cut++) {
         write_raw("clicks", file.at, cut);
-        refuse_set("clicks", "the file ends inside of it");
+        refuse_set("clicks", "the file ends within the record");
     }
     for (size_t i = 0; i < file.size; i++) {
         file.at[i] ^= 0x10;
@@ -275,17 +275,17 @@ static void damaged_files_are_refused_with_their_place(void **state)
     put_u32(&huge, 1);
     put_u32(&huge, at_crc32c_masked(huge.at, 8));
     write_raw("clicks", huge.at, huge.size);
-    refuse_set("clicks", "it has 4294967296 bytes");
+    refuse_set("clicks", "the record has 4294967296 bytes");
 }
 
-/* Messages whose checksums are right but whose insides are not. */
-static void nonsense_in_a_record_is_refused(void **state)
+/* Messages with correct checksums but invalid content. */
+static void invalid_messages_are_refused(void **state)
 {
     (void)state;
     static const unsigned char bad[][12] = {
         {0x0a, 0x7f},                               /* longer than the message */
         {0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f}, /* much longer */
-        {0x0b},                                     /* a group: not used by anybody */
+        {0x0b},                                     /* a group, which is never used */
         {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -299,31 +299,31 @@ static void nonsense_in_a_record_is_refused(void **state)
     put_ints(&features, "index", (int64_t[]){1}, 1, true);
     put_example(&file, &features);
     write_raw("clicks", file.at, file.size);
-    refuse_set("clicks", "has no label");
+    refuse_set("clicks", "no label");
     memset(&features, 0, sizeof features);
     memset(&file, 0, sizeof file);
     put_ints(&features, "label", (int64_t[]){1}, 1, true);
     put_example(&file, &features);
-    write_raw("pictures", file.at, file.size);
-    refuse_set("pictures", "has no picture");
+    write_raw("images", file.at, file.size);
+    refuse_set("images", "no image");
     put_floats(&features, "value", (float[]){1, 2}, 2);
     memset(&file, 0, sizeof file);
     put_example(&file, &features);
     write_raw("clicks", file.at, file.size);
-    refuse_set("clicks", "has 0 indices but 2 values");
+    refuse_set("clicks", "0 indices but 2 values");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(clicks_are_read_as_they_stand, empty_home),
-        cmocka_unit_test_setup(numbers_may_come_one_by_one, empty_home),
+        cmocka_unit_test_setup(clicks_are_read, empty_home),
+        cmocka_unit_test_setup(numbers_may_be_unpacked, empty_home),
         cmocka_unit_test_setup(files_of_a_folder_are_joined_in_order, empty_home),
-        cmocka_unit_test_setup(many_rows_fill_many_piles, empty_home),
-        cmocka_unit_test_setup(raw_pictures_are_brought_into_our_order, empty_home),
-        cmocka_unit_test_setup(wrong_records_are_refused_with_their_place, empty_home),
-        cmocka_unit_test_setup(damaged_files_are_refused_with_their_place, empty_home),
-        cmocka_unit_test_setup(nonsense_in_a_record_is_refused, empty_home),
+        cmocka_unit_test_setup(many_rows_fill_many_builders, empty_home),
+        cmocka_unit_test_setup(raw_images_are_deinterleaved, empty_home),
+        cmocka_unit_test_setup(invalid_records_are_reported_with_their_position, empty_home),
+        cmocka_unit_test_setup(damaged_files_are_reported_with_their_position, empty_home),
+        cmocka_unit_test_setup(invalid_messages_are_refused, empty_home),
     };
     return cmocka_run_group_tests(tests, enter_home, leave_home);
 }

@@ -4,29 +4,30 @@
 #include <assert.h>
 #include <string.h>
 
-enum { COLOURS = 3 };
+enum { COLORS = 3 };
 
+/* Copies grey to three channels; color images stay. */
 static bool plan_rgb(at_prep_step *step, const char *args, const char **why)
 {
-    *why = "it takes no numbers";
+    *why = "this step takes no numbers";
     if (args) return false;
-    *why = "it needs a picture of one channel";
-    step->out.channels = COLOURS;
-    return step->in.channels == 1 || step->in.channels == COLOURS;
+    *why = "this step needs an image with one channel";
+    step->out.channels = COLORS;
+    return step->in.channels == 1 || step->in.channels == COLORS;
 }
 
 static void apply_rgb(const at_prep_step *step, float *out, const float *in, float *scratch)
 {
     (void)scratch;
-    assert(step->out.channels == COLOURS);
+    assert(step->out.channels == COLORS);
     size_t plane = (size_t)step->in.height * step->in.width;
-    bool   grey = step->in.channels == 1; /* a picture in colours stays as it is */
-    for (size_t c = 0; c < COLOURS; c++)
+    bool   grey = step->in.channels == 1; /* a color image stays unchanged */
+    for (size_t c = 0; c < COLORS; c++)
         memcpy(out + c * plane, in + (grey ? 0 : c * plane), plane * sizeof *out);
 }
 
 const at_prep_kind at_prep_rgb = {
-    .info = {"rgb", "rgb", "grey copied to three channels; colours stay"},
+    .name = "rgb",
     .plan = plan_rgb,
     .apply = apply_rgb,
     .resizes = true,
@@ -34,14 +35,14 @@ const at_prep_kind at_prep_rgb = {
 
 static bool plan_grey(at_prep_step *step, const char *args, const char **why)
 {
-    *why = "it takes no numbers";
+    *why = "this step takes no numbers";
     if (args) return false;
-    *why = "it needs a picture of three channels";
+    *why = "this step needs an image with three channels";
     step->out.channels = 1;
-    return step->in.channels == 1 || step->in.channels == COLOURS;
+    return step->in.channels == 1 || step->in.channels == COLORS;
 }
 
-/* Weights of ITU-R BT.601, as most programs use them. */
+/* The usual weights, of ITU-R BT.601. */
 static void apply_grey(const at_prep_step *step, float *out, const float *in, float *scratch)
 {
     (void)scratch;
@@ -57,7 +58,7 @@ static void apply_grey(const at_prep_step *step, float *out, const float *in, fl
 }
 
 const at_prep_kind at_prep_grey = {
-    .info = {"grey", "grey", "colours to one channel (0.299 R + 0.587 G + 0.114 B)"},
+    .name = "grey",
     .plan = plan_grey,
     .apply = apply_grey,
     .resizes = true,

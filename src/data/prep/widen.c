@@ -1,4 +1,4 @@
-#include "data/prep/rows.h"
+#include "data/prep/widen.h"
 
 #include <assert.h>
 
@@ -8,7 +8,7 @@
 
 static const float SCALE = 1.0f / 255.0f;
 
-void at_rows_widen_portable(float *restrict x, const unsigned char *restrict bytes, size_t count)
+void at_widen_portable(float *restrict x, const unsigned char *restrict bytes, size_t count)
 {
     assert(count == 0 || (x && bytes));
     for (size_t i = 0; i < count; i++) x[i] = (float)bytes[i] * SCALE;
@@ -16,8 +16,8 @@ void at_rows_widen_portable(float *restrict x, const unsigned char *restrict byt
 
 #ifdef __x86_64__
 
-__attribute__((target("avx2"))) void
-at_rows_widen_avx2(float *restrict x, const unsigned char *restrict bytes, size_t count)
+__attribute__((target("avx2"))) static void
+widen_avx2(float *restrict x, const unsigned char *restrict bytes, size_t count)
 {
     const __m256 scale = _mm256_set1_ps(SCALE);
     size_t       i = 0;
@@ -29,24 +29,19 @@ at_rows_widen_avx2(float *restrict x, const unsigned char *restrict bytes, size_
         _mm256_storeu_ps(x + i + 8, _mm256_mul_ps(_mm256_cvtepi32_ps(high), scale));
     }
     assert(count - i < 16);
-    at_rows_widen_portable(x + i, bytes + i, count - i);
+    at_widen_portable(x + i, bytes + i, count - i);
 }
 
-at_rows_widen *at_rows_widen_best(void)
+at_widen *at_widen_best(void)
 {
-    return __builtin_cpu_supports("avx2") ? at_rows_widen_avx2 : at_rows_widen_portable;
+    return __builtin_cpu_supports("avx2") ? widen_avx2 : at_widen_portable;
 }
 
 #else
 
-void at_rows_widen_avx2(float *restrict x, const unsigned char *restrict bytes, size_t count)
+at_widen *at_widen_best(void)
 {
-    at_rows_widen_portable(x, bytes, count);
-}
-
-at_rows_widen *at_rows_widen_best(void)
-{
-    return at_rows_widen_portable;
+    return at_widen_portable;
 }
 
 #endif

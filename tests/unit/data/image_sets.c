@@ -1,44 +1,15 @@
-/* Which rows are pictures, made-up pictures, and the binary batches of CIFAR. */
-#include "files.h"
+/* Image shapes, synthetic images, and the binary batches of CIFAR. */
+#include "open_sets.h"
 
 #include "base/file.h"
 #include "data/fetch/catalog.h"
 #include "data/fetch/fetch.h"
-#include "data/formats/picture.h"
+#include "data/formats/image_shape.h"
 #include "data/set/dataset.h"
 #include "data/set/describe.h"
 #include "data/set/store.h"
 
 #include <sys/stat.h>
-
-static at_fail fail;
-
-static at_dataset *open_set(const char *name, at_split split)
-{
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
-    return set;
-}
-
-static void refuse(const char *name, at_err code, const char *words, const char *hint)
-{
-    at_dataset *set;
-    fail = (at_fail){0};
-    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
-    assert_null(set);
-    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
-    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
-}
-
-static void assert_picture(const at_dataset *set, uint32_t channels, uint32_t height,
-                           uint32_t width)
-{
-    at_image_shape picture = at_dataset_picture(set);
-    assert_int_equal(picture.channels, channels);
-    assert_int_equal(picture.height, height);
-    assert_int_equal(picture.width, width);
-}
 
 /* Two IDX samples of the given extents with elements 0, 1, 2, ... */
 static at_dataset *open_idx(unsigned dims, unsigned a, unsigned b, unsigned c)
@@ -51,25 +22,25 @@ static at_dataset *open_idx(unsigned dims, unsigned a, unsigned b, unsigned c)
     return open_set("images,labels", AT_SPLIT_TRAIN);
 }
 
-static void the_extents_of_idx_say_what_is_a_picture(void **state)
+static void idx_extents_define_image_shapes(void **state)
 {
     (void)state;
     static const struct {
-        unsigned dims, extent[3], picture[3];
+        unsigned dims, extent[3], shape[3];
     } rows[] = {
         {2, {6, 0, 0}, {1, 1, 6}},  {3, {4, 5, 0}, {1, 4, 5}}, {4, {4, 5, 1}, {1, 4, 5}},
         {4, {4, 5, 3}, {3, 4, 5}},  {4, {3, 4, 5}, {3, 4, 5}}, {4, {1, 4, 5}, {1, 4, 5}},
         {4, {2, 4, 5}, {1, 1, 40}}, {4, {3, 4, 3}, {3, 3, 4}},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        const unsigned *e = rows[i].extent, *p = rows[i].picture;
+        const unsigned *e = rows[i].extent, *p = rows[i].shape;
         at_dataset     *set = open_idx(rows[i].dims, e[0], e[1], e[2]);
-        assert_picture(set, p[0], p[1], p[2]);
+        assert_shape(set, p[0], p[1], p[2]);
         at_dataset_free(set);
     }
 }
 
-static void colours_side_by_side_become_planes(void **state)
+static void interleaved_colors_become_planes(void **state)
 {
     (void)state;
     at_dataset                *set = open_idx(4, 2, 2, 3);
@@ -79,29 +50,29 @@ static void colours_side_by_side_become_planes(void **state)
     at_dataset_free(set);
 }
 
-static void a_line_of_three_squares_may_be_a_picture(void **state)
+static void a_vector_of_three_squares_is_an_image(void **state)
 {
     (void)state;
-    at_image_shape picture = at_image_shape_of_line(3 * 32 * 32);
-    assert_int_equal(picture.channels, 3);
-    assert_int_equal(picture.height, 32);
-    assert_int_equal(at_image_shape_of_line(3 * 64 * 64).width, 64);
-    assert_int_equal(at_image_shape_of_line(3 * 8 * 8).width, 8);
-    assert_int_equal(at_image_shape_of_line(3 * 7 * 7).channels, 0);
-    assert_int_equal(at_image_shape_of_line(3 * 32 * 32 + 1).channels, 0);
-    assert_int_equal(at_image_shape_of_line(784).channels, 0);
-    assert_int_equal(at_image_shape_of_line(UINT32_MAX).channels, 0);
+    at_image_shape shape = at_image_shape_of_vector(3 * 32 * 32);
+    assert_int_equal(shape.channels, 3);
+    assert_int_equal(shape.height, 32);
+    assert_int_equal(at_image_shape_of_vector(3 * 64 * 64).width, 64);
+    assert_int_equal(at_image_shape_of_vector(3 * 8 * 8).width, 8);
+    assert_int_equal(at_image_shape_of_vector(3 * 7 * 7).channels, 0);
+    assert_int_equal(at_image_shape_of_vector(3 * 32 * 32 + 1).channels, 0);
+    assert_int_equal(at_image_shape_of_vector(784).channels, 0);
+    assert_int_equal(at_image_shape_of_vector(UINT32_MAX).channels, 0);
 }
 
 /* ---- synthetic ------------------------------------------------------------------------------- */
 
-static void made_up_pictures_are_the_same_everywhere(void **state)
+static void synthetic_images_are_the_same_on_every_machine(void **state)
 {
     (void)state;
     char        hex[65];
     at_dataset *train = open_set("synthetic:50,3x9x10,5", AT_SPLIT_TRAIN);
     at_dataset *test = open_set("synthetic:50,3x9x10,5", AT_SPLIT_TEST);
-    assert_picture(train, 3, 9, 10);
+    assert_shape(train, 3, 9, 10);
     assert_int_equal(at_dataset_features(train), 270);
     assert_int_equal(at_dataset_count(test), 10);
     assert_string_equal(at_dataset_form(test), "3x9x10 bytes");
@@ -129,7 +100,7 @@ static double mismatch(const float *x, const double *mean, int side)
     return best;
 }
 
-static void made_up_pictures_of_a_class_share_a_pattern_wherever_it_is(void **state)
+static void synthetic_images_of_a_class_share_a_shifted_pattern(void **state)
 {
     (void)state;
     enum { SIDE = 24, PIXELS = SIDE * SIDE, CLASSES = 3, COUNT = 60 };
@@ -150,7 +121,7 @@ static void made_up_pictures_of_a_class_share_a_pattern_wherever_it_is(void **st
     at_dataset_free(set);
 }
 
-static void absurd_pictures_are_refused(void **state)
+static void impossible_synthetic_images_are_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {
@@ -192,7 +163,7 @@ static void check_rows(const at_dataset *set, unsigned first, unsigned count, un
     assert_int_equal(at_dataset_classes(set), classes);
     assert_string_equal(at_dataset_format(set), "cifar");
     assert_string_equal(at_dataset_form(set), "3x32x32 bytes");
-    assert_picture(set, 3, 32, 32);
+    assert_shape(set, 3, 32, 32);
     for (unsigned i = 0; i < count; i++) {
         assert_int_equal(at_dataset_label(set, i), first + i);
         for (unsigned k = 0; k < PIXELS_SIZE; k++)
@@ -227,7 +198,7 @@ static void cifar_100_has_fine_labels(void **state)
     at_dataset_free(set);
 }
 
-static void one_batch_alone_is_a_train_set(void **state)
+static void a_single_batch_is_a_train_set(void **state)
 {
     (void)state;
     write_batch("ten.bin", 1, 5, 3);
@@ -245,42 +216,45 @@ static void one_batch_alone_is_a_train_set(void **state)
     at_dataset_free(packed);
 }
 
-static void a_batch_cut_in_the_middle_of_an_image_is_refused(void **state)
+static void a_batch_truncated_within_an_image_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("set", 0777), 0);
     write_batch("set/data_batch_1.bin", 1, 0, 3);
     write_raw("set/data_batch_2.bin", batch, make_batch(1, 0, 2) - 100);
-    refuse("set", AT_ERR_FORMAT, "set/data_batch_2.bin: ends at byte 6046", "get the file again");
-    assert_non_null(strstr(fail.text, "in the middle of image 1"));
+    refuse("set", AT_ERR_FORMAT, "set/data_batch_2.bin: truncated at byte 6046",
+           "download the file again");
+    assert_non_null(strstr(fail.text, "within image 1"));
     write_raw("train.bin", batch, make_batch(2, 0, 2) - 1);
-    refuse("train.bin", AT_ERR_FORMAT, "train.bin: ends at byte 6147", "get the file again");
+    refuse("train.bin", AT_ERR_FORMAT, "train.bin: truncated at byte 6147",
+           "download the file again");
     write_raw("tiny.bin", "\1", 1);
-    refuse("tiny.bin", AT_ERR_FORMAT, "tiny.bin: ends at byte 1", "get the file again");
+    refuse("tiny.bin", AT_ERR_FORMAT, "tiny.bin: truncated at byte 1", "download the file again");
 }
 
-static void what_is_no_batch_is_named(void **state)
+static void other_files_are_recognized(void **state)
 {
     (void)state;
     static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:00\n";
     write_raw("pointer.bin", pointer, sizeof pointer - 1);
-    refuse("pointer.bin", AT_ERR_FORMAT, "at byte 0 it is a git-lfs pointer", "git lfs pull");
+    refuse("pointer.bin", AT_ERR_FORMAT, "it looks like a git-lfs pointer", "git lfs pull");
     write_raw("page.bin", "<html>404</html>", 16);
-    refuse("page.bin", AT_ERR_FORMAT, "a web page", "download the file itself");
+    refuse("page.bin", AT_ERR_FORMAT, "a web page", "download the data file itself");
     write_raw("none.bin", "", 0);
-    refuse("none.bin", AT_ERR_FORMAT, "none.bin: the file is empty", "get the file again");
+    refuse("none.bin", AT_ERR_FORMAT, "none.bin: the file is empty", "download the file again");
     write_gz("nothing.bin", "", 0);
-    refuse("nothing.bin", AT_ERR_FORMAT, "nothing.bin: is empty inside", "get the file again");
+    refuse("nothing.bin", AT_ERR_FORMAT, "nothing.bin: packed file without content",
+           "download the file again");
     make_batch(1, 0, 4);
     batch[2 * (PIXELS_SIZE + 1)] = 10;
     write_raw("label.bin", batch, 4 * (PIXELS_SIZE + 1));
-    refuse("label.bin", AT_ERR_FORMAT, "label.bin: at byte 6146, image 2 has the label 10",
-           "get the file again");
+    refuse("label.bin", AT_ERR_FORMAT, "label.bin: byte 6146: image 2 has label 10",
+           "download the file again");
     make_batch(2, 0, 4);
     batch[PIXELS_SIZE + 2] = 20;
     write_raw("coarse.bin", batch, 4 * (PIXELS_SIZE + 2));
-    refuse("coarse.bin", AT_ERR_FORMAT, "coarse.bin: at byte 3074, image 1 has the label 20",
-           "get the file again");
+    refuse("coarse.bin", AT_ERR_FORMAT, "coarse.bin: byte 3074: image 1 has label 20",
+           "download the file again");
 }
 
 static void a_missing_split_is_named(void **state)
@@ -307,7 +281,7 @@ static void cifar10_has_the_official_bytes(void **state)
         skip();
     }
     assert_int_equal(at_fetch_verify(row, folder, &fail), AT_OK);
-    assert_int_equal(at_describe("cifar10", &d, &fail), AT_OK);
+    assert_int_equal(at_describe("cifar10", NULL, &d, &fail), AT_OK);
     for (int c = 0; c < 10; c++) {
         assert_int_equal(d.labels[AT_SPLIT_TRAIN][c], 5000);
         assert_int_equal(d.labels[AT_SPLIT_TEST][c], 1000);
@@ -318,17 +292,17 @@ static void cifar10_has_the_official_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(the_extents_of_idx_say_what_is_a_picture, empty_home),
-        cmocka_unit_test_setup(colours_side_by_side_become_planes, empty_home),
-        cmocka_unit_test(a_line_of_three_squares_may_be_a_picture),
-        cmocka_unit_test(made_up_pictures_are_the_same_everywhere),
-        cmocka_unit_test(made_up_pictures_of_a_class_share_a_pattern_wherever_it_is),
-        cmocka_unit_test(absurd_pictures_are_refused),
+        cmocka_unit_test_setup(idx_extents_define_image_shapes, empty_home),
+        cmocka_unit_test_setup(interleaved_colors_become_planes, empty_home),
+        cmocka_unit_test(a_vector_of_three_squares_is_an_image),
+        cmocka_unit_test(synthetic_images_are_the_same_on_every_machine),
+        cmocka_unit_test(synthetic_images_of_a_class_share_a_shifted_pattern),
+        cmocka_unit_test(impossible_synthetic_images_are_refused),
         cmocka_unit_test_setup(batches_of_cifar_10_are_read_in_order, empty_home),
         cmocka_unit_test_setup(cifar_100_has_fine_labels, empty_home),
-        cmocka_unit_test_setup(one_batch_alone_is_a_train_set, empty_home),
-        cmocka_unit_test_setup(a_batch_cut_in_the_middle_of_an_image_is_refused, empty_home),
-        cmocka_unit_test_setup(what_is_no_batch_is_named, empty_home),
+        cmocka_unit_test_setup(a_single_batch_is_a_train_set, empty_home),
+        cmocka_unit_test_setup(a_batch_truncated_within_an_image_is_refused, empty_home),
+        cmocka_unit_test_setup(other_files_are_recognized, empty_home),
         cmocka_unit_test_setup(a_missing_split_is_named, empty_home),
         cmocka_unit_test(cifar10_has_the_official_bytes),
     };

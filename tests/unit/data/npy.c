@@ -1,12 +1,10 @@
 /* NumPy arrays, alone and in archives. */
-#include "files.h"
+#include "open_sets.h"
 
 #include "data/set/dataset.h"
 #include "data/set/store.h"
 
 #include <sys/stat.h>
-
-static at_fail fail;
 
 /* ---- writing arrays and archives ------------------------------------------------------------- */
 
@@ -66,7 +64,7 @@ static size_t deflate_raw(const bytes *from, unsigned char *to, size_t room)
     return size;
 }
 
-/* NumPy gives every entry a zip64 field in front; sizes are in the directory. */
+/* NumPy writes a zip64 field before every entry; sizes are in the directory. */
 static void add_entry(archive *zip, const char *name, const bytes *content, bool packed)
 {
     static unsigned char body[1 << 15];
@@ -118,7 +116,7 @@ static void write_archive(const char *path, const archive *zip)
 }
 
 /* `count` samples of 192 bytes (3x8x8) that count up, and labels first, first + 1, ... */
-static void write_pictures(const char *path, unsigned count, unsigned first, bool packed)
+static void write_images(const char *path, unsigned count, unsigned first, bool packed)
 {
     static archive zip;
     static bytes   array;
@@ -139,44 +137,24 @@ static void write_pictures(const char *path, unsigned count, unsigned first, boo
     write_archive(path, &zip);
 }
 
-/* ---- reading them ---------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-static at_dataset *open_set(const char *name, at_split split)
+static at_dataset *open_npy(const char *name, at_split split)
 {
-    at_dataset *set;
-    at_err      err = at_dataset_open(name, split, &set, &fail);
-    if (err) fail_msg("%s (%s)", fail.text, fail.hint);
+    at_dataset *set = open_set(name, split);
     assert_string_equal(at_dataset_format(set), "npy");
     return set;
 }
 
-static void refuse(const char *name, at_err code, const char *words, const char *hint)
-{
-    at_dataset *set;
-    fail = (at_fail){0};
-    assert_int_equal(at_dataset_open(name, AT_SPLIT_TRAIN, &set, &fail), code);
-    if (!strstr(fail.text, words)) fail_msg("\"%s\" lacks \"%s\"", fail.text, words);
-    if (!strstr(fail.hint, hint)) fail_msg("\"%s\" lacks \"%s\"", fail.hint, hint);
-}
-
-static void assert_picture(const at_dataset *set, uint32_t channels, uint32_t height,
-                           uint32_t width)
-{
-    at_image_shape picture = at_dataset_picture(set);
-    assert_int_equal(picture.channels, channels);
-    assert_int_equal(picture.height, height);
-    assert_int_equal(picture.width, width);
-}
-
-static void an_archive_of_pictures_is_read(void **state)
+static void an_archive_of_images_is_read(void **state)
 {
     for (int packed = 0; packed < 2; packed++) {
         empty_home(state);
-        write_pictures("set.npz", 4, 0, packed);
-        at_dataset *set = open_set("set.npz", AT_SPLIT_TRAIN);
+        write_images("set.npz", 4, 0, packed);
+        at_dataset *set = open_npy("set.npz", AT_SPLIT_TRAIN);
         assert_int_equal(at_dataset_count(set), 4);
         assert_int_equal(at_dataset_classes(set), 4);
-        assert_picture(set, 3, 8, 8);
+        assert_shape(set, 3, 8, 8);
         assert_string_equal(at_dataset_form(set), "3x8x8 bytes");
         for (unsigned i = 0; i < 4 * 192; i++) assert_int_equal(set->rows[i], i % 256);
         for (unsigned i = 0; i < 4; i++) assert_int_equal(at_dataset_label(set, i), i);
@@ -190,10 +168,10 @@ static void batches_with_labels_from_one_on_are_joined(void **state)
 {
     (void)state;
     assert_int_equal(mkdir("set", 0777), 0);
-    write_pictures("set/train_data_batch_1.npz", 4, 1, true);
-    write_pictures("set/train_data_batch_2.npz", 3, 5, true);
-    write_pictures("set/val_data.npz", 2, 3, true);
-    at_dataset *train = open_set("set", AT_SPLIT_TRAIN), *test = open_set("set", AT_SPLIT_TEST);
+    write_images("set/train_data_batch_1.npz", 4, 1, true);
+    write_images("set/train_data_batch_2.npz", 3, 5, true);
+    write_images("set/val_data.npz", 2, 3, true);
+    at_dataset *train = open_npy("set", AT_SPLIT_TRAIN), *test = open_npy("set", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(train), 7);
     assert_int_equal(at_dataset_classes(train), 7);
     assert_int_equal(at_dataset_label(train, 0), 0);
@@ -202,12 +180,12 @@ static void batches_with_labels_from_one_on_are_joined(void **state)
     assert_int_equal(at_dataset_label(test, 0), 2);
     at_dataset_free(train);
     at_dataset_free(test);
-    write_pictures("set/val_data.npz", 2, 7, true);
+    write_images("set/val_data.npz", 2, 7, true);
     assert_int_equal(at_dataset_open("set", AT_SPLIT_TEST, &test, &fail), AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, "labels 7 to 8, but the train set 1 to 7"));
+    assert_non_null(strstr(fail.text, "labels are 7 to 8, but train labels are 1 to 7"));
 }
 
-static void every_type_of_element_is_read(void **state)
+static void every_element_type_is_read(void **state)
 {
     (void)state;
     static const float   f4[] = {0.5f, -1.0f, 2.0f, 3.25f};
@@ -231,17 +209,17 @@ static void every_type_of_element_is_read(void **state)
         uint32_t labels[2];
         make_npy(&array, rows[i].descr, "(2, 2)", rows[i].elements, rows[i].size);
         write_raw("x.npy", array.data, array.size);
-        at_dataset *set = open_set("x.npy,y.npy", AT_SPLIT_TRAIN);
+        at_dataset *set = open_npy("x.npy,y.npy", AT_SPLIT_TRAIN);
         at_dataset_rows(set, x, labels, (uint64_t[]){0, 1}, 2);
         assert_true(x[1] == rows[i].second && x[3] == rows[i].last);
         assert_true(labels[0] == 1 && labels[1] == 0);
-        assert_picture(set, 1, 1, 2);
+        assert_shape(set, 1, 1, 2);
         assert_string_equal(at_dataset_form(set), "2 floats");
         at_dataset_free(set);
     }
 }
 
-static void shapes_say_what_is_a_picture(void **state)
+static void extents_define_image_shapes(void **state)
 {
     (void)state;
     static bytes array;
@@ -251,21 +229,21 @@ static void shapes_say_what_is_a_picture(void **state)
     write_raw("y.npy", array.data, array.size);
     make_npy(&array, "<f4", "(1, 2, 2, 3)", pixels, sizeof pixels);
     write_raw("x.npy", array.data, array.size);
-    at_dataset *set = open_set("x.npy,y.npy", AT_SPLIT_TRAIN);
-    assert_picture(set, 3, 2, 2);
+    at_dataset *set = open_npy("x.npy,y.npy", AT_SPLIT_TRAIN);
+    assert_shape(set, 3, 2, 2);
     const float *row = (const float *)(const void *)set->rows;
     assert_true(row[1] == 3.0f && row[4] == 1.0f && row[11] == 11.0f);
     at_dataset_free(set);
     make_npy(&array, "<f4", "(1, 3, 2, 2)", pixels, sizeof pixels);
     write_raw("x.npy", array.data, array.size);
-    set = open_set("x.npy,y.npy", AT_SPLIT_TRAIN);
-    assert_picture(set, 3, 2, 2);
+    set = open_npy("x.npy,y.npy", AT_SPLIT_TRAIN);
+    assert_shape(set, 3, 2, 2);
     row = (const float *)(const void *)set->rows;
     assert_true(row[1] == 1.0f);
     at_dataset_free(set);
 }
 
-static void a_folder_may_hold_both_splits_as_arrays(void **state)
+static void a_folder_may_have_both_splits_as_arrays(void **state)
 {
     (void)state;
     static bytes array;
@@ -279,16 +257,16 @@ static void a_folder_may_hold_both_splits_as_arrays(void **state)
     write_raw("set/x_test.npy", array.data, array.size);
     make_npy(&array, "|u1", "(1,)", "\1", 1);
     write_gz("set/y_test.npy", array.data, array.size);
-    at_dataset *test = open_set("set", AT_SPLIT_TEST);
+    at_dataset *test = open_npy("set", AT_SPLIT_TEST);
     assert_int_equal(at_dataset_count(test), 1);
-    assert_int_equal(at_dataset_label(test, 0), 1); /* not taken for one that counts from 1 */
+    assert_int_equal(at_dataset_label(test, 0), 1); /* labels do not count from 1 here */
     assert_int_equal(at_dataset_classes(test), 2);
     at_dataset_free(test);
 }
 
-/* ---- broken ones ----------------------------------------------------------------------------- */
+/* ---- invalid files --------------------------------------------------------------------------- */
 
-/* x.npy with that header beside two good labels is refused. */
+/* x.npy with that header and two valid labels is refused. */
 static void refuse_samples(const char *descr, const char *shape, size_t size, const char *words,
                            const char *hint)
 {
@@ -302,26 +280,27 @@ static void refuse_samples(const char *descr, const char *shape, size_t size, co
     assert_non_null(strstr(fail.text, "x.npy"));
 }
 
-static void arrays_that_cannot_be_read_are_refused(void **state)
+static void unsupported_arrays_are_refused(void **state)
 {
     (void)state;
-    refuse_samples(">f4", "(2, 2)", 16, "the type >f4", "astype");
-    refuse_samples("<c8", "(2, 2)", 32, "the type <c8", "astype");
-    refuse_samples("<f4", "(2, 2)", 15, "promises 16 bytes from byte 128 on", "get the file again");
-    refuse_samples("<f4", "(2, 2)", 17, "x.npy: more bytes follow after byte 144", "");
-    refuse_samples("<f4", "(3, 2)", 24, "3 samples", "belong together");
+    refuse_samples(">f4", "(2, 2)", 16, "element type >f4", "astype");
+    refuse_samples("<c8", "(2, 2)", 32, "element type <c8", "astype");
+    refuse_samples("<f4", "(2, 2)", 15, "claims 16 bytes after byte 128",
+                   "download the file again");
+    refuse_samples("<f4", "(2, 2)", 17, "x.npy: extra bytes after byte 144", "");
+    refuse_samples("<f4", "(3, 2)", 24, "3 samples", "same data set");
     refuse_samples("<f4", "()", 4, "single number", "numpy.save");
     refuse_samples("<f4", "(0, 2)", 0, "no elements", "numpy.save");
-    refuse_samples("<f4", "(4294967295, 4294967295, 4294967295)", 4, "impossibly many", "");
-    refuse_samples("<f4", "(2, 99999999999999999999)", 4, "impossible shape", "");
-    refuse_samples("<f4", "(2, -2)", 4, "wrong shape", "");
-    refuse_samples("<f4", "(1,1,1,1,1,1,1,1,1)", 4, "wrong shape", "");
-    refuse_samples("<f4", "2", 4, "without a shape", "");
+    refuse_samples("<f4", "(4294967295, 4294967295, 4294967295)", 4, "too many", "");
+    refuse_samples("<f4", "(2, 99999999999999999999)", 4, "shape too large", "");
+    refuse_samples("<f4", "(2, -2)", 4, "invalid shape", "");
+    refuse_samples("<f4", "(1,1,1,1,1,1,1,1,1)", 4, "invalid shape", "");
+    refuse_samples("<f4", "2", 4, "no shape", "");
     refuse_samples("<f4', 'fortran_order': True, 'x': '", "(2, 2)", 16, "Fortran order",
                    "ascontiguousarray");
 }
 
-static void numbers_that_make_no_sense_are_refused(void **state)
+static void invalid_numbers_are_refused(void **state)
 {
     (void)state;
     static bytes array;
@@ -331,18 +310,18 @@ static void numbers_that_make_no_sense_are_refused(void **state)
     write_raw("x.npy", array.data, array.size);
     make_npy(&array, "<f4", "(2,)", labels, sizeof labels);
     write_raw("y.npy", array.data, array.size);
-    refuse("x.npy,y.npy", AT_ERR_FORMAT, "y.npy: at byte 132, element 1 is not a label", "from 0");
+    refuse("x.npy,y.npy", AT_ERR_FORMAT, "y.npy: byte 132: element 1 is not a label", "from 0");
     make_npy(&array, "<i8", "(2,)", (int64_t[]){0, -1}, 16);
     write_raw("y.npy", array.data, array.size);
-    refuse("x.npy,y.npy", AT_ERR_FORMAT, "y.npy: at byte 136, element 1 is not a label", "from 0");
+    refuse("x.npy,y.npy", AT_ERR_FORMAT, "y.npy: byte 136: element 1 is not a label", "from 0");
     make_npy(&array, "<i8", "(2,)", (int64_t[]){0, 1}, 16);
     write_raw("y.npy", array.data, array.size);
     memcpy(&x[2], &(uint32_t){0x7fc00000}, 4);
     make_npy(&array, "<f4", "(2, 2)", x, sizeof x);
     write_raw("x.npy", array.data, array.size);
-    refuse("x.npy,y.npy", AT_ERR_FORMAT, "x.npy: at byte 136, element 2 is not a finite", "nan");
-    refuse("y.npy,x.npy", AT_ERR_FORMAT, "labels of 2 numbers each", "swapped");
-    refuse("x.npy", AT_ERR_USAGE, "x.npy: is one array", "SAMPLES.npy,LABELS.npy");
+    refuse("x.npy,y.npy", AT_ERR_FORMAT, "x.npy: byte 136: element 2 is not a finite", "nan");
+    refuse("y.npy,x.npy", AT_ERR_FORMAT, "labels have 2 numbers each", "swapped");
+    refuse("x.npy", AT_ERR_USAGE, "x.npy: a single array", "SAMPLES.npy,LABELS.npy");
     refuse("x.npy,none.npy", AT_ERR_MISSING, "none.npy", "name");
 }
 
@@ -350,28 +329,28 @@ static void broken_archives_are_refused(void **state)
 {
     (void)state;
     size_t size;
-    write_pictures("good.npz", 4, 0, true);
+    write_images("good.npz", 4, 0, true);
     unsigned char *good = read_all("good.npz", &size);
     for (size_t length = 0; length < size; length += 7) {
         write_raw("cut.npz", good, length);
         refuse("cut.npz", AT_ERR_FORMAT, "cut.npz: ", "");
     }
     write_raw("cut.npz", good, size - 1);
-    refuse("cut.npz", AT_ERR_FORMAT, "no end, so it is probably cut off", "get the file again");
+    refuse("cut.npz", AT_ERR_FORMAT, "no end record", "download the file again");
     good[300] ^= 0x10; /* in the middle of a deflated entry */
     write_raw("bad.npz", good, size);
-    refuse("bad.npz", AT_ERR_FORMAT, "bad.npz", "get the file again");
+    refuse("bad.npz", AT_ERR_FORMAT, "bad.npz", "download the file again");
     free(good);
-    write_pictures("plain.npz", 4, 0, false);
+    write_images("plain.npz", 4, 0, false);
     unsigned char *plain = read_all("plain.npz", &size);
     plain[300] ^= 0x10;
     write_raw("plain.npz", plain, size);
-    refuse("plain.npz", AT_ERR_FORMAT, "the checksum of the entry data.npy is wrong", "again");
+    refuse("plain.npz", AT_ERR_FORMAT, "wrong checksum of entry data.npy", "again");
     free(plain);
     write_raw("page.npz", "<html>404</html>", 16);
     refuse("page.npz", AT_ERR_FORMAT, "page.npz", "");
     write_raw("none.npz", "", 0);
-    refuse("none.npz", AT_ERR_FORMAT, "none.npz: the file is empty", "get the file again");
+    refuse("none.npz", AT_ERR_FORMAT, "none.npz: the file is empty", "download the file again");
 }
 
 static void an_archive_without_labels_is_refused(void **state)
@@ -382,19 +361,19 @@ static void an_archive_without_labels_is_refused(void **state)
     make_npy(&array, "|u1", "(2, 2)", "abcd", 4);
     add_entry(&zip, "x.npy", &array, true);
     write_archive("alone.npz", &zip);
-    refuse("alone.npz", AT_ERR_FORMAT, "alone.npz: at its end", "numpy.savez");
+    refuse("alone.npz", AT_ERR_FORMAT, "alone.npz: no arrays of samples and labels", "numpy.savez");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(an_archive_of_pictures_is_read, empty_home),
+        cmocka_unit_test_setup(an_archive_of_images_is_read, empty_home),
         cmocka_unit_test_setup(batches_with_labels_from_one_on_are_joined, empty_home),
-        cmocka_unit_test_setup(every_type_of_element_is_read, empty_home),
-        cmocka_unit_test_setup(shapes_say_what_is_a_picture, empty_home),
-        cmocka_unit_test_setup(a_folder_may_hold_both_splits_as_arrays, empty_home),
-        cmocka_unit_test_setup(arrays_that_cannot_be_read_are_refused, empty_home),
-        cmocka_unit_test_setup(numbers_that_make_no_sense_are_refused, empty_home),
+        cmocka_unit_test_setup(every_element_type_is_read, empty_home),
+        cmocka_unit_test_setup(extents_define_image_shapes, empty_home),
+        cmocka_unit_test_setup(a_folder_may_have_both_splits_as_arrays, empty_home),
+        cmocka_unit_test_setup(unsupported_arrays_are_refused, empty_home),
+        cmocka_unit_test_setup(invalid_numbers_are_refused, empty_home),
         cmocka_unit_test_setup(broken_archives_are_refused, empty_home),
         cmocka_unit_test_setup(an_archive_without_labels_is_refused, empty_home),
     };
