@@ -144,7 +144,7 @@ static void label_by_number(at_entry *entries, uint32_t count, at_entry *entry)
     char stem[AT_LABEL_SIZE - NUMBER_SIZE];
     snprintf(stem, sizeof stem, "%.*s", (int)sizeof stem - 1, entry->label);
     for (uint32_t number = 2; is_taken(entries, count, entry, entry->label); number++) {
-        assert(number <= AT_STRING_TABLE_MAX + 1); /* one of so many names is free */
+        assert(number <= AT_WORDS_MAX + 1); /* one of so many names is free */
         snprintf(entry->label, sizeof entry->label, "%s-%u", stem, number);
     }
 }

@@ -102,7 +102,7 @@ void at_report_title(const at_report_set *set, char *title, size_t size)
 static at_err draw(const at_report_set *set, char *names, size_t size, at_fail *fail)
 {
     char          title[AT_REPORT_TITLE_SIZE];
-    at_panel_runs series[AT_STRING_TABLE_MAX];
+    at_panel_runs series[AT_WORDS_MAX];
     at_report_title(set, title, sizeof title);
     for (uint32_t i = 0; i < set->count; i++)
         series[i] = (at_panel_runs){

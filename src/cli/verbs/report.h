@@ -16,7 +16,7 @@ typedef struct at_reported {
 typedef struct at_report_set {
     const at_parsed *parsed;
     const char      *command;
-    at_reported      runs[AT_STRING_TABLE_MAX];
+    at_reported      runs[AT_WORDS_MAX];
     uint32_t         count;
     char             folder[AT_COMPARE_PATH_SIZE]; /* to write to */
 } at_report_set;

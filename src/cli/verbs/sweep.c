@@ -22,8 +22,8 @@ static void add_label(at_text *text, const char *name, const char *value)
 static at_err add_entry(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
 {
     char *entry = at_arena_get(&parsed->texts, 1, ENTRY_SIZE);
-    if (!entry || parsed->words == AT_STRING_TABLE_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d values", AT_STRING_TABLE_MAX);
+    if (!entry || parsed->words == AT_WORDS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d values", AT_WORDS_MAX);
     at_text text = at_text_in(entry, ENTRY_SIZE);
     at_text_add(&text, "%s:%s=%s,label=", parsed->settings.strategy, name, value);
     add_label(&text, name, value);

@@ -115,7 +115,7 @@ static at_err serve(const at_parsed *parsed, at_fail *fail)
 /* The newest state, for a collector that reads files. */
 static at_err print_once(const at_parsed *parsed, at_fail *fail)
 {
-    at_run_follower *tails[AT_STRING_TABLE_MAX] = {0};
+    at_run_follower *tails[AT_WORDS_MAX] = {0};
     at_ns            now = at_clock_now();
     at_err           err = AT_OK;
     for (uint32_t i = 0; i < parsed->words && !err; i++) {
@@ -132,7 +132,7 @@ static at_err print_once(const at_parsed *parsed, at_fail *fail)
 at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail)
 {
     (void)command;
-    _Static_assert((int)AT_STRING_TABLE_MAX <= (int)AT_SERVER_RUNS_MAX, "every word can be a run");
+    _Static_assert((int)AT_WORDS_MAX <= (int)AT_SERVER_RUNS_MAX, "every word can be a run");
     AT_TRY(check_folders(parsed, fail));
     if (parsed->settings.once) return print_once(parsed, fail);
     return serve(parsed, fail);
