@@ -170,7 +170,7 @@ class Changed(TestCase):
         self.assertRegex(lines[0], r"^events.bin, event \d+ at \d+\.\d+ s: MESSAGE worker \d", told)
         self.assertRegex(lines[1], r"^  recorded: ADD worker \d.* weight 1$", told)
         self.assertRegex(lines[2], r"^  replayed: ADD worker \d.* weight 0\.\d+$", told)
-        self.assert_complaint(told, run.folder, "part at event")
+        self.assert_complaint(told, run.folder, "differ at event")
         told = json.loads(self.anytime("replay", run.folder, "--json", code=support.FAILED).out)
         self.assertFalse(told["agrees"])
         self.assertEqual(f"  recorded: {told['difference']['recorded']}", lines[1])
@@ -201,7 +201,7 @@ class Changed(TestCase):
             log.write_bytes(whole[:size])
             told = self.anytime("replay", ended.folder)
             self.assertIn("every action agrees", told.out, told)
-            self.assertIn("ends before the run", told.err, told)
+            self.assertIn("event log is incomplete", told.err, told)
             told = json.loads(self.anytime("replay", ended.folder, "--json").out)
             self.assertEqual((told["agrees"], told["complete"]), (True, False), told)
 
@@ -213,7 +213,7 @@ class Changed(TestCase):
         run.wait()
         told = self.anytime("replay", run.folder)
         self.assertIn("every action agrees", told.out, told)
-        self.assertIn("ends before the run", told.err, told)
+        self.assertIn("event log is incomplete", told.err, told)
 
     def test_a_damaged_log_is_malformed(self):
         ended = self.short_run()

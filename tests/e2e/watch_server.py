@@ -131,7 +131,7 @@ class Answers(dashboard.TestCase):
         self.assertEqual(labels, [self.run_folder.name, other.name])
 
     def test_wrong_usage_is_told(self):
-        self.assert_complaint(self.anytime("watch", code=support.USAGE), "folders of runs")
+        self.assert_complaint(self.anytime("watch", code=support.USAGE), "at least one run folder")
         self.assert_complaint(self.anytime("watch", "a", "a", code=support.USAGE), "twice")
         self.assert_complaint(self.anytime("watch", "a", "--listen", "example.com:80",
                                            code=support.USAGE), "--listen")
@@ -282,7 +282,7 @@ class Life(dashboard.TestCase):
 
     def test_train_watch_tells_its_address_and_ends_with_the_run(self):
         run = self.start(*ENDLESS, "--watch")
-        run.wait_said("watch it at http://127.0.0.1:")
+        run.wait_said("dashboard at http://127.0.0.1:")
         url = re.search(r"http://\S+", run.err()).group()
         board = dashboard.Dashboard.__new__(dashboard.Dashboard)
         board.err_path = run.err_path
@@ -300,7 +300,7 @@ class Life(dashboard.TestCase):
 
     def test_a_killed_run_takes_its_dashboard_with_it(self):
         run = self.start(*ENDLESS, "--watch")
-        run.wait_said("watch it at http://127.0.0.1:")
+        run.wait_said("dashboard at http://127.0.0.1:")
         run.wait_working()
         run.process.kill()
         run.wait()
