@@ -6,7 +6,8 @@
 
 #include "base/clock.h"
 
-static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200), repeat_every = AT_MS(10000);
+static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200),
+                   repeat_every = AT_MS(10000);
 
 /* Redraws the line on a terminal; prints a new one from time to time elsewhere. */
 static void print_progress(void *self, uint64_t done, uint64_t total)

@@ -29,7 +29,8 @@ static size_t list_exceptions(const char *names[AT_OPTIONS_MAX])
     return count;
 }
 
-static at_err set_unless_given(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
+static at_err set_unless_given(at_parsed *parsed, const char *name, const char *value,
+                               at_fail *fail)
 {
     if (!*value || at_options_given(parsed, name)) return AT_OK;
     return at_options_set(parsed, AT_FOR_TRAIN, name, value, fail);
@@ -37,7 +38,7 @@ static at_err set_unless_given(at_parsed *parsed, const char *name, const char *
 
 /* Takes the options from the metadata of the file, which files of other programs do not have. */
 static at_err inherit_file(at_parsed *parsed, const char *path, const at_safetensors_about *about,
-                         at_fail *fail)
+                           at_fail *fail)
 {
     if (!*about->model && !at_options_given(parsed, "model"))
         return at_fail_set(fail, AT_ERR_USAGE, "give --model and --data",
@@ -67,8 +68,8 @@ static at_err inherit(at_parsed *parsed, const char *source, at_fail *fail)
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", path, fail));
     if (strcmp(about.data, "own") == 0 && !at_options_given(parsed, "model"))
         return at_fail_set(fail, AT_ERR_USAGE, "use the program that trained it",
-                           "%s has the weights of \"%s\", which is not a built-in model",
-                           source, about.model);
+                           "%s has the weights of \"%s\", which is not a built-in model", source,
+                           about.model);
     return is_folder(source) ? AT_OK : inherit_file(parsed, source, &about, fail);
 }
 

@@ -118,7 +118,7 @@ class Eval(support.TestCase):
         ended = self.anytime("eval", path, code=support.USAGE)
         self.assert_complaint(ended, "which model", "--model")
         score = self.score(path, "--model", "softmax", "--data", "synthetic:2000,20,5")
-        self.assertAlmostEqual(score["loss"], 1.609438, places=5)  # log of five equally probable classes
+        self.assertAlmostEqual(score["loss"], 1.609438, places=5)  # the log of 5
 
     def test_another_test_set_can_be_used(self):
         ended = self.train("--data", "synthetic:2000,20,5", "--model", "softmax", "--steps", 50)

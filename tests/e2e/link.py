@@ -59,14 +59,15 @@ class Local(Link):
         lines = ended.out.splitlines()
         self.assertEqual(lines[0], f"Local, {len(os.sched_getaffinity(0))} cores")
         for words in ("size", "31.4 kB", "1 worker", "of loops", "workers", "rounds/s",
-                      "per worker", "Empty round trip: ", "Rounds of 31.4 kB by number of workers:"):
+                      "per worker", "Empty round trip: ", "Rounds of 31.4 kB by number of workers"):
             self.assertTrue(any(words in line for line in lines), f"{words}{ended}")
         self.assertEqual(ended.err, "")
         self.assertEqual(os.listdir(self.folder), [])
 
     def test_invalid_sizes_and_arguments_are_refused(self):
         for arguments, words in ((("--sizes", "4k,many"), "many"), (("--sizes", "3"), "4 bytes"),
-                                 (("--sizes", "1e12"), "2 GB"), (("4k",), "unexpected argument '4k'"),
+                                 (("--sizes", "1e12"), "2 GB"),
+                                 (("4k",), "unexpected argument '4k'"),
                                  (("--sizes", ",".join(["4k"] * 17)), "more than 16")):
             with self.subTest(words=words):
                 ended = self.anytime("link", *arguments, code=support.USAGE)

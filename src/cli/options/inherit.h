@@ -1,4 +1,4 @@
-/* inherit.h - options taken from a recorded run: --resume, simulate --from, eval, predict, export. */
+/* inherit.h - takes options from a recorded run: --resume, --from, eval, predict, export. */
 #ifndef AT_CLI_OPTIONS_INHERIT_H
 #define AT_CLI_OPTIONS_INHERIT_H
 

@@ -17,7 +17,7 @@
 #include "learn/optim/schedule.h"
 #include "pace/pace.h"
 
-/* ---- entries --------------------------------------------------------------------------- */
+/* ---- entries ------------------------------------------------------------------------------- */
 
 enum { ENTRY_SIZE_MAX = 1024 };
 
@@ -86,7 +86,8 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
     char *rest = strchr(copy, ':'), *option;
     if (rest) *rest++ = '\0';
     if (!*copy)
-        return at_fail_set(fail, AT_ERR_USAGE, "write it as 'amb:lr=0.05'", "an entry must begin with a strategy");
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 'amb:lr=0.05'",
+                           "an entry must begin with a strategy");
     AT_TRY(at_options_set(&entry->parsed, AT_FOR_TRAIN, "strategy", copy, fail));
     while ((option = next_option(&rest))) AT_TRY(set_own(entry, option, fail));
     return AT_OK;
@@ -286,7 +287,7 @@ static void close_compare(at_compare *compare)
 
 /* "compare: run 3 of 6, amb, seed 2, about 40.1s left" */
 static void print_progress(const at_compare *compare, const at_entry *entry, uint32_t run,
-                          at_ns spent)
+                           at_ns spent)
 {
     char     left[32];
     uint32_t runs = compare->entries * compare->repeats;

@@ -144,8 +144,7 @@ static void add_target_part(at_text *text, const at_compare *compare, const at_e
     add_targets(text, &compare->limits);
     add_ratio(text, &ratio, faster ? "faster than " : "slower than ", compare->entry->label);
     if (ratio.count < entry->run_count)
-        at_text_add(text, " (%zu of %u pairs of runs reached it)", ratio.count,
-                    entry->run_count);
+        at_text_add(text, " (%zu of %u pairs of runs reached it)", ratio.count, entry->run_count);
     at_text_add(text, " and");
 }
 
@@ -302,7 +301,7 @@ static json_t *entry_json(const at_compare *compare, const at_entry *entry)
     json_object_set_new(
         object, "finding",
         has_finding ? json_string(at_compare_finding(compare, entry, finding, sizeof finding))
-             : json_null());
+                    : json_null());
     return object;
 }
 

@@ -108,8 +108,9 @@ static at_err get(const at_parsed *parsed, const char *name, at_fail *fail)
     at_fetch_progress progress = {.say = parsed->settings.quiet ? NULL : print_line};
     char              folder[PATH_MAX];
     if (strncmp(name, SYNTHETIC, strlen(SYNTHETIC)) == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "use it: anytime train --data " SYNTHETIC,
-                           "synthetic data sets are generated on use; there is nothing to download");
+        return at_fail_set(
+            fail, AT_ERR_USAGE, "use it: anytime train --data " SYNTHETIC,
+            "synthetic data sets are generated on use; there is nothing to download");
     AT_TRY(at_fetch(name, &progress, fail));
     AT_TRY(at_catalog_locate(at_catalog_find(name), folder, fail));
     if (parsed->settings.json)
@@ -173,8 +174,8 @@ static void print_extremes(const at_description *d)
             if (labels[c] < least) least = labels[c];
             if (labels[c] > most) most = labels[c];
         }
-        printf("%-9s %llu to %llu samples per class\n", split_name[split], (unsigned long long)least,
-               (unsigned long long)most);
+        printf("%-9s %llu to %llu samples per class\n", split_name[split],
+               (unsigned long long)least, (unsigned long long)most);
     }
 }
 

@@ -1,6 +1,6 @@
-/* `anytime doctor`: checks everything a run needs. A probe examines one thing, states what it found,
- * and for a note or a problem what it means or what to do. A new probe is one function and one row
- * of the table. */
+/* `anytime doctor`: checks everything a run needs. A probe examines one thing and states what it
+ * found; for a note or a problem also what it means or what to do. A new probe is one function and
+ * one row of the table. */
 #include <assert.h>
 #include <errno.h>
 #include <gnu/libc-version.h>
@@ -75,11 +75,11 @@ static void probe_build(finding *f)
 {
     add(f, "%s, built with %s %s, assertions on", ANYTIME_VERSION,
 #if defined(__clang__)
-                   "clang",
+        "clang",
 #else
-                   "gcc",
+        "gcc",
 #endif
-                   __VERSION__);
+        __VERSION__);
     add(f, ", flags %s", ANYTIME_FLAGS);
     if (!ANYTIME_SANITIZERS[0]) return;
     add(f, ", sanitizers %s", ANYTIME_SANITIZERS);
@@ -108,8 +108,8 @@ static void probe_engine(finding *f)
     f->facts = json_pack("{s:s, s:s}", "narrow", few, "wide", many);
     if (strcmp(few, "avx2") != 0)
         judge(f, NOTE,
-                         "the fast kernels need AVX2 and FMA, which this processor lacks: narrow "
-                         "layers, and so softmax, are slow");
+              "the fast kernels need AVX2 and FMA, which this processor lacks: narrow "
+              "layers, and so softmax, are slow");
 }
 
 static void probe_blas(finding *f)
@@ -120,8 +120,8 @@ static void probe_blas(finding *f)
                          info.blas_core, "path", info.blas_path, "serial", info.blas_serial);
     if (!info.blas_serial)
         judge(f, PROBLEM,
-                         "this OpenBLAS uses threads, which do not survive a fork; run: apt-get "
-                         "install libopenblas-serial-dev, and unset LD_LIBRARY_PATH");
+              "this OpenBLAS uses threads, which do not survive a fork; run: apt-get "
+              "install libopenblas-serial-dev, and unset LD_LIBRARY_PATH");
 }
 
 /* Searches PATH for a program. */
@@ -144,9 +144,7 @@ static void probe_gnuplot(finding *f)
     char path[PATH_MAX];
     bool there = find_program("gnuplot", path);
     add(f, "%s", there ? path : "not found");
-    if (!there)
-        judge(f, NOTE,
-                         "no plots, only tables; run: apt-get install gnuplot-nox");
+    if (!there) judge(f, NOTE, "no plots, only tables; run: apt-get install gnuplot-nox");
 }
 
 static void probe_mpi(finding *f)
@@ -155,10 +153,9 @@ static void probe_mpi(finding *f)
     at_launcher launcher = at_launcher_detect();
     at_mpi_version(version, sizeof version);
     add(f, "%s, mpirun %s; %s", version, find_program("mpirun", path) ? path : "missing",
-                   at_launcher_survival(&launcher));
+        at_launcher_survival(&launcher));
     if (!find_program("mpirun", path))
-        judge(f, NOTE,
-                         "limited to one machine; for several, run: apt-get install openmpi-bin");
+        judge(f, NOTE, "limited to one machine; for several, run: apt-get install openmpi-bin");
 }
 
 /* npm is needed only to download some data sets. */
@@ -171,9 +168,8 @@ static void probe_npm(finding *f)
     add(f, "%s", there ? path : "not found");
     for (size_t i = 0; !there && i < count; i++)
         if (rows[i].recipe.npm && at_catalog_locate(&rows[i], folder, NULL) != AT_OK)
-            judge(f, NOTE,
-                             "`anytime data get %s` needs it; run: apt-get install npm",
-                             rows[i].name);
+            judge(f, NOTE, "`anytime data get %s` needs it; run: apt-get install npm",
+                  rows[i].name);
 }
 
 static void probe_data(finding *f)
@@ -185,14 +181,12 @@ static void probe_data(finding *f)
     for (size_t i = 0; i < count; i++) {
         bool there = at_catalog_locate(&rows[i], folder, NULL) == AT_OK;
         add(f, "%s%s %s%s", i ? ", " : "", rows[i].name, there ? "in " : "not downloaded",
-                       there ? folder : "");
+            there ? folder : "");
         json_object_set_new(f->facts, rows[i].name, there ? json_string(folder) : json_null());
         here += there;
     }
     if (here == 0)
-        judge(f, NOTE,
-                         "run: anytime data get %s; until then, use --data synthetic",
-                         rows[0].name);
+        judge(f, NOTE, "run: anytime data get %s; until then, use --data synthetic", rows[0].name);
 }
 
 /* ---- operating system and hardware ----------------------------------------------------------- */
@@ -226,7 +220,7 @@ static void probe_system(finding *f)
     add(f, "%s %s %s", names.sysname, names.release, names.machine);
     if (read_line("/etc/os-release", "PRETTY_NAME=", release))
         add(f, ", %.*s", (int)strcspn(release + (*release == '"'), "\""),
-                       release + (*release == '"'));
+            release + (*release == '"'));
 }
 
 static void probe_processor(finding *f)
@@ -239,7 +233,7 @@ static void probe_processor(finding *f)
     bool avx2 = __builtin_cpu_supports("avx2"), fma = __builtin_cpu_supports("fma");
     bool avx512 = __builtin_cpu_supports("avx512f");
     add(f, "; AVX2 %s, FMA %s, AVX-512 %s", avx2 ? "yes" : "no", fma ? "yes" : "no",
-                   avx512 ? "yes" : "no");
+        avx512 ? "yes" : "no");
     f->facts = json_pack("{s:s, s:b, s:b, s:b}", "model", name, "avx2", avx2, "fma", fma, "avx512f",
                          avx512);
 #endif
@@ -285,13 +279,13 @@ static void probe_cores(finding *f)
                          quota > 0 ? json_real(quota) : json_null());
     if (quota > 0 && quota < cores)
         judge(f, NOTE,
-                         "use at most --workers %u: the kernel would suspend more of them in the "
-                         "middle of a round",
-                         quota < 1 ? 1 : (unsigned)quota);
+              "use at most --workers %u: the kernel would suspend more of them in the "
+              "middle of a round",
+              quota < 1 ? 1 : (unsigned)quota);
     if (cores == 1)
         judge(f, NOTE,
-                         "workers will share one core; --sample-time makes them behave like "
-                         "separate machines");
+              "workers will share one core; --sample-time makes them behave like "
+              "separate machines");
 }
 
 static void probe_load(finding *f)
@@ -301,8 +295,7 @@ static void probe_load(finding *f)
         add(f, "unknown");
         return;
     }
-    add(f, "%.2f %.2f %.2f (load average over 1, 5 and 15 minutes)", load[0],
-                   load[1], load[2]);
+    add(f, "%.2f %.2f %.2f (load average over 1, 5 and 15 minutes)", load[0], load[1], load[2]);
     if (load[0] > 0.5 * at_machine_cores())
         judge(f, NOTE, "other programs are running: timings will vary");
 }
@@ -316,7 +309,7 @@ static void probe_memory(finding *f)
                          (json_int_t)available);
     if (available < 0.5e9)
         judge(f, NOTE,
-                         "little memory is left: use few workers, a small model and a small data set");
+              "little memory is left: use few workers, a small model and a small data set");
 }
 
 static void probe_folder(finding *f)
@@ -331,10 +324,9 @@ static void probe_folder(finding *f)
     double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
     bool   writable = access(".", W_OK) == 0;
     add(f, "%.200s, %s, %.1f GB free", here, writable ? "writable" : "not writable",
-                   free_bytes / 1e9);
+        free_bytes / 1e9);
     f->facts = json_pack("{s:b, s:I}", "writable", writable, "free_bytes", (json_int_t)free_bytes);
-    if (!writable)
-        judge(f, NOTE, "change to a writable folder, or give --run DIR");
+    if (!writable) judge(f, NOTE, "change to a writable folder, or give --run DIR");
     if (free_bytes < 1e8)
         judge(f, NOTE, "the disk is almost full: use --record none, or give --run DIR");
 }
@@ -381,12 +373,12 @@ static at_err with_child(int (*main)(void *), at_err (*parent)(shared *, at_fail
 static shared *run_child(int (*main)(void *), at_err (*parent)(shared *, at_fail *), finding *f)
 {
     at_fail fail = {0};
-    shared  *s = at_child_share(sizeof *s, &fail);
+    shared *s = at_child_share(sizeof *s, &fail);
     at_err  err = s ? with_child(main, parent, s, &fail) : fail.err;
     if (!err) return s;
     add(f, "%s", fail.text);
     judge(f, PROBLEM, "workers are processes with shared memory: %s",
-                     fail.hint[0] ? fail.hint : "they do not work here");
+          fail.hint[0] ? fail.hint : "they do not work here");
     if (s) munmap(s, sizeof *s);
     return NULL;
 }
@@ -428,19 +420,18 @@ static at_err send_messages(shared *s, at_fail *fail)
 
 static void probe_processes(finding *f)
 {
-    at_ns  begin = at_clock_now();
+    at_ns   begin = at_clock_now();
     shared *s = run_child(echo_messages, send_messages, f);
     if (!s) return;
     double us = 1e6 * at_seconds(at_clock_now() - begin) / TRIPS;
-    add(f, "fork, shared memory and futex work; round trip %.3g us",
-                   us);
+    add(f, "fork, shared memory and futex work; round trip %.3g us", us);
     f->facts = json_pack("{s:f}", "round_trip_seconds", us / 1e6);
     munmap(s, sizeof *s);
 }
 
 static int become_idle(void *self)
 {
-    shared             *s = self;
+    shared            *s = self;
     struct sched_param none = {0};
     s->idle_error = sched_setscheduler(0, SCHED_IDLE, &none) == 0 ? 0 : errno;
     return 0;
@@ -453,7 +444,7 @@ static void probe_idle(finding *f)
     add(f, "%s", s->idle_error ? strerror(s->idle_error) : "SCHED_IDLE is allowed");
     if (s->idle_error)
         judge(f, NOTE,
-                         "evaluation competes with training for the processor: use a large --eval-every");
+              "evaluation competes with training for the processor: use a large --eval-every");
     munmap(s, sizeof *s);
 }
 
@@ -474,8 +465,7 @@ static void probe_clock(finding *f)
     f->facts =
         json_pack("{s:f, s:f}", "step_seconds", at_seconds(step), "reading_seconds", cost / 1e9);
     if (step > AT_US(10) || cost > 2000)
-        judge(f, NOTE,
-                         "the clock is slow or coarse: micro-batches should take 1 ms or more");
+        judge(f, NOTE, "the clock is slow or coarse: micro-batches should take 1 ms or more");
 }
 
 static int oversleep(void *self)
@@ -492,19 +482,19 @@ static int oversleep(void *self)
 static void probe_sleep(finding *f)
 {
     shared *s = run_child(oversleep, NULL, f);
-    char   median[32], most[32];
+    char    median[32], most[32];
     if (!s) return;
     qsort(s->overshoot, SLEEPS, sizeof *s->overshoot, compare_ns);
     at_ns middle = s->overshoot[SLEEPS / 2], worst = s->overshoot[SLEEPS - 1];
     add(f, "a sleep of 1 ms takes %s longer (median), %s at worst",
-                   at_text_show_duration(median, sizeof median, middle),
-                   at_text_show_duration(most, sizeof most, worst));
+        at_text_show_duration(median, sizeof median, middle),
+        at_text_show_duration(most, sizeof most, worst));
     f->facts = json_pack("{s:f, s:f}", "overshoot_seconds_median", at_seconds(middle),
                          "overshoot_seconds_max", at_seconds(worst));
     if (middle > SLEEP / 5)
         judge(f, NOTE,
-                         "induced delays and --sample-time are inexact for rounds shorter than about %s",
-                         at_text_show_duration(most, sizeof most, 20 * middle));
+              "induced delays and --sample-time are inexact for rounds shorter than about %s",
+              at_text_show_duration(most, sizeof most, 20 * middle));
     munmap(s, sizeof *s);
 }
 
@@ -544,9 +534,8 @@ static void print_finding(const probe *p, const finding *f)
 static void add_json(report *r, const probe *p, const finding *f)
 {
     const char *advice = f->advice[0] ? f->advice : NULL;
-    json_t     *entry =
-        json_pack("{s:s, s:s, s:s, s:s?}", "what", p->what, "verdict",
-                  verdict_name[f->verdict], "found", f->found, "advice", advice);
+    json_t     *entry = json_pack("{s:s, s:s, s:s, s:s?}", "what", p->what, "verdict",
+                                  verdict_name[f->verdict], "found", f->found, "advice", advice);
     if (f->facts) json_object_set(entry, "facts", f->facts);
     json_array_append_new(r->findings, entry);
 }

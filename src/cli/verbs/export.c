@@ -63,7 +63,7 @@ static at_err write_plain(const at_trained_model *t, const format_kind *format, 
 }
 
 static at_err print_result(const at_trained_model *t, const format_kind *format,
-                   const at_settings *settings, at_fail *fail)
+                           const at_settings *settings, at_fail *fail)
 {
     const at_task *task = &t->launch.task;
     struct stat    status;

@@ -36,15 +36,15 @@ typedef struct link_scale {
 } link_scale;
 
 typedef struct link_report {
-    bool          mpi;
-    uint32_t      workers; /* MPI: ranks other than the hub */
-    uint32_t      cores;
-    double        trip_polling, trip_sleeping; /* seconds of an empty round trip */
+    bool       mpi;
+    uint32_t   workers; /* MPI: ranks other than the hub */
+    uint32_t   cores;
+    double     trip_polling, trip_sleeping; /* seconds of an empty round trip */
     link_size  size[SIZES_MAX];
-    uint32_t      sizes;
-    size_t        scale_floats;
+    uint32_t   sizes;
+    size_t     scale_floats;
     link_scale scale[SCALES_MAX];
-    uint32_t      scales;
+    uint32_t   scales;
 } link_report;
 
 static const char SIZES[] = "4k,31.4k,1M,10M,100M"; /* 31.4 kB is softmax on MNIST */
@@ -61,7 +61,7 @@ static const at_ns SPIN = AT_US(50);
 
 /* The measurement and its progress. */
 typedef struct link {
-    link_report  report;
+    link_report     report;
     at_launcher     launcher;
     at_ns           duration;
     at_loading_line line;
@@ -299,13 +299,13 @@ static void add_size_row(at_table *table, const link_report *r, const link_size 
 /* The column after a time shows which fraction of its limit it reaches. */
 static at_err print_sizes(const link_report *r, at_fail *fail)
 {
-    const at_column local[] = {{"size", AT_ALIGN_RIGHT},  {"loops", AT_ALIGN_RIGHT},
+    const at_column local[] = {{"size", AT_ALIGN_RIGHT},      {"loops", AT_ALIGN_RIGHT},
                                {"0 workers", AT_ALIGN_RIGHT}, {"of loops", AT_ALIGN_RIGHT},
                                {"1 worker", AT_ALIGN_RIGHT},  {"of loops", AT_ALIGN_RIGHT},
                                {"rounds/s", AT_ALIGN_RIGHT},  {"GB/s", AT_ALIGN_RIGHT}};
-    const at_column mpi[] = {{"size", AT_ALIGN_RIGHT},  {"loops", AT_ALIGN_RIGHT},
+    const at_column mpi[] = {{"size", AT_ALIGN_RIGHT},      {"loops", AT_ALIGN_RIGHT},
                              {"ping-pong", AT_ALIGN_RIGHT}, {"plain MPI", AT_ALIGN_RIGHT},
-                             {"anytime", AT_ALIGN_RIGHT},      {"of plain", AT_ALIGN_RIGHT},
+                             {"anytime", AT_ALIGN_RIGHT},   {"of plain", AT_ALIGN_RIGHT},
                              {"rounds/s", AT_ALIGN_RIGHT},  {"GB/s", AT_ALIGN_RIGHT}};
     at_table       *table = at_table_new(r->mpi ? mpi : local, sizeof local / sizeof *local);
     _Static_assert(sizeof local == sizeof mpi, "both have the same number of columns");
@@ -350,7 +350,7 @@ static at_err print_report(const link_report *r, at_fail *fail)
 static at_err plan(link *l, const at_settings *s, at_fail *fail)
 {
     link_report *r = &l->report;
-    bool            given = s->workers >= 0;
+    bool         given = s->workers >= 0;
     r->cores = at_machine_cores();
     r->mpi = l->launcher.size > 1;
     r->workers = r->mpi ? l->launcher.size - 1 : 1;
@@ -370,7 +370,8 @@ at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail)
     if (parsed->words > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
                            "unexpected argument '%s'", parsed->word[0]);
-    l = (link){.launcher = at_launcher_detect(), .duration = s->seconds > 0 ? s->seconds : DURATION};
+    l = (link){.launcher = at_launcher_detect(),
+               .duration = s->seconds > 0 ? s->seconds : DURATION};
     AT_TRY(plan(&l, s, fail));
     at_loading_line_init(&l.line, "messages", s->quiet || l.launcher.rank > 0);
     l.line.doing = "measuring";

@@ -240,7 +240,8 @@ static void print_head(const built_model *s)
            s->data ? s->data : "its published shape", s->shape.features, s->shape.classes,
            at_model_engine(s->model));
     if (s->about.summary[0]) printf("%s\n", s->about.summary);
-    if (stats) printf("not counted as parameters: %zu running statistics of batch normalization\n", stats);
+    if (stats)
+        printf("not counted as parameters: %zu running statistics of batch normalization\n", stats);
     printf("\n");
 }
 

@@ -56,8 +56,7 @@ static void print_agreement(const at_replay *replay)
 static void note_truncated(const char *run, const at_replay *replay)
 {
     if (replay->complete || replay->difference.found) return;
-    fprintf(stderr,
-            "anytime: note: %s: the event log is incomplete; it agrees as far as it goes\n",
+    fprintf(stderr, "anytime: note: %s: the event log is incomplete; it agrees as far as it goes\n",
             run);
 }
 

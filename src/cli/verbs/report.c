@@ -66,7 +66,8 @@ static at_err open_run(recorded_run *run, const char *folder, at_fail *fail)
     if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
     at_err err = read_json(path, &run->result, fail);
     if (err == AT_ERR_MISSING)
-        return at_fail_set(fail, err, "it is written when a run ends; give folders of finished runs",
+        return at_fail_set(fail, err,
+                           "it is written when a run ends; give folders of finished runs",
                            "%s has no result.json", folder);
     for (int m = 0; m < AT_MEASURE_COUNT && !err; m++)
         run->value[m] = at_measure_of(run->result, (at_measure)m);
@@ -189,8 +190,7 @@ static at_table *runs_table(const run_set *set)
 
 /* ---- page, table and traces ----------------------------------------------------------------- */
 
-static at_err path_in(const run_set *set, const char *name, char *path, size_t size,
-                      at_fail *fail)
+static at_err path_in(const run_set *set, const char *name, char *path, size_t size, at_fail *fail)
 {
     at_text text = at_text_in(path, size);
     at_text_add(&text, "%s/%s", set->folder, name);
@@ -211,8 +211,8 @@ static at_run_summary_options share_room(uint32_t runs)
 }
 
 /* The summary of a run as JSON; null if it recorded nothing to summarize. */
-static at_err summary_of(const recorded_run *run, const at_run_summary_options *options, json_t **json,
-                       at_fail *fail)
+static at_err summary_of(const recorded_run *run, const at_run_summary_options *options,
+                         json_t **json, at_fail *fail)
 {
     at_run_summary *summary = NULL;
     at_fail         failed = {0};
@@ -342,7 +342,7 @@ static at_err write_files(const run_set *set, at_fail *fail)
 
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    bool           wanted = strcmp(parsed->settings.plots, "none") != 0;
+    bool     wanted = strcmp(parsed->settings.plots, "none") != 0;
     run_set *set = calloc(1, sizeof *set);
     if (!set) return at_fail_memory(fail);
     set->parsed = parsed;

@@ -206,8 +206,8 @@ static void add_row(at_table *table, const at_slices *s, const at_slices_point *
 static at_err print_points(const at_slices *s, at_fail *fail)
 {
     static const at_column columns[] = {
-        {"batch", AT_ALIGN_RIGHT},       {"slices", AT_ALIGN_RIGHT},
-        {"micro-batch", AT_ALIGN_RIGHT}, {"step ms", AT_ALIGN_RIGHT},
+        {"batch", AT_ALIGN_RIGHT},         {"slices", AT_ALIGN_RIGHT},
+        {"micro-batch", AT_ALIGN_RIGHT},   {"step ms", AT_ALIGN_RIGHT},
         {"us per sample", AT_ALIGN_RIGHT}, {"relative to 1 slice", AT_ALIGN_RIGHT},
         {"spread %", AT_ALIGN_RIGHT}};
     const at_settings *set = &s->parsed->settings;

@@ -132,7 +132,8 @@ static void close_workspace(workspace *s)
 }
 
 /* Sets *left_out, and allocates nothing, if it does not fit into memory. */
-static at_err open_workspace(const bench *b, workspace *s, uint32_t rows, bool *left_out, at_fail *fail)
+static at_err open_workspace(const bench *b, workspace *s, uint32_t rows, bool *left_out,
+                             at_fail *fail)
 {
     const at_settings *set = &b->slices->parsed->settings;
     *s = (workspace){.rows = rows};
@@ -241,9 +242,9 @@ static at_err time_all(bench *b, workspace *s, at_fail *fail)
 
 static at_err measure_size(bench *b, uint32_t rows, at_fail *fail)
 {
-    workspace  s;
-    bool   left_out = false;
-    at_err err = AT_OK;
+    workspace s;
+    bool      left_out = false;
+    at_err    err = AT_OK;
     print_progress(b, rows);
     b->sizes_done++;
     if (is_left_out(b->slices, rows)) return AT_OK;

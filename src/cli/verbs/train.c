@@ -16,7 +16,7 @@
 
 enum { FOLDER_SIZE = 4096, STRAGGLER_SIZE = 1 << 17 };
 
-/* ---- trace.json of a small run ----------------------------------------------------------------- */
+/* ---- trace.json of a small run --------------------------------------------------------------- */
 
 /* Whether the run certainly has more events than a trace that is written without being asked for;
  * saves writing a hundred thousand of them to find out. */
@@ -58,8 +58,8 @@ static at_err show_result(const at_parsed *parsed, const char *folder, const jso
         if (!err) err = traced;
     }
     at_fail *place = err ? &ignored : fail;
-    at_err   printed = s->json ? at_print_json(result, place)
-                               : at_summary_print(result, folder, s->quiet, place);
+    at_err   printed =
+        s->json ? at_print_json(result, place) : at_summary_print(result, folder, s->quiet, place);
     return err ? err : printed;
 }
 

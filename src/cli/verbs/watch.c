@@ -88,7 +88,8 @@ static at_err print_address(const at_parsed *parsed, const char *url, at_fail *f
         AT_TRY(at_print_json_take(json_pack("{s:s, s:o}", "url", url, "runs", runs), fail));
     } else {
         printf("%s\n", url);
-        if (!parsed->settings.quiet) fprintf(stderr, "anytime: press Ctrl-C to stop the dashboard\n");
+        if (!parsed->settings.quiet)
+            fprintf(stderr, "anytime: press Ctrl-C to stop the dashboard\n");
     }
     if (fflush(stdout)) return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to stdout");
     if (parsed->settings.open) open_browser(url);
@@ -156,9 +157,9 @@ typedef struct server_answer {
 static int server_main(void *self)
 {
     server_start *start = self;
-    at_server *server = NULL;
-    at_bell    bell = {0};
-    at_fail    fail = {0};
+    at_server    *server = NULL;
+    at_bell       bell = {0};
+    at_fail       fail = {0};
     server_answer answer = {.err = open_server(start->settings, &start->folder, 1, &server, &fail)};
     if (answer.err == AT_OK) at_server_url(server, answer.url);
     memcpy(answer.text, fail.text, sizeof answer.text);
@@ -185,7 +186,8 @@ static at_err read_answer(int fd, server_answer *answer, at_fail *fail)
     if (size < sizeof *answer)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "the dashboard did not start");
     if (answer->err == AT_OK) return AT_OK;
-    return at_fail_set(fail, answer->err, answer->hint[0] ? answer->hint : NULL, "%s", answer->text);
+    return at_fail_set(fail, answer->err, answer->hint[0] ? answer->hint : NULL, "%s",
+                       answer->text);
 }
 
 static void print_url(const at_settings *s, const char *url)
@@ -197,7 +199,7 @@ static void print_url(const at_settings *s, const char *url)
 
 at_err at_watch_start(at_watch *watch, const at_parsed *parsed, const char *folder, at_fail *fail)
 {
-    server_start start = {.settings = &parsed->settings, .folder = folder};
+    server_start  start = {.settings = &parsed->settings, .folder = folder};
     server_answer answer;
     *watch = (at_watch){0};
     if (!parsed->settings.watch) return AT_OK;
