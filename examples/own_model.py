@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread per worker; the workers run in parallel
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread per worker
 import numpy as np
 
 SAMPLES, FEATURES = 100_000, 10

@@ -191,8 +191,8 @@ const at_option at_options[] = {
          "Stop when all test metrics listed here are reached; also auc (two classes) and top5 "
          "(more than 20 classes)"),
     WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
-          "Steps between evaluations of the test set, which run beside the training; 0: only at "
-          "the end [one epoch]"),
+          "Steps between evaluations of the test set, in parallel with training; 0: only at the "
+          "end [one epoch]"),
 
     /* ---- measurements: slices, link ---- */
     TEXT("batches", COMMON, MEASUREMENT, SLICES, batches, NULL, "N1,N2,..",

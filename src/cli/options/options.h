@@ -163,7 +163,10 @@ at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const 
 at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
                           size_t except_count, at_fail *fail);
 
-/* Did the user give this option? */
+/* Refuses arguments that are not options. */
+at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail);
+
+/* Whether the user gave this option. */
 bool at_options_given(const at_parsed *parsed, const char *name);
 
 /* Every option of these verbs with its value: enough to repeat the run. */

@@ -384,6 +384,13 @@ at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *
     return AT_OK;
 }
 
+at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail)
+{
+    if (parsed->words == 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
+                       "unexpected argument '%s'", parsed->word[0]);
+}
+
 /* ---- echo ------------------------------------------------------------------------------------ */
 
 static json_t *value_json(const at_settings *settings, const at_option *row)

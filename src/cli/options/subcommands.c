@@ -7,13 +7,13 @@
 
 enum { SUBCOMMANDS_MAX = 16 };
 
-/* "write anytime data list or anytime data get NAME or .." */
-static void add_usage(at_text *text, const char *verb, const at_subcommand *subcommands)
+/* "subcommands: list, get NAME, .." */
+static void add_subcommands(at_text *text, const at_subcommand *subcommands)
 {
-    at_text_add(text, "write");
+    at_text_add(text, "subcommands:");
     for (const at_subcommand *s = subcommands; s->name; s++)
-        at_text_add(text, "%s anytime %s %s%s%s", s == subcommands ? "" : " or", verb, s->name,
-                    s->argument ? " " : "", s->argument ? s->argument : "");
+        at_text_add(text, "%s %s%s%s", s == subcommands ? "" : ",", s->name, s->argument ? " " : "",
+                    s->argument ? s->argument : "");
 }
 
 static at_err unknown_subcommand(const char *verb, const at_subcommand *subcommands,
@@ -29,7 +29,7 @@ static at_err unknown_subcommand(const char *verb, const at_subcommand *subcomma
     }
     const char *nearest = name ? at_text_nearest(name, names, count) : NULL;
     if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
-    add_usage(&text, verb, subcommands);
+    add_subcommands(&text, subcommands);
     if (!name) return at_fail_set(fail, AT_ERR_USAGE, hint, "%s needs a subcommand", verb);
     return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown subcommand '%s %s'", verb, name);
 }

@@ -574,8 +574,7 @@ at_err at_verb_doctor(at_parsed *parsed, const char *command, at_fail *fail)
     bool   json = parsed->settings.json;
     report r = {.findings = json ? json_array() : NULL};
     (void)command;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "unexpected argument '%s'", parsed->word[0]);
+    AT_TRY(at_options_refuse_words(parsed, fail));
     for (size_t i = 0; i < sizeof probes / sizeof *probes; i++) examine(&r, &probes[i], !json);
     return conclude(&r, json, fail);
 }

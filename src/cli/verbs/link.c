@@ -367,9 +367,7 @@ at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail)
     const at_settings *s = &parsed->settings;
     static link        l; /* runs point into it */
     (void)command;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                           "unexpected argument '%s'", parsed->word[0]);
+    AT_TRY(at_options_refuse_words(parsed, fail));
     l = (link){.launcher = at_launcher_detect(),
                .duration = s->seconds > 0 ? s->seconds : DURATION};
     AT_TRY(plan(&l, s, fail));

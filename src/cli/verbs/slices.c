@@ -302,9 +302,7 @@ static at_err plot(const at_slices *s, at_fail *fail)
 static at_err open_slices(at_slices *s, at_fail *fail)
 {
     const at_parsed *parsed = s->parsed;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                           "unexpected argument '%s'", parsed->word[0]);
+    AT_TRY(at_options_refuse_words(parsed, fail));
     AT_TRY(at_plots_check(parsed->settings.plots, fail));
     AT_TRY(at_launch_folder(parsed->settings.out, "slices", s->folder, sizeof s->folder, fail));
     return plan_points(s, fail);

@@ -38,9 +38,7 @@ at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
 {
     const char *over = parsed->settings.over, *equals = over ? strchr(over, '=') : NULL;
     char        name[NAME_SIZE], values[1024], *rest = values, *value;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                           "unexpected argument '%s'", parsed->word[0]);
+    AT_TRY(at_options_refuse_words(parsed, fail));
     if (!equals || equals == over || (size_t)(equals - over) >= sizeof name ||
         strlen(equals + 1) >= sizeof values)
         return at_fail_set(fail, AT_ERR_USAGE, "for example --over batch=16,32,64",

@@ -88,9 +88,7 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
 static at_err new_folder(const at_parsed *parsed, char *folder, size_t size, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                           "unexpected argument '%s'", parsed->word[0]);
+    AT_TRY(at_options_refuse_words(parsed, fail));
     if (parsed->launcher && parsed->launcher->rank > 0) return AT_OK; /* rank 0 chooses it */
     return at_launch_folder(s->run, s->strategy, folder, size, fail);
 }
