@@ -53,10 +53,10 @@ list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c
   ${PROJECT_SOURCE_DIR}/src/cli/library.c)
 add_library(at_cli STATIC ${cli_sources})
 target_link_libraries(at_cli PUBLIC at_world at_report at_serve)
-# Build settings shown by `anytime doctor`.
+# What `anytime doctor` reports about the build.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
 string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/verbs/doctor_software.c PROPERTIES
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/cli/verbs/doctor.c PROPERTIES
   COMPILE_DEFINITIONS
   "ANYTIME_FLAGS=\"${build_flags}\";ANYTIME_SANITIZERS=\"${ANYTIME_SANITIZE}\"")
 add_executable(anytime ${PROJECT_SOURCE_DIR}/src/cli/main.c)

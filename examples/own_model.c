@@ -1,4 +1,4 @@
-/* Your own model in under 60 lines: logistic regression on two Gaussian clouds.
+/* A user-defined model in under 60 lines: logistic regression on two Gaussian clouds.
  *
  *     build/example_own_model --strategy amb --workers 4 --epochs 3 --straggler exp:0,0.001
  */
@@ -18,7 +18,7 @@ static void make_clouds(void)
         label[i] = i % 2;
         for (int f = 0; f < FEATURES; f++) {
             float noise = 0;
-            for (int k = 0; k < 12; k++) /* twelve uniform numbers make a good Gaussian */
+            for (int k = 0; k < 12; k++) /* the sum of twelve uniform numbers is nearly Gaussian */
                 noise += (float)((random = random * 1664525u + 1013904223u) >> 8) / 16777216.0f;
             x[i][f] = noise - 6.0f + (label[i] ? 0.5f : -0.5f);
         }

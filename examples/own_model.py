@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Your own model from Python: the same logistic regression as own_model.c, in numpy.
+"""A user-defined model in Python: the logistic regression of own_model.c, with numpy.
 
     /usr/bin/python3 examples/own_model.py --strategy amb --workers 2
 
-Debian's numpy belongs to Debian's Python, which need not be the first python3 on PATH. Everything
-behind the file name goes to anytime, as on the command line of `anytime train`.
+Debian installs numpy for its own Python, which may not be the first python3 on PATH. Arguments
+after the file name are options of `anytime train`.
 """
 import ctypes
 import os
 import sys
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread a worker: workers are the threads
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # one thread per worker
 import numpy as np
 
 SAMPLES, FEATURES = 100_000, 10
@@ -18,25 +18,25 @@ LOSS = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, ctypes.POINTER(ctypes.
                         ctypes.POINTER(ctypes.c_float), ctypes.c_uint64, ctypes.c_uint64)
 
 
-class OwnModel(ctypes.Structure):  # at_own_model of anytime.h
+class OwnModel(ctypes.Structure):  # at_own_model in anytime.h
     _fields_ = [("user", ctypes.c_void_p), ("parameters", ctypes.c_uint64),
                 ("samples", ctypes.c_uint64), ("test_samples", ctypes.c_uint64),
                 ("loss", LOSS), ("test", ctypes.c_void_p), ("name", ctypes.c_char_p)]
 
 
-class Answer(ctypes.Structure):  # at_answer of anytime.h
+class Answer(ctypes.Structure):  # at_answer in anytime.h
     _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024),
                 ("result", ctypes.c_char_p)]
 
 
 def load_library():
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "build", "libanytime.so")
-    # PyDLL keeps Python's lock during the call, so the forked workers own it from the start.
+    # PyDLL holds Python's global lock during the call, so the forked workers hold it as well.
     return ctypes.PyDLL(os.environ.get("ANYTIME_LIBRARY", here))
 
 
 def train(loss, params, samples, options):
-    """Trains params (float32, in place) on loss(params, gradient, first, end) -> sum of losses."""
+    """Trains params (float32, in place); loss(params, gradient, first, end) returns a sum."""
     def call(_user, w, gradient, first, end):
         shape = (params.size,)
         return loss(np.ctypeslib.as_array(w, shape), np.ctypeslib.as_array(gradient, shape),
@@ -45,8 +45,8 @@ def train(loss, params, samples, options):
     library, answer = load_library(), Answer()
     model = OwnModel(parameters=params.size, samples=samples, loss=LOSS(call), name=b"numpy")
     words = (ctypes.c_char_p * len(options))(*[word.encode() for word in options])
-    place = params.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
-    code = library.at_train(ctypes.byref(model), place, len(options), words, ctypes.byref(answer))
+    pointer = params.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+    code = library.at_train(ctypes.byref(model), pointer, len(options), words, ctypes.byref(answer))
     message = answer.message.decode()
     library.at_answer_free(ctypes.byref(answer))
     if code:

@@ -1,8 +1,9 @@
-/* anytime.h - train your own model with many unequal workers, under any strategy.
+/* anytime.h - distributed training of your own model, with any strategy.
  *
- * You write one function: the SUM of the losses over samples [first, end) and, ADDED to `gradient`,
- * the SUM of their gradients. Sums, not means: then fast and slow workers weigh by what they did
- * without further ado. anytime calls it in worker processes, for a micro-batch at a time.
+ * You write one function that returns the SUM of the losses over samples [first, end) and ADDS the
+ * SUM of their gradients to `gradient`. With sums instead of means, every worker is weighted by the
+ * number of samples it computed. anytime calls the function in worker processes, once per
+ * micro-batch.
  *
  *     static double loss(void *user, const float *params, float *gradient,
  *                        uint64_t first, uint64_t end);
@@ -14,9 +15,10 @@
  *     if (at_train(&model, params, 6, options, &answer)) fprintf(stderr, "%s\n", answer.message);
  *     at_answer_free(&answer);
  *
- * Link with -lanytime. Workers are forked from the calling process, so they see your data as it was
- * when at_train was called and need no copy of it; what they write to memory of yours is lost with
- * them. Samples are walked in order, each worker from a place of its own: shuffle them beforehand.
+ * Link with -lanytime. Workers are forked from the calling process: they see your data as it was
+ * when at_train was called, without copying it, and what they write to your memory is lost when
+ * they exit. Each worker reads the samples in order, from its own starting point: shuffle them
+ * first.
  */
 #ifndef ANYTIME_H
 #define ANYTIME_H
@@ -27,36 +29,36 @@
 extern "C" {
 #endif
 
-/* A model of your own. Zero what you do not need. */
+/* Your model. Set unused members to zero. */
 typedef struct at_own_model {
-    void    *user;         /* handed to your functions as it is */
+    void    *user;         /* passed to your functions */
     uint64_t parameters;   /* floats in the parameter vector, at least 1 */
-    uint64_t samples;      /* training samples; one epoch */
-    uint64_t test_samples; /* 0: nothing is evaluated */
+    uint64_t samples;      /* number of training samples, one epoch */
+    uint64_t test_samples; /* number of test samples; 0: no evaluation */
     /* Returns the sum of losses over training samples first .. end-1, and adds the sum of their
      * gradients to `gradient` (which may hold earlier sums). MUST NOT keep the pointers. */
     double (*loss)(void *user, const float *params, float *gradient, uint64_t first, uint64_t end);
     /* Optional, needed when test_samples > 0: returns the sum of losses over test samples
-     * first .. end-1 and adds how many of them were right to *correct. */
+     * first .. end-1 and adds the number of correct predictions to *correct. */
     double (*test)(void *user, const float *params, uint64_t *correct, uint64_t first,
                    uint64_t end);
-    const char *name; /* for people; NULL: "own" */
+    const char *name; /* shown in results; NULL: "own" */
 } at_own_model;
 
-/* How it went. */
+/* The outcome of a training. */
 typedef struct at_answer {
-    int   code;          /* 0 done; 1 failed; 2 wrong settings; 74 cannot write; 75 stopped early */
-    char  message[1024]; /* what went wrong, with a hint; empty when nothing did */
-    char *result;        /* result.json as text, NULL when training never began */
+    int   code; /* 0 done; 1 failed; 2 invalid options; 74 cannot write; 75 stopped early */
+    char  message[1024]; /* the error with a hint; empty on success */
+    char *result;        /* result.json as text; NULL if training did not start */
 } at_answer;
 
-/* Trains from the parameters in `params`, which are replaced by the trained ones. `options` are
- * `count` words as on the command line of `anytime train`; those about models and data are refused.
- * Nothing is written to disk unless --run DIR is among them. Returns answer->code. */
+/* Trains the model, starting from `params` and storing the trained parameters there. `options` are
+ * `count` words as on the command line of `anytime train`; options for models and data are refused.
+ * Writes nothing to disk without --run DIR. Returns answer->code. */
 int at_train(const at_own_model *model, float *params, int count, const char *const *options,
              at_answer *answer);
 
-/* Releases what the answer holds. */
+/* Releases the memory of an answer. */
 void at_answer_free(at_answer *answer);
 
 /* "0.1.0" */

@@ -15,7 +15,7 @@
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
 
-/* ---- small choices --------------------------------------------------------------------------- */
+/* ---- single options -------------------------------------------------------------------------- */
 
 static at_err choose(const char *option, const char *value, const char *const *names, int count,
                      int *choice, at_fail *fail)
@@ -27,10 +27,10 @@ static at_err choose(const char *option, const char *value, const char *const *n
         if (strcmp(value, names[*choice]) == 0) return AT_OK;
         at_text_add(&text, " %s", names[*choice]);
     }
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be '%s'", option, value);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s: unknown value '%s'", option, value);
 }
 
-/* A duration in words must be one, also where the strategy does not use it. */
+/* Checks a duration even if the strategy does not use it. `other` is a word also allowed. */
 static at_err check_duration(const char *option, const char *value, const char *other,
                              at_fail *fail)
 {
@@ -52,14 +52,14 @@ static at_err set_target(char *entry, at_target *target, at_fail *fail)
     while (metric < AT_METRIC_COUNT && strcmp(entry, at_metric_name[metric]) != 0) metric++;
     if (!equals || metric == AT_METRIC_COUNT)
         return at_fail_set(fail, AT_ERR_USAGE,
-                           "write accuracy=0.9 or loss=0.2; auc and top5 are others",
-                           "'%s' is not a target", entry);
+                           "write accuracy=0.9 or loss=0.2; auc and top5 are also known",
+                           "--target: '%s' is not METRIC=VALUE with a known metric", entry);
     target->metric = (at_metric)metric;
-    bool number = at_text_real(equals + 1, &target->value), share = metric != AT_METRIC_LOSS;
-    if (!number || target->value <= 0 || (share && target->value > 1))
-        return at_fail_set(fail, AT_ERR_USAGE,
-                           "accuracy is above 0 and at most 1 (as auc and top5), loss above 0",
-                           "a target of %s=%s cannot be", entry, equals + 1);
+    bool number = at_text_real(equals + 1, &target->value), fraction = metric != AT_METRIC_LOSS;
+    if (!number || target->value <= 0 || (fraction && target->value > 1))
+        return at_fail_set(fail, AT_ERR_USAGE, "write accuracy=0.9 or loss=0.2",
+                           "%s target must be above 0%s (got %s)", entry,
+                           fraction ? " and at most 1" : "", equals + 1);
     return AT_OK;
 }
 
@@ -86,10 +86,10 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
     if (given) {
         snprintf(path, size, "%s", given);
         if (strlen(given) >= size)
-            return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
+            return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
         if (lstat(path, &there) != 0) return AT_OK;
         return at_fail_set(fail, AT_ERR_USAGE, "choose another name, or remove it first",
-                           "%s exists already", path);
+                           "%s already exists", path);
     }
     at_clock_stamp(stamp, sizeof stamp);
     for (int i = 1; i < 1000; i++) {
@@ -101,8 +101,8 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
 
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
-/* Ranks that are no workers: under all-reduce there are none. */
-static uint32_t hubs_among(const at_settings *s)
+/* Ranks that act as hubs; none with all-reduce. */
+static uint32_t hub_ranks(const at_settings *s)
 {
     const char *allreduce = at_topology_name[AT_TOPOLOGY_ALLREDUCE];
     if (s->topology && strcmp(s->topology, allreduce) == 0) return 0;
@@ -114,15 +114,15 @@ static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, 
     int64_t workers = parsed->settings.workers;
     if (!launcher->name)
         return at_fail_set(fail, AT_ERR_USAGE, "start it with: mpirun -n 5 anytime train ...",
-                           "--world mpi: nothing has started this as one of several ranks");
-    uint32_t hubs = hubs_among(&parsed->settings), ranks = launcher->size;
+                           "--world mpi: not started by mpirun or srun");
+    uint32_t hubs = hub_ranks(&parsed->settings), ranks = launcher->size;
     if (hubs > 1 && hubs >= ranks)
         return at_fail_set(fail, AT_ERR_USAGE, "start more ranks",
-                           "--hubs %u, but %s has started %u ranks: nobody is left to work", hubs,
-                           launcher->name, ranks);
+                           "--hubs %u leaves no workers: %s started %u ranks", hubs, launcher->name,
+                           ranks);
     if (!at_options_given(parsed, "workers") || workers == ranks - hubs) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "leave --workers out, or use --world local",
-                       "--workers %lld, but %s has started %u ranks: %u hub%s and %u workers",
+                       "--workers %lld, but %s started %u ranks: %u hub%s and %u workers",
                        (long long)workers, launcher->name, ranks, hubs, hubs == 1 ? "" : "s",
                        ranks - hubs);
 }
@@ -134,14 +134,14 @@ at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *
     bool wanted = given && strcmp(parsed->settings.world, "mpi") == 0;
     if (!wanted && (given || !launcher->name)) return AT_OK;
     AT_TRY(check_ranks(parsed, launcher, fail));
-    snprintf(workers, sizeof workers, "%u", launcher->size - hubs_among(&parsed->settings));
+    snprintf(workers, sizeof workers, "%u", launcher->size - hub_ranks(&parsed->settings));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", workers, fail));
     AT_TRY(
         at_options_set(parsed, AT_FOR_TRAIN, "world", launcher->size > 1 ? "mpi" : "local", fail));
-    if (launcher->size == 1) return AT_OK; /* --workers 0: hub and worker in one */
+    if (launcher->size == 1) return AT_OK; /* as --workers 0: hub and worker in one process */
     parsed->launcher = launcher;
     if (launcher->rank == 0) return AT_OK;
-    parsed->settings.quiet = true; /* rank 0 speaks for all */
+    parsed->settings.quiet = true; /* only rank 0 prints */
     parsed->settings.watch = false;
     return AT_OK;
 }
@@ -159,11 +159,11 @@ static uint32_t workers_of(const at_settings *s)
     return s->workers == 0 ? 1 : at_machine_cores();
 }
 
-/* One loop cannot run ahead of itself, and where nobody else is, nothing is different. */
+/* Without workers, hogwild runs as a single loop, which needs the barrier rule. */
 static const char *release_of(const at_settings *s)
 {
-    bool alone = s->workers == 0 && s->strategy && strcmp(s->strategy, "hogwild") == 0;
-    return alone && !s->release ? "barrier" : s->release;
+    bool solo = s->workers == 0 && s->strategy && strcmp(s->strategy, "hogwild") == 0;
+    return solo && !s->release ? "barrier" : s->release;
 }
 
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
@@ -213,7 +213,7 @@ at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
     return AT_OK;
 }
 
-/* A global deal is one walk for all workers. */
+/* With --deal global all workers draw from one permutation, so there are no shards. */
 static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_kind *shard,
                             at_fail *fail)
 {
@@ -221,7 +221,7 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
     AT_TRY(choose("shard", s->shard, at_shard_name, AT_SHARD_KINDS, &kind, fail));
     *shard = (at_shard_kind)kind;
     if (*shard == AT_SHARD_NO || !plan->deal_global) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or no shards",
+    return at_fail_set(fail, AT_ERR_USAGE, "use --deal own, or --no-shard",
                        "--shard %s and --deal global contradict each other", s->shard);
 }
 
@@ -280,7 +280,7 @@ static at_err resolve_sample_time(const at_settings *s, const at_launch *launch,
     if (strcmp(s->sample_time, "measure") == 0)
         return at_run_measure(&launch->task, launch->run.plan.micro_batch, sample_time, fail);
     bool valid = at_text_duration(s->sample_time, sample_time);
-    assert(valid && *sample_time > 0); /* resolve_plan saw to it */
+    assert(valid && *sample_time > 0); /* checked by resolve_plan */
     return AT_OK;
 }
 
@@ -291,19 +291,19 @@ static double epochs_of(const at_settings *s)
     return s->target ? EPOCHS_TO_TARGET : EPOCHS_DEFAULT;
 }
 
-/* Options that the plan does not use are accepted and named. */
-static void name_unused(const at_parsed *parsed, const at_plan *plan)
+/* Notes options that were given but have no effect under this plan. */
+static void note_unused(const at_parsed *parsed, const at_plan *plan)
 {
-    static const char *const some[] = {"time-limit", "cap",       "cut",       "k",       "period",
-                                       "staleness",  "batch-min", "batch-max", "lr-scale"};
-    for (size_t i = 0; i < sizeof some / sizeof *some; i++)
-        if (at_options_given(parsed, some[i]) && !at_plan_uses(plan, some[i]))
-            fprintf(stderr, "anytime: note: --%s is not used by %s\n", some[i],
+    static const char *const names[] = {"time-limit", "cap",       "cut",       "k",       "period",
+                                        "staleness",  "batch-min", "batch-max", "lr-scale"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (at_options_given(parsed, names[i]) && !at_plan_uses(plan, names[i]))
+            fprintf(stderr, "anytime: note: --%s is not used by %s\n", names[i],
                     plan->strategy->name);
 }
 
-/* What this machine or a default decided is echoed as it was decided, so that the run can be
- * repeated anywhere. */
+/* Echoes values chosen by a default or by this machine, so that the run can be repeated
+ * elsewhere. */
 static void echo_decisions(const at_run_options *run)
 {
     const at_optim *optim = at_optim_find(run->optimizer);
@@ -319,13 +319,13 @@ static void echo_decisions(const at_run_options *run)
                             json_sprintf("%.9gs", at_seconds(run->sample_time)));
 }
 
-/* Looking takes some 50 us a process, so very often would be felt. */
+/* A sample takes about 50 us per process, so a very short interval would slow the run down. */
 static at_err resolve_resources(const char *text, at_ns *every, at_fail *fail)
 {
     const at_ns least = AT_MS(10);
     if (at_text_duration(text, every) && (*every == 0 || *every >= least)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "use 10ms or more, or 0 for never",
-                       "--resources %s is not a time between two looks", text);
+    return at_fail_set(fail, AT_ERR_USAGE, "use 10ms or more, or 0 to disable it",
+                       "--resources %s is not a valid interval", text);
 }
 
 static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *command,
@@ -351,7 +351,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     if (strcmp(s->world, "mpi") == 0) {
         if (!parsed->launcher)
             return at_fail_set(fail, AT_ERR_USAGE, "use `mpirun -n 5 anytime train ...`",
-                               "--world mpi is for `anytime train` under a launcher");
+                               "--world mpi works only with `anytime train` under mpirun or srun");
         run->launcher = parsed->launcher;
     }
     run->latency = s->latency;
@@ -377,14 +377,14 @@ static at_err load_own(const at_settings *s, const at_plan *plan, at_task_own_op
     AT_TRY(resolve_shard(s, plan, &shard, fail));
     if (shard == AT_SHARD_BY_CLASS)
         return at_fail_set(fail, AT_ERR_USAGE, "use --shard yes",
-                           "--shard by-class is about built-in models; this one is your own");
+                           "--shard by-class works only with built-in models");
     own->seed = (uint64_t)s->seed;
     own->workers = plan->workers;
     own->shard = shard == AT_SHARD_YES;
     return at_task_own(own, task, fail);
 }
 
-/* The task is made between the plan, which knows the micro-batch, and the run. */
+/* Creates the task after the plan, which sets the micro-batch, and before the run options. */
 static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char *command,
                           at_task_own_options *own, at_fail *fail)
 {
@@ -401,7 +401,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     if (err)
         at_launch_close(launch);
     else if (!parsed->launcher || parsed->launcher->rank == 0)
-        name_unused(parsed, plan);
+        note_unused(parsed, plan);
     return err;
 }
 
@@ -420,7 +420,7 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
-                               "--%s is about built-in models; this one is your own", built_in[i]);
+                               "--%s works only with built-in models", built_in[i]);
     at_task_own_options own = {.model = *model, .start = params};
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
     launch->run.params_final = params;

@@ -13,9 +13,7 @@ static at_err train(const at_own_model *model, float *params, int count, const c
     at_launch launch;
     AT_TRY(at_options_init(&parsed, fail));
     at_err err = at_options_parse(&parsed, AT_FOR_TRAIN, count, options, fail);
-    if (!err && parsed.words > 0)
-        err = at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                          "'%s' is not an option", parsed.word[0]);
+    if (!err) err = at_options_refuse_words(&parsed, fail);
     char folder[4096];
     if (!err && parsed.settings.run)
         err = at_launch_folder(parsed.settings.run, "own", folder, sizeof folder, fail);

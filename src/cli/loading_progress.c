@@ -6,10 +6,11 @@
 
 #include "base/clock.h"
 
-static const at_ns patience = 2000000000, redraw_every = 200000000, repeat_every = 10000000000;
+static const at_ns first_after = AT_MS(2000), redraw_every = AT_MS(200),
+                   repeat_every = AT_MS(10000);
 
-/* On a terminal the line is drawn over itself; in a file there is one now and then. */
-static void tell(void *self, uint64_t done, uint64_t total)
+/* Redraws the line on a terminal; prints a new one from time to time elsewhere. */
+static void print_progress(void *self, uint64_t done, uint64_t total)
 {
     at_loading_line *line = self;
     at_ns            now = at_clock_now();
@@ -27,9 +28,9 @@ void at_loading_line_init(at_loading_line *line, const char *name, bool quiet)
     assert(name);
     *line = (at_loading_line){.doing = "reading",
                               .name = name,
-                              .due = at_clock_now() + patience,
+                              .due = at_clock_now() + first_after,
                               .terminal = isatty(STDERR_FILENO)};
-    line->loading = (at_load_progress){.report = quiet ? NULL : tell, .self = line};
+    line->loading = (at_load_progress){.report = quiet ? NULL : print_progress, .self = line};
 }
 
 void at_loading_line_end(at_loading_line *line)

@@ -1,5 +1,5 @@
-/* loading_progress.h - a line on stderr while a data set is read (or gone through for another
- * reason), when that takes more than two seconds. */
+/* loading_progress.h - a progress line on stderr for reading or scoring a data set, shown after two
+ * seconds. */
 #ifndef AT_CLI_LOADING_PROGRESS_H
 #define AT_CLI_LOADING_PROGRESS_H
 
@@ -9,17 +9,17 @@
 #include "data/set/dataset.h"
 
 typedef struct at_loading_line {
-    at_load_progress loading; /* hand this to whoever reads */
+    at_load_progress loading; /* pass this to the reader */
     const char      *doing;   /* "reading"; may be changed */
-    const char      *name;    /* of the set; borrowed */
-    at_ns            due;     /* when to say something next */
+    const char      *name;    /* of the data set; borrowed */
+    at_ns            due;     /* when to print next */
     bool             terminal, shown;
 } at_loading_line;
 
-/* Begins to count the time; quiet: nothing will be said. The line MUST not be moved. */
+/* Starts the clock. `quiet`: prints nothing. The line MUST NOT be moved. */
 void at_loading_line_init(at_loading_line *line, const char *name, bool quiet);
 
-/* Takes the line away from a terminal. */
+/* Erases the line on a terminal. */
 void at_loading_line_end(at_loading_line *line);
 
 #endif

@@ -1,4 +1,4 @@
-/* The program: finds the verb, reads its options, runs it, tells what went wrong. */
+/* The program: finds the verb, parses its options, runs it and reports errors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -16,18 +16,20 @@ enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };
 static void print_overview(FILE *file)
 {
     fprintf(file,
-            "anytime %s: trains models on many unequal workers and makes slow ones cost little\n\n"
+            "anytime %s: distributed SGD that tolerates slow and failing workers\n\n"
             "usage: anytime VERB [--name value ...]\n\n",
             ANYTIME_VERSION);
     for (const at_verb *verb = at_verbs; verb->name; verb++)
         fprintf(file, "  %-9s %s\n", verb->name, verb->summary);
-    fprintf(file, "\n`anytime VERB --help` tells more. Start with: anytime train\n");
+    fprintf(file, "\n`anytime VERB --help` describes a verb and its options.\n"
+                  "To begin, run `anytime train`.\n");
 }
 
-static void print_verb(FILE *file, const at_verb *verb)
+static void print_verb(const at_verb *verb, bool all)
 {
-    fprintf(file, "usage: anytime %s %s\n\n%s", verb->name, verb->usage, verb->about);
-    at_options_help(file, verb->options);
+    printf("usage: anytime %s %s\n\n%s", verb->name, verb->usage, verb->about);
+    size_t more = at_options_help(stdout, verb->options, all);
+    if (more > 0) printf("\n`anytime %s --help all` shows %zu more options.\n", verb->name, more);
 }
 
 static at_err unknown_verb(const char *name, at_fail *fail)
@@ -44,7 +46,7 @@ static at_err unknown_verb(const char *name, at_fail *fail)
     return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown verb '%s'", name);
 }
 
-/* One word as a shell would have to read it. */
+/* Adds one word, quoted for a shell if necessary. */
 static void add_quoted(at_text *text, const char *word)
 {
     bool plain = *word && !strpbrk(word, " \t\n\"'\\$;&|<>*?()[]{}!#~`");
@@ -57,7 +59,7 @@ static void add_quoted(at_text *text, const char *word)
     at_text_add(text, "'");
 }
 
-/* The command as typed, for result.json. */
+/* Joins the command line, for result.json. */
 static void join_command(char *buffer, size_t size, int argc, char **argv)
 {
     at_text text = at_text_in(buffer, size);
@@ -65,13 +67,18 @@ static void join_command(char *buffer, size_t size, int argc, char **argv)
     for (int i = 1; i < argc; i++) add_quoted(&text, argv[i]);
 }
 
-/* Does this verb run on all ranks? Even what is wrong with its options may be so on one of them
- * only, as when a file is missing there. */
+static bool wants_help(const at_parsed *parsed)
+{
+    return parsed->settings.help && strcmp(parsed->settings.help, "no") != 0;
+}
+
+/* Whether the verb runs on all ranks. Errors in options count too: they can differ between ranks,
+ * for example when a file is missing on one of them. */
 static bool is_for_all_ranks(const at_verb *verb, const at_parsed *parsed)
 {
     bool chosen = at_options_given(parsed, "world");
-    bool spread = verb->run == at_verb_train || verb->run == at_verb_link;
-    if (!spread || parsed->settings.help) return false;
+    bool parallel = verb->run == at_verb_train || verb->run == at_verb_link;
+    if (!parallel || wants_help(parsed)) return false;
     return !chosen || strcmp(parsed->settings.world, "mpi") == 0;
 }
 
@@ -84,8 +91,9 @@ static at_err run_verb(const at_verb *verb, int argc, char **argv, bool *all_ran
     if (!err)
         err =
             at_options_parse(&parsed, verb->options, argc - 2, (const char *const *)argv + 2, fail);
-    if (!err && parsed.settings.help) {
-        if (at_launcher_detect().rank == 0) print_verb(stdout, verb);
+    if (!err && wants_help(&parsed)) {
+        bool all = strcmp(parsed.settings.help, "all") == 0;
+        if (at_launcher_detect().rank == 0) print_verb(verb, all);
     } else if (!err)
         err = verb->run(&parsed, command, fail);
     *all_ranks = is_for_all_ranks(verb, &parsed);
@@ -103,7 +111,7 @@ static at_err dispatch(int argc, char **argv, bool *all_ranks, at_fail *fail)
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         const at_verb *about = argc > 2 ? at_verb_find(argv[2]) : NULL;
         if (about)
-            print_verb(stdout, about);
+            print_verb(about, argc > 3 && strcmp(argv[3], "all") == 0);
         else
             print_overview(stdout);
         return AT_OK;
@@ -116,9 +124,9 @@ static at_err dispatch(int argc, char **argv, bool *all_ranks, at_fail *fail)
     return verb ? run_verb(verb, argc, argv, all_ranks, fail) : unknown_verb(name, fail);
 }
 
-/* Whoever started us may have closed a standard stream. The next file we open would get its number,
- * and then what we print; so nothing takes its place, which cannot be written to either. */
-static void hold_standard_streams(void)
+/* If the parent closed a standard stream, the next file opened would get its descriptor and receive
+ * what is printed. Occupy such descriptors with a file that cannot be written. */
+static void occupy_standard_streams(void)
 {
     int fd;
     do fd = open("/dev/null", O_RDONLY);
@@ -130,19 +138,19 @@ static at_err check_output(at_err err, at_fail *fail)
 {
     bool unwritten = fflush(stdout) != 0 || ferror(stdout);
     if (!unwritten || err) return err;
-    if (errno == EPIPE) return AT_ERR_IO; /* who reads no further needs no sentence about it */
+    if (errno == EPIPE) return AT_ERR_IO; /* the reader has gone: no message needed */
     return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to standard output");
 }
 
-static void tell(const at_fail *fail)
+static void print_error(const at_fail *fail)
 {
     if (!fail->err) return;
     fprintf(stderr, "anytime: %s\n", fail->text);
     if (fail->hint[0]) fprintf(stderr, "  hint: %s\n", fail->hint);
 }
 
-/* Rank 0 speaks, and its code is that of the job. After a loss nothing may run at exit that could
- * wait for the lost one. */
+/* Rank 0 prints, and its exit code is that of the job. After the loss of a rank, skip exit handlers
+ * that could wait for it. */
 static int end_rank(const at_launcher *launcher, at_err err, const at_fail *fail)
 {
     int code = launcher->rank == 0 ? (int)err : 0;
@@ -156,11 +164,12 @@ int main(int argc, char **argv)
     at_fail     fail = {0};
     at_launcher launcher = at_launcher_detect();
     const char *verb = argc > 1 ? argv[1] : "";
-    bool        spread = strcmp(verb, "train") == 0 || strcmp(verb, "link") == 0, all_ranks = false;
-    hold_standard_streams();
-    signal(SIGPIPE, SIG_IGN);                       /* a reader that went away is told below */
-    if (launcher.rank > 0 && !spread) return AT_OK; /* one rank is enough for the others */
+    bool        parallel = strcmp(verb, "train") == 0 || strcmp(verb, "link") == 0;
+    bool        all_ranks = false;
+    occupy_standard_streams();
+    signal(SIGPIPE, SIG_IGN);                         /* check_output detects a lost reader */
+    if (launcher.rank > 0 && !parallel) return AT_OK; /* other verbs run on rank 0 only */
     at_err err = check_output(dispatch(argc, argv, &all_ranks, &fail), &fail);
-    if (launcher.rank == 0 || !all_ranks) tell(&fail);
+    if (launcher.rank == 0 || !all_ranks) print_error(&fail);
     return all_ranks && launcher.size > 1 ? end_rank(&launcher, err, &fail) : (int)err;
 }

@@ -5,20 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/print.h"
+#include "cli/output.h"
 #include "report/summary/table.h"
 
 enum {
-    ROWS_ALL = 12, /* up to here every worker has a row */
-    ROWS_ENDS = 4, /* beyond: the slowest and the fastest */
+    ROWS_ALL = 12, /* up to this many workers all have a row */
+    ROWS_ENDS = 4, /* with more: so many of the slowest and of the fastest */
     COLUMNS_MAX = 9
 };
 
-/* A worker, or all of them. */
+/* One worker, or the sum of all. */
 typedef struct row {
     long long id, rounds, used, dropped;
     double    compute, sleep, idle; /* seconds */
-    double    cpu, memory;          /* seconds, bytes; NAN: nobody looked */
+    double    cpu, memory;          /* seconds, bytes; NAN: not sampled */
 } row;
 
 static double real_at(const json_t *object, const char *key)
@@ -34,7 +34,7 @@ static long long whole_at(const json_t *object, const char *key)
 static row read_row(const json_t *worker, const json_t *usage)
 {
     assert(json_is_object(worker));
-    bool is_seen = json_is_object(usage);
+    bool is_sampled = json_is_object(usage);
     return (row){.id = whole_at(worker, "id"),
                  .rounds = whole_at(worker, "rounds"),
                  .used = whole_at(worker, "used"),
@@ -42,8 +42,8 @@ static row read_row(const json_t *worker, const json_t *usage)
                  .compute = real_at(worker, "compute_seconds"),
                  .sleep = real_at(worker, "sleep_seconds"),
                  .idle = real_at(worker, "idle_seconds") + real_at(worker, "send_seconds"),
-                 .cpu = is_seen ? real_at(usage, "cpu_seconds") : NAN,
-                 .memory = is_seen ? real_at(usage, "peak_bytes") : NAN};
+                 .cpu = is_sampled ? real_at(usage, "cpu_seconds") : NAN,
+                 .memory = is_sampled ? real_at(usage, "peak_bytes") : NAN};
 }
 
 static row sum_of(const row *rows, size_t count)
@@ -63,13 +63,13 @@ static row sum_of(const row *rows, size_t count)
     return sum;
 }
 
-/* Seconds a round takes it; infinite when it never ended one. */
+/* Mean seconds per round; infinite without a finished round. */
 static double slowness(const row *it)
 {
     return it->rounds > 0 ? (it->compute + it->sleep) / (double)it->rounds : INFINITY;
 }
 
-/* Slowest first; in order of their numbers where nothing tells them apart. */
+/* Slowest first; equal ones by number. */
 static int compare_slowness(const void *left, const void *right)
 {
     const row *a = left, *b = right;
@@ -98,7 +98,7 @@ static void add_row(at_table *table, const row *it, const char *name, bool has_u
     add_share(table, it->sleep, whole);
     add_share(table, it->idle, whole);
     if (!has_usage) return;
-    if (isnan(it->cpu)) { /* it ended before anybody looked */
+    if (isnan(it->cpu)) { /* it ended before the first sample */
         at_table_add(table, " ");
         at_table_add(table, " ");
         return;
@@ -151,14 +151,14 @@ static at_err print_workers(const json_t *result, at_fail *fail)
     for (size_t i = 0; i < count; i++)
         rows[i] = read_row(json_array_get(workers, i), json_array_get(usage, i));
     puts("");
-    if (count > ROWS_ALL) puts("slowest and fastest workers:");
+    if (count > ROWS_ALL) puts("Slowest and fastest workers:");
     at_err err = at_print_table_take(workers_table(rows, count, usage != NULL), fail);
     puts("");
     free(rows);
     return err;
 }
 
-static void print_sentences(const json_t *result)
+static void print_totals(const json_t *result)
 {
     const json_t *test = json_object_get(result, "test");
     const json_t *samples = json_object_get(result, "samples");
@@ -174,7 +174,7 @@ static void print_sentences(const json_t *result)
 at_err at_summary_print(const json_t *result, const char *folder, bool brief, at_fail *fail)
 {
     assert(json_is_object(result));
-    print_sentences(result);
+    print_totals(result);
     at_err err = brief ? AT_OK : print_workers(result, fail);
     printf("written to %s\n", folder);
     return err;

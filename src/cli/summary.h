@@ -1,4 +1,4 @@
-/* summary.h - what a run came to, for people: a few sentences and a table of its workers.
+/* summary.h - prints the result of a run: a few lines and a table of its workers.
  *
  *     amb: 500 steps in 31.20 s, 4201 samples/s, 93 % of the workers' time useful
  *     samples: 131072 drawn = 131072 used + 0 dropped
@@ -17,7 +17,7 @@
 
 #include "base/err.h"
 
-/* Prints the document that at_run made. `brief`: without the table. */
+/* Prints a result document of at_run. `brief`: without the table. */
 at_err at_summary_print(const json_t *result, const char *folder, bool brief, at_fail *fail);
 
 #endif

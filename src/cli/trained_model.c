@@ -7,40 +7,45 @@
 #include <sys/stat.h>
 
 #include "base/arena.h"
-#include "cli/options/inherit_options.h"
+#include "cli/options/inherit.h"
 #include "model_io/safetensors.h"
 
-/* What is about the run and not about its model: all that these verbs do not take themselves. */
-static size_t not_about_the_model(const char *names[AT_OPTIONS_MAX])
+/* Whether these verbs have the option, so that it describes the model and not only the run. */
+static bool describes_model(const char *name)
 {
-    static const char *const about_this_time[] = {"eval-size"};
-    size_t                   count = 0;
-    for (const at_option *row = at_options; row->name; row++) {
-        bool ours = row->verbs & AT_FOR_TRAINED;
-        for (size_t i = 0; i < sizeof about_this_time / sizeof *about_this_time; i++)
-            ours = ours && strcmp(row->name, about_this_time[i]) != 0;
-        if (!ours) names[count++] = row->name;
-    }
+    if (strcmp(name, "eval-size") == 0) return false; /* of this evaluation, not of the run's */
+    for (const at_option *row = at_options; row->name; row++)
+        if ((row->verbs & AT_FOR_TRAINED) && strcmp(row->name, name) == 0) return true;
+    return false;
+}
+
+/* Lists the options that are not taken from the run. */
+static size_t list_exceptions(const char *names[AT_OPTIONS_MAX])
+{
+    size_t count = 0;
+    for (const at_option *row = at_options; row->name; row++)
+        if (!describes_model(row->name)) names[count++] = row->name;
     assert(count < AT_OPTIONS_MAX);
     return count;
 }
 
-static at_err take(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
+static at_err set_unless_given(at_parsed *parsed, const char *name, const char *value,
+                               at_fail *fail)
 {
     if (!*value || at_options_given(parsed, name)) return AT_OK;
     return at_options_set(parsed, AT_FOR_TRAIN, name, value, fail);
 }
 
-/* A file from elsewhere does not know what model it is of. */
-static at_err adopt_file(at_parsed *parsed, const char *path, const at_safetensors_about *about,
-                         at_fail *fail)
+/* Takes the options from the metadata of the file, which files of other programs do not have. */
+static at_err inherit_file(at_parsed *parsed, const char *path, const at_safetensors_about *about,
+                           at_fail *fail)
 {
     if (!*about->model && !at_options_given(parsed, "model"))
         return at_fail_set(fail, AT_ERR_USAGE, "give --model and --data",
-                           "%s does not say which model its weights are of", path);
-    AT_TRY(take(parsed, "model", about->model, fail));
-    AT_TRY(take(parsed, "data", about->data, fail));
-    return take(parsed, "prep", about->prep, fail);
+                           "%s does not say which model its weights belong to", path);
+    AT_TRY(set_unless_given(parsed, "model", about->model, fail));
+    AT_TRY(set_unless_given(parsed, "data", about->data, fail));
+    return set_unless_given(parsed, "prep", about->prep, fail);
 }
 
 static bool is_folder(const char *path)
@@ -49,23 +54,23 @@ static bool is_folder(const char *path)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Settings of the run or file, and the weights to begin with. */
-static at_err adopt(at_parsed *parsed, const char *source, at_fail *fail)
+/* Takes the settings of the run or file and sets --init to its weights. */
+static at_err inherit(at_parsed *parsed, const char *source, at_fail *fail)
 {
     at_safetensors_about about;
     const char          *names[AT_OPTIONS_MAX];
     char                 path[AT_SAFETENSORS_PATH_SIZE], note[AT_SAFETENSORS_NOTE_SIZE];
     if (is_folder(source))
-        AT_TRY(at_inherit_run_options(parsed, source, names, not_about_the_model(names), fail));
+        AT_TRY(at_inherit_run_options(parsed, source, names, list_exceptions(names), fail));
     AT_TRY(at_safetensors_newest(source, path, note, fail));
     if (*note) fprintf(stderr, "anytime: note: %s\n", note);
     AT_TRY(at_safetensors_about_read(path, &about, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "init", path, fail));
     if (strcmp(about.data, "own") == 0 && !at_options_given(parsed, "model"))
         return at_fail_set(fail, AT_ERR_USAGE, "use the program that trained it",
-                           "%s has the weights of \"%s\", a model that is not one of anytime's own",
-                           source, about.model);
-    return is_folder(source) ? AT_OK : adopt_file(parsed, source, &about, fail);
+                           "%s has the weights of \"%s\", which is not a built-in model", source,
+                           about.model);
+    return is_folder(source) ? AT_OK : inherit_file(parsed, source, &about, fail);
 }
 
 static at_err read_params(at_trained_model *t, at_fail *fail)
@@ -85,9 +90,9 @@ at_err at_trained_model_open(at_trained_model *t, const char *verb, at_parsed *p
     *t = (at_trained_model){0};
     if (parsed->words != 1)
         return at_fail_set(fail, AT_ERR_USAGE, NULL,
-                           "anytime %s needs one run, or one file of weights", verb);
+                           "anytime %s needs one run folder or one .safetensors file", verb);
     t->source = parsed->word[0];
-    AT_TRY(adopt(parsed, t->source, fail));
+    AT_TRY(inherit(parsed, t->source, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", "1", fail));
     AT_TRY(at_launch_open(&t->launch, parsed, command, fail));
     return read_params(t, fail);

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """--time-limit auto is as good as the best limit of a sweep (docs/strategies/time-limit-auto.md).
 
-Virtual time and fixed seeds. What a run learns by when is noisy, so that part, with few seeds, only
-tells a good time limit from a bad one; the full comparison is in the page. Step times are not noisy
-and are held to the 5 %.
+Simulation with fixed seeds. The time to a target is noisy, so with few seeds the second test only
+distinguishes good time limits from bad ones; docs/strategies/time-limit-auto.md has the full comparison. Step times are
+not noisy and are checked to 5 %.
 """
 import pathlib
 import statistics
@@ -20,7 +20,7 @@ FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 
 class Auto(support.TestCase):
     def sweep(self, limits, *arguments):
-        """The rows of every time limit tried, by its name."""
+        """The rows of compare.csv for each time limit."""
         out = self.folder / "sweep"
         self.anytime("sweep", "--over", "time-limit=" + ",".join(limits), *MACHINES, *arguments,
                      "--out", out)
@@ -41,12 +41,12 @@ class Auto(support.TestCase):
         step = self.mean(found["auto"], "step_seconds")
         enough = [limit for limit in fixed
                   if self.mean(found[limit], "mean_batch") >= 0.98 * BATCH]
-        self.assertTrue(enough and len(enough) < len(fixed), "the grid lies around the batch")
+        self.assertTrue(enough and len(enough) < len(fixed), "the grid is around the batch")
         best = min(enough, key=lambda limit: self.mean(found[limit], "step_seconds"))
         self.assertLess(step, 1.05 * self.mean(found[best], "step_seconds"), f"best: {best}")
 
     @unittest.skipUnless(FASHION.exists(), "Fashion-MNIST is not installed")
-    def test_it_learns_sooner_than_with_limits_too_short_or_too_long(self):
+    def test_it_reaches_the_target_before_limits_too_short_or_too_long(self):
         if support.is_sanitized():
             self.skipTest("24 runs to a target take minutes in a build with sanitizers")
         found = self.sweep(["5ms", "17ms", "30ms", "auto"], "--lr", 0.2, "--eval-every", 5,

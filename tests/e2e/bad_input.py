@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Bad files, bad options and full disks: one clear sentence, the right exit code, nothing half
-done."""
+"""Bad files, bad options and full disks: one clear sentence, the right exit code, no partial
+output."""
 import json
 import os
 import re
@@ -13,14 +13,14 @@ QUICK = ("--workers", 2, "--batch", 8, "--steps", 20, "--quiet")
 
 
 def contents(folder):
-    """Every file below the folder with its bytes."""
+    """Every file below the folder and its bytes."""
     return {path: path.read_bytes() if path.is_file() else None
             for path in sorted(folder.rglob("*"))}
 
 
 class Refusals(support.TestCase):
     def refuse(self, code, *arguments, words=()):
-        """The call fails with `code`, says one sentence with the words in it, makes nothing."""
+        """The call fails with `code` and one sentence with these words, and creates nothing."""
         before = contents(self.folder)
         ended = self.anytime(*arguments, code=code)
         self.assert_complaint(ended, *words)
@@ -31,7 +31,7 @@ class Refusals(support.TestCase):
 
 class BadFiles(Refusals):
     def bad_sets(self):
-        """What is wrong, the file that is to blame, the files."""
+        """What is wrong, the bad file, all files."""
         train, labels, *_ = idx.FILES
         good = idx.good()
         packed = idx.packed(good[train])
@@ -71,7 +71,7 @@ class BadFiles(Refusals):
         self.assertEqual(one["params_hash"], two["params_hash"])
         self.assertEqual(one["test"]["count"], 20)
 
-    def test_malformed_files_are_named_and_nothing_is_made(self):
+    def test_malformed_files_are_named_and_nothing_is_created(self):
         for number, (what, name, files) in enumerate(self.bad_sets()):
             with self.subTest(bad=what):
                 folder = idx.write(self.folder / f"set{number}", files)
@@ -79,7 +79,7 @@ class BadFiles(Refusals):
                 self.refuse(support.FORMAT, "train", *QUICK, "--data", folder, "--run", "here",
                             words=[name])
 
-    def test_two_splits_that_do_not_fit_together_are_refused(self):
+    def test_splits_of_different_shapes_are_refused(self):
         folder = idx.write(self.folder / "set", {**idx.good(), idx.FILES[2]: idx.images(20, 5)})
         self.refuse(support.FORMAT, "train", *QUICK, "--data", folder, words=["4x4", "5x5"])
 
@@ -101,7 +101,7 @@ class BadFiles(Refusals):
                 small = () if option == "--data" else support.SMALL
                 self.refuse(support.MISSING, "train", *small, *QUICK, option, value, words=[word])
 
-    def test_a_pipe_and_a_folder_are_no_files(self):
+    def test_a_pipe_or_a_folder_instead_of_a_file_is_refused(self):
         files = idx.good()
         content = files.pop(idx.FILES[0])
         self.assertTrue(content)
@@ -131,7 +131,7 @@ class BadOptions(Refusals):
         ("--batsh", "3"), ("--run",), ("word",),
     )
 
-    def test_impossible_values_are_refused_and_named(self):
+    def test_invalid_values_are_refused_and_named(self):
         for name, *value in self.BAD:
             with self.subTest(option=name, value=value):
                 code = support.MISSING if name == "--config" else support.USAGE
@@ -161,18 +161,18 @@ class BadOptions(Refusals):
         ended = self.anytime(code=support.USAGE)
         self.assertIn("usage: anytime", ended.err)
 
-    def test_an_existing_folder_is_refused_and_left_alone(self):
+    def test_an_existing_folder_is_refused_and_not_changed(self):
         (self.folder / "old").mkdir()
         (self.folder / "old" / "result.json").write_text("precious")
         self.refuse(support.USAGE, "train", *support.SMALL, *QUICK, "--run", "old", words=["old"])
 
 
-class NoRoom(support.TestCase):
+class FullDisk(support.TestCase):
     TRAIN = ("train", *support.SMALL, "--workers", 1, "--quiet")
 
     def in_mount(self, options, *arguments):
-        """Runs the program with a file system of its own at ./disk, which nobody else can see;
-        afterwards what is on it is in ./left."""
+        """Runs the program with a private file system at ./disk; afterwards ./left has a copy of
+        its contents."""
         script = ('mount -t tmpfs -o "$1" none disk 2>mount.err || exit 99; shift; "$@"; code=$?; '
                   'cp -r disk left; exit $code')
         (self.folder / "disk").mkdir(exist_ok=True)
@@ -184,16 +184,16 @@ class NoRoom(support.TestCase):
         except FileNotFoundError:
             self.skipTest("full and read-only disks: unshare is not installed")
         if done.returncode == 99 or done.stderr.startswith("unshare:"):
-            self.skipTest("full and read-only disks: making a mount is not permitted here")
+            self.skipTest("full and read-only disks: mounting is not permitted here")
         return support.Ended(done.args, done.returncode, done.stdout, done.stderr,
                              self.folder / "left" / "run")
 
-    def assert_whole(self, ended, steps):
-        """Whatever is there is whole."""
+    def assert_complete(self, ended, steps):
+        """Every file that exists is complete."""
         for name in ("master_stats.csv", "collect_stats.csv"):
             if (ended.folder / name).exists():
-                told = {int(row["step"]) for row in ended.table(name)}
-                self.assertEqual(told | {0}, set(range(steps + 1)), f"{name}{ended}")
+                found = {int(row["step"]) for row in ended.table(name)}
+                self.assertEqual(found | {0}, set(range(steps + 1)), f"{name}{ended}")
         if (ended.folder / "worker_stats.csv").exists():
             self.assertEqual(len(ended.table("worker_stats.csv")), steps, ended)
         if (ended.folder / "result.json").exists():
@@ -203,7 +203,7 @@ class NoRoom(support.TestCase):
         self.assertEqual([path.name for path in ended.folder.iterdir()
                           if path.name.endswith(".tmp")], [], ended)
 
-    def test_a_full_disk_is_told_and_leaves_only_whole_files(self):
+    def test_a_full_disk_is_reported_and_leaves_only_complete_files(self):
         for size in ("8k", "64k", "256k"):
             with self.subTest(size=size):
                 ended = self.in_mount(f"size={size}", *self.TRAIN, "--steps", 3000, "--run",
@@ -217,7 +217,7 @@ class NoRoom(support.TestCase):
                                     if line not in notes)
                 self.assert_complaint(ended, "disk/run/", "No space left on device", "disk is full")
                 self.assertFalse((ended.folder / "events.bin").exists(), ended)
-                self.assert_whole(ended, 3000)
+                self.assert_complete(ended, 3000)
                 subprocess.run(["rm", "-r", self.folder / "left", self.folder / "disk"], check=True)
 
     def test_the_result_of_a_run_on_a_full_disk_is_still_printed(self):
@@ -227,20 +227,20 @@ class NoRoom(support.TestCase):
         self.assertEqual(ended.result["steps"], 3000)
         self.assert_ledger(ended)
 
-    def test_a_read_only_disk_is_told(self):
+    def test_a_read_only_disk_is_reported(self):
         ended = self.in_mount("ro", *self.TRAIN, "--steps", 10, "--run", "disk/run")
         self.assertEqual(ended.code, support.IO, ended)
         self.assert_complaint(ended, "disk/run", "Read-only file system")
         self.assertFalse(ended.folder.exists())
 
-    def test_a_folder_that_cannot_be_made_is_told(self):
+    def test_a_folder_that_cannot_be_created_is_reported(self):
         (self.folder / "file").write_text("")
         for folder in ("file/run", "file/a/b", "/proc/anytime"):
             with self.subTest(folder=folder):
                 ended = self.anytime(*self.TRAIN, "--steps", 10, "--run", folder, code=support.IO)
                 self.assert_complaint(ended, folder)
 
-    def test_a_standard_output_that_cannot_be_written_is_told(self):
+    def test_a_full_standard_output_is_reported(self):
         for run, json_flag in (("a", "--json"), ("b", "--no-json")):
             with self.subTest(json=json_flag), open("/dev/full", "w") as full:
                 done = subprocess.run([support.ANYTIME, *map(str, self.TRAIN), "--steps", "10",

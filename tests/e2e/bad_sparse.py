@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files of sparse and text formats: good ones train, bad ones are refused with their place."""
+"""Sparse and text formats: good files train, bad ones are refused with the place of the error."""
 import gzip
 import lzma
 import os
@@ -64,7 +64,7 @@ def click(label, indices):
 
 TFRECORD = b"".join(record(click(2 * (i % 2) - 1, (0, 1 + i % 9))) for i in range(60))
 
-# What is wrong: name of the file, content, words that tell where and what.
+# What is wrong: file name, content, words of the error message.
 BAD = {
     "twice": ("a.svm", "1 1:1\n0 2:1 2:1\n", ["line 2, column 7", "occurs twice"]),
     "unsorted": ("a.svm", "1 3:1 2:1\n", ["line 1, column 7", "smaller"]),
@@ -120,7 +120,7 @@ class Files(support.TestCase):
         self.env = {**os.environ, "XDG_CACHE_HOME": str(self.cache)}
 
     def write(self, name, content):
-        """Writes the file; the name for --data."""
+        """Writes the file; returns the name for --data."""
         *form, file = name.split(":")
         path = self.folder / file
         path.write_bytes(as_bytes(content))
@@ -137,20 +137,20 @@ class Files(support.TestCase):
                     self.assert_complaint(ended, path.name, *words)
                     self.assertIn("  hint: ", ended.err, ended)
                     self.assertEqual(ended.out, "", ended)
-                self.assertEqual(sorted(self.folder.iterdir()), before, "something was left")
+                self.assertEqual(sorted(self.folder.iterdir()), before, "a file was left")
                 path.unlink()
 
-    def test_good_files_are_known_by_their_content_and_train(self):
+    def test_formats_are_detected_by_content(self):
         for name, (file, content, features) in GOOD.items():
             for packed, pack in (("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)):
                 with self.subTest(format=name, packed=packed):
                     data = self.write(file + packed, pack(as_bytes(content)))
-                    told = self.anytime("data", "info", data, "--hash-bits", 10, "--json",
+                    info = self.anytime("data", "info", data, "--hash-bits", 10, "--json",
                                         env=self.env).result
-                    self.assertEqual(told["format"], name)
-                    self.assertEqual(told["features"], features)
-                    self.assertEqual(told["train"]["samples"], 60)
-                    self.assertEqual(told["classes"], 2)
+                    self.assertEqual(info["format"], name)
+                    self.assertEqual(info["features"], features)
+                    self.assertEqual(info["train"]["samples"], 60)
+                    self.assertEqual(info["classes"], 2)
                     result = self.train_json(*QUICK, "--data", data, "--hash-bits", 10,
                                              env=self.env)
                     self.assertEqual(result["test"]["count"], 60)
@@ -162,7 +162,7 @@ class Files(support.TestCase):
                   for packed, pack in (("", bytes), (".gz", gzip.compress), (".xz", lzma.compress))}
         self.assertEqual(len(hashes), 1)
 
-    def test_a_test_file_may_lack_features_and_have_others(self):
+    def test_a_test_file_may_have_other_features(self):
         data = self.write("a.svm", LIBSVM)
         self.write("a.svm.t", "+1 1:1\n-1 2:1 99:1\n")
         told = self.anytime("data", "info", data, "--json", env=self.env).result
@@ -172,7 +172,7 @@ class Files(support.TestCase):
         ended = self.anytime("train", *QUICK, "--data", data, code=support.FORMAT, env=self.env)
         self.assert_complaint(ended, "'2'")
 
-    def test_the_label_of_a_csv_file_is_a_choice(self):
+    def test_the_label_column_of_a_csv_file_can_be_chosen(self):
         data = self.write("a.csv", CSV)
         told = self.anytime("data", "info", data, "--label", "colour", "--json",
                             env=self.env).result

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How good a trained model is: of a run, of a file, on other samples."""
+"""`anytime eval`: of a run, of a file, on another test set."""
 import json
 import os
 import struct
@@ -8,7 +8,7 @@ import support
 
 
 def write_weights(path, metadata=None, **tensors):
-    """A safetensors file of lists of numbers."""
+    """Writes a safetensors file from lists of numbers."""
     header, body = ({"__metadata__": metadata} if metadata else {}), b""
     for name, (shape, numbers) in tensors.items():
         end = len(body) + 4 * len(numbers)
@@ -19,7 +19,7 @@ def write_weights(path, metadata=None, **tensors):
 
 
 class Newest(support.TestCase):
-    """Of a run the newest weights count: it may have ended, been killed, or gone on since."""
+    """The newest weights of a run are used, whether it has ended, was killed or was resumed."""
 
     SETTINGS = (*support.SMALL, "--model", "mlp:6", "--workers", 1, "--checkpoint-every", 20)
 
@@ -33,7 +33,7 @@ class Newest(support.TestCase):
         return json.loads(self.anytime("eval", source, "--json").out)["test"]["loss"]
 
     def kill(self):
-        """What a run leaves that was killed at its end."""
+        """Makes the folder look like that of a run killed at its end."""
         (self.ended / "result.json").unlink()
         (self.ended / "model.safetensors").unlink()
 
@@ -42,12 +42,12 @@ class Newest(support.TestCase):
         data[len(data) // 2] ^= 1
         path.write_bytes(data)
 
-    def test_a_run_that_was_killed_has_its_checkpoints(self):
+    def test_a_killed_run_is_evaluated_by_its_checkpoints(self):
         self.kill()
         self.assertEqual(self.loss(self.ended), self.end)
         self.assertEqual(self.loss(self.checkpoints[-1]), self.end)
 
-    def test_a_run_that_has_gone_on_is_further(self):
+    def test_a_resumed_run_is_evaluated_by_its_newest_weights(self):
         before = (self.ended / "model.safetensors").read_bytes()
         self.anytime("train", "--resume", self.ended, "--steps", 200, "--quiet")
         longer = self.loss(self.ended)
@@ -58,7 +58,7 @@ class Newest(support.TestCase):
             os.utime(path, (1e9 + number, 1e9 + number))
         self.assertEqual(self.loss(self.ended), longer)
 
-    def test_a_damaged_checkpoint_is_not_used_and_named(self):
+    def test_a_damaged_checkpoint_is_skipped_with_a_note(self):
         self.kill()
         self.damage(self.checkpoints[-1])
         ended = self.anytime("eval", self.ended, "--json")
@@ -68,7 +68,7 @@ class Newest(support.TestCase):
         self.assert_complaint(self.anytime("eval", self.ended, code=support.FORMAT),
                               self.checkpoints[-1].name)
 
-    def test_init_export_and_predict_take_the_same_weights(self):
+    def test_init_export_and_predict_use_the_same_weights(self):
         self.anytime("export", self.ended, "--out", "end.safetensors")
         told = self.anytime("predict", self.ended).out
         self.kill()
@@ -84,15 +84,15 @@ class Eval(support.TestCase):
     def score(self, *arguments):
         return json.loads(self.anytime("eval", *arguments, "--json").out)["test"]
 
-    def assert_scores(self, found, told):
-        """The scores of a run, but for rounding: other micro-batches add in another order."""
+    def assert_scores(self, found, expected):
+        """Equal up to rounding: other micro-batches are summed in another order."""
         for name in ("loss", "accuracy", "auc", "top5"):
-            self.assertEqual(name in found, name in told, name)
-            if name in told:
-                self.assertAlmostEqual(found[name], told[name], places=5, msg=name)
-        self.assertEqual(found["count"], told["count"])
+            self.assertEqual(name in found, name in expected, name)
+            if name in expected:
+                self.assertAlmostEqual(found[name], expected[name], places=5, msg=name)
+        self.assertEqual(found["count"], expected["count"])
 
-    def test_a_run_scores_as_it_did_when_it_ended(self):
+    def test_a_run_has_the_scores_of_its_result(self):
         cases = {"synthetic:2000,20,5": "softmax", "synthetic:600,20,2": "mlp:8",
                  "synthetic:3000,20,25": "softmax"}
         for data, model in cases.items():
@@ -100,27 +100,27 @@ class Eval(support.TestCase):
                 ended = self.train("--data", data, "--model", model, "--workers", 2, "--steps", 50)
                 self.assert_scores(self.score(ended.folder), ended.result["test"])
 
-    def test_what_the_run_did_to_its_samples_is_done_again(self):
+    def test_the_preprocessing_of_the_run_is_applied(self):
         ended = self.train(*support.SMALL, "--prep", "normalise", "--model", "softmax",
                            "--strategy", "backup", "--k", 2, "--workers", 3, "--steps", 30)
         self.assert_scores(self.score(ended.folder), ended.result["test"])
 
-    def test_a_file_of_weights_knows_what_it_is(self):
+    def test_a_weights_file_states_its_model_and_data(self):
         ended = self.train(*support.SMALL, "--model", "mlp:6", "--prep", "normalise", "--steps", 40)
         path = self.folder / "taken.safetensors"
         path.write_bytes((ended.folder / "model.safetensors").read_bytes())
         self.assert_scores(self.score(path), ended.result["test"])
 
-    def test_a_file_from_elsewhere_has_to_be_told(self):
+    def test_a_file_without_metadata_needs_model_and_data(self):
         path = self.folder / "bare.safetensors"
         write_weights(path, **{"dense1.weight": ([5, 20], [0.0] * 100),
                                "dense1.bias": ([5], [0.0] * 5)})
         ended = self.anytime("eval", path, code=support.USAGE)
         self.assert_complaint(ended, "which model", "--model")
         score = self.score(path, "--model", "softmax", "--data", "synthetic:2000,20,5")
-        self.assertAlmostEqual(score["loss"], 1.609438, places=5)  # of five equal chances
+        self.assertAlmostEqual(score["loss"], 1.609438, places=5)  # the log of 5
 
-    def test_samples_may_be_others(self):
+    def test_another_test_set_can_be_used(self):
         ended = self.train("--data", "synthetic:2000,20,5", "--model", "softmax", "--steps", 50)
         more = self.folder / "more.csv"
         rows = [[*(f"x{i}" for i in range(20)), "label"], *([0.1] * 20 + [i % 5] for i in range(7))]
@@ -128,28 +128,28 @@ class Eval(support.TestCase):
         self.assertEqual(self.score(ended.folder, "--eval-size", 11)["count"], 11)
         self.assertEqual(self.score(ended.folder, "--test-data", more)["count"], 7)
 
-    def test_people_get_a_line(self):
+    def test_without_json_one_line_is_printed(self):
         ended = self.train(*support.SMALL, "--model", "softmax", "--steps", 50)
         told = self.anytime("eval", ended.folder)
         self.assertRegex(told.out, r"^test: loss \d.\d{4}, accuracy \d.\d{4} on 400 samples\n$")
         self.assertEqual(told.err, "")
 
-    def test_a_model_that_has_diverged_has_no_loss(self):
+    def test_a_diverged_model_has_no_loss(self):
         path = self.folder / "far.safetensors"
         write_weights(path, **{"dense1.weight": ([5, 20], [float("nan")] * 100),
                                "dense1.bias": ([5], [0.0] * 5)})
         self.assertIsNone(self.score(path, "--model", "softmax", "--data",
                                      "synthetic:2000,20,5")["loss"])
 
-    def test_weights_of_somebody_elses_model_are_refused(self):
+    def test_weights_of_a_user_defined_model_are_refused(self):
         path = self.folder / "own.safetensors"
         write_weights(path, {"model": "line", "data": "own"}, params=([2], [1.0, 2.0]))
         for verb in (("eval",), ("predict",), ("export", "--out", "line.onnx")):
             with self.subTest(verb=verb[0]):
                 ended = self.anytime(*verb, path, code=support.USAGE)
-                self.assert_complaint(ended, "line", "not one of anytime's own")
+                self.assert_complaint(ended, "line", "not a built-in model")
 
-    def test_what_is_not_there_is_missing(self):
+    def test_missing_runs_and_weights_are_refused(self):
         self.assert_complaint(self.anytime("eval", self.folder / "no", code=support.MISSING), "no")
         folder = self.train(*support.SMALL, "--steps", 2, "--record", "none").folder
         ended = self.anytime("eval", folder, code=support.MISSING)

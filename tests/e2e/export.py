@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Trained models for other programs: safetensors by the rules of the format, ONNX by what other
-programs make of it."""
+"""`anytime export`: safetensors checked by the rules of the format, ONNX by running it in other
+programs."""
 import json
 import math
 import struct
@@ -16,7 +16,7 @@ try:
 except ImportError:
     onnx = None
 
-# One layer of every kind, paddings that are not alike on all sides, and two ways in a block.
+# One layer of every kind, with asymmetric padding and a residual block.
 ALL_KINDS = """
 rgb
 resize 15x14
@@ -46,7 +46,7 @@ dense classes
 
 
 class Broken(Exception):
-    """A file that is not what the format says."""
+    """The file violates the format."""
 
 
 def need(holds, what):
@@ -71,7 +71,7 @@ def check_entry(name, entry, size):
 
 
 def read_safetensors(data):
-    """Tensors (name to shape and bytes) and metadata of a file; every rule is checked."""
+    """Tensors (name to shape and bytes) and metadata of a file; checks every rule."""
     need(len(data) >= 8, "shorter than its first number")
     (length,) = struct.unpack("<Q", data[:8])
     need(length <= 100_000_000, "the header is longer than the format allows")
@@ -80,7 +80,7 @@ def read_safetensors(data):
     need(text[:1] == b"{", "the header does not begin with {")
     need(length % 8 == 0, "tensors do not begin at a multiple of 8")
     need(text == text.rstrip(b" ") + b" " * (len(text) - len(text.rstrip(b" "))), "padding")
-    need(text.rstrip(b" ").endswith(b"}"), "something but blanks behind the header")
+    need(text.rstrip(b" ").endswith(b"}"), "the header is followed by other bytes than blanks")
     header = json.loads(text.decode("utf-8"), object_pairs_hook=unique)
     metadata = header.pop("__metadata__", {})
     need(all(isinstance(value, str) for value in metadata.values()), "metadata are texts")
@@ -90,7 +90,7 @@ def read_safetensors(data):
     places.sort()
     need([first for first, _ in places] == [0, *(end for _, end in places[:-1])],
          "there are gaps or overlaps")
-    need(places[-1][1] == len(body), "bytes behind the last tensor")
+    need(places[-1][1] == len(body), "bytes after the last tensor")
     tensors = {name: (tuple(entry["shape"]), body[slice(*entry["data_offsets"])])
                for name, entry in header.items()}
     return tensors, metadata
@@ -114,7 +114,7 @@ class Safetensors(support.TestCase):
                 own, _ = read_safetensors((folder / "model.safetensors").read_bytes())
                 self.assertEqual(tensors, own)
 
-    def test_the_reader_of_this_test_sees_what_is_wrong(self):
+    def test_the_reader_of_this_test_detects_errors(self):
         whole = self.exported(self.trained("--model", "softmax")).read_bytes()
         header = 8 + int.from_bytes(whole[:8], "little")
         bad = {"cut": whole[:-1], "longer": whole + b"\0", "half a header": whole[:header - 9],
@@ -125,13 +125,13 @@ class Safetensors(support.TestCase):
             with self.subTest(what=what), self.assertRaises((Broken, ValueError)):
                 read_safetensors(data)
 
-    def test_a_file_of_weights_is_as_good_as_its_run(self):
+    def test_a_weights_file_exports_like_its_run(self):
         folder = self.trained("--model", "mlp:6")
         first = self.exported(folder, "first.safetensors")
         again = self.exported(first, "again.safetensors")
         self.assertEqual(first.read_bytes(), again.read_bytes())
 
-    def test_the_preparation_is_told_with_the_numbers_that_were_fitted(self):
+    def test_the_metadata_state_the_fitted_preprocessing(self):
         folder = self.trained("--model", "softmax", "--prep", "normalise")
         _, metadata = read_safetensors(self.exported(folder).read_bytes())
         self.assertEqual(metadata["prep"], "normalise")
@@ -139,7 +139,7 @@ class Safetensors(support.TestCase):
         self.assertEqual(len(means.split(",")), 20)
         self.assertEqual(len(deviations.split(",")), 20)
 
-    def test_sparse_weights_have_a_safetensors_form_but_no_onnx(self):
+    def test_sparse_weights_export_to_safetensors_but_not_to_onnx(self):
         rows = self.folder / "rows.libsvm"
         rows.write_text("".join(f"{i % 2 * 2 - 1} {i % 7 + 1}:1 9:0.5\n" for i in range(50)))
         folder = self.train("--data", rows, "--test-data", rows, "--model", "sparse-lr", "--steps",
@@ -149,10 +149,10 @@ class Safetensors(support.TestCase):
         self.assert_complaint(ended, "sparse-lr", "nets only", "hint")
         self.assertFalse((self.folder / "lr.onnx").exists())
 
-    def test_what_cannot_be_exported_is_refused_in_a_sentence(self):
+    def test_wrong_usage_is_refused(self):
         folder = self.trained()
-        refused = [(("export", folder), "file to write"),
-                   (("export", folder, "--out", "model"), "which format"),
+        refused = [(("export", folder), "needs --out FILE"),
+                   (("export", folder, "--out", "model"), "the format is unknown"),
                    (("export", folder, "--out", "model.pt"), "pt"),
                    (("export", folder, "--out", "m", "--format", "onyx"), "did you mean onnx"),
                    (("export", "--out", "m.onnx"), "one run")]
@@ -176,7 +176,7 @@ class Onnx(support.TestCase):
         return f"{self.folder / 'x.npy'},{self.folder / 'y.npy'}", x.astype(numpy.float32) / 255
 
     def exported(self, model, data, *arguments, steps=2, batch=20):
-        """The folder of a short run, and its ONNX file, checked."""
+        """Trains briefly and exports to ONNX; returns the run folder and the checked file."""
         folder = self.train("--model", model, "--data", data, "--test-data", data, "--steps", steps,
                             "--workers", 1, "--batch", batch, "--optimizer", "momentum",
                             "--eval-every", 0, *arguments).folder
@@ -188,7 +188,7 @@ class Onnx(support.TestCase):
     def probabilities(self, path, x):
         net = cv2.dnn.readNetFromONNX(str(path))
         rows = []
-        for sample in x:  # OpenCV wants the batch to stay as it is
+        for sample in x:  # OpenCV does not accept another batch size
             net.setInput(sample[None])
             rows.append(net.forward("logits").ravel().astype(numpy.float64))
         logits = numpy.array(rows)
@@ -196,16 +196,16 @@ class Onnx(support.TestCase):
         return powers / powers.sum(axis=1, keepdims=True)
 
     def assert_same(self, folder, path, x):
-        """OpenCV computes what `predict` says."""
+        """OpenCV computes the probabilities that `predict` prints."""
         told = json.loads(self.anytime("predict", folder, "--json").out)["rows"]
         found = self.probabilities(path, x)
         self.assertEqual(len(told), len(x))
-        self.assertGreater(found.std(axis=0).max(), 1e-3, "it says the same of all samples")
+        self.assertGreater(found.std(axis=0).max(), 1e-3, "all samples have the same prediction")
         for row, (best, probability) in zip(found, told):
             self.assertAlmostEqual(row[best], probability, delta=1e-4)
             self.assertAlmostEqual(row.max(), probability, delta=1e-4)
 
-    def test_opencv_computes_what_predict_says(self):
+    def test_opencv_agrees_with_predict(self):
         models = {"softmax": (1, 28, 28), "mlp:30,20": (1, 28, 28), "mnist-cnn": (1, 28, 28),
                   "lenet": (1, 28, 28), "cifar10-cnn": (3, 32, 32), "wrn-28-2-8": (3, 8, 8),
                   "resnet18-gn": (3, 32, 32)}
@@ -232,14 +232,14 @@ class Onnx(support.TestCase):
         folder, path = self.exported(net, data, "--engine", "ref", steps=3)
         self.assert_same(folder, path, x)
 
-    def test_lines_of_numbers_go_in_as_lines(self):
+    def test_flat_samples_stay_flat(self):
         random = numpy.random.default_rng(3)
         numpy.save(self.folder / "x.npy", random.normal(size=(40, 12)).astype(numpy.float32))
         numpy.save(self.folder / "y.npy", numpy.arange(40) % 4)
         folder, path = self.exported("mlp:9", f"{self.folder / 'x.npy'},{self.folder / 'y.npy'}")
         self.assert_same(folder, path, numpy.load(self.folder / "x.npy"))
 
-    def test_input_is_named_its_batch_is_free_and_its_preparation_is_told(self):
+    def test_input_name_free_batch_and_preprocessing_are_recorded(self):
         data, _ = self.samples((3, 8, 8))
         _, path = self.exported("wrn-28-2-8", data, "--prep", "crop:6,pad:1,flip,normalise")
         model = onnx.load(path)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What messages cost: what is measured and how it is told. How long it took is nobody's promise."""
+"""`anytime link`: what is measured and how it is printed; the times themselves are not checked."""
 import json
 import os
 import subprocess
@@ -14,7 +14,7 @@ PLACE = {"round_seconds", "rounds_per_second", "bytes_per_second", "share"}
 
 class Link(support.TestCase):
     def assert_place(self, place, size):
-        """Four numbers that say the same."""
+        """The four numbers are consistent."""
         self.assertEqual(set(place), PLACE)
         self.assertGreater(place["round_seconds"], 0)
         self.assertAlmostEqual(place["rounds_per_second"] * place["round_seconds"], 1, places=6)
@@ -31,7 +31,7 @@ class Link(support.TestCase):
 
 
 class Local(Link):
-    def test_every_size_is_told_with_its_limit(self):
+    def test_every_size_has_its_times_and_shares(self):
         told = json.loads(self.anytime("link", *SHORT, "--sizes", "4k,1M", "--workers", 1,
                                        "--json").out)
         self.assertEqual((told["world"], told["workers"]), ("local", 1))
@@ -43,7 +43,7 @@ class Local(Link):
         self.assertGreater(told["ring"]["awake_seconds"], 0)
         self.assertGreater(told["ring"]["asleep_seconds"], 0)
 
-    def test_workers_grow_in_number_up_to_the_last(self):
+    def test_the_number_of_workers_grows_up_to_the_given_one(self):
         for most, expected in ((1, [1]), (2, [1, 2]), (5, [1, 2, 4, 5])):
             with self.subTest(most=most):
                 told = json.loads(self.anytime("link", *SHORT, "--sizes", "4k", "--workers", most,
@@ -54,18 +54,20 @@ class Local(Link):
                     self.assertAlmostEqual(row["worker_seconds"] * row["workers"],
                                            row["round_seconds"])
 
-    def test_people_get_two_tables_and_nothing_is_left(self):
+    def test_two_tables_are_printed_and_no_files_are_left(self):
         ended = self.anytime("link", *SHORT, "--sizes", "4k,31.4k", "--workers", 2)
         lines = ended.out.splitlines()
-        self.assertIn("local", lines[0])
-        for words in ("round of", "31.4 kB", "1 worker", "workers", "rounds/s"):
+        self.assertEqual(lines[0], f"Local, {len(os.sched_getaffinity(0))} cores")
+        for words in ("size", "31.4 kB", "1 worker", "of loops", "workers", "rounds/s",
+                      "per worker", "Empty round trip: ", "Rounds of 31.4 kB by number of workers"):
             self.assertTrue(any(words in line for line in lines), f"{words}{ended}")
         self.assertEqual(ended.err, "")
         self.assertEqual(os.listdir(self.folder), [])
 
-    def test_what_cannot_be_measured_is_refused(self):
+    def test_invalid_sizes_and_arguments_are_refused(self):
         for arguments, words in ((("--sizes", "4k,many"), "many"), (("--sizes", "3"), "4 bytes"),
-                                 (("--sizes", "1e12"), "2 GB"), (("4k",), "not an option"),
+                                 (("--sizes", "1e12"), "2 GB"),
+                                 (("4k",), "unexpected argument '4k'"),
                                  (("--sizes", ",".join(["4k"] * 17)), "more than 16")):
             with self.subTest(words=words):
                 ended = self.anytime("link", *arguments, code=support.USAGE)
@@ -75,7 +77,7 @@ class Local(Link):
 @unittest.skipUnless(mpi.MPIRUN, "there is no mpirun here (apt-get install openmpi-bin)")
 class Ranks(Link):
     def link(self, ranks, *arguments, code=support.DONE):
-        """One document or table, whatever the number of ranks."""
+        """Runs the verb on these ranks; only one of them prints."""
         settings = os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"  # Open MPI has its own
         command = [*mpi.launcher(ranks), support.ANYTIME, "link", *SHORT, *map(str, arguments)]
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
@@ -84,7 +86,7 @@ class Ranks(Link):
         self.assertEqual(done.returncode, code, done)
         return done
 
-    def test_rounds_of_all_sizes_follow_each_other_in_one_job(self):
+    def test_all_sizes_are_measured_in_one_job(self):
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
                 told = json.loads(self.link(ranks, "--sizes", "4k,31.4k,1M", "--json").stdout)
@@ -92,11 +94,11 @@ class Ranks(Link):
                 self.assert_sizes(told, ("loops", "pingpong", "bare", "mpi"),
                                   [4000, 31400, 1000000])
 
-    def test_one_rank_is_a_machine_of_its_own(self):
+    def test_one_rank_measures_locally(self):
         told = json.loads(self.link(1, "--sizes", "4k", "--workers", 1, "--json").stdout)
         self.assertEqual(told["world"], "local")
 
-    def test_ranks_are_as_many_as_were_started(self):
+    def test_another_number_of_workers_than_ranks_is_refused(self):
         done = self.link(2, "--workers", 3, code=support.USAGE)
         self.assertIn("2 ranks", done.stderr)
 

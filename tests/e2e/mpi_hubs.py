@@ -93,7 +93,7 @@ class Ends(mpi.TestCase):
         self.assertTrue(any((run.folder / "checkpoint").iterdir()))
 
     def test_ranks_and_hubs_must_fit(self):
-        for arguments, says in ((("--hubs", 5), "nobody is left to work"),
+        for arguments, says in ((("--hubs", 5), "leaves no workers"),
                                 (("--hubs", 2, "--workers", 4), "2 hubs and 3 workers"),
                                 (("--hubs", 2, "--strategy", "async"), "waits for all"),
                                 (("--hubs", 2, "--strategy", "noise"),

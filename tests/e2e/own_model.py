@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A user's own model, from C and from Python, through the public library."""
+"""A user-defined model, from C and from Python, through the public library."""
 import os
 import re
 import subprocess
@@ -10,7 +10,7 @@ BUILD = os.path.dirname(os.environ["ANYTIME"])
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 EXAMPLE_C = [os.path.join(BUILD, "example_own_model")]
 EXAMPLE_PY = [os.environ.get("PYTHON", sys.executable), os.path.join(EXAMPLES, "own_model.py")]
-BAYES = 0.1425  # what the best weights can reach on these clouds, about
+BAYES = 0.1425  # about the lowest loss possible on these clouds
 
 
 def run(command, *options):
@@ -40,8 +40,8 @@ class OwnModel(unittest.TestCase):
 
     def test_the_same_options_give_the_same_parameters_with_a_hub_and_without(self):
         options = ["--deal", "global", "--epochs", "1", "--batch", "32", "--micro-batch", "32"]
-        alone = run(EXAMPLE_C, *options, "--workers", "0").stdout
-        self.assertEqual(alone, run(EXAMPLE_C, *options, "--workers", "1").stdout)
+        solo = run(EXAMPLE_C, *options, "--workers", "0").stdout
+        self.assertEqual(solo, run(EXAMPLE_C, *options, "--workers", "1").stdout)
 
     def test_a_callback_in_python_trains_in_forked_workers(self):
         if subprocess.run([EXAMPLE_PY[0], "-c", "import numpy"], capture_output=True).returncode:
@@ -52,13 +52,13 @@ class OwnModel(unittest.TestCase):
             with self.subTest(options=options):
                 self.assertLess(loss_of(run(EXAMPLE_PY, *options, "--epochs", "2")), BAYES * 1.03)
 
-    def test_a_wrong_option_is_told_with_a_hint_and_trains_nothing(self):
+    def test_a_wrong_option_is_refused_with_a_hint(self):
         done = run(EXAMPLE_C, "--strategy", "amx")
         self.assertEqual(done.returncode, 2)
         self.assertIn("did you mean amb", done.stderr)
         self.assertEqual(run(EXAMPLE_C, "--model", "softmax").returncode, 2)
 
-    def test_nothing_is_written_unless_a_folder_is_named(self):
+    def test_nothing_is_written_without_run(self):
         before = set(os.listdir("."))
         run(EXAMPLE_C, "--steps", "10")
         self.assertEqual(before, set(os.listdir(".")))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a trained model says about rows, one line each."""
+"""`anytime predict` prints one line per row; --init starts from trained weights."""
 import support
 
 NET = "conv 3x3x8\nrelu\nmaxpool 2\nbn\ndense classes\n"
@@ -10,7 +10,7 @@ class Predict(support.TestCase):
         return [line.split() for line in self.anytime("predict", *arguments).out.splitlines()]
 
     def write_rows(self, name, count, start):
-        """Rows of two features that lie on either side of a line, one in ten on the wrong one."""
+        """Rows of two features, classes separated by a line, one row in ten on the wrong side."""
         path = self.folder / name
         labels = []
         with path.open("w") as file:
@@ -21,7 +21,7 @@ class Predict(support.TestCase):
                 file.write(f"{'+1' if label else '-1'} 1:{x:.4f} 2:{y:.4f}\n")
         return path, labels
 
-    def test_a_line_a_row_that_agrees_with_the_accuracy_of_the_run(self):
+    def test_one_line_per_row_that_agrees_with_the_accuracy_of_the_run(self):
         train, _ = self.write_rows("train.txt", 600, 0)
         test, labels = self.write_rows("test.txt", 200, 600)
         for model in ("softmax", "sparse-lr"):
@@ -29,16 +29,16 @@ class Predict(support.TestCase):
                 ended = self.train("--data", train, "--test-data", test, "--model", model, "--lr",
                                    0.5, "--epochs", 20, "--workers", 1, "--batch", 10)
                 lines = self.lines(ended.folder)
-                right = [int(line[0]) == label for line, label in zip(lines, labels)]
+                correct = [int(line[0]) == label for line, label in zip(lines, labels)]
                 self.assertEqual(len(lines), len(labels))
-                self.assertAlmostEqual(sum(right) / 200, ended.result["test"]["accuracy"])
+                self.assertAlmostEqual(sum(correct) / 200, ended.result["test"]["accuracy"])
                 self.assertGreater(ended.result["test"]["accuracy"], 0.8)
                 for label, probability in lines:  # of the second class
                     self.assertEqual(int(label), float(probability) > 0.5)
                 more, _ = self.write_rows("more.txt", 7, 900)
                 self.assertEqual(len(self.lines(ended.folder, "--test-data", more)), 7)
 
-    def test_what_was_trained_with_batch_norm_is_scored_by_its_statistics(self):
+    def test_a_model_with_batch_norm_uses_its_running_statistics(self):
         net = self.folder / "small.net"
         net.write_text(NET)
         ended = self.train("--model", net, "--workers", 2, "--steps", 200, "--optimizer",
@@ -46,16 +46,16 @@ class Predict(support.TestCase):
         self.assertGreater(ended.result["test"]["accuracy"], 0.7)
         self.assertEqual(len(self.lines(ended.folder)), 10000)
 
-    def test_a_run_that_is_not_there_is_missing(self):
+    def test_a_missing_run_is_refused(self):
         ended = self.anytime("predict", self.folder / "nothing", code=support.MISSING)
         self.assert_complaint(ended, "nothing")
 
-    def test_one_run_at_a_time(self):
+    def test_exactly_one_run_is_required(self):
         self.assert_complaint(self.anytime("predict", code=support.USAGE), "one run")
 
 
 class Init(support.TestCase):
-    """--init: training goes on from the weights of a file or a run."""
+    """--init: training starts from the weights of a file or a run."""
 
     def run_of(self, *arguments, **options):
         return self.train(*support.SMALL, "--model", "mlp:8", "--workers", 1, *arguments, **options)
@@ -65,7 +65,7 @@ class Init(support.TestCase):
         again = self.run_of("--steps", 1, "--lr", 1e-12, "--init", first.folder)
         self.assertAlmostEqual(again.result["test"]["loss"], first.result["test"]["loss"], places=5)
 
-    def test_weights_of_another_shape_are_refused_by_name_and_both_shapes(self):
+    def test_weights_of_another_shape_are_refused_with_name_and_both_shapes(self):
         first = self.run_of("--steps", 2)
         ended = self.train(*support.SMALL, "--model", "mlp:9", "--init", first.folder,
                            code=support.FORMAT)
@@ -76,7 +76,7 @@ class Init(support.TestCase):
         ended = self.run_of("--init", first.folder, code=support.FORMAT)
         self.assert_complaint(ended, "dense1.weight", "hint")
 
-    def test_a_damaged_file_is_never_taken(self):
+    def test_a_damaged_file_is_refused(self):
         whole = (self.run_of("--steps", 2).folder / "model.safetensors").read_bytes()
         damaged = self.folder / "damaged.safetensors"
         header = 8 + int.from_bytes(whole[:8], "little")
@@ -88,7 +88,7 @@ class Init(support.TestCase):
         damaged.write_bytes((1 << 62).to_bytes(8, "little") + whole[8:])
         self.run_of("--init", damaged, code=support.FORMAT)
 
-    def test_no_file_is_missing(self):
+    def test_a_missing_file_is_refused(self):
         self.assert_complaint(self.run_of("--init", self.folder / "no", code=support.MISSING), "no")
 
 

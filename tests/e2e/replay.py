@@ -172,7 +172,7 @@ class Modified(TestCase):
                          replay)
         self.assertRegex(lines[1], r"^  recorded: ADD worker \d.* weight 1$", replay)
         self.assertRegex(lines[2], r"^  replayed: ADD worker \d.* weight 0\.\d+$", replay)
-        self.assert_complaint(replay, run.folder, "part at event")
+        self.assert_complaint(replay, run.folder, "differ at event")
         replay = json.loads(self.anytime("replay", run.folder, "--json", code=support.FAILED).out)
         self.assertFalse(replay["agrees"])
         self.assertEqual(f"  recorded: {replay['difference']['recorded']}", lines[1])
@@ -203,7 +203,7 @@ class Modified(TestCase):
             log.write_bytes(whole[:size])
             replay = self.anytime("replay", ended.folder)
             self.assertIn("every action agrees", replay.out, replay)
-            self.assertIn("ends before the run", replay.err, replay)
+            self.assertIn("event log is incomplete", replay.err, replay)
             replay = json.loads(self.anytime("replay", ended.folder, "--json").out)
             self.assertEqual((replay["agrees"], replay["complete"]), (True, False), replay)
 
@@ -215,7 +215,7 @@ class Modified(TestCase):
         run.wait()
         replay = self.anytime("replay", run.folder)
         self.assertIn("every action agrees", replay.out, replay)
-        self.assertIn("ends before the run", replay.err, replay)
+        self.assertIn("event log is incomplete", replay.err, replay)
 
     def test_a_damaged_log_is_refused(self):
         ended = self.short_run()

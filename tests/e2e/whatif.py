@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`simulate --from RUN`: the machines of a recorded run under another strategy.
 
-Recorded and predicted runs are both in virtual time here, so nothing depends on the machine's load;
+Recorded and predicted runs are both simulated here, so that the load of the machine has no effect;
 `bench/run --only whatif` compares with real runs.
 """
 import json
@@ -46,14 +46,14 @@ class WhatIf(unittest.TestCase):
         self.assertAlmostEqual(again["seconds"] / result(self.recorded)["seconds"], 1, delta=0.005)
         self.assertEqual(again["params_hash"], result(self.recorded)["params_hash"])
 
-    def test_another_strategy_is_predicted_from_what_was_measured(self):
-        really = self.simulate("really", "--strategy", "amb", *COMMON)
+    def test_another_strategy_is_predicted_from_the_measurements(self):
+        actual = self.simulate("actual", "--strategy", "amb", *COMMON)
         predicted = self.simulate("predicted", "--from", self.recorded, "--strategy", "amb")
-        ratio = predicted["samples_per_second"] / really["samples_per_second"]
+        ratio = predicted["samples_per_second"] / actual["samples_per_second"]
         self.assertAlmostEqual(ratio, 1, delta=0.03)
         self.assertEqual(predicted["strategy"], "amb")
 
-    def test_options_given_here_win_over_the_recorded_ones(self):
+    def test_given_options_override_the_recorded_ones(self):
         shorter = self.simulate("shorter", "--from", self.recorded, "--steps", "10")
         self.assertEqual(shorter["steps"], 10)
         self.assertEqual(shorter["options"]["batch"], 32)

@@ -1,211 +1,271 @@
 #include "cli/options/options.h"
 
-/* The table. Order is the order in --help; `group` starts a new heading. */
-#define AT(field) offsetof(at_settings, field)
-#define TEXT(name, field, fallback, verbs, group, value, help)                     \
-    {                                                                              \
-        name, AT_OPTION_TEXT, AT(field), fallback, 0, 0, verbs, group, value, help \
+/* Columns: name, level, group, verbs, field, default, (bounds,) placeholder, text.
+ *
+ * An option that means something else for some verbs has a second row with the same name, field
+ * and default, for those verbs only. A text that ends with [..] states the default itself;
+ * otherwise --help adds the one of the row. */
+#define ROW(name, level, group, verbs, type, field, fallback, min, max, value, help)     \
+    {                                                                                    \
+        name, AT_OPTION_##type, offsetof(at_settings, field), fallback, min, max, verbs, \
+            AT_LEVEL_##level, AT_GROUP_##group, value, help                              \
     }
-#define WHOLE(name, field, fallback, min, max, verbs, group, value, help)               \
-    {                                                                                   \
-        name, AT_OPTION_WHOLE, AT(field), fallback, min, max, verbs, group, value, help \
-    }
-#define REAL(name, field, fallback, min, max, verbs, group, value, help)               \
-    {                                                                                  \
-        name, AT_OPTION_REAL, AT(field), fallback, min, max, verbs, group, value, help \
-    }
-#define TIME(name, field, fallback, verbs, group, value, help)                         \
-    {                                                                                  \
-        name, AT_OPTION_DURATION, AT(field), fallback, 0, 0, verbs, group, value, help \
-    }
-#define FLAG(name, field, fallback, verbs, group, help)                             \
-    {                                                                               \
-        name, AT_OPTION_YES_NO, AT(field), fallback, 0, 0, verbs, group, NULL, help \
-    }
-#define SWITCH(name, field, fallback, verbs, group, value, help)                     \
-    {                                                                                \
-        name, AT_OPTION_SWITCH, AT(field), fallback, 0, 0, verbs, group, value, help \
-    }
+#define TEXT(name, level, group, verbs, field, fallback, value, help) \
+    ROW(name, level, group, verbs, TEXT, field, fallback, 0, 0, value, help)
+#define WHOLE(name, level, group, verbs, field, fallback, min, max, value, help) \
+    ROW(name, level, group, verbs, WHOLE, field, fallback, min, max, value, help)
+#define REAL(name, level, group, verbs, field, fallback, min, max, value, help) \
+    ROW(name, level, group, verbs, REAL, field, fallback, min, max, value, help)
+#define TIME(name, level, group, verbs, field, fallback, value, help) \
+    ROW(name, level, group, verbs, DURATION, field, fallback, 0, 0, value, help)
+#define FLAG(name, level, group, verbs, field, fallback, help) \
+    ROW(name, level, group, verbs, YES_NO, field, fallback, 0, 0, NULL, help)
+#define SWITCH(name, level, group, verbs, field, fallback, value, help) \
+    ROW(name, level, group, verbs, SWITCH, field, fallback, 0, 0, value, help)
 
-enum { RUNS = AT_FOR_RUNS, SLICES = AT_FOR_SLICES, TRAINED = AT_FOR_TRAINED };
+enum {
+    RUNS = AT_FOR_RUNS,
+    TRAIN = AT_FOR_TRAIN,
+    COMPARE = AT_FOR_COMPARE,
+    SWEEP = AT_FOR_SWEEP,
+    SIMULATE = AT_FOR_SIMULATE,
+    SLICES = AT_FOR_SLICES,
+    LINK = AT_FOR_LINK,
+    REPORT = AT_FOR_REPORT,
+    WATCH = AT_FOR_WATCH,
+    LIVE = AT_FOR_LIVE,
+    TRAINED = AT_FOR_TRAINED,
+    EXPORT = AT_FOR_EXPORT,
+    DATA = AT_FOR_DATA,
+    MODELS = AT_FOR_MODELS,
+    ALL = AT_FOR_ALL
+};
+
+#define CHECKPOINTS "How often to save a checkpoint; 0: only at the start and the end; none: never "
+
+const char *const at_option_group_name[AT_GROUP_COUNT] = {
+#define X(id, name) [AT_GROUP_##id] = name,
+    AT_OPTION_GROUP_MAP(X)
+#undef X
+};
 
 const at_option at_options[] = {
-    TEXT("model", model, "softmax", RUNS | SLICES | TRAINED, "What is learnt", "NAME",
-         "softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, .. (see `anytime models list`), or a file "
-         "NAME.net"),
-    TEXT("data", data, "fashion-mnist", RUNS | AT_FOR_MODELS | SLICES | TRAINED, NULL, "NAME|PATH",
-         "a known set, a file or folder in any known format, IMAGES,LABELS, FORMAT:PATH, or "
-         "synthetic:N,FEATURES,CLASSES"),
-    TEXT("test-data", test_data, NULL, RUNS | TRAINED, NULL, "NAME|PATH",
-         "where the test samples come from, if not from --data"),
-    TEXT("prep", prep, NULL, RUNS | TRAINED, NULL, "STEPS",
-         "what is done to a sample before it is learnt, for example pad:4,crop:32,flip,normalise; "
-         "steps: scale resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] "
-         "standardise rgb grey"),
-    TEXT("label", label, NULL, RUNS | AT_FOR_DATA | TRAINED, NULL, "COLUMN",
-         "CSV: the column of the labels [label, class or target, else the last]"),
-    WHOLE("hash-bits", hash_bits, "20", 8, 31, RUNS | AT_FOR_DATA | TRAINED, NULL, "B",
-          "Criteo: categories are hashed to 2^B features"),
-    FLAG("data-cache", data_cache, "yes", RUNS | AT_FOR_DATA | TRAINED, NULL,
-         "keep what was slow to read, so that the next start is instant"),
+    /* ---- model and data ---- */
+    TEXT("model", MAIN, MODEL, RUNS | SLICES, model, "softmax", "NAME",
+         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, ..; see `anytime models "
+         "list`) or a file NAME.net"),
+    TEXT("model", COMMON, MODEL, TRAINED, model, "softmax", "NAME",
+         "Model that the weights belong to [as recorded with them]"),
+    TEXT("data", MAIN, MODEL, RUNS | SLICES, data, "fashion-mnist", "NAME|PATH",
+         "Data set: a known name, a file or folder in any known format, IMAGES,LABELS, "
+         "FORMAT:PATH, or synthetic:N,FEATURES,CLASSES"),
+    TEXT("data", COMMON, MODEL, TRAINED, data, "fashion-mnist", "NAME|PATH",
+         "Data set that the model was trained on [as recorded with the weights]"),
+    TEXT("data", COMMON, MODEL, MODELS, data, "fashion-mnist", "NAME|PATH",
+         "Data set to build the model for [the shape the model was made for]"),
+    TEXT("test-data", COMMON, MODEL, RUNS | TRAINED, test_data, NULL, "NAME|PATH",
+         "Test set, if not the one in --data"),
+    WHOLE("eval-size", RARE, MODEL, RUNS | AT_FOR_PREDICT | AT_FOR_EVAL, eval_size, NULL, 1, 1e15,
+          "N", "Use only the first N samples of the test set [all]"),
+    TEXT("prep", COMMON, MODEL, RUNS | TRAINED, prep, NULL, "STEPS",
+         "Preprocessing of each sample, for example pad:4,crop:32,flip,normalise. Steps: scale "
+         "resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] standardise rgb grey"),
+    TEXT("label", RARE, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
+         "CSV: the label column [label, class or target, else the last]"),
+    WHOLE("hash-bits", RARE, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
+          "Criteo: hash categories to 2^B features"),
+    FLAG("data-cache", RARE, MODEL, RUNS | DATA | TRAINED, data_cache, "yes",
+         "Cache data that is slow to parse, so that later runs load it at once"),
+    TEXT("init", RARE, MODEL, RUNS, init, NULL, "FILE|RUN",
+         "Start from the weights in a .safetensors file or a run folder"),
 
-    TEXT("init", init, NULL, RUNS, NULL, "FILE|RUN",
-         "start from these weights: a .safetensors file, or the folder of a run"),
+    /* ---- workers and strategy ---- */
+    WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 65536, "N",
+          "Worker processes; 0 trains in this process, without a hub [one per core]"),
+    TEXT("strategy", MAIN, WORKERS, TRAIN | SWEEP, strategy, "fmb", "S",
+         "Training strategy: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
+         "async-fmb async-timed ssp dbs grow shrink loss noise probe hogwild"),
+    TEXT("work", RARE, WORKERS, RUNS, work, NULL, "RULE",
+         "When a round ends: fixed[:N] timed[:T] [set by the strategy]"),
+    TEXT("gather", RARE, WORKERS, RUNS, gather, NULL, "RULE",
+         "Which reports a step waits for: all first[:K] any[:K] every[:T] [set by the strategy]"),
+    TEXT("release", RARE, WORKERS, RUNS, release, NULL, "RULE",
+         "When a worker may start its next round: barrier free bound[:S] [set by the strategy]"),
+    TEXT("newer", RARE, WORKERS, RUNS, newer, NULL, "RULE",
+         "What a worker does when new parameters arrive mid-round: finish abandon refresh [set by "
+         "the strategy]"),
+    TEXT("stale", RARE, WORKERS, RUNS, stale, NULL, "RULE",
+         "What the hub does with stale gradients: use drop scale [set by the strategy]"),
+    TEXT("size", RARE, WORKERS, RUNS, size, NULL, "RULE",
+         "How the round size changes: static auto speed[:epoch|step] grow[:FACTOR,EPOCHS] "
+         "shrink[:FACTOR,EPOCHS] loss noise probe [set by the strategy]"),
+    TEXT("topology", RARE, WORKERS, RUNS, topology, NULL, "hub|allreduce",
+         "hub: the hub computes every update; allreduce: workers update jointly, one slice each "
+         "(strategies that wait for everyone) [hub]"),
+    WHOLE("hubs", RARE, WORKERS, RUNS, hubs, "1", 1, 1024, "H",
+          "Hub processes; each updates one slice of the parameters"),
+    WHOLE("batch", MAIN, WORKERS, RUNS, batch, NULL, 1, 1e9, "N",
+          "Samples per worker per round. Fixed strategies: exact; timed ones: average, or maximum "
+          "with a given --time-limit [64]"),
+    WHOLE("micro-batch", RARE, WORKERS, RUNS, micro_batch, NULL, 1, 1e6, "M",
+          "Samples computed at once; a round can end only between micro-batches [min(32, batch)]"),
+    WHOLE("cap", RARE, WORKERS, RUNS, cap, NULL, 1, 1e9, "N",
+          "Maximum samples in a timed round [4 x batch with --time-limit auto, else batch]"),
+    WHOLE("batch-min", RARE, WORKERS, RUNS, batch_min, NULL, 1, 1e9, "N",
+          "Minimum samples per round for size rules that change it [batch / 16]"),
+    WHOLE("batch-max", RARE, WORKERS, RUNS, batch_max, NULL, 1, 1e9, "N",
+          "Maximum samples per round for size rules that change it [16 x batch]"),
+    TEXT("time-limit", COMMON, WORKERS, RUNS, time_limit, "auto", "T|auto",
+         "Length of a timed round; auto finds the length that gives --batch on average"),
+    TEXT("cut", RARE, WORKERS, RUNS, cut, "nearest", "nearest|after",
+         "End a timed round at the micro-batch nearest to the time limit, or at the first one "
+         "after it, as published"),
+    TEXT("period", RARE, WORKERS, RUNS, period, NULL, "T",
+         "Step interval for --gather every [--time-limit]"),
+    WHOLE("k", RARE, WORKERS, RUNS, k, NULL, 1, 1e6, "K",
+          "Reports per step for --gather first and any [workers - 1]"),
+    WHOLE("staleness", RARE, WORKERS, RUNS, staleness, NULL, 0, 1e6, "S",
+          "Rounds a worker may be ahead of the slowest for --release bound [3]"),
+    SWITCH("shard", RARE, WORKERS, RUNS, shard, "no", "no|yes|by-class",
+           "Give each worker its own part of the data; by-class: worker W of N gets the classes "
+           "W-1, W-1+N, .."),
+    TEXT("deal", RARE, WORKERS, RUNS, deal, "own", "own|global",
+         "own: each worker draws from its own permutation; global: the samples of a step do not "
+         "depend on the number of workers"),
+    FLAG("respawn", RARE, WORKERS, RUNS, respawn, "yes", "Replace workers that die"),
+    TIME("lease", RARE, WORKERS, RUNS, lease, NULL, "T",
+         "Evict a worker after T without a message [estimated from past rounds]"),
+    TEXT("world", COMMON, WORKERS, RUNS, world, "local", "local|sim|mpi",
+         "local: processes on this machine; sim: simulation in virtual time, with any number of "
+         "workers; mpi: the ranks of mpirun or srun [local; mpi if started with several ranks]"),
 
-    WHOLE("workers", workers, NULL, 0, 65536, RUNS | AT_FOR_LINK, "Who works how", "N",
-          "worker processes; 0 trains in this process without a hub [as many as cores]. Of link: "
-          "the most there are [8]"),
-    TEXT(
-        "strategy", strategy, "fmb", AT_FOR_TRAIN | AT_FOR_SWEEP, NULL, "S",
-        "a row of six rules: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
-        "async-fmb async-timed ssp dbs grow shrink loss noise probe hogwild"),
-    TEXT("work", work, NULL, RUNS, NULL, "RULE", "override one rule: fixed[:N] timed[:T]"),
-    TEXT("gather", gather, NULL, RUNS, NULL, "RULE",
-         "override one rule: all first[:K] any[:K] every[:T]"),
-    TEXT("release", release, NULL, RUNS, NULL, "RULE", "override one rule: barrier free bound[:S]"),
-    TEXT("newer", newer, NULL, RUNS, NULL, "RULE", "override one rule: finish abandon refresh"),
-    TEXT("stale", stale, NULL, RUNS, NULL, "RULE", "override one rule: use drop scale"),
-    TEXT("size", size, NULL, RUNS, NULL, "RULE",
-         "override one rule: static auto speed[:epoch|step] grow[:FACTOR,EPOCHS] "
-         "shrink[:FACTOR,EPOCHS] loss noise probe"),
-    TEXT("topology", topology, NULL, RUNS, NULL, "hub|allreduce",
-         "who makes the updates: the hub, or at strategies that wait for all the workers together, "
-         "each a slice [hub]"),
-    WHOLE("hubs", hubs, "1", 1, 1024, RUNS, NULL, "H",
-          "processes that share the hub's updates, each a slice of the parameters"),
-    WHOLE("batch", batch, NULL, 1, 1e9, RUNS, NULL, "N",
-          "samples a worker and round: the size, or the mean with --time-limit auto, or the cap "
-          "with a given time limit [64]"),
-    WHOLE("micro-batch", micro_batch, NULL, 1, 1e6, RUNS, NULL, "M",
-          "samples computed at once; a round ends between two of them [min(32, batch)]"),
-    WHOLE("cap", cap, NULL, 1, 1e9, RUNS, NULL, "N",
-          "most samples of a timed round [4 x batch with auto, else batch]"),
-    WHOLE("batch-min", batch_min, NULL, 1, 1e9, RUNS, NULL, "N",
-          "least samples of a round under size rules that change it [batch / 16]"),
-    WHOLE("batch-max", batch_max, NULL, 1, 1e9, RUNS, NULL, "N",
-          "most samples of a round under size rules that change it [16 x batch]"),
-    TEXT("time-limit", time_limit, "auto", RUNS, NULL, "T|auto",
-         "length of a timed round; auto finds the one that gives --batch on average"),
-    TEXT("cut", cut, "nearest", RUNS, NULL, "nearest|after",
-         "end a timed round nearest to T, or after T as published"),
-    TEXT("period", period, NULL, RUNS, NULL, "T", "of --gather every [the time limit]"),
-    WHOLE("k", k, NULL, 1, 1e6, RUNS, NULL, "K", "of --gather first and any [workers - 1]"),
-    WHOLE("staleness", staleness, NULL, 0, 1e6, RUNS, NULL, "S", "of --release bound [3]"),
-    SWITCH("shard", shard, "no", RUNS, NULL, "no|yes|by-class",
-           "each worker draws only from its own part of the data; by-class: worker W of N has the "
-           "classes W-1, W-1+N, .."),
-    TEXT("deal", deal, "own", RUNS, NULL, "own|global",
-         "own: each worker walks its own permutation; global: a step's samples do not depend on "
-         "the number of workers"),
-    FLAG("respawn", respawn, "yes", RUNS, NULL, "replace workers that die"),
-    TIME("lease", lease, NULL, RUNS, NULL, "T",
-         "evict a worker that is silent for so long [learnt from past rounds]"),
+    /* ---- optimization, computation ---- */
+    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME",
+         "Optimizer: sgd momentum rmsprop adam adagrad dual-averaging"),
+    REAL("lr", MAIN, OPTIMIZATION, RUNS, lr, NULL, 1e-12, 1e6, "X",
+         "Learning rate [the optimizer's default]"),
+    REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
+    TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
+         "Learning-rate schedule over the samples used: const linear:END exp:EVERY,RATE "
+         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR"),
+    TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
+         "linear: scale the learning rate with the total batch that a size rule sets"),
+    REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
+         "L2 weight decay, applied in the optimizer"),
+    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
+         "fast: optimized kernels; ref: slow reference implementation, for checking"),
+    WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
+          "Engine threads in each process"),
 
-    TEXT("optimizer", optimizer, "sgd", RUNS | SLICES, "How it learns", "NAME",
-         "sgd momentum rmsprop adam adagrad dual-averaging"),
-    REAL("lr", lr, NULL, 1e-12, 1e6, RUNS | SLICES, NULL, "X",
-         "learning rate [the optimizer's own; slices: 1e-4]"),
-    TEXT("lr-schedule", lr_schedule, "const", RUNS, NULL, "S",
-         "const linear:END exp:EVERY,RATE epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR, in "
-         "samples really used"),
-    TEXT("lr-scale", lr_scale, "none", RUNS, NULL, "none|linear",
-         "linear: the learning rate follows the total batch that a size rule has set"),
-    REAL("weight-decay", weight_decay, "0", 0, 1e3, RUNS | SLICES, NULL, "X",
-         "L2, applied once, in the optimizer"),
-    TEXT("engine", engine, "fast", RUNS | SLICES | TRAINED, NULL, "fast|ref",
-         "ref: plain loops, the oracle"),
-    WHOLE("threads", threads, "1", 1, 1024, RUNS | SLICES | TRAINED, NULL, "N",
-          "threads of the engine in each worker"),
+    /* ---- delays and faults ---- */
+    TEXT("straggler", COMMON, DELAYS, RUNS, straggler, "none", "MODEL",
+         "Straggler model: none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN "
+         "pareto:MIN,ALPHA speed:F1,F2,.. disturb:P trace:FILE"),
+    TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
+         "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
+         "round's compute time"),
+    TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
+         "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
+         "separate machines; measure: use the time of one sample here"),
+    TIME("comm-delay", RARE, DELAYS, RUNS, comm_delay, NULL, "SIGMA",
+         "Delay every message by |N(0,1)| x SIGMA"),
+    TIME("latency", RARE, DELAYS, RUNS, latency, NULL, "T",
+         "Simulation: latency of every message [0]"),
+    REAL("bandwidth", RARE, DELAYS, RUNS, bandwidth, NULL, 1, 1e15, "BYTES/S",
+         "Simulation: bandwidth of the hub's link in each direction [unlimited]"),
+    TEXT("faults", RARE, DELAYS, RUNS, faults, NULL, "F,..",
+         "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), freeze:W@T+D (it "
+         "pauses for D), late:W@T+D (its next report takes D longer)"),
 
-    TEXT("straggler", straggler, "none", RUNS, "Induced slowness", "LAW",
-         "none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN pareto:MIN,ALPHA speed:F1,F2,.. "
-         "disturb:P trace:FILE"),
-    TEXT("straggler-scale", straggler_scale, "1", RUNS, NULL, "X|P%",
-         "a factor; or 20%: the mean sleep is a fifth of a round's compute time"),
-    TEXT("sample-time", sample_time, NULL, RUNS, NULL, "T|measure",
-         "pad computing to T a sample by sleeping, so that workers behave like machines of their "
-         "own; measure: what one sample takes here"),
+    /* ---- stopping and evaluation ---- */
+    WHOLE("steps", COMMON, STOPPING, RUNS, steps, NULL, 1, 1e15, "N",
+          "Stop after N steps (parameter updates)"),
+    REAL("epochs", MAIN, STOPPING, RUNS, epochs, NULL, 1e-6, 1e9, "X",
+         "Stop after X passes over the data, counted in samples used [10 without another limit, "
+         "100 with --target alone]"),
+    WHOLE("samples", RARE, STOPPING, RUNS, samples, NULL, 1, 1e18, "N",
+          "Stop after N samples used"),
+    TIME("seconds", COMMON, STOPPING, RUNS, seconds, NULL, "T",
+         "Stop after T, counted from the first computation"),
+    TEXT("target", MAIN, STOPPING, RUNS, target, NULL, "accuracy=X,loss=Y",
+         "Stop when all test metrics listed here are reached; also auc (two classes) and top5 "
+         "(more than 20 classes)"),
+    WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
+          "Steps between evaluations of the test set, in parallel with training; 0: only at the "
+          "end [one epoch]"),
 
-    TIME("comm-delay", comm_delay, NULL, RUNS, NULL, "SIGMA",
-         "every message is held for |N(0,1)| x SIGMA"),
-    TIME("latency", latency, NULL, RUNS, NULL, "T", "virtual time: of every message [0]"),
-    REAL("bandwidth", bandwidth, NULL, 1, 1e15, RUNS, NULL, "BYTES/S",
-         "virtual time: of the hub's link, each direction [unlimited]"),
-    TEXT(
-        "faults", faults, NULL, RUNS, NULL, "F,..",
-        "virtual time: die:W@T[+D] (worker W dies at T, is replaced after D), freeze:W@T+D (stands "
-        "still for D), late:W@T+D (its next report takes D longer)"),
+    /* ---- measurements: slices, link ---- */
+    TEXT("batches", COMMON, MEASUREMENT, SLICES, batches, NULL, "N1,N2,..",
+         "Batch sizes to measure [powers of two from 4 to 512]"),
+    TEXT("slices", COMMON, MEASUREMENT, SLICES, slices, NULL, "N1,N2,..",
+         "Micro-batches per batch; numbers that do not divide a batch are skipped [powers of two]"),
+    WHOLE("repeats", COMMON, MEASUREMENT, SLICES, repeats, "3", 1, 1000, "R",
+          "Timings of each batch size and number of slices"),
+    TEXT("sizes", COMMON, MEASUREMENT, LINK, sizes, NULL, "B1,B2,..",
+         "Bytes of parameters per message [4k,31.4k,1M,10M,100M]"),
+    WHOLE("workers", COMMON, MEASUREMENT, LINK, workers, NULL, 0, 65536, "N",
+          "Largest number of workers to measure [8]"),
+    TIME("seconds", COMMON, MEASUREMENT, LINK, seconds, NULL, "T",
+         "Duration of each measurement [600ms]"),
 
-    WHOLE("steps", steps, NULL, 1, 1e15, RUNS, "When it ends", "N", "updates of the parameters"),
-    REAL("epochs", epochs, NULL, 1e-6, 1e9, RUNS, NULL, "X",
-         "passes over the data, in samples really used [10 when no limit is given]"),
-    WHOLE("samples", samples, NULL, 1, 1e18, RUNS, NULL, "N", "samples used"),
-    TIME("seconds", seconds, NULL, RUNS | AT_FOR_LINK, NULL, "T",
-         "time since the first computation. Of link: of one measurement [600ms]"),
-    TEXT("target", target, NULL, RUNS, NULL, "accuracy=X,loss=Y",
-         "stop when all are met; also auc (two classes) and top5 (more than 20)"),
-    WHOLE("eval-every", eval_every, NULL, 0, 1e15, RUNS, NULL, "STEPS",
-          "evaluate the test set beside the training; 0: at the end only [once an epoch]"),
-    WHOLE("eval-size", eval_size, NULL, 1, 1e15, RUNS | AT_FOR_PREDICT | AT_FOR_EVAL, NULL, "N",
-          "evaluate on the first N test samples only [all]"),
+    /* ---- the run and its files ---- */
+    TEXT("over", MAIN, RUN, SWEEP, over, NULL, "NAME=V1,V2,..",
+         "Option to vary, and its values (required)"),
+    WHOLE("repeats", MAIN, RUN, COMPARE | SWEEP, repeats, "3", 1, 1000, "R",
+          "Runs per entry, with consecutive seeds; confidence intervals need 3"),
+    WHOLE("seed", COMMON, RUN, RUNS, seed, "1", 0, 9e18, "N",
+          "Seed for the data order, the initial parameters and the induced delays"),
+    WHOLE("seed", COMMON, RUN, SLICES, seed, "1", 0, 9e18, "N",
+          "Seed for the data order and the initial parameters"),
+    TEXT("run", MAIN, RUN, TRAIN, run, NULL, "DIR",
+         "Run folder to create; must not exist [runs/DATE-STRATEGY]"),
+    TEXT("resume", COMMON, RUN, TRAIN, resume, NULL, "RUN",
+         "Resume a run in its folder from its newest checkpoint, with its settings; --workers, "
+         "--world, --topology and the stopping options may change"),
+    TEXT("from", COMMON, RUN, SIMULATE, from, NULL, "RUN",
+         "Simulate the machines of a recorded run under the options given here"),
+    TEXT("checkpoint-every", RARE, RUN, TRAIN, checkpoint_every, NULL, "STEPS|T",
+         CHECKPOINTS "[60s; 0 in simulation]"),
+    TEXT("checkpoint-every", RARE, RUN, COMPARE | SWEEP, checkpoint_every, NULL, "STEPS|T",
+         CHECKPOINTS "[none]"),
+    TEXT("out", COMMON, RUN, COMPARE | SWEEP | REPORT | SLICES, out, NULL, "DIR",
+         "Folder to create; must not exist [runs/DATE-NAME]"),
+    TEXT("out", COMMON, RUN, EXPORT, out, NULL, "FILE", "File to write (required)"),
+    TEXT("format", COMMON, RUN, EXPORT, format, NULL, "safetensors|onnx",
+         "Format of the file [from the suffix of --out]"),
+    TEXT("plots", COMMON, RUN, COMPARE | SWEEP | REPORT, plots, "few", "all|few|none",
+         "few: curves over time and two pages of panels; all: also each panel as its own file; "
+         "none: no plots"),
+    TEXT("plots", COMMON, RUN, SLICES, plots, "few", "all|few|none",
+         "few or all: both plots; none: no plots"),
+    WHOLE("trace-events", COMMON, RUN, REPORT, trace_events, "200000", 0, 1e8, "N",
+          "Maximum events in trace.json; 0 disables it"),
+    TIME("trace-from", COMMON, RUN, REPORT, trace_from, NULL, "T",
+         "Time in the run at which trace.json begins [the start]"),
+    TEXT("record", RARE, RUN, RUNS, record, "full", "full|steps|none",
+         "full: record everything; steps: no line per round and no event log; none: only "
+         "result.json and workers.json"),
+    TEXT("resources", RARE, RUN, RUNS, resources, "1s", "T",
+         "Resource sampling interval (processor, memory, disk and network of each process); 0 "
+         "disables it"),
 
-    WHOLE("seed", seed, "1", 0, 9e18, RUNS | SLICES, "The run", "N",
-          "of data order, initial parameters and slowness"),
-    TEXT("over", over, NULL, AT_FOR_SWEEP, NULL, "NAME=V1,V2,..",
-         "the option to vary, and its values"),
-    TEXT("batches", batches, NULL, SLICES, NULL, "N1,N2,..",
-         "the batches to cut [powers of two from 4 to 512]"),
-    TEXT("slices", slices, NULL, SLICES, NULL, "N1,N2,..",
-         "into how many micro-batches; those that do not divide a batch are left out [powers of "
-         "two]"),
-    TEXT("sizes", sizes, NULL, AT_FOR_LINK, NULL, "B1,B2,..",
-         "bytes of parameters [4k,31.4k,1M,10M,100M]"),
-    WHOLE("repeats", repeats, "3", 1, 1000, AT_FOR_COMPARE | AT_FOR_SWEEP | SLICES, NULL, "R",
-          "runs of each entry, with seeds N, N+1, ..; intervals need 3. Of slices: timings of each "
-          "point"),
-    TEXT("from", from, NULL, AT_FOR_SIMULATE, NULL, "RUN",
-         "what if: the machines of a recorded run, under the options given here"),
-    TEXT("resume", resume, NULL, AT_FOR_TRAIN, NULL, "RUN",
-         "go on where a run was saved, with all its settings, in its folder; --workers, --world "
-         "and when it ends may be given anew"),
-    TEXT("checkpoint-every", checkpoint_every, NULL, RUNS, NULL, "STEPS|T",
-         "save so often what is needed to go on; 0: at the start and the end; none: never [60s; 0 "
-         "in virtual time; none for compare and sweep]"),
-    TEXT("run", run, NULL, AT_FOR_TRAIN, NULL, "DIR",
-         "folder to write to; must not exist [runs/DATE-NAME]"),
-    TEXT("out", out, NULL, AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES | AT_FOR_EXPORT,
-         NULL, "DIR|FILE",
-         "folder to write to; must not exist [runs/DATE-VERB]. Of export: the file to write"),
-    TEXT("format", format, NULL, AT_FOR_EXPORT, NULL, "safetensors|onnx",
-         "what to write [by the suffix of --out]"),
-    TEXT("plots", plots, "few", AT_FOR_COMPARE | AT_FOR_SWEEP | AT_FOR_REPORT | SLICES, NULL,
-         "all|few|none",
-         "few: curves against time and two pages of panels; all: every panel by itself, too"),
-    WHOLE("trace-events", trace_events, "200000", 0, 1e8, AT_FOR_REPORT, NULL, "N",
-          "longest timeline of a run, trace.json; 0: none"),
-    TIME("trace-from", trace_from, NULL, AT_FOR_REPORT, NULL, "T",
-         "where in the run that timeline begins"),
-    TEXT("record", record, "full", RUNS, NULL, "full|steps|none",
-         "everything; no line per round and no event log; result.json and workers.json only"),
-    TEXT("resources", resources, "1s", RUNS, NULL, "T",
-         "look so often what each process takes: processor, memory, disk, network; 0: never"),
-    TEXT("world", world, "local", RUNS, NULL, "local|sim|mpi",
-         "processes on this machine, virtual time (any number of workers), or the ranks of mpirun "
-         "or srun [mpi when one of them started more than one]"),
-    FLAG("watch", watch, "no", AT_FOR_LIVE, NULL,
-         "serve a live dashboard of the run beside it, and tell its address"),
-    TEXT("listen", listen, "127.0.0.1:0", AT_FOR_WATCH | AT_FOR_LIVE, NULL, "ADDR:PORT",
-         "where the dashboard listens; port 0: any that is free"),
-    TEXT("token", token, NULL, AT_FOR_WATCH | AT_FOR_LIVE, NULL, "FILE",
-         "the dashboard's token is in FILE, which is made if it is not there [a new one each "
-         "time]"),
-    FLAG("open", open, "no", AT_FOR_WATCH | AT_FOR_LIVE, NULL, "show the dashboard in a browser"),
-    FLAG("once", once, "no", AT_FOR_WATCH, NULL,
-         "print the newest state as Prometheus reads it, and end"),
-    TEXT("config", config, NULL, AT_FOR_ALL, NULL, "FILE",
-         "read options from `name = value` lines"),
-    FLAG("json", json, "no", AT_FOR_ALL, NULL, "print one JSON document to stdout, nothing else"),
-    FLAG("quiet", quiet, "no", AT_FOR_ALL, NULL, "only say what matters on stderr"),
-    FLAG("help", help, "no", AT_FOR_ALL, NULL, "this text"),
+    /* ---- dashboard ---- */
+    FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",
+         "Serve a live dashboard of the run and print its address"),
+    TEXT("listen", RARE, DASHBOARD, WATCH | LIVE, listen, "127.0.0.1:0", "ADDR:PORT",
+         "Address of the dashboard; port 0 picks a free one"),
+    TEXT("token", RARE, DASHBOARD, WATCH | LIVE, token, NULL, "FILE",
+         "File with the access token of the dashboard; created if missing [a new token each time]"),
+    FLAG("open", RARE, DASHBOARD, WATCH | LIVE, open, "no", "Open the dashboard in a browser"),
+    FLAG("once", COMMON, DASHBOARD, WATCH, once, "no",
+         "Print the current metrics in the Prometheus format and exit"),
+
+    /* ---- all verbs ---- */
+    TEXT("config", COMMON, GENERAL, ALL, config, NULL, "FILE",
+         "Read options from a file of `name = value` lines"),
+    FLAG("json", COMMON, GENERAL, ALL, json, "no",
+         "Print one JSON document to stdout and nothing else"),
+    FLAG("quiet", COMMON, GENERAL, ALL, quiet, "no", "Print only warnings and errors to stderr"),
+    SWITCH("help", COMMON, GENERAL, ALL, help, NULL, "[all]", "Show this help"),
     {0},
 };

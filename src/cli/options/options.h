@@ -1,6 +1,6 @@
-/* options.h - every option is one row of one table.
+/* options.h - the option table: every option is one row.
  *
- * The row feeds the parser, --help, the config file and the echo in result.json. Values may come
+ * The table drives the parser, --help, the config file and the echo in result.json. Values come
  * from `--name value`, `--name=value`, a config file of `name = value` lines (--config FILE), or an
  * entry of compare ('amb:lr=0.05'); a later value replaces an earlier one.
  */
@@ -17,33 +17,33 @@
 #include "base/time.h"
 
 typedef struct at_settings {
-    /* what */
+    /* model and data */
     const char *model, *data, *test_data, *prep, *init, *label;
     int64_t     hash_bits;
     bool        data_cache;
-    /* how */
+    /* workers and strategy */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size;
     const char *time_limit, *period, *cut, *deal, *shard, *topology;
     int64_t     hubs;
-    int64_t     workers; /* -1: as many as cores */
+    int64_t     workers; /* -1: one per core */
     int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
     bool        respawn;
     at_ns       lease;
-    /* learning */
+    /* optimization and computation */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
     double      lr, weight_decay;
     int64_t     threads;
-    /* slowness */
+    /* delays and faults */
     const char *straggler, *straggler_scale, *sample_time, *faults;
     at_ns       latency, comm_delay;
     double      bandwidth;
-    /* when to stop, when to look */
+    /* stopping and evaluation */
     int64_t     steps, samples;
     double      epochs;
     at_ns       seconds;
     const char *target;
     int64_t     eval_every, eval_size;
-    /* the run */
+    /* the run and its files */
     int64_t     seed, repeats;
     const char *run, *out, *plots, *record, *world, *config, *over, *from, *resume,
         *checkpoint_every;
@@ -53,7 +53,8 @@ typedef struct at_settings {
     at_ns       trace_from;
     const char *listen, *token;
     bool        watch, open, once;
-    bool        json, quiet, help;
+    bool        json, quiet;
+    const char *help; /* NULL, "yes" or "all" */
 } at_settings;
 
 /* Which verbs an option belongs to. */
@@ -73,7 +74,7 @@ enum {
     AT_FOR_EXPORT = 4096,
     AT_FOR_LINK = 8192,
     AT_FOR_WATCH = 16384,
-    AT_FOR_LIVE = 32768, /* goes with a run but is no setting of it: never echoed */
+    AT_FOR_LIVE = 32768, /* accompanies a run but is not one of its settings: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
     AT_FOR_ALL = 65535
@@ -88,34 +89,59 @@ typedef enum at_option_type {
     AT_OPTION_SWITCH /* yes or no, as AT_OPTION_YES_NO, or another word of `value` (no|yes|..) */
 } at_option_type;
 
+/* How often an option is needed: --help shows RARE ones only with `all`. */
+typedef enum at_option_level { AT_LEVEL_MAIN, AT_LEVEL_COMMON, AT_LEVEL_RARE } at_option_level;
+
+/* Headings of --help, in order. */
+#define AT_OPTION_GROUP_MAP(X)             \
+    X(MODEL, "Model and data")             \
+    X(WORKERS, "Workers and strategy")     \
+    X(OPTIMIZATION, "Optimization")        \
+    X(COMPUTATION, "Computation")          \
+    X(DELAYS, "Induced delays and faults") \
+    X(STOPPING, "Stopping and evaluation") \
+    X(MEASUREMENT, "Measurement")          \
+    X(RUN, "Run and output files")         \
+    X(DASHBOARD, "Dashboard")              \
+    X(GENERAL, "General")
+
+typedef enum at_option_group {
+#define X(id, name) AT_GROUP_##id,
+    AT_OPTION_GROUP_MAP(X)
+#undef X
+        AT_GROUP_COUNT
+} at_option_group;
+extern const char *const at_option_group_name[AT_GROUP_COUNT];
+
 typedef struct at_option {
-    const char    *name;
-    at_option_type type;
-    size_t         offset;   /* of the field in at_settings */
-    const char    *fallback; /* NULL: not given */
-    double         min, max; /* of numbers */
-    unsigned       verbs;
-    const char    *group; /* heading in --help; NULL: same as the row above */
-    const char    *value; /* what stands for the value in --help; NULL: yes or no */
-    const char    *help;
+    const char     *name;
+    at_option_type  type;
+    size_t          offset;   /* of the field in at_settings */
+    const char     *fallback; /* NULL: none */
+    double          min, max; /* of numbers */
+    unsigned        verbs;    /* AT_FOR_..; rows with the same name have no verb in common */
+    at_option_level level;
+    at_option_group group;
+    const char     *value; /* placeholder in --help, [..] if optional; NULL: yes or no */
+    const char     *help;
 } at_option;
 
-enum { AT_OPTIONS_MAX = 96, AT_STRING_TABLE_MAX = 64 };
+enum { AT_OPTIONS_MAX = 128, AT_WORDS_MAX = 64, AT_HELP_SHORT_MAX = 30 };
 
-/* Settings with where they came from. */
+/* Settings, and which of them the user gave. */
 typedef struct at_parsed {
     at_settings settings;
-    bool        given[AT_OPTIONS_MAX];     /* by row: the user said it */
-    const char *word[AT_STRING_TABLE_MAX]; /* arguments that are not options, in order */
+    bool        given[AT_OPTIONS_MAX]; /* by row */
+    const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
     uint32_t    words;
     at_arena    texts; /* owns copied texts */
-    /* Who started this process as one of several; NULL: nobody, or it does not matter. */
+    /* The MPI launcher that started this process as one of several ranks, or NULL. */
     const struct at_launcher *launcher;
 } at_parsed;
 
 extern const at_option at_options[]; /* ends with a row of zeros */
 
-/* All defaults. AT_ERR_FAILED when there is no memory. */
+/* Sets all defaults. AT_ERR_FAILED when out of memory. */
 at_err at_options_init(at_parsed *parsed, at_fail *fail);
 /* Releases the texts; accepts a zeroed one. */
 void at_options_deinit(at_parsed *parsed);
@@ -123,8 +149,8 @@ void at_options_deinit(at_parsed *parsed);
 /* A copy that owns its own texts. */
 at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail);
 
-/* Reads the arguments behind the verb. An option that is unknown, not of this verb, or whose value
- * does not fit is refused with the nearest known name. */
+/* Parses the arguments after the verb. An option that is unknown or belongs to another verb is
+ * refused with the nearest known name; so is a value that does not fit. */
 at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
                         at_fail *fail);
 
@@ -132,18 +158,22 @@ at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *
 at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
                       at_fail *fail);
 
-/* Takes the values of an echo (see below) for options that the user did not give, but for those
+/* Takes the values of an echo (see below) for options that the user did not give, except those
  * named in `except`. */
 at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
                           size_t except_count, at_fail *fail);
 
-/* Did the user give this option? */
+/* Refuses arguments that are not options. */
+at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail);
+
+/* Whether the user gave this option. */
 bool at_options_given(const at_parsed *parsed, const char *name);
 
-/* Every option of these verbs with its value, enough to run it again. */
+/* Every option of these verbs with its value: enough to repeat the run. */
 json_t *at_options_echo(const at_parsed *parsed, unsigned verb);
 
-/* The part of --help about options of this verb. */
-void at_options_help(FILE *file, unsigned verb);
+/* Prints the options of this verb by group: at most AT_HELP_SHORT_MAX of them, main options first,
+ * or all. Returns how many were left out. (help.c) */
+size_t at_options_help(FILE *file, unsigned verb, bool all);
 
 #endif

@@ -1,4 +1,4 @@
-/* The parser over the option table. */
+/* Parses the command line and config files with the option table, and echoes the result. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static at_err unknown_option(const char *name, unsigned verb, at_fail *fail)
     at_text     text = at_text_in(hint, sizeof hint);
     const char *nearest = at_text_nearest(name, names, count);
     if (nearest) at_text_add(&text, "did you mean --%s? ", nearest);
-    at_text_add(&text, "--help lists all");
+    at_text_add(&text, "--help all lists every option");
     return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown option --%s", name);
 }
 
@@ -71,20 +71,36 @@ static bool is_yes_no(const char *text, bool *yes)
     return false;
 }
 
-static at_err set_yes_no(bool *place, const at_option *row, const char *value, at_fail *fail)
-{
-    if (is_yes_no(value, place)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "write yes or no", "--%s cannot be '%s'", row->name,
-                       value);
-}
-
-/* Whether the word is among those of "no|yes|by-class". */
+/* Whether `list`, such as "no|yes|by-class" or "[all]", contains the word. */
 static bool is_listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
-    for (const char *at = list; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL)
-        if (length > 0 && strcspn(at, "|") == length && strncmp(at, word, length) == 0) return true;
+    if (length == 0) return false;
+    for (const char *at = list + strspn(list, "|[]"); *at; at += strspn(at, "|[]")) {
+        size_t size = strcspn(at, "|[]");
+        if (size == length && strncmp(at, word, length) == 0) return true;
+        at += size;
+    }
     return false;
+}
+
+/* The value may be left out, and means yes then; but what follows is never a word. */
+static bool has_optional_value(const at_option *row)
+{
+    return row && row->value && row->value[0] == '[';
+}
+
+/* `row` is a flag or a switch. */
+static at_err unknown_value(const at_option *row, const char *value, at_fail *fail)
+{
+    char    hint[120];
+    at_text text = at_text_in(hint, sizeof hint);
+    if (has_optional_value(row))
+        at_text_add(&text, "write --%s or --%s %.*s", row->name, row->name,
+                    (int)strcspn(row->value + 1, "]"), row->value + 1);
+    else
+        at_text_add(&text, "write one of %s", row->value ? row->value : "yes|no");
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s: unknown value '%s'", row->name, value);
 }
 
 static at_err set_text(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
@@ -95,16 +111,13 @@ static at_err set_text(at_parsed *parsed, const at_option *row, const char *valu
     return AT_OK;
 }
 
-/* A yes or no in other words is yes or no here, too. */
+/* Synonyms of yes and no (on, off, ..) are stored as yes and no. */
 static at_err set_switch(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
 {
     bool yes;
     if (is_yes_no(value, &yes)) return set_text(parsed, row, yes ? "yes" : "no", fail);
     if (is_listed(row->value, value)) return set_text(parsed, row, value, fail);
-    char    hint[120];
-    at_text text = at_text_in(hint, sizeof hint);
-    at_text_add(&text, "write one of %s", row->value);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s cannot be '%s'", row->name, value);
+    return unknown_value(row, value, fail);
 }
 
 static at_err set_value(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
@@ -138,13 +151,13 @@ static at_err set_value(at_parsed *parsed, const at_option *row, const char *val
                                "--%s %s is not a duration above 0", row->name, value);
         return AT_OK;
     }
-    case AT_OPTION_YES_NO: return set_yes_no(place, row, value, fail);
+    case AT_OPTION_YES_NO: return is_yes_no(value, place) ? AT_OK : unknown_value(row, value, fail);
     }
     assert(!"unreachable");
     return AT_ERR_FAILED;
 }
 
-/* The value of "not given": -1 for whole numbers, where 0 may mean something. */
+/* Marks the option as not given: -1 for whole numbers, because 0 may be a valid value. */
 static void set_absent(at_settings *settings, const at_option *row)
 {
     switch (row->type) {
@@ -186,7 +199,7 @@ at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail)
         bool         text = row->type == AT_OPTION_TEXT || row->type == AT_OPTION_SWITCH;
         if (!text || !*place) continue;
         *place = keep_text(to, *place);
-        assert(*place); /* what fitted there fits here */
+        assert(*place); /* the arena has the same size, so everything fits again */
     }
     return AT_OK;
 }
@@ -205,7 +218,7 @@ at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const 
     return strcmp(name, "config") == 0 ? read_config(parsed, verb, value, fail) : AT_OK;
 }
 
-/* A value of an echo as text; false for null and for what is no value. */
+/* Converts a value of an echo to text; false for null and for other types. */
 static bool echo_text(const json_t *value, char *text, size_t size)
 {
     if (json_is_string(value))
@@ -233,7 +246,7 @@ at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *con
 {
     char text[1024];
     for (const at_option *row = at_options; row->name; row++) {
-        bool wanted = (row->verbs & AT_FOR_TRAIN) && !parsed->given[row - at_options] &&
+        bool wanted = (row->verbs & AT_FOR_TRAIN) && !at_options_given(parsed, row->name) &&
                       !is_among(row->name, except, except_count);
         if (wanted && echo_text(json_object_get(echo, row->name), text, sizeof text))
             AT_TRY(set_value(parsed, row, text, fail));
@@ -243,9 +256,10 @@ at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *con
 
 bool at_options_given(const at_parsed *parsed, const char *name)
 {
-    const at_option *row = find_row(name, AT_FOR_ALL);
-    assert(row);
-    return parsed->given[row - at_options];
+    assert(find_row(name, AT_FOR_ALL));
+    for (const at_option *row = at_options; row->name; row++)
+        if (parsed->given[row - at_options] && strcmp(row->name, name) == 0) return true;
+    return false;
 }
 
 /* ---- config files ---------------------------------------------------------------------------- */
@@ -261,7 +275,8 @@ static char *trim(char *text)
 static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, at_fail *fail)
 {
     for (char *hash = strchr(line, '#'); hash; hash = strchr(hash + 1, '#'))
-        if (hash == line || strchr(" \t", hash[-1])) *hash = '\0'; /* but runs/a#1 is a name */
+        if (hash == line || strchr(" \t", hash[-1]))
+            *hash = '\0'; /* runs/a#1 is a name, not a comment */
     line = trim(line);
     if (!*line) return AT_OK;
     char *equals = strchr(line, '=');
@@ -270,7 +285,8 @@ static at_err read_config_line(at_parsed *parsed, unsigned verb, char *line, at_
     *equals = '\0';
     char *name = trim(line), *value = trim(equals + 1);
     if (strcmp(name, "config") == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "a config file cannot name another one");
+        return at_fail_set(fail, AT_ERR_USAGE, NULL,
+                           "a config file cannot include another config file");
     return at_options_set(parsed, verb, name, value, fail);
 }
 
@@ -295,8 +311,8 @@ static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at
 
 static at_err add_word(at_parsed *parsed, const char *word, at_fail *fail)
 {
-    if (parsed->words == AT_STRING_TABLE_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d arguments", AT_STRING_TABLE_MAX);
+    if (parsed->words == AT_WORDS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d arguments", AT_WORDS_MAX);
     parsed->word[parsed->words++] = word;
     return AT_OK;
 }
@@ -307,25 +323,26 @@ static bool is_flag(const char *name, unsigned verb)
     return row && (row->type == AT_OPTION_YES_NO || row->type == AT_OPTION_SWITCH);
 }
 
-/* Whether the next argument is the value of a flag: it need not have one. */
+/* Whether the next argument is the value of this flag, which may also stand alone. */
 static bool is_value_of_flag(const char *name, unsigned verb, const char *next)
 {
     const at_option *row = find_row(name, verb);
     bool             ignored;
     if (!is_flag(name, verb)) return false;
+    if (has_optional_value(row)) return true;
     return is_yes_no(next, &ignored) || (row->value && is_listed(row->value, next));
 }
 
 /* A yes/no option may stand alone, with =yes, or as --no-NAME. */
 static at_err set_flag(at_parsed *parsed, unsigned verb, const char *name, const char *value,
-                       bool *taken, at_fail *fail)
+                       bool *done, at_fail *fail)
 {
     const at_option *row = find_row(name, verb);
-    *taken = true;
+    *done = true;
     if (is_flag(name, verb)) return at_options_set(parsed, verb, name, value ? value : "yes", fail);
     if (!row && !value && strncmp(name, "no-", 3) == 0 && is_flag(name + 3, verb))
         return at_options_set(parsed, verb, name + 3, "no", fail);
-    *taken = false;
+    *done = false;
     return AT_OK;
 }
 
@@ -333,19 +350,20 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
                         at_fail *fail)
 {
     char        name[64];
-    const char *text = argv[*i] + 2, *equals = strchr(text, '=');
+    const char *text = strcmp(argv[*i], "-h") == 0 ? "help" : argv[*i] + 2;
+    const char *equals = strchr(text, '=');
     size_t      length = equals ? (size_t)(equals - text) : strlen(text);
     if (length >= sizeof name) return unknown_option(text, verb, fail);
     memcpy(name, text, length);
     name[length] = '\0';
     const char *value = equals ? equals + 1 : NULL;
-    const char *after = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0 ? argv[*i + 1] : NULL;
-    bool        taken;
-    if (!value && after && is_value_of_flag(name, verb, after)) value = argv[++*i];
-    AT_TRY(set_flag(parsed, verb, name, value, &taken, fail));
-    if (taken) return AT_OK;
+    const char *next = *i + 1 < argc && strncmp(argv[*i + 1], "--", 2) != 0 ? argv[*i + 1] : NULL;
+    bool        done;
+    if (!value && next && is_value_of_flag(name, verb, next)) value = argv[++*i];
+    AT_TRY(set_flag(parsed, verb, name, value, &done, fail));
+    if (done) return AT_OK;
     if (!find_row(name, verb)) return unknown_option(name, verb, fail);
-    if (!value && after) value = argv[++*i];
+    if (!value && next) value = argv[++*i];
     if (!value) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s needs a value", name);
     return at_options_set(parsed, verb, name, value, fail);
 }
@@ -354,13 +372,11 @@ at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *
                         at_fail *fail)
 {
     for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "-h") == 0)
-            AT_TRY(at_options_set(parsed, verb, "help", "yes", fail));
-        else if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+        if (strcmp(argv[i], "-h") == 0 || (strncmp(argv[i], "--", 2) == 0 && argv[i][2]))
             AT_TRY(parse_one(parsed, verb, argc, argv, &i, fail));
         else if (argv[i][0] == '-' && argv[i][1])
             return at_fail_set(fail, AT_ERR_USAGE,
-                               "options start with two dashes; --help lists all",
+                               "options start with two dashes; --help all lists every option",
                                "unknown option %s", argv[i]);
         else
             AT_TRY(add_word(parsed, argv[i], fail));
@@ -368,7 +384,14 @@ at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *
     return AT_OK;
 }
 
-/* ---- showing --------------------------------------------------------------------------------- */
+at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail)
+{
+    if (parsed->words == 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
+                       "unexpected argument '%s'", parsed->word[0]);
+}
+
+/* ---- echo ------------------------------------------------------------------------------------ */
 
 static json_t *value_json(const at_settings *settings, const at_option *row)
 {
@@ -404,50 +427,9 @@ json_t *at_options_echo(const at_parsed *parsed, unsigned verb)
 {
     json_t *object = json_object();
     for (const at_option *row = at_options; row->name; row++) {
-        bool about_output = strcmp(row->name, "help") == 0 || strcmp(row->name, "config") == 0;
-        if ((row->verbs & verb) && !about_output)
+        bool not_a_setting = strcmp(row->name, "help") == 0 || strcmp(row->name, "config") == 0;
+        if ((row->verbs & verb) && !not_a_setting)
             json_object_set_new(object, row->name, value_json(&parsed->settings, row));
     }
     return object;
-}
-
-/* Prints text in lines of at most 100 columns, the second and later ones indented. */
-static void print_wrapped(FILE *file, const char *text, int indent)
-{
-    int column = indent;
-    while (*text) {
-        int word = (int)strcspn(text, " ");
-        if (column + 1 + word > 100 && column > indent) {
-            fprintf(file, "\n%*s", indent, "");
-            column = indent;
-        }
-        fprintf(file, " %.*s", word, text);
-        column += 1 + word;
-        text += word;
-        text += strspn(text, " ");
-    }
-    fprintf(file, "\n");
-}
-
-void at_options_help(FILE *file, unsigned verb)
-{
-    enum { COLUMN = 34 };
-    const char *group = "Options", *shown = NULL;
-    for (const at_option *row = at_options; row->name; row++) {
-        if (row->group) group = row->group;
-        if (!(row->verbs & verb)) continue;
-        if (group != shown) fprintf(file, "\n%s:\n", group);
-        shown = group;
-        char    name[64], help[400];
-        at_text text = at_text_in(name, sizeof name), about = at_text_in(help, sizeof help);
-        at_text_add(&text, "--%s%s%s", row->name, row->value ? " " : "",
-                    row->value ? row->value : "");
-        at_text_add(&about, "%s", row->help);
-        if (row->fallback && row->value)
-            at_text_add(&about, " [%s]", row->fallback);
-        else if (row->fallback && strcmp(row->fallback, "yes") == 0)
-            at_text_add(&about, " [yes; --no-%s]", row->name);
-        fprintf(file, "  %-*s", COLUMN - 3, name);
-        print_wrapped(file, help, COLUMN - 1);
-    }
 }

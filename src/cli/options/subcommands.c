@@ -5,50 +5,50 @@
 
 #include "base/text.h"
 
-enum { ACTIONS_MAX = 16 };
+enum { SUBCOMMANDS_MAX = 16 };
 
-/* "write: anytime data list, anytime data get NAME, ..." */
-static void describe(at_text *text, const char *verb, const at_subcommand *actions)
+/* "subcommands: list, get NAME, .." */
+static void add_subcommands(at_text *text, const at_subcommand *subcommands)
 {
-    at_text_add(text, "write");
-    for (const at_subcommand *a = actions; a->name; a++)
-        at_text_add(text, "%s anytime %s %s%s%s", a == actions ? "" : " or", verb, a->name,
-                    a->argument ? " " : "", a->argument ? a->argument : "");
+    at_text_add(text, "subcommands:");
+    for (const at_subcommand *s = subcommands; s->name; s++)
+        at_text_add(text, "%s %s%s%s", s == subcommands ? "" : ",", s->name, s->argument ? " " : "",
+                    s->argument ? s->argument : "");
 }
 
-static at_err no_such_action(const char *verb, const at_subcommand *actions, const char *name,
-                             at_fail *fail)
+static at_err unknown_subcommand(const char *verb, const at_subcommand *subcommands,
+                                 const char *name, at_fail *fail)
 {
-    const char *names[ACTIONS_MAX];
+    const char *names[SUBCOMMANDS_MAX];
     char        hint[200];
     size_t      count = 0;
     at_text     text = at_text_in(hint, sizeof hint);
-    for (const at_subcommand *a = actions; a->name; a++) {
-        assert(count < ACTIONS_MAX);
-        names[count++] = a->name;
+    for (const at_subcommand *s = subcommands; s->name; s++) {
+        assert(count < SUBCOMMANDS_MAX);
+        names[count++] = s->name;
     }
     const char *nearest = name ? at_text_nearest(name, names, count) : NULL;
     if (nearest) at_text_add(&text, "did you mean %s? ", nearest);
-    describe(&text, verb, actions);
-    if (!name) return at_fail_set(fail, AT_ERR_USAGE, hint, "%s needs to know what to do", verb);
-    return at_fail_set(fail, AT_ERR_USAGE, hint, "%s cannot '%s'", verb, name);
+    add_subcommands(&text, subcommands);
+    if (!name) return at_fail_set(fail, AT_ERR_USAGE, hint, "%s needs a subcommand", verb);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "unknown subcommand '%s %s'", verb, name);
 }
 
-at_err at_subcommand_run(const char *verb, const at_subcommand *actions, const at_parsed *parsed,
-                         at_fail *fail)
+at_err at_subcommand_run(const char *verb, const at_subcommand *subcommands,
+                         const at_parsed *parsed, at_fail *fail)
 {
-    const at_subcommand *action = actions;
+    const at_subcommand *subcommand = subcommands;
     const char          *name = parsed->words > 0 ? parsed->word[0] : NULL;
-    assert(actions->name);
-    while (name && action->name && strcmp(action->name, name) != 0) action++;
-    if (!name || !action->name) return no_such_action(verb, actions, name, fail);
+    assert(subcommands->name);
+    while (name && subcommand->name && strcmp(subcommand->name, name) != 0) subcommand++;
+    if (!name || !subcommand->name) return unknown_subcommand(verb, subcommands, name, fail);
 
-    uint32_t words = action->argument ? 2 : 1;
+    uint32_t words = subcommand->argument ? 2 : 1;
     if (parsed->words < words)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "anytime %s %s needs a %s", verb, name,
-                           action->argument);
+                           subcommand->argument);
     if (parsed->words > words)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "anytime %s %s: one argument too many: '%s'",
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "anytime %s %s: unexpected argument '%s'",
                            verb, name, parsed->word[words]);
-    return action->run(parsed, action->argument ? parsed->word[1] : NULL, fail);
+    return subcommand->run(parsed, subcommand->argument ? parsed->word[1] : NULL, fail);
 }

@@ -1,5 +1,4 @@
-/* subcommands.h - verbs with a word of their own: `anytime data list`, `anytime models show
- * NAME`. */
+/* subcommands.h - verbs with subcommands: `anytime data list`, `anytime models show NAME`. */
 #ifndef AT_CLI_OPTIONS_SUBCOMMANDS_H
 #define AT_CLI_OPTIONS_SUBCOMMANDS_H
 
@@ -7,14 +6,13 @@
 
 typedef struct at_subcommand {
     const char *name;
-    const char *argument; /* what must follow, for messages: "NAME"; NULL: nothing may */
+    const char *argument; /* its one required argument, for messages: "NAME"; NULL: none */
     at_err (*run)(const at_parsed *parsed, const char *argument, at_fail *fail);
 } at_subcommand;
 
-/* Runs the action (of a table that ends with a row of zeros) that the words behind the verb ask
- * for. AT_ERR_USAGE when there is none of that name, or when its argument is missing or one too
- * many. */
-at_err at_subcommand_run(const char *verb, const at_subcommand *actions, const at_parsed *parsed,
-                         at_fail *fail);
+/* Runs the subcommand that the words after the verb name; the table ends with a row of zeros.
+ * AT_ERR_USAGE for an unknown name, a missing argument or too many arguments. */
+at_err at_subcommand_run(const char *verb, const at_subcommand *subcommands,
+                         const at_parsed *parsed, at_fail *fail);
 
 #endif

@@ -1,25 +1,189 @@
-/* `anytime compare`: every entry is run with the first seed, then every entry with the second, and
- * so on, so that whatever drifts (heat, other people's work) meets all of them alike. Files are
- * brought up to date after each run: a comparison that is interrupted keeps what it has. */
+/* `anytime compare`: runs every entry with the first seed, then every entry with the second, and so
+ * on, so that slow changes of the machine (heat, other load) affect all entries alike. Files are
+ * updated after each run: an interrupted comparison keeps what it has. */
 #include "cli/verbs/compare.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/plots.h"
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
 #include "pace/pace.h"
 
-/* ---- before anything runs ------------------------------------------------------------------ */
+/* ---- entries ------------------------------------------------------------------------------- */
 
-/* What a run would refuse only when it begins, perhaps an hour from now. */
+enum { ENTRY_SIZE_MAX = 1024 };
+
+/* Options that must be the same for all entries. */
+static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",   "repeats",
+                                          "plots",    "json", "quiet",  "help", "config"};
+
+static bool is_label_letter(char letter)
+{
+    return isalnum((unsigned char)letter) || strchr("-_.+", letter);
+}
+
+static at_err set_label(at_entry *entry, const char *label, at_fail *fail)
+{
+    bool fits = isalnum((unsigned char)*label) && strlen(label) < sizeof entry->label;
+    for (const char *p = label; *p; p++) fits = fits && is_label_letter(*p);
+    if (!fits)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use letters, digits, '-', '_', '.' and '+', a letter or digit first",
+                           "'%s' is not a valid label (labels become folder names)", label);
+    snprintf(entry->label, sizeof entry->label, "%s", label);
+    entry->labelled = true;
+    return AT_OK;
+}
+
+/* Splits off the next "name=value"; a comma ends it only if another "name=" follows. */
+static char *next_option(char **rest)
+{
+    char *option = *rest;
+    if (!option) return NULL;
+    for (char *comma = option; (comma = strchr(comma, ',')); comma++) {
+        char *next = comma + 1;
+        if (next[strcspn(next, ",=")] != '=') continue;
+        *comma = '\0';
+        *rest = next;
+        return option;
+    }
+    *rest = NULL;
+    return option;
+}
+
+static at_err set_own(at_entry *entry, char *option, at_fail *fail)
+{
+    char *equals = strchr(option, '=');
+    if (!equals)
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 'amb:time-limit=50ms,lr=0.05'",
+                           "'%s' has no value", option);
+    *equals = '\0';
+    const char *value = equals + 1;
+    if (strcmp(option, "label") == 0) return set_label(entry, value, fail);
+    for (size_t i = 0; i < sizeof common_only / sizeof *common_only; i++)
+        if (strcmp(option, common_only[i]) == 0)
+            return at_fail_set(fail, AT_ERR_USAGE, "set it for the whole comparison",
+                               "an entry cannot set %s", option);
+    AT_TRY(at_options_set(&entry->parsed, AT_FOR_TRAIN, option, value, fail));
+    json_object_set_new(entry->own, option, json_string(value));
+    return AT_OK;
+}
+
+static at_err read_entry(at_entry *entry, at_fail *fail)
+{
+    char copy[ENTRY_SIZE_MAX];
+    if (strlen(entry->text) >= sizeof copy)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the entry is too long");
+    snprintf(copy, sizeof copy, "%s", entry->text);
+    char *rest = strchr(copy, ':'), *option;
+    if (rest) *rest++ = '\0';
+    if (!*copy)
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 'amb:lr=0.05'",
+                           "an entry must begin with a strategy");
+    AT_TRY(at_options_set(&entry->parsed, AT_FOR_TRAIN, "strategy", copy, fail));
+    while ((option = next_option(&rest))) AT_TRY(set_own(entry, option, fail));
+    return AT_OK;
+}
+
+/* Parses 'amb:time-limit=50ms,label=fast' on top of a copy of the common options. A part without
+ * '=' belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. */
+static at_err open_entry(at_entry *entry, const char *text, const at_parsed *common, at_fail *fail)
+{
+    assert(text);
+    *entry = (at_entry){.text = text, .own = json_object(), .runs = json_array()};
+    size_t repeats = (size_t)common->settings.repeats;
+    bool   memory = entry->own && entry->runs;
+    for (int i = 0; i < AT_MEASURE_COUNT && memory; i++) {
+        entry->value[i] = calloc(repeats, sizeof(double));
+        memory = entry->value[i] != NULL;
+    }
+    if (!memory) return at_fail_memory(fail);
+    AT_TRY(at_options_copy(&entry->parsed, common, fail));
+    return read_entry(entry, fail);
+}
+
+static void close_entry(at_entry *entry)
+{
+    for (int i = 0; i < AT_MEASURE_COUNT; i++) free(entry->value[i]);
+    json_decref(entry->own);
+    json_decref(entry->runs);
+    at_options_deinit(&entry->parsed);
+    *entry = (at_entry){0};
+}
+
+static const char *strategy_of(const at_entry *entry)
+{
+    return entry->parsed.settings.strategy;
+}
+
+/* Whether another entry has this label. */
+static bool is_taken(const at_entry *entries, uint32_t count, const at_entry *self,
+                     const char *label)
+{
+    for (const at_entry *other = entries; other < entries + count; other++)
+        if (other != self && strcmp(other->label, label) == 0) return true;
+    return false;
+}
+
+static bool has_unique_strategy(const at_entry *entries, uint32_t count, const at_entry *self)
+{
+    for (const at_entry *other = entries; other < entries + count; other++)
+        if (other != self && !other->labelled && strcmp(strategy_of(other), strategy_of(self)) == 0)
+            return false;
+    return true;
+}
+
+/* Makes a label of the entry's text: amb:lr=0.05 becomes amb-lr-0.05. */
+static void label_by_text(at_entry *entry)
+{
+    size_t i = 0;
+    for (const char *p = entry->text; *p && i + 1 < sizeof entry->label; p++)
+        entry->label[i++] = is_label_letter(*p) ? *p : '-';
+    entry->label[i] = '\0';
+}
+
+static void label_by_number(at_entry *entries, uint32_t count, at_entry *entry)
+{
+    enum { NUMBER_SIZE = 5 };
+    char stem[AT_LABEL_SIZE - NUMBER_SIZE];
+    snprintf(stem, sizeof stem, "%.*s", (int)sizeof stem - 1, entry->label);
+    for (uint32_t number = 2; is_taken(entries, count, entry, entry->label); number++) {
+        assert(number <= AT_WORDS_MAX + 1); /* more names than entries */
+        snprintf(entry->label, sizeof entry->label, "%s-%u", stem, number);
+    }
+}
+
+/* Gives every entry a unique label: the user's, else the strategy's name, else the entry's text,
+ * numbered if necessary. */
+static at_err label_entries(at_entry *entries, uint32_t count, at_fail *fail)
+{
+    for (at_entry *entry = entries; entry < entries + count; entry++)
+        if (entry->labelled && is_taken(entries, count, entry, entry->label))
+            return at_fail_set(fail, AT_ERR_USAGE, "give each entry a different label",
+                               "two entries have the label %s", entry->label);
+    for (at_entry *entry = entries; entry < entries + count; entry++) {
+        if (entry->labelled) continue;
+        if (has_unique_strategy(entries, count, entry))
+            snprintf(entry->label, sizeof entry->label, "%s", strategy_of(entry));
+        else
+            label_by_text(entry);
+        label_by_number(entries, count, entry);
+        assert(*entry->label);
+    }
+    return AT_OK;
+}
+
+/* ---- checks before the first run ----------------------------------------------------------- */
+
+/* Checks what a run would refuse only when it starts, which may be an hour from now. */
 static at_err check_run(const at_run_options *run, at_fail *fail)
 {
     const at_limits *limits = &run->plan.limits;
@@ -28,7 +192,7 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
     bool             ends = run->epochs > 0 || limits->samples > 0 || limits->steps > 0;
     if (!at_optim_find(run->optimizer))
         return at_fail_set(fail, AT_ERR_USAGE, "`anytime compare --help` lists them",
-                           "unknown optimiser '%s'", run->optimizer);
+                           "unknown optimizer '%s'", run->optimizer);
     AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? 1 : 0, &schedule, fail));
     at_pace_options options = {.model = run->straggler,
                                .scale = run->straggler_scale,
@@ -41,14 +205,14 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
     return AT_OK;
 }
 
-static bool is_same_work(const at_settings *a, const at_settings *b)
+static bool has_same_sample_time(const at_settings *a, const at_settings *b)
 {
     return strcmp(a->model, b->model) == 0 && strcmp(a->data, b->data) == 0 &&
            strcmp(a->engine, b->engine) == 0;
 }
 
-/* `--sample-time measure` is measured once for all entries that compute the same: if each run had
- * its own, they would not be paced alike. */
+/* Measures `--sample-time measure` once for all entries that compute the same, so that their runs
+ * are padded to the same time. */
 static at_err share_sample_time(at_compare *compare, at_entry *entry, at_ns measured, at_fail *fail)
 {
     char text[32];
@@ -56,7 +220,7 @@ static at_err share_sample_time(at_compare *compare, at_entry *entry, at_ns meas
     for (at_entry *other = entry; other < compare->entry + compare->entries; other++) {
         at_settings *s = &other->parsed.settings;
         bool         asks = s->sample_time && strcmp(s->sample_time, "measure") == 0;
-        if (asks && is_same_work(s, &entry->parsed.settings))
+        if (asks && has_same_sample_time(s, &entry->parsed.settings))
             AT_TRY(at_options_set(&other->parsed, AT_FOR_TRAIN, "sample-time", text, fail));
     }
     return AT_OK;
@@ -69,9 +233,16 @@ static at_err check_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     at_err err = check_run(&launch.run, fail);
     if (!err) err = share_sample_time(compare, entry, launch.run.sample_time, fail);
     at_launch_close(&launch);
-    /* Notes about unused options hang on what was given; they have been told now. */
+    /* Notes about unused options have been printed; do not repeat them in each run. */
     memset(entry->parsed.given, 0, sizeof entry->parsed.given);
     return err;
+}
+
+/* Names the entry in an error. The user of `sweep` did not type entries but --over. */
+static at_err wrap_entry(const at_compare *compare, const char *text, at_fail *fail)
+{
+    if (compare->parsed->settings.over) return at_fail_wrap(fail, "--over");
+    return at_fail_wrap(fail, "entry '%s'", text);
 }
 
 static at_err open_entries(at_compare *compare, at_fail *fail)
@@ -79,13 +250,13 @@ static at_err open_entries(at_compare *compare, at_fail *fail)
     const at_parsed *parsed = compare->parsed;
     for (uint32_t i = 0; i < parsed->words; i++) {
         compare->entries++;
-        if (at_entry_open(&compare->entry[i], parsed->word[i], parsed, fail))
-            return at_fail_wrap(fail, "entry '%s'", parsed->word[i]);
+        if (open_entry(&compare->entry[i], parsed->word[i], parsed, fail))
+            return wrap_entry(compare, parsed->word[i], fail);
     }
-    AT_TRY(at_entry_label_all(compare->entry, compare->entries, fail));
+    AT_TRY(label_entries(compare->entry, compare->entries, fail));
     for (uint32_t i = 0; i < compare->entries; i++)
         if (check_entry(compare, &compare->entry[i], fail))
-            return at_fail_wrap(fail, "entry '%s'", compare->entry[i].text);
+            return wrap_entry(compare, compare->entry[i].text, fail);
     return AT_OK;
 }
 
@@ -94,7 +265,7 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
     const at_settings *s = &compare->parsed->settings;
     if (compare->parsed->words == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime compare fmb amb",
-                           "compare needs strategies");
+                           "compare needs one or more strategies");
     assert(compare->repeats >= 1);
     AT_TRY(at_plots_check(s->plots, fail));
     AT_TRY(at_launch_targets(s->target, &compare->limits, fail));
@@ -108,15 +279,15 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
 
 static void close_compare(at_compare *compare)
 {
-    for (uint32_t i = 0; i < compare->entries; i++) at_entry_close(&compare->entry[i]);
+    for (uint32_t i = 0; i < compare->entries; i++) close_entry(&compare->entry[i]);
     free(compare->entry);
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
 
 /* "compare: run 3 of 6, amb, seed 2, about 40.1s left" */
-static void tell_progress(const at_compare *compare, const at_entry *entry, uint32_t run,
-                          at_ns spent)
+static void print_progress(const at_compare *compare, const at_entry *entry, uint32_t run,
+                           at_ns spent)
 {
     char     left[32];
     uint32_t runs = compare->entries * compare->repeats;
@@ -137,7 +308,7 @@ static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     at_text   text = at_text_in(path, sizeof path);
     at_text_add(&text, "%s/%s-%lld", compare->folder, entry->label,
                 (long long)entry->parsed.settings.seed);
-    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
+    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
     AT_TRY(at_launch_open(&launch, &entry->parsed, compare->command, fail));
     launch.run.folder = path;
     if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
@@ -155,7 +326,7 @@ static at_err run_all(at_compare *compare, at_fail *fail)
     for (uint32_t run = 0; run < compare->entries * compare->repeats; run++) {
         at_entry *entry = &compare->entry[run % compare->entries];
         entry->parsed.settings.seed = compare->parsed->settings.seed + run / compare->entries;
-        tell_progress(compare, entry, run, at_clock_now() - began);
+        print_progress(compare, entry, run, at_clock_now() - began);
         if (run_entry(compare, entry, fail))
             return at_fail_wrap(fail, "%s, seed %lld", entry->label,
                                 (long long)entry->parsed.settings.seed);
@@ -164,23 +335,82 @@ static at_err run_all(at_compare *compare, at_fail *fail)
     return AT_OK;
 }
 
-/* ---- the end ------------------------------------------------------------------------------- */
+/* ---- plots --------------------------------------------------------------------------------- */
 
-/* Whatever becomes of the plots, the numbers have been told. */
+static char *folder_of(const at_compare *compare, const at_entry *entry, uint32_t i)
+{
+    char *path;
+    assert(i < entry->run_count);
+    int size =
+        asprintf(&path, "%s/%s", compare->folder,
+                 json_string_value(json_object_get(json_array_get(entry->runs, i), "folder")));
+    return size < 0 ? NULL : path;
+}
+
+/* Lists the folders of all runs, `repeats` places per entry. False when out of memory. */
+static bool list_folders(const at_compare *compare, char **folders, at_panel_runs *runs)
+{
+    bool complete = true;
+    for (uint32_t i = 0; i < compare->entries; i++) {
+        const at_entry *entry = &compare->entry[i];
+        char          **first = folders + (size_t)i * compare->repeats;
+        assert(entry->run_count <= compare->repeats);
+        for (uint32_t run = 0; run < entry->run_count; run++)
+            complete = (first[run] = folder_of(compare, entry, run)) && complete;
+        runs[i] = (at_panel_runs){.label = entry->label,
+                                  .folders = (const char *const *)first,
+                                  .count = entry->run_count};
+    }
+    return complete;
+}
+
+static at_err draw(const at_compare *compare, const at_panel_runs *runs, char *names, size_t size,
+                   at_fail *fail)
+{
+    char               title[200];
+    const at_settings *s = &compare->parsed->settings;
+    at_text            text = at_text_in(title, sizeof title);
+    at_text_add(&text, "%s on %s", s->model, s->data);
+    at_panel_options options = {
+        .title = title, .folder = compare->folder, .runs = runs, .run_count = compare->entries};
+    return at_plots_write(s->plots, options, names, size, fail);
+}
+
+/* Draws the panels into the comparison's folder; see at_plots_write. */
+static at_err plot(const at_compare *compare, char *names, size_t size, at_fail *fail)
+{
+    size_t         count = (size_t)compare->entries * compare->repeats;
+    char         **folders = calloc(count, sizeof *folders);
+    at_panel_runs *runs = calloc(compare->entries, sizeof *runs);
+    at_err         err;
+    *names = '\0';
+    if (!folders || !runs || !list_folders(compare, folders, runs))
+        err = at_fail_memory_for(fail, "for the plots");
+    else
+        err = draw(compare, runs, names, size, fail);
+    for (size_t i = 0; folders && i < count; i++) free(folders[i]);
+    free(folders);
+    free(runs);
+    return err;
+}
+
+/* ---- the verb ------------------------------------------------------------------------------ */
+
+/* Prints the numbers before drawing, so that they are shown even if plots fail. */
 static at_err show(const at_compare *compare, at_fail *fail)
 {
     char plots[AT_PLOTS_NAMES_SIZE];
     bool json = compare->parsed->settings.json;
     if (json) AT_TRY(at_print_json_take(at_compare_json(compare), fail));
     if (!json && compare->entry->run_count > 0) AT_TRY(at_compare_print(compare, fail));
-    AT_TRY(at_compare_plot(compare, plots, sizeof plots, fail));
+    AT_TRY(plot(compare, plots, sizeof plots, fail));
     if (json) return AT_OK;
     if (*plots) printf("plots: %s, each also as .svg\n", plots);
     printf("written to %s\n", compare->folder);
     return AT_OK;
 }
 
-/* A comparison that was stopped shows what it has. */
+/* A stopped comparison shows the runs it has. */
 static at_err run_and_show(at_compare *compare, at_fail *fail)
 {
     at_fail showing = {0};

@@ -1,7 +1,7 @@
-/* compare.h - what a comparison holds while it runs; shared by the files of `anytime compare`.
+/* compare.h - the state and the numbers of a comparison; report.c uses the measures as well.
  *
  *     words ─► entries ─► every entry with seed 1, every entry with seed 2, .. ─► numbers
- *     numbers ─► table, sentences, compare.json, compare.csv; the runs' own files ─► plots
+ *     numbers ─► table, findings, compare.json, compare.csv; the files of the runs ─► plots
  */
 #ifndef AT_CLI_VERBS_COMPARE_H
 #define AT_CLI_VERBS_COMPARE_H
@@ -9,8 +9,8 @@
 #include "cli/launch.h"
 #include "report/summary/stats.h"
 
-/* What is taken from each run: id, name in compare.json and compare.csv, where result.json has it
- * (an object and a key in it, or just a key; none for TARGET, which is worked out). */
+/* Measures of a run: id, name in compare.json and compare.csv, place in result.json (a key, or an
+ * object and a key in it; none for TARGET, which is computed). */
 #define AT_MEASURE_MAP(X)                                     \
     X(SECONDS, "seconds", "seconds", NULL)                    \
     X(STEPS, "steps", "steps", NULL)                          \
@@ -34,16 +34,16 @@ extern const char *const at_measure_name[AT_MEASURE_COUNT];
 
 enum { AT_LABEL_SIZE = 48, AT_COMPARE_PATH_SIZE = 4096 };
 
-/* One of the things compared: a strategy, perhaps with options of its own. */
+/* One of the compared configurations: a strategy, optionally with its own options. */
 typedef struct at_entry {
     const char *text;                 /* as typed */
-    char        label[AT_LABEL_SIZE]; /* also the start of its runs' folder names */
+    char        label[AT_LABEL_SIZE]; /* also begins the folder names of its runs */
     bool        labelled;             /* by the user */
-    at_parsed   parsed;               /* the common options with its own over them */
-    json_t     *own;                  /* name to text, for compare.json */
-    json_t     *runs;                 /* one object a complete run */
+    at_parsed   parsed;               /* the common options, overridden by its own */
+    json_t     *own;                  /* its own options as text, for compare.json */
+    json_t     *runs;                 /* one object per finished run */
     uint32_t    run_count;
-    double     *value[AT_MEASURE_COUNT]; /* by repeat, run_count of them; NAN: not known */
+    double     *value[AT_MEASURE_COUNT]; /* run_count values, by repeat; NAN: unknown */
 } at_entry;
 
 typedef struct at_compare {
@@ -51,63 +51,44 @@ typedef struct at_compare {
     const char      *command;
     char             folder[AT_COMPARE_PATH_SIZE];
     at_limits        limits; /* the targets only */
-    at_entry        *entry;  /* the first one is what the others are measured against */
+    at_entry        *entry;  /* the first one is the baseline */
     uint32_t         entries, repeats;
 } at_compare;
 
-/* ---- entries (compare_entry.c) ------------------------------------------------------------- */
-
-/* Reads 'amb:time-limit=50ms,label=fast' over a copy of the common options. A part without '='
- * belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. */
-at_err at_entry_open(at_entry *entry, const char *text, const at_parsed *common, at_fail *fail);
-void   at_entry_close(at_entry *entry); /* accepts a zeroed one */
-
-/* Gives every entry a label of its own: what the user said, else the strategy's name, else the
- * entry's text with a number where even that is there twice. */
-at_err at_entry_label_all(at_entry *entries, uint32_t count, at_fail *fail);
-
-/* ---- numbers (compare_result.c) ------------------------------------------------------------ */
-
-/* Takes in the result.json of a complete run, which lies in `folder` below the comparison's. */
+/* Adds the result.json of a finished run in `folder`, a subfolder of the comparison's. */
 at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result,
                       const char *folder, at_fail *fail);
 
-/* A number of a result.json; NAN when it is not there. */
+/* Reads a measure from a result.json; NAN if missing. */
 double at_measure_of(const json_t *result, at_measure measure);
 
-/* The number for a JSON document, which has no NAN. */
+/* A measure as JSON; NAN becomes null. */
 json_t *at_measure_json(at_measure measure, double value);
 
-/* Mean over an entry's runs. */
+/* Mean over the runs of an entry. */
 at_interval at_compare_mean(const at_entry *entry, at_measure measure);
 
-/* How many times better than the first entry in the pairs of runs with the same seed: more samples
- * per second (RATE), or less time (TARGET). */
+/* Speedup relative to the first entry over pairs of runs with the same seed: ratio of samples per
+ * second (RATE) or of times (TARGET). */
 at_interval at_compare_speedup(const at_compare *compare, const at_entry *entry,
                                at_measure measure);
 
-/* How many of the entry's runs reached all targets. */
+/* Number of runs of the entry that reached all targets. */
 uint32_t at_compare_reached(const at_entry *entry);
 
-/* compare.json as a document; NULL when there is no memory. */
+/* compare.json as a document; NULL when out of memory. */
 json_t *at_compare_json(const at_compare *compare);
 
 /* Writes compare.json and compare.csv. */
 at_err at_compare_write(const at_compare *compare, at_fail *fail);
 
-/* ---- for people (compare_show.c, compare_plot.c) ------------------------------------------- */
-
 enum { AT_FINDING_SIZE = 400 };
 
-/* One sentence about an entry that is not the first. Returns buffer. */
+/* Writes a sentence that compares an entry with the first one. Returns buffer. */
 const char *at_compare_finding(const at_compare *compare, const at_entry *entry, char *buffer,
                                size_t size);
 
-/* Prints the table and the sentences to stdout. */
+/* Prints the table and the findings to stdout. */
 at_err at_compare_print(const at_compare *compare, at_fail *fail);
-
-/* Draws the panels into the comparison's folder. `names` becomes a list of the pictures, parted by
- * blanks. A picture that cannot be drawn is told on stderr and is no failure; a full disk is. */
-at_err at_compare_plot(const at_compare *compare, char *names, size_t size, at_fail *fail);
 
 #endif

@@ -1,12 +1,14 @@
-/* The numbers of a comparison, and compare.json and compare.csv made of them. */
+/* The numbers of a comparison: statistics over runs, findings, the table, compare.json and
+ * compare.csv. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/text.h"
+#include "cli/output.h"
 #include "cli/verbs/compare.h"
-#include "report/summary/table.h"
 
 const char *const at_measure_name[AT_MEASURE_COUNT] = {
 #define X(id, name, key, part) [AT_MEASURE_##id] = name,
@@ -22,14 +24,14 @@ static const struct {
 #undef X
 };
 
-/* ---- from a run ---------------------------------------------------------------------------- */
+/* ---- numbers of one run -------------------------------------------------------------------- */
 
 static double number_of(const json_t *value)
 {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
-/* The time when the last of the targets was met; NAN when one was not, or when there is none. */
+/* The time when the last target was reached; NAN if one was not, or if there is none. */
 static double target_seconds(const json_t *result)
 {
     const json_t *targets = json_object_get(result, "targets");
@@ -49,7 +51,7 @@ double at_measure_of(const json_t *result, at_measure measure)
     return number_of(source[measure].part ? json_object_get(value, source[measure].part) : value);
 }
 
-/* JSON has no NAN. */
+/* NAN becomes null. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -92,7 +94,7 @@ at_interval at_compare_speedup(const at_compare *compare, const at_entry *entry,
 {
     const at_entry *first = compare->entry;
     assert(measure == AT_MEASURE_RATE || measure == AT_MEASURE_TARGET);
-    assert(first->run_count >= entry->run_count); /* it runs first */
+    assert(first->run_count >= entry->run_count); /* the first entry runs first */
     const double *values = entry->value[measure], *bases = first->value[measure];
     if (measure == AT_MEASURE_TARGET) return at_stats_ratio(bases, values, entry->run_count);
     return at_stats_ratio(values, bases, entry->run_count);
@@ -104,6 +106,154 @@ uint32_t at_compare_reached(const at_entry *entry)
     for (uint32_t i = 0; i < entry->run_count; i++)
         reached += isnan(entry->value[AT_MEASURE_TARGET][i]) ? 0u : 1u;
     return reached;
+}
+
+/* ---- findings ------------------------------------------------------------------------------ */
+
+static void add_targets(at_text *text, const at_limits *limits)
+{
+    for (uint32_t i = 0; i < limits->targets; i++)
+        at_text_add(text, "%s%s %.4g", i ? " and " : "", at_metric_name[limits->target[i].metric],
+                    limits->target[i].value);
+}
+
+/* "1.42x faster than fmb [1.36, 1.48]" */
+static void add_ratio(at_text *text, const at_interval *ratio, const char *words, const char *label)
+{
+    char shown[64];
+    at_interval_show(shown, sizeof shown, ratio, 3);
+    size_t number = strcspn(shown, " "); /* followed by the interval, if any */
+    at_text_add(text, " %.*sx %s%s%s", (int)number, shown, words, label, shown + number);
+    if (at_interval_known(ratio) && ratio->low <= 1 && ratio->high >= 1)
+        at_text_add(text, " (no clear difference)");
+}
+
+/* "amb reaches accuracy 0.84 1.42x faster than fmb [1.36, 1.48]" */
+static void add_target_part(at_text *text, const at_compare *compare, const at_entry *entry)
+{
+    at_interval ratio = at_compare_speedup(compare, entry, AT_MEASURE_TARGET);
+    if (ratio.count == 0) {
+        at_text_add(text, "%s and %s never both reached ", entry->label, compare->entry->label);
+        add_targets(text, &compare->limits);
+        at_text_add(text, " with the same seed; %s", entry->label);
+        return;
+    }
+    bool faster = ratio.value >= 1;
+    if (!faster) ratio = (at_interval){1 / ratio.value, 1 / ratio.high, 1 / ratio.low, ratio.count};
+    at_text_add(text, "%s reaches ", entry->label);
+    add_targets(text, &compare->limits);
+    add_ratio(text, &ratio, faster ? "faster than " : "slower than ", compare->entry->label);
+    if (ratio.count < entry->run_count)
+        at_text_add(text, " (%zu of %u pairs of runs reached it)", ratio.count, entry->run_count);
+    at_text_add(text, " and");
+}
+
+const char *at_compare_finding(const at_compare *compare, const at_entry *entry, char *buffer,
+                               size_t size)
+{
+    assert(entry != compare->entry);
+    assert(entry->run_count > 0);
+    at_interval ratio = at_compare_speedup(compare, entry, AT_MEASURE_RATE);
+    at_text     text = at_text_in(buffer, size);
+    if (compare->limits.targets > 0) {
+        add_target_part(&text, compare, entry);
+        at_text_add(&text, " uses");
+        add_ratio(&text, &ratio, "the samples per second", "");
+    } else {
+        at_text_add(&text, "%s uses", entry->label);
+        add_ratio(&text, &ratio, "the samples per second of ", compare->entry->label);
+    }
+    return buffer;
+}
+
+/* ---- the table ----------------------------------------------------------------------------- */
+
+static void add_mean(at_table *table, const at_entry *entry, at_measure measure, int digits)
+{
+    char        text[64];
+    at_interval mean = at_compare_mean(entry, measure);
+    at_table_add(table, "%s", at_interval_show_half(text, sizeof text, &mean, digits));
+}
+
+static void add_speedup(at_table *table, const at_compare *compare, const at_entry *entry,
+                        at_measure measure)
+{
+    char        text[64];
+    at_interval ratio = at_compare_speedup(compare, entry, measure);
+    bool        first = entry == compare->entry;
+    at_table_add(table, "%s", first ? "1" : at_interval_show(text, sizeof text, &ratio, 3));
+}
+
+/* Only asynchronous strategies have stale gradients; others need no column for them. */
+static bool has_staleness(const at_compare *compare)
+{
+    for (uint32_t i = 0; i < compare->entries; i++)
+        if (at_compare_mean(&compare->entry[i], AT_MEASURE_STALENESS).value > 0) return true;
+    return false;
+}
+
+static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
+{
+    char   step[32];
+    double step_seconds = at_compare_mean(entry, AT_MEASURE_STEP_SECONDS).value;
+    double useful = at_compare_mean(entry, AT_MEASURE_USEFUL).value;
+    bool   target = compare->limits.targets > 0;
+    if (entry->run_count == 0) return;
+    at_table_add(table, "%s", entry->label);
+    at_table_add(
+        table, "%s",
+        isnan(step_seconds) ? "-" : at_text_show_duration(step, sizeof step, AT_SEC(step_seconds)));
+    add_mean(table, entry, AT_MEASURE_RATE, 4);
+    at_table_add(table, "%.1f", at_compare_mean(entry, AT_MEASURE_BATCH).value);
+    at_table_add(table, "%.0f %%", 100 * useful);
+    if (has_staleness(compare)) add_mean(table, entry, AT_MEASURE_STALENESS, 3);
+    add_mean(table, entry, AT_MEASURE_ACCURACY, 3);
+    if (target) add_mean(table, entry, AT_MEASURE_TARGET, 3);
+    if (target) at_table_add(table, "%u of %u", at_compare_reached(entry), entry->run_count);
+    if (compare->entries == 1) return;
+    add_speedup(table, compare, entry, AT_MEASURE_RATE);
+    if (target) add_speedup(table, compare, entry, AT_MEASURE_TARGET);
+}
+
+static at_table *make_table(const at_compare *compare)
+{
+    enum { COLUMNS_MAX = 11 };
+    bool      target = compare->limits.targets > 0, several = compare->entries > 1;
+    size_t    count = 0;
+    at_column columns[COLUMNS_MAX];
+    columns[count++] = (at_column){"strategy", AT_ALIGN_LEFT};
+    columns[count++] = (at_column){"step", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"samples/s", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"useful", AT_ALIGN_RIGHT};
+    if (has_staleness(compare)) columns[count++] = (at_column){"staleness", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"accuracy", AT_ALIGN_RIGHT};
+    if (target) columns[count++] = (at_column){"s to target", AT_ALIGN_RIGHT};
+    if (target) columns[count++] = (at_column){"reached", AT_ALIGN_RIGHT};
+    if (several) columns[count++] = (at_column){"samples/s ratio", AT_ALIGN_RIGHT};
+    if (several && target) columns[count++] = (at_column){"target speedup", AT_ALIGN_RIGHT};
+    assert(count <= COLUMNS_MAX);
+    at_table *table = at_table_new(columns, count);
+    for (uint32_t i = 0; table && i < compare->entries; i++)
+        add_row(table, compare, &compare->entry[i]);
+    return table;
+}
+
+at_err at_compare_print(const at_compare *compare, at_fail *fail)
+{
+    char finding[AT_FINDING_SIZE];
+    AT_TRY(at_print_table_take(make_table(compare), fail));
+    printf("\n");
+    for (uint32_t i = 1; i < compare->entries; i++)
+        if (compare->entry[i].run_count > 0)
+            printf("%s\n",
+                   at_compare_finding(compare, &compare->entry[i], finding, sizeof finding));
+    if (compare->entry->run_count < 3)
+        printf("no 95 %% confidence intervals: they need 3 repeats\n");
+    else
+        printf("± and [ ]: 95 %% confidence intervals over %u repeats\n",
+               compare->entry->run_count);
+    return AT_OK;
 }
 
 /* ---- compare.json -------------------------------------------------------------------------- */
@@ -139,7 +289,7 @@ static json_t *speedup_json(const at_compare *compare, const at_entry *entry)
 static json_t *entry_json(const at_compare *compare, const at_entry *entry)
 {
     char    finding[AT_FINDING_SIZE];
-    bool    told = entry != compare->entry && entry->run_count > 0;
+    bool    has_finding = entry != compare->entry && entry->run_count > 0;
     json_t *object = json_object();
     json_object_set_new(object, "label", json_string(entry->label));
     json_object_set_new(object, "entry", json_string(entry->text));
@@ -150,8 +300,8 @@ static json_t *entry_json(const at_compare *compare, const at_entry *entry)
     json_object_set_new(object, "speedup", speedup_json(compare, entry));
     json_object_set_new(
         object, "finding",
-        told ? json_string(at_compare_finding(compare, entry, finding, sizeof finding))
-             : json_null());
+        has_finding ? json_string(at_compare_finding(compare, entry, finding, sizeof finding))
+                    : json_null());
     return object;
 }
 
@@ -188,7 +338,7 @@ json_t *at_compare_json(const at_compare *compare)
 
 static at_err no_memory(at_fail *fail)
 {
-    return at_fail_memory_for(fail, "for the comparison's files");
+    return at_fail_memory_for(fail, "for the files of the comparison");
 }
 
 static at_err write_text(const at_compare *compare, const char *name, const char *text,
@@ -225,7 +375,7 @@ static void add_csv_row(at_table *table, const at_entry *entry, uint32_t i)
     }
 }
 
-/* One line a run; what is not known is empty. */
+/* One line per run; unknown values are empty. */
 static at_table *csv_table(const at_compare *compare)
 {
     at_column columns[4 + AT_MEASURE_COUNT] = {{"label", AT_ALIGN_LEFT},

@@ -1,16 +1,16 @@
-/* `anytime data`: which sets there are, how to get them, what is in them. */
+/* `anytime data`: lists, downloads and describes data sets. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/loading_progress.h"
 #include "cli/options/subcommands.h"
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "data/fetch/fetch.h"
 #include "data/set/describe.h"
 
-/* Beyond this many classes a histogram is no longer looked at line by line. */
+/* With more classes than this, only the extremes of the histogram are shown. */
 enum { CLASSES_SHOWN_MAX = 64 };
 
 #define SYNTHETIC "synthetic"
@@ -39,7 +39,7 @@ static at_err list_json(const at_catalog_row *rows, size_t count, at_fail *fail)
     return at_print_json_take(list, fail);
 }
 
-/* The first words of a licence; names of people and remarks follow in parentheses. */
+/* Length of a licence name without the remarks in parentheses. */
 static int licence_width(const char *licence)
 {
     const char *remark = strstr(licence, " (");
@@ -58,18 +58,18 @@ static void add_row(at_table *table, const at_catalog_row *row)
     if (at_catalog_locate(row, folder, NULL) == AT_OK)
         at_table_add(table, "%s", folder);
     else
-        at_table_add(table, "get it with: anytime data get %s", row->name);
+        at_table_add(table, "not downloaded (anytime data get %s)", row->name);
 }
 
 static void add_synthetic(at_table *table)
 {
     static const char *const cells[] = {
-        SYNTHETIC ":N,F,C",     "N + N/5", "F floats",    "C", "none", "made up when it is used",
-        SYNTHETIC ":N,DxHxW,C", "N + N/5", "DxHxW bytes", "C", "none", "made up when it is used"};
+        SYNTHETIC ":N,F,C",     "N + N/5", "F floats",    "C", "none", "generated on use",
+        SYNTHETIC ":N,DxHxW,C", "N + N/5", "DxHxW bytes", "C", "none", "generated on use"};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) at_table_add(table, "%s", cells[i]);
 }
 
-/* Licences whose remarks did not fit into the table. */
+/* Prints licences whose remarks do not fit into the table. */
 static void print_notes(const at_catalog_row *rows, size_t count)
 {
     printf("\n");
@@ -82,7 +82,7 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
 {
     static const at_column columns[] = {{"name", AT_ALIGN_LEFT},    {"samples", AT_ALIGN_RIGHT},
                                         {"form", AT_ALIGN_LEFT},    {"classes", AT_ALIGN_RIGHT},
-                                        {"licence", AT_ALIGN_LEFT}, {"where", AT_ALIGN_LEFT}};
+                                        {"licence", AT_ALIGN_LEFT}, {"location", AT_ALIGN_LEFT}};
     size_t                 count;
     const at_catalog_row  *rows = at_catalog_rows(&count);
     assert(!none);
@@ -97,7 +97,7 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
 
 /* ---- get ------------------------------------------------------------------------------------- */
 
-static void say(void *self, const char *line)
+static void print_line(void *self, const char *line)
 {
     (void)self;
     fprintf(stderr, "anytime: %s\n", line);
@@ -105,13 +105,13 @@ static void say(void *self, const char *line)
 
 static at_err get(const at_parsed *parsed, const char *name, at_fail *fail)
 {
-    at_fetch_progress aloud = {.report = parsed->settings.quiet ? NULL : say};
+    at_fetch_progress progress = {.report = parsed->settings.quiet ? NULL : print_line};
     char              folder[PATH_MAX];
     if (strncmp(name, SYNTHETIC, strlen(SYNTHETIC)) == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "use it: anytime train --data " SYNTHETIC,
-                           "synthetic sets are made up when they are used; there is nothing to "
-                           "get");
-    AT_TRY(at_fetch(name, &aloud, fail));
+        return at_fail_set(
+            fail, AT_ERR_USAGE, "use it: anytime train --data " SYNTHETIC,
+            "synthetic data sets are generated on use; there is nothing to download");
+    AT_TRY(at_fetch(name, &progress, fail));
     AT_TRY(at_catalog_locate(at_catalog_find(name), folder, fail));
     if (parsed->settings.json)
         return at_print_json_take(json_pack("{s:s, s:s}", "name", name, "folder", folder), fail);
@@ -130,7 +130,7 @@ static json_t *split_json(const at_description *d, at_split split)
     return json_pack("{s:I, s:o}", "samples", (json_int_t)d->count[split], "labels", labels);
 }
 
-/* Nothing of it was read. */
+/* Whether all of it came from the cache. */
 static bool is_cached(const at_description *d)
 {
     bool train = d->count[AT_SPLIT_TRAIN] > 0, test = d->count[AT_SPLIT_TEST] > 0;
@@ -147,7 +147,7 @@ static at_err info_json(const char *name, const at_description *d, at_fail *fail
     return at_print_json_take(object, fail);
 }
 
-/* One line a label, or only the extremes when there are many. */
+/* Prints one line per label. */
 static at_err print_labels(const at_description *d, at_fail *fail)
 {
     static const at_column columns[] = {
@@ -174,8 +174,8 @@ static void print_extremes(const at_description *d)
             if (labels[c] < least) least = labels[c];
             if (labels[c] > most) most = labels[c];
         }
-        printf("%-9s %llu to %llu samples a class\n", split_name[split], (unsigned long long)least,
-               (unsigned long long)most);
+        printf("%-9s %llu to %llu samples per class\n", split_name[split],
+               (unsigned long long)least, (unsigned long long)most);
     }
 }
 
@@ -184,7 +184,7 @@ static void print_facts(const char *name, const at_description *d)
     printf("%-9s %s\n", "name", name);
     if (d->summary) printf("%-9s %s\n", "content", d->summary);
     printf("%-9s %s\n", "format", d->format);
-    printf("%-9s %s\n", "licence", d->licence ? d->licence : "not known");
+    printf("%-9s %s\n", "licence", d->licence ? d->licence : "unknown");
     printf("%-9s %s, %u features\n", "form", d->form, d->features);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++)
         if (d->count[split] > 0)
@@ -220,8 +220,8 @@ static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
 
 at_err at_verb_data(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    static const at_subcommand actions[] = {
+    static const at_subcommand subcommands[] = {
         {"list", NULL, list}, {"get", "NAME", get}, {"info", "NAME or PATH", info}, {0}};
     (void)command;
-    return at_subcommand_run("data", actions, parsed, fail);
+    return at_subcommand_run("data", subcommands, parsed, fail);
 }

@@ -1,15 +1,15 @@
-/* `anytime eval`: how good a trained model is on test samples. */
+/* `anytime eval`: evaluates a trained model on test samples. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
 
 #include "cli/loading_progress.h"
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/trained_model.h"
 #include "cli/verbs/verbs.h"
 #include "world/process/evaluator.h"
 
-enum { ROWS = 1024 }; /* scored between two looks at the clock */
+enum { ROWS = 1024 }; /* scored between two progress updates */
 
 static void score_all(const at_trained_model *t, at_score *sum, const at_load_progress *loading)
 {
@@ -22,14 +22,14 @@ static void score_all(const at_trained_model *t, at_score *sum, const at_load_pr
     }
 }
 
-/* What has diverged has no loss: null. */
+/* A diverged model has no finite loss: null. */
 static json_t *number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* The same names as in result.json; metrics that the task does not have are left out. */
-static json_t *test_of(const at_score *score)
+/* Uses the names of result.json; leaves out metrics that the task does not have. */
+static json_t *test_json(const at_score *score)
 {
     double  value[AT_METRIC_COUNT];
     json_t *test = json_object();
@@ -49,14 +49,14 @@ static at_err evaluate(const at_trained_model *t, const at_settings *settings, a
     at_score        score = {0};
     at_loading_line line;
     if (task->test_samples == 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "give some with --test-data",
+        return at_fail_set(fail, AT_ERR_USAGE, "give a test set with --test-data",
                            "there are no test samples");
     const char *data = settings->test_data ? settings->test_data : task->data;
     at_loading_line_init(&line, data, settings->quiet);
     line.doing = "scoring";
     score_all(t, &score, &line.loading);
     at_loading_line_end(&line);
-    json_t *test = test_of(&score);
+    json_t *test = test_json(&score);
     if (settings->json)
         return at_print_json_take(json_pack("{s:s, s:s, s:s, s:o}", "run", t->source, "model",
                                             task->model, "data", data, "test", test),

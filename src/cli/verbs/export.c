@@ -1,4 +1,4 @@
-/* `anytime export`: a trained model as a file that other programs read. */
+/* `anytime export`: writes a trained model to a file for other programs. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/trained_model.h"
 #include "cli/verbs/verbs.h"
 #include "model_io/onnx.h"
@@ -39,13 +39,13 @@ static at_err choose_format(const at_settings *settings, const format_kind **fou
 {
     if (!settings->out)
         return at_fail_set(fail, AT_ERR_USAGE, "for example --out model.onnx",
-                           "export needs a file to write to");
+                           "export needs --out FILE");
     if (settings->format) return find_format(settings->format, found, fail);
     const char *name = strrchr(settings->out, '/'), *dot;
     dot = strrchr(name ? name + 1 : settings->out, '.');
     if (!dot)
-        return at_fail_set(fail, AT_ERR_USAGE, "give --format, or a name that ends with it",
-                           "%s does not say which format it is to have", settings->out);
+        return at_fail_set(fail, AT_ERR_USAGE, "give --format, or a file name with a known suffix",
+                           "--out %s: the format is unknown without a suffix", settings->out);
     return find_format(dot + 1, found, fail);
 }
 
@@ -62,8 +62,8 @@ static at_err write_plain(const at_trained_model *t, const format_kind *format, 
     return err;
 }
 
-static at_err tell(const at_trained_model *t, const format_kind *format,
-                   const at_settings *settings, at_fail *fail)
+static at_err print_result(const at_trained_model *t, const format_kind *format,
+                           const at_settings *settings, at_fail *fail)
 {
     const at_task *task = &t->launch.task;
     struct stat    status;
@@ -88,7 +88,7 @@ at_err at_verb_export(at_parsed *parsed, const char *command, at_fail *fail)
     AT_TRY(choose_format(settings, &format, fail));
     at_err err = at_trained_model_open(&trained, "export", parsed, command, fail);
     if (!err) err = write_plain(&trained, format, settings->out, fail);
-    if (!err) err = tell(&trained, format, settings, fail);
+    if (!err) err = print_result(&trained, format, settings, fail);
     at_trained_model_close(&trained);
     return err;
 }

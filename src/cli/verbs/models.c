@@ -1,19 +1,19 @@
-/* `anytime models`: which nets there are, and what one of them is made of. */
+/* `anytime models`: lists models and shows the layers of one. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/options/subcommands.h"
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "data/set/dataset.h"
 #include "learn/net/model.h"
 #include "learn/net/net.h"
 
-enum { ROWS = 32, /* samples that layouts are chosen for: the usual micro-batch */ FORM_SIZE = 40 };
+enum { ROWS = 32, /* the usual micro-batch, for which layouts are chosen */ FORM_SIZE = 40 };
 
-/* A picture is 3x32x32; a line of numbers is only their number. */
+/* "3x32x32" for an image, the number of features for a flat vector. */
 static const char *show_form(char *text, const uint32_t form[3])
 {
     if (form[1] == 1 && form[2] == 1)
@@ -28,20 +28,20 @@ static json_t *form_json(const uint32_t form[3])
     return json_pack("[I, I, I]", (json_int_t)form[0], (json_int_t)form[1], (json_int_t)form[2]);
 }
 
-/* What a net was made for; features are 0 when it does not say. */
+/* The shape a model was made for; features are 0 if it does not say. */
 static at_shape published_shape(const at_net_info *about)
 {
-    bool picture = (uint64_t)about->height * about->width > 1;
+    bool image = (uint64_t)about->height * about->width > 1;
     return (at_shape){.features = about->channels * about->height * about->width,
                       .classes = about->classes,
-                      .channels = picture ? about->channels : 0,
-                      .height = picture ? about->height : 0,
-                      .width = picture ? about->width : 0};
+                      .channels = image ? about->channels : 0,
+                      .height = image ? about->height : 0,
+                      .width = image ? about->width : 0};
 }
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-/* One net of the program with its published size. */
+/* A built-in model with its published size. */
 typedef struct entry {
     const char *name;
     at_net_info about;
@@ -71,7 +71,7 @@ static json_t *entry_json(const entry *e)
                      "multiply_adds", (json_int_t)e->mults);
 }
 
-/* The model that is no net. */
+/* The only model without layers. */
 static const at_model_family sparse = {
     .name = "sparse-lr", .usage = "sparse-lr", .summary = "logistic regression on sparse rows"};
 
@@ -126,7 +126,7 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
                                         {"input", AT_ALIGN_RIGHT},
                                         {"classes", AT_ALIGN_RIGHT},
                                         {"parameters", AT_ALIGN_RIGHT},
-                                        {"what it is", AT_ALIGN_LEFT}};
+                                        {"description", AT_ALIGN_LEFT}};
     assert(!none);
     if (parsed->settings.json) return list_json(fail);
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
@@ -147,38 +147,38 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
 
 /* ---- show ------------------------------------------------------------------------------------ */
 
-/* A model as it would be for some data. */
-typedef struct sight {
-    const char   *name, *data; /* data is NULL for the shape it was made for */
+/* A model built for some data. */
+typedef struct built_model {
+    const char   *name, *data; /* data NULL: the shape the model was made for */
     at_net_info   about;
     at_shape      shape;
     at_model     *model;
     at_layer_info layer[AT_NET_LAYERS_MAX];
     size_t        layers;
-} sight;
+} built_model;
 
-static at_err shape_of_data(sight *s, at_fail *fail)
+static at_err shape_of_data(built_model *s, at_fail *fail)
 {
     at_dataset *set;
     AT_TRY(at_dataset_open(s->data, AT_SPLIT_TRAIN, &set, fail));
-    at_image_shape picture = at_dataset_shape(set);
+    at_image_shape image = at_dataset_shape(set);
     s->shape = (at_shape){.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
-    if (picture.width != s->shape.features) { /* else it is a line of numbers */
-        s->shape.channels = picture.channels;
-        s->shape.height = picture.height;
-        s->shape.width = picture.width;
+    if (image.width != s->shape.features) { /* otherwise a flat vector */
+        s->shape.channels = image.channels;
+        s->shape.height = image.height;
+        s->shape.width = image.width;
     }
     at_dataset_free(set);
     return AT_OK;
 }
 
-/* Given data decide; else what the net says; else the form of the default set, which is known, so
- * that it need not be on this machine to be talked about. */
-static at_err find_shape(const at_parsed *parsed, sight *s, at_fail *fail)
+/* Uses the shape of --data, else of the model, else of the default data set, which is built in
+ * because the set may not have been downloaded. */
+static at_err find_shape(const at_parsed *parsed, built_model *s, at_fail *fail)
 {
     if (strcmp(s->name, sparse.name) == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "see docs/guide/sparse.md",
-                           "%s has no layers: one weight a feature, and a bias", s->name);
+                           "%s has no layers, only one weight per feature and a bias", s->name);
     AT_TRY(at_net_info_find(s->name, &s->about, fail));
     s->data = parsed->settings.data;
     if (at_options_given(parsed, "data")) return shape_of_data(s, fail);
@@ -189,7 +189,7 @@ static at_err find_shape(const at_parsed *parsed, sight *s, at_fail *fail)
         s->data = NULL;
     else if (file)
         return at_fail_set(fail, AT_ERR_USAGE, "give --data, or write `input` and `classes` lines",
-                           "%s does not say what it was made for", s->name);
+                           "%s does not state its input shape and classes", s->name);
     else
         s->shape = (at_shape){.features = 784, .classes = 10};
     return AT_OK;
@@ -203,7 +203,7 @@ static json_t *layer_json(const at_layer_info *l)
                      l->engine);
 }
 
-static json_t *show_json(const sight *s)
+static json_t *show_json(const built_model *s)
 {
     json_t *layers = json_array();
     size_t  params = at_model_params(s->model);
@@ -233,23 +233,24 @@ static void add_layer(at_table *table, size_t number, const at_layer_info *l)
     at_table_add(table, "%s", l->engine);
 }
 
-static void print_head(const sight *s)
+static void print_head(const built_model *s)
 {
     size_t stats = at_model_plain(s->model) - at_model_params(s->model);
-    printf("%s on %s: %u features, %u classes, computed by %s\n", s->name,
-           s->data ? s->data : "what it was made for", s->shape.features, s->shape.classes,
+    printf("%s on %s: %u features, %u classes, engine %s\n", s->name,
+           s->data ? s->data : "its published shape", s->shape.features, s->shape.classes,
            at_model_engine(s->model));
     if (s->about.summary[0]) printf("%s\n", s->about.summary);
-    if (stats) printf("besides the parameters: %zu running statistics of batch norm\n", stats);
+    if (stats)
+        printf("not counted as parameters: %zu running statistics of batch normalization\n", stats);
     printf("\n");
 }
 
-static at_err show_table(const sight *s, at_fail *fail)
+static at_err show_table(const built_model *s, at_fail *fail)
 {
     static const at_column columns[] = {
         {"layer", AT_ALIGN_LEFT},          {"in", AT_ALIGN_RIGHT},
         {"out", AT_ALIGN_RIGHT},           {"parameters", AT_ALIGN_RIGHT},
-        {"multiply-adds", AT_ALIGN_RIGHT}, {"by", AT_ALIGN_LEFT}};
+        {"multiply-adds", AT_ALIGN_RIGHT}, {"engine", AT_ALIGN_LEFT}};
     char in[FORM_SIZE];
     print_head(s);
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
@@ -266,7 +267,7 @@ static at_err show_table(const sight *s, at_fail *fail)
 
 static at_err show(const at_parsed *parsed, const char *name, at_fail *fail)
 {
-    sight s = {.name = name};
+    built_model s = {.name = name};
     AT_TRY(find_shape(parsed, &s, fail));
     AT_TRY(at_model_plan(name, s.shape, AT_ENGINE_FAST, ROWS, &s.model, fail));
     s.layers = at_model_layers(s.model, s.layer, AT_NET_LAYERS_MAX);
@@ -279,7 +280,7 @@ static at_err show(const at_parsed *parsed, const char *name, at_fail *fail)
 
 at_err at_verb_models(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    static const at_subcommand actions[] = {{"list", NULL, list}, {"show", "NAME", show}, {0}};
+    static const at_subcommand subcommands[] = {{"list", NULL, list}, {"show", "NAME", show}, {0}};
     (void)command;
-    return at_subcommand_run("models", actions, parsed, fail);
+    return at_subcommand_run("models", subcommands, parsed, fail);
 }

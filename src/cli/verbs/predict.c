@@ -1,10 +1,10 @@
-/* `anytime predict`: what a trained model says about samples, one line each. */
+/* `anytime predict`: prints the predictions of a trained model, one line per sample. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/trained_model.h"
 #include "cli/verbs/verbs.h"
 
@@ -36,7 +36,7 @@ static uint32_t most_probable(const float *probabilities, uint32_t classes)
     return best;
 }
 
-static void tell_row(predictor *p, const float *probabilities)
+static void add_row(predictor *p, const float *probabilities)
 {
     uint32_t classes = p->model.launch.task.classes, best = most_probable(probabilities, classes);
     double   probability = probabilities[classes == 2 ? 1 : best];
@@ -53,13 +53,13 @@ static at_err predict_all(predictor *p, at_fail *fail)
     for (uint64_t first = 0; first < task->test_samples; first += ROWS) {
         uint64_t left = task->test_samples - first, count = left < ROWS ? left : ROWS;
         task->predict(task->self, p->probabilities, p->model.params, first, count);
-        for (uint64_t i = 0; i < count; i++) tell_row(p, p->probabilities + i * task->classes);
+        for (uint64_t i = 0; i < count; i++) add_row(p, p->probabilities + i * task->classes);
         if (ferror(stdout)) return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to stdout");
     }
     return AT_OK;
 }
 
-static at_err tell(predictor *p, at_fail *fail)
+static at_err print_json(predictor *p, at_fail *fail)
 {
     const at_task *task = &p->model.launch.task;
     if (!p->rows) return AT_OK;
@@ -75,7 +75,7 @@ at_err at_verb_predict(at_parsed *parsed, const char *command, at_fail *fail)
     predictor p = {0};
     at_err    err = open_predictor(&p, parsed, command, fail);
     if (!err) err = predict_all(&p, fail);
-    if (!err) err = tell(&p, fail);
+    if (!err) err = print_json(&p, fail);
     json_decref(p.rows);
     free(p.probabilities);
     at_trained_model_close(&p.model);

@@ -1,14 +1,13 @@
-/* `anytime replay`: feeds the event log of a run to a fresh hub and looks whether it decides the
- * same. */
+/* `anytime replay`: feeds the event log of a run to a new hub and compares its actions. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "record/replay/replay.h"
 
-static void name_trace(char trace[17], const at_replay *replay)
+static void format_trace(char trace[17], const at_replay *replay)
 {
     int size = snprintf(trace, 17, "%016" PRIx64, replay->trace);
     assert(size == 16);
@@ -26,7 +25,7 @@ static json_t *difference_json(const at_difference *d)
 static json_t *replay_json(const char *run, const at_replay *replay)
 {
     char trace[17];
-    name_trace(trace, replay);
+    format_trace(trace, replay);
     return json_pack("{s:s, s:b, s:b, s:b, s:I, s:I, s:I, s:I, s:{s:I, s:I}, s:s, s:o}", "run", run,
                      "agrees", (int)!replay->difference.found, "complete", (int)replay->complete,
                      "result_checked", (int)replay->compared, "logs", (json_int_t)replay->logs,
@@ -47,25 +46,24 @@ static void print_difference(const at_difference *d)
 static void print_agreement(const at_replay *replay)
 {
     char trace[17];
-    name_trace(trace, replay);
+    format_trace(trace, replay);
     printf("replayed %" PRIu64 " events, %" PRIu64 " actions, %" PRIu64
            " steps: every action agrees; trace_hash %s\n",
            replay->events, replay->actions, replay->steps, trace);
 }
 
-/* The log of a run that was killed, or that still goes on. */
-static void note_cut(const char *run, const at_replay *replay)
+/* The run was killed or is still running. */
+static void note_truncated(const char *run, const at_replay *replay)
 {
     if (replay->complete || replay->difference.found) return;
-    fprintf(stderr,
-            "anytime: note: %s: the event log ends before the run does; it agrees up to there\n",
+    fprintf(stderr, "anytime: note: %s: the event log is incomplete; it agrees as far as it goes\n",
             run);
 }
 
-static at_err tell(const char *run, const at_replay *replay, bool json, at_fail *fail)
+static at_err show(const char *run, const at_replay *replay, bool json, at_fail *fail)
 {
     const at_difference *d = &replay->difference;
-    note_cut(run, replay);
+    note_truncated(run, replay);
     if (json)
         AT_TRY(at_print_json_take(replay_json(run, replay), fail));
     else if (d->found)
@@ -75,7 +73,7 @@ static at_err tell(const char *run, const at_replay *replay, bool json, at_fail 
     if (!d->found) return AT_OK;
     return at_fail_set(
         fail, AT_ERR_FAILED, "the log was changed, or this version of anytime decides differently",
-        "%s: record and replay part at event %" PRIu64 " of %s", run, d->event, d->log);
+        "%s: record and replay differ at event %" PRIu64 " of %s", run, d->event, d->log);
 }
 
 at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail)
@@ -83,8 +81,8 @@ at_err at_verb_replay(at_parsed *parsed, const char *command, at_fail *fail)
     at_replay replay;
     (void)command;
     if (parsed->words != 1)
-        return at_fail_set(fail, AT_ERR_USAGE, "anytime replay RUN",
-                           "replay needs the folder of one run");
+        return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime replay runs/my-run",
+                           "replay needs one run folder");
     AT_TRY(at_replay_run(parsed->word[0], &replay, fail));
-    return tell(parsed->word[0], &replay, parsed->settings.json, fail);
+    return show(parsed->word[0], &replay, parsed->settings.json, fail);
 }

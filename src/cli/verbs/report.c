@@ -1,6 +1,4 @@
-/* `anytime report RUN...`: what recorded runs came to, side by side: a table, plots and a page. */
-#include "cli/verbs/report.h"
-
+/* `anytime report RUN...`: recorded runs side by side, as a table, plots and a web page. */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -9,11 +7,30 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "cli/plots.h"
-#include "cli/print.h"
+#include "cli/output.h"
+#include "cli/verbs/compare.h"
 #include "cli/verbs/verbs.h"
+#include "report/page/html.h"
+#include "report/summary/json_value.h"
+#include "report/summary/run_summary.h"
+#include "report/trace/trace.h"
 
-enum { RESULT_SIZE_MAX = 64 << 20 };
+enum { RESULT_SIZE_MAX = 64 << 20, TITLE_SIZE = 200 };
+
+typedef struct recorded_run {
+    const char *folder;
+    char       *label; /* last component of the folder */
+    json_t     *result;
+    double      value[AT_MEASURE_COUNT];
+} recorded_run;
+
+typedef struct run_set {
+    const at_parsed *parsed;
+    const char      *command;
+    recorded_run     runs[AT_WORDS_MAX];
+    uint32_t         count;
+    char             folder[AT_COMPARE_PATH_SIZE]; /* to write to */
+} run_set;
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
@@ -39,29 +56,30 @@ static char *label_of(const char *folder)
     return strndup(folder + begin, end - begin);
 }
 
-static at_err open_run(at_reported *run, const char *folder, at_fail *fail)
+static at_err open_run(recorded_run *run, const char *folder, at_fail *fail)
 {
     char    path[AT_COMPARE_PATH_SIZE];
     at_text text = at_text_in(path, sizeof path);
-    *run = (at_reported){.folder = folder, .label = label_of(folder)};
+    *run = (recorded_run){.folder = folder, .label = label_of(folder)};
     if (!run->label) return at_fail_memory(fail);
     at_text_add(&text, "%s/result.json", folder);
-    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder's name is too long");
+    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
     at_err err = read_json(path, &run->result, fail);
     if (err == AT_ERR_MISSING)
-        return at_fail_set(fail, err, "it is written when a run ends; name folders of ended runs",
-                           "%s: no result.json in it", folder);
+        return at_fail_set(fail, err,
+                           "it is written when a run ends; give folders of finished runs",
+                           "%s has no result.json", folder);
     for (int m = 0; m < AT_MEASURE_COUNT && !err; m++)
         run->value[m] = at_measure_of(run->result, (at_measure)m);
     return err;
 }
 
-static at_err open_runs(at_report_set *set, at_fail *fail)
+static at_err open_runs(run_set *set, at_fail *fail)
 {
     const at_parsed *parsed = set->parsed;
     if (parsed->words == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime report runs/my-run",
-                           "report needs the folders of runs");
+                           "report needs at least one run folder");
     AT_TRY(at_plots_check(parsed->settings.plots, fail));
     AT_TRY(at_launch_folder(parsed->settings.out, "report", set->folder, sizeof set->folder, fail));
     for (uint32_t i = 0; i < parsed->words; i++)
@@ -69,7 +87,7 @@ static at_err open_runs(at_report_set *set, at_fail *fail)
     return AT_OK;
 }
 
-static void close_runs(at_report_set *set)
+static void close_runs(run_set *set)
 {
     for (uint32_t i = 0; i < set->count; i++) {
         free(set->runs[i].label);
@@ -79,13 +97,14 @@ static void close_runs(at_report_set *set)
 
 /* ---- plots --------------------------------------------------------------------------------- */
 
-static const char *text_of(const at_reported *run, const char *key)
+static const char *text_of(const recorded_run *run, const char *key)
 {
     const char *text = json_string_value(json_object_get(run->result, key));
     return text ? text : "?";
 }
 
-void at_report_title(const at_report_set *set, char *title, size_t size)
+/* "softmax on mnist", or the number of runs if they differ in model or data. */
+static void write_title(const run_set *set, char *title, size_t size)
 {
     const char *model = text_of(&set->runs[0], "model"), *data = text_of(&set->runs[0], "data");
     bool        same = true;
@@ -99,11 +118,11 @@ void at_report_title(const at_report_set *set, char *title, size_t size)
         at_text_add(&text, "%u runs", set->count);
 }
 
-static at_err draw(const at_report_set *set, char *names, size_t size, at_fail *fail)
+static at_err draw(const run_set *set, char *names, size_t size, at_fail *fail)
 {
-    char          title[AT_REPORT_TITLE_SIZE];
-    at_panel_runs series[AT_STRING_TABLE_MAX];
-    at_report_title(set, title, sizeof title);
+    char          title[TITLE_SIZE];
+    at_panel_runs series[AT_WORDS_MAX];
+    write_title(set, title, sizeof title);
     for (uint32_t i = 0; i < set->count; i++)
         series[i] = (at_panel_runs){
             .label = set->runs[i].label, .folders = &set->runs[i].folder, .count = 1};
@@ -112,9 +131,9 @@ static at_err draw(const at_report_set *set, char *names, size_t size, at_fail *
     return at_plots_write(set->parsed->settings.plots, options, names, size, fail);
 }
 
-/* ---- telling ------------------------------------------------------------------------------- */
+/* ---- numbers ------------------------------------------------------------------------------- */
 
-static json_t *report_json(const at_report_set *set)
+static json_t *report_json(const run_set *set)
 {
     json_t *root = json_object(), *runs = json_array();
     bool    drawn = strcmp(set->parsed->settings.plots, "none") != 0;
@@ -136,7 +155,7 @@ static json_t *report_json(const at_report_set *set)
 static const struct {
     const char *head;
     at_measure  measure;
-    int         digits; /* behind the point */
+    int         digits; /* after the decimal point */
     double      factor;
 } columns[] = {{"steps", AT_MEASURE_STEPS, 0, 1},
                {"seconds", AT_MEASURE_SECONDS, 3, 1},
@@ -147,14 +166,14 @@ static const struct {
                {"staleness", AT_MEASURE_STALENESS, 2, 1},
                {"loss", AT_MEASURE_TRAIN_LOSS, 4, 1},
                {"accuracy", AT_MEASURE_ACCURACY, 4, 1}};
-enum { NUMBERS = sizeof columns / sizeof *columns, WORDS = 2 };
+enum { NUMBERS = sizeof columns / sizeof *columns, TEXTS = 2 };
 
-at_table *at_report_table(const at_report_set *set)
+static at_table *runs_table(const run_set *set)
 {
-    at_column heads[WORDS + NUMBERS] = {{"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}};
+    at_column heads[TEXTS + NUMBERS] = {{"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}};
     for (int i = 0; i < NUMBERS; i++)
-        heads[WORDS + i] = (at_column){columns[i].head, AT_ALIGN_RIGHT};
-    at_table *table = at_table_new(heads, WORDS + NUMBERS);
+        heads[TEXTS + i] = (at_column){columns[i].head, AT_ALIGN_RIGHT};
+    at_table *table = at_table_new(heads, TEXTS + NUMBERS);
     for (uint32_t i = 0; table && i < set->count; i++) {
         at_table_add(table, "%s", set->runs[i].label);
         at_table_add(table, "%s", text_of(&set->runs[i], "strategy"));
@@ -169,14 +188,137 @@ at_table *at_report_table(const at_report_set *set)
     return table;
 }
 
-static at_err tell(const at_report_set *set, at_fail *fail)
+/* ---- page, table and traces ----------------------------------------------------------------- */
+
+static at_err path_in(const run_set *set, const char *name, char *path, size_t size, at_fail *fail)
 {
-    if (set->parsed->settings.json) return at_print_json_take(report_json(set), fail);
-    return at_print_table_take(at_report_table(set), fail);
+    at_text text = at_text_in(path, size);
+    at_text_add(&text, "%s/%s", set->folder, name);
+    if (!text.full) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s: the folder's name is too long", set->folder);
 }
 
-/* Tells what is in the folder. */
-static void tell_files(const at_report_set *set, const char *plots)
+/* Limits what the page holds of each run, so that a page of many runs stays small. */
+static at_run_summary_options share_room(uint32_t runs)
+{
+    assert(runs >= 1);
+    uint32_t points = 2000 / runs;
+    return (at_run_summary_options){.points = points > 1000  ? 1000
+                                              : points < 200 ? 200
+                                                             : points,
+                                    .cells = (1u << 18) / runs,
+                                    .lines = 500};
+}
+
+/* The summary of a run as JSON; null if it recorded nothing to summarize. */
+static at_err summary_of(const recorded_run *run, const at_run_summary_options *options,
+                         json_t **json, at_fail *fail)
+{
+    at_run_summary *summary = NULL;
+    at_fail         failed = {0};
+    *json = NULL;
+    at_err err = at_run_summary_read(run->folder, options, &summary, &failed);
+    if (err && err != AT_ERR_MISSING) return *fail = failed, err;
+    *json = summary ? at_run_summary_json(summary, 0) : json_null();
+    at_run_summary_free(summary);
+    if (*json) return AT_OK;
+    return at_fail_memory_for(fail, "for the page");
+}
+
+static at_err add_run(json_t *runs, const recorded_run *run, const at_run_summary_options *options,
+                      at_fail *fail)
+{
+    json_t *summary;
+    AT_TRY(summary_of(run, options, &summary, fail));
+    json_t *result = json_copy(run->result);
+    if (!json_is_null(summary)) json_object_del(result, "worker"); /* the summary has it */
+    json_t *one = json_pack("{s:o, s:o}", "story", summary, "result", result);
+    json_object_set_new(one, "label", at_json_text(run->label));
+    json_object_set_new(one, "folder", at_json_text(run->folder));
+    json_array_append_new(runs, one);
+    return AT_OK;
+}
+
+static at_err write_html(const run_set *set, at_fail *fail)
+{
+    char                   path[AT_COMPARE_PATH_SIZE + 16], title[TITLE_SIZE];
+    at_run_summary_options options = share_room(set->count);
+    json_t                *runs = json_array(), *data = json_pack("{s:o}", "runs", runs);
+    at_err                 err = path_in(set, "report.html", path, sizeof path, fail);
+    for (uint32_t i = 0; i < set->count && !err; i++)
+        err = add_run(runs, &set->runs[i], &options, fail);
+    write_title(set, title, sizeof title);
+    if (!err) err = at_html_write(path, title, data, fail);
+    json_decref(data);
+    return err;
+}
+
+static at_err write_markdown(const run_set *set, at_fail *fail)
+{
+    char path[AT_COMPARE_PATH_SIZE + 16], title[TITLE_SIZE];
+    AT_TRY(path_in(set, "report.md", path, sizeof path, fail));
+    at_table *table = runs_table(set);
+    FILE     *file = table ? fopen(path, "we") : NULL;
+    if (!file) {
+        at_table_free(table);
+        return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write %s", path);
+    }
+    write_title(set, title, sizeof title);
+    fprintf(file, "**%s**\n\n", title);
+    at_err err = at_table_print_markdown(table, file, fail);
+    at_table_free(table);
+    at_err closed = at_file_close(file, path, err ? NULL : fail);
+    return err ? err : closed;
+}
+
+/* Writes the timeline of a run within --trace-events and --trace-from and notes on stderr what was
+ * left out. A run without an event log has no timeline. */
+static at_err write_timeline(const run_set *set, const char *run, const char *path, at_fail *fail)
+{
+    const at_settings *s = &set->parsed->settings;
+    at_fail            failed = {0};
+    at_trace_counts    told = {0};
+    at_trace_options   options = {.events_max = (uint64_t)s->trace_events, .from = s->trace_from};
+    char               until[32];
+    if (s->trace_events == 0) return AT_OK;
+    at_err err = at_trace_write(run, path, &options, &told, &failed);
+    if (err == AT_ERR_MISSING) return AT_OK;
+    if (err) return *fail = failed, err;
+    if (told.omitted > 0)
+        fprintf(stderr,
+                "anytime: note: %s: the trace ends at %s and omits %llu events; see "
+                "--trace-events and --trace-from\n",
+                run, at_text_show_duration(until, sizeof until, told.cut_at),
+                (unsigned long long)told.omitted);
+    return AT_OK;
+}
+
+static at_err write_trace(const run_set *set, uint32_t index, at_fail *fail)
+{
+    char path[AT_COMPARE_PATH_SIZE + 32], name[32] = "trace.json";
+    if (set->count > 1) snprintf(name, sizeof name, "trace-%u.json", index + 1);
+    AT_TRY(path_in(set, name, path, sizeof path, fail));
+    return write_timeline(set, set->runs[index].folder, path, fail);
+}
+
+/* Writes report.html, report.md and the traces. */
+static at_err write_page(const run_set *set, at_fail *fail)
+{
+    assert(set->count >= 1);
+    AT_TRY(write_html(set, fail));
+    AT_TRY(write_markdown(set, fail));
+    for (uint32_t i = 0; i < set->count; i++) AT_TRY(write_trace(set, i, fail));
+    return AT_OK;
+}
+/* ---- the verb ------------------------------------------------------------------------------ */
+
+static at_err print_runs(const run_set *set, at_fail *fail)
+{
+    if (set->parsed->settings.json) return at_print_json_take(report_json(set), fail);
+    return at_print_table_take(runs_table(set), fail);
+}
+
+static void print_files(const run_set *set, const char *plots)
 {
     if (set->parsed->settings.json) return;
     if (*plots) printf("\nplots: %s, each also as .svg\n", plots);
@@ -184,29 +326,29 @@ static void tell_files(const at_report_set *set, const char *plots)
     printf("written to %s\n", set->folder);
 }
 
-/* A report that failed leaves no folder if there is nothing in it. */
-static at_err write_files(const at_report_set *set, at_fail *fail)
+/* On failure, removes the folder if it is empty. */
+static at_err write_files(const run_set *set, at_fail *fail)
 {
     char plots[AT_PLOTS_NAMES_SIZE] = "";
     AT_TRY(at_file_make_folder(set->folder, fail));
     at_err err = draw(set, plots, sizeof plots, fail);
-    if (!err) err = at_report_write_page(set, fail);
+    if (!err) err = write_page(set, fail);
     if (err)
         rmdir(set->folder);
     else
-        tell_files(set, plots);
+        print_files(set, plots);
     return err;
 }
 
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    bool           wanted = strcmp(parsed->settings.plots, "none") != 0;
-    at_report_set *set = calloc(1, sizeof *set);
+    bool     wanted = strcmp(parsed->settings.plots, "none") != 0;
+    run_set *set = calloc(1, sizeof *set);
     if (!set) return at_fail_memory(fail);
     set->parsed = parsed;
     set->command = command;
     at_err err = open_runs(set, fail);
-    if (!err) err = tell(set, fail);
+    if (!err) err = print_runs(set, fail);
     if (!err && wanted) err = write_files(set, fail);
     close_runs(set);
     free(set);

@@ -1,6 +1,6 @@
-/* How long does a step take? One micro-batch size is set up after the other, and all batches that
- * are cut into micro-batches of this size are timed; then the next repeat does it all again, in
- * the opposite order, so that a slow spell of the machine does not hit one point in all repeats. */
+/* Times the steps. For each micro-batch size, sets up a workspace and times all batches that are
+ * split into micro-batches of this size. The next repeat uses the opposite order, so that a slow
+ * phase of the machine does not affect the same point in all repeats. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,13 +19,13 @@
 #include "world/process/signals.h"
 #include "world/tasks/tasks.h"
 
-enum { STRETCHES_MAX = 4096 };
+enum { RANGES_MAX = 4096 };
 
-static const at_ns  LONG_ENOUGH = AT_MS(100); /* of steps that make one number */
-static const double LR_DEFAULT = 1e-4;        /* as published; nothing runs away in a short test */
-static const double MEMORY_SHARE = 0.9;       /* of what is available */
+static const at_ns  LONG_ENOUGH = AT_MS(100); /* total time of the steps of one timing */
+static const double LR_DEFAULT = 1e-4;        /* as published; small enough not to diverge */
+static const double MEMORY_SHARE = 0.9;       /* of the available memory */
 
-/* What is the same for all micro-batches. */
+/* What all micro-batch sizes share. */
 typedef struct bench {
     at_slices      *slices;
     at_dataset     *set;
@@ -33,49 +33,49 @@ typedef struct bench {
     at_engine       engine;
     const at_optim *optim;
     at_sampler      walk;
-    uint64_t        position; /* of the next sample in the walk */
+    uint64_t        position; /* of the next sample in the permutation */
     at_ns           began;
-    uint32_t       *size; /* the different micro-batches, upwards */
+    uint32_t       *size; /* the distinct micro-batch sizes, ascending */
     uint32_t        sizes, sizes_done;
 } bench;
 
-/* Everything that can compute micro-batches of one size. */
-typedef struct stage {
+/* Model and buffers for micro-batches of one size. */
+typedef struct workspace {
     at_model              *model;
     uint32_t               rows;
     at_arena               arena;
     float                 *x, *w, *gradient, *state[2];
     uint32_t              *labels;
     uint64_t              *indices;
-    at_param_range        *stretches;
+    at_param_range        *ranges;
     at_param_range_update *updates;
     size_t                 updates_count;
     uint64_t               step;
-} stage;
+} workspace;
 
 /* ---- one micro-batch size -------------------------------------------------------------------- */
 
-/* Bytes that the vectors, a micro-batch and what the layers make of it need, about. */
-static double bytes_needed(const bench *b, const stage *s)
+/* Approximate bytes for the vectors, a micro-batch and the activations. */
+static double bytes_needed(const bench *b, const workspace *s)
 {
     double vectors = (2.0 + b->optim->states) * (double)at_model_floats(s->model);
     double row = (double)at_model_scratch(s->model) + b->shape.features;
     return sizeof(float) * (vectors + row * s->rows);
 }
 
-static bool fits(const bench *b, const stage *s)
+static bool fits(const bench *b, const workspace *s)
 {
     double   needed = bytes_needed(b, s);
     uint64_t available = at_machine_memory().available;
     if (available == 0 || needed <= MEMORY_SHARE * (double)available) return true;
     fprintf(stderr,
-            "anytime: note: micro-batches of %u need %.1f GB, and %.1f GB are available: "
-            "left out\n",
+            "anytime: note: micro-batches of %u samples are left out: they need %.1f GB, but "
+            "only %.1f GB are available\n",
             s->rows, needed / 1e9, (double)available / 1e9);
     return false;
 }
 
-static at_err reserve(const bench *b, stage *s, at_fail *fail)
+static at_err reserve(const bench *b, workspace *s, at_fail *fail)
 {
     size_t floats = at_model_floats(s->model), x_floats, states = b->optim->states;
     bool   enough = at_size_product(s->rows, b->shape.features, &x_floats);
@@ -97,23 +97,23 @@ static at_err reserve(const bench *b, stage *s, at_fail *fail)
     return AT_OK;
 }
 
-/* How each part of the flat vector is updated. */
-static at_err list_updates(const bench *b, stage *s, at_fail *fail)
+/* Lists how each parameter range is updated. */
+static at_err list_updates(const bench *b, workspace *s, at_fail *fail)
 {
     const at_settings     *set = &b->slices->parsed->settings;
     const at_param_groups *groups = at_model_groups(s->model);
-    s->stretches = calloc(STRETCHES_MAX, sizeof *s->stretches);
-    s->updates = calloc(STRETCHES_MAX, sizeof *s->updates);
-    if (!s->stretches || !s->updates) return at_fail_memory(fail);
-    s->updates_count = at_model_param_ranges(s->model, s->stretches, STRETCHES_MAX);
-    assert(s->updates_count <= STRETCHES_MAX); /* two a layer, and layers are fewer */
+    s->ranges = calloc(RANGES_MAX, sizeof *s->ranges);
+    s->updates = calloc(RANGES_MAX, sizeof *s->updates);
+    if (!s->ranges || !s->updates) return at_fail_memory(fail);
+    s->updates_count = at_model_param_ranges(s->model, s->ranges, RANGES_MAX);
+    assert(s->updates_count <= RANGES_MAX); /* two per layer, and there are fewer layers */
     for (size_t i = 0; i < s->updates_count; i++) {
-        const at_param_range *stretch = &s->stretches[i];
-        s->updates[i] = (at_param_range_update){.at = stretch->at, .count = stretch->count};
-        s->updates[i].statistics = stretch->group < 0;
-        s->updates[i].keep = stretch->keep;
-        if (stretch->group < 0) continue;
-        const at_param_group *group = &groups->group[stretch->group];
+        const at_param_range *range = &s->ranges[i];
+        s->updates[i] = (at_param_range_update){.at = range->at, .count = range->count};
+        s->updates[i].statistics = range->group < 0;
+        s->updates[i].keep = range->keep;
+        if (range->group < 0) continue;
+        const at_param_group *group = &groups->group[range->group];
         double                lr = set->lr > 0 ? set->lr : LR_DEFAULT;
         s->updates[i].how = (at_update){.lr = (float)(lr * group->lr),
                                         .weight_decay = (float)(set->weight_decay * group->decay),
@@ -122,20 +122,21 @@ static at_err list_updates(const bench *b, stage *s, at_fail *fail)
     return AT_OK;
 }
 
-static void close_stage(stage *s)
+static void close_workspace(workspace *s)
 {
     at_model_free(s->model);
     at_arena_deinit(&s->arena);
-    free(s->stretches);
+    free(s->ranges);
     free(s->updates);
-    *s = (stage){0};
+    *s = (workspace){0};
 }
 
-/* *left_out: it does not fit into memory, and nothing was reserved. */
-static at_err open_stage(const bench *b, stage *s, uint32_t rows, bool *left_out, at_fail *fail)
+/* Sets *left_out, and allocates nothing, if it does not fit into memory. */
+static at_err open_workspace(const bench *b, workspace *s, uint32_t rows, bool *left_out,
+                             at_fail *fail)
 {
     const at_settings *set = &b->slices->parsed->settings;
-    *s = (stage){.rows = rows};
+    *s = (workspace){.rows = rows};
     AT_TRY(at_model_plan(set->model, b->shape, b->engine, rows, &s->model, fail));
     *left_out = !fits(b, s);
     if (*left_out) return AT_OK;
@@ -147,7 +148,7 @@ static at_err open_stage(const bench *b, stage *s, uint32_t rows, bool *left_out
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
-static void micro_batch(bench *b, stage *s, bool first)
+static void micro_batch(bench *b, workspace *s, bool first)
 {
     at_sampler_indices(&b->walk, b->position, s->indices, s->rows);
     at_dataset_rows(b->set, s->x, s->labels, s->indices, s->rows);
@@ -159,8 +160,8 @@ static void micro_batch(bench *b, stage *s, bool first)
         at_model_gradient(s->model, s->gradient, s->w, s->x, s->labels, s->rows);
 }
 
-/* False when a signal wants us to stop. */
-static bool step(bench *b, stage *s, uint32_t slices)
+/* False if a signal requested a stop. */
+static bool step(bench *b, workspace *s, uint32_t slices)
 {
     const float *gradient = s->gradient;
     assert(slices >= 1);
@@ -179,8 +180,8 @@ static bool step(bench *b, stage *s, uint32_t slices)
     return true;
 }
 
-/* Mean time of as many steps as it takes to trust it. */
-static bool time_point(bench *b, stage *s, at_slices_point *point)
+/* Records the mean time of the steps within LONG_ENOUGH. */
+static bool time_point(bench *b, workspace *s, at_slices_point *point)
 {
     uint32_t steps = 0;
     at_ns    begin = at_clock_now(), now = begin;
@@ -193,10 +194,10 @@ static bool time_point(bench *b, stage *s, at_slices_point *point)
     return true;
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/* ---- all sizes ------------------------------------------------------------------------------- */
 
 /* "slices: repeat 2 of 3, micro-batch 64, about 12.3s left" */
-static void tell_progress(const bench *b, uint32_t rows)
+static void print_progress(const bench *b, uint32_t rows)
 {
     const at_slices *all = b->slices;
     char             left[32];
@@ -228,10 +229,10 @@ static bool is_left_out(const at_slices *all, uint32_t rows)
     return false;
 }
 
-static at_err time_all(bench *b, stage *s, at_fail *fail)
+static at_err time_all(bench *b, workspace *s, at_fail *fail)
 {
     at_slices *all = b->slices;
-    bool       on = step(b, s, 1); /* the first touch of all memory is nobody's time */
+    bool       on = step(b, s, 1); /* warm-up: touches all memory, not timed */
     for (uint32_t i = 0; i < all->points && on; i++)
         if (all->point[i].micro_batch == s->rows) on = time_point(b, s, &all->point[i]);
     if (on) return AT_OK;
@@ -241,13 +242,13 @@ static at_err time_all(bench *b, stage *s, at_fail *fail)
 
 static at_err measure_size(bench *b, uint32_t rows, at_fail *fail)
 {
-    stage  s;
-    bool   left_out = false;
-    at_err err = AT_OK;
-    tell_progress(b, rows);
+    workspace s;
+    bool      left_out = false;
+    at_err    err = AT_OK;
+    print_progress(b, rows);
     b->sizes_done++;
     if (is_left_out(b->slices, rows)) return AT_OK;
-    err = open_stage(b, &s, rows, &left_out, fail);
+    err = open_workspace(b, &s, rows, &left_out, fail);
     if (!err && left_out) {
         leave_out(b->slices, rows);
     } else if (!err) {
@@ -256,7 +257,7 @@ static at_err measure_size(bench *b, uint32_t rows, at_fail *fail)
         b->slices->parameters = at_model_params(s.model);
         err = time_all(b, &s, fail);
     }
-    close_stage(&s);
+    close_workspace(&s);
     return err;
 }
 
@@ -292,7 +293,7 @@ static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail
     *optim = at_optim_find(name);
     if (*optim) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "`anytime slices --help` lists them",
-                       "unknown optimiser '%s'", name);
+                       "unknown optimizer '%s'", name);
 }
 
 static at_err open_bench(bench *b, at_fail *fail)

@@ -1,4 +1,4 @@
-/* `anytime sweep --over NAME=V1,V2,..`: a comparison whose entries differ in one option. */
+/* `anytime sweep --over NAME=V1,V2,..`: a comparison of entries that differ in one option. */
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 enum { ENTRY_SIZE = 256, NAME_SIZE = 64 };
 
-/* A label may name a folder, so whatever is neither letter nor digit becomes a dash. */
+/* Labels become folder names, so other characters than letters, digits and dots become dashes. */
 static void add_label(at_text *text, const char *name, const char *value)
 {
     at_text_add(text, "%s-", name);
@@ -22,14 +22,14 @@ static void add_label(at_text *text, const char *name, const char *value)
 static at_err add_entry(at_parsed *parsed, const char *name, const char *value, at_fail *fail)
 {
     char *entry = at_arena_get(&parsed->texts, 1, ENTRY_SIZE);
-    if (!entry || parsed->words == AT_STRING_TABLE_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, NULL, "more than %d values", AT_STRING_TABLE_MAX);
+    if (!entry || parsed->words == AT_WORDS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: more than %d values", AT_WORDS_MAX);
     at_text text = at_text_in(entry, ENTRY_SIZE);
     at_text_add(&text, "%s:%s=%s,label=", parsed->settings.strategy, name, value);
     add_label(&text, name, value);
     if (!*value || text.full)
         return at_fail_set(fail, AT_ERR_USAGE, "write it as --over batch=16,32,64",
-                           "'%s' is not a value to sweep over", value);
+                           "--over: '%s' is not a value to sweep over", value);
     parsed->word[parsed->words++] = entry;
     return AT_OK;
 }
@@ -38,9 +38,7 @@ at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail)
 {
     const char *over = parsed->settings.over, *equals = over ? strchr(over, '=') : NULL;
     char        name[NAME_SIZE], values[1024], *rest = values, *value;
-    if (parsed->words > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "options look like --name value",
-                           "sweep takes no argument '%s'", parsed->word[0]);
+    AT_TRY(at_options_refuse_words(parsed, fail));
     if (!equals || equals == over || (size_t)(equals - over) >= sizeof name ||
         strlen(equals + 1) >= sizeof values)
         return at_fail_set(fail, AT_ERR_USAGE, "for example --over batch=16,32,64",

@@ -1,4 +1,4 @@
-/* `anytime watch RUN...`: a live dashboard in the browser; also the one of `train --watch`. */
+/* `anytime watch RUN...` and `train --watch`: a live dashboard in the browser. */
 #include "cli/verbs/watch.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/print.h"
+#include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "serve/metrics.h"
 #include "serve/server.h"
@@ -37,16 +37,16 @@ static at_err open_server(const at_settings *s, const char *const *folders, size
     return at_server_open(&options, server, fail);
 }
 
-static void warn_about(const at_settings *s)
+static void warn_if_public(const at_settings *s)
 {
     at_address address;
     at_fail    ignored;
     if (at_address_parse(s->listen, &address, &ignored) || address.loopback) return;
-    fprintf(stderr, "anytime: warning: the dashboard can be reached from other machines, and what "
-                    "it sends is not encrypted; whoever has its address can read these runs\n");
+    fprintf(stderr, "anytime: warning: the dashboard is reachable from other machines and not "
+                    "encrypted; anyone with its address can read these runs\n");
 }
 
-/* Shows the address in a browser, if there is one. */
+/* Opens the address in a browser, if possible. */
 static void open_browser(const char *url)
 {
     pid_t pid;
@@ -54,7 +54,7 @@ static void open_browser(const char *url)
     snprintf(argument, sizeof argument, "%s", url);
     char *arguments[] = {program, argument, NULL};
     if (posix_spawnp(&pid, program, NULL, NULL, arguments, environ) != 0)
-        fprintf(stderr, "anytime: note: there is no xdg-open; open the address yourself\n");
+        fprintf(stderr, "anytime: note: xdg-open was not found; open the address yourself\n");
 }
 
 /* ---- anytime watch --------------------------------------------------------------------------- */
@@ -63,23 +63,23 @@ static at_err check_folders(const at_parsed *parsed, at_fail *fail)
 {
     if (parsed->words == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime watch runs/my-run",
-                           "watch needs the folders of runs");
+                           "watch needs at least one run folder");
     for (uint32_t i = 0; i < parsed->words; i++)
         for (uint32_t j = 0; j < i; j++)
             if (strcmp(parsed->word[i], parsed->word[j]) == 0)
-                return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s is named twice", parsed->word[i]);
+                return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s is given twice", parsed->word[i]);
     return AT_OK;
 }
 
-static void tell_missing(const at_parsed *parsed)
+static void note_missing(const at_parsed *parsed)
 {
     struct stat about;
     for (uint32_t i = 0; i < parsed->words && !parsed->settings.quiet; i++)
         if (stat(parsed->word[i], &about) != 0)
-            fprintf(stderr, "anytime: %s is not there yet; waiting for it\n", parsed->word[i]);
+            fprintf(stderr, "anytime: %s does not exist yet; waiting for it\n", parsed->word[i]);
 }
 
-static at_err tell_address(const at_parsed *parsed, const char *url, at_fail *fail)
+static at_err print_address(const at_parsed *parsed, const char *url, at_fail *fail)
 {
     if (parsed->settings.json) {
         json_t *runs = json_array();
@@ -88,7 +88,8 @@ static at_err tell_address(const at_parsed *parsed, const char *url, at_fail *fa
         AT_TRY(at_print_json_take(json_pack("{s:s, s:o}", "url", url, "runs", runs), fail));
     } else {
         printf("%s\n", url);
-        if (!parsed->settings.quiet) fprintf(stderr, "anytime: Ctrl-C ends the dashboard\n");
+        if (!parsed->settings.quiet)
+            fprintf(stderr, "anytime: press Ctrl-C to stop the dashboard\n");
     }
     if (fflush(stdout)) return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to stdout");
     if (parsed->settings.open) open_browser(url);
@@ -101,38 +102,38 @@ static at_err serve(const at_parsed *parsed, at_fail *fail)
     at_bell    bell = {0};
     char       url[AT_SERVER_URL_SIZE];
     AT_TRY(open_server(&parsed->settings, parsed->word, parsed->words, &server, fail));
-    warn_about(&parsed->settings);
-    tell_missing(parsed);
+    warn_if_public(&parsed->settings);
+    note_missing(parsed);
     at_server_url(server, url);
     at_signals_open(&bell);
-    at_err err = tell_address(parsed, url, fail);
+    at_err err = print_address(parsed, url, fail);
     if (!err) at_server_run(server, at_signals_stop);
     at_signals_close();
     at_server_close(server);
     return err;
 }
 
-/* The newest state, for a collector that reads files. */
+/* Prints the current metrics, for a collector that reads files. */
 static at_err print_once(const at_parsed *parsed, at_fail *fail)
 {
-    at_run_follower *tails[AT_STRING_TABLE_MAX] = {0};
+    at_run_follower *followers[AT_WORDS_MAX] = {0};
     at_ns            now = at_clock_now();
     at_err           err = AT_OK;
     for (uint32_t i = 0; i < parsed->words && !err; i++) {
-        tails[i] = at_run_follower_new(parsed->word[i]);
-        if (!tails[i]) err = at_fail_memory(fail);
-        for (int p = 0; !err && p < ONCE_POLLS_MAX && at_run_follower_poll(tails[i], now); p++)
+        followers[i] = at_run_follower_new(parsed->word[i]);
+        if (!followers[i]) err = at_fail_memory(fail);
+        for (int p = 0; !err && p < ONCE_POLLS_MAX && at_run_follower_poll(followers[i], now); p++)
             continue;
     }
-    if (!err) at_metrics_write(stdout, tails, parsed->words, now);
-    for (uint32_t i = 0; i < parsed->words; i++) at_run_follower_free(tails[i]);
+    if (!err) at_metrics_write(stdout, followers, parsed->words, now);
+    for (uint32_t i = 0; i < parsed->words; i++) at_run_follower_free(followers[i]);
     return err;
 }
 
 at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail)
 {
     (void)command;
-    _Static_assert((int)AT_STRING_TABLE_MAX <= (int)AT_SERVER_RUNS_MAX, "every word can be a run");
+    _Static_assert((int)AT_WORDS_MAX <= (int)AT_SERVER_RUNS_MAX, "every word can be a run");
     AT_TRY(check_folders(parsed, fail));
     if (parsed->settings.once) return print_once(parsed, fail);
     return serve(parsed, fail);
@@ -140,78 +141,79 @@ at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail)
 
 /* ---- train --watch --------------------------------------------------------------------------- */
 
-/* What the process of the server starts with, and where it tells how that went. */
-typedef struct beginning {
+/* Input of the server process, and the pipe for its answer. */
+typedef struct server_start {
     const at_settings *settings;
     const char        *folder;
     int                pipe[2];
-} beginning;
+} server_start;
 
-typedef struct answer {
+typedef struct server_answer {
     at_err err;
     char   url[AT_SERVER_URL_SIZE];
     char   text[sizeof((at_fail *)0)->text], hint[sizeof((at_fail *)0)->hint];
-} answer;
+} server_answer;
 
 static int server_main(void *self)
 {
-    beginning *begin = self;
-    at_server *server = NULL;
-    at_bell    bell = {0};
-    at_fail    fail = {0};
-    answer     told = {.err = open_server(begin->settings, &begin->folder, 1, &server, &fail)};
-    if (told.err == AT_OK) at_server_url(server, told.url);
-    memcpy(told.text, fail.text, sizeof told.text);
-    memcpy(told.hint, fail.hint, sizeof told.hint);
+    server_start *start = self;
+    at_server    *server = NULL;
+    at_bell       bell = {0};
+    at_fail       fail = {0};
+    server_answer answer = {.err = open_server(start->settings, &start->folder, 1, &server, &fail)};
+    if (answer.err == AT_OK) at_server_url(server, answer.url);
+    memcpy(answer.text, fail.text, sizeof answer.text);
+    memcpy(answer.hint, fail.hint, sizeof answer.hint);
     at_signals_open(&bell);
-    signal(SIGINT, SIG_IGN); /* the run decides what Ctrl-C means, and ends us when it has ended */
-    close(begin->pipe[0]);
-    bool is_told = write(begin->pipe[1], &told, sizeof told) == (ssize_t)sizeof told;
-    close(begin->pipe[1]);
-    if (told.err == AT_OK && is_told) at_server_run(server, at_signals_stop);
+    signal(SIGINT, SIG_IGN); /* the run handles Ctrl-C and stops the server when it ends */
+    close(start->pipe[0]);
+    bool sent = write(start->pipe[1], &answer, sizeof answer) == (ssize_t)sizeof answer;
+    close(start->pipe[1]);
+    if (answer.err == AT_OK && sent) at_server_run(server, at_signals_stop);
     at_server_close(server);
-    return told.err;
+    return answer.err;
 }
 
-static at_err read_answer(int fd, answer *told, at_fail *fail)
+static at_err read_answer(int fd, server_answer *answer, at_fail *fail)
 {
     size_t  size = 0;
     ssize_t got = 1;
-    while (size < sizeof *told && got > 0) {
-        do got = read(fd, (char *)told + size, sizeof *told - size);
+    while (size < sizeof *answer && got > 0) {
+        do got = read(fd, (char *)answer + size, sizeof *answer - size);
         while (got < 0 && errno == EINTR);
         if (got > 0) size += (size_t)got;
     }
-    if (size < sizeof *told)
+    if (size < sizeof *answer)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "the dashboard did not start");
-    if (told->err == AT_OK) return AT_OK;
-    return at_fail_set(fail, told->err, told->hint[0] ? told->hint : NULL, "%s", told->text);
+    if (answer->err == AT_OK) return AT_OK;
+    return at_fail_set(fail, answer->err, answer->hint[0] ? answer->hint : NULL, "%s",
+                       answer->text);
 }
 
-static void tell_url(const at_settings *s, const char *url)
+static void print_url(const at_settings *s, const char *url)
 {
-    fprintf(stderr, "anytime: watch it at %s\n", url);
-    warn_about(s);
+    fprintf(stderr, "anytime: dashboard at %s\n", url);
+    warn_if_public(s);
     if (s->open) open_browser(url);
 }
 
 at_err at_watch_start(at_watch *watch, const at_parsed *parsed, const char *folder, at_fail *fail)
 {
-    beginning begin = {.settings = &parsed->settings, .folder = folder};
-    answer    told;
+    server_start  start = {.settings = &parsed->settings, .folder = folder};
+    server_answer answer;
     *watch = (at_watch){0};
     if (!parsed->settings.watch) return AT_OK;
-    if (pipe2(begin.pipe, O_CLOEXEC) != 0)
+    if (pipe2(start.pipe, O_CLOEXEC) != 0)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot start the dashboard: %s",
                            strerror(errno));
-    at_err err = at_child_fork(server_main, &begin, &watch->pid, fail);
-    close(begin.pipe[1]);
-    if (!err) err = read_answer(begin.pipe[0], &told, fail);
-    close(begin.pipe[0]);
+    at_err err = at_child_fork(server_main, &start, &watch->pid, fail);
+    close(start.pipe[1]);
+    if (!err) err = read_answer(start.pipe[0], &answer, fail);
+    close(start.pipe[0]);
     if (err)
         at_watch_end(watch);
     else
-        tell_url(&parsed->settings, told.url);
+        print_url(&parsed->settings, answer.url);
     return err;
 }
 

@@ -1,4 +1,4 @@
-/* watch.h - `train --watch`: the dashboard of a run, in a process of its own beside it. */
+/* watch.h - `train --watch`: the dashboard of a run, in a separate process. */
 #ifndef AT_CLI_VERBS_WATCH_H
 #define AT_CLI_VERBS_WATCH_H
 
@@ -7,14 +7,14 @@
 #include "cli/options/options.h"
 
 typedef struct at_watch {
-    pid_t pid; /* 0: nobody watches */
+    pid_t pid; /* 0: no dashboard */
 } at_watch;
 
-/* Starts the server when --watch asks for it, and tells its address on stderr. It reads what the
- * run writes to `folder`, and ends with this process at the latest. */
+/* With --watch, starts the server and prints its address to stderr. It reads what the run writes to
+ * `folder` and ends with this process at the latest. */
 at_err at_watch_start(at_watch *watch, const at_parsed *parsed, const char *folder, at_fail *fail);
 
-/* Lets it tell its clients the end, and waits for its own; accepts a zeroed one. */
+/* Stops the server after its clients were informed; accepts a zeroed one. */
 void at_watch_end(at_watch *watch);
 
 #endif

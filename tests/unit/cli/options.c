@@ -36,25 +36,26 @@ static void accept(at_parsed *parsed, unsigned verb, const char *const *words)
     if (parse(parsed, verb, words)) fail_msg("%s (%s)", fail.text, fail.hint);
 }
 
-/* Refused as wrong usage, in a sentence that contains `text`. */
+/* Refused as a usage error whose message contains `text`. */
 static void refuse(unsigned verb, const char *const *words, const char *text)
 {
     at_parsed parsed;
     at_err    err = parse(&parsed, verb, words);
-    if (err != AT_ERR_USAGE) fail_msg("%s: accepted, or not as wrong usage (%d)", words[0], err);
+    if (err != AT_ERR_USAGE) fail_msg("%s: accepted, or not a usage error (%d)", words[0], err);
     assert_int_equal(fail.err, AT_ERR_USAGE);
-    if (!strstr(fail.text, text)) fail_msg("'%s' does not say '%s'", fail.text, text);
+    if (!strstr(fail.text, text)) fail_msg("'%s' does not contain '%s'", fail.text, text);
     at_options_deinit(&parsed);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
-static void every_row_is_whole(void **state)
+static void every_row_is_complete(void **state)
 {
     (void)state;
     size_t rows = 0;
     for (const at_option *row = at_options; row->name; row++, rows++) {
         assert_true(row->help && *row->help);
+        assert_true(row->group < AT_GROUP_COUNT && at_option_group_name[row->group]);
         assert_true(row->verbs != 0 && (row->verbs & ~(unsigned)AT_FOR_ALL) == 0);
         assert_int_equal(row->type == AT_OPTION_YES_NO, row->value == NULL);
         assert_true(row->offset < sizeof(at_settings));
@@ -66,17 +67,28 @@ static void every_row_is_whole(void **state)
     assert_true(rows <= AT_OPTIONS_MAX);
 }
 
-static void names_and_fields_are_used_once(void **state)
+static bool is_same_text(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
+/* Two rows with the same name are one option with different texts for different verbs. */
+static void every_name_has_one_field_and_one_row_per_verb(void **state)
 {
     (void)state;
     for (const at_option *row = at_options; row->name; row++)
         for (const at_option *other = row + 1; other->name; other++) {
-            assert_string_not_equal(row->name, other->name);
-            assert_int_not_equal(row->offset, other->offset);
+            bool same = strcmp(row->name, other->name) == 0;
+            assert_int_equal(row->offset == other->offset, same);
+            if (!same) continue;
+            assert_int_equal(row->verbs & other->verbs, 0);
+            assert_int_equal(row->type, other->type);
+            assert_true(is_same_text(row->fallback, other->fallback));
+            assert_false(is_same_text(row->help, other->help));
         }
 }
 
-static void what_is_not_given_has_its_default(void **state)
+static void an_option_that_is_not_given_has_its_default(void **state)
 {
     (void)state;
     at_parsed parsed;
@@ -129,7 +141,7 @@ static void a_later_value_replaces_an_earlier_one(void **state)
     at_options_deinit(&parsed);
 }
 
-static void a_switch_takes_no_word_with_it(void **state)
+static void a_switch_leaves_the_next_word_alone(void **state)
 {
     (void)state;
     at_parsed parsed;
@@ -144,17 +156,17 @@ static void a_switch_takes_no_word_with_it(void **state)
     assert_string_equal(parsed.word[1], "amb");
     assert_string_equal(parsed.word[2], "-");
     at_options_deinit(&parsed);
-    refuse(AT_FOR_TRAIN, WORDS("--shard=perhaps"), "--shard cannot be 'perhaps'");
+    refuse(AT_FOR_TRAIN, WORDS("--shard=perhaps"), "--shard: unknown value 'perhaps'");
     refuse(AT_FOR_TRAIN, WORDS("--no-shard=yes"), "unknown option --no-shard");
     refuse(AT_FOR_TRAIN, WORDS("--no-lr"), "unknown option --no-lr");
 }
 
-static void a_switch_may_have_words_of_its_own(void **state)
+static void a_switch_may_have_other_values_than_yes_and_no(void **state)
 {
     (void)state;
     static const struct {
         const char *words[3], *meant;
-        uint32_t    left; /* words that are no values */
+        uint32_t    left; /* words that are not values */
     } cases[] = {
         {{"--shard", "by-class"}, "by-class", 0},
         {{"--shard=by-class"}, "by-class", 0},
@@ -173,12 +185,12 @@ static void a_switch_may_have_words_of_its_own(void **state)
         assert_string_equal(copy.settings.shard, cases[i].meant);
         at_options_deinit(&copy);
     }
-    refuse(AT_FOR_TRAIN, WORDS("--shard="), "--shard cannot be ''");
-    refuse(AT_FOR_TRAIN, WORDS("--shard=no|yes"), "--shard cannot be 'no|yes'");
+    refuse(AT_FOR_TRAIN, WORDS("--shard="), "--shard: unknown value ''");
+    refuse(AT_FOR_TRAIN, WORDS("--shard=no|yes"), "--shard: unknown value 'no|yes'");
     assert_non_null(strstr(fail.hint, "by-class"));
 }
 
-static void a_missing_value_is_missed(void **state)
+static void a_missing_value_is_an_error(void **state)
 {
     (void)state;
     refuse(AT_FOR_TRAIN, WORDS("--batch"), "--batch needs a value");
@@ -187,7 +199,7 @@ static void a_missing_value_is_missed(void **state)
     refuse(AT_FOR_TRAIN, WORDS("--batch="), "--batch  is not a whole number");
 }
 
-static void an_unknown_option_is_refused_with_the_nearest_one(void **state)
+static void an_unknown_option_is_refused_with_the_nearest_name(void **state)
 {
     (void)state;
     refuse(AT_FOR_TRAIN, WORDS("--worker", "3"), "unknown option --worker");
@@ -203,7 +215,7 @@ static void an_unknown_option_is_refused_with_the_nearest_one(void **state)
     refuse(AT_FOR_TRAIN, WORDS(long_name), "unknown option --xxx");
 }
 
-static void a_verb_knows_only_its_own_options(void **state)
+static void a_verb_accepts_only_its_own_options(void **state)
 {
     (void)state;
     refuse(AT_FOR_TRAIN, WORDS("--repeats", "3"), "unknown option --repeats");
@@ -215,16 +227,16 @@ static void a_verb_knows_only_its_own_options(void **state)
     at_options_deinit(&parsed);
 }
 
-static void words_are_counted(void **state)
+static void the_number_of_words_is_limited(void **state)
 {
     (void)state;
-    const char *words[AT_STRING_TABLE_MAX + 2] = {0};
+    const char *words[AT_WORDS_MAX + 2] = {0};
     at_parsed   parsed;
-    for (int i = 0; i < AT_STRING_TABLE_MAX; i++) words[i] = "fmb";
+    for (int i = 0; i < AT_WORDS_MAX; i++) words[i] = "fmb";
     accept(&parsed, AT_FOR_COMPARE, words);
-    assert_int_equal(parsed.words, AT_STRING_TABLE_MAX);
+    assert_int_equal(parsed.words, AT_WORDS_MAX);
     at_options_deinit(&parsed);
-    words[AT_STRING_TABLE_MAX] = "amb";
+    words[AT_WORDS_MAX] = "amb";
     refuse(AT_FOR_COMPARE, words, "more than");
 }
 
@@ -239,7 +251,7 @@ static at_err set(const at_option *row, const char *value)
     return err;
 }
 
-static void numbers_keep_within_their_bounds(void **state)
+static void numbers_out_of_bounds_are_refused(void **state)
 {
     (void)state;
     char text[64];
@@ -254,7 +266,7 @@ static void numbers_keep_within_their_bounds(void **state)
         }
         for (size_t i = 0; i < 3; i++) {
             snprintf(text, sizeof text, "%.17g", outside[i]);
-            if (set(row, text) != AT_ERR_USAGE) fail_msg("--%s %s passes", row->name, text);
+            if (set(row, text) != AT_ERR_USAGE) fail_msg("--%s %s is accepted", row->name, text);
         }
     }
 }
@@ -269,7 +281,7 @@ static void nonsense_is_not_a_number(void **state)
         if (row->type == AT_OPTION_TEXT) continue;
         for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++)
             if (set(row, nonsense[i]) != AT_ERR_USAGE)
-                fail_msg("--%s '%s' passes", row->name, nonsense[i]);
+                fail_msg("--%s '%s' is accepted", row->name, nonsense[i]);
     }
 }
 
@@ -282,7 +294,7 @@ static void a_duration_is_above_zero(void **state)
         assert_int_equal(set(row, "1ns"), AT_OK);
         for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
             if (set(row, refused[i]) != AT_ERR_USAGE)
-                fail_msg("--%s %s passes", row->name, refused[i]);
+                fail_msg("--%s %s is accepted", row->name, refused[i]);
     }
 }
 
@@ -297,7 +309,7 @@ static void write_config(char path[64], const void *bytes, size_t size)
     close(file);
 }
 
-/* Parses with a config file of that text, between other words. */
+/* Parses a config file with this text, between other options. */
 static at_err with_config(at_parsed *parsed, const char *text)
 {
     char path[64];
@@ -331,7 +343,7 @@ static void a_config_file_sets_options(void **state)
     at_options_deinit(&parsed);
 }
 
-static void a_bad_line_is_named_by_its_number(void **state)
+static void an_error_in_a_config_file_names_the_line(void **state)
 {
     (void)state;
     static const struct {
@@ -340,8 +352,8 @@ static void a_bad_line_is_named_by_its_number(void **state)
         {"batch = 1\n\n# x\nbatc = 2\n", ":4: ", "unknown option --batc"},
         {"batch\n", ":1: ", "'batch' has no value"},
         {"\nbatch = 0\n", ":2: ", "out of range"},
-        {"config = other\n", ":1: ", "cannot name another"},
-        {"shard = perhaps\n", ":1: ", "cannot be 'perhaps'"},
+        {"config = other\n", ":1: ", "cannot include another"},
+        {"shard = perhaps\n", ":1: ", "unknown value 'perhaps'"},
         {"= 3\n", ":1: ", "unknown option"},
         {"repeats = 3\n", ":1: ", "unknown option --repeats"},
     };
@@ -354,7 +366,7 @@ static void a_bad_line_is_named_by_its_number(void **state)
     }
 }
 
-static void a_file_that_is_no_config_is_refused(void **state)
+static void a_file_that_is_not_a_config_file_is_refused(void **state)
 {
     (void)state;
     at_parsed parsed;
@@ -371,7 +383,7 @@ static void a_file_that_is_no_config_is_refused(void **state)
     at_options_deinit(&parsed);
 }
 
-/* ---- echo, copy, help ----------------------------------------------------------------------- */
+/* ---- echo, copy ----------------------------------------------------------------------------- */
 
 static const char *text_of(const json_t *value, char buffer[64])
 {
@@ -384,7 +396,7 @@ static const char *text_of(const json_t *value, char buffer[64])
     return buffer;
 }
 
-/* What the echo holds, set in fresh settings, gives the same echo. */
+/* Options set from an echo give the same echo. */
 static void assert_echo_repeats(const at_parsed *parsed, unsigned verb)
 {
     at_parsed   again;
@@ -403,7 +415,7 @@ static void assert_echo_repeats(const at_parsed *parsed, unsigned verb)
     at_options_deinit(&again);
 }
 
-static void the_echo_is_enough_to_run_again(void **state)
+static void the_echo_restores_all_settings(void **state)
 {
     (void)state;
     at_parsed parsed;
@@ -425,16 +437,19 @@ static void the_echo_has_every_option_of_the_verb(void **state)
     at_parsed parsed;
     accept(&parsed, AT_FOR_COMPARE, WORDS("fmb"));
     json_t *echo = at_options_echo(&parsed, AT_FOR_COMPARE);
+    size_t  expected = 0;
     for (const at_option *row = at_options; row->name; row++) {
-        bool aside = !strcmp(row->name, "help") || !strcmp(row->name, "config");
-        bool expected = (row->verbs & AT_FOR_COMPARE) && !aside;
-        assert_int_equal(json_object_get(echo, row->name) != NULL, expected);
+        bool excluded = !strcmp(row->name, "help") || !strcmp(row->name, "config");
+        if (!(row->verbs & AT_FOR_COMPARE) || excluded) continue;
+        assert_non_null(json_object_get(echo, row->name));
+        expected++;
     }
+    assert_int_equal(json_object_size(echo), expected);
     json_decref(echo);
     at_options_deinit(&parsed);
 }
 
-static void a_copy_lives_on_its_own(void **state)
+static void a_copy_owns_its_texts(void **state)
 {
     (void)state;
     at_parsed one, two;
@@ -452,27 +467,130 @@ static void a_copy_lives_on_its_own(void **state)
     at_options_deinit(&two); /* a zeroed one is accepted */
 }
 
-static void help_names_every_option_within_100_columns(void **state)
+/* ---- help ----------------------------------------------------------------------------------- */
+
+static char help[20000]; /* the help text of a verb */
+
+/* Prints the help of a verb to `help`; returns how many options it left out. */
+static size_t print_help(unsigned verb, bool all)
+{
+    FILE  *file = fmemopen(help, sizeof help, "w");
+    size_t left_out = at_options_help(file, verb, all);
+    assert_true(ftell(file) < (long)sizeof help - 1);
+    fclose(file);
+    return left_out;
+}
+
+/* Whether an option has a line of its own in a help text. */
+static bool is_listed(const char *name)
+{
+    char line[64];
+    snprintf(line, sizeof line, "\n  --%s ", name);
+    return strstr(help, line) != NULL;
+}
+
+static size_t count_listed(void)
+{
+    size_t count = 0;
+    for (const char *at = help; (at = strstr(at, "\n  --")); at++) count++;
+    return count;
+}
+
+static size_t count_rows(unsigned verb)
+{
+    size_t count = 0;
+    for (const at_option *row = at_options; row->name; row++) count += (row->verbs & verb) != 0;
+    return count;
+}
+
+static void help_all_lists_every_option_of_the_verb(void **state)
 {
     (void)state;
     for (const at_verb *verb = at_verbs; verb->name; verb++) {
-        char  *text, name[64];
-        size_t size;
-        FILE  *file = open_memstream(&text, &size);
-        at_options_help(file, verb->options);
-        fclose(file);
-        for (const at_option *row = at_options; row->name; row++) {
-            snprintf(name, sizeof name, "  --%s ", row->name);
-            bool there = strstr(text, name) != NULL;
-            assert_int_equal(there, (row->verbs & verb->options) != 0);
-        }
-        for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1)
-            if (end - line > 100) fail_msg("%s --help: %.*s", verb->name, (int)(end - line), line);
-        free(text);
+        assert_int_equal(print_help(verb->options, true), 0);
+        assert_int_equal(count_listed(), count_rows(verb->options));
+        for (const at_option *row = at_options; row->name; row++)
+            if (row->verbs & verb->options) assert_true(is_listed(row->name));
     }
 }
 
-/* ---- anything ------------------------------------------------------------------------------- */
+static void help_lists_at_most_thirty_options(void **state)
+{
+    (void)state;
+    assert_int_equal(AT_HELP_SHORT_MAX, 30);
+    for (const at_verb *verb = at_verbs; verb->name; verb++) {
+        size_t rows = count_rows(verb->options), left_out = print_help(verb->options, false);
+        assert_true(count_listed() <= AT_HELP_SHORT_MAX);
+        assert_int_equal(count_listed() + left_out, rows);
+        assert_int_equal(left_out > 0, rows > AT_HELP_SHORT_MAX);
+        assert_int_equal(strstr(help, "--help [all]") != NULL, left_out > 0);
+    }
+}
+
+static void help_begins_with_the_ten_main_options(void **state)
+{
+    (void)state;
+    static const char *const main_options[] = {"model",     "data", "workers", "strategy", "batch",
+                                               "optimizer", "lr",   "epochs",  "target",   "run"};
+    enum { COUNT = sizeof main_options / sizeof *main_options };
+    print_help(AT_FOR_TRAIN | AT_FOR_LIVE, false);
+    assert_int_equal(strncmp(help, "\nMain options:\n  --model ", 25), 0);
+    char *rest = strstr(help, "\n\nModel and data:\n");
+    assert_non_null(rest);
+    *rest = '\0';
+    assert_int_equal(count_listed(), COUNT);
+    const char *place = help;
+    for (size_t i = 0; i < COUNT; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "\n  --%s ", main_options[i]);
+        place = strstr(place, line);
+        if (!place) fail_msg("--%s is missing, or out of order", main_options[i]);
+    }
+}
+
+static void help_fits_100_columns(void **state)
+{
+    (void)state;
+    for (const at_verb *verb = at_verbs; verb->name; verb++)
+        for (int all = 0; all < 2; all++) {
+            print_help(verb->options, all);
+            for (char *line = help, *end; (end = strchr(line, '\n')); line = end + 1)
+                if (end - line > 100)
+                    fail_msg("%s --help: %.*s", verb->name, (int)(end - line), line);
+        }
+}
+
+static void help_shows_each_verb_its_own_text(void **state)
+{
+    (void)state;
+    print_help(AT_FOR_LINK, false);
+    assert_non_null(strstr(help, "Largest number of workers to measure [8]"));
+    print_help(AT_FOR_TRAIN, true);
+    assert_null(strstr(help, "Largest number of workers"));
+    assert_non_null(strstr(help, "Worker processes; 0 trains in this process"));
+}
+
+static void help_takes_no_word_but_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3], *meant;
+    } cases[] = {{{"--help"}, "yes"},     {{"-h"}, "yes"},        {{"--help", "all"}, "all"},
+                 {{"--help=all"}, "all"}, {{"-h", "all"}, "all"}, {{"--help", "--json"}, "yes"},
+                 {{"--help", "no"}, "no"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        at_parsed parsed;
+        accept(&parsed, AT_FOR_TRAIN, cases[i].words);
+        assert_string_equal(parsed.settings.help, cases[i].meant);
+        assert_int_equal(parsed.words, 0);
+        at_options_deinit(&parsed);
+    }
+    refuse(AT_FOR_TRAIN, WORDS("--help", "everything"), "--help: unknown value 'everything'");
+    assert_string_equal(fail.hint, "write --help or --help all");
+    refuse(AT_FOR_LINK, WORDS("--help=[all]"), "--help: unknown value '[all]'");
+}
+
+/* ---- random input --------------------------------------------------------------------------- */
 
 static const char *random_word(at_rng *rng, char word[48])
 {
@@ -489,8 +607,8 @@ static const char *random_word(at_rng *rng, char word[48])
     return word;
 }
 
-/* Whatever is typed: accepted, or refused with a sentence. */
-static void no_words_confuse_the_parser(void **state)
+/* Every input is accepted or refused with a message. */
+static void random_input_is_accepted_or_refused_with_a_message(void **state)
 {
     (void)state;
     enum { ROUNDS = 3000, WORDS_MAX = 6 };
@@ -502,11 +620,11 @@ static void no_words_confuse_the_parser(void **state)
         size_t      count = 1 + at_rng_below(&rng, WORDS_MAX);
         for (size_t i = 0; i < count; i++) {
             words[i] = random_word(&rng, text[i]);
-            if (strstr(words[i], "config")) words[i] = "--lr"; /* it would read a random path */
+            if (strstr(words[i], "config")) words[i] = "--lr"; /* would read a random path */
         }
         at_err err = parse(&parsed, AT_FOR_TRAIN, words);
         if (err && (fail.err != err || !fail.text[0]))
-            fail_msg("round %d says nothing", (int)round);
+            fail_msg("round %d has no message", (int)round);
         if (!err) json_decref(at_options_echo(&parsed, AT_FOR_TRAIN));
         at_options_deinit(&parsed);
     }
@@ -515,28 +633,33 @@ static void no_words_confuse_the_parser(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_whole),
-        cmocka_unit_test(names_and_fields_are_used_once),
-        cmocka_unit_test(what_is_not_given_has_its_default),
+        cmocka_unit_test(every_row_is_complete),
+        cmocka_unit_test(every_name_has_one_field_and_one_row_per_verb),
+        cmocka_unit_test(an_option_that_is_not_given_has_its_default),
         cmocka_unit_test(a_value_follows_or_is_joined_with_an_equals_sign),
         cmocka_unit_test(a_later_value_replaces_an_earlier_one),
-        cmocka_unit_test(a_switch_takes_no_word_with_it),
-        cmocka_unit_test(a_switch_may_have_words_of_its_own),
-        cmocka_unit_test(a_missing_value_is_missed),
-        cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_one),
-        cmocka_unit_test(a_verb_knows_only_its_own_options),
-        cmocka_unit_test(words_are_counted),
-        cmocka_unit_test(numbers_keep_within_their_bounds),
+        cmocka_unit_test(a_switch_leaves_the_next_word_alone),
+        cmocka_unit_test(a_switch_may_have_other_values_than_yes_and_no),
+        cmocka_unit_test(a_missing_value_is_an_error),
+        cmocka_unit_test(an_unknown_option_is_refused_with_the_nearest_name),
+        cmocka_unit_test(a_verb_accepts_only_its_own_options),
+        cmocka_unit_test(the_number_of_words_is_limited),
+        cmocka_unit_test(numbers_out_of_bounds_are_refused),
         cmocka_unit_test(nonsense_is_not_a_number),
         cmocka_unit_test(a_duration_is_above_zero),
         cmocka_unit_test(a_config_file_sets_options),
-        cmocka_unit_test(a_bad_line_is_named_by_its_number),
-        cmocka_unit_test(a_file_that_is_no_config_is_refused),
-        cmocka_unit_test(the_echo_is_enough_to_run_again),
+        cmocka_unit_test(an_error_in_a_config_file_names_the_line),
+        cmocka_unit_test(a_file_that_is_not_a_config_file_is_refused),
+        cmocka_unit_test(the_echo_restores_all_settings),
         cmocka_unit_test(the_echo_has_every_option_of_the_verb),
-        cmocka_unit_test(a_copy_lives_on_its_own),
-        cmocka_unit_test(help_names_every_option_within_100_columns),
-        cmocka_unit_test(no_words_confuse_the_parser),
+        cmocka_unit_test(a_copy_owns_its_texts),
+        cmocka_unit_test(help_all_lists_every_option_of_the_verb),
+        cmocka_unit_test(help_lists_at_most_thirty_options),
+        cmocka_unit_test(help_begins_with_the_ten_main_options),
+        cmocka_unit_test(help_fits_100_columns),
+        cmocka_unit_test(help_shows_each_verb_its_own_text),
+        cmocka_unit_test(help_takes_no_word_but_all),
+        cmocka_unit_test(random_input_is_accepted_or_refused_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

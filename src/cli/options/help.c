@@ -1,0 +1,88 @@
+/* Prints the options of a verb for --help. */
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/options/options.h"
+
+enum { COLUMN = 33, COLUMNS_MAX = 100 }; /* where texts begin, and the width of a line */
+
+static size_t count_options(unsigned verb, at_option_level rarest)
+{
+    size_t count = 0;
+    for (const at_option *row = at_options; row->name; row++)
+        count += (row->verbs & verb) && row->level <= rarest;
+    return count;
+}
+
+/* Prints text in lines of at most COLUMNS_MAX columns, continuation lines indented. */
+static void print_wrapped(FILE *file, const char *text)
+{
+    int column = COLUMN;
+    while (*text) {
+        int word = (int)strcspn(text, " ");
+        if (column + 1 + word > COLUMNS_MAX && column > COLUMN) {
+            fprintf(file, "\n%*s", COLUMN, "");
+            column = COLUMN;
+        }
+        fprintf(file, " %.*s", word, text);
+        column += 1 + word;
+        text += word;
+        text += strspn(text, " ");
+    }
+    fprintf(file, "\n");
+}
+
+static void add_default(at_text *text, const at_option *row)
+{
+    size_t length = strlen(row->help);
+    bool   stated = length > 0 && row->help[length - 1] == ']';
+    if (!row->fallback || stated) return;
+    if (row->value)
+        at_text_add(text, " [%s]", row->fallback);
+    else if (strcmp(row->fallback, "yes") == 0)
+        at_text_add(text, " [yes; --no-%s]", row->name);
+}
+
+/* A placeholder in brackets is optional; it is shown only where it makes a difference. */
+static void print_option(FILE *file, const at_option *row, bool has_more)
+{
+    char    name[64], help[400];
+    at_text text = at_text_in(name, sizeof name), about = at_text_in(help, sizeof help);
+    bool    shows_value = row->value && (row->value[0] != '[' || has_more);
+    at_text_add(&text, "--%s%s%s", row->name, shows_value ? " " : "",
+                shows_value ? row->value : "");
+    at_text_add(&about, "%s", row->help);
+    add_default(&about, row);
+    fprintf(file, "  %-*s", COLUMN - 2, name);
+    print_wrapped(file, help);
+}
+
+/* Prints the options of `verb` in this group with a level from `first` to `last`. */
+static void print_group(FILE *file, unsigned verb, at_option_group group, at_option_level first,
+                        at_option_level last, bool has_more)
+{
+    bool has_heading = false;
+    for (const at_option *row = at_options; row->name; row++) {
+        bool shown =
+            (row->verbs & verb) && row->group == group && row->level >= first && row->level <= last;
+        if (!shown) continue;
+        if (!has_heading) fprintf(file, "\n%s:\n", at_option_group_name[group]);
+        has_heading = true;
+        print_option(file, row, has_more);
+    }
+}
+
+size_t at_options_help(FILE *file, unsigned verb, bool all)
+{
+    size_t count = count_options(verb, AT_LEVEL_RARE);
+    bool   has_more = count > AT_HELP_SHORT_MAX, is_short = has_more && !all;
+    if (is_short) {
+        fprintf(file, "\nMain options:\n");
+        for (const at_option *row = at_options; row->name; row++)
+            if ((row->verbs & verb) && row->level == AT_LEVEL_MAIN) print_option(file, row, true);
+    }
+    for (int group = 0; group < AT_GROUP_COUNT; group++)
+        print_group(file, verb, (at_option_group)group, is_short ? AT_LEVEL_COMMON : AT_LEVEL_MAIN,
+                    is_short ? AT_LEVEL_COMMON : AT_LEVEL_RARE, has_more);
+    return is_short ? count - count_options(verb, AT_LEVEL_COMMON) : 0;
+}

@@ -1,0 +1,81 @@
+#include "cli/output.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DIGITS = 9 };
+
+/* ---- stdout -------------------------------------------------------------------------------- */
+
+at_err at_print_json(const json_t *document, at_fail *fail)
+{
+    char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS));
+    if (!text)
+        return at_fail_set(fail, AT_ERR_FAILED, "does it contain a name that is not UTF-8?",
+                           "the result cannot be written as JSON");
+    puts(text); /* main checks stdout for errors at the end */
+    free(text);
+    return AT_OK;
+}
+
+at_err at_print_json_take(json_t *document, at_fail *fail)
+{
+    at_err err = at_print_json(document, fail);
+    json_decref(document);
+    return err;
+}
+
+static double real_at(const json_t *object, const char *key)
+{
+    return json_number_value(json_object_get(object, key));
+}
+
+void at_print_test(const json_t *test)
+{
+    printf("test: loss %.4f, accuracy %.4f", real_at(test, "loss"), real_at(test, "accuracy"));
+    if (json_object_get(test, "auc")) printf(", AUC %.4f", real_at(test, "auc"));
+    if (json_object_get(test, "top5")) printf(", top-5 %.4f", real_at(test, "top5"));
+    printf(" on %lld samples\n", (long long)json_integer_value(json_object_get(test, "count")));
+}
+
+at_err at_print_table_take(at_table *table, at_fail *fail)
+{
+    if (!table) return at_fail_memory_for(fail, "for a table");
+    at_err err = at_table_print(table, stdout, fail);
+    at_table_free(table);
+    return err;
+}
+
+/* ---- plots --------------------------------------------------------------------------------- */
+
+at_err at_plots_check(const char *plots, at_fail *fail)
+{
+    static const char *const known[] = {"all", "few", "none"};
+    assert(plots);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(plots, known[i]) == 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use all, few or none", "--plots: unknown value '%s'",
+                       plots);
+}
+
+void at_plots_warn(const at_fail *failed)
+{
+    fprintf(stderr, "anytime: warning: plots are missing: %s\n", failed->text);
+    if (*failed->hint) fprintf(stderr, "  hint: %s\n", failed->hint);
+}
+
+at_err at_plots_write(const char *plots, at_panel_options options, char *names, size_t size,
+                      at_fail *fail)
+{
+    assert(size > 0);
+    at_fail failed = {0};
+    *names = '\0';
+    if (strcmp(plots, "none") == 0) return AT_OK;
+    options.all = strcmp(plots, "all") == 0;
+    if (!at_panels_write(&options, names, size, &failed)) return AT_OK;
+    if (failed.err == AT_ERR_IO || failed.err == AT_ERR_FORMAT) return *fail = failed, failed.err;
+    at_plots_warn(&failed);
+    return AT_OK;
+}
