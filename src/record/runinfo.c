@@ -17,6 +17,10 @@ static const at_json_field numbers[] = {
     {"size_epochs", AT_JSON_REAL, offsetof(at_plan, size_epochs)},
     {"size_each_step", AT_JSON_FLAG, offsetof(at_plan, size_each_step)},
     {"workers", AT_JSON_U32, offsetof(at_plan, workers)},
+    {"workers_min", AT_JSON_U32, offsetof(at_plan, workers_min)},
+    {"workers_max", AT_JSON_U32, offsetof(at_plan, workers_max)},
+    {"join_timeout", AT_JSON_COUNT, offsetof(at_plan, join_timeout)},
+    {"open", AT_JSON_FLAG, offsetof(at_plan, open)},
     {"batch", AT_JSON_U32, offsetof(at_plan, batch)},
     {"micro_batch", AT_JSON_U32, offsetof(at_plan, micro_batch)},
     {"batch_min", AT_JSON_U32, offsetof(at_plan, batch_min)},
@@ -183,7 +187,10 @@ static at_err check_size(const at_plan *plan, at_fail *fail)
 static at_err check_plan(const at_plan *plan, at_fail *fail)
 {
     assert(plan->gather);
-    if (plan->workers < 1 || plan->workers > AT_WORKERS_MAX) return invalid("workers", fail);
+    if (plan->workers_max < 1 || plan->workers_max > AT_WORKERS_MAX)
+        return invalid("workers_max", fail);
+    if (plan->workers < 1 || plan->workers > plan->workers_max) return invalid("workers", fail);
+    if (plan->workers_min > plan->workers) return invalid("workers_min", fail);
     if (plan->batch < 1) return invalid("batch", fail);
     if (plan->micro_batch < 1 || plan->micro_batch > plan->batch)
         return invalid("micro_batch", fail);
@@ -231,7 +238,7 @@ uint32_t at_run_info_workers(const char *text)
 {
     assert(text);
     json_t *object = json_loads(text, 0, NULL);
-    json_t *workers = json_object_get(json_object_get(object, "plan"), "workers");
+    json_t *workers = json_object_get(json_object_get(object, "plan"), "workers_max");
     int64_t count = json_integer_value(workers); /* 0 when it is not a number */
     json_decref(object);
     return count >= 1 && count <= AT_WORKERS_MAX ? (uint32_t)count : 0;

@@ -348,8 +348,8 @@ static at_err close_sink(void *self, at_fail *fail)
 
 at_tally *at_tally_new(const at_run_info *info, at_sink *sink)
 {
-    assert(info->plan->workers >= 1);
-    uint32_t    workers = info->plan->workers;
+    assert(info->plan->workers_max >= 1);
+    uint32_t    workers = info->plan->workers_max;
     full_tally *self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->workers = workers;
@@ -404,8 +404,8 @@ double at_tally_seconds(const at_tally *tally)
 
 double at_tally_useful(const at_tally *tally)
 {
-    assert(tally->info->plan->workers >= 1);
-    uint32_t workers = tally->info->plan->workers;
+    assert(tally->info->plan->workers_max >= 1);
+    uint32_t workers = tally->info->plan->workers_max;
     double   useful = 0, whole = at_tally_seconds(tally) * workers;
     for (uint32_t i = 0; i < workers; i++) useful += at_seconds(tally->worker[i].useful_ns);
     return whole > 0 ? fmin(useful / whole, 1) : 0;

@@ -42,7 +42,7 @@ typedef struct at_worker_tally {
 
 typedef struct at_tally {
     const at_run_info *info;
-    at_worker_tally   *worker; /* plan->workers */
+    at_worker_tally   *worker; /* plan->workers_max */
     at_histogram      *steps;  /* step durations */
     uint64_t           step_count, samples_used, samples_dropped;
     uint64_t           dropped_why[AT_DROP_COUNT];

@@ -76,7 +76,7 @@ json_t *at_tally_json(const at_tally *tally, at_ns at)
     bool    began = tally->began_at != AT_NEVER;
     at_ns   before = began ? at - tally->began_at : tally->before_ns;
     at_json_fields_write(tally_fields, TALLY_FIELDS, tally, object);
-    for (uint32_t i = 0; i < tally->info->plan->workers; i++) {
+    for (uint32_t i = 0; i < tally->info->plan->workers_max; i++) {
         json_t *worker = json_object();
         at_json_fields_write(worker_fields, WORKER_FIELDS, &tally->worker[i], worker);
         json_array_append_new(workers, worker);
@@ -128,7 +128,7 @@ static bool read_lists(at_tally *tally, const json_t *state)
     }
     for (size_t i = 0; i < AT_DROP_COUNT && i < json_array_size(why); i++)
         tally->dropped_why[i] = (uint64_t)json_integer_value(json_array_get(why, i));
-    for (uint32_t i = 0; i < tally->info->plan->workers && i < json_array_size(workers); i++)
+    for (uint32_t i = 0; i < tally->info->plan->workers_max && i < json_array_size(workers); i++)
         if (at_json_fields_read(worker_fields, WORKER_FIELDS, json_array_get(workers, i),
                                 &tally->worker[i]))
             return false;

@@ -257,7 +257,7 @@ static void put_workers(const metrics *m)
         const at_tally *tally = tally_of(m->followers[r]);
         for (size_t s = 0; tally && s < sizeof states / sizeof *states; s++) {
             double count = 0;
-            for (uint32_t w = 0; w < tally->info->plan->workers; w++)
+            for (uint32_t w = 0; w < tally->info->plan->workers_max; w++)
                 count += strcmp(tally->worker[w].state, states[s]) == 0;
             line(m, name, m->followers[r], "state", states[s], count);
         }
@@ -320,7 +320,7 @@ static void put_worker_numbers(const metrics *m)
         head(m, worker_numbers[i].name, worker_numbers[i].type, worker_numbers[i].help);
         for (size_t r = 0; r < m->count; r++) {
             const at_tally *tally = tally_of(m->followers[r]);
-            uint32_t        workers = tally ? tally->info->plan->workers : 0;
+            uint32_t        workers = tally ? tally->info->plan->workers_max : 0;
             for (uint32_t w = 0; w < workers && w < AT_METRICS_WORKERS_MAX; w++) {
                 char id[16];
                 snprintf(id, sizeof id, "%u", w + 1);

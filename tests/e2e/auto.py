@@ -2,8 +2,8 @@
 """--time-limit auto is as good as the best limit of a sweep (docs/strategies/time-limit-auto.md).
 
 Simulation with fixed seeds. The time to a target is noisy, so with few seeds the second test only
-distinguishes good time limits from bad ones; docs/strategies/time-limit-auto.md has the full comparison. Step times are
-not noisy and are checked to 5 %.
+distinguishes good time limits from bad ones; the page has the full comparison. Step times are not
+noisy and are checked to 5 %.
 """
 import pathlib
 import statistics

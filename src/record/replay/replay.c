@@ -67,7 +67,7 @@ static void close_side(side *s)
 
 static bool build(machine *m)
 {
-    size_t hub_size = at_hub_size(&m->plan), actions = at_out_size(m->plan.workers);
+    size_t hub_size = at_hub_size(&m->plan), actions = at_out_size(m->plan.workers_max);
     if (!at_arena_init(&m->arena, hub_size + actions * sizeof(at_action) + 128)) return false;
     m->hub = at_hub_init(&m->plan, at_arena_get(&m->arena, 1, hub_size), hub_size);
     m->out.actions = at_arena_get(&m->arena, actions, sizeof(at_action));
@@ -175,7 +175,7 @@ static const char *refuse_report(const at_hub *hub, const at_event *event)
  * this, since a world guarantees it; a file does not. */
 static const char *refuse_event(const at_hub *hub, const at_event *event)
 {
-    bool is_worker = event->worker >= 1 && event->worker <= hub->plan->workers;
+    bool is_worker = event->worker >= 1 && event->worker <= hub->plan->workers_max;
     if (hub->finished && event->kind != AT_EV_EVALUATED) return "the run has ended";
     if (hub->applying && event->kind != AT_EV_APPLIED) return "APPLIED must follow an APPLY";
     switch (event->kind) {

@@ -328,12 +328,12 @@ at_err at_sink_console(const at_run_info *info, const at_console_options *option
                        at_fail *fail)
 {
     assert(options->file);
-    assert(info->plan->workers >= 1);
+    assert(info->plan->workers_max >= 1);
     console *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory_for(fail, "for the console");
     self->options = *options;
     self->info = info;
-    self->workers = info->plan->workers;
+    self->workers = info->plan->workers_max;
     self->split = calloc(self->workers, sizeof *self->split);
     self->split_shown = calloc(self->workers, sizeof *self->split_shown);
     self->tally = at_tally_new(info, &self->tally_sink);

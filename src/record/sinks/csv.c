@@ -206,10 +206,10 @@ static at_err open_tables(csv *self, const at_run_info *info, bool rounds, at_fa
 at_err at_sink_csv(const at_run_info *info, bool rounds, at_sink *sink, at_fail *fail)
 {
     assert(info->folder);
-    assert(info->plan->workers >= 1);
+    assert(info->plan->workers_max >= 1);
     csv *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory_for(fail, "for CSV files");
-    self->workers = info->plan->workers;
+    self->workers = info->plan->workers_max;
     self->version = calloc(self->workers, sizeof *self->version);
     at_err err = self->version ? open_tables(self, info, rounds, fail)
                                : at_fail_memory_for(fail, "for CSV files");

@@ -235,7 +235,7 @@ static void put_evaluation(board *self, const at_record *record)
 static void set_present(board *self, at_node worker, bool is_present)
 {
     assert(worker >= 1);
-    assert(worker <= self->info->plan->workers);
+    assert(worker <= self->info->plan->workers_max);
     bool *present = &self->present[worker - 1];
     if (*present == is_present) return;
     *present = is_present;
@@ -508,13 +508,13 @@ static at_err open_nodes(board *self, at_fail *fail)
 at_err at_sink_tensorboard(const at_run_info *info, at_sink *sink, at_fail *fail)
 {
     assert(info->folder);
-    assert(info->plan->workers >= 1);
+    assert(info->plan->workers_max >= 1);
     board *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory_for(fail, "for TensorBoard");
     self->info = info;
-    self->workers = info->plan->workers < WORKERS_MAX ? info->plan->workers : WORKERS_MAX;
+    self->workers = info->plan->workers_max < WORKERS_MAX ? info->plan->workers_max : WORKERS_MAX;
     self->nodes = calloc(self->workers + 2, sizeof *self->nodes);
-    self->present = calloc(info->plan->workers, sizeof *self->present);
+    self->present = calloc(info->plan->workers_max, sizeof *self->present);
     self->steps.since = self->histograms_at = AT_NEVER;
     at_err err = self->nodes && self->present ? open_nodes(self, fail)
                                               : at_fail_memory_for(fail, "for TensorBoard");

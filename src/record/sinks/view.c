@@ -113,8 +113,8 @@ void at_view_wrap(at_text *out, const char *text, int columns, const char *endin
 
 void at_view_title(const at_run_info *info, bool ascii, at_text *out)
 {
-    assert(info->plan->workers >= 1);
-    uint32_t    workers = info->plan->workers;
+    assert(info->plan->workers_max >= 1);
+    uint32_t    workers = info->plan->workers_max;
     const char *dot = ascii ? "-" : "·";
     if (info->plan->strategy) at_text_add(out, "%s %s ", info->plan->strategy->name, dot);
     if (info->model) at_text_add(out, "%s %s ", info->model, dot);
@@ -124,7 +124,7 @@ void at_view_title(const at_run_info *info, bool ascii, at_text *out)
 
 static bool is_gone(const at_view *view, uint32_t index)
 {
-    assert(index < view->progress->info->plan->workers);
+    assert(index < view->progress->info->plan->workers_max);
     const char *state = view->progress->tally->worker[index].state;
     return state == at_state_lost || state == at_state_evicted;
 }
@@ -181,7 +181,7 @@ typedef struct group {
 static group sum_group(const at_view *view, uint32_t first, uint32_t count)
 {
     assert(count >= 1);
-    assert(first + count <= view->progress->info->plan->workers);
+    assert(first + count <= view->progress->info->plan->workers_max);
     group sum = {.first = first, .count = count};
     for (uint32_t i = first; i < first + count; i++) {
         if (is_gone(view, i)) {
@@ -255,7 +255,7 @@ typedef struct layout {
 static layout arrange(const at_view *view, uint32_t size)
 {
     assert(size >= 1);
-    uint32_t workers = view->progress->info->plan->workers;
+    uint32_t workers = view->progress->info->plan->workers_max;
     int      digits = digits_of(workers);
     layout   it = {.size = size, .groups = (workers - 1) / size + 1};
     it.label = size == 1 ? digits : 2 * digits + 1;
@@ -276,7 +276,7 @@ static layout fit_workers(const at_view *view, int lines)
     it = arrange(view, 2); /* labels of groups are wider */
     if (it.across == 0) return it;
     uint32_t room = it.across * (uint32_t)lines;
-    return arrange(view, (view->progress->info->plan->workers - 1) / room + 1);
+    return arrange(view, (view->progress->info->plan->workers_max - 1) / room + 1);
 }
 
 static void draw_label(const group *it, int columns, at_text *out)
@@ -293,7 +293,7 @@ static void draw_label(const group *it, int columns, at_text *out)
 static int draw_workers(const at_view *view, const layout *it, at_text *out)
 {
     assert(it->across >= 1);
-    uint32_t workers = view->progress->info->plan->workers;
+    uint32_t workers = view->progress->info->plan->workers_max;
     int      lines = 0;
     for (uint32_t i = 0; i < it->groups; i++) {
         uint32_t first = i * it->size, left = workers - first;
@@ -311,7 +311,7 @@ static int draw_workers(const at_view *view, const layout *it, at_text *out)
 /* One line about all workers. */
 static void draw_summary(const at_view *view, const group *all, at_text *out)
 {
-    assert(all->count == view->progress->info->plan->workers);
+    assert(all->count == view->progress->info->plan->workers_max);
     char    buffer[LINE_SIZE];
     double  whole = fmax(all->compute + all->sleep + all->idle, 1);
     at_text text = at_text_in(buffer, sizeof buffer);
@@ -328,7 +328,7 @@ int at_view_draw(const at_view *view, at_text *out)
     int    rows = view->rows > 0 ? view->rows : ROWS_UNKNOWN, lines = 1;
     int    room = rows - 1 - OTHER_LINES; /* the cursor is in the line below the block */
     layout it = fit_workers(view, room < WORKER_LINES ? room : WORKER_LINES);
-    group  all = sum_group(view, 0, view->progress->info->plan->workers);
+    group  all = sum_group(view, 0, view->progress->info->plan->workers_max);
     bool   is_grouped = it.size > 1;
     if (rows > OTHER_LINES) {
         draw_title(view, is_grouped && all.lost > 0, out);

@@ -133,10 +133,10 @@ static bool allocate(workers_file *self, const char *folder)
 at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
 {
     assert(info->folder);
-    assert(info->plan->workers <= AT_WORKERS_MAX);
+    assert(info->plan->workers_max <= AT_WORKERS_MAX);
     workers_file *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory(fail);
-    self->workers = info->plan->workers;
+    self->workers = info->plan->workers_max;
     bool without_hub = info->plan->topology == AT_TOPOLOGY_ALLREDUCE;
     self->first_rank = info->hubs > 1 ? info->hubs : without_hub ? 0 : 1;
     self->written_at = AT_NEVER;

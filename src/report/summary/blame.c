@@ -56,11 +56,11 @@ struct at_blame {
 
 at_blame *at_blame_new(const at_plan *plan)
 {
-    assert(plan->workers >= 1);
-    at_blame *b = calloc(1, sizeof *b + plan->workers * sizeof *b->worker);
+    assert(plan->workers_max >= 1);
+    at_blame *b = calloc(1, sizeof *b + plan->workers_max * sizeof *b->worker);
     if (!b) return NULL;
     b->plan = plan;
-    b->arrivals = calloc(plan->workers, sizeof *b->arrivals);
+    b->arrivals = calloc(plan->workers_max, sizeof *b->arrivals);
     if (b->arrivals) return b;
     free(b);
     return NULL;
@@ -76,7 +76,7 @@ void at_blame_free(at_blame *blame)
 static worker_state *find(at_blame *blame, at_node worker)
 {
     assert(worker >= 1);
-    assert(worker <= blame->plan->workers);
+    assert(worker <= blame->plan->workers_max);
     return &blame->worker[worker - 1];
 }
 
@@ -161,11 +161,11 @@ void at_blame_drop(at_blame *blame, const at_action *drop, at_ns since, at_ns at
 static at_ns last_delivery_time(const at_blame *blame)
 {
     at_ns last = 0, delivery = AT_NEVER;
-    for (uint32_t i = 0; i < blame->plan->workers; i++) {
+    for (uint32_t i = 0; i < blame->plan->workers_max; i++) {
         const worker_state *w = &blame->worker[i];
         if (w->ordered && w->done && w->at > last) last = w->at;
     }
-    for (uint32_t i = 0; i < blame->plan->workers; i++) {
+    for (uint32_t i = 0; i < blame->plan->workers_max; i++) {
         const worker_state *w = &blame->worker[i];
         if (!w->ordered || !w->done || w->at < last - same_wakeup) continue;
         if (w->at - w->end < delivery) delivery = w->at - w->end;
@@ -177,7 +177,7 @@ static uint32_t collect_arrivals(at_blame *blame, at_ns closed)
 {
     at_ns    delivery = last_delivery_time(blame);
     uint32_t count = 0;
-    for (uint32_t i = 0; i < blame->plan->workers; i++) {
+    for (uint32_t i = 0; i < blame->plan->workers_max; i++) {
         worker_state *w = &blame->worker[i];
         if (!w->ordered) continue;
         at_ns at = closed;
@@ -186,7 +186,7 @@ static uint32_t collect_arrivals(at_blame *blame, at_ns closed)
         blame->arrivals[count++] = (arrival){.at = at, .worker = i};
         w->ordered = w->done = false;
     }
-    assert(count <= blame->plan->workers);
+    assert(count <= blame->plan->workers_max);
     return count;
 }
 
@@ -214,6 +214,6 @@ void at_blame_close(at_blame *blame, at_ns at)
 at_blame_totals at_blame_of(const at_blame *blame, at_node worker)
 {
     assert(worker >= 1);
-    assert(worker <= blame->plan->workers);
+    assert(worker <= blame->plan->workers_max);
     return blame->worker[worker - 1].sum;
 }

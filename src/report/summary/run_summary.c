@@ -62,7 +62,7 @@ static uint32_t or_default(uint32_t given, uint32_t fallback)
 
 static bool reserve(at_run_summary *s, const at_run_summary_options *options)
 {
-    uint32_t workers = s->plan.workers, points = or_default(options->points, POINTS);
+    uint32_t workers = s->plan.workers_max, points = or_default(options->points, POINTS);
     s->tally = at_tally_new(&s->info, &s->tally_sink);
     s->steps = at_downsampled_new(step_name, AT_STEP_CHANNELS, points < 2 ? 2 : points);
     s->tests = at_downsampled_new(at_metric_name, AT_METRIC_COUNT, points < 2 ? 2 : points);
@@ -83,7 +83,8 @@ at_err at_run_summary_new(const char *info, const at_run_summary_options *option
     *summary = NULL;
     if (!s) return no_memory(fail);
     at_err err = read_info(s, info, fail);
-    if (!err && options && options->workers > s->plan.workers) s->plan.workers = options->workers;
+    if (!err && options && options->workers > s->plan.workers_max)
+        s->plan.workers_max = options->workers;
     if (!err && !reserve(s, options ? options : &(at_run_summary_options){0}))
         err = no_memory(fail);
     if (err) {
@@ -91,7 +92,7 @@ at_err at_run_summary_new(const char *info, const at_run_summary_options *option
         return err;
     }
     s->opened = AT_NEVER;
-    for (uint32_t i = 0; i < s->plan.workers; i++) s->worker[i].gone_since = AT_NEVER;
+    for (uint32_t i = 0; i < s->plan.workers_max; i++) s->worker[i].gone_since = AT_NEVER;
     *summary = s;
     return AT_OK;
 }
@@ -120,7 +121,7 @@ void at_run_summary_free(at_run_summary *summary)
 static at_run_summary_worker *worker_of(at_run_summary *s, at_node worker)
 {
     assert(worker >= 1);
-    assert(worker <= s->plan.workers);
+    assert(worker <= s->plan.workers_max);
     s->worker[worker - 1].serial = s->serial;
     return &s->worker[worker - 1];
 }
@@ -373,7 +374,7 @@ void at_run_summary_put(at_run_summary *summary, const at_record *record)
 bool at_run_summary_resume(at_run_summary *summary, const char *info)
 {
     assert(summary->at >= 0);
-    if (at_run_info_workers(info) > summary->plan.workers) return false;
+    if (at_run_info_workers(info) > summary->plan.workers_max) return false;
     summary->resuming = true;
     summary->opened = AT_NEVER;
     return true;

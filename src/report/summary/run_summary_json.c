@@ -49,7 +49,7 @@ static json_t *info_json(const at_run_summary *s)
         json_object_set(info, kept[i], json_object_get(s->info_json, kept[i]));
     json_object_set_new(info, "strategy",
                         at_json_text(s->plan.strategy ? s->plan.strategy->name : NULL));
-    json_object_set_new(info, "workers", at_json_count(s->plan.workers));
+    json_object_set_new(info, "workers", at_json_count(s->plan.workers_max));
     json_object_set_new(info, "batch", at_json_count(s->plan.batch));
     json_object_set_new(info, "rules", rules_json(&s->plan));
     json_object_set_new(info, "limits", limits_json(&s->plan.limits));
@@ -167,7 +167,7 @@ static json_t *sums_json(const worker_sums *sum, at_node first, at_node last)
 static json_t *workers_json(const at_run_summary *s, uint64_t since)
 {
     json_t  *rows = json_array();
-    uint64_t workers = s->plan.workers;
+    uint64_t workers = s->plan.workers_max;
     uint64_t count = workers < AT_TIMELINE_ROWS ? workers : AT_TIMELINE_ROWS;
     at_node  worker = 1;
     for (uint64_t r = 0; r < count; r++) {
@@ -201,7 +201,7 @@ static int by_blame(const void *a, const void *b)
 /* Where neighbors share rows, the workers that cost most are listed individually. */
 static json_t *worst_json(const at_run_summary *s)
 {
-    uint32_t workers = s->plan.workers;
+    uint32_t workers = s->plan.workers_max;
     ranked  *each = workers > AT_TIMELINE_ROWS ? calloc(workers, sizeof *each) : NULL;
     if (!each) return NULL;
     for (at_node w = 1; w <= workers; w++)
@@ -277,7 +277,7 @@ static json_t *usage_json(const at_run_summary *s, uint64_t since)
 static void extend_absences(at_run_summary *s)
 {
     if (s->tally->end != AT_END_RUNNING) return;
-    for (at_node w = 1; w <= s->plan.workers; w++) {
+    for (at_node w = 1; w <= s->plan.workers_max; w++) {
         at_run_summary_worker *worker = &s->worker[w - 1];
         if (worker->gone_since == AT_NEVER || worker->gone_since >= s->at) continue;
         at_timeline_add(s->timeline, s->serial, w, AT_ACTIVITY_GONE, worker->gone_since, s->at);

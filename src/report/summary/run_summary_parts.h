@@ -85,7 +85,7 @@ struct at_run_summary {
     at_timeline           *timeline;
     at_blame              *blame;
     at_event_lines        *lines;
-    at_run_summary_worker *worker; /* (plan.workers) */
+    at_run_summary_worker *worker; /* (plan.workers_max) */
 
     at_reservoir *distribution; /* (AT_DISTRIBUTION_COUNT) */
     json_t       *histograms;

@@ -14,10 +14,10 @@ at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, a
 {
     *host =
         (at_host){.recorder = recorder, .updater = updater, .evaluator = evaluator, .ops = *ops};
-    size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers);
+    size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers_max);
     if (!at_arena_init(&host->arena, hub_size + actions * sizeof(at_action) + 128))
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers",
-                           "not enough memory for the state of %u workers", plan->workers);
+                           "not enough memory for the state of %u workers", plan->workers_max);
     host->hub = at_hub_init(plan, at_arena_get(&host->arena, 1, hub_size), hub_size);
     host->out.actions = at_arena_get(&host->arena, actions, sizeof(at_action));
     host->out.size = actions;
@@ -118,7 +118,7 @@ at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
     assert(every >= 0 && !sampling->pid);
     sampling->every = every;
     if (every == 0) return AT_OK;
-    sampling->pid = calloc(host->hub->plan->workers, sizeof *sampling->pid);
+    sampling->pid = calloc(host->hub->plan->workers_max, sizeof *sampling->pid);
     if (!sampling->pid) return at_fail_memory(fail);
     sampling->due = 0;
     return AT_OK;
@@ -126,7 +126,7 @@ at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
 
 void at_host_process(at_host *host, at_node worker, int64_t pid)
 {
-    assert(worker >= 1 && worker <= host->hub->plan->workers);
+    assert(worker >= 1 && worker <= host->hub->plan->workers_max);
     if (host->sampling.every > 0) host->sampling.pid[worker - 1] = pid;
 }
 
@@ -158,7 +158,7 @@ static void sample_usage(at_host *host, at_ns now)
     if (sampling->every == 0) return;
     sample_process(host, 0, getpid(), now);
     if (evaluator > 0) sample_process(host, AT_NODE_EVALUATOR, evaluator, now);
-    for (uint32_t i = 0; i < host->hub->plan->workers; i++)
+    for (uint32_t i = 0; i < host->hub->plan->workers_max; i++)
         if (sampling->pid[i] > 0) sample_process(host, i + 1, sampling->pid[i], now);
     sampling->due = now + sampling->every;
 }

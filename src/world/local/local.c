@@ -45,7 +45,7 @@ typedef struct local {
     at_updater              updater;
     at_evaluator           *evaluator;
     at_local_update_pool   *pool;      /* NULL: the hub updates alone */
-    process                *process;   /* plan->workers */
+    process                *process;   /* plan->workers_max */
     uint32_t                cast_mask; /* workers to wake */
     at_ns                   spin_ns;
     int                     core; /* shared by hub and worker; -1: not shared */
@@ -273,7 +273,7 @@ static void record_final_usage(local *l, at_node id, pid_t pid, const struct rus
 
 static void reap(local *l)
 {
-    for (uint32_t i = 0; i < l->context->plan->workers; i++) {
+    for (uint32_t i = 0; i < l->context->plan->workers_max; i++) {
         process      *p = &l->process[i];
         struct rusage rusage;
         int           status;
@@ -299,7 +299,7 @@ static void reap(local *l)
 static at_ns next_arrival(const local *l)
 {
     at_ns next = AT_NEVER;
-    for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers; i++)
+    for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers_max; i++)
         if (l->process[i].pid > 0 && l->process[i].report_due < next)
             next = l->process[i].report_due;
     return next;
@@ -310,7 +310,7 @@ static void loop(local *l)
     at_bell *bell = &l->map.head->hub_bell;
     while (!l->host.finished) {
         uint32_t heard = at_bell_heard(bell);
-        for (uint32_t i = 1; i <= l->context->plan->workers; i++) read_reports(l, i, false);
+        for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) read_reports(l, i, false);
         if (at_signals_child()) reap(l);
         at_ns now = at_clock_now();
         if (at_signals_stop() && !l->stopping && !l->host.finished) {
@@ -358,8 +358,8 @@ static bool takes_turns(const at_world_context *context, uint32_t hubs)
 {
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
-    return plan->workers == 1 && hubs == 1 && plan->release->holds && plan->gather->waits_for_all &&
-           context->task->threads == 1 && !context->task->sparse &&
+    return plan->workers_max == 1 && hubs == 1 && plan->release->holds &&
+           plan->gather->waits_for_all && context->task->threads == 1 && !context->task->sparse &&
            context->task->params * sizeof(float) >= BYTES_MIN;
 }
 
@@ -367,14 +367,14 @@ static at_err prepare(local *l, at_fail *fail)
 {
     const at_world_context *context = l->context;
     const at_plan          *plan = context->plan;
-    AT_TRY(
-        open_map(&l->map, plan->workers, context->task->params, context->task->slot_floats, fail));
+    AT_TRY(open_map(&l->map, plan->workers_max, context->task->params, context->task->slot_floats,
+                    fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));
-    l->process = calloc(plan->workers, sizeof *l->process);
+    l->process = calloc(plan->workers_max, sizeof *l->process);
     if (!l->process) return at_fail_memory(fail);
     /* Spinning pays off only while every process has its own core. */
     uint32_t hubs = context->hubs > 1 ? context->hubs : 1;
-    bool     idle_cores = plan->workers + hubs <= context->cores && context->sample_time == 0;
+    bool     idle_cores = plan->workers_max + hubs <= context->cores && context->sample_time == 0;
     l->core = takes_turns(context, hubs) ? at_machine_core() : -1;
     l->spin_ns = idle_cores && l->core < 0 ? SPIN : 0;
     at_world_ops ops = {.self = l,
@@ -390,7 +390,7 @@ static at_err prepare(local *l, at_fail *fail)
     AT_TRY(open_updater(l, fail));
     AT_TRY(at_resume_host(context, &l->host, fail));
     atomic_store(&l->map.head->version, l->host.hub->version);
-    for (uint32_t i = 0; i < plan->workers; i++)
+    for (uint32_t i = 0; i < plan->workers_max; i++)
         atomic_store(&l->map.slot[i].drawn, at_resume_drawn(&l->host, i + 1));
     return AT_OK;
 }
@@ -399,14 +399,14 @@ static at_err start_all(local *l, at_fail *fail)
 {
     at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
     at_host_event(&l->host, &start, NULL);
-    for (uint32_t i = 1; i <= l->context->plan->workers; i++) AT_TRY(start_worker(l, i, fail));
+    for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) AT_TRY(start_worker(l, i, fail));
     return AT_OK;
 }
 
 static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
 {
     const at_hub *hub = l->host.hub;
-    uint32_t      workers = l->context->plan->workers;
+    uint32_t      workers = l->context->plan->workers_max;
     size_t        size = l->context->task->params * sizeof(float);
     at_host_outcome(&l->host, outcome);
     outcome->params = malloc(size);
@@ -425,7 +425,7 @@ static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
 
 static void end_processes(local *l)
 {
-    for (uint32_t i = 0; l->process && i < l->context->plan->workers; i++) {
+    for (uint32_t i = 0; l->process && i < l->context->plan->workers_max; i++) {
         if (l->process[i].pid > 0) {
             at_child_end(l->process[i].pid);
             l->process[i].pid = 0;

@@ -66,7 +66,7 @@ static void run_by_workers(void *self, const at_piece *pieces, uint32_t count)
         if (pid > 0 && incarnation == pieces[i].incarnation)
             p->members[members++] = pieces[i].worker;
     }
-    assert(members <= p->options.context->plan->workers);
+    assert(members <= p->options.context->plan->workers_max);
     at_update_pool_run(p->pool, p->members, members, false);
 }
 
@@ -140,7 +140,7 @@ static at_err open_pool(at_local_update_pool *p, at_fail *fail)
     at_local_head         *head = o->map->head;
     at_update_pool_options pool = {
         .updater = o->updater, .hub_bell = &head->hub_bell, .spin_ns = o->spin_ns};
-    pool.members = workers ? o->context->plan->workers : p->hubs_count;
+    pool.members = workers ? o->context->plan->workers_max : p->hubs_count;
     pool.member_bell = workers ? &head->cast_bell : NULL;
     pool.world = workers ? (at_update_pool_world){p, worker_is_gone, end_worker}
                          : (at_update_pool_world){p, hub_is_gone, end_hub};
@@ -161,7 +161,7 @@ at_err at_local_update_pool_open(const at_local_update_pool_options *options,
     p->options = *options;
     p->hubs_count = by_workers(context) ? 0 : context->hubs - 1;
     p->hubs = calloc(p->hubs_count + 1, sizeof *p->hubs);
-    p->members = calloc(context->plan->workers + context->hubs, sizeof *p->members);
+    p->members = calloc(context->plan->workers_max + context->hubs, sizeof *p->members);
     if (!p->hubs || !p->members) return at_fail_memory(fail);
     return open_pool(p, fail);
 }

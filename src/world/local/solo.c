@@ -159,7 +159,7 @@ static at_err prepare(solo *s, at_fail *fail)
 {
     const at_world_context *context = s->context;
     const at_task          *task = context->task;
-    assert(context->plan->workers == 1);
+    assert(context->plan->workers_max == 1);
     s->params = aligned_alloc(64, (task->params * sizeof(float) + 63) / 64 * 64);
     s->gradient = aligned_alloc(64, (task->slot_floats * sizeof(float) + 63) / 64 * 64);
     if (!s->params || !s->gradient) return at_fail_memory(fail);

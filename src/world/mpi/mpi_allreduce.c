@@ -341,7 +341,7 @@ at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *
                          .describe = describe,
                          .gradients = {e, gradient_at}};
     assert(!e->context);
-    *e = (equal){.context = context, .launcher = launcher, .workers = context->plan->workers};
+    *e = (equal){.context = context, .launcher = launcher, .workers = context->plan->workers_max};
     e->hubs = launcher->size - e->workers;
     e->id = launcher->rank >= e->hubs ? launcher->rank - e->hubs + 1 : 0;
     at_mpi_replica_open(e, &link, fail); /* what went wrong is told to all */

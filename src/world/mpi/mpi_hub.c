@@ -147,7 +147,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
                                    .change = change,
                                    .publish = publish,
                                    .gradients = {h, gradient_at}};
-    AT_TRY(at_param_sender_open(&h->sender, params, plan->workers, in_place, fail));
+    AT_TRY(at_param_sender_open(&h->sender, params, plan->workers_max, in_place, fail));
     AT_TRY(at_resume_params(context, at_param_sender_params(&h->sender), fail));
     h->bell = at_child_share(sizeof *h->bell, fail);
     if (!h->bell) return fail->err;
@@ -239,7 +239,7 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
 {
     at_mpi_hub *h = &standing;
     if (h->context) release_previous(h);
-    *h = (at_mpi_hub){.context = context, .workers = context->plan->workers};
+    *h = (at_mpi_hub){.context = context, .workers = context->plan->workers_max};
     at_err err = prepare(h, fail);
     if (!err) err = connect(h, launcher, fail);
     if (!err) {

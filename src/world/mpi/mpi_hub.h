@@ -64,7 +64,7 @@ typedef struct at_mpi_hub {
     at_bell                *bell; /* for evaluator and signals */
     at_mpi_calls           *calls;
     at_param_sender         sender;
-    at_mpi_peer            *peer; /* plan->workers; peer[i] is worker i+1 */
+    at_mpi_peer            *peer; /* plan->workers_max; peer[i] is worker i+1 */
     unsigned char          *notes;
     size_t                  inbox_size;
     at_backoff              backoff;

@@ -36,7 +36,8 @@ static int buffers_needed(const at_world_context *context)
 static at_err reserve(at_mpi_transport *w, at_fail *fail)
 {
     const at_world_context *context = w->context;
-    bool fits = at_hub_message_size(context->task->params, context->plan->workers, &w->mail_size);
+    bool                    fits =
+        at_hub_message_size(context->task->params, context->plan->workers_max, &w->mail_size);
     if (!fits)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the model does not fit into a message");
     if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;

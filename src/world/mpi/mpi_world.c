@@ -44,11 +44,16 @@ static void mix_layout(uint64_t *hash, const at_task *task)
 uint64_t at_job_fingerprint(const at_world_context *context)
 {
     const at_task *task = context->task;
-    const uint64_t words[] = {
-        task->params,          task->plain,       task->samples, task->test_samples,
-        task->classes,         task->slot_floats, context->seed, context->plan->micro_batch,
-        context->plan->workers};
-    uint64_t hash = 0;
+    const uint64_t words[] = {task->params,
+                              task->plain,
+                              task->samples,
+                              task->test_samples,
+                              task->classes,
+                              task->slot_floats,
+                              context->seed,
+                              context->plan->micro_batch,
+                              context->plan->workers_max};
+    uint64_t       hash = 0;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) mix(&hash, words[i]);
     for (const char *c = ANYTIME_VERSION; *c; c++) mix(&hash, (unsigned char)*c);
     if (task->to_plain && !task->sparse) mix_layout(&hash, task);
@@ -78,7 +83,7 @@ at_err at_world_mpi(const at_world_context *context, const at_launcher *launcher
 {
     if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE || context->hubs > 1)
         return at_mpi_allreduce_run(context, launcher, outcome, fail);
-    assert(launcher->size == context->plan->workers + 1);
+    assert(launcher->size == context->plan->workers_max + 1);
     if (launcher->rank == 0) return at_mpi_hub_run(context, launcher, outcome, fail);
     return at_mpi_worker_run(context, launcher, fail);
 }

@@ -12,8 +12,9 @@
 
 static void out_of_memory(at_sim *sim)
 {
-    sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers",
-                           "not enough memory to simulate %u workers", sim->context->plan->workers);
+    sim->err =
+        at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers",
+                    "not enough memory to simulate %u workers", sim->context->plan->workers_max);
 }
 
 /* ---- network --------------------------------------------------------------------------------- */
@@ -88,7 +89,7 @@ static bool is_needed(const at_sim *sim, const at_sim_params *params)
 {
     uint32_t known = 1; /* sim->current */
     bool     self_starting = sim->context->plan->release->self_starting;
-    for (uint32_t i = 0; i < sim->context->plan->workers; i++) {
+    for (uint32_t i = 0; i < sim->context->plan->workers_max; i++) {
         const at_sim_worker *w = &sim->worker[i];
         uint32_t             uses = (w->newest == params) + (uint32_t)(w->installed == params);
         if (uses > 0 && (at_worker_in_round(&w->machine) || self_starting)) return true;
@@ -167,7 +168,7 @@ static void cast(at_sim *sim)
 {
     const at_plan *plan = sim->context->plan;
     if (!plan->release->self_starting && plan->newer->choice == AT_NEWER_FINISH) return;
-    for (uint32_t i = 0; i < plan->workers; i++) {
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
         const at_member *member = &sim->host.hub->member[i];
         bool             has_it = member->begun_on == sim->host.hub->version;
         if (member->state == AT_MEMBER_WORKING && !has_it)
@@ -367,7 +368,7 @@ static void resume(at_sim *sim, const at_snapshot *snapshot)
     sim->net.out_free = sim->now + snapshot->out_busy;
     sim->net.messages = snapshot->messages;
     while (sim->fault < end && sim->fault->at < sim->now) sim->fault++;
-    for (uint32_t i = 0; i < sim->context->plan->workers; i++) {
+    for (uint32_t i = 0; i < sim->context->plan->workers_max; i++) {
         sim->worker[i].drawn = at_resume_drawn(&sim->host, i + 1);
         if (i < snapshot->workers)
             sim->worker[i].machine.cut.sample_ns = snapshot->member[i].sample_ns;
@@ -384,11 +385,11 @@ static at_err prepare(at_sim *sim, at_fail *fail)
                             .delay_sigma = context->comm_delay,
                             .seed = context->seed};
     sim->fault = context->faults;
-    sim->worker = calloc(context->plan->workers, sizeof *sim->worker);
+    sim->worker = calloc(context->plan->workers_max, sizeof *sim->worker);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
     if (!sim->worker || !sim->w)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
-                           "not enough memory to simulate %u workers", context->plan->workers);
+                           "not enough memory to simulate %u workers", context->plan->workers_max);
     if (floats > 0) {
         AT_TRY(at_resume_params(context, sim->w, fail));
         AT_TRY(task->open(task->self, AT_NODE_ALL, fail));
@@ -414,7 +415,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
 static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
 {
     const at_task *task = sim->context->task;
-    uint32_t       workers = sim->context->plan->workers;
+    uint32_t       workers = sim->context->plan->workers_max;
     at_host_outcome(&sim->host, outcome);
     outcome->params = sim->w;
     outcome->floats = task->timing_only ? 0 : task->params;
@@ -435,7 +436,7 @@ static void release(at_sim *sim)
 {
     while (sim->heap.count > 0) free_entry(at_heap_take(&sim->heap).entry);
     at_heap_deinit(&sim->heap);
-    for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers; i++) {
+    for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers_max; i++) {
         at_sim_params_drop(sim->worker[i].newest);
         at_sim_params_drop(sim->worker[i].installed);
         for (int slot = 0; slot < AT_SIM_SLOTS; slot++) free(sim->worker[i].gradient[slot]);
@@ -452,7 +453,7 @@ static void run(at_sim *sim)
     at_event start = {.kind = AT_EV_START, .now = sim->now};
     at_signals_open(&sim->bell);
     at_host_event(&sim->host, &start, NULL);
-    for (uint32_t i = 1; i <= sim->context->plan->workers; i++) join(sim, i);
+    for (uint32_t i = 1; i <= sim->context->plan->workers_max; i++) join(sim, i);
     loop(sim);
     if (!sim->err) at_host_final_score(&sim->host);
     at_signals_close();

@@ -66,7 +66,7 @@ typedef struct at_sim {
     at_updater              updater;
     at_sim_net              net;
     at_heap                 heap;
-    at_sim_worker          *worker;  /* plan->workers */
+    at_sim_worker          *worker;  /* plan->workers_max */
     at_sim_params          *current; /* the hub's version; messages refer to it */
     float                  *w;       /* the hub's parameters */
     at_ns                   now;

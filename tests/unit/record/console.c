@@ -27,7 +27,7 @@ static void begin(script *run, uint32_t workers, at_console_options options)
 static void start(script *run)
 {
     script_start(run);
-    for (at_node worker = 1; worker <= run->plan.workers; worker++)
+    for (at_node worker = 1; worker <= run->plan.workers_max; worker++)
         script_join(run, worker, 100 + (int64_t)worker, 1);
     script_order(run, 1, AT_NEVER);
 }

@@ -341,7 +341,7 @@ static void every_record_survives_a_round_trip(void **state)
  * log. */
 static int count_records(const char *path, bool *truncated, at_fail *fail)
 {
-    const at_plan     plan = {.strategy = &script_strategy, .workers = 2};
+    const at_plan     plan = {.strategy = &script_strategy, .workers = 2, .workers_max = 2};
     const at_run_info info = {.plan = &plan};
     at_eventlog      *log;
     const at_record  *record;
@@ -628,6 +628,9 @@ static void the_plan_is_read_back_from_the_header(void **state)
                                .k = -1,
                                .staleness = -1,
                                .workers = 7,
+                               .workers_max = 9,
+                               .workers_min = 2,
+                               .join_timeout = AT_SEC(5),
                                .batch = 64,
                                .micro_batch = 16,
                                .lease = AT_SEC(9)};
@@ -677,6 +680,7 @@ static at_plan resolved(const char *strategy, const char *size)
                                .k = -1,
                                .staleness = -1,
                                .workers = 3,
+                               .workers_max = 3,
                                .batch = 64,
                                .batch_min = 9,
                                .batch_max = 640};

@@ -126,7 +126,7 @@ static void lose(recording *s, at_node worker, uint64_t drawn, bool returns)
 /* All workers leave after the last step. */
 static void leave(recording *s)
 {
-    for (at_node worker = 1; worker <= s->run.plan.workers; worker++) {
+    for (at_node worker = 1; worker <= s->run.plan.workers_max; worker++) {
         const at_member *member = &s->hub->member[worker - 1];
         if (member->state != AT_MEMBER_AWAY) lose(s, worker, member->used + member->dropped, false);
     }

@@ -368,7 +368,7 @@ static void a_resumed_run_continues_in_time_without_duplicate_steps(void **state
     for (uint64_t step = 1; step <= 10; step++) play_step(&t, step, times, 1, 0);
     char *info = at_run_info_text(&t.run.info);
     assert_true(at_run_summary_resume(t.summary, info));
-    t.run.plan.workers = 2;
+    t.run.plan.workers_max = 2;
     char *more = at_run_info_text(&t.run.info);
     assert_false(at_run_summary_resume(t.summary, more));
     t.run.at = 0;

@@ -27,14 +27,14 @@ static void open_part(script *run)
     at_recorder_add(&run->recorder, sink);
     run->at = 0;
     script_start(run);
-    for (at_node w = 1; w <= run->plan.workers; w++) script_join(run, w, 1000 + w, 1);
+    for (at_node w = 1; w <= run->plan.workers_max; w++) script_join(run, w, 1000 + w, 1);
 }
 
 static void one_step(script *run)
 {
     at_piece pieces[8] = {{0}};
     uint64_t sequence = run->version + 1;
-    for (at_node w = 1; w <= run->plan.workers; w++) {
+    for (at_node w = 1; w <= run->plan.workers_max; w++) {
         at_work work = {.round = run->version, .version = run->version, .samples = 64};
         work.compute_ns = AT_MS(7);
         work.loss_sum = 32;
@@ -45,7 +45,7 @@ static void one_step(script *run)
         pieces[w - 1].sequence = sequence;
         pieces[w - 1].version = run->version;
     }
-    script_apply(run, pieces, run->plan.workers, 32.0 * run->plan.workers, 0.1);
+    script_apply(run, pieces, run->plan.workers_max, 32.0 * run->plan.workers_max, 0.1);
     script_event(run, (at_event){.kind = AT_EV_APPLIED}, (at_record){0});
 }
 
