@@ -74,7 +74,8 @@ typedef struct at_driver {
     bool      sleeping, computing, padding, sending;
     at_ns     until; /* end of the sleep or the padding */
     at_ns     spent; /* in gradients of this round, without padding */
-    uint32_t  done;  /* samples of this round whose computation began */
+    uint32_t  micro; /* samples of the micro-batch under way, as drawn */
+    uint32_t  done;  /* samples of this round that were computed */
     float    *gradient;
     double    loss_sum;
     at_report report;
@@ -97,8 +98,9 @@ void at_driver_init(at_driver *driver, const at_driver_options *options);
  * the worker was told to leave, and its last report was handed over. */
 bool at_driver_next(at_driver *driver, at_micro *micro);
 
-/* The micro-batch was computed; `loss_sum` is the sum over its samples. */
-void at_driver_done(at_driver *driver, double loss_sum);
+/* The micro-batch was computed, with so many samples (those asked for, unless a loader gave another
+ * number); `loss_sum` is the sum over them. */
+void at_driver_done(at_driver *driver, uint32_t samples, double loss_sum);
 
 /* Computes what the driver asks for until it ends. The task MUST be open. `shared` are parameters
  * that workers change themselves (hogwild); NULL: they report gradients. */
