@@ -10,7 +10,7 @@ from tree import Finding
 
 # Files with tables of names that users can type.
 TABLES = ("src/step/rules/*.c", "src/step/strategy.c", "src/pace/pace.c",
-          "src/learn/net/families.c", "src/learn/optim/optim.c",
+          "src/learn/net/families.c", "src/learn/optim/*.c",
           "src/cli/options/options.c", "src/cli/verbs/verbs.c")
 
 ROW = re.compile(r'^[ ]*(?:[A-Z]+\(|\{[ ]*|\.name = )"([a-z][a-z0-9-]*)",', re.MULTILINE)
