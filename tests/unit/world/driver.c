@@ -38,7 +38,7 @@ static uint32_t heard(void *self)
     return ((desk *)self)->news;
 }
 
-/* Nothing sleeps here. A worker that waits for what will never come is told to leave, and the test
+/* Nothing sleeps here. A worker that would wait forever is ordered to leave, and the test
  * finds out that it had to be. */
 static void wait_for_news(void *self, uint32_t before, at_ns until)
 {
@@ -226,7 +226,7 @@ static void a_pause_between_any_two_micro_batches_is_in_the_report_of_that_round
         assert_true(compute(&d, k));
         order(&d, (at_order){.pause = true});
         assert_true(compute(&d, MICROS - k));
-        compute_to_the_end(&d); /* it waits until it is told to leave */
+        compute_to_the_end(&d); /* waits until it is ordered to leave */
         assert_int_equal(d.reports, 1);
         assert_false(d.report[0].again);
         assert_int_equal(d.waits, WAITS_MAX);
