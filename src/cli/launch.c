@@ -168,13 +168,14 @@ static const char *release_of(const at_settings *s)
 
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
-    static const char *const deals[] = {"own", "global"}, *const worlds[] = {"local", "sim", "mpi"};
-    int deal, world;
+    static const char *const deals[] = {"own", "global"};
+    int                      deal;
+    const at_world          *world;
     AT_TRY(check_duration("time-limit", s->time_limit, "auto", fail));
     AT_TRY(check_duration("period", s->period, NULL, fail));
     AT_TRY(check_duration("sample-time", s->sample_time, "measure", fail));
     AT_TRY(choose("deal", s->deal, deals, 2, &deal, fail));
-    AT_TRY(choose("world", s->world, worlds, 3, &world, fail));
+    AT_TRY(at_world_find(s->world, s->workers == 0, &world, fail));
     at_plan_options o = {.strategy = s->strategy,
                          .work = s->work,
                          .gather = s->gather,
@@ -309,7 +310,7 @@ static void echo_decisions(const at_run_options *run)
     const at_optim *optim = at_optim_find(run->optimizer);
     json_t         *echo = run->options;
     assert(run->plan.workers >= 1);
-    json_object_set_new(echo, "workers", json_integer(run->solo ? 0 : run->plan.workers));
+    json_object_set_new(echo, "workers", json_integer(run->world->has_hub ? run->plan.workers : 0));
     json_object_set_new(echo, "batch", json_integer(run->plan.batch));
     json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
     if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
@@ -338,7 +339,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->recording = (at_recording)keep;
     AT_TRY(resolve_resources(s->resources, &run->resources, fail));
     run->task = &launch->task;
-    run->solo = s->workers == 0;
+    AT_TRY(at_world_find(s->world, s->workers == 0, &run->world, fail));
     run->hubs = (uint32_t)s->hubs;
     run->checkpoint_every = s->checkpoint_every;
     run->optimizer = s->optimizer;
@@ -347,13 +348,10 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->weight_decay = s->weight_decay;
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
-    run->virtual_time = strcmp(s->world, "sim") == 0;
-    if (strcmp(s->world, "mpi") == 0) {
-        if (!parsed->launcher)
-            return at_fail_set(fail, AT_ERR_USAGE, "use `mpirun -n 5 anytime train ...`",
-                               "--world mpi works only with `anytime train` under mpirun or srun");
-        run->launcher = parsed->launcher;
-    }
+    run->launcher = parsed->launcher;
+    if (run->world == &at_world_mpi && !run->launcher)
+        return at_fail_set(fail, AT_ERR_USAGE, "use `mpirun -n 5 anytime train ...`",
+                           "--world mpi works only with `anytime train` under mpirun or srun");
     run->latency = s->latency;
     run->bandwidth = s->bandwidth;
     run->comm_delay = at_seconds(s->comm_delay);

@@ -26,8 +26,7 @@ static bool time_for(const at_cut *cut, uint32_t samples, at_ns now)
 
 uint32_t at_cut_next(const at_cut *cut, at_ns now)
 {
-    assert(cut->done <= cut->samples_max);
-    uint32_t left = cut->samples_max - cut->done;
+    uint32_t left = cut->done < cut->samples_max ? cut->samples_max - cut->done : 0;
     uint32_t samples = left < cut->micro_batch ? left : cut->micro_batch;
     bool     first = cut->done == 0;
     return first || (samples > 0 && time_for(cut, samples, now)) ? samples : 0;
@@ -36,10 +35,11 @@ uint32_t at_cut_next(const at_cut *cut, at_ns now)
 void at_cut_done(at_cut *cut, uint32_t samples, at_ns took)
 {
     assert(samples >= 1);
-    assert(samples <= cut->samples_max - cut->done);
+    assert(took >= 0);
+    cut->done += samples;
+    if (took == 0) return;
     double sample_ns = (double)took / samples;
     /* An average over about eight micro-batches follows a changing speed and ignores one hiccup. */
     cut->sample_ns =
         cut->sample_ns > 0 ? cut->sample_ns + (sample_ns - cut->sample_ns) / 8 : sample_ns;
-    cut->done += samples;
 }

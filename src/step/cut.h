@@ -26,7 +26,7 @@ void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t m
 /* Size of the next micro-batch, 0 when the round ends now. */
 uint32_t at_cut_next(const at_cut *cut, at_ns now);
 
-/* Records a micro-batch of `samples` that took `took`. */
+/* Records a micro-batch of `samples` that took `took`; 0: cut short, not used for predictions. */
 void at_cut_done(at_cut *cut, uint32_t samples, at_ns took);
 
 #endif

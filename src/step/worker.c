@@ -52,7 +52,7 @@ static void end_round(at_worker *worker)
     work->abandoned = worker->abandon;
     work->sleep_ns = worker->awake - worker->begun;
     work->compute_ns = worker->end - worker->awake;
-    work->capped = work->samples == worker->cut.samples_max;
+    work->capped = work->samples >= worker->cut.samples_max;
     work->overslept = timed && worker->awake >= worker->deadline;
     work->overshoot_ns = timed ? worker->end - worker->deadline : 0;
     worker->state = AT_WORKER_REPORTING;
@@ -134,8 +134,9 @@ static void on_micro_done(at_worker *worker, const at_worker_event *event)
 {
     assert(worker->state == AT_WORKER_COMPUTING);
     assert(worker->micro > 0);
-    if (event->took > 0) at_cut_done(&worker->cut, worker->micro, event->took);
-    worker->work.samples += worker->micro;
+    assert(event->samples > 0);
+    at_cut_done(&worker->cut, event->samples, event->took);
+    worker->work.samples += event->samples;
     worker->micro = 0;
     worker->end = event->now;
     worker->state = AT_WORKER_READY;

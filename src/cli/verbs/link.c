@@ -117,7 +117,12 @@ static at_err run_rounds(const link *l, const at_task *task, uint32_t workers, a
                             .batch = 1,
                             .micro_batch = 1,
                             .limits = {.time = duration}};
-    at_run_options  run = {.task = task, .solo = solo, .recording = AT_RECORDING_NONE, .seed = 1};
+    at_run_options  run = {.task = task,
+                           .world = solo            ? &at_world_solo
+                                    : l->report.mpi ? &at_world_mpi
+                                                    : &at_world_local,
+                           .recording = AT_RECORDING_NONE,
+                           .seed = 1};
     json_t         *result = NULL;
     run.console = at_console_detect(l->null, true);
     run.launcher = l->report.mpi ? &l->launcher : NULL;

@@ -124,6 +124,7 @@ static void end_micro(at_driver *d, at_ns now, bool whole)
 {
     at_worker_event event = {.kind = AT_WORKER_MICRO_DONE, .now = now};
     event.took = whole ? now - d->machine.end : 0;
+    event.samples = d->micro;
     d->computing = d->padding = false;
     at_worker_feed(&d->machine, &event);
 }
@@ -196,7 +197,7 @@ static void begin_micro(at_driver *d, const at_worker_action *action, at_micro *
         micro->draw.position = action->position;
         micro->draw.common = true;
     }
-    d->done += action->samples;
+    d->micro = action->samples;
     d->computing = true;
 }
 
@@ -239,10 +240,15 @@ static at_ns padded_end(const at_driver *d)
     return factor > 1 ? d->machine.awake + (at_ns)((double)d->spent * factor) : 0;
 }
 
-void at_driver_done(at_driver *d, double loss_sum)
+void at_driver_done(at_driver *d, uint32_t samples, double loss_sum)
 {
     assert(d->computing && !d->padding);
+    assert(samples >= 1);
     at_ns now = at_clock_now();
+    if (samples != d->micro) /* the ledger counts what was really drawn */
+        atomic_fetch_add(d->options.drawn, (uint64_t)samples - d->micro);
+    d->micro = samples;
+    d->done += samples;
     d->loss_sum += loss_sum;
     d->spent += now - d->machine.end;
     d->until = padded_end(d);
@@ -254,8 +260,9 @@ void at_driver_run(at_driver *d, float *shared)
 {
     const at_task *task = d->options.context->task;
     at_micro       m;
-    while (at_driver_next(d, &m))
-        at_driver_done(d, shared
-                              ? task->descend(task->self, shared, &m.draw)
-                              : task->gradient(task->self, m.gradient, m.first, m.point, &m.draw));
+    while (at_driver_next(d, &m)) {
+        double loss = shared ? task->descend(task->self, shared, &m.draw)
+                             : task->gradient(task->self, m.gradient, m.first, m.point, &m.draw);
+        at_driver_done(d, m.draw.count, loss);
+    }
 }

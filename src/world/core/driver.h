@@ -73,7 +73,8 @@ typedef struct at_driver {
     bool      sleeping, computing, padding, sending;
     at_ns     until; /* end of the sleep or the padding */
     at_ns     spent; /* in gradients of this round, without padding */
-    uint32_t  done;  /* samples of this round that were started */
+    uint32_t  micro; /* samples of the current micro-batch, as drawn */
+    uint32_t  done;  /* samples of this round that were computed */
     float    *gradient;
     double    loss_sum;
     at_report report;
@@ -96,8 +97,9 @@ void at_driver_init(at_driver *driver, const at_driver_options *options);
  * the worker was ordered to leave, and its last report was sent. */
 bool at_driver_next(at_driver *driver, at_micro *micro);
 
-/* The micro-batch was computed; `loss_sum` is the sum over its samples. */
-void at_driver_done(at_driver *driver, double loss_sum);
+/* The micro-batch was computed with `samples` samples (as requested, unless a loader returned
+ * another number); `loss_sum` is the sum over them. */
+void at_driver_done(at_driver *driver, uint32_t samples, double loss_sum);
 
 /* Computes micro-batches until the worker leaves. The task MUST be open. `shared`: parameters that
  * workers update directly (hogwild); NULL: they report gradients. */

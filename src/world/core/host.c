@@ -18,7 +18,8 @@ at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, a
     if (!at_arena_init(&host->arena, hub_size + actions * sizeof(at_action) + 128))
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers",
                            "not enough memory for the state of %u workers", plan->workers_max);
-    host->hub = at_hub_init(plan, at_arena_get(&host->arena, 1, hub_size), hub_size);
+    host->machine = at_hub_init(plan, at_arena_get(&host->arena, 1, hub_size), hub_size);
+    host->hub = host->machine;
     host->out.actions = at_arena_get(&host->arena, actions, sizeof(at_action));
     host->out.size = actions;
     assert(host->out.actions);
@@ -67,7 +68,7 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
         return at_fail_set(fail, AT_ERR_FORMAT,
                            "delete this file to resume from an earlier checkpoint",
                            "%s: the saved state is inconsistent", context->resume->path);
-    at_snapshot_restore(host->hub, context->resume->snapshot);
+    at_snapshot_restore(host->machine, context->resume->snapshot);
     return resume_moments(context, host->updater, fail);
 }
 
@@ -185,7 +186,7 @@ static double apply(at_host *host, const at_action *action)
 
 static void save(at_host *host, const at_action *action)
 {
-    at_snapshot *snapshot = host->hub->snapshot;
+    at_snapshot *snapshot = host->machine->snapshot;
     if (!host->saver) return;
     if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
     if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
@@ -228,7 +229,7 @@ static bool feed(at_host *host, const at_event *event, const at_about *about)
     bool applied = false;
     record_event(host, event, about);
     host->out.count = 0;
-    at_hub_step(host->hub, event, &host->out);
+    at_hub_step(host->machine, event, &host->out);
     for (size_t i = 0; i < host->out.count; i++) {
         const at_action *action = &host->out.actions[i];
         double           lr = perform(host, action, event->now);

@@ -55,7 +55,8 @@ typedef struct at_usage_sampling {
 } at_usage_sampling;
 
 typedef struct at_host {
-    at_hub           *hub;
+    const at_hub     *hub;     /* read-only: events are the only way to change it */
+    at_hub           *machine; /* the same hub, for the host alone */
     at_arena          arena;
     at_out            out;
     at_recorder      *recorder;

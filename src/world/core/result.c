@@ -159,7 +159,8 @@ static void add_identity(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "model", json_string(f->info->model));
     json_object_set_new(root, "parameters", whole(f->info->parameters));
     json_object_set_new(root, "data", json_string(f->info->data));
-    json_object_set_new(root, "workers", json_integer(o->solo ? 0 : (int)f->plan->workers));
+    json_object_set_new(root, "workers",
+                        json_integer(o->world->has_hub ? (int)f->plan->workers : 0));
     json_object_set_new(root, "seed", whole(o->seed));
     json_object_set_new(root, "engine", json_string(f->outcome->engine));
 }

@@ -35,6 +35,7 @@ const char *const at_recording_name[AT_RECORDING_COUNT] = {
 typedef struct run {
     const at_run_options *options;
     at_plan               plan;
+    at_world_context      context;
     at_run_info           info;
     at_recorder           recorder;
     at_tally             *tally;
@@ -52,10 +53,10 @@ typedef struct run {
     uint64_t              saved; /* step of the newest checkpoint, UINT64_MAX: none */
 } run;
 
-/* Ranks other than 0 neither record nor save. */
-static bool is_other_rank(const at_run_options *o)
+static bool records(const run *r)
 {
-    return o->launcher && o->launcher->rank > 0;
+    const at_world *world = r->options->world;
+    return !world->records || world->records(&r->context);
 }
 
 /* ---- plan ------------------------------------------------------------------------------------ */
@@ -83,7 +84,7 @@ static at_err set_saving(run *r, at_fail *fail)
     const char           *every = o->checkpoint_every;
     at_plan              *plan = &r->plan;
     int64_t               steps;
-    if (!every) every = o->virtual_time ? "0" : "60s";
+    if (!every) every = o->world->virtual_time ? "0" : "60s";
     plan->saves = o->folder && o->recording != AT_RECORDING_NONE && !o->task->timing_only &&
                   strcmp(every, "none") != 0;
     if (!plan->saves) return AT_OK;
@@ -148,7 +149,7 @@ static at_err set_time(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     r->sample_time = o->sample_time;
-    if (!o->virtual_time) return AT_OK;
+    if (!o->world->virtual_time) return AT_OK;
     if (r->sample_time == 0) r->sample_time = (at_ns)((double)o->task->mults / 10.0);
     if (r->sample_time == 0) r->sample_time = 1;
     return at_faults_parse(o->faults, r->plan.workers, r->faults, &r->fault_count, fail);
@@ -168,21 +169,43 @@ static at_err set_pace(run *r, at_fail *fail)
     at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
                             .scale = scale,
                             .seed = o->seed,
-                            .workers = r->plan.workers,
+                            .workers = r->plan.workers_max,
                             .round_ns_mean = sample_time * r->plan.batch,
                             .rounds_per_epoch = rounds > 0 ? rounds : 1};
     return at_pace_new(&pace, &r->pace, fail);
+}
+
+/* Usage is sampled only if it is recorded; in virtual time it means nothing. */
+static at_ns usage_every(const at_run_options *o)
+{
+    bool recorded = o->folder && o->recording != AT_RECORDING_NONE;
+    return recorded && !o->world->virtual_time ? o->resources : 0;
 }
 
 static at_err set_plan(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     r->plan = o->plan;
-    r->cores = o->launcher ? at_machine_cores_all() : at_machine_cores();
-    r->oversubscribed =
-        !o->solo && !o->virtual_time && o->sample_time == 0 && at_run_workers_here(o) > r->cores;
+    r->cores = o->world->cores ? o->world->cores() : at_machine_cores();
+    r->context = (at_world_context){.plan = &r->plan,
+                                    .task = o->task,
+                                    .learning = &r->learning,
+                                    .recorder = &r->recorder,
+                                    .seed = o->seed,
+                                    .comm_delay = o->comm_delay,
+                                    .usage_every = usage_every(o),
+                                    .latency = o->latency,
+                                    .bandwidth = o->bandwidth,
+                                    .faults = r->faults,
+                                    .cores = r->cores,
+                                    .resume = o->resume,
+                                    .launcher = o->launcher,
+                                    .hubs = o->hubs,
+                                    .respawn = o->respawn};
+    uint32_t here = at_run_workers_here(o->world, &r->context);
+    r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
     set_limits(r);
-    AT_TRY(at_run_check(o, &r->plan, fail));
+    AT_TRY(at_run_check(o, &r->context, fail));
     AT_TRY(set_saving(r, fail));
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_time(r, fail));
@@ -225,21 +248,12 @@ static at_run_layer *list_layers(const at_task *task, uint32_t *count)
     return NULL;
 }
 
-/* Usage is sampled only if it is recorded; in virtual time it means nothing. */
-static at_ns usage_every(const at_run_options *o)
-{
-    bool recorded = o->folder && o->recording != AT_RECORDING_NONE;
-    return recorded && !o->virtual_time ? o->resources : 0;
-}
-
 static void set_info(run *r)
 {
     const at_run_options *o = r->options;
     r->info = (at_run_info){.folder = o->folder,
                             .plan = &r->plan,
-                            .world = o->virtual_time ? "sim"
-                                     : o->launcher   ? "mpi"
-                                                     : "local",
+                            .world = o->world->name,
                             .command = o->command ? o->command : "",
                             .model = o->task->model,
                             .data = o->task->data,
@@ -324,7 +338,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .run = r->options->folder,
                                 .describe = describe_run,
                                 .self = r,
-                                .patient = r->options->virtual_time};
+                                .patient = r->options->world->virtual_time};
     return at_saver_open(&options, &r->saver, fail);
 }
 
@@ -364,7 +378,7 @@ static at_err prepare(run *r, at_fail *fail)
     r->saved = UINT64_MAX;
     AT_TRY(set_plan(r, fail));
     set_info(r);
-    if (is_other_rank(r->options)) return AT_OK; /* only rank 0 records and saves */
+    if (!records(r)) return AT_OK;
     AT_TRY(rewind_records(r, fail));
     AT_TRY(open_sinks(r, fail));
     AT_TRY(resume_tally(r, fail));
@@ -404,36 +418,19 @@ static void warn(const run *r)
     snprintf(text, sizeof text,
              "%u workers share %u cores and slow each other down (use --sample-time to make them "
              "behave like separate machines)",
-             at_run_workers_here(o), r->cores);
+             at_run_workers_here(o->world, &r->context), r->cores);
     say(r, text);
 }
 
 static at_err run_world(run *r, at_fail *fail)
 {
-    const at_run_options *o = r->options;
-    at_world_context      context = {.plan = &r->plan,
-                                     .task = o->task,
-                                     .pace = r->pace,
-                                     .learning = &r->learning,
-                                     .recorder = &r->recorder,
-                                     .seed = o->seed,
-                                     .sample_time = r->sample_time,
-                                     .comm_delay = o->comm_delay,
-                                     .usage_every = usage_every(o),
-                                     .latency = o->latency,
-                                     .bandwidth = o->bandwidth,
-                                     .faults = r->faults,
-                                     .fault_count = r->fault_count,
-                                     .cores = r->cores,
-                                     .saver = r->saver,
-                                     .resume = o->resume,
-                                     .hubs = o->hubs,
-                                     .respawn = o->respawn};
+    at_world_context *context = &r->context;
+    context->pace = r->pace;
+    context->sample_time = r->sample_time;
+    context->fault_count = r->fault_count;
+    context->saver = r->saver;
     warn(r);
-    if (o->launcher) return at_world_mpi(&context, o->launcher, &r->outcome, fail);
-    if (o->virtual_time) return at_world_sim(&context, &r->outcome, fail);
-    return o->solo ? at_world_solo(&context, &r->outcome, fail)
-                   : at_world_local(&context, &r->outcome, fail);
+    return r->options->world->run(context, &r->outcome, fail);
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
@@ -541,7 +538,7 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     if (!err) err = run_world(&r, fail);
     if (r.saver) r.saved = at_saver_newest(r.saver);
     at_saver_close(r.saver);
-    bool   ran = !err && !is_other_rank(options);
+    bool   ran = !err && records(&r);
     at_err closed = at_recorder_close(&r.recorder, ran ? fail : &ignored);
     /* The result is written even if a table could not be. */
     if (ran) err = finish(&r, result, closed ? &ignored : fail);

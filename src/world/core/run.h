@@ -24,9 +24,10 @@ typedef enum at_recording {
 extern const char *const at_recording_name[AT_RECORDING_COUNT];
 
 typedef struct at_run_options {
-    at_plan            plan; /* resolved; with 1 worker when `solo` */
+    at_plan            plan; /* resolved */
     const at_task     *task;
-    bool               solo;        /* --workers 0 */
+    const at_world    *world;
+    const at_launcher *launcher;    /* of the ranks; NULL: not started by a launcher */
     uint32_t           hubs;        /* processes that share the updates; 0 and 1: one */
     const char        *optimizer;   /* NULL: sgd */
     double             lr;          /* 0: the optimizer's default */
@@ -34,9 +35,7 @@ typedef struct at_run_options {
     double             weight_decay;
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
     at_ns              sample_time;                 /* 0: not padded */
-    bool               virtual_time;                /* --world sim */
-    const at_launcher *launcher; /* --world mpi; NULL: not started by a launcher */
-    at_ns              latency;  /* simulation only, with bandwidth and faults */
+    at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
     const char        *faults;
     double             epochs;     /* 0: no such limit */

@@ -5,29 +5,10 @@
 
 #include "base/machine.h"
 #include "model_io/checkpoint.h"
-#include "world/process/bell.h"
 
-uint32_t at_run_workers_here(const at_run_options *o)
+uint32_t at_run_workers_here(const at_world *world, const at_world_context *context)
 {
-    if (!o->launcher) return o->plan.workers;
-    uint32_t ranks = o->launcher->local_size;
-    uint32_t hubs = o->hubs > 1 ? o->hubs : o->plan.topology != AT_TOPOLOGY_ALLREDUCE;
-    if (o->launcher->rank >= hubs) hubs = 0; /* hubs are the first ranks, maybe elsewhere */
-    return ranks > hubs ? ranks - hubs : 1;
-}
-
-static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
-{
-    if (o->solo && (plan->workers != 1 || plan->release->self_starting))
-        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
-                           "--release %s needs a worker that runs ahead of the hub, and "
-                           "--workers 0 runs both in one loop",
-                           plan->release->name);
-    if (!o->virtual_time && !o->launcher && plan->workers > AT_BELL_RINGS_MAX)
-        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
-                           "%u workers are too many for one machine (at most %d)", plan->workers,
-                           AT_BELL_RINGS_MAX);
-    return AT_OK;
+    return world->workers_here ? world->workers_here(context) : context->plan->workers;
 }
 
 /* A resumed run must have something left to do. */
@@ -56,10 +37,10 @@ static at_err check_hogwild(const at_run_options *o, const char *strategy, bool 
                            "--strategy %s needs a sparse model: with a dense one, workers that "
                            "write without locks overwrite each other's updates",
                            strategy);
-    if (o->virtual_time || o->launcher)
+    if (!o->world->shares_memory)
         return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
-                           "--strategy %s needs shared memory, which --world %s does not have",
-                           strategy, o->launcher ? "mpi" : "sim");
+                           "--strategy %s needs shared memory, which %s does not have", strategy,
+                           o->world->called);
     if (!sgd)
         return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
                            "--strategy %s works only with --optimizer sgd (got %s): workers share "
@@ -83,28 +64,6 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
 
 /* ---- topologies ------------------------------------------------------------------------------ */
 
-/* Restrictions where ranks share no memory. `option` is the one that asks for several hubs. */
-static at_err check_ranks(const at_run_options *o, const at_plan *plan, const char *option,
-                          at_fail *fail)
-{
-    if (!plan->gather->waits_for_all || !plan->release->holds)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
-                           "with --world mpi, %s needs a strategy that waits for all workers, and "
-                           "--strategy %s does not",
-                           option, plan->strategy->name);
-    if (plan->size->wants_norms)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
-                           "--size %s needs the whole gradient of every worker, which no process "
-                           "has with %s",
-                           plan->size->name, option);
-    if (o->comm_delay > 0)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
-                           "--comm-delay delays messages between one hub and its workers, and %s "
-                           "sends none",
-                           option);
-    return AT_OK;
-}
-
 static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     bool allreduce = plan->topology == AT_TOPOLOGY_ALLREDUCE;
@@ -116,34 +75,33 @@ static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fa
                            "--hubs %u and --topology allreduce contradict each other: all-reduce "
                            "has no hub to split",
                            o->hubs);
-    if (o->virtual_time)
+    if (o->world->one_process)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out: the result is the same bit for bit",
-                           "%s needs several processes, and a simulation is one process", option);
-    if (o->solo)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
-                           "%s needs several processes, and --workers 0 is one process", option);
+                           "%s needs several processes, and %s is one process", option,
+                           o->world->called);
     if (o->task->sparse)
         return at_fail_set(
             fail, AT_ERR_USAGE, "leave it out",
             "%s splits dense vectors into slices, and the gradients of %s are sparse", option,
             o->task->model);
-    return o->launcher ? check_ranks(o, plan, option, fail) : AT_OK;
+    return AT_OK;
 }
 
 /* ---- memory and time ------------------------------------------------------------------------- */
 
 /* A run that would make the machine swap is refused: it would freeze everything else on it. */
-static at_err check_memory(const at_run_options *o, const at_plan *plan, at_fail *fail)
+static at_err check_memory(const at_run_options *o, const at_world_context *context, at_fail *fail)
 {
     enum { PROCESS_SIZE = 1 << 20 }; /* overhead of a worker process, about */
     const at_task *task = o->task;
     at_memory      memory = at_machine_memory();
-    double         copies = plan->release->holds ? 2 : 3; /* gradients, parameters */
+    double         copies = context->plan->release->holds ? 2 : 3; /* gradients, parameters */
     double         vectors = copies * (double)task->slot_likely * sizeof(float);
-    uint32_t       workers = at_run_workers_here(o);
+    uint32_t       workers = at_run_workers_here(o->world, context);
     double         needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
     if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
-    if (o->virtual_time || memory.available == 0 || needed < (double)memory.available) return AT_OK;
+    if (o->world->virtual_time || memory.available == 0 || needed < (double)memory.available)
+        return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "use fewer workers, a smaller --micro-batch or a smaller model",
                        "%u workers need %.1f GB of memory, and %.1f GB are available", workers,
@@ -153,27 +111,26 @@ static at_err check_memory(const at_run_options *o, const at_plan *plan, at_fail
 static at_err check_time(const at_run_options *o, at_fail *fail)
 {
     const char *simulate = "use `anytime simulate`, or --world sim";
-    if (!o->virtual_time && (o->latency > 0 || o->bandwidth > 0 || o->faults))
+    if (!o->world->virtual_time && (o->latency > 0 || o->bandwidth > 0 || o->faults))
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--latency, --bandwidth and --faults work only in simulation");
-    if (!o->virtual_time && o->task->timing_only)
+    if (!o->world->virtual_time && o->task->timing_only)
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--model none:P works only in simulation: it computes nothing");
-    if (o->solo && o->comm_delay > 0)
+    if (!o->world->has_messages && o->comm_delay > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
-                           "--comm-delay has no effect with --workers 0: no messages are sent");
-    if (o->solo && o->virtual_time)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
-                           "--workers 0 works only in real time");
+                           "--comm-delay has no effect with %s: no messages are sent",
+                           o->world->called);
     return AT_OK;
 }
 
-at_err at_run_check(const at_run_options *o, const at_plan *plan, at_fail *fail)
+at_err at_run_check(const at_run_options *o, const at_world_context *context, at_fail *fail)
 {
-    AT_TRY(check_workers(o, plan, fail));
+    const at_plan *plan = context->plan;
     AT_TRY(check_resume(o, plan, fail));
     AT_TRY(check_model(o, plan, fail));
     AT_TRY(check_topology(o, plan, fail));
-    AT_TRY(check_memory(o, plan, fail));
+    if (o->world->check) AT_TRY(o->world->check(context, fail));
+    AT_TRY(check_memory(o, context, fail));
     return check_time(o, fail);
 }

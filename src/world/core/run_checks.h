@@ -4,11 +4,11 @@
 
 #include "world/core/run.h"
 
-/* AT_ERR_USAGE with a sentence when a run cannot be done with these options. `plan` is the plan of
- * the options with its limits set. */
-at_err at_run_check(const at_run_options *options, const at_plan *plan, at_fail *fail);
+/* AT_ERR_USAGE with a sentence when a run cannot be done with these options in their world. The
+ * context has its plan, task, launcher, hubs and delays. */
+at_err at_run_check(const at_run_options *options, const at_world_context *context, at_fail *fail);
 
-/* Number of workers that compute on this machine, as far as the launcher reveals it. */
-uint32_t at_run_workers_here(const at_run_options *options);
+/* Number of workers that compute on this machine. */
+uint32_t at_run_workers_here(const at_world *world, const at_world_context *context);
 
 #endif

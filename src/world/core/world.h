@@ -1,12 +1,12 @@
 /* world.h - a world runs a plan: it provides the clock, moves messages and does the arithmetic.
  *
- *   local   one process per worker, shared memory, futex doorbells      local.c, local_worker.c
- *   solo    --workers 0: hub and worker in one loop of one process      solo.c
- *   sim     virtual time, any number of workers in one process          sim.c, sim_worker.c
- *   mpi     ranks of a launcher, on any number of machines              mpi_hub.c, mpi_worker.c
+ *   local   one process per worker, shared memory, futex doorbells      world/local/local.c
+ *   solo    --workers 0: hub and worker in one loop of one process      world/local/solo.c
+ *   sim     virtual time, any number of workers in one process          world/sim/sim.c
+ *   mpi     ranks of a launcher, on any number of machines              world/mpi/mpi_world.c
  *
- * A world takes an at_world_context and records the run through its recorder. It returns after the
- * hub's FINISH, when all its processes have ended and its memory is released.
+ * A world is a row of a table: its name, what it can do, what it refuses and how it runs. Nothing
+ * outside its folder asks which one it is. A new world is a folder and a line in worlds.c.
  */
 #ifndef AT_WORLD_CORE_WORLD_H
 #define AT_WORLD_CORE_WORLD_H
@@ -33,6 +33,7 @@ typedef struct at_fault {
 
 struct at_saver;
 struct at_checkpoint;
+struct at_launcher;
 
 /* Input of a world; borrowed for the run. */
 typedef struct at_world_context {
@@ -49,6 +50,7 @@ typedef struct at_world_context {
     double             comm_delay;           /* sigma of message delays in seconds, 0: none */
     struct at_saver   *saver;                /* NULL: write no checkpoints */
     const struct at_checkpoint *resume;      /* NULL: start at step 0 */
+    const struct at_launcher   *launcher;    /* what started the ranks; NULL: nothing did */
     at_ns                       usage_every; /* resource sampling interval, 0: never */
     /* Virtual time only. */
     at_ns           latency;
@@ -77,20 +79,33 @@ typedef struct at_outcome {
     size_t         lost_count;
 } at_outcome;
 
-/* Runs in real time with worker processes. */
-at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_fail *fail);
+typedef struct at_world {
+    const char *name;          /* as in --world and result.json */
+    const char *called;        /* in sentences: "--world mpi", "a simulation" */
+    bool        virtual_time;  /* time is simulated: the machine's clock says nothing */
+    bool        one_process;   /* no several hubs, no all-reduce */
+    bool        has_messages;  /* that --comm-delay can hold back */
+    bool        shares_memory; /* workers can change the parameters themselves */
+    bool        has_hub;       /* false: --workers counts 0 */
+    /* AT_ERR_USAGE with a sentence for what only this world refuses. Optional. */
+    at_err (*check)(const at_world_context *context, at_fail *fail);
+    /* Does this process record, print and save? Optional: yes. */
+    bool (*records)(const at_world_context *context);
+    /* Workers that compute on this machine. Optional: all. */
+    uint32_t (*workers_here)(const at_world_context *context);
+    /* Cores that its processes may use. Optional: those this process may use. */
+    uint32_t (*cores)(void);
+    /* Runs the plan and records it through the recorder. Returns after the hub's FINISH, when all
+     * its processes have ended and its memory is released. */
+    at_err (*run)(const at_world_context *context, at_outcome *outcome, at_fail *fail);
+} at_world;
 
-/* Runs in virtual time. context->sample_time MUST be above 0. */
-at_err at_world_sim(const at_world_context *context, at_outcome *outcome, at_fail *fail);
+extern const at_world at_world_local, at_world_solo, at_world_sim, at_world_mpi;
 
-/* Runs hub and worker in one loop of this process. plan->workers MUST be 1. */
-at_err at_world_solo(const at_world_context *context, at_outcome *outcome, at_fail *fail);
+/* All rows; NULL ends them. */
+extern const at_world *const at_worlds[];
 
-struct at_launcher;
-
-/* Runs as one rank of a launcher, see mpi_world.h: rank 0 as the hub, the others as workers, which
- * leave *outcome unchanged. plan->workers MUST be one less than the number of ranks. */
-at_err at_world_mpi(const at_world_context *context, const struct at_launcher *launcher,
-                    at_outcome *outcome, at_fail *fail);
+/* The row that --world NAME and the number of workers ask for. AT_ERR_USAGE: there is none. */
+at_err at_world_find(const char *name, bool without_hub, const at_world **world, at_fail *fail);
 
 #endif

@@ -437,7 +437,7 @@ static void end_processes(local *l)
     l->pool = NULL;
 }
 
-at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     local  l = {.context = context};
     at_err err = prepare(&l, fail);
@@ -461,3 +461,20 @@ at_err at_world_local(const at_world_context *context, at_outcome *outcome, at_f
     if (l.map.head) munmap(l.map.head, l.map.size);
     return err;
 }
+
+static at_err check(const at_world_context *context, at_fail *fail)
+{
+    uint32_t workers = context->plan->workers_max;
+    if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
+                       "%u workers are too many for one machine (at most %d)", workers,
+                       AT_BELL_RINGS_MAX);
+}
+
+const at_world at_world_local = {.name = "local",
+                                 .called = "--world local",
+                                 .has_messages = true,
+                                 .shares_memory = true,
+                                 .has_hub = true,
+                                 .check = check,
+                                 .run = run};

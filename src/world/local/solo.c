@@ -181,7 +181,7 @@ static at_err prepare(solo *s, at_fail *fail)
     return AT_OK;
 }
 
-static void run(solo *s)
+static void train(solo *s)
 {
     at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
     at_event joined = {.kind = AT_EV_JOINED, .worker = 1, .now = start.now};
@@ -213,12 +213,12 @@ static at_err hand_over(solo *s, at_outcome *outcome, at_fail *fail)
     return AT_OK;
 }
 
-at_err at_world_solo(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     solo   s = {.context = context};
     at_err err = prepare(&s, fail);
     if (!err) {
-        run(&s);
+        train(&s);
         err = hand_over(&s, outcome, fail);
     }
     at_evaluator_close(s.evaluator);
@@ -229,3 +229,20 @@ at_err at_world_solo(const at_world_context *context, at_outcome *outcome, at_fa
     free(s.gradient);
     return err;
 }
+
+static at_err check(const at_world_context *context, at_fail *fail)
+{
+    const at_plan *plan = context->plan;
+    if (plan->workers_max == 1 && !plan->release->self_starting) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
+                       "--release %s needs a worker that runs ahead of the hub, and --workers 0 "
+                       "runs both in one loop",
+                       plan->release->name);
+}
+
+const at_world at_world_solo = {.name = "local",
+                                .called = "--workers 0",
+                                .one_process = true,
+                                .shares_memory = true,
+                                .check = check,
+                                .run = run};

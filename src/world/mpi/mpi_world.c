@@ -1,4 +1,5 @@
 #include "world/mpi/mpi_world.h"
+#include "base/machine.h"
 
 #include <assert.h>
 #include <mpi.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/machine.h"
 #include "base/rng.h"
 #include "world/mpi/mpi_allreduce.h"
 #include "world/mpi/mpi_comm.h"
@@ -78,9 +80,9 @@ at_err at_job_check(const at_worker_note *hello, uint32_t rank, uint64_t fingerp
 
 /* ---- run and end ----------------------------------------------------------------------------- */
 
-at_err at_world_mpi(const at_world_context *context, const at_launcher *launcher,
-                    at_outcome *outcome, at_fail *fail)
+static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
+    const at_launcher *launcher = context->launcher;
     if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE || context->hubs > 1)
         return at_mpi_allreduce_run(context, launcher, outcome, fail);
     assert(launcher->size == context->plan->workers_max + 1);
@@ -100,3 +102,62 @@ bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }
+
+/* ---- the row --------------------------------------------------------------------------------- */
+
+/* Several hubs and all-reduce cut vectors between ranks that share no memory. */
+static at_err check_slices(const at_world_context *context, const char *option, at_fail *fail)
+{
+    const at_plan *plan = context->plan;
+    if (!plan->gather->waits_for_all || !plan->release->holds)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
+                           "with --world mpi, %s needs a strategy that waits for all workers, and "
+                           "--strategy %s does not",
+                           option, plan->strategy->name);
+    if (plan->size->wants_norms)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "--size %s needs the whole gradient of every worker, which no process "
+                           "has with %s",
+                           plan->size->name, option);
+    if (context->comm_delay > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--comm-delay delays messages between one hub and its workers, and %s "
+                           "sends none",
+                           option);
+    return AT_OK;
+}
+
+static at_err check(const at_world_context *context, at_fail *fail)
+{
+    char hubs[32];
+    snprintf(hubs, sizeof hubs, "--hubs %u", context->hubs);
+    if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE)
+        return check_slices(context, "--topology allreduce", fail);
+    return context->hubs > 1 ? check_slices(context, hubs, fail) : AT_OK;
+}
+
+static bool records(const at_world_context *context)
+{
+    return context->launcher->rank == 0;
+}
+
+/* As far as the launcher reveals it. Hubs are the first ranks, perhaps on another machine. */
+static uint32_t workers_here(const at_world_context *context)
+{
+    const at_launcher *launcher = context->launcher;
+    uint32_t           hubs = context->plan->topology != AT_TOPOLOGY_ALLREDUCE;
+    if (context->hubs > 1) hubs = context->hubs;
+    if (launcher->rank >= hubs) hubs = 0;
+    return launcher->local_size > hubs ? launcher->local_size - hubs : 1;
+}
+
+/* Launchers bind ranks to cores, but the ranks together use all of them. */
+const at_world at_world_mpi = {.name = "mpi",
+                               .called = "--world mpi",
+                               .has_messages = true,
+                               .has_hub = true,
+                               .check = check,
+                               .records = records,
+                               .workers_here = workers_here,
+                               .cores = at_machine_cores_all,
+                               .run = run};

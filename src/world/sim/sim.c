@@ -448,7 +448,7 @@ static void release(at_sim *sim)
     free(sim->w);
 }
 
-static void run(at_sim *sim)
+static void simulate(at_sim *sim)
 {
     at_event start = {.kind = AT_EV_START, .now = sim->now};
     at_signals_open(&sim->bell);
@@ -459,14 +459,22 @@ static void run(at_sim *sim)
     at_signals_close();
 }
 
-at_err at_world_sim(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     at_sim sim = {.context = context, .fail = fail};
     at_err err = prepare(&sim, fail);
     if (!err) {
-        run(&sim);
+        simulate(&sim);
         err = sim.err ? sim.err : hand_over(&sim, outcome, fail);
     }
     release(&sim);
     return err;
 }
+
+const at_world at_world_sim = {.name = "sim",
+                               .called = "a simulation",
+                               .virtual_time = true,
+                               .one_process = true,
+                               .has_messages = true,
+                               .has_hub = true,
+                               .run = run};

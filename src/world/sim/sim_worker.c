@@ -98,8 +98,10 @@ static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
         assert(micro.kind == AT_WORKER_MICRO);
         at_ns took = duration(sim, w, micro.samples), end = machine->end + took;
         if (end > until) return end;
-        at_worker_feed(machine,
-                       &(at_worker_event){.kind = AT_WORKER_MICRO_DONE, .now = end, .took = took});
+        at_worker_feed(machine, &(at_worker_event){.kind = AT_WORKER_MICRO_DONE,
+                                                   .now = end,
+                                                   .samples = machine->micro,
+                                                   .took = took});
     }
     return AT_NEVER;
 }
@@ -159,9 +161,10 @@ static void on_computed(at_sim *sim, at_sim_worker *w)
     w->ahead = false;
     if (w->machine.state == AT_WORKER_COMPUTING) {
         at_ns took = duration(sim, w, w->machine.micro);
-        at_worker_feed(
-            &w->machine,
-            &(at_worker_event){.kind = AT_WORKER_MICRO_DONE, .now = sim->now, .took = took});
+        at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_MICRO_DONE,
+                                                       .now = sim->now,
+                                                       .samples = w->machine.micro,
+                                                       .took = took});
     }
     compute_round(sim, w);
 }
@@ -178,8 +181,10 @@ static void on_micro(at_sim *sim, at_sim_worker *w)
     at_ns    took = duration(sim, w, samples);
     if (!w->machine.abandon) add_gradient(sim, w, samples, w->machine.work.samples);
     w->drawn += samples;
-    at_worker_feed(&w->machine,
-                   &(at_worker_event){.kind = AT_WORKER_MICRO_DONE, .now = sim->now, .took = took});
+    at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_MICRO_DONE,
+                                                   .now = sim->now,
+                                                   .samples = samples,
+                                                   .took = took});
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */

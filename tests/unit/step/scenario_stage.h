@@ -185,6 +185,7 @@ static inline void stage_play(stage *s, cue *c)
         break;
     case CUE_MICRO:
         c->to_worker = stage_event(s, AT_WORKER_MICRO_DONE);
+        c->to_worker.samples = a->machine.micro;
         c->to_worker.took = a->machine.micro * a->sample_ns;
         stage_feed_worker(s, c->worker, c->to_worker);
         break;

@@ -62,7 +62,9 @@ static void happens(double ms, at_worker_event_kind kind)
 /* A micro-batch that took so long. */
 static void done(double ms, double took_ms)
 {
-    feed(ms, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .took = AT_MS(took_ms)});
+    feed(ms, (at_worker_event){.kind = AT_WORKER_MICRO_DONE,
+                               .samples = desk_.worker.micro,
+                               .took = AT_MS(took_ms)});
 }
 
 /* A round of two micro-batches, 8 ms each, that began at `ms`. */
@@ -122,6 +124,19 @@ static void a_sleep_beyond_the_deadline_still_leaves_one_micro_batch(void **stat
     assert_int_equal(fixture_.worker.state, AT_WORKER_SENDING);
     assert_int_equal(fixture_.worker.work.samples, 8);
     assert_true(fixture_.worker.work.overslept);
+}
+
+static void a_loader_may_give_other_numbers_of_samples(void **state)
+{
+    (void)state;
+    sit_down(NULL, NULL);
+    order(0, (at_order){.round = 0, .samples_max = 20});
+    happens(0, AT_WORKER_AWAKE);
+    feed(8, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 7, .took = AT_MS(8)});
+    feed(16, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 15, .took = AT_MS(8)});
+    assert_int_equal(desk_.worker.state, AT_WORKER_SENDING);
+    assert_int_equal(desk_.worker.work.samples, 22);
+    assert_true(desk_.worker.work.capped);
 }
 
 static void gradients_go_to_the_slots_in_turn(void **state)
@@ -328,6 +343,7 @@ int main(void)
         cmocka_unit_test(
             a_deadline_counts_from_the_order_and_ends_the_round_between_two_micro_batches),
         cmocka_unit_test(a_sleep_beyond_the_deadline_still_leaves_one_micro_batch),
+        cmocka_unit_test(a_loader_may_give_other_numbers_of_samples),
         cmocka_unit_test(gradients_go_to_the_slots_in_turn),
         cmocka_unit_test(an_order_that_overtakes_the_end_of_sending_is_kept),
         cmocka_unit_test(it_leaves_at_once_when_it_waits),

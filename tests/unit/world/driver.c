@@ -1,5 +1,8 @@
 /* The worker's loop over a scripted transport: whatever comes between any two micro-batches is seen
  * there, and nothing is lost, counted twice or waited for in vain. */
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -153,7 +156,7 @@ static bool compute(desk *d, uint32_t count)
         if (!at_driver_next(&d->driver, &micro)) return false;
         assert_true(micro.draw.count >= 1 && micro.draw.count <= MICRO);
         assert_int_equal(micro.point.version, d->installed);
-        at_driver_done(&d->driver, micro.draw.count);
+        at_driver_done(&d->driver, micro.draw.count, micro.draw.count);
     }
     return true;
 }
@@ -161,7 +164,8 @@ static bool compute(desk *d, uint32_t count)
 static void compute_to_the_end(desk *d)
 {
     at_micro micro;
-    while (at_driver_next(&d->driver, &micro)) at_driver_done(&d->driver, micro.draw.count);
+    while (at_driver_next(&d->driver, &micro))
+        at_driver_done(&d->driver, micro.draw.count, micro.draw.count);
 }
 
 /* Everything drawn is in a report, and each report says what it holds. */
@@ -366,6 +370,113 @@ static void a_leave_before_the_first_order_leaves_at_once(void **state)
     stand_up(&d);
 }
 
+/* ---- a seat: another program owns the loop -------------------------------------------------- */
+
+static void a_loader_of_its_own_keeps_the_ledger_exact(void **state)
+{
+    (void)state;
+    desk     d;
+    at_micro micro;
+    uint32_t given = 0;
+    sit_down(&d, "fmb", NULL);
+    order(&d, (at_order){.round = 0});
+    while (d.reports == 0 && at_driver_next(&d.driver, &micro)) {
+        uint32_t samples = given % 2 ? 3 : 7; /* batches of a loader, not what was asked for */
+        at_driver_done(&d.driver, samples, samples);
+        given++;
+    }
+    assert_true(d.report[0].work.samples >= BATCH);
+    assert_true(d.report[0].work.capped);
+    d.leaves = true;
+    compute_to_the_end(&d);
+    check_ledger(&d);
+    stand_up(&d);
+}
+
+/* ---- gossip: workers that average with their neighbours -------------------------------------- */
+
+enum { RING = 3, GOSSIP_ROUNDS = 20 };
+
+/* What one worker of the ring shows its neighbours: its value after each round. */
+typedef struct gossip {
+    desk             desk;
+    struct gossip   *neighbour[2];
+    float            value[GOSSIP_ROUNDS + 1];
+    _Atomic uint32_t shown; /* rounds whose value is there */
+    uint32_t         mixed;
+} gossip;
+
+/* A report is accepted when both neighbours have shown their values of this round; until then the
+ * driver keeps hearing orders. */
+static bool send_and_mix(void *self, const at_report *report)
+{
+    gossip  *g = self;
+    uint32_t round = g->mixed;
+    if (report->work.abandoned) return send_report(&g->desk, report); /* it leaves */
+    if (atomic_load(&g->shown) == round) {
+        g->value[round] = g->desk.params[0] - 0.1F * g->desk.gradient[0];
+        atomic_store(&g->shown, round + 1);
+    }
+    for (int i = 0; i < 2; i++)
+        if (atomic_load(&g->neighbour[i]->shown) <= round) return false;
+    float sum = g->value[round];
+    for (int i = 0; i < 2; i++) sum += g->neighbour[i]->value[round];
+    g->desk.params[0] = sum / RING;
+    g->desk.version++;
+    g->mixed++;
+    g->desk.leaves = g->mixed == GOSSIP_ROUNDS;
+    return send_report(&g->desk, report);
+}
+
+static void *gossip_main(void *self)
+{
+    gossip  *g = self;
+    at_micro micro;
+    while (at_driver_next(&g->desk.driver, &micro)) {
+        if (micro.first) *micro.gradient = 0;
+        *micro.gradient += *micro.point.params / MICROS;
+        at_driver_done(&g->desk.driver, micro.draw.count, micro.draw.count);
+    }
+    return NULL;
+}
+
+static void wait_politely(void *self, uint32_t before, at_ns until)
+{
+    (void)self;
+    (void)before;
+    (void)until;
+    sched_yield();
+}
+
+static void a_gossip_exchange_fits_behind_the_transport(void **state)
+{
+    (void)state;
+    static gossip ring[RING];
+    pthread_t     thread[RING];
+    for (int i = 0; i < RING; i++) {
+        gossip *g = &ring[i];
+        sit_down(&g->desk, "async", NULL);
+        g->neighbour[0] = &ring[(i + 1) % RING];
+        g->neighbour[1] = &ring[(i + 2) % RING];
+        g->desk.params[0] = (float)(3 * i);
+        g->desk.driver.options.transport.wait = wait_politely;
+        g->desk.driver.options.transport.send = send_and_mix;
+        order(&g->desk, (at_order){.round = 0, .again = true});
+    }
+    for (int i = 0; i < RING; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, gossip_main, &ring[i]), 0);
+    for (int i = 0; i < RING; i++) pthread_join(thread[i], NULL);
+    /* They agree after one exchange of everybody with everybody, and shrink together. */
+    float expected = 3;
+    for (int i = 0; i < GOSSIP_ROUNDS; i++) expected -= 0.1F * expected;
+    for (int i = 0; i < RING; i++) {
+        assert_true(fabsf(ring[i].desk.params[0] - expected) < 1e-4F);
+        assert_int_equal(ring[i].desk.reports, GOSSIP_ROUNDS + 1); /* the last one is void */
+        check_ledger(&ring[i].desk);
+        stand_up(&ring[i].desk);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +492,8 @@ int main(void)
             a_report_that_is_not_taken_is_offered_again_and_orders_are_heard_meanwhile),
         cmocka_unit_test(an_order_that_comes_twice_gives_two_rounds_and_no_third),
         cmocka_unit_test(a_leave_before_the_first_order_leaves_at_once),
+        cmocka_unit_test(a_loader_of_its_own_keeps_the_ledger_exact),
+        cmocka_unit_test(a_gossip_exchange_fits_behind_the_transport),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
