@@ -63,7 +63,7 @@ static void happens(double ms, at_worker_event_kind kind)
 static void done(double ms, double took_ms)
 {
     feed(ms, (at_worker_event){.kind = AT_WORKER_MICRO_DONE,
-                               .samples = desk_.worker.micro,
+                               .samples = fixture_.worker.micro,
                                .took = AT_MS(took_ms)});
 }
 
@@ -134,9 +134,9 @@ static void a_loader_may_give_other_numbers_of_samples(void **state)
     happens(0, AT_WORKER_AWAKE);
     feed(8, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 7, .took = AT_MS(8)});
     feed(16, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 15, .took = AT_MS(8)});
-    assert_int_equal(desk_.worker.state, AT_WORKER_SENDING);
-    assert_int_equal(desk_.worker.work.samples, 22);
-    assert_true(desk_.worker.work.capped);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_SENDING);
+    assert_int_equal(fixture_.worker.work.samples, 22);
+    assert_true(fixture_.worker.work.capped);
 }
 
 static void gradients_go_to_the_slots_in_turn(void **state)
