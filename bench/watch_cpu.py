@@ -54,9 +54,9 @@ class Client:
             if not self.stream.readline().startswith(b"data: "):
                 continue
             self.get("/api/runs")
-            told = self.get(f"/api/summary?run=0&edition={self.edition}&since={self.serial}")
-            if told["story"]:
-                self.edition, self.serial = told["edition"], told["story"]["serial"]
+            update = self.get(f"/api/summary?run=0&edition={self.edition}&since={self.serial}")
+            if update["story"]:
+                self.edition, self.serial = update["edition"], update["story"]["serial"]
             self.updates += 1
             time.sleep(EVERY)
 

@@ -4,8 +4,8 @@
     calibrate_ec2.py LOG_FOLDER
 
 The folder holds worker_stats.csv[.gz] (time, step, rank, num_batches, compute_time, ..) and
-master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is learnt
-from this one log, so that what comes out for another run is a prediction. See
+master_stats.csv[.gz] (time, step, ..) as the published program wrote them. Everything is estimated
+from this one log, so the result for any other run is a prediction. See
 docs/guide/simulate.md for the method.
 """
 import collections

@@ -129,7 +129,7 @@ static void read_network(char *text, at_usage *usage)
     }
 }
 
-static at_usage unknown(int64_t pid)
+static at_usage unknown_usage(int64_t pid)
 {
     return (at_usage){.pid = pid,
                       .rss_bytes = AT_USAGE_UNKNOWN,
@@ -159,7 +159,7 @@ static bool read_process(const char *proc, int64_t pid, at_usage *usage)
 {
     char text[FILE_SIZE];
     assert(proc);
-    *usage = unknown(pid);
+    *usage = unknown_usage(pid);
     if (pid <= 0) return false;
     if (!read_small(proc, pid, "stat", text) || !read_times(text, usage)) return false;
     if (read_small(proc, pid, "statm", text)) read_memory(text, usage);
@@ -202,7 +202,7 @@ bool at_usage_read_process(int64_t pid, at_usage *usage)
 void at_usage_ended(int64_t pid, const struct rusage *rusage, at_usage *usage)
 {
     assert(pid > 0);
-    *usage = unknown(pid);
+    *usage = unknown_usage(pid);
     copy_rusage(rusage, usage);
     usage->rss_bytes = usage->shared_bytes = 0;
     usage->read_bytes = times((uint64_t)rusage->ru_inblock, BLOCK_SIZE);

@@ -27,7 +27,8 @@ static void print_overview(FILE *file)
 
 static void print_verb(const at_verb *verb, bool all)
 {
-    printf("usage: anytime %s %s\n\n%s", verb->name, verb->usage, verb->about);
+    printf("usage: anytime %s%s%s\n\n%s", verb->name, *verb->usage ? " " : "", verb->usage,
+           verb->about);
     size_t more = at_options_help(stdout, verb->options, all);
     if (more > 0) printf("\n`anytime %s --help all` shows %zu more options.\n", verb->name, more);
 }

@@ -10,7 +10,7 @@
 
 enum {
     ROWS_ALL = 12, /* up to this many workers all have a row */
-    ROWS_ENDS = 4, /* with more: so many of the slowest and of the fastest */
+    ROWS_ENDS = 4, /* with more rows: only this many of the slowest and of the fastest */
     COLUMNS_MAX = 9
 };
 

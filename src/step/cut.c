@@ -7,15 +7,15 @@ void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t m
 {
     assert(order->samples_max >= 1);
     assert(micro_batch >= 1);
-    double learnt = cut->sample_ns;
+    double sample_ns = cut->sample_ns;
     *cut = (at_cut){.samples_max = order->samples_max,
                     .micro_batch = micro_batch,
                     .after = after,
                     .deadline = deadline,
-                    .sample_ns = learnt};
+                    .sample_ns = sample_ns};
 }
 
-/* Stopping now misses the deadline by (deadline - now), going on by (now + next - deadline). */
+/* Stopping now misses the deadline by (deadline - now), continuing by (now + next - deadline). */
 static bool time_for(const at_cut *cut, uint32_t samples, at_ns now)
 {
     if (cut->deadline == AT_NEVER) return true;

@@ -518,7 +518,7 @@ static void check_assembled(at_hub *hub, at_out *out)
     if (hub->present >= hub->plan->workers_min) set_join_timer(AT_NEVER, out);
 }
 
-/* With too few workers the run holds: nobody starts a round until others join. */
+/* With too few workers the run pauses: no round starts until more join. */
 static void hold_if_few(const at_hub *hub, at_ns now, at_out *out)
 {
     if (hub->assembled && hub->present + 1 == hub->plan->workers_min)

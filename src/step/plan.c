@@ -336,7 +336,7 @@ static at_err check_combination(const at_plan *plan, at_fail *fail)
     return AT_OK;
 }
 
-/* Who is expected, how many there may be and how many there must be. */
+/* The number of workers: expected, maximum and minimum. */
 static at_err resolve_workers(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
     static const at_ns JOIN_TIMEOUT = AT_SEC(60);

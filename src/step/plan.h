@@ -57,10 +57,10 @@ typedef struct at_plan {
 
     uint32_t workers;       /* expected at the start, >= 1 */
     uint32_t workers_max;   /* capacity: ids are 1 .. workers_max */
-    uint32_t workers_min;   /* with fewer present the run holds */
+    uint32_t workers_min;   /* with fewer present the run pauses */
     at_ns    join_timeout;  /* how long it waits for workers to join before it continues or stops */
-    bool     open;          /* workers that nobody expects may join at any time */
-    uint32_t batch;         /* samples per worker and round, see --batch */
+    bool     open;          /* further workers may join at any time */
+    uint32_t batch;         /* samples per worker per round, see --batch */
     uint32_t micro_batch;   /* 1 .. batch */
     uint32_t batch_min;     /* limits of size rules that change the number of samples: */
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */

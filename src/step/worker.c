@@ -36,7 +36,7 @@ static void begin_round(at_worker *worker, at_ns now)
     worker->deadline = order->time_limit == AT_NEVER ? AT_NEVER : now + order->time_limit;
     worker->position = order->position;
     worker->begun = worker->awake = worker->end = now;
-    worker->newer = worker->abandon = worker->told = worker->ordered = false;
+    worker->newer = worker->abandon = worker->abandon_returned = worker->ordered = false;
     worker->micro = 0;
     worker->work = (at_work){.round = order->round};
     at_cut_begin(&worker->cut, order, worker->deadline, worker->plan->micro_batch,
@@ -58,8 +58,8 @@ static void end_round(at_worker *worker)
     worker->state = AT_WORKER_REPORTING;
 }
 
-/* The gradient is void. A sleep ends at once, and so does a round between two micro-batches; one
- * that is under way is waited for. */
+/* Invalidates the gradient. A sleep or a round between two micro-batches ends at once; a running
+ * micro-batch is completed. */
 static void abandon(at_worker *worker, at_ns now)
 {
     if (worker->abandon) return;
@@ -82,7 +82,8 @@ static void on_order(at_worker *worker, const at_worker_event *event)
     if (worker->state == AT_WORKER_WAITING)
         begin_round(worker, event->now);
     else /* while sending, it may be the order that the report asks for */
-        worker->ordered = !order->again || (worker->state == AT_WORKER_SENDING && !worker->goes_on);
+        worker->ordered =
+            !order->again || (worker->state == AT_WORKER_SENDING && !worker->continues);
 }
 
 static void on_leave(at_worker *worker, at_ns now)
@@ -108,7 +109,7 @@ static void on_newer(at_worker *worker, at_ns now)
 
 static void on_installed(at_worker *worker, const at_worker_event *event)
 {
-    if (worker->state == AT_WORKER_REPORTING) return; /* told to leave in the meantime */
+    if (worker->state == AT_WORKER_REPORTING) return; /* ordered to leave meanwhile */
     assert(worker->state == AT_WORKER_INSTALLING);
     bool refreshed = worker->newer;
     worker->version = event->version;
@@ -150,7 +151,7 @@ static void on_sent(at_worker *worker, at_ns now)
         worker->state = AT_WORKER_DONE;
     } else if (worker->ordered) {
         begin_round(worker, now);
-    } else if (worker->goes_on) {
+    } else if (worker->continues) {
         worker->order.round++;
         begin_round(worker, now);
     }
@@ -178,7 +179,7 @@ static at_worker_action begin(at_worker *worker, at_worker_action_kind kind, at_
     return (at_worker_action){.kind = kind};
 }
 
-/* From here on the report stays as it is. */
+/* The report does not change after this. */
 static at_worker_action send_report(at_worker *worker)
 {
     at_worker_action action = begin(worker, AT_WORKER_SEND, AT_WORKER_SENDING);
@@ -187,7 +188,7 @@ static at_worker_action send_report(at_worker *worker)
                                 .slot = at_worker_slot(worker),
                                 .sequence = worker->sequence + 1,
                                 .again = worker->order.again};
-    worker->goes_on = worker->order.again;
+    worker->continues = worker->order.again;
     worker->sequence++;
     return action;
 }
@@ -217,9 +218,9 @@ static at_worker_action next_micro(at_worker *worker)
 
 static at_worker_action watch_micro(at_worker *worker)
 {
-    bool tell = worker->abandon && !worker->told;
-    worker->told = worker->abandon;
-    return (at_worker_action){.kind = tell ? AT_WORKER_ABANDON : AT_WORKER_WAIT};
+    bool abandons = worker->abandon && !worker->abandon_returned;
+    worker->abandon_returned = worker->abandon;
+    return (at_worker_action){.kind = abandons ? AT_WORKER_ABANDON : AT_WORKER_WAIT};
 }
 
 at_worker_action at_worker_step(at_worker *worker)

@@ -1,18 +1,18 @@
 /* worker.h - the worker's state machine, at the grain of a micro-batch.
  *
- *     feed every event that came ─► at_worker_step ─► do the one action it returns ─► feed its end
+ *     feed new events ─► at_worker_step ─► perform the action it returns ─► feed its completion
  *
  *     waiting ──ORDER──► INSTALL ─► SLEEP ─► MICRO, MICRO, .. ─► SEND ──SENT──► waiting
  *                           ▲                                              │
  *                           └───── self-starting: the next round ──────────┘
  *
- * Whoever runs the machine owns the clock, the floats and the transport: worker processes and MPI
- * ranks (world/core/driver.h), virtual time (world/sim), tests. Nothing is read inside a
- * micro-batch; between any two of them newer parameters, orders and leave are seen. The amounts of
- * an order (samples, time limit) apply from the next round; leave acts on the round under way, and
- * so do newer parameters under the rules `abandon` and `refresh`.
+ * The caller owns the clock, the floats and the transport: worker processes and MPI ranks
+ * (world/core/driver.h), virtual time (world/sim), tests. Newer parameters, orders and LEAVE take
+ * effect between micro-batches, never within one. The amounts of an order (samples, time limit)
+ * apply from the next round; LEAVE affects the current round, as newer parameters do under the
+ * rules `abandon` and `refresh`.
  *
- * The machine is plain data: a copy of it is a point to return to.
+ * The machine is plain data, so a copy of it can be restored later.
  */
 #ifndef AT_STEP_WORKER_H
 #define AT_STEP_WORKER_H
@@ -23,7 +23,7 @@
 
 typedef enum at_worker_event_kind {
     AT_WORKER_ORDER,      /* an order arrived */
-    AT_WORKER_LEAVE,      /* told to leave */
+    AT_WORKER_LEAVE,      /* ordered to leave */
     AT_WORKER_NEWER,      /* newer parameters than the installed ones are available */
     AT_WORKER_INSTALLED,  /* INSTALL is done */
     AT_WORKER_AWAKE,      /* SLEEP is over */
@@ -43,9 +43,9 @@ typedef struct at_worker_event {
 typedef enum at_worker_action_kind {
     AT_WORKER_WAIT,    /* nothing to begin: wait for an event */
     AT_WORKER_INSTALL, /* take the newest parameters */
-    AT_WORKER_SLEEP,   /* the round's clock runs: sleep as long as the straggler model says */
+    AT_WORKER_SLEEP,   /* induced by the straggler model; part of the round */
     AT_WORKER_MICRO,   /* compute one micro-batch */
-    AT_WORKER_ABANDON, /* end the micro-batch under way early if possible, then MICRO_DONE */
+    AT_WORKER_ABANDON, /* end the current micro-batch early if possible, then MICRO_DONE */
     AT_WORKER_SEND,    /* hand the report over */
     AT_WORKER_FINISH   /* the worker ends */
 } at_worker_action_kind;
@@ -60,12 +60,12 @@ typedef struct at_worker_action {
 
 typedef enum at_worker_state {
     AT_WORKER_WAITING,    /* for an order */
-    AT_WORKER_ORDERED,    /* a round is to begin */
+    AT_WORKER_ORDERED,    /* a round is about to begin */
     AT_WORKER_INSTALLING, /* parameters, at the round's start or in the middle (refresh) */
-    AT_WORKER_STARTING,   /* parameters are there */
-    AT_WORKER_SLEEPING,   /* inside the round's clock */
+    AT_WORKER_STARTING,   /* parameters are installed */
+    AT_WORKER_SLEEPING,   /* counts towards the time limit */
     AT_WORKER_READY,      /* between two micro-batches */
-    AT_WORKER_COMPUTING,  /* a micro-batch is under way */
+    AT_WORKER_COMPUTING,  /* a micro-batch is being computed */
     AT_WORKER_REPORTING,  /* the round is over */
     AT_WORKER_SENDING,
     AT_WORKER_DONE
@@ -76,43 +76,43 @@ typedef struct at_worker {
     at_worker_state state;
     at_node         id;
     uint32_t        incarnation;
-    uint32_t        slots;    /* gradient slots it may write in turn */
-    at_order        order;    /* the newest one: amounts of the next round */
-    uint64_t        sequence; /* of the last report */
-    bool            ordered;  /* the next order came before the report was handed over */
-    bool            goes_on;  /* the report under way said: the next round needs no order */
-    bool            leaving;  /* told to leave while busy */
-    /* The round under way. */
+    uint32_t        slots;     /* gradient slots it may write in turn */
+    at_order        order;     /* the newest one: amounts of the next round */
+    uint64_t        sequence;  /* of the last report */
+    bool            ordered;   /* the next order came before the report was handed over */
+    bool            continues; /* the report being sent announces a round without an order */
+    bool            leaving;   /* ordered to leave while busy */
+    /* The current round. */
     uint64_t version;           /* of the installed parameters */
     bool     newer;             /* newer ones are available */
-    bool     abandon;           /* its gradient is void */
-    bool     told;              /* ABANDON was returned */
-    uint32_t micro;             /* samples of the micro-batch under way */
+    bool     abandon;           /* its gradient is invalid */
+    bool     abandon_returned;  /* as an action */
+    uint32_t micro;             /* samples of the current micro-batch */
     uint64_t position;          /* of its first sample in the common order, or AT_POSITION_OWN */
     at_ns    deadline;          /* AT_NEVER: none */
     at_ns    begun, awake, end; /* start of the sleep, start of computing, end of the last part */
     at_work  work;
-    at_cut   cut; /* what it learns about its speed outlives a round */
+    at_cut   cut; /* its speed estimate is kept between rounds */
 } at_worker;
 
-/* A worker in the caller's memory. `sequence` is that of the last report that counted, of an
- * earlier incarnation or before the run was resumed; 0: there was none. */
+/* Initializes a worker in the caller's memory. `sequence` is that of its last counted report, by an
+ * earlier incarnation or before the run was resumed; 0: none. */
 void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t incarnation,
                     uint32_t slots, uint64_t sequence);
 
 /* Takes one event. */
 void at_worker_feed(at_worker *worker, const at_worker_event *event);
 
-/* What to do now. An action other than WAIT is returned once and begun by that. */
+/* Returns the next action. Every action but WAIT is returned once and counts as begun. */
 at_worker_action at_worker_step(at_worker *worker);
 
-/* From the order to the end of the last micro-batch. */
+/* True from the order to the end of the last micro-batch. */
 bool at_worker_in_round(const at_worker *worker);
 
-/* Between two micro-batches: will the round have another one? */
+/* Between two micro-batches: true if the round has another one. */
 bool at_worker_has_more(const at_worker *worker);
 
-/* The slot that the round under way writes its gradient to. */
+/* The slot that the current round writes its gradient to. */
 uint32_t at_worker_slot(const at_worker *worker);
 
 #endif

@@ -165,8 +165,8 @@ class Files(support.TestCase):
     def test_a_test_file_may_have_other_features(self):
         data = self.write("a.svm", LIBSVM)
         self.write("a.svm.t", "+1 1:1\n-1 2:1 99:1\n")
-        told = self.anytime("data", "info", data, "--json", env=self.env).result
-        self.assertEqual((told["features"], told["test"]["samples"]), (9, 2))
+        found = self.anytime("data", "info", data, "--json", env=self.env).result
+        self.assertEqual((found["features"], found["test"]["samples"]), (9, 2))
         self.assertEqual(self.train_json(*QUICK, "--data", data, env=self.env)["test"]["count"], 2)
         self.write("a.svm.t", "+2 1:1\n")
         ended = self.anytime("train", *QUICK, "--data", data, code=support.FORMAT, env=self.env)
@@ -174,9 +174,9 @@ class Files(support.TestCase):
 
     def test_the_label_column_of_a_csv_file_can_be_chosen(self):
         data = self.write("a.csv", CSV)
-        told = self.anytime("data", "info", data, "--label", "colour", "--json",
+        found = self.anytime("data", "info", data, "--label", "colour", "--json",
                             env=self.env).result
-        self.assertEqual((told["classes"], told["features"]), (2, 2))
+        self.assertEqual((found["classes"], found["features"]), (2, 2))
         ended = self.anytime("data", "info", data, "--label", "color", code=support.USAGE,
                              env=self.env)
         self.assert_complaint(ended, "color", "colour")

@@ -66,9 +66,9 @@ def test_the_table_has_one_row_per_entry_and_a_sentence_on_the_difference():
     assert "±" in lines[2] and "[" in lines[3]
     assert any(line.startswith("amb uses ") and "fmb" in line for line in lines), out
     assert lines[-1] == "written to out"
-    told = [line for line in said.splitlines() if line.startswith("compare: run ")]
-    assert len(told) == 6, said
-    assert "run 3 of 6, fmb, seed 2" in told[2]
+    shown = [line for line in said.splitlines() if line.startswith("compare: run ")]
+    assert len(shown) == 6, said
+    assert "run 3 of 6, fmb, seed 2" in shown[2]
 
 
 def test_json_is_one_document_with_all_runs():

@@ -70,12 +70,12 @@ class Newest(support.TestCase):
 
     def test_init_export_and_predict_use_the_same_weights(self):
         self.anytime("export", self.ended, "--out", "end.safetensors")
-        told = self.anytime("predict", self.ended).out
+        shown = self.anytime("predict", self.ended).out
         self.kill()
         self.anytime("export", self.ended, "--out", "saved.safetensors")
         self.assertEqual((self.folder / "saved.safetensors").read_bytes(),
                          (self.folder / "end.safetensors").read_bytes())
-        self.assertEqual(self.anytime("predict", self.ended).out, told)
+        self.assertEqual(self.anytime("predict", self.ended).out, shown)
         ended = self.train(*self.SETTINGS, "--steps", 1, "--lr", 1e-12, "--init", self.ended)
         self.assertAlmostEqual(ended.result["test"]["loss"], self.end, places=5)
 
@@ -130,9 +130,9 @@ class Eval(support.TestCase):
 
     def test_without_json_one_line_is_printed(self):
         ended = self.train(*support.SMALL, "--model", "softmax", "--steps", 50)
-        told = self.anytime("eval", ended.folder)
-        self.assertRegex(told.out, r"^test: loss \d.\d{4}, accuracy \d.\d{4} on 400 samples\n$")
-        self.assertEqual(told.err, "")
+        shown = self.anytime("eval", ended.folder)
+        self.assertRegex(shown.out, r"^test: loss \d.\d{4}, accuracy \d.\d{4} on 400 samples\n$")
+        self.assertEqual(shown.err, "")
 
     def test_a_diverged_model_has_no_loss(self):
         path = self.folder / "far.safetensors"

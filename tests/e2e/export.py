@@ -197,11 +197,11 @@ class Onnx(support.TestCase):
 
     def assert_same(self, folder, path, x):
         """OpenCV computes the probabilities that `predict` prints."""
-        told = json.loads(self.anytime("predict", folder, "--json").out)["rows"]
+        shown = json.loads(self.anytime("predict", folder, "--json").out)["rows"]
         found = self.probabilities(path, x)
-        self.assertEqual(len(told), len(x))
+        self.assertEqual(len(shown), len(x))
         self.assertGreater(found.std(axis=0).max(), 1e-3, "all samples have the same prediction")
-        for row, (best, probability) in zip(found, told):
+        for row, (best, probability) in zip(found, shown):
             self.assertAlmostEqual(row[best], probability, delta=1e-4)
             self.assertAlmostEqual(row.max(), probability, delta=1e-4)
 
@@ -248,11 +248,11 @@ class Onnx(support.TestCase):
         self.assertEqual((given.name, extents), ("input", ["batch", 3, 8, 8]))
         extents = [dim.dim_param or dim.dim_value for dim in made.type.tensor_type.shape.dim]
         self.assertEqual((made.name, extents), ("logits", ["batch", 10]))
-        told = {entry.key: entry.value for entry in model.metadata_props}
-        self.assertEqual((told["model"], told["prep"]),
+        shown = {entry.key: entry.value for entry in model.metadata_props}
+        self.assertEqual((shown["model"], shown["prep"]),
                          ("wrn-28-2-8", "crop:6,pad:1,flip,normalise"))
-        self.assertRegex(told["prep_fitted"], r"^crop:6,pad:1,flip,normalise:[\d.,]+/[\d.,]+$")
-        for words in ("bytes by 255", told["prep_fitted"], "logits", "softmax"):
+        self.assertRegex(shown["prep_fitted"], r"^crop:6,pad:1,flip,normalise:[\d.,]+/[\d.,]+$")
+        for words in ("bytes by 255", shown["prep_fitted"], "logits", "softmax"):
             self.assertIn(words, model.doc_string)
 
     def test_weights_have_the_names_and_numbers_of_the_safetensors_file(self):

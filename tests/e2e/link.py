@@ -21,9 +21,9 @@ class Link(support.TestCase):
         self.assertAlmostEqual(place["bytes_per_second"] * place["round_seconds"] / size, 1,
                                places=6)
 
-    def assert_sizes(self, told, places, sizes):
-        self.assertEqual([row["bytes"] for row in told["sizes"]], sizes)
-        for row in told["sizes"]:
+    def assert_sizes(self, shown, places, sizes):
+        self.assertEqual([row["bytes"] for row in shown["sizes"]], sizes)
+        for row in shown["sizes"]:
             self.assertEqual(set(row), {"parameters", "bytes", *places})
             self.assertEqual(row["bytes"], 4 * row["parameters"])
             for name in places:
@@ -32,23 +32,23 @@ class Link(support.TestCase):
 
 class Local(Link):
     def test_every_size_has_its_times_and_shares(self):
-        told = json.loads(self.anytime("link", *SHORT, "--sizes", "4k,1M", "--workers", 1,
+        shown = json.loads(self.anytime("link", *SHORT, "--sizes", "4k,1M", "--workers", 1,
                                        "--json").out)
-        self.assertEqual((told["world"], told["workers"]), ("local", 1))
-        self.assert_sizes(told, ("loops", "solo", "local"), [4000, 1000000])
-        for row in told["sizes"]:
+        self.assertEqual((shown["world"], shown["workers"]), ("local", 1))
+        self.assert_sizes(shown, ("loops", "solo", "local"), [4000, 1000000])
+        for row in shown["sizes"]:
             self.assertAlmostEqual(row["loops"]["share"], 1)
             self.assertAlmostEqual(row["local"]["share"], row["loops"]["round_seconds"] /
                                    row["local"]["round_seconds"], places=6)
-        self.assertGreater(told["ring"]["awake_seconds"], 0)
-        self.assertGreater(told["ring"]["asleep_seconds"], 0)
+        self.assertGreater(shown["ring"]["awake_seconds"], 0)
+        self.assertGreater(shown["ring"]["asleep_seconds"], 0)
 
     def test_the_number_of_workers_grows_up_to_the_given_one(self):
         for most, expected in ((1, [1]), (2, [1, 2]), (5, [1, 2, 4, 5])):
             with self.subTest(most=most):
-                told = json.loads(self.anytime("link", *SHORT, "--sizes", "4k", "--workers", most,
+                shown = json.loads(self.anytime("link", *SHORT, "--sizes", "4k", "--workers", most,
                                                "--json").out)
-                rows = told["crowd"]["workers"]
+                rows = shown["crowd"]["workers"]
                 self.assertEqual([row["workers"] for row in rows], expected)
                 for row in rows:
                     self.assertAlmostEqual(row["worker_seconds"] * row["workers"],
@@ -89,14 +89,14 @@ class Ranks(Link):
     def test_all_sizes_are_measured_in_one_job(self):
         for ranks in (2, 4):
             with self.subTest(ranks=ranks):
-                told = json.loads(self.link(ranks, "--sizes", "4k,31.4k,1M", "--json").stdout)
-                self.assertEqual((told["world"], told["workers"]), ("mpi", ranks - 1))
-                self.assert_sizes(told, ("loops", "pingpong", "bare", "mpi"),
+                shown = json.loads(self.link(ranks, "--sizes", "4k,31.4k,1M", "--json").stdout)
+                self.assertEqual((shown["world"], shown["workers"]), ("mpi", ranks - 1))
+                self.assert_sizes(shown, ("loops", "pingpong", "bare", "mpi"),
                                   [4000, 31400, 1000000])
 
     def test_one_rank_measures_locally(self):
-        told = json.loads(self.link(1, "--sizes", "4k", "--workers", 1, "--json").stdout)
-        self.assertEqual(told["world"], "local")
+        shown = json.loads(self.link(1, "--sizes", "4k", "--workers", 1, "--json").stdout)
+        self.assertEqual(shown["world"], "local")
 
     def test_another_number_of_workers_than_ranks_is_refused(self):
         done = self.link(2, "--workers", 3, code=support.USAGE)

@@ -2,13 +2,13 @@
 """Preparation steps give the same samples in every world."""
 import support
 
-PICTURES = ("--data", "synthetic:600,3x12x12,4", "--batch", 16, "--micro-batch", 8)
+IMAGES = ("--data", "synthetic:600,3x12x12,4", "--batch", 16, "--micro-batch", 8)
 LIST = "pad:2,crop:12,flip,normalise"
 
 
 class Prep(support.TestCase):
     def hash(self, *arguments):
-        return self.train_json(*PICTURES, "--steps", 30, "--record", "none", "--prep", LIST,
+        return self.train_json(*IMAGES, "--steps", 30, "--record", "none", "--prep", LIST,
                                *arguments)["params_hash"]
 
     def test_random_steps_are_the_same_in_every_world(self):
@@ -27,7 +27,7 @@ class Prep(support.TestCase):
         for steps, parameters in (("grey", 144), ("crop:8x6", 144), ("resize:24", 1728),
                                   ("grey,rgb,pad:1", 588)):
             with self.subTest(steps=steps):
-                result = self.train_json(*PICTURES, "--workers", 1, "--steps", 2, "--prep", steps)
+                result = self.train_json(*IMAGES, "--workers", 1, "--steps", 2, "--prep", steps)
                 self.assertEqual(result["parameters"], 4 * (parameters + 1))
 
     def test_impossible_steps_are_refused_with_both_shapes(self):
@@ -35,7 +35,7 @@ class Prep(support.TestCase):
                              ("flip,flop", ("flop", "did you mean flip?")),
                              ("grey,normalise:1,2/1,2", ("step 2", "MEANS/DEVIATIONS"))):
             with self.subTest(steps=steps):
-                ended = self.train(*PICTURES, "--workers", 1, "--prep", steps, code=support.USAGE)
+                ended = self.train(*IMAGES, "--workers", 1, "--prep", steps, code=support.USAGE)
                 self.assert_complaint(ended, *words)
         ended = self.train("--data", "synthetic:60,5,2", "--workers", 1, "--prep", "flip",
                            code=support.USAGE)

@@ -23,7 +23,7 @@ def simulate(name, *words):
         return json.load(file)
 
 
-def test_each_run_has_a_row_and_a_colour():
+def test_each_run_has_a_row_and_a_color():
     simulate("monday")
     simulate("tuesday", "--strategy", "async")
     out, _ = anytime("report", "monday/", "./tuesday", "--out", "both")

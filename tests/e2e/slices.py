@@ -83,14 +83,14 @@ class Slices(support.TestCase):
 
     def test_wrong_usage_is_refused_and_leaves_nothing(self):
         (self.folder / "there").mkdir()
-        for words, told in ((("--batches", "0"), "0"), (("--batches", "8,x"), "'x'"),
+        for words, shown in ((("--batches", "0"), "0"), (("--batches", "8,x"), "'x'"),
                             (("--batches", "7", "--slices", "2"), "none of these numbers"),
                             (("--optimizer", "sgdd"), "sgdd"), (("--plots", "some"), "some"),
                             (("--engine", "quick"), "quick"), (("--out", "there"), "exists"),
                             (("64",), "'64'"), (("--workers", "2"), "workers")):
             with self.subTest(words=words):
                 ended = self.slices(*words, code=support.USAGE)
-                self.assert_complaint(ended, told)
+                self.assert_complaint(ended, shown)
                 self.assertEqual(self.left(), ["there"])
 
     def test_ctrl_c_before_the_first_repeat_leaves_nothing(self):

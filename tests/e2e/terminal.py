@@ -80,7 +80,7 @@ class LiveBlock(support.TestCase):
                 terminal = self.run_on(*short, **environment)
                 self.assertEqual(terminal.wait()[0], support.DONE)
                 self.assertEqual(terminal.screen.text().isascii(), is_ascii)
-                self.assertEqual(terminal.screen.coloured, has_color)
+                self.assertEqual(terminal.screen.colored, has_color)
                 self.assertIn("step 50/50", terminal.screen.text())
 
     def test_quiet_prints_nothing_to_the_terminal(self):

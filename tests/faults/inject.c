@@ -62,7 +62,7 @@ static call         wanted = CALL_COUNT;
 static uint64_t     wanted_at;
 static bool         in_child;
 static pid_t        first;
-static atomic_bool *fired; /* shared with children: one failure a run */
+static atomic_bool *fired; /* shared with children: one failure per run */
 
 static void read_wish(const char *wish)
 {

@@ -25,7 +25,7 @@ static json_t *row_json(const at_catalog_row *row)
     bool    here = at_catalog_locate(row, folder, NULL) == AT_OK;
     json_t *object =
         json_pack("{s:s, s:s, s:s, s:s, s:i, s:{s:I, s:I}, s:b}", "name", row->name, "summary",
-                  row->summary, "licence", row->licence, "form", row->form, "classes",
+                  row->summary, "licence", row->license, "form", row->form, "classes",
                   (int)row->classes, "samples", "train", (json_int_t)row->samples[AT_SPLIT_TRAIN],
                   "test", (json_int_t)row->samples[AT_SPLIT_TEST], "here", here);
     json_object_set_new(object, "folder", here ? json_string(folder) : json_null());
@@ -39,11 +39,11 @@ static at_err list_json(const at_catalog_row *rows, size_t count, at_fail *fail)
     return at_print_json_take(list, fail);
 }
 
-/* Length of a licence name without the remarks in parentheses. */
-static int licence_width(const char *licence)
+/* Length of a license name without the remarks in parentheses. */
+static int license_width(const char *license)
 {
-    const char *remark = strstr(licence, " (");
-    return (int)(remark ? (size_t)(remark - licence) : strlen(licence));
+    const char *remark = strstr(license, " (");
+    return (int)(remark ? (size_t)(remark - license) : strlen(license));
 }
 
 static void add_row(at_table *table, const at_catalog_row *row)
@@ -54,7 +54,7 @@ static void add_row(at_table *table, const at_catalog_row *row)
                  (unsigned long long)row->samples[AT_SPLIT_TEST]);
     at_table_add(table, "%s", row->form);
     at_table_add(table, "%u", row->classes);
-    at_table_add(table, "%.*s", licence_width(row->licence), row->licence);
+    at_table_add(table, "%.*s", license_width(row->license), row->license);
     if (at_catalog_locate(row, folder, NULL) == AT_OK)
         at_table_add(table, "%s", folder);
     else
@@ -69,20 +69,20 @@ static void add_synthetic(at_table *table)
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) at_table_add(table, "%s", cells[i]);
 }
 
-/* Prints licences whose remarks do not fit into the table. */
+/* Prints licenses whose remarks do not fit into the table. */
 static void print_notes(const at_catalog_row *rows, size_t count)
 {
     printf("\n");
     for (size_t i = 0; i < count; i++)
-        if (rows[i].licence[licence_width(rows[i].licence)])
-            printf("%s: %s\n", rows[i].name, rows[i].licence);
+        if (rows[i].license[license_width(rows[i].license)])
+            printf("%s: %s\n", rows[i].name, rows[i].license);
 }
 
 static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
 {
     static const at_column columns[] = {{"name", AT_ALIGN_LEFT},    {"samples", AT_ALIGN_RIGHT},
                                         {"form", AT_ALIGN_LEFT},    {"classes", AT_ALIGN_RIGHT},
-                                        {"licence", AT_ALIGN_LEFT}, {"location", AT_ALIGN_LEFT}};
+                                        {"license", AT_ALIGN_LEFT}, {"location", AT_ALIGN_LEFT}};
     size_t                 count;
     const at_catalog_row  *rows = at_catalog_rows(&count);
     assert(!none);
@@ -140,7 +140,7 @@ static bool is_cached(const at_description *d)
 static at_err info_json(const char *name, const at_description *d, at_fail *fail)
 {
     json_t *object = json_pack("{s:s, s:s, s:s?, s:s?, s:s, s:I, s:I, s:b, s:o, s:o}", "name", name,
-                               "format", d->format, "summary", d->summary, "licence", d->licence,
+                               "format", d->format, "summary", d->summary, "licence", d->license,
                                "form", d->form, "features", (json_int_t)d->features, "classes",
                                (json_int_t)d->classes, "cached", is_cached(d), "train",
                                split_json(d, AT_SPLIT_TRAIN), "test", split_json(d, AT_SPLIT_TEST));
@@ -184,7 +184,7 @@ static void print_facts(const char *name, const at_description *d)
     printf("%-9s %s\n", "name", name);
     if (d->summary) printf("%-9s %s\n", "content", d->summary);
     printf("%-9s %s\n", "format", d->format);
-    printf("%-9s %s\n", "licence", d->licence ? d->licence : "unknown");
+    printf("%-9s %s\n", "license", d->license ? d->license : "unknown");
     printf("%-9s %s, %u features\n", "form", d->form, d->features);
     for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++)
         if (d->count[split] > 0)

@@ -277,19 +277,19 @@ static at_err write_timeline(const run_set *set, const char *run, const char *pa
 {
     const at_settings *s = &set->parsed->settings;
     at_fail            failed = {0};
-    at_trace_counts    told = {0};
+    at_trace_counts    counts = {0};
     at_trace_options   options = {.events_max = (uint64_t)s->trace_events, .from = s->trace_from};
     char               until[32];
     if (s->trace_events == 0) return AT_OK;
-    at_err err = at_trace_write(run, path, &options, &told, &failed);
+    at_err err = at_trace_write(run, path, &options, &counts, &failed);
     if (err == AT_ERR_MISSING) return AT_OK;
     if (err) return *fail = failed, err;
-    if (told.omitted > 0)
+    if (counts.omitted > 0)
         fprintf(stderr,
                 "anytime: note: %s: the trace ends at %s and omits %llu events; see "
                 "--trace-events and --trace-from\n",
-                run, at_text_show_duration(until, sizeof until, told.cut_at),
-                (unsigned long long)told.omitted);
+                run, at_text_show_duration(until, sizeof until, counts.cut_at),
+                (unsigned long long)counts.omitted);
     return AT_OK;
 }
 

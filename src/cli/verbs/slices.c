@@ -267,15 +267,14 @@ static at_err draw_curves(const curves *c, const char *title, const char *folder
                           .series = c->step,
                           .series_count = c->count};
     at_plot       sample = step;
-    at_named_plot pictures[2] = {
+    at_named_plot plots[2] = {
         {.name = "step-time", .heading = "time per step", .plot = step, .alone = true},
         {.name = "sample-time", .heading = "time per sample", .plot = sample, .alone = true}};
-    pictures[1].plot.x_label = "samples per micro-batch";
-    pictures[1].plot.y_label = "time per sample";
-    pictures[1].plot.series = c->sample;
-    at_sheet sheet = {
-        .name = "slices", .title = title, .plots = pictures, .count = 2, .columns = 2};
-    return at_plot_write_all(pictures, 2, &sheet, 1, folder, fail);
+    plots[1].plot.x_label = "samples per micro-batch";
+    plots[1].plot.y_label = "time per sample";
+    plots[1].plot.series = c->sample;
+    at_sheet sheet = {.name = "slices", .title = title, .plots = plots, .count = 2, .columns = 2};
+    return at_plot_write_all(plots, 2, &sheet, 1, folder, fail);
 }
 
 /* Draws both plots, and a page with the two of them, into the folder. */

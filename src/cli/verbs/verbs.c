@@ -50,8 +50,8 @@ const at_verb at_verbs[] = {
     {"link", "[options]", "Measure the cost of messages between hub and workers",
      "Times rounds that transfer parameters and gradients of several sizes but compute nothing:\n"
      "with one worker process, within a single process (as `train --workers 0` works), and as\n"
-     "plain loops over memory, the lower bound for both. Then measures one size with more and\n"
-     "more workers.\n"
+     "plain loops over memory, the lower bound for both. Then measures one size with increasing\n"
+     "numbers of workers.\n"
      "\n"
      "  anytime link\n"
      "  anytime link --sizes 1M,10M --workers 16 --seconds 2\n",
@@ -75,7 +75,8 @@ const at_verb at_verbs[] = {
      AT_FOR_WATCH, at_verb_watch},
     {"replay", "RUN", "Check that a recorded run can be reproduced from its event log",
      "RUN is the folder of a run. Feeds every recorded event to a new hub and compares its\n"
-     "actions with the recorded ones. Shows the first difference and exits with code 1.\n"
+     "actions with the recorded ones. If they differ, shows the first difference and exits with\n"
+     "code 1.\n"
      "\n"
      "  anytime replay runs/my-run\n",
      AT_FOR_REPLAY, at_verb_replay},
@@ -105,7 +106,7 @@ const at_verb at_verbs[] = {
      "  anytime export runs/my-run --out model.safetensors\n",
      AT_FOR_EXPORT, at_verb_export},
     {"data", "list | get NAME | info NAME|PATH", "List, download and inspect data sets",
-     "  anytime data list          known data sets, their licences and locations\n"
+     "  anytime data list          known data sets, their licenses and locations\n"
      "  anytime data get mnist     download a data set into the cache and verify it\n"
      "  anytime data info PATH     describe the contents of a data set or file\n",
      AT_FOR_DATA, at_verb_data},

@@ -21,7 +21,7 @@ static const at_catalog_row rows[] = {
     {
         .name = "fashion-mnist",
         .summary = "images of clothing",
-        .licence = "MIT",
+        .license = "MIT",
         .form = "28x28 bytes",
         .samples = {60000, 10000},
         .classes = 10,
@@ -42,7 +42,7 @@ static const at_catalog_row rows[] = {
     {
         .name = "mnist",
         .summary = "handwritten digits",
-        .licence = "CC BY-SA 3.0 (Y. LeCun, C. Cortes, C. Burges)",
+        .license = "CC BY-SA 3.0 (Y. LeCun, C. Cortes, C. Burges)",
         .form = "28x28 bytes",
         .samples = {60000, 10000},
         .classes = 10,
@@ -65,7 +65,7 @@ static const at_catalog_row rows[] = {
     {
         .name = "cifar10",
         .summary = "small color photographs",
-        .licence = "none stated (cite A. Krizhevsky, Learning Multiple Layers of Features from "
+        .license = "none stated (cite A. Krizhevsky, Learning Multiple Layers of Features from "
                    "Tiny Images, 2009)",
         .form = "3x32x32 bytes",
         .samples = {50000, 10000},

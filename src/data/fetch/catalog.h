@@ -1,6 +1,6 @@
 /* catalog.h - the data sets known by name.
  *
- * A row describes a set: what it is, its licence, where to download it, and the size and SHA-256 of
+ * A row describes a set: what it is, its license, where to download it, and the size and SHA-256 of
  * the raw bytes of each file (packagers recompress, so the hash of a .gz would prove nothing). A
  * new set is one row.
  */
@@ -45,7 +45,7 @@ typedef struct at_catalog_mirror {
 typedef struct at_catalog_row {
     const char        *name;
     const char        *summary;
-    const char        *licence;
+    const char        *license;
     const char        *form;       /* of one sample: "28x28 bytes" */
     uint64_t           samples[2]; /* by at_split */
     uint32_t           classes;

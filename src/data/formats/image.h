@@ -14,7 +14,7 @@
 /* LIMIT: larger images are refused; 64 million pixels take 192 MB. */
 enum { AT_IMAGE_PIXELS_MAX = 64 << 20, AT_IMAGE_SIDE_MAX = 1 << 20 };
 
-/* Interleaved red, green and blue bytes, line by line. Grey images have three equal channels;
+/* Interleaved red, green and blue bytes, line by line. Grayscale images have three equal channels;
  * transparency is dropped. */
 typedef struct at_image {
     unsigned char *pixels; /* (height, width, 3), owned */

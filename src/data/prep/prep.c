@@ -1,119 +1,203 @@
 #include "data/prep/prep.h"
 
+#include "base/arena.h"
+#include "base/text.h"
 #include "data/prep/prep_kind.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* The layout of the scratch memory: two images, the scratch of a step, a pixel map, and a sample as
- * it was read. */
-typedef struct workspace {
-    float      *image[2], *own, *sample;
-    at_prep_map map;
-} workspace;
+enum { ENTRY_SIZE_MAX = 256 };
 
-_Static_assert(sizeof(int32_t) == sizeof(float), "a map is stored among floats");
+static const size_t NUMBERS_MAX = (size_t)1 << 26; /* LIMIT: 256 MiB per prepared sample */
 
-size_t at_prep_scratch_size(const at_prep *prep)
+static const at_prep_kind *const kinds[] = {
+    &at_prep_scale,     &at_prep_resize,      &at_prep_pad, &at_prep_crop, &at_prep_flip,
+    &at_prep_normalise, &at_prep_standardise, &at_prep_rgb, &at_prep_grey,
+};
+
+enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
+
+bool at_prep_parse_size(const char *args, uint32_t max, uint32_t *height, uint32_t *width)
+{
+    char        word[2][16] = {"", ""};
+    int64_t     value[2];
+    const char *x = args ? strchr(args, 'x') : NULL;
+    size_t      length = x ? (size_t)(x - args) : args ? strlen(args) : 0;
+    const char *second = x ? x + 1 : args;
+    if (length == 0 || length >= sizeof word[0] || strlen(second) >= sizeof word[1]) return false;
+    memcpy(word[0], args, length);
+    memcpy(word[1], second, strlen(second));
+    for (int i = 0; i < 2; i++)
+        if (!at_text_whole(word[i], &value[i]) || value[i] < 1 || value[i] > max) return false;
+    *height = (uint32_t)value[0];
+    *width = (uint32_t)value[1];
+    return true;
+}
+
+static const at_prep_kind *kind_of(const char *name)
+{
+    assert(name);
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
+    return NULL;
+}
+
+static at_err unknown_step(const char *name, at_fail *fail)
+{
+    const char *names[KIND_COUNT];
+    for (size_t i = 0; i < KIND_COUNT; i++) names[i] = kinds[i]->name;
+    return at_text_unknown("--prep step", name, names, KIND_COUNT, fail);
+}
+
+static at_err impossible(const at_prep *prep, const char *entry, const char *why, at_fail *fail)
+{
+    const at_prep_step *step = &prep->step[prep->steps - 1];
+    at_image_shape      in = step->in, out = step->out;
+    assert(why);
+    if (memcmp(&in, &out, sizeof in) == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, why,
+                           "--prep: step %zu, %s, cannot be applied to %ux%ux%u "
+                           "(channels x height x width)",
+                           prep->steps, entry, in.channels, in.height, in.width);
+    return at_fail_set(fail, AT_ERR_USAGE, why,
+                       "--prep: step %zu, %s, cannot make %ux%ux%u from %ux%ux%u "
+                       "(channels x height x width)",
+                       prep->steps, entry, out.channels, out.height, out.width, in.channels,
+                       in.height, in.width);
+}
+
+static void update_sizes(at_prep *prep, const at_prep_step *step)
+{
+    size_t sides[] = {step->in.height, step->in.width, step->out.height, step->out.width};
+    size_t size = at_image_shape_size(step->out);
+    for (size_t i = 0; i < 4; i++)
+        if (sides[i] > prep->side_max) prep->side_max = sides[i];
+    if (size > prep->size_max) prep->size_max = size;
+    if (step->scratch_size > prep->scratch_max) prep->scratch_max = step->scratch_size;
+    prep->out = step->out;
+}
+
+/* Checks the input before the kind plans the step, and the size of the result afterwards. */
+static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
+{
+    if (prep->steps == AT_PREP_STEPS_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--prep: more than %d steps",
+                           AT_PREP_STEPS_MAX);
+    char *colon = strchr(entry, ':');
+    if (colon) *colon = '\0';
+    const at_prep_kind *kind = kind_of(entry);
+    if (!kind) return unknown_step(entry, fail);
+    at_prep_step *step = &prep->step[prep->steps++];
+    const char   *why = "this step needs images, but the samples are feature vectors";
+    *step = (at_prep_step){.kind = kind, .in = prep->out, .out = prep->out};
+    bool image = kind->remap || kind->resizes;
+    bool good = !(image && at_image_shape_is_vector(step->in)) &&
+                kind->plan(step, colon ? colon + 1 : NULL, &why);
+    size_t plane, size;
+    if (good && (!at_size_product(step->out.height, step->out.width, &plane) ||
+                 !at_size_product(plane, step->out.channels, &size) || size > NUMBERS_MAX)) {
+        why = "the result would be too large";
+        good = false;
+    }
+    if (colon) *colon = ':';
+    if (!good) return impossible(prep, entry, why, fail);
+    step->text = strdup(entry);
+    if (!step->text) return at_fail_memory_for(fail, "for --prep");
+    update_sizes(prep, step);
+    return AT_OK;
+}
+
+/* Finds the next entry of the list, without surrounding blanks; a number after a comma belongs to
+ * the entry before. Returns the rest of the list, or NULL at the end. *size is the entry's
+ * length. */
+static const char *next_entry(const char *text, const char **entry, size_t *size)
+{
+    const char *end = text;
+    for (;; end++) {
+        end += strcspn(end, ",");
+        const char *next = end + (*end == ',');
+        next += strspn(next, " ");
+        if (*end == '\0' || !(isdigit((unsigned char)*next) || strchr(".+-", *next)) || !*next)
+            break;
+    }
+    const char *rest = *end ? end + 1 : NULL;
+    text += strspn(text, " ");
+    while (end > text && end[-1] == ' ') end--;
+    *entry = text;
+    *size = (size_t)(end - text);
+    return rest;
+}
+
+static at_err parse(at_prep *prep, const char *text, at_fail *fail)
+{
+    while (text) {
+        char        entry[ENTRY_SIZE_MAX];
+        const char *from;
+        size_t      size;
+        text = next_entry(text, &from, &size);
+        if (size == 0 || size >= sizeof entry)
+            return at_fail_set(fail, AT_ERR_USAGE, "separate steps by commas: flip,grey",
+                               "--prep: step %zu is %s", prep->steps + 1,
+                               size == 0 ? "empty" : "too long");
+        memcpy(entry, from, size);
+        entry[size] = '\0';
+        AT_TRY(add_step(prep, entry, fail));
+    }
+    return AT_OK;
+}
+
+at_err at_prep_new(const char *text, at_image_shape in, at_prep **out, at_fail *fail)
+{
+    assert(text && out);
+    assert(in.channels > 0 && in.height > 0 && in.width > 0);
+    *out = NULL;
+    at_prep *prep = calloc(1, sizeof *prep);
+    if (!prep) return at_fail_memory_for(fail, "for --prep");
+    prep->in = prep->out = in;
+    prep->size_max = at_image_shape_size(in);
+    at_err err = parse(prep, text, fail);
+    if (err)
+        at_prep_free(prep);
+    else
+        *out = prep;
+    return err;
+}
+
+void at_prep_free(at_prep *prep)
+{
+    if (!prep) return;
+    for (size_t i = 0; i < prep->steps; i++) {
+        free(prep->step[i].state);
+        free(prep->step[i].text);
+    }
+    free(prep);
+}
+
+char *at_prep_text(const at_prep *prep)
+{
+    char  *text = NULL;
+    size_t size;
+    FILE  *to = open_memstream(&text, &size);
+    assert(prep->fitted);
+    if (!to) return NULL;
+    for (size_t i = 0; i < prep->steps; i++) {
+        const at_prep_step *step = &prep->step[i];
+        if (i) fputc(',', to);
+        if (step->needs_stats && step->kind->write_fitted)
+            step->kind->write_fitted(step, to);
+        else
+            fputs(step->text, to);
+    }
+    if (fclose(to) == 0) return text;
+    free(text);
+    return NULL;
+}
+
+at_image_shape at_prep_out(const at_prep *prep)
 {
     assert(prep);
-    return 3 * prep->size_max + prep->scratch_max + 2 * prep->side_max;
-}
-
-static workspace workspace_in(const at_prep *prep, float *scratch)
-{
-    workspace w = {.image = {scratch, scratch + prep->size_max}};
-    w.sample = w.image[1] + prep->size_max;
-    w.own = w.sample + prep->size_max;
-    w.map.row = (int32_t *)(void *)(w.own + prep->scratch_max);
-    w.map.column = w.map.row + prep->side_max;
-    return w;
-}
-
-static bool in_place(const at_prep_step *step)
-{
-    return !step->kind->remap && !step->kind->resizes;
-}
-
-static void start_map(at_prep_map *map, at_image_shape of)
-{
-    map->height = of.height;
-    map->width = of.width;
-    for (uint32_t i = 0; i < of.height; i++) map->row[i] = (int32_t)i;
-    for (uint32_t i = 0; i < of.width; i++) map->column[i] = (int32_t)i;
-}
-
-/* Turns consecutive steps that move pixels into one copy. Returns the first step after them. */
-static size_t move_pixels(const at_prep *prep, size_t i, size_t end, float *out, const float *in,
-                          workspace *w, at_rng *rng)
-{
-    at_image_shape from = prep->step[i].in;
-    assert(prep->step[i].kind->remap);
-    start_map(&w->map, from);
-    for (; i < end && prep->step[i].kind->remap; i++)
-        prep->step[i].kind->remap(&prep->step[i], &w->map, rng);
-    at_prep_copy(out, in, &w->map, from);
-    return i;
-}
-
-/* The destination of a step: directly `out` if no later step needs another buffer. */
-static float *destination_of(const at_prep *prep, size_t i, size_t end, float *out,
-                             const float *from, const workspace *w)
-{
-    bool move = prep->step[i].kind->remap;
-    for (i++; move && i < end && prep->step[i].kind->remap; i++) {}
-    while (i < end && in_place(&prep->step[i])) i++;
-    if (i == end) return out;
-    return from == w->image[0] ? w->image[1] : w->image[0];
-}
-
-/* Applies the first `end` steps. */
-static void prepare(const at_prep *prep, size_t end, float *out, const float *in, workspace *w,
-                    at_rng *rng)
-{
-    const float *from = in;
-    float       *to = NULL;
-    assert(end <= prep->steps);
-    for (size_t i = 0; i < end; from = to) {
-        const at_prep_step *step = &prep->step[i];
-        if (from == in || !in_place(step)) to = destination_of(prep, i, end, out, from, w);
-        if (step->kind->remap) {
-            i = move_pixels(prep, i, end, to, from, w, rng);
-        } else {
-            step->kind->apply(step, to, from, w->own);
-            i++;
-        }
-    }
-    assert(end == 0 || to == out);
-    if (end == 0) memcpy(out, in, at_image_shape_size(prep->in) * sizeof *out);
-}
-
-void at_prep_apply_first(const at_prep *prep, size_t end, float *out, const float *in,
-                         float *scratch)
-{
-    assert(out && in && scratch);
-    workspace w = workspace_in(prep, scratch);
-    prepare(prep, end, out, in, &w, NULL);
-}
-
-static void prepare_at(const at_prep *prep, float *out, const float *in, workspace *w,
-                       const at_prep_key *key, uint64_t offset)
-{
-    assert(prep->fitted);
-    at_rng rng = {0};
-    if (key) rng = at_rng_stream(key->seed, key->walk, AT_RNG_PURPOSE_PREP, key->position + offset);
-    prepare(prep, prep->steps, out, in, w, key ? &rng : NULL);
-}
-
-void at_prep_rows(const at_prep *prep, float *restrict x, uint32_t *labels, const at_dataset *set,
-                  const uint64_t *indices, uint32_t count, float *restrict scratch,
-                  const at_prep_key *first)
-{
-    assert(at_dataset_features(set) == at_image_shape_size(prep->in));
-    workspace w = workspace_in(prep, scratch);
-    size_t    size = at_image_shape_size(prep->out);
-    for (uint32_t i = 0; i < count; i++) {
-        at_dataset_rows(set, w.sample, &labels[i], &indices[i], 1);
-        prepare_at(prep, x + i * size, w.sample, &w, first, i);
-    }
+    return prep->out;
 }

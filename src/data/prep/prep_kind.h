@@ -1,4 +1,4 @@
-/* prep_kind.h - the interface of preparation steps. A new kind is a row of the table in plan.c.
+/* prep_kind.h - the interface of preparation steps. A new kind is a row of the table in prep.c.
  *
  * A step that only moves pixels (pad, crop, flip) changes a pixel map, and a sequence of such steps
  * costs one copy. Every other step computes new numbers.

@@ -107,7 +107,7 @@ at_err at_describe(const char *name, const at_read_options *options, at_descript
         return err;
     }
     description->summary = found.row ? found.row->summary : found.format->summary;
-    description->licence = found.row ? found.row->licence : NULL;
+    description->license = found.row ? found.row->license : NULL;
     return AT_OK;
 }
 

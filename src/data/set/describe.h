@@ -7,7 +7,7 @@
 typedef struct at_description {
     const char *format;    /* "idx", "synthetic" */
     const char *summary;   /* of a named set, else of the format */
-    const char *licence;   /* of a named set, else NULL: unknown */
+    const char *license;   /* of a named set, else NULL: unknown */
     char        form[64];  /* of one sample: "28x28 bytes" */
     uint32_t    features;  /* per sample */
     uint32_t    classes;   /* 0 for a single file of images, which has no labels */

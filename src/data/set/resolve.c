@@ -90,7 +90,7 @@ static at_err unknown_format(const char *word, at_fail *fail)
 }
 
 /* Explains why no format claims the name. */
-static at_err unknown(const char *name, at_fail *fail)
+static at_err unknown_name(const char *name, at_fail *fail)
 {
     struct stat status;
     char        word[WORD_SIZE], hint[160] = "`anytime data list` shows the known sets";
@@ -119,5 +119,5 @@ at_err at_resolve(const char *name, at_resolved *resolved, at_fail *fail)
         }
     }
     if (!resolved->format) resolved->format = format_of_content(resolved->path);
-    return resolved->format ? AT_OK : unknown(resolved->path, fail);
+    return resolved->format ? AT_OK : unknown_name(resolved->path, fail);
 }

@@ -40,7 +40,7 @@ static const char *info_text(const at_run_summary *summary, const char *name)
     return json_string_value(json_object_get(summary->info_json, name));
 }
 
-static at_err read_info(at_run_summary *s, const char *text, at_fail *fail)
+static at_err parse_info(at_run_summary *s, const char *text, at_fail *fail)
 {
     AT_TRY(at_run_info_plan(text, &s->plan, fail));
     if (at_run_info_workers(text) == 0)
@@ -82,7 +82,7 @@ at_err at_run_summary_new(const char *info, const at_run_summary_options *option
     at_run_summary *s = calloc(1, sizeof *s);
     *summary = NULL;
     if (!s) return no_memory(fail);
-    at_err err = read_info(s, info, fail);
+    at_err err = parse_info(s, info, fail);
     if (!err && options && options->workers > s->plan.workers_max)
         s->plan.workers_max = options->workers;
     if (!err && !reserve(s, options ? options : &(at_run_summary_options){0}))

@@ -30,9 +30,8 @@ static at_ns draw_delay(at_driver *d)
 }
 
 /* The version that may be installed now. Under message delays the parameters of a self-starting
- * worker are a message of their own: they are put aside when they are available, and may be used
- * when their time has come, one at a time. Other workers get them with their orders, which are
- * delayed instead. */
+ * worker are a separate message: they are saved when available and installed when due, one at a
+ * time. Other workers get them with their orders, which are delayed instead. */
 static uint64_t newest_arrived(at_driver *d)
 {
     const at_transport     *t = &d->options.transport;
@@ -49,7 +48,7 @@ static uint64_t newest_arrived(at_driver *d)
 
 /* ---- events -------------------------------------------------------------------------------- */
 
-static void hear_order(at_driver *d)
+static void poll_order(at_driver *d)
 {
     const at_transport *t = &d->options.transport;
     if (!d->order_held) {
@@ -64,15 +63,15 @@ static void hear_order(at_driver *d)
                    &(at_worker_event){.kind = AT_WORKER_ORDER, .now = now, .order = d->order});
 }
 
-static void hear_params(at_driver *d)
+static void poll_params(at_driver *d)
 {
     bool in_round = d->sleeping || d->computing || d->machine.state == AT_WORKER_READY;
     if (!in_round || d->machine.plan->newer->choice == AT_NEWER_FINISH) return;
     if (newest_arrived(d) != d->version) feed(d, AT_WORKER_NEWER, at_clock_now());
 }
 
-/* Everything that came since the last look. Whoever leaves is not interested in more. */
-static void hear(at_driver *d)
+/* Feeds everything that has arrived; after LEAVE nothing more. */
+static void poll_transport(at_driver *d)
 {
     const at_transport *t = &d->options.transport;
     if (d->machine.leaving) return;
@@ -80,13 +79,13 @@ static void hear(at_driver *d)
         feed(d, AT_WORKER_LEAVE, at_clock_now());
         return;
     }
-    hear_order(d);
-    hear_params(d);
+    poll_order(d);
+    poll_params(d);
 }
 
 /* ---- actions ------------------------------------------------------------------------------- */
 
-/* Takes the newest parameters that arrived, unless they are the installed ones. */
+/* Installs the newest arrived parameters, unless they are installed already. */
 static void install(at_driver *d)
 {
     const at_transport *t = &d->options.transport;
@@ -120,7 +119,7 @@ static void begin_sleep(at_driver *d)
 
 /* ---- ends of actions ------------------------------------------------------------------------ */
 
-/* A duration of 0 teaches nothing: the micro-batch was cut short. */
+/* A duration of 0 is not used for predictions: the micro-batch was cut short. */
 static void end_micro(at_driver *d, at_ns now, bool whole)
 {
     at_worker_event event = {.kind = AT_WORKER_MICRO_DONE, .now = now};
@@ -154,8 +153,8 @@ static void begin_send(at_driver *d, const at_report *report)
     try_send(d);
 }
 
-/* Something that was under way is over, which the machine has heard now. */
-static bool something_ended(at_driver *d)
+/* Feeds the end of a send, sleep or padding; false if none has ended. */
+static bool feed_ended(at_driver *d)
 {
     if (d->sending) return try_send(d);
     if (!d->sleeping && !d->padding) return false;
@@ -170,7 +169,7 @@ static bool something_ended(at_driver *d)
     return true;
 }
 
-/* When waiting ends without news. */
+/* When waiting ends if nothing arrives. */
 static at_ns wake_at(const at_driver *d)
 {
     at_ns at = d->sleeping || d->padding ? d->until : AT_NEVER;
@@ -180,7 +179,7 @@ static at_ns wake_at(const at_driver *d)
 
 /* ---- the loop ------------------------------------------------------------------------------- */
 
-/* Counts the samples before they are computed: what dies with a worker is accounted for. */
+/* Counts the samples before they are computed, so that those of a dead worker are included. */
 static void begin_micro(at_driver *d, const at_worker_action *action, at_micro *micro)
 {
     const at_driver_options *o = &d->options;
@@ -211,10 +210,10 @@ bool at_driver_next(at_driver *d, at_micro *micro)
         bool looked = look;
         if (look) {
             heard = t->heard(t->self);
-            hear(d);
+            poll_transport(d);
         }
         at_worker_action action = at_worker_step(&d->machine);
-        look = false; /* again before waiting, and before every micro-batch but a round's first */
+        look = false; /* poll again before waiting and before all but the first micro-batch */
         switch (action.kind) {
         case AT_WORKER_INSTALL: install(d); break;
         case AT_WORKER_SLEEP: begin_sleep(d); break;
@@ -224,14 +223,14 @@ bool at_driver_next(at_driver *d, at_micro *micro)
         case AT_WORKER_FINISH: return false;
         case AT_WORKER_WAIT:
             look = true;
-            if (looked && !something_ended(d)) t->wait(t->self, heard, wake_at(d));
+            if (looked && !feed_ended(d)) t->wait(t->self, heard, wake_at(d));
             break;
         }
     }
 }
 
-/* When the samples of this round should be done at the earliest; 0: not padded. Measured from the
- * start of computing, so that oversleeping in one micro-batch is made up for in the next. */
+/* The earliest time at which the samples of this round may be done; 0: not padded. It counts from
+ * the start of computing, so that oversleeping in one micro-batch shortens the next padding. */
 static at_ns padded_end(const at_driver *d)
 {
     const at_world_context *context = d->options.context;

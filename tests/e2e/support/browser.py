@@ -175,7 +175,7 @@ class Page:
                       **(text if kind == "keyDown" else {}))
 
     def screenshot(self, path, whole=True):
-        """Writes a picture of what is seen, or of the whole page."""
+        """Writes a screenshot of the window, or of the whole page."""
         answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole,
                            **({"clip": self.whole_clip()} if whole else {}))
         pathlib.Path(path).write_bytes(base64.b64decode(answer["data"]))

@@ -21,7 +21,7 @@ class Screen:
     def __init__(self, columns):
         self.columns, self.row, self.column = columns, 0, 0
         self.rows = [""]
-        self.coloured = False
+        self.colored = False
 
     def show(self, text):
         for number, letter, move, words in SEQUENCE.findall(text):
@@ -55,7 +55,7 @@ class Screen:
             if letter == "J":
                 del self.rows[self.row + 1:]
         elif letter == "m":
-            self.coloured = True
+            self.colored = True
         else:
             raise AssertionError(f"a sequence that ends in {letter}")
 

@@ -361,7 +361,7 @@ static void a_description_counts_labels_and_finds_damage(void **state)
     assert_int_equal(d.classes, 2);
     assert_int_equal(d.labels[AT_SPLIT_TRAIN][0], 2);
     assert_int_equal(d.labels[AT_SPLIT_TRAIN][1], 1);
-    assert_null(d.licence);
+    assert_null(d.license);
     at_describe_deinit(&d);
     assert_int_equal(at_describe("labels.gz", NULL, &d, &fail), AT_OK);
     assert_string_equal(d.form, "labels");

@@ -439,9 +439,9 @@ static void the_text_of_a_fitted_list_reproduces_it(void **state)
         apply(twin, again, NULL);
         for (size_t n = 0; n < at_image_shape_size(at_prep_out(prep)); n++)
             assert_float_equal(again[n], out[n], 1e-4 * (1 + fabsf(out[n])));
-        char *told = at_prep_text(twin);
-        assert_string_equal(told, text);
-        free(told);
+        char *shown = at_prep_text(twin);
+        assert_string_equal(shown, text);
+        free(shown);
         free(text);
         at_prep_free(prep);
         at_prep_free(twin);

@@ -180,7 +180,7 @@ static void every_named_set_is_described(void **state)
     assert_true(count >= 2);
     for (size_t i = 0; i < count; i++) {
         assert_ptr_equal(at_catalog_find(rows[i].name), &rows[i]);
-        assert_true(*rows[i].summary && *rows[i].licence);
+        assert_true(*rows[i].summary && *rows[i].license);
         assert_true(!rows[i].package.apt != !rows[i].package.npm);
         for (size_t f = 0; f < AT_CATALOG_FILES_MAX && rows[i].files[f].name; f++)
             assert_int_equal(strlen(rows[i].files[f].sha256), 64);
@@ -257,7 +257,7 @@ static void fashion_mnist_is_complete(void **state)
     assert_int_equal(d.features, 784);
     assert_int_equal(d.classes, 10);
     assert_string_equal(d.form, "28x28 bytes");
-    assert_string_equal(d.licence, "MIT");
+    assert_string_equal(d.license, "MIT");
     for (int c = 0; c < 10; c++) {
         assert_int_equal(d.labels[AT_SPLIT_TRAIN][c], 6000);
         assert_int_equal(d.labels[AT_SPLIT_TEST][c], 1000);

@@ -1,7 +1,7 @@
 /* actors.h - the workers of scenario_stage.h: real state machines, simulated processes around them.
  *
- * Workers count what they draw before they compute it, and only the hub reads the hub's books, so
- * the two sides of the ledger are independent.
+ * Workers count their samples before they compute them, and only the hub reads its own counts, so
+ * the two sides of the sample accounting are independent.
  */
 #ifndef AT_TESTS_UNIT_STEP_ACTORS_H
 #define AT_TESTS_UNIT_STEP_ACTORS_H
@@ -26,17 +26,17 @@ enum { STAGE_WORKERS = 16, STAGE_PENDING = 4096, STAGE_EVENTS_MAX = 2000000 };
 typedef struct actor {
     at_worker machine;
     bool      alive;
-    uint32_t  life; /* counts deaths: what was meant for an earlier life does not arrive */
+    uint32_t  life; /* counts deaths: messages to an earlier process do not arrive */
     uint32_t  incarnation;
-    uint64_t  drawn;             /* all incarnations */
-    uint64_t  installed;         /* version of its parameters */
-    at_ns     heard_at, told_at; /* arrival of its last report, and of the last order to it */
-    bool      deaf;              /* does not hear that it should leave */
-    bool      sent_waits;        /* both slots hold reports that the hub has not taken */
-    uint32_t  lives;             /* after so many lives .. */
-    uint32_t  stillborn;         /* .. so many die before they join, and then no more come */
+    uint64_t  drawn;                 /* all incarnations */
+    uint64_t  installed;             /* version of its parameters */
+    at_ns     heard_at, notified_at; /* arrival of its last report, and of the last order to it */
+    bool      deaf;                  /* ignores the order to leave */
+    bool      sent_waits;            /* both slots hold reports that the hub has not taken */
+    uint32_t  lives;                 /* after this many processes .. */
+    uint32_t  stillborn;             /* .. this many die before they join; then none follow */
     at_ns     frozen_until;
-    at_ns     back_after; /* when it is evicted a replacement joins so much later; AT_NEVER: none */
+    at_ns     back_after; /* from its eviction until a replacement joins; AT_NEVER: none */
     at_ns     sample_ns;  /* its speed */
 } actor;
 
@@ -51,7 +51,7 @@ typedef enum cue_kind {
     CUE_FREEZE
 } cue_kind;
 
-/* Something that will happen. */
+/* A scheduled event. */
 typedef struct cue {
     at_ns           at;
     uint64_t        birth;
@@ -70,7 +70,7 @@ typedef struct stage {
     at_hub       *hub;
     void         *memory;
     at_out        out;
-    actor         actor[STAGE_WORKERS + 1]; /* by node; 0 is nobody */
+    actor         actor[STAGE_WORKERS + 1]; /* by node; 0 is unused */
     cue           pending[STAGE_PENDING];
     size_t        count;
     uint64_t      births, events;
@@ -79,20 +79,20 @@ typedef struct stage {
     uint32_t      inbox_count, patience;
     bool          finished, stalled;
     at_end        end;
-    at_target_hit target[AT_TARGETS_MAX]; /* what the hub knew of its targets in the end */
+    at_target_hit target[AT_TARGETS_MAX]; /* the targets reached, as the hub has them at the end */
 
-    /* What the director may change before it runs. */
+    /* Settings that a test may change before the run. */
     at_ns    latency;     /* of every message */
     at_ns    send_ns;     /* from SEND to SENT */
-    at_ns    newer_ns;    /* from APPLY to NEWER; AT_NEVER: nobody is told */
+    at_ns    newer_ns;    /* from APPLY to NEWER; AT_NEVER: no worker is notified */
     at_ns    eval_ns;     /* of one evaluation */
     uint64_t nan_version; /* gradients of this version have no finite loss */
     bool     echo;        /* every report arrives twice */
-    bool     patient;     /* the hub sleeps as long as it said it could */
-    bool     rumours;     /* workers are told of versions they have already */
+    bool     patient;     /* the hub sleeps until at_hub_wake_after reports are in */
+    bool     old_notices; /* workers are notified of versions they already have */
     at_ns (*sleep)(const struct stage *s, at_node worker, uint64_t round);
     at_ns (*delay)(struct stage *s, at_ns mean); /* draws a message's delay; NULL: the mean */
-    /* See every action, and every event of the hub before it does. */
+    /* Callbacks for every action, and for every event before the hub gets it. */
     void (*saw_action)(struct stage *s, const at_action *action);
     void (*saw_worker)(struct stage *s, at_node worker, const at_worker_action *action);
     void (*saw_event)(struct stage *s, const at_event *event);
@@ -116,7 +116,7 @@ static inline cue *stage_cue(stage *s, at_ns at, cue_kind kind, at_node worker)
     return c;
 }
 
-static inline void stage_tell_hub(stage *s, at_ns at, at_event event)
+static inline void stage_send_hub(stage *s, at_ns at, at_event event)
 {
     stage_cue(s, at, CUE_HUB, 0)->event = event;
 }
@@ -133,7 +133,7 @@ static inline void stage_freeze(stage *s, at_ns at, at_node worker, at_ns span)
 
 static inline void stage_stop(stage *s, at_ns at)
 {
-    stage_tell_hub(s, at, (at_event){.kind = AT_EV_STOP});
+    stage_send_hub(s, at, (at_event){.kind = AT_EV_STOP});
 }
 
 static inline at_ns stage_delay(stage *s, at_ns mean)
@@ -159,7 +159,7 @@ static inline void stage_gone(stage *s, at_node id, at_ns back_after)
     at_event lost = {.kind = AT_EV_LOST, .worker = id};
     lost.as.lost.drawn = a->drawn;
     lost.as.lost.returns = back_after != AT_NEVER;
-    stage_tell_hub(s, s->now, lost);
+    stage_send_hub(s, s->now, lost);
     if (back_after != AT_NEVER) stage_cue(s, s->now + back_after, CUE_BACK, id)->span = back_after;
 }
 
@@ -172,7 +172,7 @@ static inline void stage_join(stage *s, at_node id)
     at_worker_init(&a->machine, &s->plan, id, ++a->incarnation, 2, s->hub->member[id - 1].sequence);
     at_event joined = {.kind = AT_EV_JOINED, .worker = id};
     joined.as.joined.incarnation = a->incarnation;
-    stage_tell_hub(s, s->now, joined);
+    stage_send_hub(s, s->now, joined);
 }
 
 static inline at_worker_event stage_event(const stage *s, at_worker_event_kind kind)
@@ -206,13 +206,13 @@ static inline void stage_send(stage *s, at_node id, at_report report)
     message.as.report = report;
     actor *a = &s->actor[id];
     a->heard_at = stage_after(s, a->heard_at);
-    stage_tell_hub(s, a->heard_at, message);
-    if (s->echo) stage_tell_hub(s, stage_after(s, a->heard_at), message);
+    stage_send_hub(s, a->heard_at, message);
+    if (s->echo) stage_send_hub(s, stage_after(s, a->heard_at), message);
     cue *sent = stage_cue(s, s->now + stage_delay(s, s->send_ns), CUE_WORKER, id);
     sent->to_worker = (at_worker_event){.kind = AT_WORKER_SENT};
 }
 
-/* Begins what the machine asks for until it waits. */
+/* Performs the actions of the machine until it waits. */
 static inline void stage_run_worker(stage *s, at_node id)
 {
     actor *a = &s->actor[id];

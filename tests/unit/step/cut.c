@@ -41,7 +41,7 @@ static void nearest_stops_early_when_that_is_nearer(void **state)
     assert_int_equal(run_round(&cut, 0, AT_MS(1)), AT_MS(30));
 }
 
-static void after_goes_on_while_any_time_is_left(void **state)
+static void after_continues_while_any_time_is_left(void **state)
 {
     (void)state;
     at_cut cut = begin(1000, AT_MS(21), 10, true);
@@ -137,7 +137,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nearest_stops_early_when_that_is_nearer),
-        cmocka_unit_test(after_goes_on_while_any_time_is_left),
+        cmocka_unit_test(after_continues_while_any_time_is_left),
         cmocka_unit_test(who_overslept_still_does_one_micro_batch),
         cmocka_unit_test(without_a_deadline_no_sample_is_lost_to_a_remainder),
         cmocka_unit_test(the_cap_ends_a_round_with_a_smaller_micro_batch),

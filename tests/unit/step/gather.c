@@ -30,7 +30,7 @@ static void a_worker_that_abandons_needlessly_starts_over(void **state)
 {
     (void)state;
     stage *s = compose((at_plan_options){.gather = "first:2", .newer = "abandon"}, 2, 2);
-    s->rumours = true;
+    s->old_notices = true;
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  32] hub > apply step 1: worker 1 (32), worker 2 (32), 64 samples\n"

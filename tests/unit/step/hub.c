@@ -181,7 +181,7 @@ static void the_hub_waits_for_a_replacement_without_spinning(void **state)
     (void)state;
     stage *s = set(fmb(1, 2));
     s->actor[1].back_after = AT_SEC(30);
-    story_.timers = true;
+    transcript_.timers = true;
     stage_freeze(s, AT_MS(40), 1, AT_NEVER);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > set notice timer to 2000\n"

@@ -90,7 +90,7 @@ static void refresh_continues_a_round_under_its_first_version(void **state)
     stage *s = compose(
         (at_plan_options){.gather = "any:1", .release = "free", .newer = "refresh", .stale = "use"},
         2, 4);
-    story_.workers = true;
+    transcript_.workers = true;
     s->actor[2].sample_ns = AT_MS(3);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"

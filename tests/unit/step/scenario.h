@@ -12,21 +12,21 @@
 #include "base/text.h"
 #include "scenario_stage.h"
 
-typedef struct story {
+typedef struct transcript {
     at_text text;
-    bool    workers; /* tell what workers do, too */
-    bool    micros;  /* and each of their micro-batches */
-    bool    timers;  /* tell when the hub wants to be woken */
+    bool    workers; /* log workers too */
+    bool    micros;  /* and each micro-batch */
+    bool    timers;  /* log the timers of the hub */
     char    bytes[32768];
-} story;
+} transcript;
 
-static inline void story_open(story *t)
+static inline void transcript_open(transcript *t)
 {
     memset(t, 0, sizeof *t);
     t->text = at_text_in(t->bytes, sizeof t->bytes);
 }
 
-static inline void tell_time(story *t, at_ns now, at_node node)
+static inline void log_time(transcript *t, at_ns now, at_node node)
 {
     at_text_add(&t->text, "[%4lld] ", (long long)(now / 1000000));
     if (node == 0)
@@ -35,7 +35,7 @@ static inline void tell_time(story *t, at_ns now, at_node node)
         at_text_add(&t->text, "%u > ", node);
 }
 
-static inline void tell_order(story *t, at_node worker, const at_order *order)
+static inline void log_order(transcript *t, at_node worker, const at_order *order)
 {
     if (order->leave) {
         at_text_add(&t->text, "leave, worker %u\n", worker);
@@ -52,7 +52,7 @@ static inline void tell_order(story *t, at_node worker, const at_order *order)
 }
 
 /* Version and weight only where they are unusual. */
-static inline void tell_piece(story *t, const at_piece *piece, uint64_t version)
+static inline void log_piece(transcript *t, const at_piece *piece, uint64_t version)
 {
     at_text_add(&t->text, "worker %u (%u", piece->worker, piece->samples);
     if (piece->version != version)
@@ -61,18 +61,18 @@ static inline void tell_piece(story *t, const at_piece *piece, uint64_t version)
     at_text_add(&t->text, ")");
 }
 
-static inline void tell_apply(story *t, const at_action *action)
+static inline void log_apply(transcript *t, const at_action *action)
 {
     at_text_add(&t->text, "apply step %llu: ", (unsigned long long)action->as.apply.step);
     for (uint32_t i = 0; i < action->as.apply.count; i++) {
-        tell_piece(t, &action->as.apply.pieces[i], action->as.apply.step - 1);
+        log_piece(t, &action->as.apply.pieces[i], action->as.apply.step - 1);
         at_text_add(&t->text, ", ");
     }
     at_text_add(&t->text, "%llu samples%s\n", (unsigned long long)action->as.apply.samples,
                 action->as.apply.folded ? ", already added" : "");
 }
 
-static inline void tell_timer(story *t, const at_action *action)
+static inline void log_timer(transcript *t, const at_action *action)
 {
     static const char *const name[] = {"lease", "notice", "period", "save", "join"};
     const char              *timer = name[action->as.timer.timer];
@@ -83,7 +83,7 @@ static inline void tell_timer(story *t, const at_action *action)
                     (long long)(action->as.timer.at / 1000000));
 }
 
-static inline void tell_report(story *t, const at_report *report)
+static inline void log_report(transcript *t, const at_report *report)
 {
     at_text_add(&t->text, "send %llu: %u samples of version %llu, slot %u%s\n",
                 (unsigned long long)report->sequence, report->work.samples,
@@ -91,19 +91,19 @@ static inline void tell_report(story *t, const at_report *report)
                 report->work.abandoned ? ", void" : "");
 }
 
-static inline void tell_drop(story *t, const at_action *action)
+static inline void log_drop(transcript *t, const at_action *action)
 {
     at_text_add(&t->text, "drop %llu samples of worker %u: %s\n",
                 (unsigned long long)action->as.drop.samples, action->worker,
                 at_drop_name[action->as.drop.why]);
 }
 
-/* What a worker begins. Micro-batches are told only where they are the point of a test. */
-static inline void tell_worker(story *t, at_ns now, const at_worker *worker,
-                               const at_worker_action *action)
+/* An action of a worker. Micro-batches are logged only in tests about them. */
+static inline void log_worker(transcript *t, at_ns now, const at_worker *worker,
+                              const at_worker_action *action)
 {
     if (action->kind == AT_WORKER_MICRO && !t->micros) return;
-    tell_time(t, now, worker->id);
+    log_time(t, now, worker->id);
     switch (action->kind) {
     case AT_WORKER_INSTALL: at_text_add(&t->text, "install\n"); break;
     case AT_WORKER_SLEEP:
@@ -115,30 +115,30 @@ static inline void tell_worker(story *t, at_ns now, const at_worker *worker,
         break;
     case AT_WORKER_MICRO: at_text_add(&t->text, "compute %u samples\n", action->samples); break;
     case AT_WORKER_ABANDON: at_text_add(&t->text, "abandon\n"); break;
-    case AT_WORKER_SEND: tell_report(t, &action->report); break;
+    case AT_WORKER_SEND: log_report(t, &action->report); break;
     case AT_WORKER_FINISH: at_text_add(&t->text, "finish\n"); break;
     case AT_WORKER_WAIT: at_text_add(&t->text, "wait\n"); break;
     }
 }
 
-static inline void tell_action(story *t, at_ns now, const at_action *action)
+static inline void log_action(transcript *t, at_ns now, const at_action *action)
 {
     bool join = action->kind == AT_ACT_TIMER && action->as.timer.timer == AT_TIMER_JOIN;
     if (action->kind == AT_ACT_TIMER && (!t->timers || join)) return;
-    tell_time(t, now, 0);
+    log_time(t, now, 0);
     switch (action->kind) {
-    case AT_ACT_SEND: tell_order(t, action->worker, &action->as.order); break;
+    case AT_ACT_SEND: log_order(t, action->worker, &action->as.order); break;
     case AT_ACT_INSTALL:
     case AT_ACT_COMPUTE:
     case AT_ACT_ABANDON: break;
-    case AT_ACT_TIMER: tell_timer(t, action); break;
+    case AT_ACT_TIMER: log_timer(t, action); break;
     case AT_ACT_ADD:
         at_text_add(&t->text, "add ");
-        tell_piece(t, &action->as.add, UINT64_MAX);
+        log_piece(t, &action->as.add, UINT64_MAX);
         at_text_add(&t->text, "\n");
         break;
-    case AT_ACT_APPLY: tell_apply(t, action); break;
-    case AT_ACT_DROP: tell_drop(t, action); break;
+    case AT_ACT_APPLY: log_apply(t, action); break;
+    case AT_ACT_DROP: log_drop(t, action); break;
     case AT_ACT_EVALUATE:
         at_text_add(&t->text, "evaluate step %llu\n", (unsigned long long)action->as.evaluate.step);
         break;
@@ -157,47 +157,47 @@ static inline void tell_action(story *t, at_ns now, const at_action *action)
     }
 }
 
-static inline void tell_world(story *t, const at_event *event, const char *what)
+static inline void log_world(transcript *t, const at_event *event, const char *what)
 {
     at_text_add(&t->text, "[%4lld] world > %s", (long long)(event->now / 1000000), what);
 }
 
 /* Joins and losses, as the hub receives them. */
-static inline void tell_event(story *t, const at_event *event)
+static inline void log_event(transcript *t, const at_event *event)
 {
     if (event->kind == AT_EV_JOINED && event->as.joined.incarnation > 1) {
-        tell_world(t, event, "");
+        log_world(t, event, "");
         at_text_add(&t->text, "worker %u joins, incarnation %u\n", event->worker,
                     event->as.joined.incarnation);
     } else if (event->kind == AT_EV_LOST) {
-        tell_world(t, event, "");
+        log_world(t, event, "");
         at_text_add(&t->text, "worker %u is gone, drew %llu%s\n", event->worker,
                     (unsigned long long)event->as.lost.drawn,
                     event->as.lost.returns ? ", will be replaced" : "");
     } else if (event->kind == AT_EV_STOP) {
-        tell_world(t, event, "stop\n");
+        log_world(t, event, "stop\n");
     }
 }
 
-static inline void story_saw_action(stage *s, const at_action *action)
+static inline void transcript_saw_action(stage *s, const at_action *action)
 {
-    tell_action(s->watcher, s->now, action);
+    log_action(s->watcher, s->now, action);
 }
 
-static inline void story_saw_worker(stage *s, at_node worker, const at_worker_action *action)
+static inline void transcript_saw_worker(stage *s, at_node worker, const at_worker_action *action)
 {
-    story *t = s->watcher;
-    if (t->workers) tell_worker(t, s->now, &s->actor[worker].machine, action);
+    transcript *t = s->watcher;
+    if (t->workers) log_worker(t, s->now, &s->actor[worker].machine, action);
 }
 
-static inline void story_saw_event(stage *s, const at_event *event)
+static inline void transcript_saw_event(stage *s, const at_event *event)
 {
-    tell_event(s->watcher, event);
+    log_event(s->watcher, event);
 }
 
 /* On a difference fails with the common part, both versions of the first different line, and the
  * rest of the log. */
-static inline void story_compare(const story *t, const char *expected)
+static inline void transcript_compare(const transcript *t, const char *expected)
 {
     assert_false(t->text.full);
     const char *log = t->bytes, *line = log;
@@ -215,15 +215,15 @@ static inline void story_compare(const story *t, const char *expected)
 }
 
 /* Runs the scenario to its end and compares the log; checks the sample accounting. */
-static inline void story_play(stage *s, story *t, const char *expected)
+static inline void transcript_play(stage *s, transcript *t, const char *expected)
 {
     s->watcher = t;
-    s->saw_action = story_saw_action;
-    s->saw_worker = story_saw_worker;
-    s->saw_event = story_saw_event;
+    s->saw_action = transcript_saw_action;
+    s->saw_worker = transcript_saw_worker;
+    s->saw_event = transcript_saw_event;
     stage_run(s);
     if (s->stalled) at_text_add(&t->text, "[%4lld] stalled\n", (long long)(s->now / 1000000));
-    story_compare(t, expected);
+    transcript_compare(t, expected);
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         const at_member *member = &s->hub->member[id - 1];
         assert_int_equal(s->actor[id].drawn, member->used + member->dropped);
@@ -232,8 +232,8 @@ static inline void story_play(stage *s, story *t, const char *expected)
 
 /* ---- common beginning and end of scenarios -------------------------------------------------- */
 
-static stage stage_;
-static story story_;
+static stage      stage_;
+static transcript transcript_;
 
 static inline at_plan_options fmb(uint32_t workers, uint64_t steps)
 {
@@ -247,7 +247,7 @@ static inline at_plan_options fmb(uint32_t workers, uint64_t steps)
 
 static inline stage *set(at_plan_options options)
 {
-    story_open(&story_);
+    transcript_open(&transcript_);
     stage_open(&stage_, &options);
     return &stage_;
 }
@@ -266,7 +266,7 @@ static inline stage *compose(at_plan_options rules, uint32_t workers, uint64_t s
 
 static inline void play(const char *expected)
 {
-    story_play(&stage_, &story_, expected);
+    transcript_play(&stage_, &transcript_, expected);
     stage_close(&stage_);
 }
 

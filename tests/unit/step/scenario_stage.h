@@ -16,10 +16,10 @@
 
 /* ---- the hub -------------------------------------------------------------------------------- */
 
-static inline cue *stage_tell_worker(stage *s, at_ns at, at_node id, at_worker_event event)
+static inline cue *stage_send_worker(stage *s, at_ns at, at_node id, at_worker_event event)
 {
-    static cue nobody;
-    cue       *c = s->actor[id].alive ? stage_cue(s, at, CUE_WORKER, id) : &nobody;
+    static cue unused;
+    cue       *c = s->actor[id].alive ? stage_cue(s, at, CUE_WORKER, id) : &unused;
     c->to_worker = event;
     return c;
 }
@@ -31,14 +31,14 @@ static inline void stage_evaluate(stage *s, uint64_t step)
     done.as.evaluated.at = s->now;
     done.as.evaluated.value[AT_METRIC_ACCURACY] = 0.1 * (double)step; /* steady progress */
     done.as.evaluated.value[AT_METRIC_LOSS] = 1.0 / (double)step;
-    stage_tell_hub(s, s->now + s->eval_ns, done);
+    stage_send_hub(s, s->now + s->eval_ns, done);
 }
 
 static inline void stage_newer(stage *s, uint64_t version)
 {
     at_worker_event newer = {.kind = AT_WORKER_NEWER};
     for (at_node id = 1; s->newer_ns != AT_NEVER && id <= s->plan.workers_max; id++)
-        stage_tell_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer)->version = version;
+        stage_send_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer)->version = version;
 }
 
 /* At the end of the run workers are no longer replaced. */
@@ -55,8 +55,8 @@ static inline void stage_do_hub(stage *s, const at_action *action)
         if (action->as.order.leave && s->actor[action->worker].deaf) break;
         message.order = action->as.order;
         if (message.order.leave) message.kind = AT_WORKER_LEAVE;
-        s->actor[action->worker].told_at = stage_after(s, s->actor[action->worker].told_at);
-        stage_tell_worker(s, s->actor[action->worker].told_at, action->worker, message);
+        s->actor[action->worker].notified_at = stage_after(s, s->actor[action->worker].notified_at);
+        stage_send_worker(s, s->actor[action->worker].notified_at, action->worker, message);
         break;
     case AT_ACT_TIMER: s->timer_at[action->as.timer.timer] = action->as.timer.at; break;
     case AT_ACT_EVALUATE: stage_evaluate(s, action->as.evaluate.step); break;
@@ -100,7 +100,7 @@ static inline void stage_drain(stage *s)
     s->inbox_count = 0;
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         at_worker_event sent = {.kind = AT_WORKER_SENT};
-        if (s->actor[id].sent_waits) stage_tell_worker(s, s->now, id, sent);
+        if (s->actor[id].sent_waits) stage_send_worker(s, s->now, id, sent);
         s->actor[id].sent_waits = false;
     }
 }
@@ -163,10 +163,10 @@ static inline void stage_play(stage *s, cue *c)
     actor *a = &s->actor[c->worker];
     bool   to_worker = c->kind == CUE_WORKER || c->kind == CUE_MICRO || c->kind == CUE_AWAKE;
     if (to_worker && (!a->alive || c->life != a->life)) return;
-    bool old_news = !s->rumours && c->kind == CUE_WORKER && c->to_worker.kind == AT_WORKER_NEWER &&
-                    c->version <= a->installed;
+    bool old_news = !s->old_notices && c->kind == CUE_WORKER &&
+                    c->to_worker.kind == AT_WORKER_NEWER && c->version <= a->installed;
     if (old_news) return;
-    if (to_worker && a->frozen_until > s->now) { /* it will find this when it wakes up */
+    if (to_worker && a->frozen_until > s->now) { /* delivered when it wakes up */
         if (a->frozen_until == AT_NEVER) return;
         c->at = a->frozen_until;
         s->pending[s->count++] = *c;
@@ -237,7 +237,7 @@ static inline void stage_open(stage *s, const at_plan_options *options)
     assert_non_null(s->out.actions);
     s->nan_version = AT_VERSION_NONE;
     for (int t = 0; t < AT_TIMER_COUNT; t++) s->timer_at[t] = AT_NEVER;
-    stage_tell_hub(s, 0, (at_event){.kind = AT_EV_START});
+    stage_send_hub(s, 0, (at_event){.kind = AT_EV_START});
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         s->actor[id].sample_ns = AT_MS(1);
         s->actor[id].back_after = AT_NEVER;

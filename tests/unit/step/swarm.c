@@ -324,7 +324,7 @@ static void randomize(stage *s, at_rng *rng)
     s->eval_ns = (at_ns)at_rng_below(rng, 3) * AT_MS(40);
     s->echo = chance(rng, 0.2);
     s->patient = chance(rng, 0.5);
-    s->rumours = chance(rng, 0.2);
+    s->old_notices = chance(rng, 0.2);
     if (chance(rng, 0.05)) s->nan_version = at_rng_below(rng, 30);
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         actor *a = &s->actor[id];

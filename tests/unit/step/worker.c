@@ -2,13 +2,13 @@
  * between any two of them. */
 #include "scenario.h"
 
-typedef struct desk {
-    at_plan   plan;
-    at_worker worker;
-    story     story;
-} desk;
+typedef struct fixture {
+    at_plan    plan;
+    at_worker  worker;
+    transcript transcript;
+} fixture;
 
-static desk desk_;
+static fixture fixture_;
 
 /* Worker 2 of three, first incarnation, two gradient slots, micro-batches of 8 samples. */
 static void sit_down(const char *newer, const char *release)
@@ -19,22 +19,22 @@ static void sit_down(const char *newer, const char *release)
     o.newer = newer;
     o.micro_batch = 8;
     at_fail fail = {0};
-    if (at_plan_resolve(&o, &desk_.plan, &fail)) fail_msg("%s", fail.text);
-    story_open(&desk_.story);
-    desk_.story.micros = true;
-    at_worker_init(&desk_.worker, &desk_.plan, 2, 1, 2, 0);
+    if (at_plan_resolve(&o, &fixture_.plan, &fail)) fail_msg("%s", fail.text);
+    transcript_open(&fixture_.transcript);
+    fixture_.transcript.micros = true;
+    at_worker_init(&fixture_.worker, &fixture_.plan, 2, 1, 2, 0);
 }
 
 /* Begins what the machine asks for until it waits; sleeping and computing end when a test says. */
 static void run(at_ns now)
 {
     for (;;) {
-        at_worker_action action = at_worker_step(&desk_.worker);
+        at_worker_action action = at_worker_step(&fixture_.worker);
         if (action.kind == AT_WORKER_WAIT) return;
-        tell_worker(&desk_.story, now, &desk_.worker, &action);
+        log_worker(&fixture_.transcript, now, &fixture_.worker, &action);
         if (action.kind == AT_WORKER_FINISH) return;
         if (action.kind != AT_WORKER_INSTALL) continue;
-        at_worker_feed(&desk_.worker,
+        at_worker_feed(&fixture_.worker,
                        &(at_worker_event){.kind = AT_WORKER_INSTALLED, .now = now, .version = 0});
     }
 }
@@ -42,7 +42,7 @@ static void run(at_ns now)
 static void feed(double ms, at_worker_event event)
 {
     event.now = AT_MS(ms);
-    at_worker_feed(&desk_.worker, &event);
+    at_worker_feed(&fixture_.worker, &event);
     run(event.now);
 }
 
@@ -63,7 +63,7 @@ static void happens(double ms, at_worker_event_kind kind)
 static void done(double ms, double took_ms)
 {
     feed(ms, (at_worker_event){.kind = AT_WORKER_MICRO_DONE,
-                               .samples = desk_.worker.micro,
+                               .samples = fixture_.worker.micro,
                                .took = AT_MS(took_ms)});
 }
 
@@ -77,8 +77,8 @@ static void round_of_two(double ms)
 
 static void expect(at_worker_state state, const char *expected)
 {
-    story_compare(&desk_.story, expected);
-    assert_int_equal(desk_.worker.state, state);
+    transcript_compare(&fixture_.transcript, expected);
+    assert_int_equal(fixture_.worker.state, state);
 }
 
 static void an_order_is_installed_computed_and_reported_and_then_it_waits(void **state)
@@ -93,9 +93,9 @@ static void an_order_is_installed_computed_and_reported_and_then_it_waits(void *
                               "[   3] 2 > compute 8 samples\n"
                               "[  11] 2 > compute 8 samples\n"
                               "[  19] 2 > send 1: 16 samples of version 0, slot 1\n");
-    assert_int_equal(desk_.worker.work.sleep_ns, AT_MS(2));
-    assert_int_equal(desk_.worker.work.compute_ns, AT_MS(16));
-    assert_true(desk_.worker.work.capped);
+    assert_int_equal(fixture_.worker.work.sleep_ns, AT_MS(2));
+    assert_int_equal(fixture_.worker.work.compute_ns, AT_MS(16));
+    assert_true(fixture_.worker.work.capped);
 }
 
 static void a_deadline_counts_from_the_order_and_ends_the_round_between_two_micro_batches(void **s)
@@ -111,7 +111,7 @@ static void a_deadline_counts_from_the_order_and_ends_the_round_between_two_micr
                               "[ 105] 2 > compute 8 samples\n"
                               "[ 115] 2 > compute 8 samples\n"
                               "[ 125] 2 > send 1: 16 samples of version 0, slot 1\n");
-    assert_int_equal(desk_.worker.work.overshoot_ns, -AT_MS(5));
+    assert_int_equal(fixture_.worker.work.overshoot_ns, -AT_MS(5));
 }
 
 static void a_sleep_beyond_the_deadline_still_leaves_one_micro_batch(void **state)
@@ -121,9 +121,9 @@ static void a_sleep_beyond_the_deadline_still_leaves_one_micro_batch(void **stat
     order(0, (at_order){.time_limit = AT_MS(10), .samples_max = 400});
     happens(50, AT_WORKER_AWAKE);
     done(58, 8);
-    assert_int_equal(desk_.worker.state, AT_WORKER_SENDING);
-    assert_int_equal(desk_.worker.work.samples, 8);
-    assert_true(desk_.worker.work.overslept);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_SENDING);
+    assert_int_equal(fixture_.worker.work.samples, 8);
+    assert_true(fixture_.worker.work.overslept);
 }
 
 static void a_loader_may_give_other_numbers_of_samples(void **state)
@@ -134,9 +134,9 @@ static void a_loader_may_give_other_numbers_of_samples(void **state)
     happens(0, AT_WORKER_AWAKE);
     feed(8, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 7, .took = AT_MS(8)});
     feed(16, (at_worker_event){.kind = AT_WORKER_MICRO_DONE, .samples = 15, .took = AT_MS(8)});
-    assert_int_equal(desk_.worker.state, AT_WORKER_SENDING);
-    assert_int_equal(desk_.worker.work.samples, 22);
-    assert_true(desk_.worker.work.capped);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_SENDING);
+    assert_int_equal(fixture_.worker.work.samples, 22);
+    assert_true(fixture_.worker.work.capped);
 }
 
 static void gradients_go_to_the_slots_in_turn(void **state)
@@ -145,11 +145,11 @@ static void gradients_go_to_the_slots_in_turn(void **state)
     sit_down(NULL, NULL);
     for (uint64_t round = 0; round < 3; round++) {
         order(40 * (double)round, (at_order){.round = round});
-        assert_int_equal(at_worker_slot(&desk_.worker), (round + 1) % 2);
+        assert_int_equal(at_worker_slot(&fixture_.worker), (round + 1) % 2);
         round_of_two(40 * (double)round);
         happens(40 * (double)round + 20, AT_WORKER_SENT);
     }
-    assert_int_equal(desk_.worker.sequence, 3);
+    assert_int_equal(fixture_.worker.sequence, 3);
 }
 
 static void an_order_that_overtakes_the_end_of_sending_is_kept(void **state)
@@ -188,7 +188,7 @@ static void it_leaves_a_sleep_at_once_with_an_empty_report(void **state)
                            "[   0] 2 > compute round 0: 16 samples\n"
                            "[   5] 2 > send 1: 0 samples of version 0, slot 1, void\n"
                            "[   6] 2 > finish\n");
-    assert_int_equal(desk_.worker.work.sleep_ns, AT_MS(5));
+    assert_int_equal(fixture_.worker.work.sleep_ns, AT_MS(5));
 }
 
 static void it_leaves_a_computation_after_the_micro_batch_and_reports_what_it_drew(void **state)
@@ -217,8 +217,8 @@ static void it_leaves_when_its_report_is_handed_over(void **state)
     round_of_two(0);
     happens(17, AT_WORKER_LEAVE);
     happens(18, AT_WORKER_SENT);
-    assert_int_equal(desk_.worker.state, AT_WORKER_DONE);
-    assert_false(desk_.worker.work.abandoned);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_DONE);
+    assert_false(fixture_.worker.work.abandoned);
 }
 
 static void a_self_starting_worker_counts_its_rounds_and_takes_new_amounts(void **state)
@@ -257,12 +257,12 @@ static void a_pause_between_two_micro_batches_ends_self_starting_with_this_round
     order(4, (at_order){.pause = true});
     done(8, 8);
     done(16, 8);
-    assert_false(desk_.worker.goes_on); /* the report says so */
+    assert_false(fixture_.worker.continues); /* the report says so */
     happens(17, AT_WORKER_SENT);
-    assert_int_equal(desk_.worker.state, AT_WORKER_WAITING);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_WAITING);
     order(30, (at_order){.round = 1, .again = true});
-    assert_int_equal(desk_.worker.state, AT_WORKER_SLEEPING);
-    assert_int_equal(desk_.worker.work.round, 1);
+    assert_int_equal(fixture_.worker.state, AT_WORKER_SLEEPING);
+    assert_int_equal(fixture_.worker.work.round, 1);
 }
 
 static void finish_ignores_newer_versions(void **state)
@@ -326,14 +326,14 @@ static void a_copy_is_a_point_to_return_to(void **state)
     sit_down(NULL, NULL);
     order(0, (at_order){.round = 0});
     happens(0, AT_WORKER_AWAKE);
-    at_worker before = desk_.worker;
+    at_worker before = fixture_.worker;
     done(8, 8);
     done(16, 8);
-    at_work first = desk_.worker.work;
-    desk_.worker = before;
+    at_work first = fixture_.worker.work;
+    fixture_.worker = before;
     done(8, 8);
     done(16, 8);
-    assert_memory_equal(&first, &desk_.worker.work, sizeof first);
+    assert_memory_equal(&first, &fixture_.worker.work, sizeof first);
 }
 
 int main(void)

@@ -17,13 +17,13 @@
 enum { BATCH = 32, MICRO = 4, MICROS = BATCH / MICRO, WAITS_MAX = 1000, REPORTS_MAX = 64 };
 
 /* A hub that does what a test says when so many micro-batches were computed. */
-typedef struct desk {
+typedef struct fixture {
     at_plan          plan;
     at_world_context context;
     at_pace         *pace;
     at_driver        driver;
     _Atomic uint64_t drawn;
-    /* What lies on the worker's desk. */
+    /* What lies on the worker's fixture. */
     at_order order;
     bool     ordered, leaves;
     uint64_t version, installed;
@@ -34,18 +34,18 @@ typedef struct desk {
     at_report report[REPORTS_MAX];
     uint32_t  reports;
     float     params[1], gradient[1];
-} desk;
+} fixture;
 
 static uint32_t heard(void *self)
 {
-    return ((desk *)self)->news;
+    return ((fixture *)self)->news;
 }
 
-/* Nothing sleeps here. A worker that waits for what will never come is told to leave, and the test
- * finds out that it had to be. */
+/* Nothing sleeps here. A worker that would wait forever is ordered to leave, and the test
+ * reports it. */
 static void wait_for_news(void *self, uint32_t before, at_ns until)
 {
-    desk *d = self;
+    fixture *d = self;
     (void)before;
     (void)until;
     if (++d->waits >= WAITS_MAX) d->leaves = true;
@@ -57,13 +57,13 @@ static void wait_for_news(void *self, uint32_t before, at_ns until)
 
 static bool leaves(void *self)
 {
-    return ((desk *)self)->leaves;
+    return ((fixture *)self)->leaves;
 }
 
 static bool take_order(void *self, at_order *order)
 {
-    desk *d = self;
-    bool  ordered = d->ordered;
+    fixture *d = self;
+    bool     ordered = d->ordered;
     *order = d->order;
     d->ordered = false;
     return ordered;
@@ -71,12 +71,12 @@ static bool take_order(void *self, at_order *order)
 
 static uint64_t newest(void *self)
 {
-    return ((desk *)self)->version;
+    return ((fixture *)self)->version;
 }
 
 static const float *install(void *self)
 {
-    desk *d = self;
+    fixture *d = self;
     d->installed = d->version;
     return d->params;
 }
@@ -84,12 +84,12 @@ static const float *install(void *self)
 static float *gradient(void *self, uint32_t slot)
 {
     (void)slot;
-    return ((desk *)self)->gradient;
+    return ((fixture *)self)->gradient;
 }
 
 static bool send_report(void *self, const at_report *report)
 {
-    desk *d = self;
+    fixture *d = self;
     if (d->refusals > 0) {
         d->refusals--;
         return false;
@@ -99,7 +99,7 @@ static bool send_report(void *self, const at_report *report)
     return true;
 }
 
-static void sit_down(desk *d, const char *strategy, const char *newer)
+static void sit_down(fixture *d, const char *strategy, const char *newer)
 {
     at_fail         fail = {0};
     at_plan_options o = {.strategy = strategy,
@@ -133,12 +133,12 @@ static void sit_down(desk *d, const char *strategy, const char *newer)
     at_driver_init(&d->driver, &options);
 }
 
-static void stand_up(desk *d)
+static void stand_up(fixture *d)
 {
     at_pace_free(d->pace);
 }
 
-static void order(desk *d, at_order given)
+static void order(fixture *d, at_order given)
 {
     d->order = given;
     d->order.position = AT_POSITION_OWN;
@@ -149,7 +149,7 @@ static void order(desk *d, at_order given)
 }
 
 /* Computes `count` micro-batches; false: the driver ended before. */
-static bool compute(desk *d, uint32_t count)
+static bool compute(fixture *d, uint32_t count)
 {
     at_micro micro;
     for (uint32_t i = 0; i < count; i++) {
@@ -161,7 +161,7 @@ static bool compute(desk *d, uint32_t count)
     return true;
 }
 
-static void compute_to_the_end(desk *d)
+static void compute_to_the_end(fixture *d)
 {
     at_micro micro;
     while (at_driver_next(&d->driver, &micro))
@@ -169,7 +169,7 @@ static void compute_to_the_end(desk *d)
 }
 
 /* Everything drawn is in a report, and each report says what it holds. */
-static void check_ledger(const desk *d)
+static void check_ledger(const fixture *d)
 {
     uint64_t reported = 0;
     for (uint32_t i = 0; i < d->reports; i++) {
@@ -186,7 +186,7 @@ static void a_leave_between_any_two_micro_batches_ends_the_round_there(void **st
 {
     (void)state;
     for (uint32_t k = 1; k < MICROS; k++) {
-        desk d;
+        fixture d;
         sit_down(&d, "fmb", NULL);
         order(&d, (at_order){.round = 0});
         assert_true(compute(&d, k));
@@ -204,7 +204,7 @@ static void new_amounts_between_any_two_micro_batches_hold_from_the_next_round(v
 {
     (void)state;
     for (uint32_t k = 1; k < MICROS; k++) {
-        desk d;
+        fixture d;
         sit_down(&d, "async", NULL);
         order(&d, (at_order){.round = 0, .again = true});
         assert_true(compute(&d, k));
@@ -224,13 +224,13 @@ static void a_pause_between_any_two_micro_batches_is_in_the_report_of_that_round
 {
     (void)state;
     for (uint32_t k = 1; k < MICROS; k++) {
-        desk d;
+        fixture d;
         sit_down(&d, "async", NULL);
         order(&d, (at_order){.round = 0, .again = true});
         assert_true(compute(&d, k));
         order(&d, (at_order){.pause = true});
         assert_true(compute(&d, MICROS - k));
-        compute_to_the_end(&d); /* it waits until it is told to leave */
+        compute_to_the_end(&d); /* waits until it is ordered to leave */
         assert_int_equal(d.reports, 1);
         assert_false(d.report[0].again);
         assert_int_equal(d.waits, WAITS_MAX);
@@ -242,7 +242,7 @@ static void a_pause_between_any_two_micro_batches_is_in_the_report_of_that_round
 static void an_order_after_a_pause_is_the_next_round(void **state)
 {
     (void)state;
-    desk d;
+    fixture d;
     sit_down(&d, "async", NULL);
     order(&d, (at_order){.round = 0, .again = true});
     assert_true(compute(&d, 1));
@@ -265,7 +265,7 @@ newer_parameters_between_any_two_micro_batches_void_the_round_under_abandon(void
 {
     (void)state;
     for (uint32_t k = 1; k < MICROS; k++) {
-        desk d;
+        fixture d;
         sit_down(&d, "async", "abandon");
         order(&d, (at_order){.round = 0, .again = true});
         assert_true(compute(&d, k));
@@ -286,7 +286,7 @@ static void newer_parameters_between_any_two_micro_batches_are_taken_under_refre
 {
     (void)state;
     for (uint32_t k = 1; k < MICROS; k++) {
-        desk d;
+        fixture d;
         sit_down(&d, "async", "refresh");
         order(&d, (at_order){.round = 0, .again = true});
         assert_true(compute(&d, k));
@@ -306,7 +306,7 @@ static void newer_parameters_between_any_two_micro_batches_are_taken_under_refre
 static void newer_parameters_change_nothing_under_finish(void **state)
 {
     (void)state;
-    desk d;
+    fixture d;
     sit_down(&d, "async", "finish");
     order(&d, (at_order){.round = 0, .again = true});
     assert_true(compute(&d, 2));
@@ -325,7 +325,7 @@ static void newer_parameters_change_nothing_under_finish(void **state)
 static void a_report_that_is_not_taken_is_offered_again_and_orders_are_heard_meanwhile(void **state)
 {
     (void)state;
-    desk d;
+    fixture d;
     sit_down(&d, "async", NULL);
     order(&d, (at_order){.round = 0, .again = true});
     d.refusals = 20;
@@ -345,7 +345,7 @@ static void a_report_that_is_not_taken_is_offered_again_and_orders_are_heard_mea
 static void an_order_that_comes_twice_gives_two_rounds_and_no_third(void **state)
 {
     (void)state;
-    desk d;
+    fixture d;
     sit_down(&d, "fmb", NULL);
     order(&d, (at_order){.round = 0});
     assert_true(compute(&d, 3));
@@ -360,7 +360,7 @@ static void an_order_that_comes_twice_gives_two_rounds_and_no_third(void **state
 static void a_leave_before_the_first_order_leaves_at_once(void **state)
 {
     (void)state;
-    desk     d;
+    fixture  d;
     at_micro micro;
     sit_down(&d, "fmb", NULL);
     d.leaves = true;
@@ -375,7 +375,7 @@ static void a_leave_before_the_first_order_leaves_at_once(void **state)
 static void a_loader_of_its_own_keeps_the_ledger_exact(void **state)
 {
     (void)state;
-    desk     d;
+    fixture  d;
     at_micro micro;
     uint32_t given = 0;
     sit_down(&d, "fmb", NULL);
@@ -393,49 +393,49 @@ static void a_loader_of_its_own_keeps_the_ledger_exact(void **state)
     stand_up(&d);
 }
 
-/* ---- gossip: workers that average with their neighbours -------------------------------------- */
+/* ---- gossip: workers that average with their neighbors -------------------------------------- */
 
 enum { RING = 3, GOSSIP_ROUNDS = 20 };
 
-/* What one worker of the ring shows its neighbours: its value after each round. */
+/* What one worker of the ring shows its neighbors: its value after each round. */
 typedef struct gossip {
-    desk             desk;
-    struct gossip   *neighbour[2];
+    fixture          fixture;
+    struct gossip   *neighbor[2];
     float            value[GOSSIP_ROUNDS + 1];
     _Atomic uint32_t shown; /* rounds whose value is there */
     uint32_t         mixed;
 } gossip;
 
-/* A report is accepted when both neighbours have shown their values of this round; until then the
+/* A report is accepted when both neighbors have shown their values of this round; until then the
  * driver keeps hearing orders. */
 static bool send_and_mix(void *self, const at_report *report)
 {
     gossip  *g = self;
     uint32_t round = g->mixed;
-    if (report->work.abandoned) return send_report(&g->desk, report); /* it leaves */
+    if (report->work.abandoned) return send_report(&g->fixture, report); /* it leaves */
     if (atomic_load(&g->shown) == round) {
-        g->value[round] = g->desk.params[0] - 0.1F * g->desk.gradient[0];
+        g->value[round] = g->fixture.params[0] - 0.1F * g->fixture.gradient[0];
         atomic_store(&g->shown, round + 1);
     }
     for (int i = 0; i < 2; i++)
-        if (atomic_load(&g->neighbour[i]->shown) <= round) return false;
+        if (atomic_load(&g->neighbor[i]->shown) <= round) return false;
     float sum = g->value[round];
-    for (int i = 0; i < 2; i++) sum += g->neighbour[i]->value[round];
-    g->desk.params[0] = sum / RING;
-    g->desk.version++;
+    for (int i = 0; i < 2; i++) sum += g->neighbor[i]->value[round];
+    g->fixture.params[0] = sum / RING;
+    g->fixture.version++;
     g->mixed++;
-    g->desk.leaves = g->mixed == GOSSIP_ROUNDS;
-    return send_report(&g->desk, report);
+    g->fixture.leaves = g->mixed == GOSSIP_ROUNDS;
+    return send_report(&g->fixture, report);
 }
 
 static void *gossip_main(void *self)
 {
     gossip  *g = self;
     at_micro micro;
-    while (at_driver_next(&g->desk.driver, &micro)) {
+    while (at_driver_next(&g->fixture.driver, &micro)) {
         if (micro.first) *micro.gradient = 0;
         *micro.gradient += *micro.point.params / MICROS;
-        at_driver_done(&g->desk.driver, micro.draw.count, micro.draw.count);
+        at_driver_done(&g->fixture.driver, micro.draw.count, micro.draw.count);
     }
     return NULL;
 }
@@ -455,13 +455,13 @@ static void a_gossip_exchange_fits_behind_the_transport(void **state)
     pthread_t     thread[RING];
     for (int i = 0; i < RING; i++) {
         gossip *g = &ring[i];
-        sit_down(&g->desk, "async", NULL);
-        g->neighbour[0] = &ring[(i + 1) % RING];
-        g->neighbour[1] = &ring[(i + 2) % RING];
-        g->desk.params[0] = (float)(3 * i);
-        g->desk.driver.options.transport.wait = wait_politely;
-        g->desk.driver.options.transport.send = send_and_mix;
-        order(&g->desk, (at_order){.round = 0, .again = true});
+        sit_down(&g->fixture, "async", NULL);
+        g->neighbor[0] = &ring[(i + 1) % RING];
+        g->neighbor[1] = &ring[(i + 2) % RING];
+        g->fixture.params[0] = (float)(3 * i);
+        g->fixture.driver.options.transport.wait = wait_politely;
+        g->fixture.driver.options.transport.send = send_and_mix;
+        order(&g->fixture, (at_order){.round = 0, .again = true});
     }
     for (int i = 0; i < RING; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, gossip_main, &ring[i]), 0);
@@ -470,10 +470,10 @@ static void a_gossip_exchange_fits_behind_the_transport(void **state)
     float expected = 3;
     for (int i = 0; i < GOSSIP_ROUNDS; i++) expected -= 0.1F * expected;
     for (int i = 0; i < RING; i++) {
-        assert_true(fabsf(ring[i].desk.params[0] - expected) < 1e-4F);
-        assert_int_equal(ring[i].desk.reports, GOSSIP_ROUNDS + 1); /* the last one is void */
-        check_ledger(&ring[i].desk);
-        stand_up(&ring[i].desk);
+        assert_true(fabsf(ring[i].fixture.params[0] - expected) < 1e-4F);
+        assert_int_equal(ring[i].fixture.reports, GOSSIP_ROUNDS + 1); /* the last one is void */
+        check_ledger(&ring[i].fixture);
+        stand_up(&ring[i].fixture);
     }
 }
 
