@@ -95,7 +95,13 @@ static void answer(void *self, uint32_t rank)
 {
     at_mpi_slices *s = self;
     at_slice       own = slice_of(s, own_rank(s));
-    assert(rank == 0 && is_hub(s));
+    if (rank != 0 || !is_hub(s)) { /* only rank 0 saves, and only hubs have something to save */
+        at_fail fail;
+        at_fail_set(&fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                    "its messages make no sense: it asks for the state of rank %u", own_rank(s));
+        at_mpi_ranks_blame(s->ranks, rank, &fail);
+        return;
+    }
     for (uint32_t i = 0; i < s->updater->learning->optim->states && own.count > 0; i++)
         at_mpi_send(s->ranks->calls, call_state(s, own_rank(s), i),
                     s->updater->state[i] + own.first, own.count, rank, AT_MPI_TAG_REPORT);

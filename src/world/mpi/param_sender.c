@@ -225,16 +225,19 @@ bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_h
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
-void at_param_sender_done(at_param_sender *sender, uint32_t call)
+at_node at_param_sender_done(at_param_sender *sender, uint32_t call)
 {
     assert(call >= sender->first_call);
+    assert(call < sender->first_call + sender->workers * AT_MPI_CHANNELS);
     uint32_t        index = call - sender->first_call;
     at_mpi_channel *channel =
         &sender->receiver[index / AT_MPI_CHANNELS].channel[index % AT_MPI_CHANNELS];
-    if (!channel->buffer) return;
-    assert(channel->buffer->users >= 1);
-    channel->buffer->users--;
-    channel->buffer = NULL;
+    if (channel->buffer) {
+        assert(channel->buffer->users >= 1);
+        channel->buffer->users--;
+        channel->buffer = NULL;
+    }
+    return index / AT_MPI_CHANNELS + 1;
 }
 
 bool at_param_sender_idle(const at_param_sender *sender, at_node worker)
