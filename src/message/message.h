@@ -168,6 +168,8 @@ typedef struct at_report_bounds {
     bool     sparse;      /* it may also have fewer */
     bool     ends;        /* the run ends: a round may have been cut before its first sample */
 } at_report_bounds;
+
+/* Checks a report against what it can be. */
 at_err at_report_message_check(const at_report_message *message, const at_report_bounds *bounds,
                                at_fail *fail);
 

@@ -27,7 +27,7 @@ static at_mpi_peer *peer_of(at_mpi_hub *h, at_node worker)
     return &h->peer[worker - 1];
 }
 
-/* ---- faults ------------------------------------------------------------------------------------ */
+/* ---- faults ---------------------------------------------------------------------------------- */
 
 void at_mpi_hub_blame(at_mpi_hub *h, at_node worker, const at_fail *fail)
 {

@@ -126,6 +126,14 @@ static void mix_schedule(uint64_t *hash, const at_schedule *schedule)
     }
 }
 
+/* The folders above a file may have other names on every machine. */
+static const char *last_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    assert(!slash || slash >= path);
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 /* Optimizer, learning rate and schedule, each over all parameter groups. */
 static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PARTS])
 {
@@ -159,6 +167,9 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
     part[AT_JOB_SEED] = context->seed;
     part[AT_JOB_LIMITS] = hash_limits(plan);
     part[AT_JOB_EVENTS] = HASH(plan->eval_steps, plan->eval_samples);
+    mix_text(&part[AT_JOB_MODEL], last_name(task->model));
+    mix_text(&part[AT_JOB_DATA], last_name(task->data));
+    mix_text(&part[AT_JOB_DATA], task->prep_fitted ? task->prep_fitted : task->prep);
     hash_learning(context->learning, part);
 }
 

@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ void at_mpi_abort(int code)
 
 void at_mpi_host(char name[AT_HOST_NAME_SIZE])
 {
-    strcpy(name, "here");
+    snprintf(name, AT_HOST_NAME_SIZE, "here");
 }
 
 void *at_mpi_alloc(size_t size, size_t likely)
