@@ -146,6 +146,15 @@ class Output(mpi.TestCase):
                                      ranks=4, more=[str(self.rank_with("--optimizer adam"))])
                 self.assertIn("optimizer", ended.err)
 
+    def test_ranks_of_other_topologies_do_not_start(self):
+        hub, allreduce, hubs = ("--hubs", 1), ("--topology", "allreduce"), ("--hubs", 2)
+        for all_ranks, other in ((hub, "--topology allreduce"), (allreduce, "--topology hub"),
+                                 (hubs, "--hubs 1")):
+            with self.subTest(ranks=all_ranks, other=other):
+                ended = self.refused(*support.SMALL, *all_ranks, "--steps", 40, says="rank 2 on",
+                                     ranks=4, more=[str(self.rank_with(other))])
+                self.assertIn("differ in: topology", ended.err)
+
     def test_a_launcher_of_another_library_is_refused(self):
         env = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}
         ended = self.local(*support.SMALL, code=support.USAGE, env={**mpi.ENV, **env})

@@ -172,8 +172,10 @@ static void process_notice(at_mpi_ranks *r, const at_mpi_done *done)
     }
     size_t size = done->units * AT_MESSAGE_UNIT;
     if (done->units > 1 && !at_worker_note_read(r->notice, size, &note, &fail) &&
-        note.kind == AT_WORKER_NOTE_HELLO)
+        note.kind == AT_WORKER_NOTE_HELLO) {
+        if (!note.fail.err && note.part[AT_JOB_RANKS] == r->topology) return;
         r->hello[done->rank] = note;
+    }
     lose(r, lost);
     if (lost != UINT32_MAX) r->lost = lost;
 }
@@ -288,13 +290,28 @@ static at_err check_lost(const at_mpi_ranks *r, const at_worker_note *hello, at_
     return at_job_check(lost, r->lost, hello->part, hello->host, fail);
 }
 
+/* A rank 0 that waits for messages, not for turns, learns from ours that topologies differ. One
+ * that takes turns throws it away, but it must have been received. */
+static bool await_rank_0(at_mpi_ranks *r)
+{
+    assert(r->launcher->size >= 1);
+    while (r->launcher->rank > 0 && !r->broken && at_mpi_is_open(r->calls, call_ask(r, 0)))
+        pause_for(r, receive(r));
+    at_backoff_end(&r->backoff);
+    return !r->broken;
+}
+
 static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
 {
     static unsigned char mine[AT_WORKER_NOTE];
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_WORKER_NOTE);
     if (!all) return at_fail_memory(fail);
-    at_worker_note_write(mine, hello);
-    if (!gather(r, mine, all, sizeof mine, NULL, 0)) { /* `all` leaks: MPI may still use it */
+    size_t units = at_worker_note_write(mine, hello);
+    r->topology = hello->part[AT_JOB_RANKS];
+    if (r->launcher->rank > 0)
+        at_mpi_send(r->calls, call_ask(r, 0), mine, units, 0, AT_MPI_TAG_NOTE);
+    bool met = gather(r, mine, all, sizeof mine, NULL, 0) && await_rank_0(r);
+    if (!met) { /* `all` leaks: MPI may still use it */
         if (r->fail.err) return stop_with(r, fail);
         if (r->lost != UINT32_MAX) AT_TRY(check_lost(r, hello, fail));
         return at_fail_set(fail, AT_ERR_FAILED,

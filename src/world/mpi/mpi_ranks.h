@@ -45,6 +45,7 @@ typedef struct at_mpi_ranks {
     bool                broken;
     at_fail  fail; /* why, when MPI failed or a rank sent nonsense; err AT_OK: it did not */
     uint32_t user_calls;
+    uint64_t topology;  /* of this rank, as in HELLO: part[AT_JOB_RANKS] */
     uint32_t requester; /* rank whose request is to be answered; UINT32_MAX: none */
     void    *self;      /* for `answer`; both may be set after open */
     void (*answer)(void *self, uint32_t rank);
