@@ -117,6 +117,7 @@ static bool take_turns(equal *e, const at_mpi_turn *turn)
 
 static void compare(equal *e)
 {
+    assert(!e->ranks.broken);
     for (uint32_t i = 1; i < e->launcher->size; i++) {
         const at_mpi_turn *first = &e->ranks.turn[0], *turn = &e->ranks.turn[i];
         bool               hubs = turn->version == first->version && turn->trace == first->trace;
@@ -233,6 +234,7 @@ static bool leaves(void *self)
 static bool take_order(void *self, at_order *order)
 {
     equal *e = self;
+    assert(e->id >= 1);
     if (!e->ordered) return false;
     *order = e->order;
     e->ordered = false;
@@ -259,6 +261,7 @@ static float *gradient(void *self, uint32_t slot)
 static bool send_report(void *self, const at_report *report)
 {
     equal *e = self;
+    assert(e->id >= 1);
     e->in_round = false;
     e->over = !take_turn(e, report);
     return true;

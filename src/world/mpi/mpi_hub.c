@@ -34,6 +34,7 @@ static at_mpi_hub standing;
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     at_mpi_hub *h = self;
+    assert(worker >= 1 && worker <= h->workers);
     if (!order->leave) at_mpi_hub_expect_report(h, worker);
     at_param_sender_order(&h->sender, worker, order);
 }
@@ -47,6 +48,7 @@ static void flush(void *self)
 static void evict(void *self, at_node worker)
 {
     at_mpi_hub *h = self;
+    assert(worker >= 1 && worker <= h->workers);
     h->peer[worker - 1].evicted = true;
 }
 
@@ -64,6 +66,7 @@ static void change(void *self)
 static void publish(void *self, uint64_t version)
 {
     at_mpi_hub *h = self;
+    assert(version >= h->sender.version);
     at_param_sender_publish(&h->sender, version);
     if (h->context->plan->newer->choice == AT_NEWER_FINISH) return;
     for (uint32_t i = 1; i <= h->workers; i++)
@@ -129,6 +132,7 @@ static void loop_once(at_mpi_hub *h)
 /* What communication with workers needs, even without training. */
 static at_err reserve_calls(at_mpi_hub *h, at_fail *fail)
 {
+    assert(h->workers >= 1);
     h->peer = calloc(h->workers, sizeof *h->peer);
     h->notes = calloc(AT_MPI_NOTES, AT_WORKER_NOTE);
     h->calls = at_mpi_calls_new(h->workers + AT_MPI_NOTES + h->workers * AT_MPI_CHANNELS);
@@ -297,6 +301,7 @@ static bool connect_for_shutdown(at_mpi_hub *h, const at_launcher *launcher)
 static bool dismiss(at_mpi_hub *h, at_node worker, bool *sent)
 {
     const at_hub_message bye = {.kind = AT_HUB_MESSAGE_BYE, .together = !h->lossy};
+    assert(worker >= 1 && worker <= h->workers);
     if (!*sent) *sent = at_param_sender_message(&h->sender, worker, &bye, NULL);
     return *sent && at_param_sender_idle(&h->sender, worker);
 }

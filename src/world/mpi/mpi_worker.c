@@ -57,6 +57,7 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
 /* Whoever cannot take part only listens for the end. */
 static at_err reserve_bare(at_mpi_transport *w, at_fail *fail)
 {
+    assert(!w->context);
     w->buffers = 1;
     w->mail_size = AT_MPI_SMALL;
     w->buffer[0].bytes = at_large_new(w->mail_size);
@@ -119,6 +120,7 @@ static void work(at_mpi_transport *w)
                                  .sequence = w->welcome.sequence,
                                  .drawn = &w->drawn};
     at_driver         driver;
+    assert(w->welcomed && w->id >= 1);
     at_driver_init(&driver, &options);
     at_driver_run(&driver, NULL);
 }
@@ -128,6 +130,7 @@ static void depart(at_mpi_transport *w)
 {
     at_worker_note left = {.kind = AT_WORKER_NOTE_LEFT, .reports = w->reports};
     bool           open = true;
+    assert(w->calls && w->leaves);
     while (open && !w->bye && !w->orphaned) {
         open = false;
         for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
