@@ -8,17 +8,42 @@
 enum { HUB_MAGIC = 0x61746d31, REPORT_MAGIC = 0x61747231, NOTE_MAGIC = 0x61746e31 };
 
 typedef struct cursor {
-    unsigned char *begin, *at;
+    unsigned char *begin, *at, *end;
     bool           writes;
-    bool           bad;
+    at_fail       *fail; /* reading: what is wrong, once something is */
 } cursor;
+
+static bool is_bad(const cursor *c)
+{
+    return c->fail && c->fail->err;
+}
+
+/* Notes what is wrong with the message, unless something was wrong before. */
+static void reject(cursor *c, bool wrong, const char *what, uint64_t value)
+{
+    assert(what);
+    if (c->writes || !wrong || is_bad(c)) return;
+    at_fail_set(c->fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                "its message is malformed: %s (%llu)", what, (unsigned long long)value);
+}
+
+/* True when `size` more bytes are there. */
+static bool has(cursor *c, size_t size)
+{
+    bool fits = (size_t)(c->end - c->at) >= size;
+    assert(fits || !c->writes);
+    reject(c, !fits, "it is cut off, bytes", (uint64_t)(c->end - c->begin));
+    return !is_bad(c);
+}
 
 /* ---- numbers ------------------------------------------------------------------------------- */
 
-static void code_number(cursor *c, uint64_t *value, int size)
+static void code_number(cursor *c, uint64_t *value, size_t size)
 {
     uint64_t read = 0;
-    for (int i = 0; i < size; i++) {
+    assert(size <= sizeof *value);
+    if (!has(c, size)) return;
+    for (size_t i = 0; i < size; i++) {
         if (c->writes)
             c->at[i] = (unsigned char)(*value >> (8 * i));
         else
@@ -55,12 +80,28 @@ static void code_real(cursor *c, double *value)
     memcpy(value, &bits, sizeof bits);
 }
 
+/* A count, below AT_MESSAGE_COUNT_MAX. */
+static void code_count(cursor *c, uint64_t *value, const char *what)
+{
+    code_u64(c, value);
+    reject(c, *value >= AT_MESSAGE_COUNT_MAX, what, *value);
+}
+
+/* A duration; not negative. */
+static void code_duration(cursor *c, at_ns *value, const char *what)
+{
+    code_i64(c, value);
+    reject(c, *value < 0, what, (uint64_t)*value);
+}
+
 /* Flags as bits of one number, the first flag lowest. */
 static void code_flags(cursor *c, bool *const *flags, uint32_t count)
 {
     uint32_t bits = 0;
     for (uint32_t i = 0; i < count; i++) bits |= (uint32_t)*flags[i] << i;
+    assert(count < 32);
     code_u32(c, &bits);
+    reject(c, bits >> count != 0, "unknown flags", bits);
     for (uint32_t i = 0; i < count; i++) *flags[i] = bits >> i & 1;
 }
 
@@ -68,31 +109,56 @@ static void code_flags(cursor *c, bool *const *flags, uint32_t count)
 static uint32_t code_kind(cursor *c, uint32_t magic, uint32_t kind, uint32_t limit)
 {
     uint32_t found = magic;
+    assert(kind < limit || !c->writes);
     code_u32(c, &found);
+    reject(c, found != magic, "it does not begin as one of anytime", found);
     code_u32(c, &kind);
-    c->bad = c->bad || found != magic || kind >= limit;
-    return kind;
+    reject(c, kind >= limit, "unknown kind", kind);
+    return is_bad(c) ? 0 : kind;
 }
 
+/* Who speaks another protocol is told so, not that its message is malformed. */
+static void code_protocol(cursor *c, uint32_t *protocol)
+{
+    if (c->writes) *protocol = AT_PROTOCOL;
+    code_u32(c, protocol);
+    if (c->writes || is_bad(c) || *protocol == AT_PROTOCOL) return;
+    at_fail_set(c->fail, AT_ERR_USAGE, "use the same anytime on all machines",
+                "it speaks version %u of the message protocol, this program version %d", *protocol,
+                AT_PROTOCOL);
+}
+
+/* Texts from a peer are printed: control characters become question marks. */
 static void code_text(cursor *c, char *text, size_t size)
 {
+    assert(size >= 1);
+    if (!has(c, size)) return;
     if (c->writes)
         memcpy(c->at, text, size);
     else
         memcpy(text, c->at, size);
-    text[size - 1] = '\0';
+    if (c->writes) c->at[size - 1] = '\0';
     c->at += size;
+    if (c->writes) return;
+    text[size - 1] = '\0';
+    for (char *t = text; *t; t++)
+        if ((unsigned char)*t < ' ' || *t == 127) *t = '?';
 }
 
-static cursor writing(void *bytes)
+static cursor writing(void *bytes, size_t size)
 {
-    return (cursor){.begin = bytes, .at = bytes, .writes = true};
+    assert(bytes);
+    memset(bytes, 0, size);
+    return (cursor){
+        .begin = bytes, .at = bytes, .end = (unsigned char *)bytes + size, .writes = true};
 }
 
-static cursor reading(const void *bytes)
+static cursor reading(const void *bytes, size_t size, at_fail *fail)
 {
     unsigned char *at = (unsigned char *)(uintptr_t)bytes; /* a reading cursor never writes */
-    return (cursor){.begin = at, .at = at};
+    assert(bytes && fail);
+    *fail = (at_fail){0};
+    return (cursor){.begin = at, .at = at, .end = at + size, .fail = fail};
 }
 
 static size_t used(const cursor *c)
@@ -102,35 +168,61 @@ static size_t used(const cursor *c)
 
 /* ---- hub messages and orders --------------------------------------------------------------- */
 
+static void code_welcome(cursor *c, at_hub_message *message)
+{
+    code_protocol(c, &message->protocol);
+    code_u32(c, &message->incarnation);
+    code_count(c, &message->sequence, "sequence number");
+    code_count(c, &message->drawn, "samples drawn");
+    code_i64(c, &message->pid);
+    code_u64(c, &message->born);
+    code_duration(c, &message->usage_every, "negative interval");
+    reject(c, message->pid < 0, "negative process id", (uint64_t)message->pid);
+}
+
 static void code_hub_message(cursor *c, at_hub_message *message)
 {
     bool *flags[] = {&message->together};
     message->kind =
         (at_hub_message_kind)code_kind(c, HUB_MAGIC, message->kind, AT_HUB_MESSAGE_BYE + 1);
-    code_u64(c, &message->version);
-    code_u32(c, &message->incarnation);
-    code_flags(c, flags, 1);
-    code_u64(c, &message->sequence);
-    code_u64(c, &message->drawn);
-    code_i64(c, &message->pid);
-    code_u64(c, &message->born);
-    code_i64(c, &message->usage_every);
+    if (is_bad(c)) return;
+    switch (message->kind) {
+    case AT_HUB_MESSAGE_WELCOME: code_welcome(c, message); break;
+    case AT_HUB_MESSAGE_WORK:
+        code_u64(c, &message->version);
+        reject(c, message->version >= AT_MESSAGE_COUNT_MAX && message->version != AT_VERSION_NONE,
+               "version", message->version);
+        break;
+    case AT_HUB_MESSAGE_PULSE: break;
+    case AT_HUB_MESSAGE_BYE: code_flags(c, flags, 1); break;
+    }
     assert(used(c) <= AT_HUB_MESSAGE_HEAD);
 }
 
 void at_hub_message_write(void *bytes, const at_hub_message *message)
 {
-    cursor         c = writing(bytes);
+    cursor         c = writing(bytes, AT_HUB_MESSAGE_HEAD);
     at_hub_message copy = *message;
     code_hub_message(&c, &copy);
 }
 
-bool at_hub_message_read(const void *bytes, at_hub_message *message)
+at_err at_hub_message_read(const void *bytes, size_t size, at_hub_message *message, at_fail *fail)
 {
-    cursor c = reading(bytes);
+    cursor c = reading(bytes, size, fail);
     *message = (at_hub_message){0};
-    code_hub_message(&c, message);
-    return !c.bad;
+    if (has(&c, AT_HUB_MESSAGE_HEAD)) code_hub_message(&c, message);
+    return fail->err;
+}
+
+at_err at_hub_message_host(const void *bytes, size_t size, char host[AT_HOST_NAME_SIZE],
+                           at_fail *fail)
+{
+    cursor c = reading(bytes, size, fail);
+    memset(host, 0, AT_HOST_NAME_SIZE);
+    if (!has(&c, AT_HUB_MESSAGE_HEAD)) return fail->err;
+    c.at += AT_HUB_MESSAGE_HEAD;
+    code_text(&c, host, AT_HOST_NAME_SIZE);
+    return fail->err;
 }
 
 static void code_order(cursor *c, at_order_message *message)
@@ -144,21 +236,42 @@ static void code_order(cursor *c, at_order_message *message)
     code_u64(c, &order->position);
     code_i64(c, &order->time_limit);
     code_u32(c, &order->samples_max);
+    reject(c, message->worker < 1 || message->worker > AT_WORKERS_MAX, "worker", message->worker);
     assert(used(c) <= AT_ORDER_MESSAGE);
 }
 
 void at_order_message_write(void *bytes, const at_order_message *message)
 {
-    cursor           c = writing(bytes);
+    cursor           c = writing(bytes, AT_ORDER_MESSAGE);
     at_order_message copy = *message;
     code_order(&c, &copy);
 }
 
-void at_order_message_read(const void *bytes, at_order_message *message)
+at_err at_order_message_read(const void *bytes, size_t size, at_order_message *message,
+                             at_fail *fail)
 {
-    cursor c = reading(bytes);
+    cursor c = reading(bytes, size, fail);
     *message = (at_order_message){0};
-    code_order(&c, message);
+    if (has(&c, AT_ORDER_MESSAGE)) code_order(&c, message);
+    return fail->err;
+}
+
+at_err at_order_message_check(const at_order_message *message, uint32_t samples_max,
+                              uint64_t version, at_fail *fail)
+{
+    const at_order *order = &message->order;
+    cursor          c = {.fail = fail};
+    assert(!order->leave && samples_max >= 1);
+    *fail = (at_fail){0};
+    reject(&c, order->samples_max < 1 || order->samples_max > samples_max, "samples of a round",
+           order->samples_max);
+    reject(&c, order->time_limit <= 0, "time limit", (uint64_t)order->time_limit);
+    reject(&c, order->round >= AT_MESSAGE_COUNT_MAX, "round", order->round);
+    reject(&c, order->position >= AT_MESSAGE_COUNT_MAX && order->position != AT_POSITION_OWN,
+           "position", order->position);
+    reject(&c, version == AT_VERSION_NONE || order->version > version,
+           "parameters that were not sent, version", order->version);
+    return fail->err;
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */
@@ -166,17 +279,17 @@ void at_order_message_read(const void *bytes, at_order_message *message)
 static void code_work(cursor *c, at_work *work)
 {
     bool *flags[] = {&work->abandoned, &work->capped, &work->overslept};
-    code_u64(c, &work->round);
+    code_count(c, &work->round, "round");
     code_u64(c, &work->version);
     code_u32(c, &work->samples);
     code_flags(c, flags, 3);
-    code_real(c, &work->loss_sum);
-    code_i64(c, &work->compute_ns);
-    code_i64(c, &work->sleep_ns);
-    code_i64(c, &work->overshoot_ns);
-    code_i64(c, &work->idle_ns);
-    code_i64(c, &work->install_ns);
-    code_i64(c, &work->send_ns);
+    code_real(c, &work->loss_sum); /* not finite when training diverges */
+    code_duration(c, &work->compute_ns, "negative time");
+    code_duration(c, &work->sleep_ns, "negative time");
+    code_i64(c, &work->overshoot_ns); /* negative when it ended early */
+    code_duration(c, &work->idle_ns, "negative time");
+    code_duration(c, &work->install_ns, "negative time");
+    code_duration(c, &work->send_ns, "negative time");
 }
 
 static void code_report(cursor *c, at_report_message *message)
@@ -187,44 +300,82 @@ static void code_report(cursor *c, at_report_message *message)
     code_flags(c, flags, 1);
     code_u32(c, &report->incarnation);
     code_u32(c, &report->slot);
-    code_u64(c, &report->sequence);
+    code_count(c, &report->sequence, "sequence number");
     code_work(c, &report->work);
-    code_u64(c, &message->drawn);
-    code_u64(c, &message->floats);
+    code_count(c, &message->drawn, "samples drawn");
+    code_count(c, &message->floats, "size of the gradient");
     assert(used(c) <= AT_REPORT_MESSAGE_HEAD);
 }
 
 void at_report_message_write(void *bytes, const at_report_message *message)
 {
-    cursor            c = writing(bytes);
+    cursor            c = writing(bytes, AT_REPORT_MESSAGE_HEAD);
     at_report_message copy = *message;
     code_report(&c, &copy);
 }
 
-bool at_report_message_read(const void *bytes, at_report_message *message)
+at_err at_report_message_read(const void *bytes, size_t size, at_report_message *message,
+                              at_fail *fail)
 {
-    cursor c = reading(bytes);
+    cursor c = reading(bytes, size, fail);
     *message = (at_report_message){0};
-    code_report(&c, message);
-    return !c.bad;
+    if (has(&c, AT_REPORT_MESSAGE_HEAD)) code_report(&c, message);
+    reject(&c, size - AT_REPORT_MESSAGE_HEAD != message->floats * AT_MESSAGE_UNIT,
+           "its length is not that of the gradient it announces, floats", message->floats);
+    return fail->err;
+}
+
+at_err at_report_message_check(const at_report_message *message, const at_report_bounds *bounds,
+                               at_fail *fail)
+{
+    const at_report *report = &message->report;
+    const at_work   *work = &report->work;
+    bool             empty = work->abandoned || work->samples == 0;
+    uint64_t         most = empty ? 0 : bounds->floats;
+    cursor           c = {.fail = fail};
+    assert(bounds->samples_max >= 1);
+    *fail = (at_fail){0};
+    reject(&c, report->incarnation != bounds->incarnation, "incarnation", report->incarnation);
+    reject(&c, report->sequence != bounds->sequence + 1, "sequence number", report->sequence);
+    reject(&c, work->samples > bounds->samples_max, "samples of a round", work->samples);
+    reject(&c, work->samples == 0 && !work->abandoned && !bounds->ends, "a gradient of no samples",
+           0);
+    reject(&c, !empty && work->version > bounds->version, "parameters that do not exist, version",
+           work->version);
+    reject(&c, message->drawn < bounds->drawn + work->samples, "fewer samples drawn than reported",
+           message->drawn);
+    reject(&c, message->floats > most || (!bounds->sparse && message->floats < most),
+           "size of the gradient", message->floats);
+    return fail->err;
 }
 
 /* ---- notes --------------------------------------------------------------------------------- */
+
+static bool is_code(uint32_t code)
+{
+    return code == AT_OK || code == AT_ERR_FAILED || code == AT_ERR_USAGE ||
+           code == AT_ERR_FORMAT || code == AT_ERR_MISSING || code == AT_ERR_IO ||
+           code == AT_ERR_STOPPED;
+}
 
 static void code_fail(cursor *c, at_fail *fail)
 {
     uint32_t code = fail->err;
     code_u32(c, &code);
-    fail->err = (at_err)code;
+    assert(is_code(code) || !c->writes);
+    reject(c, !is_code(code), "unknown error", code);
+    fail->err = is_code(code) ? (at_err)code : AT_ERR_FAILED;
     code_text(c, fail->text, sizeof fail->text);
     code_text(c, fail->hint, sizeof fail->hint);
 }
 
 static void code_hello(cursor *c, at_worker_note *note)
 {
+    code_protocol(c, &note->protocol);
     code_i64(c, &note->pid);
+    reject(c, note->pid < 0, "negative process id", (uint64_t)note->pid);
     code_u64(c, &note->born);
-    code_u64(c, &note->fingerprint);
+    for (int i = 0; i < AT_JOB_PARTS; i++) code_u64(c, &note->part[i]);
     code_text(c, note->host, sizeof note->host);
     code_fail(c, &note->fail);
 }
@@ -232,8 +383,9 @@ static void code_hello(cursor *c, at_worker_note *note)
 static void code_usage(cursor *c, at_usage *usage)
 {
     code_i64(c, &usage->pid);
-    code_i64(c, &usage->user_ns);
-    code_i64(c, &usage->system_ns);
+    reject(c, usage->pid < 0, "negative process id", (uint64_t)usage->pid);
+    code_duration(c, &usage->user_ns, "negative time");
+    code_duration(c, &usage->system_ns, "negative time");
     code_u64(c, &usage->rss_bytes);
     code_u64(c, &usage->shared_bytes);
     code_u64(c, &usage->peak_bytes);
@@ -247,33 +399,33 @@ static void code_usage(cursor *c, at_usage *usage)
 static void code_note(cursor *c, at_worker_note *note)
 {
     note->kind = (at_worker_note_kind)code_kind(c, NOTE_MAGIC, note->kind, AT_WORKER_NOTE_LEFT + 1);
-    code_u64(c, &note->drawn);
-    if (c->bad) return;
+    if (is_bad(c)) return;
     switch (note->kind) {
     case AT_WORKER_NOTE_HELLO: code_hello(c, note); break;
     case AT_WORKER_NOTE_READY: code_text(c, note->engine, sizeof note->engine); break;
     case AT_WORKER_NOTE_LEFT:
-        code_u64(c, &note->reports);
+        code_count(c, &note->reports, "reports");
         code_usage(c, &note->usage);
         break;
     case AT_WORKER_NOTE_PULSE: code_usage(c, &note->usage); break;
     }
+    code_count(c, &note->drawn, "samples drawn");
     assert(used(c) <= AT_WORKER_NOTE);
 }
 
 size_t at_worker_note_write(void *bytes, const at_worker_note *note)
 {
-    cursor         c = writing(bytes);
+    cursor         c = writing(bytes, AT_WORKER_NOTE);
     at_worker_note copy = *note;
     code_note(&c, &copy);
     assert(used(&c) % AT_MESSAGE_UNIT == 0);
     return used(&c) / AT_MESSAGE_UNIT;
 }
 
-bool at_worker_note_read(const void *bytes, at_worker_note *note)
+at_err at_worker_note_read(const void *bytes, size_t size, at_worker_note *note, at_fail *fail)
 {
-    cursor c = reading(bytes);
+    cursor c = reading(bytes, size, fail);
     *note = (at_worker_note){0};
     code_note(&c, note);
-    return !c.bad;
+    return fail->err;
 }

@@ -11,6 +11,15 @@
  *
  * All numbers are little-endian at fixed offsets. Lengths are counted in units of four bytes, the
  * size of a float.
+ *
+ * Bytes from a peer may be anything. Reading checks everything that can be told from the message
+ * alone: its length, magic number and kind, counts and durations within sane limits, texts without
+ * control characters. What depends on the run is checked by at_report_message_check and
+ * at_order_message_check. Nothing here asserts on what a peer sent: a bad message is an at_err, and
+ * *fail says what is wrong with it, to be put behind the name of its sender.
+ *
+ * The first message in each direction (HELLO, WELCOME) begins with the version of this protocol;
+ * whoever speaks another one is refused before anything else is read.
  */
 #ifndef AT_MESSAGE_MESSAGE_H
 #define AT_MESSAGE_MESSAGE_H
@@ -23,6 +32,13 @@
 #include "base/usage.h"
 #include "step/event.h"
 
+/* Increases with every change of a message. */
+enum { AT_PROTOCOL = 2 };
+
+/* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
+ * workers cannot overflow. */
+#define AT_MESSAGE_COUNT_MAX (UINT64_C(1) << 46)
+
 enum { /* sizes in bytes */
        AT_MESSAGE_UNIT = 4,
        AT_HUB_MESSAGE_HEAD = 64, /* so that the vector after it begins on a cache line */
@@ -32,6 +48,30 @@ enum { /* sizes in bytes */
        AT_HOST_NAME_SIZE = 64, /* including the final zero, as the next one */
        AT_ENGINE_NAME_SIZE = 32
 };
+
+/* What all ranks of a job must agree on, as a hash per part. Names are part of error messages. */
+#define AT_JOB_PART_MAP(X)                \
+    X(PROGRAM, "program version")         \
+    X(MODEL, "model")                     \
+    X(DATA, "data")                       \
+    X(LAYOUT, "vector units")             \
+    X(RANKS, "topology or hubs")          \
+    X(RULES, "rules")                     \
+    X(NUMBERS, "numbers of the rules")    \
+    X(BATCH, "batch")                     \
+    X(MICRO_BATCH, "micro-batch")         \
+    X(OPTIMIZER, "optimizer")             \
+    X(RATE, "learning rate")              \
+    X(SCHEDULE, "learning-rate schedule") \
+    X(SEED, "seed")                       \
+    X(LIMITS, "limits of the run")        \
+    X(EVENTS, "evaluations")
+typedef enum at_job_part {
+#define X(id, text) AT_JOB_##id,
+    AT_JOB_PART_MAP(X)
+#undef X
+        AT_JOB_PARTS
+} at_job_part;
 
 typedef enum at_hub_message_kind {
     AT_HUB_MESSAGE_WELCOME, /* initial values for a worker that joins */
@@ -45,6 +85,7 @@ typedef struct at_hub_message {
     at_hub_message_kind kind;
     uint64_t version; /* WORK: of the parameters that follow, AT_VERSION_NONE without any */
     /* WELCOME */
+    uint32_t protocol; /* AT_PROTOCOL; set by writing */
     uint32_t incarnation;
     uint64_t sequence, drawn; /* see at_worker_loop_start */
     int64_t  pid;             /* of the hub; its host name follows the head */
@@ -80,8 +121,9 @@ typedef struct at_worker_note {
     uint64_t            reports; /* LEFT: total sent */
     /* HELLO */
     int64_t  pid;
-    uint64_t born;        /* start time of the process, in kernel ticks */
-    uint64_t fingerprint; /* hash of program, model and data, equal in all processes of a run */
+    uint64_t born;               /* start time of the process, in kernel ticks */
+    uint32_t protocol;           /* AT_PROTOCOL; set by writing */
+    uint64_t part[AT_JOB_PARTS]; /* hashes, equal in all processes of a run */
     char     host[AT_HOST_NAME_SIZE];
     at_fail  fail;
     /* READY */
@@ -90,21 +132,50 @@ typedef struct at_worker_note {
     at_usage usage;
 } at_worker_note;
 
-/* The head of a hub message, AT_HUB_MESSAGE_HEAD bytes. Reading returns false for other bytes. */
-void at_hub_message_write(void *bytes, const at_hub_message *message);
-bool at_hub_message_read(const void *bytes, at_hub_message *message);
+/* The head of a hub message, AT_HUB_MESSAGE_HEAD bytes of at least `size`. A WELCOME is followed by
+ * the host name of the hub: at_hub_message_host. */
+void   at_hub_message_write(void *bytes, const at_hub_message *message);
+at_err at_hub_message_read(const void *bytes, size_t size, at_hub_message *message, at_fail *fail);
 
-/* An order, AT_ORDER_MESSAGE bytes. */
-void at_order_message_write(void *bytes, const at_order_message *message);
-void at_order_message_read(const void *bytes, at_order_message *message);
+/* The host name behind the head of a WELCOME of `size` bytes, AT_HOST_NAME_SIZE bytes. */
+at_err at_hub_message_host(const void *bytes, size_t size, char host[AT_HOST_NAME_SIZE],
+                           at_fail *fail);
 
-/* The head of a report, AT_REPORT_MESSAGE_HEAD bytes. Reading returns false for other bytes. */
-void at_report_message_write(void *bytes, const at_report_message *message);
-bool at_report_message_read(const void *bytes, at_report_message *message);
+/* An order, AT_ORDER_MESSAGE bytes of at least `size`. */
+void   at_order_message_write(void *bytes, const at_order_message *message);
+at_err at_order_message_read(const void *bytes, size_t size, at_order_message *message,
+                             at_fail *fail);
 
-/* A note, at most AT_WORKER_NOTE bytes. Writing returns its size in units; reading returns false
- * for other bytes. */
+/* The head of a report, AT_REPORT_MESSAGE_HEAD bytes. Reading is given all of the message: its
+ * `size` is that of the head and the floats. */
+void   at_report_message_write(void *bytes, const at_report_message *message);
+at_err at_report_message_read(const void *bytes, size_t size, at_report_message *message,
+                              at_fail *fail);
+
+/* A note, at most AT_WORKER_NOTE bytes. Writing returns its size in units; reading accepts more
+ * than that, since notes are also exchanged at full length. */
 size_t at_worker_note_write(void *bytes, const at_worker_note *note);
-bool   at_worker_note_read(const void *bytes, at_worker_note *note);
+at_err at_worker_note_read(const void *bytes, size_t size, at_worker_note *note, at_fail *fail);
+
+/* What the next report of a worker can be, at this point of the run. */
+typedef struct at_report_bounds {
+    uint32_t incarnation;
+    uint64_t sequence;    /* of its previous report */
+    uint64_t version;     /* newest parameters that there are */
+    uint32_t samples_max; /* of a round */
+    uint64_t drawn;       /* samples of all its reports so far */
+    uint64_t floats;      /* of a gradient */
+    bool     sparse;      /* it may also have fewer */
+    bool     ends;        /* the run ends: a round may have been cut before its first sample */
+} at_report_bounds;
+
+/* Checks a report against what it can be. */
+at_err at_report_message_check(const at_report_message *message, const at_report_bounds *bounds,
+                               at_fail *fail);
+
+/* Checks an order other than `leave` against the largest number of samples of a round and the
+ * newest parameters that this worker has (AT_VERSION_NONE: none). */
+at_err at_order_message_check(const at_order_message *message, uint32_t samples_max,
+                              uint64_t version, at_fail *fail);
 
 #endif

@@ -74,6 +74,12 @@ class Strategies(mpi.TestCase):
         rounds = [row["rounds"] for row in ended.result["worker"]]
         self.assertLessEqual(max(rounds) - min(rounds), 2, ended)
 
+    def test_a_heartbeat_may_overtake_a_report(self):
+        ended = self.train(*support.SMALL, "--strategy", "async", "--comm-delay", "1s",
+                           "--sample-time", "20ms", "--batch", 16, "--steps", 4, *QUIET, ranks=2)
+        self.assert_ledger(ended)
+        self.assertEqual(ended.result["steps"], 4)
+
     def test_a_recorded_run_replays(self):
         run = self.start(*support.SMALL, "--strategy", "async", "--steps", 100)
         self.assertEqual(run.wait().code, support.DONE)
@@ -104,11 +110,11 @@ class Output(mpi.TestCase):
         self.refused("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr", "--strategy",
                      "hogwild", says="share")
 
-    def rank_with(self, data):
-        """A command in which the last rank gets different data."""
+    def rank_with(self, options):
+        """A command in which the last rank gets different options."""
         script = self.folder / "rank.sh"
         script.write_text("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && other="
-                          f"'--data {data}'\nexec \"$@\" $other\n")
+                          f"'{options}'\nexec \"$@\" $other\n")
         script.chmod(0o755)
         return script
 
@@ -117,7 +123,37 @@ class Output(mpi.TestCase):
                                  ("synthetic:2001,20,5", support.USAGE, "rank 2 on")):
             with self.subTest(data=data):
                 self.refused(*support.SMALL, says=says, code=code, ranks=3,
-                             more=[str(self.rank_with(data))])
+                             more=[str(self.rank_with(f"--data {data}"))])
+
+    def test_ranks_with_other_settings_do_not_start(self):
+        for options, says in (("--batch 48 --micro-batch 16", "batch"),
+                              ("--micro-batch 8", "micro-batch"),
+                              ("--optimizer momentum", "optimizer"), ("--lr 0.03", "learning rate"),
+                              ("--lr-schedule cosine", "learning-rate schedule"),
+                              ("--seed 77", "seed"), ("--strategy amb", "rules"),
+                              ("--gather first:1", "numbers of the rules"),
+                              ("--steps 41", "limits of the run"), ("--model mlp:7", "model")):
+            with self.subTest(options=options):
+                ended = self.refused(*support.SMALL, "--strategy", "fmb", "--steps", 40,
+                                     "--micro-batch", 16, says="rank 2 on", ranks=3,
+                                     more=[str(self.rank_with(options))])
+                self.assertRegex(ended.err, rf"differ in: (.*, |.* and )?{says}")
+
+    def test_ranks_of_equals_with_other_settings_do_not_start(self):
+        for topology in (("--topology", "allreduce"), ("--hubs", 2)):
+            with self.subTest(topology=topology):
+                ended = self.refused(*support.SMALL, *topology, "--steps", 40, says="rank 2 on",
+                                     ranks=4, more=[str(self.rank_with("--optimizer adam"))])
+                self.assertIn("optimizer", ended.err)
+
+    def test_ranks_of_other_topologies_do_not_start(self):
+        hub, allreduce, hubs = ("--hubs", 1), ("--topology", "allreduce"), ("--hubs", 2)
+        for all_ranks, other in ((hub, "--topology allreduce"), (allreduce, "--topology hub"),
+                                 (hubs, "--hubs 1")):
+            with self.subTest(ranks=all_ranks, other=other):
+                ended = self.refused(*support.SMALL, *all_ranks, "--steps", 40, says="rank 2 on",
+                                     ranks=4, more=[str(self.rank_with(other))])
+                self.assertIn("differ in: topology", ended.err)
 
     def test_a_launcher_of_another_library_is_refused(self):
         env = {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "0"}

@@ -8,6 +8,7 @@ import contextlib
 import os
 import random
 import signal
+import time
 import unittest
 
 import support
@@ -17,6 +18,7 @@ RECOVERY = ("--enable-recovery",)
 STRATEGIES = ("fmb", "amb", "backup", "async", "ssp")
 KILLS_EACH = 4  # 20 in all
 RANKS = KILLS_EACH + 3
+PAUSE = 5  # seconds
 
 
 class Chaos(mpi.TestCase):
@@ -49,7 +51,8 @@ class Chaos(mpi.TestCase):
 
     def assert_lost(self, result, lost):
         states = {row["id"]: row["state"] for row in result["worker"]}
-        self.assertEqual({number for number, state in states.items() if state == "lost"}, set(lost))
+        self.assertEqual({number for number, state in states.items()
+                          if state in ("lost", "evicted")}, set(lost))
         self.assertLessEqual({row["worker"] for row in result["lost_rounds"]}, set(lost))
 
     def test_twenty_killed_workers(self):
@@ -90,6 +93,24 @@ class Chaos(mpi.TestCase):
             run.wait_steps(run.steps() + 3)
             os.kill(pid, signal.SIGCONT)
         self.assert_lost(self.stop(run), [])
+
+    def test_a_hub_that_pauses_loses_nobody(self):
+        """It is stopped for twice as long as ranks once waited for each other."""
+        for strategy in ("fmb", "async"):
+            with self.subTest(strategy=strategy):
+                run = self.begin("--strategy", strategy)
+                os.kill(run.hub(), signal.SIGSTOP)
+                time.sleep(PAUSE)
+                before = run.steps()
+                os.kill(run.hub(), signal.SIGCONT)
+                run.wait_steps(before + 50)
+                self.assertEqual(len(self.working(run)), 4)
+                self.assert_lost(self.stop(run), [])
+
+    def test_a_lease_limits_the_silence_of_a_rank(self):
+        run = self.begin("--lease", "1s", "--strategy", "async")
+        worker, _ = self.lose_one(run, random.Random(5), signal.SIGSTOP)
+        self.assert_lost(self.stop(run), [worker])
 
     def test_a_run_without_workers_fails(self):
         run = self.begin(ranks=3)

@@ -186,7 +186,8 @@ class TwoMachines(Tcp):
         self.assertEqual([row["host"] for row in rows.values()], ["node-a"] * 2 + ["node-b"] * 2)
         run.wait_steps(20)
         os.kill(rows[4]["pid"], signal.SIGKILL)
-        run.wait_until(lambda: run.workers()[4]["state"] == "lost", "the loss is reported")
+        run.wait_until(lambda: run.workers()[4]["state"] in ("lost", "evicted"),
+                       "the loss is reported")
         run.wait_steps(run.steps() + 100)
         os.kill(run.hub(), signal.SIGTERM)
         ended = run.wait()

@@ -5,6 +5,7 @@
  *
  *     ANYTIME_FAULT=write:3          the third write of the first process fails
  *     ANYTIME_FAULT=malloc:2@child   the second malloc of a child fails, in one child only
+ *     ANYTIME_FAULT=scramble:5       the fifth message over MPI has wrong bytes in its head
  *     ANYTIME_FAULT_COUNTS=FILE      the first process writes how often it called what
  *
  * Everything else goes through. A failure looks like the real one: errno is set as a full disk, a
@@ -42,7 +43,8 @@
     X(MPI_Testsome)   \
     X(MPI_Iallgather) \
     X(MPI_Iallreduce) \
-    X(MPI_Ibcast)
+    X(MPI_Ibcast)     \
+    X(scramble)
 
 typedef enum call {
 #define X(name) CALL_##name,
@@ -211,9 +213,22 @@ int at_faulty_MPI_Iallgather(const void *out, int out_count, MPI_Datatype out_ty
 int at_faulty_MPI_Iallreduce(const void *out, void *in, int count, MPI_Datatype type, MPI_Op op,
                              MPI_Comm comm, MPI_Request *request);
 
+/* A copy of the message with eight wrong bytes, elsewhere in every message; one a run. */
+static const void *scramble(const void *data, int count)
+{
+    size_t         size = (size_t)count * sizeof(float), head = size < 128 ? size : 128;
+    size_t         at = wanted_at * 8 % head;
+    unsigned char *copy = malloc(size); /* never released: MPI may still use it */
+    if (!copy) _exit(99);
+    memcpy(copy, data, size);
+    memset(copy + at, 0xff, head - at < 8 ? head - at : 8);
+    return copy;
+}
+
 int at_faulty_MPI_Issend(const void *data, int count, MPI_Datatype type, int to, int tag,
                          MPI_Comm comm, MPI_Request *request)
 {
+    if (fails(CALL_scramble, 0)) data = scramble(data, count);
     if (fails(CALL_MPI_Issend, EIO)) return MPI_ERR_OTHER;
     return MPI_Issend(data, count, type, to, tag, comm, request);
 }

@@ -117,6 +117,7 @@ static bool take_turns(equal *e, const at_mpi_turn *turn)
 
 static void compare(equal *e)
 {
+    assert(!e->ranks.broken);
     for (uint32_t i = 1; i < e->launcher->size; i++) {
         const at_mpi_turn *first = &e->ranks.turn[0], *turn = &e->ranks.turn[i];
         bool               hubs = turn->version == first->version && turn->trace == first->trace;
@@ -152,6 +153,29 @@ static void tell_stop(equal *e)
     at_host_event(&e->host, &(at_event){.kind = AT_EV_STOP, .now = e->now}, NULL);
 }
 
+/* Are these the reports of ranks that do what this one does? A hub must not be told others. */
+static bool check_reports(equal *e)
+{
+    const at_hub *hub = e->host.hub;
+    assert(e->workers >= 1);
+    for (at_node i = 1; i <= e->workers; i++) {
+        const at_mpi_turn      *turn = at_mpi_replica_turn(e, i);
+        const at_member        *member = &hub->member[i - 1];
+        const at_report_message message = {.report = turn->report, .drawn = turn->drawn};
+        const at_report_bounds  bounds = {.incarnation = member->incarnation,
+                                          .sequence = member->sequence,
+                                          .version = hub->version,
+                                          .samples_max = at_plan_samples_max(e->context->plan),
+                                          .drawn = member->used + member->dropped,
+                                          .ends = e->stopping || hub->end != AT_END_RUNNING};
+        at_fail                 fail;
+        if (!at_report_message_check(&message, &bounds, &fail)) continue;
+        at_mpi_ranks_blame(&e->ranks, at_mpi_replica_rank(e, i), &fail);
+        return false;
+    }
+    return true;
+}
+
 static void tell_reports(equal *e)
 {
     for (at_node i = 1; i <= e->workers; i++) {
@@ -181,6 +205,7 @@ static bool take_turn(equal *e, const at_report *report)
     if (!take_turns(e, &turn)) return false;
     compare(e);
     if (agree(e) || e->differ.err) tell_stop(e);
+    if (!check_reports(e)) return false;
     tell_reports(e);
     if (!e->host.finished && !e->ranks.broken) tell_time(e);
     return e->host.hub->end == AT_END_RUNNING && !e->ranks.broken;
@@ -209,6 +234,7 @@ static bool leaves(void *self)
 static bool take_order(void *self, at_order *order)
 {
     equal *e = self;
+    assert(e->id >= 1);
     if (!e->ordered) return false;
     *order = e->order;
     e->ordered = false;
@@ -235,6 +261,7 @@ static float *gradient(void *self, uint32_t slot)
 static bool send_report(void *self, const at_report *report)
 {
     equal *e = self;
+    assert(e->id >= 1);
     e->in_round = false;
     e->over = !take_turn(e, report);
     return true;
@@ -325,9 +352,9 @@ static at_err train(equal *e, at_outcome *outcome, at_fail *fail)
     at_host_final_score(&e->host);
     at_err err = at_mpi_replica_hand_over(e, outcome, fail);
     at_signals_close();
-    if (err || !e->differ.err) return err;
-    *fail = e->differ;
-    return fail->err;
+    if (!err && e->ranks.fail.err) *fail = e->ranks.fail;
+    if (!err && e->differ.err) *fail = e->differ;
+    return err ? err : fail->err;
 }
 
 at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *launcher,

@@ -20,6 +20,7 @@ struct at_mpi_calls {
     int         *ended;
     MPI_Status  *status;
     at_mpi_done *done;
+    at_fail      fail; /* the first one; err AT_OK: none */
 };
 
 /* After a connection has broken, Open MPI may consider sockets unused and poll them only every
@@ -27,6 +28,8 @@ struct at_mpi_calls {
 static const char SOCKETS_EVERY_US[] = "100";
 
 static int session;
+
+_Static_assert(MPI_SUCCESS == 0, "at_mpi_done.error");
 
 /* A tag of this session only. */
 static int tag_of(at_mpi_tag tag)
@@ -36,30 +39,78 @@ static int tag_of(at_mpi_tag tag)
     return session * tags + (int)tag;
 }
 
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+at_err at_mpi_check(int code, const char *call, at_fail *fail)
+{
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int  length;
+    assert(call);
+    if (code == MPI_SUCCESS) return AT_OK;
+    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS) text[0] = '\0';
+    return at_fail_set(fail, AT_ERR_FAILED,
+                       "check the machines and the network between them, then continue from the "
+                       "last checkpoint with --resume",
+                       "MPI failed in %s: %.200s (error %d)", call,
+                       text[0] ? text : "no explanation", code);
+}
+
+/* Remembers the first failure of the set. */
+static void check(at_mpi_calls *calls, int code, const char *call)
+{
+    assert(calls);
+    if (code != MPI_SUCCESS && !calls->fail.err) at_mpi_check(code, call, &calls->fail);
+}
+
+/* For calls that only tidy up: there is nobody left to be told about a failure. */
+static void ignore(int code)
+{
+    at_fail untold;
+    at_mpi_check(code, "a call that tidies up", &untold);
+}
+
+at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)
+{
+    assert(calls);
+    if (calls->fail.err) *fail = calls->fail;
+    return calls->fail.err;
+}
+
 /* ---- start and end --------------------------------------------------------------------------- */
 
 bool at_mpi_is_started(void)
 {
     int started = 0;
-    MPI_Initialized(&started);
+    ignore(MPI_Initialized(&started));
     return started;
+}
+
+/* Errors are returned from here on. */
+static at_err initialize(int *size, int *rank, at_fail *fail)
+{
+    int level;
+    assert(!at_mpi_is_started());
+    if (at_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
+                     fail))
+        return at_fail_set(fail, AT_ERR_FAILED, "check the installation with `anytime doctor`",
+                           "cannot start MPI: MPI_Init_thread failed");
+    AT_TRY(at_mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                        "MPI_Comm_set_errhandler", fail));
+    AT_TRY(at_mpi_check(MPI_Comm_size(MPI_COMM_WORLD, size), "MPI_Comm_size", fail));
+    return at_mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, rank), "MPI_Comm_rank", fail);
 }
 
 at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
 {
-    int level, size, rank;
+    int size, rank;
+    assert(launcher->rank < launcher->size);
     if (at_mpi_is_started()) {
         session++;
         return AT_OK;
     }
     setenv("OMPI_MCA_mpi_event_tick_rate", SOCKETS_EVERY_US, 0);
-    if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level) != MPI_SUCCESS)
-        return at_fail_set(fail, AT_ERR_FAILED, "check the installation with `anytime doctor`",
-                           "cannot start MPI: MPI_Init_thread failed");
+    AT_TRY(initialize(&size, &rank, fail));
     prctl(PR_SET_TIMERSLACK, 1L); /* backoff sleeps for microseconds */
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if ((uint32_t)size == launcher->size && (uint32_t)rank == launcher->rank) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "use the mpirun of the Open MPI that anytime was built with, or an srun "
@@ -72,12 +123,13 @@ at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
 void at_mpi_finish(void)
 {
     assert(at_mpi_is_started());
-    MPI_Finalize();
+    ignore(MPI_Finalize());
 }
 
 void at_mpi_abort(int code)
 {
-    MPI_Abort(MPI_COMM_WORLD, code);
+    assert(at_mpi_is_started());
+    ignore(MPI_Abort(MPI_COMM_WORLD, code));
 }
 
 void at_mpi_host(char name[AT_HOST_NAME_SIZE])
@@ -134,7 +186,7 @@ bool at_mpi_calls_end(at_mpi_calls *calls)
     const at_mpi_done *done;
     uint32_t           open = calls->count;
     for (uint32_t i = 0; i < calls->count; i++)
-        if (at_mpi_is_open(calls, i)) MPI_Cancel(&calls->request[i]);
+        if (at_mpi_is_open(calls, i)) ignore(MPI_Cancel(&calls->request[i]));
     while (open > 0 && at_clock_now() < until) {
         at_mpi_poll(calls, &done);
         open = 0;
@@ -143,13 +195,22 @@ bool at_mpi_calls_end(at_mpi_calls *calls)
     return open == 0;
 }
 
+/* A call that could not be started is not open, whatever its request was set to. */
+static void started(at_mpi_calls *calls, uint32_t call, int code, const char *name)
+{
+    assert(call < calls->count);
+    if (code != MPI_SUCCESS) calls->request[call] = MPI_REQUEST_NULL;
+    check(calls, code, name);
+}
+
 void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t units, uint32_t rank,
                  at_mpi_tag tag)
 {
     assert(!at_mpi_is_open(calls, call));
     assert(units >= 1 && units <= INT_MAX);
-    MPI_Issend(bytes, (int)units, MPI_FLOAT, (int)rank, tag_of(tag), MPI_COMM_WORLD,
-               &calls->request[call]);
+    int code = MPI_Issend(bytes, (int)units, MPI_FLOAT, (int)rank, tag_of(tag), MPI_COMM_WORLD,
+                          &calls->request[call]);
+    started(calls, call, code, "MPI_Issend");
 }
 
 void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t units, uint32_t rank,
@@ -158,8 +219,9 @@ void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t unit
     assert(!at_mpi_is_open(calls, call));
     assert(units >= 1 && units <= INT_MAX);
     int from = rank == AT_MPI_ANY_RANK ? MPI_ANY_SOURCE : (int)rank;
-    MPI_Irecv(bytes, (int)units, MPI_FLOAT, from, tag_of(tag), MPI_COMM_WORLD,
-              &calls->request[call]);
+    int code = MPI_Irecv(bytes, (int)units, MPI_FLOAT, from, tag_of(tag), MPI_COMM_WORLD,
+                         &calls->request[call]);
+    started(calls, call, code, "MPI_Irecv");
 }
 
 void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, void *all,
@@ -167,16 +229,18 @@ void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, voi
 {
     assert(!at_mpi_is_open(calls, call));
     assert(units >= 1 && units <= INT_MAX);
-    MPI_Iallgather(mine, (int)units, MPI_FLOAT, all, (int)units, MPI_FLOAT, MPI_COMM_WORLD,
-                   &calls->request[call]);
+    int code = MPI_Iallgather(mine, (int)units, MPI_FLOAT, all, (int)units, MPI_FLOAT,
+                              MPI_COMM_WORLD, &calls->request[call]);
+    started(calls, call, code, "MPI_Iallgather");
 }
 
 void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count)
 {
     assert(!at_mpi_is_open(calls, call));
     assert(count >= 1 && count <= INT_MAX);
-    MPI_Iallreduce(MPI_IN_PLACE, floats, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
-                   &calls->request[call]);
+    int code = MPI_Iallreduce(MPI_IN_PLACE, floats, (int)count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                              &calls->request[call]);
+    started(calls, call, code, "MPI_Iallreduce");
 }
 
 void at_mpi_broadcast(at_mpi_calls *calls, uint32_t call, float *floats, size_t count,
@@ -184,7 +248,9 @@ void at_mpi_broadcast(at_mpi_calls *calls, uint32_t call, float *floats, size_t 
 {
     assert(!at_mpi_is_open(calls, call));
     assert(count >= 1 && count <= INT_MAX);
-    MPI_Ibcast(floats, (int)count, MPI_FLOAT, (int)root, MPI_COMM_WORLD, &calls->request[call]);
+    int code =
+        MPI_Ibcast(floats, (int)count, MPI_FLOAT, (int)root, MPI_COMM_WORLD, &calls->request[call]);
+    started(calls, call, code, "MPI_Ibcast");
 }
 
 bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call)
@@ -196,26 +262,36 @@ bool at_mpi_is_open(const at_mpi_calls *calls, uint32_t call)
 void at_mpi_cancel(at_mpi_calls *calls, uint32_t call)
 {
     if (!at_mpi_is_open(calls, call)) return;
-    MPI_Cancel(&calls->request[call]);
-    MPI_Request_free(&calls->request[call]);
-    assert(calls->request[call] == MPI_REQUEST_NULL);
+    ignore(MPI_Cancel(&calls->request[call]));
+    ignore(MPI_Request_free(&calls->request[call]));
+    calls->request[call] = MPI_REQUEST_NULL;
 }
 
-/* A call fails when its rank is gone. It is not reported as done: callers must cope with silent
- * ranks anyway. */
+/* Fills in one that has ended. MPI_UNDEFINED: not whole units, which no peer of ours sends. */
+static at_mpi_done ended_call(const at_mpi_calls *calls, int i, int error)
+{
+    const MPI_Status *status = &calls->status[i];
+    int               units = 0;
+    at_mpi_done       done = {.call = (uint32_t)calls->ended[i]};
+    assert(done.call < calls->count);
+    done.rank = (uint32_t)status->MPI_SOURCE;
+    if (error == MPI_ERR_IN_STATUS) done.error = status->MPI_ERROR;
+    if (!done.error) done.error = MPI_Get_count(status, MPI_FLOAT, &units);
+    if (!done.error && units == MPI_UNDEFINED) done.error = MPI_ERR_COUNT;
+    done.units = units > 0 ? (size_t)units : 0;
+    return done;
+}
+
 uint32_t at_mpi_poll(at_mpi_calls *calls, const at_mpi_done **done)
 {
-    int ended = 0, units;
+    int ended = 0;
     int error =
         MPI_Testsome((int)calls->count, calls->request, &ended, calls->ended, calls->status);
-    uint32_t count = 0;
-    for (int i = 0; ended != MPI_UNDEFINED && i < ended; i++) {
-        if (error == MPI_ERR_IN_STATUS && calls->status[i].MPI_ERROR != MPI_SUCCESS) continue;
-        MPI_Get_count(&calls->status[i], MPI_FLOAT, &units);
-        calls->done[count++] = (at_mpi_done){.call = (uint32_t)calls->ended[i],
-                                             .rank = (uint32_t)calls->status[i].MPI_SOURCE,
-                                             .units = units > 0 ? (size_t)units : 0};
-    }
+    bool valid = error == MPI_SUCCESS || error == MPI_ERR_IN_STATUS;
+    assert(calls->count <= INT_MAX);
+    if (!valid) check(calls, error, "MPI_Testsome");
+    if (!valid || ended == MPI_UNDEFINED) ended = 0;
+    for (int i = 0; i < ended; i++) calls->done[i] = ended_call(calls, i, error);
     *done = calls->done;
-    return count;
+    return (uint32_t)ended;
 }

@@ -4,6 +4,12 @@
  * waits for them hangs. So calls are only started here, and one function polls for those that have
  * ended. All sends are synchronous: they end when the receiver has started to receive, which bounds
  * the amount of data in transit.
+ *
+ * Errors: MPI returns them instead of ending the program, and every return code goes through
+ * at_mpi_check. A call that cannot be started, or a poll that fails, is remembered by its set
+ * (at_mpi_calls_check), and whoever polls the set ends its part of the run. A call that fails after
+ * it was started ends as any other, with its error: usually the other rank is gone, or has sent
+ * more than fits.
  */
 #ifndef AT_WORLD_MPI_MPI_COMM_H
 #define AT_WORLD_MPI_MPI_COMM_H
@@ -15,6 +21,9 @@
 #include "base/err.h"
 #include "message/message.h"
 #include "world/process/launcher.h"
+
+/* AT_OK for MPI_SUCCESS; else *fail says which call failed and what MPI says about `code`. */
+at_err at_mpi_check(int code, const char *call, at_fail *fail);
 
 /* Starts MPI. Later calls in the same process start a new session, which does not receive messages
  * of the previous one. Fails when MPI and the launcher disagree about the ranks: then the program
@@ -48,6 +57,9 @@ void at_mpi_calls_free(at_mpi_calls *calls);
  * all messages may be released. */
 bool at_mpi_calls_end(at_mpi_calls *calls);
 
+/* The first failure of a call of this set to start, or of a poll; AT_OK: there was none. */
+at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail);
+
 /* Starts to send. The bytes MUST NOT change while the call is open. */
 void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t units, uint32_t rank,
                  at_mpi_tag tag);
@@ -77,6 +89,7 @@ typedef struct at_mpi_done {
     uint32_t call;
     uint32_t rank;  /* receives: the sender */
     size_t   units; /* receives: the length */
+    int      error; /* for at_mpi_check; 0: it ended well */
 } at_mpi_done;
 
 /* Lets MPI make progress and lists the calls that have ended; valid until the next poll. Returns

@@ -12,19 +12,26 @@ typedef struct ping_pong {
     at_round_loops loops;
     int            units, tag;
     bool           computes;
+    at_fail        fail; /* the first failure; err AT_OK: none */
 } ping_pong;
 
-static void send_vector(const ping_pong *t, const float *vector, int rank)
+/* After a failure nothing is sent or received any more. */
+static void send_vector(ping_pong *t, const float *vector, int rank)
 {
-    MPI_Send(vector, t->units, MPI_FLOAT, rank, t->tag, MPI_COMM_WORLD);
+    assert(t->tag == MORE || t->tag == LAST);
+    if (t->fail.err) return;
+    at_mpi_check(MPI_Send(vector, t->units, MPI_FLOAT, rank, t->tag, MPI_COMM_WORLD), "MPI_Send",
+                 &t->fail);
 }
 
-/* True when it was the last one. */
-static bool receive_vector(const ping_pong *t, float *vector, int rank)
+/* True when it was the last one, or there will be no other. */
+static bool receive_vector(ping_pong *t, float *vector, int rank)
 {
     MPI_Status status;
-    MPI_Recv(vector, t->units, MPI_FLOAT, rank, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-    assert(status.MPI_TAG == MORE || status.MPI_TAG == LAST);
+    assert(t->units >= 1);
+    if (t->fail.err) return true;
+    int code = MPI_Recv(vector, t->units, MPI_FLOAT, rank, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+    if (at_mpi_check(code, "MPI_Recv", &t->fail)) return true;
     return status.MPI_TAG == LAST;
 }
 
@@ -76,5 +83,6 @@ at_err at_empty_round_mpi(const at_task *task, const at_launcher *launcher, at_n
     if (!err) times->trip = measure(&t, false, launcher->rank, lasts / 2);
     if (!err) times->round = measure(&t, true, launcher->rank, lasts / 2);
     at_round_loops_close(&t.loops);
-    return err;
+    if (!err && t.fail.err) *fail = t.fail;
+    return err ? err : t.fail.err;
 }

@@ -22,6 +22,7 @@
 
 static const at_ns SPIN = AT_US(200); /* outlasts a round with 1 MB of parameters */
 static const at_ns SETTLE_MAX = AT_MS(200);
+static const at_ns GAP_MIN = AT_SEC(1); /* between two turns of the loop, to be discounted */
 static const at_ns FAREWELL_MAX = AT_SEC(10);
 
 /* The only hub of the process. It must exist until the process ends, because messages to lost
@@ -33,6 +34,7 @@ static at_mpi_hub standing;
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     at_mpi_hub *h = self;
+    assert(worker >= 1 && worker <= h->workers);
     if (!order->leave) at_mpi_hub_expect_report(h, worker);
     at_param_sender_order(&h->sender, worker, order);
 }
@@ -46,6 +48,7 @@ static void flush(void *self)
 static void evict(void *self, at_node worker)
 {
     at_mpi_hub *h = self;
+    assert(worker >= 1 && worker <= h->workers);
     h->peer[worker - 1].evicted = true;
 }
 
@@ -63,6 +66,7 @@ static void change(void *self)
 static void publish(void *self, uint64_t version)
 {
     at_mpi_hub *h = self;
+    assert(version >= h->sender.version);
     at_param_sender_publish(&h->sender, version);
     if (h->context->plan->newer->choice == AT_NEWER_FINISH) return;
     for (uint32_t i = 1; i <= h->workers; i++)
@@ -87,15 +91,34 @@ static void process_signals(at_mpi_hub *h, at_ns now)
     at_host_event(&h->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
 }
 
+/* While this process was stopped, or busy for long, it could not hear reports that came in time:
+ * what it waits for may take that much longer. */
+static void discount_gap(at_mpi_hub *h, at_ns now)
+{
+    const at_timer timers[] = {AT_TIMER_LEASE, AT_TIMER_JOIN};
+    at_ns          gap = h->looped_at > 0 ? now - h->looped_at : 0;
+    assert(gap >= 0);
+    h->looped_at = now;
+    for (size_t i = 0; gap > GAP_MIN && i < sizeof timers / sizeof *timers; i++) {
+        at_ns *due = &h->host.timer[timers[i]];
+        if (*due != AT_NEVER) *due = (*due > now ? *due : now) + gap;
+    }
+}
+
 static void loop_once(at_mpi_hub *h)
 {
     bool received = at_mpi_hub_receive(h);
     at_mpi_hub_process(h);
     at_ns now = at_clock_now();
+    discount_gap(h, now);
     process_signals(h, now);
     if (!h->host.finished) at_host_poll(&h->host, now);
     at_param_sender_flush(&h->sender);
     at_mpi_hub_watch(h, now);
+    if (at_mpi_calls_check(h->calls, &h->refusal)) {
+        h->lossy = true; /* MPI cannot be relied upon to shut down */
+        return;
+    }
     if (received) {
         at_backoff_end(&h->backoff);
         return;
@@ -109,6 +132,7 @@ static void loop_once(at_mpi_hub *h)
 /* What communication with workers needs, even without training. */
 static at_err reserve_calls(at_mpi_hub *h, at_fail *fail)
 {
+    assert(h->workers >= 1);
     h->peer = calloc(h->workers, sizeof *h->peer);
     h->notes = calloc(AT_MPI_NOTES, AT_WORKER_NOTE);
     h->calls = at_mpi_calls_new(h->workers + AT_MPI_NOTES + h->workers * AT_MPI_CHANNELS);
@@ -167,8 +191,9 @@ static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
     at_param_sender_publish(&h->sender, h->host.hub->version);
     at_mpi_host(h->host_name);
-    h->fingerprint = at_job_fingerprint(context);
-    for (uint32_t i = 0; i < h->workers; i++) h->peer[i].drawn = at_resume_drawn(&h->host, i + 1);
+    at_job_parts(context, h->part);
+    for (uint32_t i = 0; i < h->workers; i++)
+        h->peer[i].drawn = h->peer[i].counted = at_resume_drawn(&h->host, i + 1);
     /* Spinning pays off only while every process has its own core. */
     bool idle_cores = launcher->local_size > 0 && launcher->local_size <= context->cores;
     h->backoff.spin_ns = idle_cores && context->sample_time == 0 ? SPIN : 0;
@@ -248,6 +273,7 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
         err = train(h, outcome, fail);
         at_signals_close();
     }
+    h->ended = true;
     at_evaluator_close(h->evaluator);
     at_updater_deinit(&h->updater);
     at_host_deinit(&h->host);
@@ -275,6 +301,7 @@ static bool connect_for_shutdown(at_mpi_hub *h, const at_launcher *launcher)
 static bool dismiss(at_mpi_hub *h, at_node worker, bool *sent)
 {
     const at_hub_message bye = {.kind = AT_HUB_MESSAGE_BYE, .together = !h->lossy};
+    assert(worker >= 1 && worker <= h->workers);
     if (!*sent) *sent = at_param_sender_message(&h->sender, worker, &bye, NULL);
     return *sent && at_param_sender_idle(&h->sender, worker);
 }

@@ -20,6 +20,7 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
 /* Tells all workers how to end. True: all ranks can end MPI together. */
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail);
 
+enum { AT_FAULT_TEXT = 240 };
 enum { AT_MPI_NOTES = 4 }; /* notes that can be received at once, from any rank */
 
 /* Each is followed by the next, or by LOST. */
@@ -35,12 +36,15 @@ typedef enum at_mpi_state {
 typedef struct at_mpi_peer {
     at_mpi_state        state;
     at_worker_note      hello;
-    bool                near;    /* on this machine: its process can be checked */
-    bool                dead;    /* LOST, and its process has certainly ended */
-    bool                evicted; /* by the hub; LOST follows */
+    bool                near;                 /* on this machine: its process can be checked */
+    bool                dead;                 /* LOST, and its process has certainly ended */
+    bool                evicted;              /* by the hub; LOST follows */
+    char                fault[AT_FAULT_TEXT]; /* why it is to be evicted; "": no reason */
     at_failure_detector detector;
-    uint64_t            drawn; /* as last reported */
-    at_usage            usage; /* as last reported; pid 0: none, or already recorded */
+    uint64_t            drawn;    /* the most it has told: notes overtake reports */
+    uint64_t            counted;  /* samples of its reports */
+    uint64_t            sequence; /* of its last report */
+    at_usage            usage;    /* as last reported; pid 0: none, or already recorded */
 
     unsigned char    *inbox; /* head of a report, and a gradient */
     bool              has_report;
@@ -70,14 +74,16 @@ typedef struct at_mpi_hub {
     at_backoff              backoff;
     at_listening_clock      clock;
     at_ns                   watched_at;
-    uint64_t                fingerprint;
+    at_ns                   looped_at; /* when the last turn of the loop looked at timers */
+    uint64_t                part[AT_JOB_PARTS]; /* what all ranks must agree on */
     char                    host_name[AT_HOST_NAME_SIZE];
     char                    engine[AT_ENGINE_NAME_SIZE];
-    at_fail                 refusal; /* why a worker cannot take part */
+    at_fail                 refusal; /* why a worker cannot take part, or how MPI failed */
     at_lost_round          *lost;
     size_t                  lost_count;
     bool                    lossy; /* a worker was lost */
     bool                    stopping;
+    bool                    ended; /* the run is over: what is received only ends calls */
 } at_mpi_hub;
 
 /* Starts to receive from all workers. */
@@ -89,6 +95,9 @@ void at_mpi_hub_expect_report(at_mpi_hub *hub, at_node worker);
 /* Stores received messages with their peers without processing them, so it may be called at any
  * time. True: there was a message. */
 bool at_mpi_hub_receive(at_mpi_hub *hub);
+
+/* Names the fault of a worker, which is evicted for it, or, before it works, ends the run. */
+void at_mpi_hub_blame(at_mpi_hub *hub, at_node worker, const at_fail *fail);
 
 /* Processes what was received: reports, workers that are ready or have left. */
 void at_mpi_hub_process(at_mpi_hub *hub);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "learn/sparse/sparse.h"
 #include "pace/pace.h"
 #include "world/mpi/mpi_hub.h"
 #include "world/mpi/mpi_world.h"
@@ -13,11 +14,43 @@
 static const at_ns HEARTBEAT_EVERY = AT_MS(200);
 static const at_ns WATCH_EVERY = AT_MS(50);
 
+static at_ns lease_of(const at_mpi_hub *h)
+{
+    assert(h->context);
+    return h->context->plan->lease;
+}
+
 static at_mpi_peer *peer_of(at_mpi_hub *h, at_node worker)
 {
     assert(worker >= 1);
     assert(worker <= h->workers);
     return &h->peer[worker - 1];
+}
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+void at_mpi_hub_blame(at_mpi_hub *h, at_node worker, const at_fail *fail)
+{
+    at_mpi_peer *peer = peer_of(h, worker);
+    assert(fail->err);
+    if (peer->state == AT_MPI_LEFT || peer->state == AT_MPI_LOST || peer->fault[0]) return;
+    if (peer->state == AT_MPI_WORKING) {
+        snprintf(peer->fault, sizeof peer->fault, "%.*s", AT_FAULT_TEXT - 1, fail->text);
+    } else if (!h->refusal.err) {
+        h->refusal = *fail;
+        at_fail_wrap(&h->refusal, "rank %u%s%s", worker, peer->hello.host[0] ? " on " : "",
+                     peer->hello.host);
+    }
+}
+
+/* A message that does not fit what the worker has told before. */
+static void blame_order(at_mpi_hub *h, at_node worker, const char *what)
+{
+    at_fail fail;
+    assert(what);
+    at_fail_set(&fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                "its messages make no sense: %s", what);
+    at_mpi_hub_blame(h, worker, &fail);
 }
 
 /* ---- receiving ------------------------------------------------------------------------------- */
@@ -34,40 +67,102 @@ void at_mpi_hub_listen(at_mpi_hub *h)
     for (uint32_t i = 0; i < AT_MPI_NOTES; i++) expect_note(h, i);
     for (uint32_t i = 1; i <= h->workers; i++) {
         at_mpi_peer *peer = peer_of(h, i);
-        at_failure_detector_init(&peer->detector, listened);
+        at_failure_detector_init(&peer->detector, listened, h->context ? lease_of(h) : 0);
         peer->report_due = AT_NEVER;
     }
 }
 
+/* With --comm-delay a report may still wait in the inbox; taking it opens the inbox again. */
 void at_mpi_hub_expect_report(at_mpi_hub *h, at_node worker)
 {
-    if (at_mpi_is_open(h->calls, worker - 1)) return;
-    at_mpi_receive(h->calls, worker - 1, peer_of(h, worker)->inbox, h->inbox_size / AT_MESSAGE_UNIT,
-                   worker, AT_MPI_TAG_REPORT);
+    at_mpi_peer *peer = peer_of(h, worker);
+    if (at_mpi_is_open(h->calls, worker - 1) || peer->has_report) return;
+    at_mpi_receive(h->calls, worker - 1, peer->inbox, h->inbox_size / AT_MESSAGE_UNIT, worker,
+                   AT_MPI_TAG_REPORT);
 }
 
-static void receive_report(at_mpi_hub *h, at_node worker, size_t units)
+/* The pairs of a sparse gradient of `floats` floats: do they exist, and lie in the vector? */
+static bool are_pairs_valid(const at_mpi_hub *h, const unsigned char *gradient, uint64_t floats)
+{
+    const at_pairs *pairs = (const void *)gradient;
+    uint64_t        size = floats * sizeof(float), weights = h->context->task->params;
+    assert(weights > AT_SPARSE_EXTRA);
+    weights -= AT_SPARSE_EXTRA - 1; /* the bias counts */
+    if (size < sizeof *pairs || pairs->count > (size - sizeof *pairs) / sizeof *pairs->pair)
+        return false;
+    for (uint64_t i = 0; i < pairs->count; i++)
+        if (pairs->pair[i].index >= weights) return false;
+    return true;
+}
+
+static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
+                          at_report_message *report, at_fail *fail)
+{
+    const at_mpi_peer     *peer = &h->peer[worker - 1];
+    const at_hub          *hub = h->host.hub;
+    const at_task         *task = h->context->task;
+    const at_report_bounds bounds = {.incarnation = hub->member[worker - 1].incarnation,
+                                     .sequence = peer->sequence,
+                                     .version = hub->version,
+                                     .samples_max = at_plan_samples_max(h->context->plan),
+                                     .drawn = peer->counted,
+                                     .floats = task->slot_floats,
+                                     .sparse = task->sparse,
+                                     .ends = hub->end != AT_END_RUNNING};
+    assert(!peer->has_report);
+    AT_TRY(at_report_message_read(peer->inbox, units * AT_MESSAGE_UNIT, report, fail));
+    AT_TRY(at_report_message_check(report, &bounds, fail));
+    if (!task->sparse || report->floats == 0) return AT_OK;
+    if (are_pairs_valid(h, peer->inbox + AT_REPORT_MESSAGE_HEAD, report->floats)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL,
+                       "its message is malformed: a sparse gradient outside of the model");
+}
+
+static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *done)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    if (peer->state != AT_MPI_WORKING) return;
-    bool valid = at_report_message_read(peer->inbox, &peer->report);
-    assert(valid);
-    assert(!peer->has_report);
-    assert(units == AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + peer->report.floats);
-    assert(peer->report.drawn >= peer->drawn);
+    at_fail      fail;
+    if (peer->state != AT_MPI_WORKING || peer->fault[0] || h->ended) return;
+    if (at_mpi_check(done->error, "a receive from it", &fail) ||
+        read_report(h, worker, done->units, &peer->report, &fail)) {
+        at_mpi_hub_blame(h, worker, &fail);
+        return;
+    }
     peer->has_report = true;
-    peer->drawn = peer->report.drawn;
+    peer->sequence = peer->report.report.sequence;
+    peer->counted += peer->report.report.work.samples;
+    if (peer->report.drawn > peer->drawn) peer->drawn = peer->report.drawn;
     at_failure_detector_beat(&peer->detector, h->clock.listened, true);
 }
 
-/* A worker that cannot take part ends the run before training starts. */
+/* A worker that cannot take part ends the run before training starts; one that fails later is
+ * lost. */
 static void receive_hello(at_mpi_hub *h, at_node worker, const at_worker_note *note)
 {
     at_mpi_peer *peer = peer_of(h, worker);
+    if (peer->state != AT_MPI_AWAITED) {
+        if (note->fail.err)
+            at_mpi_hub_blame(h, worker, &note->fail);
+        else
+            blame_order(h, worker, "it says twice that it starts");
+        return;
+    }
     peer->hello = *note;
     peer->state = AT_MPI_LOADING;
     peer->near = strcmp(note->host, h->host_name) == 0 && at_alive(note->pid, note->born);
-    if (!h->refusal.err) at_job_check(note, worker, h->fingerprint, h->host_name, &h->refusal);
+    if (!h->refusal.err) at_job_check(note, worker, h->part, h->host_name, &h->refusal);
+}
+
+static void receive_left(at_mpi_hub *h, at_node worker, const at_worker_note *note)
+{
+    at_mpi_peer *peer = peer_of(h, worker);
+    assert(note->kind == AT_WORKER_NOTE_LEFT);
+    if (peer->state != AT_MPI_WORKING || note->reports < peer->reports + peer->has_report) {
+        blame_order(h, worker, "it leaves before it has sent what it sent");
+        return;
+    }
+    peer->is_leaving = true;
+    peer->reports_sent = note->reports;
 }
 
 static void receive_note(at_mpi_hub *h, at_node worker, const at_worker_note *note)
@@ -80,36 +175,55 @@ static void receive_note(at_mpi_hub *h, at_node worker, const at_worker_note *no
     switch (note->kind) {
     case AT_WORKER_NOTE_HELLO: receive_hello(h, worker, note); break;
     case AT_WORKER_NOTE_READY:
+        if (peer->state != AT_MPI_LOADING) {
+            blame_order(h, worker, "it is ready without having started");
+            break;
+        }
         peer->is_ready = true;
         memcpy(h->engine, note->engine, sizeof h->engine);
         break;
     case AT_WORKER_NOTE_PULSE: break;
-    case AT_WORKER_NOTE_LEFT:
-        peer->is_leaving = true;
-        peer->reports_sent = note->reports;
-        break;
+    case AT_WORKER_NOTE_LEFT: receive_left(h, worker, note); break;
     }
+}
+
+/* The i-th place for notes has been filled, and is used again. */
+static void take_note(at_mpi_hub *h, uint32_t i, const at_mpi_done *done)
+{
+    at_worker_note note;
+    at_fail        fail;
+    assert(i < AT_MPI_NOTES);
+    bool failed = at_mpi_check(done->error, "a receive from it", &fail) ||
+                  at_worker_note_read(h->notes + (size_t)i * AT_WORKER_NOTE,
+                                      done->units * AT_MESSAGE_UNIT, &note, &fail);
+    expect_note(h, i);
+    if (h->ended) return;
+    if (!failed)
+        receive_note(h, done->rank, &note);
+    else if (done->rank >= 1 && done->rank <= h->workers)
+        at_mpi_hub_blame(h, done->rank, &fail);
+    else if (!h->refusal.err)
+        h->refusal = fail; /* MPI does not say from whom */
 }
 
 bool at_mpi_hub_receive(at_mpi_hub *h)
 {
     const at_mpi_done *done;
     uint32_t           workers = h->workers;
+    at_fail            fail;
     at_listening_clock_now(&h->clock, at_clock_now());
     uint32_t count = at_mpi_poll(h->calls, &done);
+    assert(workers >= 1);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t call = done[i].call;
         if (call < workers) {
-            receive_report(h, call + 1, done[i].units);
+            receive_report(h, call + 1, &done[i]);
         } else if (call < workers + AT_MPI_NOTES) {
-            at_worker_note note;
-            bool           valid =
-                at_worker_note_read(h->notes + (call - workers) * (size_t)AT_WORKER_NOTE, &note);
-            expect_note(h, call - workers);
-            assert(valid);
-            receive_note(h, done[i].rank, &note);
+            take_note(h, call - workers, &done[i]);
         } else {
-            at_param_sender_done(&h->sender, call);
+            at_node worker = at_param_sender_done(&h->sender, call);
+            if (at_mpi_check(done[i].error, "a message to it", &fail))
+                at_mpi_hub_blame(h, worker, &fail);
         }
     }
     return count > 0;
@@ -135,9 +249,11 @@ static void join(at_mpi_hub *h, at_node worker)
     at_mpi_peer *peer = peer_of(h, worker);
     at_event     event = {.kind = AT_EV_JOINED, .worker = worker, .now = at_clock_now()};
     event.as.joined.incarnation = h->host.hub->member[worker - 1].incarnation + 1;
+    assert(peer->state == AT_MPI_LOADING);
     peer->state = AT_MPI_WORKING;
+    peer->sequence = h->host.hub->member[worker - 1].sequence; /* as told by WELCOME */
     /* Its silence while it loaded does not count. */
-    at_failure_detector_init(&peer->detector, h->clock.listened);
+    at_failure_detector_init(&peer->detector, h->clock.listened, lease_of(h));
     if (peer->near) at_host_process(&h->host, worker, peer->hello.pid);
     if (!h->context->plan->release->holds) at_mpi_hub_expect_report(h, worker);
     at_host_event(&h->host, &event, &(at_about){.pid = peer->hello.pid, .text = peer->hello.host});
@@ -217,6 +333,15 @@ static void lose(at_mpi_hub *h, at_node worker, const char *how)
     depart(h, worker, AT_MPI_LOST, how);
 }
 
+/* Messages to a dead process fail, too. */
+static void lose_faulty(at_mpi_hub *h, at_node worker)
+{
+    at_mpi_peer *peer = peer_of(h, worker);
+    assert(peer->fault[0]);
+    peer->dead = peer->near && !at_alive(peer->hello.pid, peer->hello.born);
+    lose(h, worker, peer->dead ? "its process is gone" : peer->fault);
+}
+
 static void process_peer(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
@@ -230,6 +355,8 @@ static void process_peer(at_mpi_hub *h, at_node worker)
         depart(h, worker, AT_MPI_LEFT, "left");
     else if (peer->evicted)
         lose(h, worker, "evicted, its lease expired");
+    else if (peer->fault[0])
+        lose_faulty(h, worker);
 }
 
 void at_mpi_hub_process(at_mpi_hub *h)
@@ -254,10 +381,14 @@ static void watch_peer(at_mpi_hub *h, at_node worker)
     }
 }
 
+/* Also to a lost worker that may live: it waits for the end of the run, because a launcher takes
+ * its early exit for a failure of the job. */
 static void send_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
 {
     const at_hub_message heartbeat = {.kind = AT_HUB_MESSAGE_PULSE};
-    if (peer_of(h, worker)->state != AT_MPI_WORKING) return;
+    const at_mpi_peer   *peer = peer_of(h, worker);
+    bool                 waits = peer->state == AT_MPI_LOST && !peer->dead;
+    if (peer->state != AT_MPI_WORKING && !waits) return;
     if (now - h->sender.receiver[worker - 1].sent_at < HEARTBEAT_EVERY) return;
     at_param_sender_message(&h->sender, worker, &heartbeat, NULL);
 }

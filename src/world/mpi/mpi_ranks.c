@@ -14,9 +14,15 @@ enum {
     CHUNK = 1 << 18, /* floats: large enough for bandwidth, small enough to show progress */
     WINDOW = 4,      /* chunks summed at a time */
     CALL_TURN = WINDOW,
-    CALL_USER /* first user call; then the notice to receive, and those to send to each rank */
+    CALL_USER /* first user call; then the notice to receive, and those to send to each rank: one
+               * call for requests, one for the loss */
 };
 #define REQUEST (UINT32_MAX - 1) /* a notice that requests an answer, instead of a lost rank */
+
+/* Requests are sent from here, which never changes: one may still be under way when a loss is
+ * announced. */
+static const uint32_t request_notice = REQUEST;
+
 static const at_ns WATCH_EVERY = AT_MS(50);
 static const at_ns YIELD_MAX = AT_MS(10);
 
@@ -45,12 +51,37 @@ static uint32_t call_to(const at_mpi_ranks *r, uint32_t rank)
     return call_notice(r) + 1 + rank;
 }
 
+/* Requests have calls of their own. */
+static uint32_t call_ask(const at_mpi_ranks *r, uint32_t rank)
+{
+    return call_to(r, rank) + r->launcher->size;
+}
+
 /* ---- detecting losses ------------------------------------------------------------------------ */
 
 static void lose(at_mpi_ranks *r, uint32_t rank)
 {
+    assert(rank == UINT32_MAX || rank < r->launcher->size);
     if (!r->broken) r->lost = rank;
     r->broken = true;
+}
+
+/* MPI does not work any more, for one call or for all. */
+static void lose_mpi(at_mpi_ranks *r, const at_fail *fail)
+{
+    assert(fail->err);
+    if (!r->broken) r->fail = *fail;
+    lose(r, UINT32_MAX);
+}
+
+void at_mpi_ranks_blame(at_mpi_ranks *r, uint32_t rank, const at_fail *fail)
+{
+    assert(rank < r->launcher->size);
+    if (!r->broken) {
+        r->fail = *fail;
+        at_fail_wrap(&r->fail, "rank %u on %s", rank, r->hello[rank].host);
+    }
+    lose(r, rank);
 }
 
 static bool receive(at_mpi_ranks *r);
@@ -77,8 +108,8 @@ static void watch(at_mpi_ranks *r)
     r->watched_at = now;
     check_processes(r);
     at_ns silent = listened - r->detector.heard;
-    if (silent > PATIENCE_MIN && at_failure_detector_is_gone(&r->detector, listened))
-        lose(r, UINT32_MAX);
+    bool  tolerable = r->detector.lease == 0 && silent <= PATIENCE_MIN;
+    if (!tolerable && at_failure_detector_is_gone(&r->detector, listened)) lose(r, UINT32_MAX);
     if (silent > PATIENCE_STOPPED && at_signals_stop()) lose(r, UINT32_MAX);
 }
 
@@ -125,14 +156,26 @@ static bool is_any_open(const at_mpi_ranks *r)
 static void process_notice(at_mpi_ranks *r, const at_mpi_done *done)
 {
     at_worker_note note;
+    at_fail        fail;
     uint32_t       lost = done->rank;
+    assert(done->rank < r->launcher->size);
     if (done->units == 1) memcpy(&lost, r->notice, sizeof lost);
     if (lost == REQUEST) {
         r->requester = done->rank;
         return;
     }
-    if (done->units > 1 && at_worker_note_read(r->notice, &note) && note.fail.err)
+    if (lost != UINT32_MAX && lost >= r->launcher->size) {
+        at_fail_set(&fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                    "its message is malformed: it announces the loss of rank %u", lost);
+        at_mpi_ranks_blame(r, done->rank, &fail);
+        return;
+    }
+    size_t size = done->units * AT_MESSAGE_UNIT;
+    if (done->units > 1 && !at_worker_note_read(r->notice, size, &note, &fail) &&
+        note.kind == AT_WORKER_NOTE_HELLO) {
+        if (!note.fail.err && note.part[AT_JOB_RANKS] == r->topology) return;
         r->hello[done->rank] = note;
+    }
     lose(r, lost);
     if (lost != UINT32_MAX) r->lost = lost;
 }
@@ -141,9 +184,16 @@ static void process_notice(at_mpi_ranks *r, const at_mpi_done *done)
 static bool receive(at_mpi_ranks *r)
 {
     const at_mpi_done *done;
+    at_fail            fail;
     uint32_t           count = at_mpi_poll(r->calls, &done);
-    for (uint32_t i = 0; i < count; i++)
-        if (done[i].call == call_notice(r)) process_notice(r, &done[i]);
+    assert(r->calls);
+    for (uint32_t i = 0; i < count; i++) {
+        if (at_mpi_check(done[i].error, "an exchange with the other ranks", &fail))
+            lose_mpi(r, &fail);
+        else if (done[i].call == call_notice(r))
+            process_notice(r, &done[i]);
+    }
+    if (at_mpi_calls_check(r->calls, &fail)) lose_mpi(r, &fail);
     if (!at_mpi_is_open(r->calls, call_notice(r)))
         at_mpi_receive(r->calls, call_notice(r), r->notice, sizeof r->notice / AT_MESSAGE_UNIT,
                        AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
@@ -189,8 +239,9 @@ static bool gather(at_mpi_ranks *r, const void *mine, void *all, size_t size, fl
 
 void at_mpi_ranks_ask(at_mpi_ranks *r, uint32_t rank)
 {
-    r->announced = REQUEST;
-    at_mpi_send(r->calls, call_to(r, rank), &r->announced, 1, rank, AT_MPI_TAG_NOTE);
+    assert(rank != r->launcher->rank);
+    if (at_mpi_is_open(r->calls, call_ask(r, rank))) return; /* it will answer the one before */
+    at_mpi_send(r->calls, call_ask(r, rank), &request_notice, 1, rank, AT_MPI_TAG_NOTE);
 }
 
 bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *floats, size_t count)
@@ -199,8 +250,14 @@ bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *fl
     static at_mpi_turn  sent;
     static at_mpi_turn *received;
     size_t              size = r->launcher->size * sizeof *received;
+    assert(mine);
     if (!received) received = malloc(size);
-    if (!received) return false;
+    if (!received) {
+        at_fail fail;
+        at_fail_memory(&fail);
+        lose_mpi(r, &fail);
+        return false;
+    }
     sent = *mine;
     if (!gather(r, &sent, received, sizeof sent, floats, count)) return false;
     memcpy(r->turn, received, size);
@@ -212,7 +269,36 @@ bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *fl
 static at_err check_hello(const at_mpi_ranks *r, uint32_t rank, at_fail *fail)
 {
     const at_worker_note *first = &r->hello[r->broken ? rank : 0];
-    return at_job_check(&r->hello[rank], rank, first->fingerprint, first->host, fail);
+    assert(rank < r->launcher->size);
+    return at_job_check(&r->hello[rank], rank, first->part, first->host, fail);
+}
+
+static at_err stop_with(const at_mpi_ranks *r, at_fail *fail)
+{
+    assert(r->fail.err);
+    *fail = r->fail;
+    return fail->err;
+}
+
+/* Of a rank that could not take part: what it said, or that it runs another topology and therefore
+ * spoke to rank 0 only. */
+static at_err check_lost(const at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
+{
+    const at_worker_note *lost = &r->hello[r->lost];
+    assert(r->broken);
+    if (lost->pid == 0) return AT_OK; /* it said nothing */
+    return at_job_check(lost, r->lost, hello->part, hello->host, fail);
+}
+
+/* A rank 0 that waits for messages, not for turns, learns from ours that topologies differ. One
+ * that takes turns throws it away, but it must have been received. */
+static bool await_rank_0(at_mpi_ranks *r)
+{
+    assert(r->launcher->size >= 1);
+    while (r->launcher->rank > 0 && !r->broken && at_mpi_is_open(r->calls, call_ask(r, 0)))
+        pause_for(r, receive(r));
+    at_backoff_end(&r->backoff);
+    return !r->broken;
 }
 
 static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
@@ -220,16 +306,22 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
     static unsigned char mine[AT_WORKER_NOTE];
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_WORKER_NOTE);
     if (!all) return at_fail_memory(fail);
-    at_worker_note_write(mine, hello);
-    if (!gather(r, mine, all, sizeof mine, NULL, 0)) { /* `all` leaks: MPI may still use it */
-        if (r->lost != UINT32_MAX) AT_TRY(check_hello(r, r->lost, fail));
+    size_t units = at_worker_note_write(mine, hello);
+    r->topology = hello->part[AT_JOB_RANKS];
+    if (r->launcher->rank > 0)
+        at_mpi_send(r->calls, call_ask(r, 0), mine, units, 0, AT_MPI_TAG_NOTE);
+    bool met = gather(r, mine, all, sizeof mine, NULL, 0) && await_rank_0(r);
+    if (!met) { /* `all` leaks: MPI may still use it */
+        if (r->fail.err) return stop_with(r, fail);
+        if (r->lost != UINT32_MAX) AT_TRY(check_lost(r, hello, fail));
         return at_fail_set(fail, AT_ERR_FAILED,
                            "check that all machines are up and reach each other",
                            "not all %u ranks have started", r->launcher->size);
     }
     for (uint32_t i = 0; i < r->launcher->size; i++) {
-        bool valid = at_worker_note_read(all + (size_t)i * AT_WORKER_NOTE, &r->hello[i]);
-        assert(valid);
+        if (at_worker_note_read(all + (size_t)i * AT_WORKER_NOTE, AT_WORKER_NOTE, &r->hello[i],
+                                fail) != AT_OK)
+            return at_fail_wrap(fail, "rank %u", i);
         r->near[i] = strcmp(r->hello[i].host, hello->host) == 0 && i != r->launcher->rank &&
                      at_alive(r->hello[i].pid, r->hello[i].born);
     }
@@ -243,7 +335,9 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
 static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
     at_mpi_turn mine = {.now = at_clock_now()};
-    if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0))
+    bool        all = at_mpi_ranks_take_turns(r, &mine, NULL, 0);
+    if (r->fail.err) return stop_with(r, fail);
+    if (!all)
         return at_fail_set(fail, AT_ERR_FAILED,
                            "check that all machines are up and reach each other",
                            "a rank was lost before the first step");
@@ -253,20 +347,22 @@ static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 }
 
 at_err at_mpi_ranks_open(at_mpi_ranks *r, const at_launcher *launcher, const at_worker_note *hello,
-                         uint32_t calls, at_ns spin_ns, at_fail *fail)
+                         uint32_t calls, at_ns spin_ns, at_ns lease, at_fail *fail)
 {
+    assert(launcher->rank < launcher->size);
     *r = (at_mpi_ranks){.launcher = launcher,
                         .user_calls = calls,
                         .backoff = {.spin_ns = spin_ns},
                         .lost = UINT32_MAX,
                         .requester = UINT32_MAX};
-    r->calls = at_mpi_calls_new(CALL_USER + calls + 1 + launcher->size);
+    r->calls = at_mpi_calls_new(CALL_USER + calls + 1 + 2 * launcher->size);
     r->hello = calloc(launcher->size, sizeof *r->hello);
     r->near = calloc(launcher->size, sizeof *r->near);
     r->turn = calloc(launcher->size, sizeof *r->turn);
     if (!r->calls || !r->hello || !r->near || !r->turn) return at_fail_memory(fail);
     AT_TRY(at_mpi_start(launcher, fail));
-    at_failure_detector_init(&r->detector, at_listening_clock_now(&r->clock, at_clock_now()));
+    at_failure_detector_init(&r->detector, at_listening_clock_now(&r->clock, at_clock_now()),
+                             lease);
     AT_TRY(introduce(r, hello, fail));
     return compare_clocks(r, fail);
 }
@@ -283,9 +379,10 @@ static void announce_loss(at_mpi_ranks *r)
     at_ns    since = at_clock_now();
     uint32_t size = r->launcher->size;
     bool     heard = false;
+    assert(r->broken);
     r->announced = r->lost;
     for (uint32_t i = 0; i < size; i++)
-        if (i != r->launcher->rank && i != r->lost)
+        if (i != r->launcher->rank && i != r->lost && !at_mpi_is_open(r->calls, call_to(r, i)))
             at_mpi_send(r->calls, call_to(r, i), &r->announced, 1, i, AT_MPI_TAG_NOTE);
     while (!heard && at_clock_now() - since < FAREWELL_MAX) {
         receive(r);

@@ -43,19 +43,25 @@ typedef struct at_mpi_ranks {
     at_ns               watched_at, progress_at;
     uint32_t            lost; /* a rank that is gone; UINT32_MAX: none, or unknown which */
     bool                broken;
-    uint32_t            user_calls;
-    uint32_t            requester; /* rank whose request is to be answered; UINT32_MAX: none */
-    void               *self;      /* for `answer`; both may be set after open */
+    at_fail  fail; /* why, when MPI failed or a rank sent nonsense; err AT_OK: it did not */
+    uint32_t user_calls;
+    uint64_t topology;  /* of this rank, as in HELLO: part[AT_JOB_RANKS] */
+    uint32_t requester; /* rank whose request is to be answered; UINT32_MAX: none */
+    void    *self;      /* for `answer`; both may be set after open */
     void (*answer)(void *self, uint32_t rank);
-    uint32_t      announced;              /* notice that we send: the lost rank, or a request */
+    uint32_t      announced;              /* notice that we send once: the lost rank */
     unsigned char notice[AT_WORKER_NOTE]; /* notice received from another rank */
 } at_mpi_ranks;
 
 /* Starts MPI and exchanges the HELLOs of all ranks; hello->fail is set if this rank cannot take
- * part. Fails on all ranks when one cannot, or when their fingerprints differ. `calls` is the
- * number of calls reserved for the user. */
+ * part. Fails on all ranks when one cannot, or when they differ. `calls` is the number of calls
+ * reserved for the user, `lease` the silence to tolerate (0: it adapts). */
 at_err at_mpi_ranks_open(at_mpi_ranks *ranks, const at_launcher *launcher,
-                         const at_worker_note *hello, uint32_t calls, at_ns spin_ns, at_fail *fail);
+                         const at_worker_note *hello, uint32_t calls, at_ns spin_ns, at_ns lease,
+                         at_fail *fail);
+
+/* Ends the exchange because of what a rank sent. */
+void at_mpi_ranks_blame(at_mpi_ranks *ranks, uint32_t rank, const at_fail *fail);
 
 /* Index of the i-th user call. User calls have ended after at_mpi_ranks_take_turns, or after
  * `settle`, which returns false when a rank is gone. */

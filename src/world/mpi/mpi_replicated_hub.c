@@ -82,13 +82,14 @@ at_err at_mpi_replica_meet(at_mpi_replica *r, at_fail *fail)
     const at_world_context *context = r->context;
     at_worker_note          hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid(), .fail = *fail};
     hello.born = at_alive_born(hello.pid);
-    hello.fingerprint = at_job_fingerprint(context);
-    gethostname(hello.host, sizeof hello.host - 1);
+    at_job_parts(context, hello.part);
+    at_mpi_host(hello.host);
     /* Spinning pays off only while every process has its own core. */
     uint32_t here = r->launcher->local_size, size = r->launcher->size;
     bool     idle_cores = here > 0 && here <= context->cores && context->sample_time == 0;
     uint32_t calls = r->hubs > 0 ? at_mpi_slices_calls(r->hubs, size) : 0;
-    AT_TRY(at_mpi_ranks_open(&r->ranks, r->launcher, &hello, calls, idle_cores ? SPIN : 0, fail));
+    AT_TRY(at_mpi_ranks_open(&r->ranks, r->launcher, &hello, calls, idle_cores ? SPIN : 0,
+                             context->plan->lease, fail));
     for (at_node i = 1; i <= r->workers; i++)
         r->ranks.turn[at_mpi_replica_rank(r, i)].drawn = at_resume_drawn(&r->host, i);
     r->now = r->ranks.turn[0].now; /* the same on all ranks */

@@ -14,16 +14,19 @@ uint32_t at_mpi_slices_calls(uint32_t hubs, uint32_t ranks)
 
 static uint32_t call_gradient(const at_mpi_slices *s, uint32_t rank)
 {
+    assert(rank < s->hubs + s->workers);
     return at_mpi_ranks_call(s->ranks, rank);
 }
 
 static uint32_t call_cast(const at_mpi_slices *s, uint32_t hub)
 {
+    assert(hub < s->hubs);
     return at_mpi_ranks_call(s->ranks, s->hubs + s->workers + hub);
 }
 
 static uint32_t call_state(const at_mpi_slices *s, uint32_t hub, uint32_t state)
 {
+    assert(hub < s->hubs && state < 2);
     return at_mpi_ranks_call(s->ranks, s->workers + (2 + state) * s->hubs + hub);
 }
 
@@ -44,6 +47,7 @@ static at_slice slice_of(const at_mpi_slices *s, uint32_t hub)
     size_t blocks = (params + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK;
     size_t size = (blocks + s->hubs - 1) / s->hubs * AT_UPDATER_BLOCK;
     size_t first = hub * size < params ? hub * size : params;
+    assert(hub < s->hubs);
     return (at_slice){first, params - first < size ? params - first : size};
 }
 
@@ -94,8 +98,14 @@ static void run(void *self, const at_piece *pieces, uint32_t count)
 static void answer(void *self, uint32_t rank)
 {
     at_mpi_slices *s = self;
-    at_slice       own = slice_of(s, own_rank(s));
-    assert(rank == 0 && is_hub(s));
+    if (rank != 0 || !is_hub(s)) { /* only rank 0 saves, and only hubs have something to save */
+        at_fail fail;
+        at_fail_set(&fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                    "its messages make no sense: it asks for the state of rank %u", own_rank(s));
+        at_mpi_ranks_blame(s->ranks, rank, &fail);
+        return;
+    }
+    at_slice own = slice_of(s, own_rank(s));
     for (uint32_t i = 0; i < s->updater->learning->optim->states && own.count > 0; i++)
         at_mpi_send(s->ranks->calls, call_state(s, own_rank(s), i),
                     s->updater->state[i] + own.first, own.count, rank, AT_MPI_TAG_REPORT);

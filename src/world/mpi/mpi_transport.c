@@ -60,60 +60,104 @@ static void receive(at_mpi_transport *w)
                    w->mail_size / AT_MESSAGE_UNIT, 0, AT_MPI_TAG_MAIL);
 }
 
-static void read_orders(at_mpi_transport *w, const unsigned char *at, const unsigned char *end)
+static uint64_t newest(void *self)
 {
-    for (; at + AT_ORDER_MESSAGE <= end; at += AT_ORDER_MESSAGE) {
+    const at_mpi_transport *w = self;
+    assert(w->buffers >= 1);
+    int i = w->fresh != AT_MPI_NO_BUFFER   ? w->fresh
+            : w->aside != AT_MPI_NO_BUFFER ? w->aside
+                                           : w->installed;
+    return i == AT_MPI_NO_BUFFER ? AT_VERSION_NONE : w->buffer[i].version;
+}
+
+/* Ends this worker's part: it will tell the hub why. */
+static void give_up(at_mpi_transport *w, const at_fail *fail)
+{
+    assert(fail->err);
+    if (!w->fail.err) w->fail = *fail;
+    w->leaves = true;
+    w->news++;
+    at_backoff_end(&w->backoff);
+}
+
+static void leave(at_mpi_transport *w)
+{
+    assert(!w->orphaned || w->leaves);
+    w->leaves = w->told = true;
+}
+
+static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const unsigned char *end,
+                          at_fail *fail)
+{
+    uint32_t samples_max = at_plan_samples_max(w->context->plan);
+    assert(at <= end);
+    for (; at < end; at += AT_ORDER_MESSAGE) {
         at_order_message order;
-        at_order_message_read(at, &order);
+        AT_TRY(at_order_message_read(at, (size_t)(end - at), &order, fail));
         if (order.worker != w->id) continue;
         if (order.order.leave) {
-            w->leaves = true;
-        } else {
-            w->order = order.order;
-            w->ordered = true;
+            leave(w);
+            continue;
         }
+        AT_TRY(at_order_message_check(&order, samples_max, newest(w), fail));
+        w->order = order.order;
+        w->ordered = true;
     }
+    return AT_OK;
 }
 
-static void read_work(at_mpi_transport *w, const at_hub_message *mail, size_t size)
+static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t size, at_fail *fail)
 {
     at_mpi_buffer *into = &w->buffer[w->open];
+    assert(w->open != AT_MPI_NO_BUFFER);
+    if (!w->context) return AT_OK; /* it only waits for the end */
     size_t vector = mail->version == AT_VERSION_NONE ? 0 : w->context->task->params * sizeof(float);
-    assert(size >= AT_HUB_MESSAGE_HEAD + vector);
-    read_orders(w, into->bytes + AT_HUB_MESSAGE_HEAD + vector, into->bytes + size);
-    if (vector == 0) return;
-    into->version = mail->version;
-    w->fresh = w->open; /* and what was fresh before is free */
-    w->open = AT_MPI_NO_BUFFER;
+    if (size < AT_HUB_MESSAGE_HEAD + vector)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                           "its message is malformed: %zu bytes are too few for the parameters",
+                           size);
+    if (vector > 0) {
+        into->version = mail->version;
+        w->fresh = w->open; /* and what was fresh before is free */
+        w->open = AT_MPI_NO_BUFFER;
+    }
+    return read_orders(w, into->bytes + AT_HUB_MESSAGE_HEAD + vector, into->bytes + size, fail);
 }
 
-static void read_welcome(at_mpi_transport *w, const at_hub_message *mail)
+static at_err read_welcome(at_mpi_transport *w, const at_hub_message *mail, size_t size,
+                           at_fail *fail)
 {
-    char        here[AT_HOST_NAME_SIZE];
-    const char *host = (const char *)w->buffer[w->open].bytes + AT_HUB_MESSAGE_HEAD;
+    char here[AT_HOST_NAME_SIZE], host[AT_HOST_NAME_SIZE];
+    assert(w->open != AT_MPI_NO_BUFFER);
+    AT_TRY(at_hub_message_host(w->buffer[w->open].bytes, size, host, fail));
     at_mpi_host(here);
     w->welcomed = true;
     w->welcome = *mail;
-    w->hub_near = strncmp(host, here, sizeof here) == 0 && at_alive(mail->pid, mail->born);
+    w->hub_near = strcmp(host, here) == 0 && at_alive(mail->pid, mail->born);
+    return AT_OK;
 }
 
-static void read_mail(at_mpi_transport *w, size_t units)
+static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *fail)
 {
     at_hub_message mail;
-    bool           valid = at_hub_message_read(w->buffer[w->open].bytes, &mail);
-    assert(valid);
+    size_t         size = done->units * AT_MESSAGE_UNIT;
+    assert(w->open != AT_MPI_NO_BUFFER);
+    AT_TRY(at_mpi_check(done->error, "a receive from the hub", fail));
+    AT_TRY(at_hub_message_read(w->buffer[w->open].bytes, size, &mail, fail));
     at_failure_detector_beat(&w->hub, w->ear.listened, true);
     switch (mail.kind) {
-    case AT_HUB_MESSAGE_WELCOME: read_welcome(w, &mail); break;
-    case AT_HUB_MESSAGE_WORK: read_work(w, &mail, units * AT_MESSAGE_UNIT); break;
-    case AT_HUB_MESSAGE_PULSE: return;
+    case AT_HUB_MESSAGE_WELCOME: AT_TRY(read_welcome(w, &mail, size, fail)); break;
+    case AT_HUB_MESSAGE_WORK: AT_TRY(read_work(w, &mail, size, fail)); break;
+    case AT_HUB_MESSAGE_PULSE: return AT_OK;
     case AT_HUB_MESSAGE_BYE:
-        w->bye = w->leaves = true;
+        leave(w);
+        w->bye = true;
         w->together = mail.together;
         break;
     }
     w->news++;
     at_backoff_end(&w->backoff);
+    return AT_OK;
 }
 
 /* Whoever was told to leave waits for as long as it takes; others notice that the hub is gone. */
@@ -122,7 +166,7 @@ static void watch(at_mpi_transport *w, at_ns now)
     if (!w->welcomed || now - w->watched_at < WATCH_EVERY) return;
     w->watched_at = now;
     bool gone = w->hub_near && !at_alive(w->welcome.pid, w->welcome.born);
-    bool silent = !w->leaves && at_failure_detector_is_gone(&w->hub, w->ear.listened);
+    bool silent = !w->told && at_failure_detector_is_gone(&w->hub, w->ear.listened);
     if (!gone && !silent) return;
     w->orphaned = w->leaves = true;
     w->news++;
@@ -134,11 +178,19 @@ void at_mpi_transport_poll(void *self)
 {
     at_mpi_transport  *w = self;
     const at_mpi_done *done;
+    at_fail            fail;
     at_ns              now = at_clock_now();
+    assert(w->calls);
     at_listening_clock_now(&w->ear, now);
     uint32_t count = at_mpi_poll(w->calls, &done);
-    for (uint32_t i = 0; i < count; i++)
-        if (done[i].call == AT_MPI_CALL_MAIL) read_mail(w, done[i].units);
+    for (uint32_t i = 0; i < count; i++) {
+        bool   mail = done[i].call == AT_MPI_CALL_MAIL;
+        at_err err = mail ? read_mail(w, &done[i], &fail)
+                          : at_mpi_check(done[i].error, "a message to the hub", &fail);
+        if (err) at_fail_wrap(&fail, "the hub");
+        if (err) give_up(w, &fail);
+    }
+    if (!w->fail.err && at_mpi_calls_check(w->calls, &fail)) give_up(w, &fail);
     receive(w);
     beat(w, now);
     watch(w, now);
@@ -167,6 +219,7 @@ void at_mpi_transport_wait(void *self, uint32_t heard, at_ns until)
 static bool leaves(void *self)
 {
     at_mpi_transport *w = self;
+    assert(w->leaves || !(w->told || w->orphaned || w->fail.err));
     return w->leaves;
 }
 
@@ -183,15 +236,6 @@ static bool take_order(void *self, at_order *order)
     *order = w->order;
     w->ordered = false;
     return true;
-}
-
-static uint64_t newest(void *self)
-{
-    const at_mpi_transport *w = self;
-    int                     i = w->fresh != AT_MPI_NO_BUFFER   ? w->fresh
-                                : w->aside != AT_MPI_NO_BUFFER ? w->aside
-                                                               : w->installed;
-    return i == AT_MPI_NO_BUFFER ? AT_VERSION_NONE : w->buffer[i].version;
 }
 
 static uint64_t fetch(void *self)

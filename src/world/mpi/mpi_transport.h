@@ -40,12 +40,14 @@ typedef struct at_mpi_transport {
 
     at_order       order;
     bool           ordered;  /* `order` was not taken yet */
-    bool           leaves;   /* told to leave, or there is no hub any more */
+    bool           leaves;   /* told to leave, or cannot go on */
+    bool           told;     /* told to leave */
     bool           welcomed; /* with these words: */
     at_hub_message welcome;
     bool           bye; /* told how to end: */
     bool           together;
     bool           orphaned; /* the hub is gone */
+    at_fail        fail;     /* what is wrong with MPI or the hub's messages; err AT_OK: nothing */
     uint32_t       news;
 
     _Atomic uint64_t drawn;

@@ -57,6 +57,7 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
 /* Whoever cannot take part only listens for the end. */
 static at_err reserve_bare(at_mpi_transport *w, at_fail *fail)
 {
+    assert(!w->context);
     w->buffers = 1;
     w->mail_size = AT_MPI_SMALL;
     w->buffer[0].bytes = at_large_new(w->mail_size);
@@ -75,7 +76,7 @@ static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail 
     w->calls = at_mpi_calls_new(AT_MPI_CALLS);
     if (!w->calls) return at_fail_memory(fail);
     at_listening_clock_now(&w->ear, at_clock_now());
-    at_failure_detector_init(&w->hub, w->ear.listened);
+    at_failure_detector_init(&w->hub, w->ear.listened, w->context ? w->context->plan->lease : 0);
     return AT_OK;
 }
 
@@ -83,7 +84,8 @@ static at_worker_note hello_of(const at_mpi_transport *w, const at_fail *fail)
 {
     at_worker_note hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid(), .fail = *fail};
     hello.born = at_alive_born(hello.pid);
-    if (w->context) hello.fingerprint = at_job_fingerprint(w->context);
+    assert(w->calls);
+    if (!fail->err) at_job_parts(w->context, hello.part);
     at_mpi_host(hello.host);
     return hello;
 }
@@ -99,7 +101,9 @@ static void await_welcome(at_mpi_transport *w)
 /* Sends a note as soon as the one before was taken. */
 static void insist(at_mpi_transport *w, at_worker_note *note)
 {
-    while (!w->bye && !w->orphaned && !at_mpi_transport_note(w, note)) {
+    const at_ns until = at_clock_now() + FAREWELL_MAX;
+    assert(w->calls);
+    while (!w->bye && !w->orphaned && !at_mpi_transport_note(w, note) && at_clock_now() < until) {
         at_mpi_transport_poll(w);
         at_backoff_nap(&w->backoff, AT_NEVER);
     }
@@ -116,6 +120,7 @@ static void work(at_mpi_transport *w)
                                  .sequence = w->welcome.sequence,
                                  .drawn = &w->drawn};
     at_driver         driver;
+    assert(w->welcomed && w->id >= 1);
     at_driver_init(&driver, &options);
     at_driver_run(&driver, NULL);
 }
@@ -125,6 +130,7 @@ static void depart(at_mpi_transport *w)
 {
     at_worker_note left = {.kind = AT_WORKER_NOTE_LEFT, .reports = w->reports};
     bool           open = true;
+    assert(w->calls && w->leaves);
     while (open && !w->bye && !w->orphaned) {
         open = false;
         for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
@@ -149,6 +155,13 @@ static void forget(at_mpi_transport *w)
     *w = (at_mpi_transport){.open = AT_MPI_NO_BUFFER};
 }
 
+static at_err failed(const at_mpi_transport *w, at_fail *fail)
+{
+    assert(w->fail.err);
+    *fail = w->fail;
+    return fail->err;
+}
+
 at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *launcher,
                          at_fail *fail)
 {
@@ -163,23 +176,34 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
     at_worker_note hello = hello_of(w, &(at_fail){0});
     insist(w, &hello);
     await_welcome(w);
+    if (w->fail.err) return failed(w, fail);
     if (w->bye || w->orphaned) return AT_OK;
     atomic_store(&w->drawn, w->welcome.drawn);
     AT_TRY(context->task->open(context->task->self, w->id, fail));
     snprintf(ready.engine, sizeof ready.engine, "%s", context->task->engine(context->task->self));
     insist(w, &ready);
     work(w);
+    if (w->fail.err) return failed(w, fail);
     depart(w);
     return AT_OK;
 }
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
+/* A worker that ends early waits for the others as long as the hub is heard: a launcher takes its
+ * exit for a failure of the job. */
+static bool is_forgotten(const at_mpi_transport *w, at_ns since)
+{
+    at_ns heard = w->hub.heard > since ? w->hub.heard : since;
+    assert(w->ear.listened >= heard);
+    return w->ear.listened - heard > FAREWELL_MAX;
+}
+
 bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail)
 {
     at_mpi_transport *w = &standing;
     at_fail           untold;
-    at_ns             since = at_clock_now();
+    w->context = NULL; /* it was the run's, which is over */
     if (!at_mpi_is_started() && (reserve_bare(w, &untold) || connect(w, launcher, &untold)))
         return !at_mpi_is_started();
     if (!w->calls) return true; /* launcher and library do not match: everybody is alone */
@@ -187,7 +211,8 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail)
         at_worker_note hello = hello_of(w, fail);
         insist(w, &hello);
     }
-    while (!w->bye && !w->orphaned && at_clock_now() - since < FAREWELL_MAX) {
+    at_ns since = w->ear.listened; /* of what was not heard since then, see at_failure_detector */
+    while (!w->bye && !w->orphaned && !is_forgotten(w, since)) {
         uint32_t before = at_mpi_transport_heard(w);
         if (!w->bye) at_mpi_transport_wait(w, before, AT_NEVER);
     }

@@ -2,6 +2,7 @@
 #include "base/machine.h"
 
 #include <assert.h>
+#include <math.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,66 +17,197 @@
 
 void at_mpi_version(char *text, size_t size)
 {
-    char version[MPI_MAX_LIBRARY_VERSION_STRING];
-    int  length;
-    MPI_Get_library_version(version, &length);
+    char    version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    at_fail fail;
+    int     length;
+    assert(text && size >= 1);
+    if (at_mpi_check(MPI_Get_library_version(version, &length), "MPI_Get_library_version", &fail))
+        snprintf(version, sizeof version, "an MPI that does not tell its version");
     version[strcspn(version, ",\n")] = '\0';
     snprintf(text, size, "%s", version);
 }
 
 /* ---- fingerprint ----------------------------------------------------------------------------- */
 
+static const char *const part_name[AT_JOB_PARTS] = {
+#define X(id, text) text,
+    AT_JOB_PART_MAP(X)
+#undef X
+};
+
 static void mix(uint64_t *hash, uint64_t word)
 {
+    assert(hash);
     *hash = at_rng_mix(*hash + 0x9e3779b97f4a7c15u + word);
 }
 
+static void mix_text(uint64_t *hash, const char *text)
+{
+    assert(hash);
+    for (const char *c = text; c && *c; c++) mix(hash, (unsigned char)*c);
+    mix(hash, UINT64_MAX);
+}
+
+static void mix_real(uint64_t *hash, double number)
+{
+    uint64_t bits;
+    assert(hash);
+    memcpy(&bits, &number, sizeof bits);
+    mix(hash, bits);
+}
+
+static uint64_t hash_words(const uint64_t *words, size_t count)
+{
+    uint64_t hash = count;
+    assert(words);
+    for (size_t i = 0; i < count; i++) mix(&hash, words[i]);
+    return hash;
+}
+#define HASH(...) \
+    hash_words((const uint64_t[]){__VA_ARGS__}, sizeof(uint64_t[]){__VA_ARGS__} / sizeof(uint64_t))
+
 /* The layout of the weights depends on the machine's vector units. Numbering the weights and
  * converting the numbers to plain order reveals it. */
-static void mix_layout(uint64_t *hash, const at_task *task)
+static uint64_t hash_layout(const at_task *task)
 {
+    uint64_t hash = 0;
+    assert(task->params >= 1);
+    if (!task->to_plain || task->sparse) return hash;
     uint32_t *flat = malloc(task->params * sizeof *flat);
     uint32_t *plain = calloc(task->plain, sizeof *plain);
     for (size_t i = 0; flat && i < task->params; i++) flat[i] = (uint32_t)i;
     if (flat && plain) task->to_plain(task->self, (float *)(void *)plain, (float *)(void *)flat);
-    for (size_t i = 0; plain && i < task->plain; i++) mix(hash, plain[i]);
+    for (size_t i = 0; plain && i < task->plain; i++) mix(&hash, plain[i]);
     free(flat);
     free(plain);
-}
-
-uint64_t at_job_fingerprint(const at_world_context *context)
-{
-    const at_task *task = context->task;
-    const uint64_t words[] = {task->params,
-                              task->plain,
-                              task->samples,
-                              task->test_samples,
-                              task->classes,
-                              task->slot_floats,
-                              context->seed,
-                              context->plan->micro_batch,
-                              context->plan->workers_max};
-    uint64_t       hash = 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) mix(&hash, words[i]);
-    for (const char *c = ANYTIME_VERSION; *c; c++) mix(&hash, (unsigned char)*c);
-    if (task->to_plain && !task->sparse) mix_layout(&hash, task);
     return hash;
 }
 
-at_err at_job_check(const at_worker_note *hello, uint32_t rank, uint64_t fingerprint,
+static uint64_t hash_rules(const at_plan *plan)
+{
+    const char *rules[] = {plan->work->name,  plan->gather->name, plan->release->name,
+                           plan->newer->name, plan->stale->name,  plan->size->name};
+    uint64_t    hash = 0;
+    assert(sizeof rules / sizeof *rules == AT_FAMILY_COUNT);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) mix_text(&hash, rules[i]);
+    return hash;
+}
+
+static uint64_t hash_numbers(const at_plan *plan)
+{
+    uint64_t hash =
+        HASH(plan->k, (uint64_t)plan->period, plan->staleness, plan->size_each_step, plan->cap,
+             (uint64_t)plan->time_limit, plan->cut_after, plan->deal_global, plan->lr_linear);
+    assert(plan->workers_max >= 1);
+    mix_real(&hash, plan->size_factor);
+    mix_real(&hash, plan->size_epochs);
+    return hash;
+}
+
+static uint64_t hash_limits(const at_plan *plan)
+{
+    const at_limits *limits = &plan->limits;
+    uint64_t         hash = HASH(limits->steps, limits->samples, (uint64_t)limits->time);
+    assert(limits->targets <= AT_TARGETS_MAX);
+    for (uint32_t i = 0; i < limits->targets; i++) {
+        mix(&hash, limits->target[i].metric);
+        mix_real(&hash, limits->target[i].value);
+    }
+    return hash;
+}
+
+/* By its numbers, and by its values relative to the first one, in millionths. */
+static void mix_schedule(uint64_t *hash, const at_schedule *schedule)
+{
+    double end = schedule->samples_end > 0 ? schedule->samples_end : 100 * schedule->samples_epoch;
+    assert(schedule->number_count <= AT_SCHEDULE_EPOCHS_MAX + 2);
+    for (uint32_t i = 0; i < schedule->number_count; i++) mix_real(hash, schedule->number[i]);
+    for (int i = 0; i <= 16; i++) {
+        double factor = at_schedule_rate(schedule, end * i / 16) / schedule->lr;
+        mix(hash, (uint64_t)llround(factor * 1e6));
+    }
+}
+
+/* The folders above a file may have other names on every machine. */
+static const char *last_name(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    assert(!slash || slash >= path);
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Optimizer, learning rate and schedule, each over all parameter groups. */
+static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PARTS])
+{
+    assert(learning->groups <= AT_GROUPS_MAX);
+    mix_text(&part[AT_JOB_OPTIMIZER], learning->optim->name);
+    for (uint32_t i = 0; i <= learning->groups; i++) {
+        const at_rate *rate = &learning->rate[i];
+        mix_real(&part[AT_JOB_OPTIMIZER], rate->weight_decay);
+        mix_real(&part[AT_JOB_OPTIMIZER], rate->momentum);
+        mix_real(&part[AT_JOB_RATE], rate->schedule.lr);
+        mix_schedule(&part[AT_JOB_SCHEDULE], &rate->schedule);
+    }
+}
+
+void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
+{
+    const at_task *task = context->task;
+    const at_plan *plan = context->plan;
+    assert(task && plan);
+    memset(part, 0, AT_JOB_PARTS * sizeof *part);
+    mix_text(&part[AT_JOB_PROGRAM], ANYTIME_VERSION);
+    part[AT_JOB_MODEL] = HASH(task->params, task->plain, task->trained, task->parameters,
+                              task->classes, task->sparse);
+    part[AT_JOB_DATA] = HASH(task->samples, task->test_samples, task->slot_floats);
+    part[AT_JOB_LAYOUT] = hash_layout(task);
+    part[AT_JOB_RANKS] = HASH(plan->topology, context->hubs, plan->workers, plan->workers_max);
+    part[AT_JOB_RULES] = hash_rules(plan);
+    part[AT_JOB_NUMBERS] = hash_numbers(plan);
+    part[AT_JOB_BATCH] = HASH(plan->batch, plan->batch_min, plan->batch_max);
+    part[AT_JOB_MICRO_BATCH] = plan->micro_batch;
+    part[AT_JOB_SEED] = context->seed;
+    part[AT_JOB_LIMITS] = hash_limits(plan);
+    part[AT_JOB_EVENTS] = HASH(plan->eval_steps, plan->eval_samples);
+    mix_text(&part[AT_JOB_MODEL], last_name(task->model));
+    mix_text(&part[AT_JOB_DATA], last_name(task->data));
+    mix_text(&part[AT_JOB_DATA], task->prep_fitted ? task->prep_fitted : task->prep);
+    hash_learning(context->learning, part);
+}
+
+/* "batch, optimizer and seed" of the parts that differ; "": none. */
+static void list_differences(const uint64_t *a, const uint64_t *b, char *text, size_t size)
+{
+    size_t   used = 0;
+    uint32_t left = 0;
+    assert(size >= 1);
+    text[0] = '\0';
+    for (int i = 0; i < AT_JOB_PARTS; i++) left += a[i] != b[i];
+    for (int i = 0; i < AT_JOB_PARTS && used < size; i++) {
+        if (a[i] == b[i]) continue;
+        const char *join = used == 0 ? "" : left == 1 ? " and " : ", ";
+        used += (size_t)snprintf(text + used, size - used, "%s%s", join, part_name[i]);
+        left--;
+    }
+}
+
+at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t part[AT_JOB_PARTS],
                     const char *host, at_fail *fail)
 {
+    char differences[320];
+    assert(hello->kind == AT_WORKER_NOTE_HELLO);
     if (hello->fail.err) {
         *fail = hello->fail;
         if (rank > 0) at_fail_wrap(fail, "rank %u on %s", rank, hello->host);
         return fail->err;
     }
-    if (hello->fingerprint == fingerprint) return AT_OK;
-    return at_fail_set(
-        fail, AT_ERR_USAGE,
-        "use the same anytime, model and data, and machines with the same vector units",
-        "rank %u on %s and rank 0 on %s differ in program, model, data or vector units", rank,
-        hello->host, host);
+    list_differences(hello->part, part, differences, sizeof differences);
+    if (!differences[0]) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "start all ranks with the same anytime, options and data, on machines with "
+                       "the same vector units",
+                       "rank %u on %s and rank 0 on %s differ in: %s", rank, hello->host, host,
+                       differences);
 }
 
 /* ---- run and end ----------------------------------------------------------------------------- */

@@ -27,12 +27,12 @@ void at_mpi_version(char *text, size_t size);
 
 /* ---- internal to world/ ---------------------------------------------------------------------- */
 
-/* A hash over what must be the same on all ranks: program, model, data and memory layout. */
-uint64_t at_job_fingerprint(const at_world_context *context);
+/* Hashes of what must be the same on all ranks. */
+void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS]);
 
-/* Checks the HELLO of a rank against the fingerprint of rank 0 on `host`. Fails if the rank cannot
- * take part or is not the same. */
-at_err at_job_check(const at_worker_note *hello, uint32_t rank, uint64_t fingerprint,
+/* Checks the HELLO of a rank against the parts of rank 0 on `host`. Fails if the rank cannot take
+ * part, or differs, and names what differs. */
+at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t part[AT_JOB_PARTS],
                     const char *host, at_fail *fail);
 
 #endif

@@ -62,11 +62,13 @@ void at_param_sender_close(at_param_sender *sender)
 
 float *at_param_sender_params(at_param_sender *sender)
 {
+    assert(sender->own.bytes);
     return (float *)(void *)(sender->own.bytes + AT_HUB_MESSAGE_HEAD);
 }
 
 void at_param_sender_connect(at_param_sender *sender, at_mpi_calls *calls, uint32_t first_call)
 {
+    assert(calls);
     sender->calls = calls;
     sender->first_call = first_call;
 }
@@ -80,11 +82,13 @@ static at_param_receiver *receiver_of(const at_param_sender *sender, at_node wor
 
 static uint32_t call_of(const at_param_sender *sender, at_node worker, int channel)
 {
+    assert(channel >= 0 && channel < AT_MPI_CHANNELS);
     return sender->first_call + (worker - 1) * AT_MPI_CHANNELS + (uint32_t)channel;
 }
 
 static bool is_free(const at_param_sender *sender, at_node worker, int channel)
 {
+    assert(sender->calls);
     return !at_mpi_is_open(sender->calls, call_of(sender, worker, channel));
 }
 
@@ -92,6 +96,7 @@ static bool is_free(const at_param_sender *sender, at_node worker, int channel)
 
 static void write_head(at_param_buffer *buffer, uint64_t version)
 {
+    assert(buffer->bytes);
     buffer->version = version;
     buffer->orders = 0;
     at_hub_message_write(buffer->bytes,
@@ -100,6 +105,7 @@ static void write_head(at_param_buffer *buffer, uint64_t version)
 
 static bool fill_buffer(const at_param_sender *sender, at_param_buffer *buffer)
 {
+    assert(buffer->users == 0);
     if (!buffer->bytes) buffer->bytes = at_large_new(buffer_size(sender));
     if (!buffer->bytes) return false;
     memcpy(buffer->bytes + AT_HUB_MESSAGE_HEAD, sender->own.bytes + AT_HUB_MESSAGE_HEAD,
@@ -124,6 +130,7 @@ static at_param_buffer *newest_buffer(at_param_sender *sender)
 static bool add_order(const at_param_sender *sender, at_param_buffer *buffer, at_node worker,
                       const at_order *order)
 {
+    assert(buffer->orders <= sender->workers);
     if (buffer->orders == sender->workers) return false;
     size_t at = AT_HUB_MESSAGE_HEAD + sender->params * sizeof(float);
     at_order_message_write(buffer->bytes + at + (size_t)buffer->orders * AT_ORDER_MESSAGE,
@@ -177,6 +184,7 @@ static void send_order(at_param_sender *sender, at_node worker)
 /* True when the worker does not have parameters of that version or newer. */
 static bool lacks(const at_param_receiver *receiver, uint64_t version)
 {
+    assert(version != AT_VERSION_NONE);
     return receiver->version == AT_VERSION_NONE || receiver->version < version;
 }
 
@@ -192,6 +200,7 @@ static void flush_worker(at_param_sender *sender, at_node worker)
 
 void at_param_sender_flush(at_param_sender *sender)
 {
+    assert(sender->calls);
     for (uint32_t i = 1; i <= sender->workers; i++) {
         const at_param_receiver *receiver = receiver_of(sender, i);
         if (!receiver->closed && (receiver->ordered || receiver->wants)) flush_worker(sender, i);
@@ -225,16 +234,19 @@ bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_h
 
 /* ---- completion ------------------------------------------------------------------------------ */
 
-void at_param_sender_done(at_param_sender *sender, uint32_t call)
+at_node at_param_sender_done(at_param_sender *sender, uint32_t call)
 {
     assert(call >= sender->first_call);
+    assert(call < sender->first_call + sender->workers * AT_MPI_CHANNELS);
     uint32_t        index = call - sender->first_call;
     at_mpi_channel *channel =
         &sender->receiver[index / AT_MPI_CHANNELS].channel[index % AT_MPI_CHANNELS];
-    if (!channel->buffer) return;
-    assert(channel->buffer->users >= 1);
-    channel->buffer->users--;
-    channel->buffer = NULL;
+    if (channel->buffer) {
+        assert(channel->buffer->users >= 1);
+        channel->buffer->users--;
+        channel->buffer = NULL;
+    }
+    return index / AT_MPI_CHANNELS + 1;
 }
 
 bool at_param_sender_idle(const at_param_sender *sender, at_node worker)

@@ -95,8 +95,8 @@ void at_param_sender_flush(at_param_sender *sender);
 bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_hub_message *message,
                              const char *text);
 
-/* A call of the sender has ended. */
-void at_param_sender_done(at_param_sender *sender, uint32_t call);
+/* A call of the sender has ended. Returns the worker it was to. */
+at_node at_param_sender_done(at_param_sender *sender, uint32_t call);
 
 /* True when the worker has received everything that was sent to it. */
 bool at_param_sender_idle(const at_param_sender *sender, at_node worker);

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -12,25 +13,31 @@ static void hub_messages_survive_a_round_trip(void **state)
 {
     (void)state;
     unsigned char  bytes[AT_HUB_MESSAGE_HEAD] = {0};
+    at_fail        fail;
     at_hub_message out, in = {.kind = AT_HUB_MESSAGE_WELCOME,
-                              .version = AT_VERSION_NONE,
                               .incarnation = 3,
                               .sequence = UINT64_C(1) << 40,
                               .drawn = 77,
                               .pid = 4711,
                               .born = 123456789,
-                              .usage_every = AT_SEC(1),
-                              .together = true};
+                              .usage_every = AT_SEC(1)};
     at_hub_message_write(bytes, &in);
-    assert_true(at_hub_message_read(bytes, &out));
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_int_equal(out.kind, in.kind);
-    assert_int_equal(out.version, in.version);
+    assert_int_equal(out.protocol, AT_PROTOCOL);
     assert_int_equal(out.incarnation, in.incarnation);
     assert_int_equal(out.sequence, in.sequence);
     assert_int_equal(out.drawn, in.drawn);
     assert_int_equal(out.pid, in.pid);
     assert_int_equal(out.born, in.born);
     assert_int_equal(out.usage_every, in.usage_every);
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = AT_VERSION_NONE};
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
+    assert_int_equal(out.version, AT_VERSION_NONE);
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_BYE, .together = true};
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_true(out.together);
 }
 
@@ -38,6 +45,7 @@ static void orders_survive_a_round_trip(void **state)
 {
     (void)state;
     unsigned char    bytes[AT_ORDER_MESSAGE] = {0};
+    at_fail          fail;
     at_order_message out, in = {.worker = 65535,
                                 .order = {.round = 9,
                                           .version = UINT64_MAX - 1,
@@ -47,7 +55,7 @@ static void orders_survive_a_round_trip(void **state)
                                           .again = true,
                                           .leave = true}};
     at_order_message_write(bytes, &in);
-    at_order_message_read(bytes, &out);
+    assert_int_equal(at_order_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_int_equal(out.worker, in.worker);
     assert_int_equal(out.order.round, in.order.round);
     assert_int_equal(out.order.version, in.order.version);
@@ -62,8 +70,9 @@ static void orders_survive_a_round_trip(void **state)
 static void reports_survive_a_round_trip(void **state)
 {
     (void)state;
-    unsigned char     bytes[AT_REPORT_MESSAGE_HEAD] = {0};
-    at_report_message out, in = {.drawn = 1000, .floats = 7850};
+    static unsigned char bytes[AT_REPORT_MESSAGE_HEAD + 7850 * AT_MESSAGE_UNIT];
+    at_fail              fail;
+    at_report_message    out, in = {.drawn = 1000, .floats = 7850};
     in.report = (at_report){.incarnation = 2, .slot = 1, .sequence = 500, .again = true};
     in.report.work = (at_work){.round = 499,
                                .version = 498,
@@ -77,7 +86,7 @@ static void reports_survive_a_round_trip(void **state)
                                .install_ns = 5,
                                .send_ns = 6};
     at_report_message_write(bytes, &in);
-    assert_true(at_report_message_read(bytes, &out));
+    assert_int_equal(at_report_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_memory_equal(&out.report.work.loss_sum, &in.report.work.loss_sum, sizeof(double));
     assert_int_equal(out.report.work.round, 499);
     assert_int_equal(out.report.work.version, 498);
@@ -98,22 +107,28 @@ static void notes_of_every_kind_fit_and_survive_a_round_trip(void **state)
     (void)state;
     for (int kind = AT_WORKER_NOTE_HELLO; kind <= AT_WORKER_NOTE_LEFT; kind++) {
         unsigned char  bytes[AT_WORKER_NOTE] = {0};
+        at_fail        fail;
         at_worker_note out, in = {.kind = (at_worker_note_kind)kind, .drawn = 12, .reports = 3};
         at_fail_set(&in.fail, AT_ERR_MISSING, "a hint", "%0639d", 1);
         memset(in.host, 'h', sizeof in.host - 1);
         memset(in.engine, 'e', sizeof in.engine - 1);
         in.usage.pid = 5;
+        in.part[AT_JOB_PARTS - 1] = UINT64_MAX;
         size_t units = at_worker_note_write(bytes, &in);
         assert_true(units * AT_MESSAGE_UNIT <= AT_WORKER_NOTE);
-        assert_true(at_worker_note_read(bytes, &out));
+        assert_int_equal(at_worker_note_read(bytes, units * AT_MESSAGE_UNIT, &out, &fail), AT_OK);
         assert_int_equal(out.kind, kind);
         assert_int_equal(out.drawn, 12);
         if (kind != AT_WORKER_NOTE_HELLO) continue;
+        assert_int_equal(out.protocol, AT_PROTOCOL);
+        assert_int_equal(out.part[AT_JOB_PARTS - 1], UINT64_MAX);
         assert_string_equal(out.host, in.host);
         assert_string_equal(out.fail.text, in.fail.text);
         assert_int_equal(out.fail.err, AT_ERR_MISSING);
     }
 }
+
+/* ---- bytes of others ----------------------------------------------------------------------- */
 
 static void foreign_bytes_are_rejected(void **state)
 {
@@ -122,13 +137,170 @@ static void foreign_bytes_are_rejected(void **state)
     at_hub_message    message;
     at_report_message report;
     at_worker_note    note;
-    assert_false(at_hub_message_read(bytes, &message));
-    assert_false(at_report_message_read(bytes, &report));
-    assert_false(at_worker_note_read(bytes, &note));
+    at_fail           fail;
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &message, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_report_message_read(bytes, sizeof bytes, &report, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_worker_note_read(bytes, sizeof bytes, &note, &fail), AT_ERR_FORMAT);
     at_hub_message_write(bytes, &(at_hub_message){.kind = AT_HUB_MESSAGE_BYE});
-    assert_false(at_worker_note_read(bytes, &note));
+    assert_int_equal(at_worker_note_read(bytes, sizeof bytes, &note, &fail), AT_ERR_FORMAT);
     bytes[4] = 200; /* an unknown kind */
-    assert_false(at_hub_message_read(bytes, &message));
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &message, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "unknown kind"));
+}
+
+/* Every prefix of a message lies at the end of its own memory, so that a sanitizer sees every byte
+ * that is read behind it. */
+static void cut_messages_are_rejected(void **state)
+{
+    (void)state;
+    unsigned char  whole[AT_WORKER_NOTE];
+    at_worker_note note, hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = 1};
+    size_t         size = at_worker_note_write(whole, &hello) * AT_MESSAGE_UNIT;
+    at_fail        fail;
+    for (size_t cut = 1; cut < size; cut++) {
+        unsigned char *bytes = malloc(cut);
+        assert_non_null(bytes);
+        memcpy(bytes, whole, cut);
+        assert_int_equal(at_worker_note_read(bytes, cut, &note, &fail), AT_ERR_FORMAT);
+        assert_non_null(strstr(fail.text, "cut off"));
+        free(bytes);
+    }
+    assert_int_equal(at_worker_note_read(whole, size, &note, &fail), AT_OK);
+    at_hub_message    message;
+    at_order_message  order;
+    at_report_message report;
+    char              host[AT_HOST_NAME_SIZE];
+    at_hub_message_write(whole, &(at_hub_message){.kind = AT_HUB_MESSAGE_PULSE});
+    assert_int_not_equal(at_hub_message_read(whole, AT_HUB_MESSAGE_HEAD - 1, &message, &fail), 0);
+    assert_int_not_equal(at_hub_message_host(whole, AT_HUB_MESSAGE_HEAD, host, &fail), AT_OK);
+    at_order_message_write(whole, &(at_order_message){.worker = 1});
+    assert_int_not_equal(at_order_message_read(whole, AT_ORDER_MESSAGE - 1, &order, &fail), AT_OK);
+    at_report_message_write(whole, &(at_report_message){.floats = 1});
+    assert_int_not_equal(at_report_message_read(whole, AT_REPORT_MESSAGE_HEAD, &report, &fail), 0);
+    assert_int_not_equal(at_report_message_read(whole, 3, &report, &fail), AT_OK);
+}
+
+/* Random bytes, and messages of which some bytes are random, are read or rejected. */
+static void random_bytes_are_read_or_rejected(void **state)
+{
+    (void)state;
+    uint64_t random = 1;
+    for (int round = 0; round < 20000; round++) {
+        unsigned char     bytes[AT_WORKER_NOTE];
+        at_hub_message    message;
+        at_order_message  order;
+        at_report_message report;
+        at_worker_note    note = {.kind = (at_worker_note_kind)(round % 4)};
+        at_fail           fail;
+        at_worker_note_write(bytes, &note);
+        if (round % 3 == 1)
+            at_hub_message_write(bytes,
+                                 &(at_hub_message){.kind = (at_hub_message_kind)(round % 4)});
+        if (round % 3 == 2) at_report_message_write(bytes, &(at_report_message){.drawn = 1});
+        for (int i = 0; i < 1 + round % 20; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            bytes[(random >> 33) % (round % 2 ? 64 : sizeof bytes)] = (unsigned char)(random >> 56);
+        }
+        size_t size = (random >> 20) % (sizeof bytes + 1);
+        if (!at_worker_note_read(bytes, size, &note, &fail)) {
+            assert_true(note.kind <= AT_WORKER_NOTE_LEFT);
+            assert_true(note.drawn < AT_MESSAGE_COUNT_MAX);
+            assert_true(strlen(note.host) < sizeof note.host);
+        }
+        if (!at_hub_message_read(bytes, size, &message, &fail))
+            assert_true(message.kind <= AT_HUB_MESSAGE_BYE);
+        if (!at_order_message_read(bytes, size, &order, &fail)) assert_true(order.worker >= 1);
+        if (!at_report_message_read(bytes, size, &report, &fail))
+            assert_int_equal(size, AT_REPORT_MESSAGE_HEAD + report.floats * AT_MESSAGE_UNIT);
+    }
+}
+
+static void another_protocol_is_named(void **state)
+{
+    (void)state;
+    unsigned char  bytes[AT_WORKER_NOTE];
+    at_worker_note note = {.kind = AT_WORKER_NOTE_HELLO};
+    at_hub_message message;
+    at_fail        fail;
+    at_worker_note_write(bytes, &note);
+    bytes[8] = AT_PROTOCOL + 5;
+    assert_int_equal(at_worker_note_read(bytes, sizeof bytes, &note, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "protocol"));
+    at_hub_message_write(bytes, &(at_hub_message){.kind = AT_HUB_MESSAGE_WELCOME});
+    bytes[8] = AT_PROTOCOL + 5;
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &message, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "protocol"));
+}
+
+/* Texts are printed on the terminal of rank 0. */
+static void control_characters_in_texts_are_replaced(void **state)
+{
+    (void)state;
+    unsigned char  bytes[AT_WORKER_NOTE];
+    at_worker_note note = {.kind = AT_WORKER_NOTE_READY, .engine = "a\033[2Jb"};
+    at_fail        fail;
+    at_worker_note_write(bytes, &note);
+    assert_int_equal(at_worker_note_read(bytes, sizeof bytes, &note, &fail), AT_OK);
+    assert_string_equal(note.engine, "a?[2Jb");
+}
+
+static const at_report_bounds bounds = {
+    .incarnation = 2, .sequence = 6, .version = 9, .samples_max = 32, .drawn = 100, .floats = 10};
+
+static at_report_message good_report(void)
+{
+    at_report_message message = {.drawn = 132, .floats = 10};
+    message.report = (at_report){.incarnation = 2, .sequence = 7};
+    message.report.work = (at_work){.version = 9, .samples = 32};
+    return message;
+}
+
+static void assert_refused(const at_report_message *message, const char *says)
+{
+    at_fail fail;
+    assert_int_equal(at_report_message_check(message, &bounds, &fail), AT_ERR_FORMAT);
+    if (!strstr(fail.text, says)) fail_msg("'%s' does not say '%s'", fail.text, says);
+}
+
+static void a_report_must_fit_the_run(void **state)
+{
+    (void)state;
+    at_fail           fail;
+    at_report_message good = good_report(), bad;
+    assert_int_equal(at_report_message_check(&good, &bounds, &fail), AT_OK);
+    assert_refused((bad = good, bad.report.incarnation = 1, &bad), "incarnation");
+    assert_refused((bad = good, bad.report.sequence = 6, &bad), "sequence");
+    assert_refused((bad = good, bad.report.work.samples = 33, &bad), "samples");
+    assert_refused((bad = good, bad.report.work.samples = 0, bad.floats = 0, &bad), "no samples");
+    assert_refused((bad = good, bad.report.work.version = 10, &bad), "version");
+    assert_refused((bad = good, bad.drawn = 131, &bad), "fewer samples");
+    assert_refused((bad = good, bad.floats = 9, &bad), "size of the gradient");
+    assert_refused((bad = good, bad.floats = 11, &bad), "size of the gradient");
+    assert_refused((bad = good, bad.report.work.abandoned = true, &bad), "size of the gradient");
+}
+
+static void an_order_must_fit_what_the_worker_has(void **state)
+{
+    (void)state;
+    at_fail          fail;
+    at_order_message bad, good = {.worker = 1,
+                                  .order = {.version = 4,
+                                            .position = AT_POSITION_OWN,
+                                            .time_limit = AT_NEVER,
+                                            .samples_max = 32}};
+    assert_int_equal(at_order_message_check(&good, 32, 4, &fail), AT_OK);
+    assert_int_not_equal(at_order_message_check(&good, 31, 4, &fail), AT_OK);
+    assert_int_not_equal(at_order_message_check(&good, 32, 3, &fail), AT_OK);
+    assert_int_not_equal(at_order_message_check(&good, 32, AT_VERSION_NONE, &fail), AT_OK);
+    bad = good;
+    bad.order.time_limit = 0;
+    assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
+    bad = good;
+    bad.order.samples_max = 0;
+    assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
+    bad = good;
+    bad.order.position = AT_POSITION_OWN - 1;
+    assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
 }
 
 int main(void)
@@ -139,6 +311,12 @@ int main(void)
         cmocka_unit_test(reports_survive_a_round_trip),
         cmocka_unit_test(notes_of_every_kind_fit_and_survive_a_round_trip),
         cmocka_unit_test(foreign_bytes_are_rejected),
+        cmocka_unit_test(cut_messages_are_rejected),
+        cmocka_unit_test(random_bytes_are_read_or_rejected),
+        cmocka_unit_test(another_protocol_is_named),
+        cmocka_unit_test(control_characters_in_texts_are_replaced),
+        cmocka_unit_test(a_report_must_fit_the_run),
+        cmocka_unit_test(an_order_must_fit_what_the_worker_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

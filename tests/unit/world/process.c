@@ -112,31 +112,42 @@ static void a_process_without_finished_work_is_granted_a_minute(void **state)
 {
     (void)state;
     at_failure_detector detector;
-    at_failure_detector_init(&detector, AT_SEC(5));
+    at_failure_detector_init(&detector, AT_SEC(5), 0);
     at_failure_detector_beat(&detector, AT_SEC(6), false);
     assert_false(at_failure_detector_is_gone(&detector, AT_SEC(6) + AT_SEC(60)));
     assert_true(at_failure_detector_is_gone(&detector, AT_SEC(6) + AT_SEC(61)));
 }
 
-static void frequent_messages_shorten_the_patience_to_two_seconds(void **state)
+static void frequent_messages_shorten_the_patience_to_half_a_minute(void **state)
 {
     (void)state;
     at_failure_detector detector;
-    at_failure_detector_init(&detector, 0);
+    at_failure_detector_init(&detector, 0, 0);
     for (int i = 1; i <= 100; i++) at_failure_detector_beat(&detector, AT_MS(10) * i, true);
-    assert_false(at_failure_detector_is_gone(&detector, AT_SEC(3)));
-    assert_true(at_failure_detector_is_gone(&detector, AT_SEC(3) + 1));
+    assert_false(at_failure_detector_is_gone(&detector, AT_SEC(31)));
+    assert_true(at_failure_detector_is_gone(&detector, AT_SEC(31) + 1));
+}
+
+static void a_lease_replaces_the_patience_after_the_first_work(void **state)
+{
+    (void)state;
+    at_failure_detector detector;
+    at_failure_detector_init(&detector, 0, AT_SEC(5));
+    assert_false(at_failure_detector_is_gone(&detector, AT_SEC(60)));
+    at_failure_detector_beat(&detector, AT_SEC(4), true);
+    assert_false(at_failure_detector_is_gone(&detector, AT_SEC(9)));
+    assert_true(at_failure_detector_is_gone(&detector, AT_SEC(9) + 1));
 }
 
 static void patience_is_ten_times_the_longest_silence(void **state)
 {
     (void)state;
     at_failure_detector detector;
-    at_failure_detector_init(&detector, 0);
-    at_failure_detector_beat(&detector, AT_SEC(3), true);
-    at_failure_detector_beat(&detector, AT_SEC(4), true);
-    assert_false(at_failure_detector_is_gone(&detector, AT_SEC(34)));
-    assert_true(at_failure_detector_is_gone(&detector, AT_SEC(34) + 1));
+    at_failure_detector_init(&detector, 0, 0);
+    at_failure_detector_beat(&detector, AT_SEC(5), true);
+    at_failure_detector_beat(&detector, AT_SEC(6), true);
+    assert_false(at_failure_detector_is_gone(&detector, AT_SEC(56)));
+    assert_true(at_failure_detector_is_gone(&detector, AT_SEC(56) + 1));
 }
 
 static void time_without_listening_does_not_count(void **state)
@@ -144,7 +155,7 @@ static void time_without_listening_does_not_count(void **state)
     (void)state;
     at_listening_clock  clock = {0};
     at_failure_detector detector;
-    at_failure_detector_init(&detector, at_listening_clock_now(&clock, AT_SEC(100)));
+    at_failure_detector_init(&detector, at_listening_clock_now(&clock, AT_SEC(100)), 0);
     at_failure_detector_beat(&detector, at_listening_clock_now(&clock, AT_SEC(100) + AT_MS(20)),
                              true);
     assert_int_equal(clock.listened, AT_MS(20));
@@ -182,7 +193,8 @@ int main(void)
         cmocka_unit_test_setup(inconsistent_values_are_ignored, clear_environment),
         cmocka_unit_test_setup(survival_text_depends_on_recovery, clear_environment),
         cmocka_unit_test(a_process_without_finished_work_is_granted_a_minute),
-        cmocka_unit_test(frequent_messages_shorten_the_patience_to_two_seconds),
+        cmocka_unit_test(frequent_messages_shorten_the_patience_to_half_a_minute),
+        cmocka_unit_test(a_lease_replaces_the_patience_after_the_first_work),
         cmocka_unit_test(patience_is_ten_times_the_longest_silence),
         cmocka_unit_test(time_without_listening_does_not_count),
         cmocka_unit_test(a_process_is_identified_by_pid_and_start_time),
