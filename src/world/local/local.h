@@ -68,7 +68,7 @@ typedef struct at_local_worker_start {
     at_update_pool         *pool; /* update pool that it is a member of; NULL: none */
 } at_local_worker_start;
 
-/* Main function of a worker process; returns its exit code. */
-int at_local_worker_main(void *start);
+/* Main function of a worker process; returns its exit code. *fail says why it could not start. */
+int at_local_worker_main(void *start, at_fail *fail);
 
 #endif

@@ -153,13 +153,13 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     return AT_OK;
 }
 
-int at_local_worker_main(void *self)
+int at_local_worker_main(void *self, at_fail *fail)
 {
     const at_local_worker_start *start = self;
     const at_world_context      *context = start->context;
     worker                       w;
-    at_fail                      fail = {0};
-    if (open_worker(&w, start, &fail)) return fail.err;
+    assert(start->id >= 1);
+    if (open_worker(&w, start, fail)) return fail->err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
     uint32_t          slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
     at_driver_options options = {.context = context,

@@ -30,6 +30,7 @@ void *at_child_share(size_t size, at_fail *fail)
 
 static void become_child(pid_t parent)
 {
+    assert(parent > 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_TIMERSLACK, 1L);                  /* padded computation needs precise sleeps */
     if (getppid() != parent) _exit(AT_ERR_FAILED); /* the parent died before the prctl */
@@ -42,20 +43,38 @@ static void become_child(pid_t parent)
  * From then on a process that learns the child's pid may stop it without ever orphaning it. */
 static void await_ready(int end)
 {
+    assert(end >= 0);
     struct pollfd ready = {.fd = end, .events = POLLIN};
     while (poll(&ready, 1, READY_MS_MAX) < 0 && errno == EINTR) continue;
+}
+
+/* Of a fork that failed nothing may be left: a pid of -1 would stand for every process in kill and
+ * wait, and each attempt would cost two descriptors. */
+static at_err fork_failed(int error, pid_t *pid, at_fail *fail)
+{
+    assert(error != 0);
+    *pid = 0;
+    bool files = error == EMFILE || error == ENFILE;
+    return at_fail_set(fail, AT_ERR_FAILED,
+                       files ? "use fewer workers, or raise the limit of open files (ulimit -n)"
+                             : "use fewer workers, or raise the limit of processes (ulimit -u)",
+                       "cannot start another process: %s", strerror(error));
 }
 
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail)
 {
     pid_t parent = getpid();
     int   ready[2];
+    assert(main);
     fflush(NULL); /* or the child would write our buffered text a second time */
-    *pid = pipe2(ready, O_CLOEXEC) == 0 ? fork() : -1;
-    if (*pid < 0)
-        return at_fail_set(fail, AT_ERR_FAILED,
-                           "use fewer workers, or raise the limit of processes (ulimit -u)",
-                           "cannot start another process: %s", strerror(errno));
+    if (pipe2(ready, O_CLOEXEC) != 0) return fork_failed(errno, pid, fail);
+    *pid = fork();
+    if (*pid < 0) {
+        int error = errno;
+        close(ready[0]);
+        close(ready[1]);
+        return fork_failed(error, pid, fail);
+    }
     if (*pid == 0) {
         become_child(parent);
         close(ready[0]);
@@ -70,6 +89,7 @@ at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *f
 
 void at_child_background(const char *name)
 {
+    assert(name);
     prctl(PR_SET_NAME, name);
     at_machine_pin(-1); /* the hub may be pinned to a core that it shares with its worker */
     signal(SIGTERM, SIG_IGN);
@@ -79,6 +99,7 @@ void at_child_background(const char *name)
 void at_child_idle(void)
 {
     struct sched_param none = {0};
+    assert(none.sched_priority == 0);         /* the only one that these policies have */
     sched_setscheduler(0, SCHED_IDLE, &none); /* if refused, normal priority remains */
 }
 
@@ -98,6 +119,7 @@ void at_child_end(pid_t pid)
 
 const char *at_child_status(int status, char *text, size_t size)
 {
+    assert(text && size > 0);
     if (WIFSIGNALED(status))
         snprintf(text, size, "killed by signal %d", WTERMSIG(status));
     else
