@@ -1,6 +1,7 @@
 #include "world/core/host.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -274,9 +275,25 @@ static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, a
 at_ns at_host_due(const at_host *host)
 {
     at_ns due = host->sampling.due;
+    at_ns evaluator = host->ops.virtual_time ? AT_NEVER : at_evaluator_due(host->evaluator);
+    if (evaluator < due) due = evaluator;
     for (int i = 0; i < AT_TIMER_COUNT; i++)
         if (host->timer[i] < due) due = host->timer[i];
     return due;
+}
+
+void at_host_reap(at_host *host, at_ns now)
+{
+    assert(host->hub);
+    const char *text = at_evaluator_reap(host->evaluator);
+    if (text) at_host_say(host, now, text);
+}
+
+static void poll_evaluator(at_host *host, at_ns now)
+{
+    assert(!host->ops.virtual_time || !host->evaluator);
+    const char *text = at_evaluator_poll(host->evaluator, at_clock_now());
+    if (text) at_host_say(host, now, text);
 }
 
 static void poll_saver(at_host *host, at_ns now)
@@ -291,6 +308,7 @@ void at_host_poll(at_host *host, at_ns now)
     poll_saver(host, now);
     at_evaluation evaluation;
     if (host->sampling.due <= now) sample_usage(host, now);
+    if (host->evaluator) poll_evaluator(host, now);
     bool scored = host->ops.evaluation ? host->ops.evaluation(host->ops.self, &evaluation)
                                        : at_evaluator_take(host->evaluator, &evaluation);
     if (scored) deliver_evaluation(host, &evaluation, now, false);
@@ -307,22 +325,38 @@ void at_host_poll(at_host *host, at_ns now)
 static void final_score_by_evaluator(at_host *host, at_ns last_apply)
 {
     at_evaluation evaluation;
-    if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &evaluation))
-        deliver_evaluation(host, &evaluation, at_clock_now(), false);
-    if (!at_evaluator_busy(host->evaluator)) {
-        at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
-        if (at_evaluator_wait(host->evaluator, &evaluation)) {
-            deliver_evaluation(host, &evaluation, at_clock_now(), true);
-            return;
-        }
+    assert(host->evaluator);
+    if (at_evaluator_busy(host->evaluator)) {
+        if (at_evaluator_wait(host->evaluator, &evaluation))
+            deliver_evaluation(host, &evaluation, at_clock_now(), false);
+        else
+            at_evaluator_drop(host->evaluator);
     }
-    at_host_say(host, at_clock_now(), "the final evaluation was aborted: it made no progress");
+    at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
+    if (at_evaluator_wait(host->evaluator, &evaluation))
+        deliver_evaluation(host, &evaluation, at_clock_now(), true);
+    else
+        at_host_say(host, at_clock_now(), "the final evaluation was aborted: it made no progress");
+}
+
+static void say_skipped(at_host *host)
+{
+    const at_hub *hub = host->hub;
+    char          text[160];
+    assert(hub->evaluations_skipped <= hub->evaluations_due);
+    if (hub->evaluations_skipped == 0) return;
+    snprintf(text, sizeof text,
+             "%llu of %llu evaluations were skipped because the previous one was still running",
+             (unsigned long long)hub->evaluations_skipped,
+             (unsigned long long)hub->evaluations_due);
+    at_host_say(host, at_clock_now(), text);
 }
 
 void at_host_final_score(at_host *host)
 {
     at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
     sample_usage(host, at_clock_now());
+    if (host->evaluator) say_skipped(host);
     if (host->evaluator) final_score_by_evaluator(host, last_apply);
     if (host->evaluator) sample_usage(host, at_clock_now()); /* scoring uses resources, too */
     if (!host->ops.score) return;
@@ -334,7 +368,10 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
 {
     const at_hub *hub = host->hub;
     assert(hub->finished);
-    *outcome = (at_outcome){.version = hub->version, .trace = hub->trace, .end = hub->end};
+    *outcome = (at_outcome){.version = hub->version,
+                            .trace = hub->trace,
+                            .end = hub->end,
+                            .evaluations_skipped = hub->evaluations_skipped};
     for (int i = 0; i < AT_TARGETS_MAX; i++) {
         outcome->target[i] = hub->target[i];
         outcome->target[i].at -= hub->began_at;

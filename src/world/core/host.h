@@ -99,6 +99,9 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about);
 /* Delivers the evaluations and timers that are due at `now`. */
 void at_host_poll(at_host *host, at_ns now);
 
+/* Reaps the evaluator if it has ended, and tells the user; to be called after SIGCHLD. */
+void at_host_reap(at_host *host, at_ns now);
+
 /* Time of the next timer; AT_NEVER: none is set. */
 at_ns at_host_due(const at_host *host);
 

@@ -370,8 +370,7 @@ static void reap(local *l)
         read_reports(l, death.child + 1, true); /* those that it finished before it died count */
         lost(l, &death);
     }
-    if (at_evaluator_reap(l->evaluator))
-        at_host_say(&l->host, at_clock_now(), "the evaluator died and was started again");
+    at_host_reap(&l->host, at_clock_now());
     for (uint32_t hub; (hub = at_local_update_pool_reap(l->pool)) > 0;) {
         char say[96];
         snprintf(say, sizeof say, "hub %u died: the other hubs take over its slice", hub);

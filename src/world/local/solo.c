@@ -63,8 +63,7 @@ static void poll_host(solo *s, at_ns now)
     }
     s->host.timer[AT_TIMER_LEASE] = AT_NEVER;
     at_host_poll(&s->host, now);
-    if (at_signals_child() && at_evaluator_reap(s->evaluator))
-        at_host_say(&s->host, now, "the evaluator died and was started again");
+    if (at_signals_child()) at_host_reap(&s->host, now);
 }
 
 /* ---- the worker's side ---------------------------------------------------------------------- */

@@ -1,12 +1,14 @@
 #include "world/process/child.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -96,18 +98,36 @@ void at_child_background(const char *name)
     signal(SIGUSR1, SIG_IGN);
 }
 
-void at_child_idle(void)
+/* A policy belongs to a thread, and engines may have several. */
+static bool set_policy(pid_t pid, int policy)
 {
     struct sched_param none = {0};
-    assert(none.sched_priority == 0);         /* the only one that these policies have */
-    sched_setscheduler(0, SCHED_IDLE, &none); /* if refused, normal priority remains */
+    char               path[64];
+    assert(pid > 0);
+    snprintf(path, sizeof path, "/proc/%lld/task", (long long)pid);
+    bool all = sched_setscheduler(pid, policy, &none) == 0;
+    DIR *threads = opendir(path);
+    if (!threads) return all;
+    for (const struct dirent *entry; (entry = readdir(threads));) {
+        pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (thread > 0 && thread != pid)
+            all = sched_setscheduler(thread, policy, &none) == 0 && all;
+    }
+    closedir(threads);
+    return all;
+}
+
+void at_child_idle(void)
+{
+    pid_t self = getpid();
+    assert(self > 0);
+    set_policy(self, SCHED_IDLE); /* if refused, normal priority remains */
 }
 
 bool at_child_hurry(pid_t pid)
 {
-    struct sched_param none = {0};
     assert(pid > 0);
-    return sched_setscheduler(pid, SCHED_OTHER, &none) == 0;
+    return set_policy(pid, SCHED_OTHER);
 }
 
 void at_child_end(pid_t pid)
