@@ -79,6 +79,40 @@ uint64_t at_resume_drawn(const at_host *host, at_node worker)
     return member->used + member->dropped;
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* A stop is noticed before anything else is done with the clock, because the handler of SIGCONT runs
+ * first. When it began is unknown: what passed since we last looked is discounted. */
+at_ns at_host_now(at_host *host)
+{
+    at_ns now = at_clock_now();
+    assert(!host->ops.virtual_time);
+    assert(now >= host->seen);
+    if (at_signals_continued() && host->seen > 0) host->stopped += now - host->seen;
+    host->seen = now;
+    return now - host->stopped;
+}
+
+void at_host_wait(at_host *host, at_bell *bell, uint32_t heard, uint32_t rings, at_ns until,
+                  at_ns spin_ns)
+{
+    static const at_ns LATE = AT_SEC(1); /* beyond any delay of a busy machine */
+    at_ns              before = at_host_now(host), seen = host->seen;
+    at_ns              limit = until == AT_NEVER ? AT_NEVER : until + host->stopped;
+    assert(rings >= 1);
+    at_bell_wait(bell, heard, rings, AT_BELL_ALL, limit, spin_ns);
+    at_ns after = at_host_now(host);
+    bool  late = after - before > LATE && until != AT_NEVER && after - until > LATE;
+    if (late) host->stopped += host->seen - seen;
+}
+
+/* For what is recorded after the end, when nobody is waited for. */
+static at_ns now_at_end(const at_host *host)
+{
+    assert(host->hub->finished);
+    return at_clock_now() - host->stopped;
+}
+
 /* ---- record ---------------------------------------------------------------------------------- */
 
 static void record_event(at_host *host, const at_event *event, const at_about *about)
@@ -276,6 +310,7 @@ at_ns at_host_due(const at_host *host)
 {
     at_ns due = host->sampling.due;
     at_ns evaluator = host->ops.virtual_time ? AT_NEVER : at_evaluator_due(host->evaluator);
+    if (evaluator != AT_NEVER) evaluator -= host->stopped;
     if (evaluator < due) due = evaluator;
     for (int i = 0; i < AT_TIMER_COUNT; i++)
         if (host->timer[i] < due) due = host->timer[i];
@@ -328,15 +363,16 @@ static void final_score_by_evaluator(at_host *host, at_ns last_apply)
     assert(host->evaluator);
     if (at_evaluator_busy(host->evaluator)) {
         if (at_evaluator_wait(host->evaluator, &evaluation))
-            deliver_evaluation(host, &evaluation, at_clock_now(), false);
+            deliver_evaluation(host, &evaluation, now_at_end(host), false);
         else
             at_evaluator_drop(host->evaluator);
     }
     at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
     if (at_evaluator_wait(host->evaluator, &evaluation))
-        deliver_evaluation(host, &evaluation, at_clock_now(), true);
+        deliver_evaluation(host, &evaluation, now_at_end(host), true);
     else
-        at_host_say(host, at_clock_now(), "the final evaluation was aborted: it made no progress");
+        at_host_say(host, now_at_end(host),
+                    "the final evaluation was aborted: it made no progress");
 }
 
 static void say_skipped(at_host *host)
@@ -349,16 +385,16 @@ static void say_skipped(at_host *host)
              "%llu of %llu evaluations were skipped because the previous one was still running",
              (unsigned long long)hub->evaluations_skipped,
              (unsigned long long)hub->evaluations_due);
-    at_host_say(host, at_clock_now(), text);
+    at_host_say(host, now_at_end(host), text);
 }
 
 void at_host_final_score(at_host *host)
 {
     at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
-    sample_usage(host, at_clock_now());
+    sample_usage(host, now_at_end(host));
     if (host->evaluator) say_skipped(host);
     if (host->evaluator) final_score_by_evaluator(host, last_apply);
-    if (host->evaluator) sample_usage(host, at_clock_now()); /* scoring uses resources, too */
+    if (host->evaluator) sample_usage(host, now_at_end(host)); /* scoring uses resources, too */
     if (!host->ops.score) return;
     at_evaluation evaluation = score_at_once(host, host->hub->version, last_apply);
     deliver_evaluation(host, &evaluation, host->hub->ended_at, true);

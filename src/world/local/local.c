@@ -14,7 +14,6 @@
 #include <sys/mman.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/machine.h"
 #include "pace/pace.h"
 #include "world/core/host.h"
@@ -194,7 +193,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
     }
     pid_t pid = pid_of_worker(l, id);
     at_host_process(&l->host, id, pid);
-    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_host_now(&l->host)};
     event.as.joined.incarnation = p->start.incarnation;
     at_host_event(&l->host, &event, &(at_about){.pid = pid});
     return AT_OK;
@@ -202,7 +201,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
 
 static void deliver(local *l, at_node id, const at_report *report)
 {
-    at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_host_now(&l->host)};
     assert(report);
     event.as.report = *report;
     l->reported = true;
@@ -220,8 +219,8 @@ static bool has_arrived(local *l, at_node id)
     if (sigma == 0 || l->host.hub->end != AT_END_RUNNING) return true;
     if (p->report_due == AT_NEVER)
         p->report_due =
-            at_clock_now() + at_comm_delay(sigma, l->context->seed, id, 2 * p->messages++);
-    if (at_clock_now() < p->report_due) return false;
+            at_host_now(&l->host) + at_comm_delay(sigma, l->context->seed, id, 2 * p->messages++);
+    if (at_host_now(&l->host) < p->report_due) return false;
     p->report_due = AT_NEVER;
     return true;
 }
@@ -257,7 +256,7 @@ static void say_why(local *l)
     l->heard_said = true;
     snprintf(text, sizeof text, "a worker could not start: %s%s%s%s", l->heard.text,
              l->heard.hint[0] ? " (" : "", l->heard.hint, l->heard.hint[0] ? ")" : "");
-    at_host_say(&l->host, at_clock_now(), text);
+    at_host_say(&l->host, at_host_now(&l->host), text);
 }
 
 static void hear_why(local *l, process *p, const at_fail *fail)
@@ -279,14 +278,20 @@ static bool nobody_can_start(const local *l)
     return !l->reported;
 }
 
+static at_ns ready_at(const local *l, at_node id)
+{
+    assert(id >= 1);
+    return at_supervisor_ready_at(l->supervisor, id - 1) - l->host.stopped;
+}
+
 static void tell_lost(local *l, at_node id, bool returns, const char *text)
 {
-    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_host_now(&l->host)};
     process *p = &l->process[id - 1];
     assert(pid_of_worker(l, id) == 0);
     event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
     event.as.lost.returns = returns;
-    p->restart_at = returns ? at_supervisor_ready_at(l->supervisor, id - 1) : AT_NEVER;
+    p->restart_at = returns ? ready_at(l, id) : AT_NEVER;
     if (p->restart_at < l->restart_next) l->restart_next = p->restart_at;
     at_host_event(&l->host, &event, &(at_about){.text = text});
 }
@@ -317,7 +322,7 @@ static void lost(local *l, const at_death *death)
     if (!running || !l->context->respawn || tries) return;
     snprintf(say, sizeof say, "worker %u died %d times in a row and is not replaced again", id,
              DEATHS_MAX);
-    at_host_say(&l->host, at_clock_now(), say);
+    at_host_say(&l->host, at_host_now(&l->host), say);
 }
 
 static void start_replacement(local *l, at_node id)
@@ -334,8 +339,8 @@ static void start_replacement(local *l, at_node id)
     }
     char text[sizeof fail.text + 80];
     snprintf(text, sizeof text, "worker %u is not replaced yet: %s", id, fail.text);
-    at_host_say(&l->host, at_clock_now(), text);
-    l->process[id - 1].restart_at = at_supervisor_ready_at(l->supervisor, id - 1);
+    at_host_say(&l->host, at_host_now(&l->host), text);
+    l->process[id - 1].restart_at = ready_at(l, id);
 }
 
 static void start_replacements(local *l, at_ns now)
@@ -359,7 +364,7 @@ static void record_final_usage(local *l, const at_death *death)
     assert(death->pid > 0);
     at_usage_ended(death->pid, &death->rusage, &usage);
     at_host_process(&l->host, death->child + 1, 0);
-    at_host_usage(&l->host, death->child + 1, &usage, at_clock_now());
+    at_host_usage(&l->host, death->child + 1, &usage, at_host_now(&l->host));
 }
 
 static void reap(local *l)
@@ -370,11 +375,11 @@ static void reap(local *l)
         read_reports(l, death.child + 1, true); /* those that it finished before it died count */
         lost(l, &death);
     }
-    at_host_reap(&l->host, at_clock_now());
+    at_host_reap(&l->host, at_host_now(&l->host));
     for (uint32_t hub; (hub = at_local_update_pool_reap(l->pool)) > 0;) {
         char say[96];
         snprintf(say, sizeof say, "hub %u died: the other hubs take over its slice", hub);
-        at_host_say(&l->host, at_clock_now(), say);
+        at_host_say(&l->host, at_host_now(&l->host), say);
     }
 }
 
@@ -401,7 +406,7 @@ static at_ns next_due(const local *l)
  * replaced once a stop was requested. */
 static void stop(local *l)
 {
-    at_event event = {.kind = AT_EV_STOP, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_STOP, .now = at_host_now(&l->host)};
     assert(!l->stopping);
     l->stopping = true;
     if (!l->host.finished) at_host_event(&l->host, &event, NULL);
@@ -415,13 +420,13 @@ static void loop(local *l)
         for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) read_reports(l, i, false);
         if (at_signals_stop() && !l->stopping) stop(l);
         if (at_signals_child()) reap(l);
-        at_ns now = at_clock_now();
+        at_ns now = at_host_now(&l->host);
         if (!l->host.finished) start_replacements(l, now);
         if (!l->host.finished) at_host_poll(&l->host, now);
         flush(l);
         if (l->host.finished) break;
         uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_wake_after(l->host.hub, now);
-        at_bell_wait(bell, heard, rings, AT_BELL_ALL, next_due(l), l->spin_ns);
+        at_host_wait(&l->host, bell, heard, rings, next_due(l), l->spin_ns);
     }
 }
 
@@ -497,7 +502,7 @@ static at_err prepare(local *l, at_fail *fail)
 
 static at_err start_all(local *l, at_fail *fail)
 {
-    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_event start = {.kind = AT_EV_START, .now = at_host_now(&l->host)};
     at_host_event(&l->host, &start, NULL);
     for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) AT_TRY(start_worker(l, i, fail));
     return AT_OK;

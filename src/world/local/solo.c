@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "base/clock.h"
 #include "world/core/driver.h"
 #include "world/core/host.h"
 #include "world/core/world.h"
@@ -71,7 +70,7 @@ static void poll_host(solo *s, at_ns now)
 static uint32_t heard(void *self)
 {
     solo *s = self;
-    if (at_signals_stop() && !s->stopping) poll_host(s, at_clock_now());
+    if (at_signals_stop() && !s->stopping) poll_host(s, at_host_now(&s->host));
     return at_bell_heard(s->bell);
 }
 
@@ -79,8 +78,9 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     solo *s = self;
     at_ns due = at_host_due(&s->host);
+    if (due != AT_NEVER) due += s->host.stopped; /* the driver's clock is the machine's */
     at_bell_wait(s->bell, heard_before, 1, AT_BELL_ALL, due < until ? due : until, 0);
-    poll_host(s, at_clock_now());
+    poll_host(s, at_host_now(&s->host));
 }
 
 static bool leaves(void *self)
@@ -116,7 +116,7 @@ static float *gradient(void *self, uint32_t slot)
 static bool send_report(void *self, const at_report *report)
 {
     solo    *s = self;
-    at_event event = {.kind = AT_EV_MESSAGE, .worker = 1, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = 1, .now = at_host_now(&s->host)};
     event.as.report = *report;
     if (at_signals_stop()) poll_host(s, event.now);
     at_host_event(&s->host, &event, NULL);
@@ -146,7 +146,7 @@ static void work(solo *s)
     at_driver               driver;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, context->learning->hogwild ? s->params : NULL);
-    at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_clock_now()};
+    at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_host_now(&s->host)};
     left.as.lost.drawn = atomic_load(&s->drawn);
     at_host_event(&s->host, &left, &(at_about){.text = "left"});
     assert(s->host.finished);
@@ -182,7 +182,7 @@ static at_err prepare(solo *s, at_fail *fail)
 
 static void run(solo *s)
 {
-    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_event start = {.kind = AT_EV_START, .now = at_host_now(&s->host)};
     at_event joined = {.kind = AT_EV_JOINED, .worker = 1, .now = start.now};
     joined.as.joined.incarnation = 1;
     prctl(PR_SET_TIMERSLACK, 1L);

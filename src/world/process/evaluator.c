@@ -278,24 +278,32 @@ const char *at_evaluator_poll(at_evaluator *e, at_ns now)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
+/* A turn counts for at most a second: if all of us are stopped meanwhile, nobody is stuck. */
+static at_ns silence(at_ns before, at_ns turn)
+{
+    assert(turn >= 0);
+    return before + (turn < AT_SEC(1) ? turn : AT_SEC(1));
+}
+
 bool at_evaluator_wait(at_evaluator *e, at_evaluation *evaluation)
 {
     uint64_t beats = 0;
-    at_ns    beat_at = at_clock_now();
+    at_ns    silent = 0, now = at_clock_now();
     assert(at_evaluator_busy(e));
     hasten(e);
     atomic_store(&e->shared->start_at, 0);
     at_bell_ring_loud(&e->shared->bell, AT_BELL_ALL);
     while (!at_evaluator_take(e, evaluation)) {
         uint32_t heard = at_bell_heard(e->hub_bell);
-        at_ns    now = at_clock_now();
+        at_ns    before = now;
+        now = at_clock_now();
         at_evaluator_reap(e);
         at_evaluator_poll(e, now);
         if (at_evaluator_pid(e) == 0 && e->restart_at == AT_NEVER) return false;
         uint64_t beats_now = atomic_load(&e->shared->beats);
-        if (beats_now != beats) beat_at = now;
+        silent = beats_now != beats ? 0 : silence(silent, now - before);
         beats = beats_now;
-        if (now - beat_at >= STUCK_AFTER) return false;
+        if (silent >= STUCK_AFTER) return false;
         if (atomic_load(&e->shared->answered) != e->taken) continue;
         at_bell_wait(e->hub_bell, heard, 1, AT_BELL_ALL, now + AT_SEC(1), 0);
     }
