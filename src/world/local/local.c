@@ -106,12 +106,13 @@ static void send_order(void *self, at_node worker, const at_order *order)
 {
     local         *l = self;
     at_local_slot *slot = &l->map.slot[worker - 1];
+    assert(worker >= 1 && worker <= l->context->plan->workers_max);
     if (order->leave) {
         atomic_store(&slot->leave, true);
     } else {
-        atomic_fetch_add(&slot->order_lock, 1);
+        at_local_write_begin(&slot->order_lock);
         slot->order = *order;
-        atomic_fetch_add(&slot->order_lock, 1);
+        at_local_write_end(&slot->order_lock);
     }
     l->cast_mask |= at_bell_mask(worker);
 }
@@ -141,14 +142,15 @@ static void evict(void *self, at_node worker)
 static void change(void *self)
 {
     local *l = self;
-    atomic_fetch_add(&l->map.head->params_lock, 1);
+    at_local_write_begin(&l->map.head->params_lock);
 }
 
 static void publish(void *self, uint64_t version)
 {
     local *l = self;
+    assert(version > 0);
     atomic_store(&l->map.head->version, version);
-    atomic_fetch_add(&l->map.head->params_lock, 1);
+    at_local_write_end(&l->map.head->params_lock);
 }
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
