@@ -153,7 +153,7 @@ class Freezes(support.TestCase):
         self.assert_gone(run)
 
     def test_a_long_wait_is_reported_and_a_thawed_worker_continues(self):
-        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--sample-time", "10us",
+        run = self.start(*support.SMALL, "--json", *LONG, "--workers", 3, "--sample-time", "10us",
                          "--lease", "1h")
         pid = self.freeze(run, 3)
         run.wait_said("waiting for ")
