@@ -81,8 +81,8 @@ uint64_t at_resume_drawn(const at_host *host, at_node worker)
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-/* A stop is noticed before anything else is done with the clock, because the handler of SIGCONT runs
- * first. When it began is unknown: what passed since we last looked is discounted. */
+/* A stop is noticed before anything else is done with the clock, because the handler of SIGCONT
+ * runs first. When it began is unknown: what passed since we last looked is discounted. */
 at_ns at_host_now(at_host *host)
 {
     at_ns now = at_clock_now();
@@ -143,6 +143,7 @@ static void record_action(at_host *host, at_ns now, const at_action *action, dou
 
 void at_host_say(at_host *host, at_ns now, const char *text)
 {
+    assert(text);
     at_record record = {.kind = AT_REC_TEXT, .at = now - host->started, .text = text};
     at_recorder_put(host->recorder, &record);
 }
@@ -202,6 +203,7 @@ static void sample_usage(at_host *host, at_ns now)
 
 static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
 {
+    assert(host->ops.score);
     at_evaluation evaluation = {.step = step, .at = now};
     host->ops.score(host->ops.self, &evaluation.score);
     return evaluation;
@@ -333,6 +335,7 @@ static void poll_evaluator(at_host *host, at_ns now)
 
 static void poll_saver(at_host *host, at_ns now)
 {
+    assert(host->hub);
     if (at_signals_save()) host->timer[AT_TIMER_SAVE] = now;
     const char *trouble = host->saver ? at_saver_trouble(host->saver) : NULL;
     if (trouble) at_host_say(host, now, trouble);
@@ -390,6 +393,7 @@ static void say_skipped(at_host *host)
 
 void at_host_final_score(at_host *host)
 {
+    assert(host->hub->finished);
     at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
     sample_usage(host, now_at_end(host));
     if (host->evaluator) say_skipped(host);

@@ -96,14 +96,14 @@ uint64_t at_resume_drawn(const at_host *host, at_node worker);
 /* ---- time --------------------------------------------------------------------------------------
  *
  * While a hub is stopped (Ctrl-Z, SIGSTOP, a frozen container) it hears nothing, and usually its
- * workers are stopped, too. So that time is no part of the run: it counts neither for leases nor for
- * --seconds. Worlds in real time read their clock and wait here. */
+ * workers are stopped, too. So that time is no part of the run: it counts neither for leases nor
+ * for --seconds. Worlds in real time read their clock and wait here. */
 
 /* The machine's clock less the time that this process was stopped. */
 at_ns at_host_now(at_host *host);
 
-/* at_bell_wait for this host, until the time `until` of at_host_now. Waking up long after that means
- * that the process was stopped. */
+/* at_bell_wait for this host, until the time `until` of at_host_now. Waking up long after that
+ * means that the process was stopped. */
 void at_host_wait(at_host *host, at_bell *bell, uint32_t heard, uint32_t rings, at_ns until,
                   at_ns spin_ns);
 

@@ -142,6 +142,7 @@ static void evict(void *self, at_node worker)
 static void change(void *self)
 {
     local *l = self;
+    assert(l->map.head);
     at_local_write_begin(&l->map.head->params_lock);
 }
 
@@ -218,6 +219,7 @@ static bool has_arrived(local *l, at_node id)
 {
     process *p = &l->process[id - 1];
     double   sigma = l->context->comm_delay;
+    assert(sigma >= 0);
     if (sigma == 0 || l->host.hub->end != AT_END_RUNNING) return true;
     if (p->report_due == AT_NEVER)
         p->report_due =
@@ -235,6 +237,7 @@ static void read_reports(local *l, at_node id, bool dead)
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
     bool           holds = l->context->plan->release->holds;
+    assert(id >= 1 && id <= l->context->plan->workers_max);
     while (taken < atomic_load(&slot->sent)) {
         const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
         if (!dead && !has_arrived(l, id)) return;
@@ -254,6 +257,7 @@ static void read_reports(local *l, at_node id, bool dead)
 static void say_why(local *l)
 {
     char text[sizeof l->heard.text + sizeof l->heard.hint + 40];
+    assert(l->heard.err == AT_OK || l->heard.text[0]);
     if (!l->heard.err || l->heard_said) return;
     l->heard_said = true;
     snprintf(text, sizeof text, "a worker could not start: %s%s%s%s", l->heard.text,
@@ -312,6 +316,7 @@ static void lost(local *l, const at_death *death)
     at_node  id = death->child + 1;
     process *p = &l->process[id - 1];
     char     how[64], say[96];
+    assert(id <= l->context->plan->workers_max);
     if (death->fail.err) hear_why(l, p, &death->fail);
     bool        running = l->host.hub->end == AT_END_RUNNING;
     bool        tries = at_supervisor_failures(l->supervisor, id - 1) < DEATHS_MAX;
@@ -372,6 +377,7 @@ static void record_final_usage(local *l, const at_death *death)
 static void reap(local *l)
 {
     at_death death;
+    assert(l->supervisor);
     while (!l->host.finished && at_supervisor_reap(l->supervisor, &death)) {
         record_final_usage(l, &death);
         read_reports(l, death.child + 1, true); /* those that it finished before it died count */
@@ -417,6 +423,7 @@ static void stop(local *l)
 static void loop(local *l)
 {
     at_bell *bell = &l->map.head->hub_bell;
+    assert(l->host.hub->present > 0 || l->host.finished);
     while (!l->host.finished) {
         uint32_t heard = at_bell_heard(bell);
         for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) read_reports(l, i, false);
@@ -471,6 +478,7 @@ static at_err prepare(local *l, at_fail *fail)
 {
     const at_world_context *context = l->context;
     const at_plan          *plan = context->plan;
+    assert(plan->workers_max >= plan->workers);
     AT_TRY(open_map(&l->map, plan->workers_max, context->task->params, context->task->slot_floats,
                     fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));

@@ -62,14 +62,16 @@ typedef struct at_local_map {
  * Why it is right in the C11 memory model. A reader that sees the even value synchronizes with the
  * release store and so sees all data written before it. A reader that sees any datum of the next
  * change has its acquire fence after that read, and the writer its release fence before that write:
- * the fences synchronize, so the second read of the lock finds the odd value or a later one, and the
- * reader reads again. Without the writer's fence a datum could become visible before the odd value,
- * even though an atomic addition made it odd: its acquire part orders what follows after the load,
- * not after the store. When members of an update pool write, at_update_pool_work has the fence.
+ * the fences synchronize, so the second read of the lock finds the odd value or a later one, and
+ * the reader reads again. Without the writer's fence a datum could become visible before the odd
+ * value, even though an atomic addition made it odd: its acquire part orders what follows after the
+ * load, not after the store. When members of an update pool write, at_update_pool_work has the
+ * fence.
  *
  * The data are plain floats, so a read that is thrown away races with the writer; compilers and
  * processors that we build for give it some value, and it is not used. */
 
+/* Writer: the data are about to change. */
 static inline void at_local_write_begin(_Atomic uint64_t *lock)
 {
     uint64_t value = atomic_load_explicit(lock, memory_order_relaxed);
@@ -78,6 +80,7 @@ static inline void at_local_write_begin(_Atomic uint64_t *lock)
     atomic_thread_fence(memory_order_release);
 }
 
+/* Writer: the data are complete. */
 static inline void at_local_write_end(_Atomic uint64_t *lock)
 {
     uint64_t value = atomic_load_explicit(lock, memory_order_relaxed);

@@ -35,6 +35,7 @@ bool at_local_update_pool_wanted(const at_world_context *context)
 static bool has_ended(pid_t pid)
 {
     siginfo_t info = {0};
+    assert(pid >= 0);
     if (pid == 0 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return true;
     return info.si_pid == pid;
 }
@@ -45,6 +46,7 @@ static bool worker_is_gone(void *self, uint32_t member)
 {
     const at_local_update_pool *p = self;
     uint32_t                    incarnation;
+    assert(member >= 1);
     return has_ended(p->options.pid_of(p->options.self, member, &incarnation));
 }
 
@@ -137,7 +139,7 @@ uint32_t at_local_update_pool_reap(at_local_update_pool *p)
 static at_err open_pool(at_local_update_pool *p, at_fail *fail)
 {
     const at_local_update_pool_options *o = &p->options;
-
+    assert(!p->pool);
     bool                   workers = by_workers(o->context);
     at_local_head         *head = o->map->head;
     at_update_pool_options pool = {

@@ -48,8 +48,7 @@ static void evict(void *self, at_node worker)
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     solo *s = self;
-    (void)worker;
-    (void)slot;
+    assert(worker == 1 && slot == 0);
     return s->gradient;
 }
 
@@ -91,6 +90,7 @@ static bool leaves(void *self)
 static bool take_order(void *self, at_order *order)
 {
     solo *s = self;
+    assert(!s->ordered || !s->leaving);
     if (!s->ordered) return false;
     *order = s->order;
     s->ordered = false;
@@ -109,7 +109,7 @@ static const float *install(void *self)
 
 static float *gradient(void *self, uint32_t slot)
 {
-    (void)slot;
+    assert(slot == 0);
     return ((solo *)self)->gradient;
 }
 
@@ -117,6 +117,7 @@ static bool send_report(void *self, const at_report *report)
 {
     solo    *s = self;
     at_event event = {.kind = AT_EV_MESSAGE, .worker = 1, .now = at_host_now(&s->host)};
+    assert(report->incarnation == 1);
     event.as.report = *report;
     if (at_signals_stop()) poll_host(s, event.now);
     at_host_event(&s->host, &event, NULL);

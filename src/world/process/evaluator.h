@@ -50,8 +50,8 @@ pid_t at_evaluator_pid(const at_evaluator *evaluator);
 /* True while an evaluation runs or has not been fetched. */
 bool at_evaluator_busy(const at_evaluator *evaluator);
 
-/* Waits for the running evaluation, now at normal priority, as long as it makes progress; false when
- * it is stuck or keeps dying. */
+/* Waits for the running evaluation, now at normal priority, as long as it makes progress; false
+ * when it is stuck or keeps dying. */
 bool at_evaluator_wait(at_evaluator *evaluator, at_evaluation *evaluation);
 
 /* Gives up the pending evaluation. */

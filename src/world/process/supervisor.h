@@ -35,15 +35,16 @@ typedef struct at_death {
     at_fail       fail; /* what it said; err is AT_OK when it said nothing */
 } at_death;
 
+/* A supervisor of this many children, none of which has a process yet. */
 at_err at_supervisor_open(uint32_t children, at_supervisor **supervisor, at_fail *fail);
 
 /* Kills and reaps all children; accepts NULL. */
 void at_supervisor_close(at_supervisor *supervisor);
 
 /* Forks a child, which MUST have no process. The child dies with its parent and ignores SIGINT and
- * SIGTERM: terminals, `timeout` and batch systems send them to a whole process group, and the parent
- * decides what becomes of its children. When the fork fails, nothing of it is left, and it counts as
- * a failure of this child. */
+ * SIGTERM: terminals, `timeout` and batch systems send them to a whole process group, and the
+ * parent decides what becomes of its children. When the fork fails, nothing of it is left, and it
+ * counts as a failure of this child. */
 at_err at_supervisor_start(at_supervisor *supervisor, uint32_t child, at_supervised_main main,
                            void *self, at_fail *fail);
 
