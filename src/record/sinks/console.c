@@ -190,7 +190,7 @@ static void print_loss(console *self)
     at_text_add(&text, " %s: ", lost.how);
     if (lost.dropped > 0)
         at_text_add(&text, "%llu samples dropped, ", (unsigned long long)lost.dropped);
-    at_text_add(&text, lost.returns ? "replacement started" : "no replacement");
+    at_text_add(&text, lost.returns ? "replacement follows" : "no replacement");
     print_message(self, buffer);
 }
 

@@ -47,6 +47,7 @@ typedef struct local {
     at_ns                   spin_ns;
     int                     core; /* shared by hub and worker; -1: not shared */
     bool                    stopping;
+    bool                    refused;      /* the last fork failed, and the user knows */
     bool                    reported;     /* some worker has */
     at_ns                   restart_next; /* the earliest of the workers' restart_at */
     at_fail                 heard;        /* why the last worker that said it could not start */
@@ -194,6 +195,7 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
         p->start.incarnation--; /* there was no such process */
         return err;
     }
+    l->refused = false;
     pid_t pid = pid_of_worker(l, id);
     at_host_process(&l->host, id, pid);
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_host_now(&l->host)};
@@ -341,13 +343,17 @@ static void start_replacement(local *l, at_node id)
     if (!l->host.hub->member[id - 1].expected) return; /* its time to join is over */
     if (!start_worker(l, id, &fail)) return;
     if (at_supervisor_failures(l->supervisor, id - 1) >= DEATHS_MAX) {
-        tell_lost(l, id, false, fail.text);
+        char why[sizeof fail.text + 80];
+        snprintf(why, sizeof why, "is not replaced: %s", fail.text);
+        tell_lost(l, id, false, why);
         return;
     }
+    l->process[id - 1].restart_at = ready_at(l, id);
+    if (l->refused) return;
+    l->refused = true;
     char text[sizeof fail.text + 80];
     snprintf(text, sizeof text, "worker %u is not replaced yet: %s", id, fail.text);
     at_host_say(&l->host, at_host_now(&l->host), text);
-    l->process[id - 1].restart_at = ready_at(l, id);
 }
 
 static void start_replacements(local *l, at_ns now)

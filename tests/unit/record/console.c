@@ -172,7 +172,7 @@ static void quiet_prints_only_losses_and_warnings(void **state)
     for (int i = 1; i <= 100; i++) step(&run, AT_SEC(i), 1, 1);
     play_troubles(&run);
     end(&run);
-    check_written("worker 2 (pid 102) killed by signal 9: 32 samples dropped, replacement started\n"
+    check_written("worker 2 (pid 102) killed by signal 9: 32 samples dropped, replacement follows\n"
                   "worker 1 (pid 101) did not report within its lease: evicted\n"
                   "worker 1 (pid 101) killed by signal 9: no replacement\n"
                   "the disk is nearly full\n");
