@@ -373,8 +373,13 @@ static bool evaluation_due(at_hub *hub)
 
 static void evaluate_if_due(at_hub *hub, at_out *out)
 {
-    bool due = evaluation_due(hub);
-    if (!due || hub->evaluating) return; /* the previous one still runs: skip this one */
+    assert(!hub->applying);
+    if (!evaluation_due(hub)) return;
+    hub->evaluations_due++;
+    if (hub->evaluating) { /* the previous one still runs */
+        hub->evaluations_skipped++;
+        return;
+    }
     hub->evaluating = true;
     at_out_push(out, AT_ACT_EVALUATE)->as.evaluate.step = hub->version;
 }

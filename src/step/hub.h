@@ -87,6 +87,7 @@ typedef struct at_hub {
     at_ns         round_ns_peak;  /* longest recent round, decaying; 0 before the first */
     uint32_t      evicted_since_step;
     uint64_t      eval_samples_next;
+    uint64_t      evaluations_due, evaluations_skipped; /* since START */
     at_target_hit target[AT_TARGETS_MAX];
 } at_hub;
 

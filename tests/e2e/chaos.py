@@ -46,6 +46,7 @@ class Chaos(support.TestCase):
                                  "--checkpoint-every", "200ms", "--record", "steps")
                 run.wait_working()
                 self.kill_some(run, rng, KILLS_EACH)
+                run.wait_working()  # one that was killed before it reported is replaced later
                 run.signal(signal.SIGTERM)
                 ended = run.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)

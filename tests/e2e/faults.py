@@ -153,7 +153,7 @@ class Freezes(support.TestCase):
         self.assert_gone(run)
 
     def test_a_long_wait_is_reported_and_a_thawed_worker_continues(self):
-        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 3, "--sample-time", "10us",
+        run = self.start(*support.SMALL, "--json", *LONG, "--workers", 3, "--sample-time", "10us",
                          "--lease", "1h")
         pid = self.freeze(run, 3)
         run.wait_said("waiting for ")
@@ -201,6 +201,24 @@ class HubAndEvaluator(support.TestCase):
                 self.assertEqual(ended.result["test"]["step"], ended.result["steps"], ended)
                 self.assert_ledger(ended)
                 self.assert_gone(run)
+
+    def test_skipped_evaluations_are_counted_and_said(self):
+        """A frozen evaluator is busy with its first evaluation until it is thawed."""
+        run = self.start(*support.SMALL, *QUIET, *LONG, "--workers", 2, "--eval-every", 5,
+                         "--sample-time", "10us")
+        evaluator = run.evaluator()
+        os.kill(evaluator, signal.SIGSTOP)
+        run.wait_steps(run.steps() + 2000)  # the file may be hundreds of steps behind
+        os.kill(evaluator, signal.SIGCONT)
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        evaluations = ended.result["evaluations"]
+        due = ended.result["steps"] // 5
+        self.assertGreater(evaluations["skipped"], 0, ended)
+        self.assertEqual(evaluations["done"] + evaluations["skipped"], due + 1, ended)  # the last
+        self.assertIn(f"{evaluations['skipped']} of {due} evaluations were skipped because the "
+                      "previous one was still running", ended.err)
 
     def test_a_hub_shares_a_core_with_its_only_worker_and_nothing_else(self):
         everywhere = os.sched_getaffinity(0)

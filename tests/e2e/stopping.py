@@ -2,6 +2,7 @@
 """SIGINT and SIGTERM: the first signal stops a run cleanly and promptly, the second at once."""
 import os
 import signal
+import time
 
 import support
 from support import processes
@@ -68,20 +69,93 @@ class Stopping(support.TestCase):
         os.kill(rows[2]["pid"] if workers else run.evaluator(), signal.SIGSTOP)
         return run
 
+    @staticmethod
+    def ends_by(run, number):
+        """Sends the signal; whether the run is over. One that comes soon after the first signal
+        counts as the same request."""
+        run.signal(number)
+        return run.process.poll() is not None
+
     def test_the_second_signal_ends_the_run_at_once(self):
         for workers in (0, 3):
             for first, second in zip(SIGNALS + SIGNALS, SIGNALS + SIGNALS[::-1]):
                 with self.subTest(workers=workers, first=first.name, second=second.name):
                     run = self.hang(workers)
                     run.signal(first)
-                    run.wait_until(lambda: not processes.handles(run.pid, first),
-                                   "the first signal is handled")
-                    run.signal(second)
+                    support.wait_until(lambda: self.ends_by(run, second),
+                                       "a later signal ends the run")
                     self.assertEqual(run.wait().code, -second, run.ended())
                     support.wait_until(lambda: not processes.marked(run.mark),
                                        "all its processes are gone")
                     self.assert_gone(run)
                     self.assertFalse((run.folder / "result.json").exists())
+
+
+class Groups(support.TestCase):
+    """Signals to all processes of a run, as terminals, `timeout` and batch systems send them."""
+
+    def start_group(self, *arguments):
+        """A run in a process group of its own, whose number is the hub's pid."""
+        self.runs += 1
+        run = support.Run(arguments, self.folder / f"run{self.runs}", launcher=("setsid",))
+        self.addCleanup(run.close)
+        return run
+
+    def test_a_signal_to_the_process_and_its_group_is_one_request(self):
+        """As `timeout` does; at moments all over a round, in both orders."""
+        for i in range(24):
+            with self.subTest(i=i):
+                run = self.start_group(*ENDLESS, "--workers", i % 4, "--sample-time", "50us")
+                run.wait_working()
+                run.wait_steps(1 + 7 * i % 40)
+                for group in ((False, True), (True, False), (True, True, False))[i % 3]:
+                    (os.killpg if group else os.kill)(run.pid, SIGNALS[i // 3 % 2])
+                ended = run.wait()
+                self.assertEqual((ended.code, ended.result["stopped"]),
+                                 (support.STOPPED, "signal"), ended)
+                self.assertTrue((run.folder / "result.json").exists(), ended)
+                self.assertEqual(ended.result["respawns"], 0, ended)
+                self.assertEqual({row["state"] for row in ended.result["worker"]}, {"finished"},
+                                 ended)
+                self.assert_ledger(ended)
+                self.assert_gone(run)
+
+    def test_a_signal_to_all_workers_first_is_no_loss(self):
+        for _ in range(5):
+            run = self.start_group(*ENDLESS, "--workers", 3, "--no-respawn")
+            for row in run.wait_working().values():
+                os.kill(row["pid"], signal.SIGTERM)
+            run.wait_steps(run.steps() + 5)
+            os.killpg(run.pid, signal.SIGTERM)
+            ended = run.wait()
+            self.assertEqual((ended.code, ended.result["stopped"]), (support.STOPPED, "signal"),
+                             ended)
+            self.assertEqual({row["state"] for row in ended.result["worker"]}, {"finished"}, ended)
+
+    def test_time_in_which_all_processes_were_stopped_does_not_count(self):
+        """Ctrl-Z and fg: nobody is evicted, and the bits are those of an undisturbed run."""
+        job = (*support.SMALL, "--quiet", "--json", "--steps", 150, "--sample-time", "1ms",
+               "--lease", "1s", "--eval-every", 0)
+        stop = 3.0  # seconds; three leases
+        for workers in (0, 3):
+            with self.subTest(workers=workers):
+                expected = self.train(*job, "--workers", workers).result
+                run = self.start_group(*job, "--workers", workers)
+                run.wait_working()
+                run.wait_steps(3)
+                os.killpg(run.pid, signal.SIGSTOP)
+                end = time.monotonic() + stop
+                support.wait_until(lambda: time.monotonic() >= end, "its leases would be over")
+                self.assertEqual(processes.state(run.pid), "T")
+                os.killpg(run.pid, signal.SIGCONT)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.DONE, ended)
+                self.assertEqual((ended.result["evictions"], ended.result["respawns"]), (0, 0),
+                                 ended)
+                self.assertEqual(ended.result["params_hash"], expected["params_hash"], ended)
+                self.assertEqual(ended.result["trace_hash"], expected["trace_hash"], ended)
+                unaccounted = ended.result["wall_seconds"] - ended.result["seconds"]
+                self.assertGreaterEqual(unaccounted, stop, ended)
 
 
 if __name__ == "__main__":

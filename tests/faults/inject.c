@@ -6,6 +6,8 @@
  *     ANYTIME_FAULT=write:3          the third write of the first process fails
  *     ANYTIME_FAULT=malloc:2@child   the second malloc of a child fails, in one child only
  *     ANYTIME_FAULT=scramble:5       the fifth message over MPI has wrong bytes in its head
+ *     ANYTIME_FAULT=malloc:2@child3  the same, in the third child only
+ *     ANYTIME_FAULT=fork:5+          the fifth fork of the first process and all later ones fail
  *     ANYTIME_FAULT_COUNTS=FILE      the first process writes how often it called what
  *
  * Everything else goes through. A failure looks like the real one: errno is set as a full disk, a
@@ -62,7 +64,8 @@ static const char *const call_name[CALL_COUNT] = {
 static uint64_t     calls[CALL_COUNT];
 static call         wanted = CALL_COUNT;
 static uint64_t     wanted_at;
-static bool         in_child;
+static bool         in_child, onward;
+static uint64_t     child_wanted, child; /* number of the fork that made it; 0: any */
 static pid_t        first;
 static atomic_bool *fired; /* shared with children: one failure per run */
 
@@ -78,7 +81,10 @@ static void read_wish(const char *wish)
         _exit(99);
     }
     wanted_at = strtoull(colon + 1, NULL, 10);
-    in_child = strstr(colon, "@child") != NULL;
+    const char *where = strstr(colon, "@child");
+    in_child = where != NULL;
+    if (where) child_wanted = strtoull(where + strlen("@child"), NULL, 10);
+    onward = strchr(colon, '+') != NULL;
 }
 
 static void forget_calls(void)
@@ -108,9 +114,11 @@ __attribute__((destructor)) static void end(void)
 /* Is this the call that fails? */
 static bool fails(call which, int error)
 {
-    bool here = (getpid() != first) == in_child;
-    if (++calls[which] != wanted_at || which != wanted || !here) return false;
-    if (atomic_exchange(fired, true)) return false;
+    bool     here = (getpid() != first) == in_child;
+    uint64_t count = ++calls[which];
+    if (which != wanted || !here || (child_wanted > 0 && child_wanted != child)) return false;
+    if (onward ? count < wanted_at : count != wanted_at) return false;
+    if (atomic_exchange(fired, true) && !onward) return false;
     errno = error;
     return true;
 }
@@ -165,7 +173,10 @@ pid_t at_faulty_fork(void)
 {
     if (fails(CALL_fork, EAGAIN)) return -1;
     pid_t pid = fork();
-    if (pid == 0) forget_calls();
+    if (pid == 0) {
+        child = calls[CALL_fork];
+        forget_calls();
+    }
     return pid;
 }
 

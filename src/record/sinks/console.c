@@ -190,7 +190,7 @@ static void print_loss(console *self)
     at_text_add(&text, " %s: ", lost.how);
     if (lost.dropped > 0)
         at_text_add(&text, "%llu samples dropped, ", (unsigned long long)lost.dropped);
-    at_text_add(&text, lost.returns ? "replacement started" : "no replacement");
+    at_text_add(&text, lost.returns ? "replacement follows" : "no replacement");
     print_message(self, buffer);
 }
 
@@ -210,6 +210,14 @@ static void note_loss(console *self, const at_record *record)
     };
     at_text how = at_text_in(self->loss.how, sizeof self->loss.how);
     at_text_add(&how, "%s", record->text && *record->text ? record->text : "was lost");
+}
+
+/* In virtual time nobody waits. */
+static bool shows_waits(const console *self)
+{
+    assert(self->info);
+    bool is_virtual = self->info->world && strcmp(self->info->world, "sim") == 0;
+    return !self->options.quiet && !is_virtual;
 }
 
 static void print_waiting(console *self, const at_action *action)
@@ -270,7 +278,7 @@ static void put_event(console *self, const at_record *record)
 
 static void put_action(console *self, const at_action *action)
 {
-    if (action->kind == AT_ACT_NOTICE) print_waiting(self, action);
+    if (action->kind == AT_ACT_NOTICE && shows_waits(self)) print_waiting(self, action);
     if (action->kind == AT_ACT_EVICT) print_eviction(self, action->worker);
     if (action->kind == AT_ACT_DROP && action->worker == self->loss.worker)
         self->loss.dropped += action->as.drop.samples;

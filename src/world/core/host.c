@@ -1,6 +1,7 @@
 #include "world/core/host.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -79,6 +80,40 @@ uint64_t at_resume_drawn(const at_host *host, at_node worker)
     return member->used + member->dropped;
 }
 
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* A stop is noticed before anything else is done with the clock, because the handler of SIGCONT
+ * runs first. When it began is unknown: what passed since we last looked is discounted. */
+at_ns at_host_now(at_host *host)
+{
+    at_ns now = at_clock_now();
+    assert(!host->ops.virtual_time);
+    assert(now >= host->seen);
+    if (at_signals_continued() && host->seen > 0) host->stopped += now - host->seen;
+    host->seen = now;
+    return now - host->stopped;
+}
+
+void at_host_wait(at_host *host, at_bell *bell, uint32_t heard, uint32_t rings, at_ns until,
+                  at_ns spin_ns)
+{
+    static const at_ns LATE = AT_SEC(1); /* beyond any delay of a busy machine */
+    at_ns              before = at_host_now(host), seen = host->seen;
+    at_ns              limit = until == AT_NEVER ? AT_NEVER : until + host->stopped;
+    assert(rings >= 1);
+    at_bell_wait(bell, heard, rings, AT_BELL_ALL, limit, spin_ns);
+    at_ns after = at_host_now(host);
+    bool  late = after - before > LATE && until != AT_NEVER && after - until > LATE;
+    if (late) host->stopped += host->seen - seen;
+}
+
+/* For what is recorded after the end, when nobody is waited for. */
+static at_ns now_at_end(const at_host *host)
+{
+    assert(host->hub->finished);
+    return at_clock_now() - host->stopped;
+}
+
 /* ---- record ---------------------------------------------------------------------------------- */
 
 static void record_event(at_host *host, const at_event *event, const at_about *about)
@@ -109,6 +144,7 @@ static void record_action(at_host *host, at_ns now, const at_action *action, dou
 
 void at_host_say(at_host *host, at_ns now, const char *text)
 {
+    assert(text);
     at_record record = {.kind = AT_REC_TEXT, .at = now - host->started, .text = text};
     at_recorder_put(host->recorder, &record);
 }
@@ -168,6 +204,7 @@ static void sample_usage(at_host *host, at_ns now)
 
 static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
 {
+    assert(host->ops.score);
     at_evaluation evaluation = {.step = step, .at = now};
     host->ops.score(host->ops.self, &evaluation.score);
     return evaluation;
@@ -275,13 +312,31 @@ static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, a
 at_ns at_host_due(const at_host *host)
 {
     at_ns due = host->sampling.due;
+    at_ns evaluator = host->ops.virtual_time ? AT_NEVER : at_evaluator_due(host->evaluator);
+    if (evaluator != AT_NEVER) evaluator -= host->stopped;
+    if (evaluator < due) due = evaluator;
     for (int i = 0; i < AT_TIMER_COUNT; i++)
         if (host->timer[i] < due) due = host->timer[i];
     return due;
 }
 
+void at_host_reap(at_host *host, at_ns now)
+{
+    assert(host->hub);
+    const char *text = at_evaluator_reap(host->evaluator);
+    if (text) at_host_say(host, now, text);
+}
+
+static void poll_evaluator(at_host *host, at_ns now)
+{
+    assert(!host->ops.virtual_time || !host->evaluator);
+    const char *text = at_evaluator_poll(host->evaluator, at_clock_now());
+    if (text) at_host_say(host, now, text);
+}
+
 static void poll_saver(at_host *host, at_ns now)
 {
+    assert(host->hub);
     if (at_signals_save()) host->timer[AT_TIMER_SAVE] = now;
     const char *trouble = host->saver ? at_saver_trouble(host->saver) : NULL;
     if (trouble) at_host_say(host, now, trouble);
@@ -292,6 +347,7 @@ void at_host_poll(at_host *host, at_ns now)
     poll_saver(host, now);
     at_evaluation evaluation;
     if (host->sampling.due <= now) sample_usage(host, now);
+    if (host->evaluator) poll_evaluator(host, now);
     bool scored = host->ops.evaluation ? host->ops.evaluation(host->ops.self, &evaluation)
                                        : at_evaluator_take(host->evaluator, &evaluation);
     if (scored) deliver_evaluation(host, &evaluation, now, false);
@@ -308,24 +364,44 @@ void at_host_poll(at_host *host, at_ns now)
 static void final_score_by_evaluator(at_host *host, at_ns last_apply)
 {
     at_evaluation evaluation;
-    if (at_evaluator_busy(host->evaluator) && at_evaluator_wait(host->evaluator, &evaluation))
-        deliver_evaluation(host, &evaluation, at_clock_now(), false);
-    if (!at_evaluator_busy(host->evaluator)) {
-        at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
-        if (at_evaluator_wait(host->evaluator, &evaluation)) {
-            deliver_evaluation(host, &evaluation, at_clock_now(), true);
-            return;
-        }
+    assert(host->evaluator);
+    if (at_evaluator_busy(host->evaluator)) {
+        if (at_evaluator_wait(host->evaluator, &evaluation))
+            deliver_evaluation(host, &evaluation, now_at_end(host), false);
+        else
+            at_evaluator_drop(host->evaluator);
     }
-    at_host_say(host, at_clock_now(), "the final evaluation was aborted: it made no progress");
+    at_evaluator_begin(host->evaluator, host->updater->w, host->hub->version, last_apply);
+    if (at_evaluator_wait(host->evaluator, &evaluation))
+        deliver_evaluation(host, &evaluation, now_at_end(host), true);
+    else
+        at_host_say(host, now_at_end(host),
+                    "the final evaluation was aborted: it made no progress");
+}
+
+static void say_skipped(at_host *host)
+{
+    const at_hub *hub = host->hub;
+    char          text[160];
+    assert(hub->evaluations_skipped <= hub->evaluations_due);
+    /* Who asked for no particular step and no target misses nothing; result.json has the count. */
+    bool wanted = hub->plan->eval_steps > 0 || hub->plan->limits.targets > 0;
+    if (hub->evaluations_skipped == 0 || !wanted) return;
+    snprintf(text, sizeof text,
+             "%llu of %llu evaluations were skipped because the previous one was still running",
+             (unsigned long long)hub->evaluations_skipped,
+             (unsigned long long)hub->evaluations_due);
+    at_host_say(host, now_at_end(host), text);
 }
 
 void at_host_final_score(at_host *host)
 {
+    assert(host->hub->finished);
     at_ns last_apply = host->hub->version > 0 ? host->hub->applied_at : host->started;
-    sample_usage(host, at_clock_now());
+    sample_usage(host, now_at_end(host));
+    if (host->evaluator) say_skipped(host);
     if (host->evaluator) final_score_by_evaluator(host, last_apply);
-    if (host->evaluator) sample_usage(host, at_clock_now()); /* scoring uses resources, too */
+    if (host->evaluator) sample_usage(host, now_at_end(host)); /* scoring uses resources, too */
     if (!host->ops.score) return;
     at_evaluation evaluation = score_at_once(host, host->hub->version, last_apply);
     deliver_evaluation(host, &evaluation, host->hub->ended_at, true);
@@ -335,7 +411,10 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
 {
     const at_hub *hub = host->hub;
     assert(hub->finished);
-    *outcome = (at_outcome){.version = hub->version, .trace = hub->trace, .end = hub->end};
+    *outcome = (at_outcome){.version = hub->version,
+                            .trace = hub->trace,
+                            .end = hub->end,
+                            .evaluations_skipped = hub->evaluations_skipped};
     for (int i = 0; i < AT_TARGETS_MAX; i++) {
         outcome->target[i] = hub->target[i];
         outcome->target[i].at -= hub->began_at;

@@ -71,6 +71,8 @@ typedef struct at_host {
     at_evaluation     evaluation;
     bool              finished;
     at_usage_sampling sampling;
+    at_ns             stopped; /* how long this process has been stopped, see at_host_now */
+    at_ns             seen;    /* the machine's clock when it was last read for that */
 } at_host;
 
 /* Creates the hub. Plan, recorder, updater and evaluator are borrowed. */
@@ -92,6 +94,20 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
 /* The position in its sample sequence at which a worker continues. */
 uint64_t at_resume_drawn(const at_host *host, at_node worker);
 
+/* ---- time --------------------------------------------------------------------------------------
+ *
+ * While a hub is stopped (Ctrl-Z, SIGSTOP, a frozen container) it hears nothing, and usually its
+ * workers are stopped, too. So that time is no part of the run: it counts neither for leases nor
+ * for --seconds. Worlds in real time read their clock and wait here. */
+
+/* The machine's clock less the time that this process was stopped. */
+at_ns at_host_now(at_host *host);
+
+/* at_bell_wait for this host, until the time `until` of at_host_now. Waking up long after that
+ * means that the process was stopped. */
+void at_host_wait(at_host *host, at_bell *bell, uint32_t heard, uint32_t rings, at_ns until,
+                  at_ns spin_ns);
+
 /* ---- events and timers ----------------------------------------------------------------------- */
 
 /* Processes one event and all actions that follow from it. `about` may be NULL. */
@@ -99,6 +115,9 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about);
 
 /* Delivers the evaluations and timers that are due at `now`. */
 void at_host_poll(at_host *host, at_ns now);
+
+/* Reaps the evaluator if it has ended, and tells the user; to be called after SIGCHLD. */
+void at_host_reap(at_host *host, at_ns now);
 
 /* Time of the next timer; AT_NEVER: none is set. */
 at_ns at_host_due(const at_host *host);

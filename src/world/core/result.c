@@ -182,6 +182,9 @@ static void add_totals(json_t *root, const at_result_facts *f)
                         json_pack("{s:o, s:o}", "loss", number(t->loss_recent), "progressive",
                                   number(at_tally_progressive(t))));
     json_object_set_new(root, "test", test(t));
+    json_object_set_new(root, "evaluations",
+                        json_pack("{s:o, s:o}", "done", whole(t->evaluations), "skipped",
+                                  whole(f->outcome->evaluations_skipped)));
     json_object_set_new(root, "targets", targets(f));
     json_object_set_new(root, "step_seconds", spread(at_tally_steps(t)));
     json_object_set_new(root, "useful_fraction", number(at_tally_useful(t)));

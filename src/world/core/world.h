@@ -71,6 +71,7 @@ typedef struct at_outcome {
     size_t         floats; /* their number; 0 when only time was simulated */
     uint64_t       version;
     uint64_t       trace; /* hash over what was applied and dropped */
+    uint64_t       evaluations_skipped;
     at_end         end;
     uint64_t      *drawn;                  /* samples drawn by each worker, as it counted them */
     at_target_hit  target[AT_TARGETS_MAX]; /* times since the first order */

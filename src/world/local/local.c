@@ -8,31 +8,27 @@
 #include "world/local/local.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/machine.h"
 #include "pace/pace.h"
 #include "world/core/host.h"
 #include "world/local/local_update_pool.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"
+#include "world/process/supervisor.h"
 
 enum { DEATHS_MAX = 5 }; /* in a row without a report, until the worker is given up */
 static const at_ns SPIN = AT_US(50);
 
 typedef struct process {
-    pid_t                 pid; /* 0: none */
-    uint32_t              deaths;
+    at_ns                 restart_at; /* when to start a replacement; AT_NEVER: none is wanted */
     bool                  evicted;
+    bool                  failed;     /* its last process said why it could not start */
     at_ns                 report_due; /* arrival of its report with --comm-delay; AT_NEVER: none */
     uint64_t              messages;
     at_local_worker_start start;
@@ -44,12 +40,19 @@ typedef struct local {
     at_host                 host;
     at_updater              updater;
     at_evaluator           *evaluator;
-    at_local_update_pool   *pool;      /* NULL: the hub updates alone */
-    process                *process;   /* plan->workers_max */
-    uint32_t                cast_mask; /* workers to wake */
+    at_local_update_pool   *pool;       /* NULL: the hub updates alone */
+    at_supervisor          *supervisor; /* its child i is worker i+1 */
+    process                *process;    /* plan->workers_max */
+    uint32_t                cast_mask;  /* workers to wake */
     at_ns                   spin_ns;
     int                     core; /* shared by hub and worker; -1: not shared */
     bool                    stopping;
+    bool                    refused;      /* the last fork failed, and the user knows */
+    bool                    reported;     /* some worker has */
+    at_ns                   restart_next; /* the earliest of the workers' restart_at */
+    at_fail                 heard;        /* why the last worker that said it could not start */
+    bool                    heard_said;   /* .. and the user knows */
+    at_fail                 failure;      /* why none of them can start; AT_OK: some can */
 } local;
 
 /* ---- shared memory --------------------------------------------------------------------------- */
@@ -104,12 +107,13 @@ static void send_order(void *self, at_node worker, const at_order *order)
 {
     local         *l = self;
     at_local_slot *slot = &l->map.slot[worker - 1];
+    assert(worker >= 1 && worker <= l->context->plan->workers_max);
     if (order->leave) {
         atomic_store(&slot->leave, true);
     } else {
-        atomic_fetch_add(&slot->order_lock, 1);
+        at_local_write_begin(&slot->order_lock);
         slot->order = *order;
-        atomic_fetch_add(&slot->order_lock, 1);
+        at_local_write_end(&slot->order_lock);
     }
     l->cast_mask |= at_bell_mask(worker);
 }
@@ -121,26 +125,34 @@ static void flush(void *self)
     l->cast_mask = 0;
 }
 
+static pid_t pid_of_worker(const local *l, at_node worker)
+{
+    assert(worker >= 1);
+    return at_supervisor_pid(l->supervisor, worker - 1);
+}
+
 static void evict(void *self, at_node worker)
 {
     local   *l = self;
     process *p = &l->process[worker - 1];
-    if (p->pid == 0) return; /* it has just died; its LOST event follows */
+    if (pid_of_worker(l, worker) == 0) return; /* it has just died; its LOST event follows */
     p->evicted = true;
-    kill(p->pid, SIGKILL); /* works on a stopped process, too; reaped like any other */
+    at_supervisor_kill(l->supervisor, worker - 1);
 }
 
 static void change(void *self)
 {
     local *l = self;
-    atomic_fetch_add(&l->map.head->params_lock, 1);
+    assert(l->map.head);
+    at_local_write_begin(&l->map.head->params_lock);
 }
 
 static void publish(void *self, uint64_t version)
 {
     local *l = self;
+    assert(version > 0);
     atomic_store(&l->map.head->version, version);
-    atomic_fetch_add(&l->map.head->params_lock, 1);
+    at_local_write_end(&l->map.head->params_lock);
 }
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
@@ -153,7 +165,7 @@ static pid_t pid_of(void *self, at_node worker, uint32_t *incarnation)
 {
     local *l = self;
     *incarnation = l->process[worker - 1].start.incarnation;
-    return l->process[worker - 1].pid;
+    return pid_of_worker(l, worker);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -162,12 +174,13 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
 {
     process       *p = &l->process[id - 1];
     at_local_slot *slot = &l->map.slot[id - 1];
-    assert(p->pid == 0);
+    assert(pid_of_worker(l, id) == 0);
     /* Only `drawn` is kept: the replacement continues the sample sequence of the lost worker. */
     atomic_store(&slot->sent, 0);
     atomic_store(&slot->taken, 0);
     atomic_store(&slot->order_lock, 0);
     p->evicted = false;
+    p->restart_at = AT_NEVER;
     p->report_due = AT_NEVER;
     p->start = (at_local_worker_start){.context = l->context,
                                        .map = &l->map,
@@ -177,19 +190,28 @@ static at_err start_worker(local *l, at_node id, at_fail *fail)
                                        .spin_ns = l->spin_ns,
                                        .core = l->core,
                                        .pool = at_local_update_pool_of_workers(l->pool)};
-    AT_TRY(at_child_fork(at_local_worker_main, &p->start, &p->pid, fail));
-    at_host_process(&l->host, id, p->pid);
-    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
+    at_err err = at_supervisor_start(l->supervisor, id - 1, at_local_worker_main, &p->start, fail);
+    if (err) {
+        p->start.incarnation--; /* there was no such process */
+        return err;
+    }
+    l->refused = false;
+    pid_t pid = pid_of_worker(l, id);
+    at_host_process(&l->host, id, pid);
+    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_host_now(&l->host)};
     event.as.joined.incarnation = p->start.incarnation;
-    at_host_event(&l->host, &event, &(at_about){.pid = p->pid});
+    at_host_event(&l->host, &event, &(at_about){.pid = pid});
     return AT_OK;
 }
 
 static void deliver(local *l, at_node id, const at_report *report)
 {
-    at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = id, .now = at_host_now(&l->host)};
+    assert(report);
     event.as.report = *report;
-    l->process[id - 1].deaths = 0;
+    l->reported = true;
+    l->process[id - 1].failed = false;
+    at_supervisor_well(l->supervisor, id - 1);
     if (!l->host.finished) at_host_event(&l->host, &event, NULL);
 }
 
@@ -199,11 +221,12 @@ static bool has_arrived(local *l, at_node id)
 {
     process *p = &l->process[id - 1];
     double   sigma = l->context->comm_delay;
+    assert(sigma >= 0);
     if (sigma == 0 || l->host.hub->end != AT_END_RUNNING) return true;
     if (p->report_due == AT_NEVER)
         p->report_due =
-            at_clock_now() + at_comm_delay(sigma, l->context->seed, id, 2 * p->messages++);
-    if (at_clock_now() < p->report_due) return false;
+            at_host_now(&l->host) + at_comm_delay(sigma, l->context->seed, id, 2 * p->messages++);
+    if (at_host_now(&l->host) < p->report_due) return false;
     p->report_due = AT_NEVER;
     return true;
 }
@@ -216,6 +239,7 @@ static void read_reports(local *l, at_node id, bool dead)
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
     bool           holds = l->context->plan->release->holds;
+    assert(id >= 1 && id <= l->context->plan->workers_max);
     while (taken < atomic_load(&slot->sent)) {
         const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
         if (!dead && !has_arrived(l, id)) return;
@@ -229,68 +253,147 @@ static void read_reports(local *l, at_node id, bool dead)
     }
 }
 
-static void lost(local *l, at_node id, int status)
+/* ---- deaths and replacements ---------------------------------------------------------------- */
+
+/* Tells the user why a worker could not start: once, however many workers fail for that reason. */
+static void say_why(local *l)
 {
-    process *p = &l->process[id - 1];
-    char     how[64];
-    bool     running = l->host.hub->end == AT_END_RUNNING;
-    bool     returns = running && l->context->respawn && ++p->deaths < DEATHS_MAX;
-    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_clock_now()};
-    event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
-    event.as.lost.returns = returns;
-    const char *text =
-        p->evicted ? "evicted, its lease expired" : at_child_status(status, how, sizeof how);
-    p->pid = 0;
-    at_host_event(&l->host, &event, &(at_about){.text = text});
-    if (running && l->context->respawn && !returns) {
-        char say[96];
-        snprintf(say, sizeof say, "worker %u died %d times in a row and is not replaced again", id,
-                 DEATHS_MAX);
-        at_host_say(&l->host, event.now, say);
-    }
+    char text[sizeof l->heard.text + sizeof l->heard.hint + 40];
+    assert(l->heard.err == AT_OK || l->heard.text[0]);
+    if (!l->heard.err || l->heard_said) return;
+    l->heard_said = true;
+    snprintf(text, sizeof text, "a worker could not start: %s%s%s%s", l->heard.text,
+             l->heard.hint[0] ? " (" : "", l->heard.hint, l->heard.hint[0] ? ")" : "");
+    at_host_say(&l->host, at_host_now(&l->host), text);
 }
 
-/* A replacement that the hub expects cannot be started: reported as one that joined and died. */
-static void give_up(local *l, at_node id, const at_fail *fail)
+static void hear_why(local *l, process *p, const at_fail *fail)
 {
+    assert(fail->err != AT_OK);
+    p->failed = true;
+    if (strcmp(l->heard.text, fail->text) == 0) return;
+    say_why(l); /* of another worker, if that is still to be said */
+    l->heard = *fail;
+    l->heard_said = false;
+}
+
+/* True when every worker has said that it cannot start: trying again will not help. */
+static bool nobody_can_start(const local *l)
+{
+    assert(l->process);
+    for (uint32_t i = 0; i < l->context->plan->workers_max; i++)
+        if (!l->process[i].failed) return false;
+    return !l->reported;
+}
+
+static at_ns ready_at(const local *l, at_node id)
+{
+    assert(id >= 1);
+    return at_supervisor_ready_at(l->supervisor, id - 1) - l->host.stopped;
+}
+
+static void tell_lost(local *l, at_node id, bool returns, const char *text)
+{
+    at_event event = {.kind = AT_EV_LOST, .worker = id, .now = at_host_now(&l->host)};
     process *p = &l->process[id - 1];
-    at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_clock_now()};
-    event.as.joined.incarnation = p->start.incarnation;
-    at_host_event(&l->host, &event, NULL);
-    event = (at_event){.kind = AT_EV_LOST, .worker = id, .now = event.now};
+    assert(pid_of_worker(l, id) == 0);
     event.as.lost.drawn = atomic_load(&l->map.slot[id - 1].drawn);
-    at_host_event(&l->host, &event, &(at_about){.text = fail->text});
+    event.as.lost.returns = returns;
+    p->restart_at = returns ? ready_at(l, id) : AT_NEVER;
+    if (p->restart_at < l->restart_next) l->restart_next = p->restart_at;
+    at_host_event(&l->host, &event, &(at_about){.text = text});
+}
+
+/* Gives up everybody who still waits for a replacement; the run ends with the reason. */
+static void fail_start(local *l)
+{
+    assert(nobody_can_start(l));
+    l->failure = l->heard;
+    for (uint32_t i = 0; i < l->context->plan->workers_max && !l->host.finished; i++)
+        if (l->process[i].restart_at != AT_NEVER) tell_lost(l, i + 1, false, "could not start");
+}
+
+static void lost(local *l, const at_death *death)
+{
+    at_node  id = death->child + 1;
+    process *p = &l->process[id - 1];
+    char     how[64], say[96];
+    assert(id <= l->context->plan->workers_max);
+    if (death->fail.err) hear_why(l, p, &death->fail);
+    bool        running = l->host.hub->end == AT_END_RUNNING;
+    bool        tries = at_supervisor_failures(l->supervisor, id - 1) < DEATHS_MAX;
+    bool        returns = running && l->context->respawn && tries && !nobody_can_start(l);
+    const char *text = p->evicted        ? "evicted, its lease expired"
+                       : death->fail.err ? "could not start"
+                                         : at_child_status(death->status, how, sizeof how);
+    tell_lost(l, id, returns, text);
+    if (running && nobody_can_start(l)) fail_start(l);
+    if (!running || !l->context->respawn || tries) return;
+    snprintf(say, sizeof say, "worker %u died %d times in a row and is not replaced again", id,
+             DEATHS_MAX);
+    at_host_say(&l->host, at_host_now(&l->host), say);
+}
+
+static void start_replacement(local *l, at_node id)
+{
+    at_fail fail = {0};
+    assert(l->process[id - 1].restart_at != AT_NEVER);
+    say_why(l);
+    l->process[id - 1].restart_at = AT_NEVER;
+    if (!l->host.hub->member[id - 1].expected) return; /* its time to join is over */
+    if (!start_worker(l, id, &fail)) return;
+    if (at_supervisor_failures(l->supervisor, id - 1) >= DEATHS_MAX) {
+        char why[sizeof fail.text + 80];
+        snprintf(why, sizeof why, "is not replaced: %s", fail.text);
+        tell_lost(l, id, false, why);
+        return;
+    }
+    l->process[id - 1].restart_at = ready_at(l, id);
+    if (l->refused) return;
+    l->refused = true;
+    char text[sizeof fail.text + 80];
+    snprintf(text, sizeof text, "worker %u is not replaced yet: %s", id, fail.text);
+    at_host_say(&l->host, at_host_now(&l->host), text);
+}
+
+static void start_replacements(local *l, at_ns now)
+{
+    assert(l->process);
+    if (now < l->restart_next) return;
+    l->restart_next = AT_NEVER;
+    for (uint32_t i = 0; i < l->context->plan->workers_max; i++) {
+        process *p = &l->process[i];
+        bool     running = l->host.hub->end == AT_END_RUNNING;
+        if (running && p->restart_at <= now) start_replacement(l, i + 1);
+        if (p->restart_at < l->restart_next) l->restart_next = p->restart_at;
+    }
+    if (l->host.hub->end != AT_END_RUNNING) l->restart_next = AT_NEVER;
 }
 
 /* The kernel's totals of an ended process; samples of a running one lag behind. */
-static void record_final_usage(local *l, at_node id, pid_t pid, const struct rusage *rusage)
+static void record_final_usage(local *l, const at_death *death)
 {
     at_usage usage;
-    at_usage_ended(pid, rusage, &usage);
-    at_host_process(&l->host, id, 0);
-    at_host_usage(&l->host, id, &usage, at_clock_now());
+    assert(death->pid > 0);
+    at_usage_ended(death->pid, &death->rusage, &usage);
+    at_host_process(&l->host, death->child + 1, 0);
+    at_host_usage(&l->host, death->child + 1, &usage, at_host_now(&l->host));
 }
 
 static void reap(local *l)
 {
-    for (uint32_t i = 0; i < l->context->plan->workers_max; i++) {
-        process      *p = &l->process[i];
-        struct rusage rusage;
-        int           status;
-        if (p->pid == 0 || wait4(p->pid, &status, WNOHANG, &rusage) != p->pid) continue;
-        record_final_usage(l, i + 1, p->pid, &rusage);
-        read_reports(l, i + 1, true); /* reports that it finished before it died still count */
-        lost(l, i + 1, status);
-        at_fail fail = {0};
-        bool    comes_back = l->host.hub->member[i].expected;
-        if (comes_back && start_worker(l, i + 1, &fail)) give_up(l, i + 1, &fail);
+    at_death death;
+    assert(l->supervisor);
+    while (!l->host.finished && at_supervisor_reap(l->supervisor, &death)) {
+        record_final_usage(l, &death);
+        read_reports(l, death.child + 1, true); /* those that it finished before it died count */
+        lost(l, &death);
     }
-    if (at_evaluator_reap(l->evaluator))
-        at_host_say(&l->host, at_clock_now(), "the evaluator died and was started again");
+    at_host_reap(&l->host, at_host_now(&l->host));
     for (uint32_t hub; (hub = at_local_update_pool_reap(l->pool)) > 0;) {
         char say[96];
         snprintf(say, sizeof say, "hub %u died: the other hubs take over its slice", hub);
-        at_host_say(&l->host, at_clock_now(), say);
+        at_host_say(&l->host, at_host_now(&l->host), say);
     }
 }
 
@@ -300,31 +403,45 @@ static at_ns next_arrival(const local *l)
 {
     at_ns next = AT_NEVER;
     for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers_max; i++)
-        if (l->process[i].pid > 0 && l->process[i].report_due < next)
+        if (pid_of_worker(l, i + 1) > 0 && l->process[i].report_due < next)
             next = l->process[i].report_due;
     return next;
+}
+
+static at_ns next_due(const local *l)
+{
+    at_ns due = at_host_due(&l->host), arrival = next_arrival(l);
+    assert(!l->host.finished);
+    if (arrival < due) due = arrival;
+    return l->restart_next < due ? l->restart_next : due;
+}
+
+/* Before deaths are looked at: a signal to the whole group may end workers, too, and nobody is
+ * replaced once a stop was requested. */
+static void stop(local *l)
+{
+    at_event event = {.kind = AT_EV_STOP, .now = at_host_now(&l->host)};
+    assert(!l->stopping);
+    l->stopping = true;
+    if (!l->host.finished) at_host_event(&l->host, &event, NULL);
 }
 
 static void loop(local *l)
 {
     at_bell *bell = &l->map.head->hub_bell;
+    assert(l->host.hub->present > 0 || l->host.finished);
     while (!l->host.finished) {
         uint32_t heard = at_bell_heard(bell);
         for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) read_reports(l, i, false);
+        if (at_signals_stop() && !l->stopping) stop(l);
         if (at_signals_child()) reap(l);
-        at_ns now = at_clock_now();
-        if (at_signals_stop() && !l->stopping && !l->host.finished) {
-            l->stopping = true;
-            at_event event = {.kind = AT_EV_STOP, .now = now};
-            at_host_event(&l->host, &event, NULL);
-        }
+        at_ns now = at_host_now(&l->host);
+        if (!l->host.finished) start_replacements(l, now);
         if (!l->host.finished) at_host_poll(&l->host, now);
         flush(l);
         if (l->host.finished) break;
-        at_ns    timer = at_host_due(&l->host), arrival = next_arrival(l);
         uint32_t rings = l->context->comm_delay > 0 ? 1 : at_hub_wake_after(l->host.hub, now);
-        at_bell_wait(bell, heard, rings, AT_BELL_ALL, timer < arrival ? timer : arrival,
-                     l->spin_ns);
+        at_host_wait(&l->host, bell, heard, rings, next_due(l), l->spin_ns);
     }
 }
 
@@ -367,11 +484,15 @@ static at_err prepare(local *l, at_fail *fail)
 {
     const at_world_context *context = l->context;
     const at_plan          *plan = context->plan;
+    assert(plan->workers_max >= plan->workers);
     AT_TRY(open_map(&l->map, plan->workers_max, context->task->params, context->task->slot_floats,
                     fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));
     l->process = calloc(plan->workers_max, sizeof *l->process);
     if (!l->process) return at_fail_memory(fail);
+    for (uint32_t i = 0; i < plan->workers_max; i++) l->process[i].restart_at = AT_NEVER;
+    l->restart_next = AT_NEVER;
+    AT_TRY(at_supervisor_open(plan->workers_max, &l->supervisor, fail));
     /* Spinning pays off only while every process has its own core. */
     uint32_t hubs = context->hubs > 1 ? context->hubs : 1;
     bool     idle_cores = plan->workers_max + hubs <= context->cores && context->sample_time == 0;
@@ -397,7 +518,7 @@ static at_err prepare(local *l, at_fail *fail)
 
 static at_err start_all(local *l, at_fail *fail)
 {
-    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_event start = {.kind = AT_EV_START, .now = at_host_now(&l->host)};
     at_host_event(&l->host, &start, NULL);
     for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) AT_TRY(start_worker(l, i, fail));
     return AT_OK;
@@ -425,16 +546,27 @@ static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
 
 static void end_processes(local *l)
 {
-    for (uint32_t i = 0; l->process && i < l->context->plan->workers_max; i++) {
-        if (l->process[i].pid > 0) {
-            at_child_end(l->process[i].pid);
-            l->process[i].pid = 0;
-        }
-    }
+    at_supervisor_close(l->supervisor);
+    l->supervisor = NULL;
     at_evaluator_close(l->evaluator);
     l->evaluator = NULL;
     at_local_update_pool_close(l->pool);
     l->pool = NULL;
+}
+
+static at_err train(local *l, at_outcome *outcome, at_fail *fail)
+{
+    assert(l->supervisor);
+    AT_TRY(start_all(l, fail));
+    if (l->core >= 0) at_machine_pin(l->core);
+    loop(l);
+    if (l->core >= 0) at_machine_pin(-1);
+    if (l->failure.err) {
+        *fail = l->failure;
+        return fail->err;
+    }
+    at_host_final_score(&l->host);
+    return hand_over(l, outcome, fail);
 }
 
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
@@ -443,14 +575,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     at_err err = prepare(&l, fail);
     if (!err) {
         at_signals_open(&l.map.head->hub_bell);
-        err = start_all(&l, fail);
-        if (!err) {
-            if (l.core >= 0) at_machine_pin(l.core);
-            loop(&l);
-            if (l.core >= 0) at_machine_pin(-1);
-            at_host_final_score(&l.host);
-            err = hand_over(&l, outcome, fail);
-        }
+        err = train(&l, outcome, fail);
         end_processes(&l);
         at_signals_close();
     }

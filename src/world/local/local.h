@@ -9,6 +9,7 @@
 #ifndef AT_WORLD_LOCAL_LOCAL_H
 #define AT_WORLD_LOCAL_LOCAL_H
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
@@ -53,6 +54,40 @@ typedef struct at_local_map {
     size_t         size;
 } at_local_map;
 
+/* ---- sequence locks: one writer, readers that read again ---------------------------------------
+ *
+ *   writer   lock = odd (relaxed); release fence; write data; lock = even (release)
+ *   reader   before = lock (acquire); read data; acquire fence; again if lock (relaxed) != before
+ *
+ * Why it is right in the C11 memory model. A reader that sees the even value synchronizes with the
+ * release store and so sees all data written before it. A reader that sees any datum of the next
+ * change has its acquire fence after that read, and the writer its release fence before that write:
+ * the fences synchronize, so the second read of the lock finds the odd value or a later one, and
+ * the reader reads again. Without the writer's fence a datum could become visible before the odd
+ * value, even though an atomic addition made it odd: its acquire part orders what follows after the
+ * load, not after the store. When members of an update pool write, at_update_pool_work has the
+ * fence.
+ *
+ * The data are plain floats, so a read that is thrown away races with the writer; compilers and
+ * processors that we build for give it some value, and it is not used. */
+
+/* Writer: the data are about to change. */
+static inline void at_local_write_begin(_Atomic uint64_t *lock)
+{
+    uint64_t value = atomic_load_explicit(lock, memory_order_relaxed);
+    assert(value % 2 == 0);
+    atomic_store_explicit(lock, value + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+}
+
+/* Writer: the data are complete. */
+static inline void at_local_write_end(_Atomic uint64_t *lock)
+{
+    uint64_t value = atomic_load_explicit(lock, memory_order_relaxed);
+    assert(value % 2 == 1);
+    atomic_store_explicit(lock, value + 1, memory_order_release);
+}
+
 /* Address of a worker's gradient. */
 float *at_local_gradient(const at_local_map *map, at_node worker, uint32_t slot);
 
@@ -68,7 +103,7 @@ typedef struct at_local_worker_start {
     at_update_pool         *pool; /* update pool that it is a member of; NULL: none */
 } at_local_worker_start;
 
-/* Main function of a worker process; returns its exit code. */
-int at_local_worker_main(void *start);
+/* Main function of a worker process; returns its exit code. *fail says why it could not start. */
+int at_local_worker_main(void *start, at_fail *fail);
 
 #endif

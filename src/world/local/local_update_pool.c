@@ -1,17 +1,15 @@
 #include "world/local/local_update_pool.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
-#include "world/process/child.h"
+#include "world/process/supervisor.h"
 
 /* A hub that only computes slices; its process borrows this from the memory before the fork. */
 typedef struct other_hub {
     at_local_update_pool *pool;
     uint32_t              number; /* 1 .. hubs-1 */
-    pid_t                 pid;    /* 0: it is gone */
 } other_hub;
 
 struct at_local_update_pool {
@@ -19,6 +17,7 @@ struct at_local_update_pool {
     at_update_pool              *pool;
     uint32_t                    *members; /* scratch: members that take part in an update */
     other_hub                   *hubs;
+    at_supervisor               *supervisor; /* of the other hubs; NULL: there are none */
     uint32_t                     hubs_count;
 };
 
@@ -36,6 +35,7 @@ bool at_local_update_pool_wanted(const at_world_context *context)
 static bool has_ended(pid_t pid)
 {
     siginfo_t info = {0};
+    assert(pid >= 0);
     if (pid == 0 || waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) return true;
     return info.si_pid == pid;
 }
@@ -46,6 +46,7 @@ static bool worker_is_gone(void *self, uint32_t member)
 {
     const at_local_update_pool *p = self;
     uint32_t                    incarnation;
+    assert(member >= 1);
     return has_ended(p->options.pid_of(p->options.self, member, &incarnation));
 }
 
@@ -76,31 +77,34 @@ static bool hub_is_gone(void *self, uint32_t member)
 {
     const at_local_update_pool *p = self;
     assert(member >= 1 && member <= p->hubs_count);
-    return has_ended(p->hubs[member - 1].pid);
+    return has_ended(at_supervisor_pid(p->supervisor, member - 1));
 }
 
 static void end_hub(void *self, uint32_t member)
 {
     const at_local_update_pool *p = self;
-    if (p->hubs[member - 1].pid > 0) kill(p->hubs[member - 1].pid, SIGKILL);
+    assert(member >= 1 && member <= p->hubs_count);
+    at_supervisor_kill(p->supervisor, member - 1);
 }
 
 static void run_by_hubs(void *self, const at_piece *pieces, uint32_t count)
 {
     const at_local_update_pool *p = self;
     uint32_t                    members = 0;
+    assert(p->supervisor);
     (void)pieces;
     (void)count;
     for (uint32_t i = 0; i < p->hubs_count; i++)
-        if (p->hubs[i].pid > 0) p->members[members++] = p->hubs[i].number;
+        if (at_supervisor_pid(p->supervisor, i) > 0) p->members[members++] = p->hubs[i].number;
     at_update_pool_run(p->pool, p->members, members, true);
 }
 
-static int hub_main(void *self)
+static int hub_main(void *self, at_fail *fail)
 {
     const other_hub *hub = self;
-    at_update_pool  *pool = hub->pool->pool;
-    at_bell         *bell = at_update_pool_bell(pool);
+    (void)fail;
+    at_update_pool *pool = hub->pool->pool;
+    at_bell        *bell = at_update_pool_bell(pool);
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
         if (!at_update_pool_work(pool, hub->number))
@@ -112,22 +116,22 @@ static int hub_main(void *self)
 
 static at_err start_hubs(at_local_update_pool *p, at_fail *fail)
 {
+    assert(p->pool);
+    if (p->hubs_count == 0) return AT_OK;
+    AT_TRY(at_supervisor_open(p->hubs_count, &p->supervisor, fail));
     for (uint32_t i = 0; i < p->hubs_count; i++) {
         p->hubs[i] = (other_hub){.pool = p, .number = i + 1};
-        AT_TRY(at_child_fork(hub_main, &p->hubs[i], &p->hubs[i].pid, fail));
+        AT_TRY(at_supervisor_start(p->supervisor, i, hub_main, &p->hubs[i], fail));
     }
     return AT_OK;
 }
 
 uint32_t at_local_update_pool_reap(at_local_update_pool *p)
 {
-    for (uint32_t i = 0; p && i < p->hubs_count; i++) {
-        other_hub *hub = &p->hubs[i];
-        if (hub->pid == 0 || waitpid(hub->pid, NULL, WNOHANG) != hub->pid) continue;
-        hub->pid = 0;
-        return hub->number;
-    }
-    return 0;
+    at_death death;
+    if (!p || !p->supervisor || !at_supervisor_reap(p->supervisor, &death)) return 0;
+    assert(death.child < p->hubs_count);
+    return p->hubs[death.child].number;
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
@@ -135,7 +139,7 @@ uint32_t at_local_update_pool_reap(at_local_update_pool *p)
 static at_err open_pool(at_local_update_pool *p, at_fail *fail)
 {
     const at_local_update_pool_options *o = &p->options;
-
+    assert(!p->pool);
     bool                   workers = by_workers(o->context);
     at_local_head         *head = o->map->head;
     at_update_pool_options pool = {
@@ -169,8 +173,7 @@ at_err at_local_update_pool_open(const at_local_update_pool_options *options,
 void at_local_update_pool_close(at_local_update_pool *p)
 {
     if (!p) return;
-    for (uint32_t i = 0; p->hubs && i < p->hubs_count; i++)
-        if (p->hubs[i].pid > 0) at_child_end(p->hubs[i].pid);
+    at_supervisor_close(p->supervisor);
     at_update_pool_close(p->pool);
     free(p->hubs);
     free(p->members);

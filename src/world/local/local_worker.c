@@ -48,6 +48,7 @@ static bool leaves(void *self)
 static bool take_order(void *self, at_order *order)
 {
     worker *w = self;
+    assert(w->order_seen % 2 == 0); /* only complete orders are taken */
     for (;;) {
         uint64_t before = atomic_load_explicit(&w->slot->order_lock, memory_order_acquire);
         if (before == w->order_seen) return false;
@@ -76,6 +77,7 @@ static uint64_t newest(void *self)
 static uint64_t copy_params(const worker *w, float *to)
 {
     const at_local_head *head = w->map->head;
+    assert(head);
     for (;;) {
         uint64_t before = atomic_load_explicit(&head->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
@@ -98,6 +100,7 @@ static uint64_t fetch(void *self)
 static const float *install(void *self)
 {
     worker *w = self;
+    assert(!w->aside || w->params);
     if (w->aside) {
         float *before = w->params;
         w->params = w->aside;
@@ -120,6 +123,7 @@ static bool send_report(void *self, const at_report *report)
 {
     worker  *w = self;
     uint64_t sent = atomic_load_explicit(&w->slot->sent, memory_order_relaxed);
+    assert(report->sequence > 0);
     if (atomic_load(&w->slot->taken) < sent && !atomic_load(&w->slot->leave)) return false;
     w->slot->report[sent % AT_LOCAL_GRADIENTS] = *report;
     atomic_store(&w->slot->sent, sent + 1);
@@ -131,6 +135,7 @@ static bool send_report(void *self, const at_report *report)
 
 static at_err new_vector(const at_local_map *map, float **vector, at_fail *fail)
 {
+    assert(map->stride > 0);
     *vector = aligned_alloc(64, map->stride * sizeof(float));
     return *vector ? AT_OK : at_fail_memory(fail);
 }
@@ -139,6 +144,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
 {
     const at_world_context *context = start->context;
     const at_plan          *plan = context->plan;
+    assert(start->id <= plan->workers_max);
     *w = (worker){.map = start->map,
                   .slot = &start->map->slot[start->id - 1],
                   .id = start->id,
@@ -153,13 +159,13 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     return AT_OK;
 }
 
-int at_local_worker_main(void *self)
+int at_local_worker_main(void *self, at_fail *fail)
 {
     const at_local_worker_start *start = self;
     const at_world_context      *context = start->context;
     worker                       w;
-    at_fail                      fail = {0};
-    if (open_worker(&w, start, &fail)) return fail.err;
+    assert(start->id >= 1);
+    if (open_worker(&w, start, fail)) return fail->err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
     uint32_t          slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
     at_driver_options options = {.context = context,

@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "base/clock.h"
 #include "world/core/driver.h"
 #include "world/core/host.h"
 #include "world/core/world.h"
@@ -49,8 +48,7 @@ static void evict(void *self, at_node worker)
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     solo *s = self;
-    (void)worker;
-    (void)slot;
+    assert(worker == 1 && slot == 0);
     return s->gradient;
 }
 
@@ -63,8 +61,7 @@ static void poll_host(solo *s, at_ns now)
     }
     s->host.timer[AT_TIMER_LEASE] = AT_NEVER;
     at_host_poll(&s->host, now);
-    if (at_signals_child() && at_evaluator_reap(s->evaluator))
-        at_host_say(&s->host, now, "the evaluator died and was started again");
+    if (at_signals_child()) at_host_reap(&s->host, now);
 }
 
 /* ---- the worker's side ---------------------------------------------------------------------- */
@@ -72,7 +69,7 @@ static void poll_host(solo *s, at_ns now)
 static uint32_t heard(void *self)
 {
     solo *s = self;
-    if (at_signals_stop() && !s->stopping) poll_host(s, at_clock_now());
+    if (at_signals_stop() && !s->stopping) poll_host(s, at_host_now(&s->host));
     return at_bell_heard(s->bell);
 }
 
@@ -80,8 +77,9 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     solo *s = self;
     at_ns due = at_host_due(&s->host);
+    if (due != AT_NEVER) due += s->host.stopped; /* the driver's clock is the machine's */
     at_bell_wait(s->bell, heard_before, 1, AT_BELL_ALL, due < until ? due : until, 0);
-    poll_host(s, at_clock_now());
+    poll_host(s, at_host_now(&s->host));
 }
 
 static bool leaves(void *self)
@@ -92,6 +90,7 @@ static bool leaves(void *self)
 static bool take_order(void *self, at_order *order)
 {
     solo *s = self;
+    assert(!s->ordered || !s->leaving);
     if (!s->ordered) return false;
     *order = s->order;
     s->ordered = false;
@@ -110,14 +109,15 @@ static const float *install(void *self)
 
 static float *gradient(void *self, uint32_t slot)
 {
-    (void)slot;
+    assert(slot == 0);
     return ((solo *)self)->gradient;
 }
 
 static bool send_report(void *self, const at_report *report)
 {
     solo    *s = self;
-    at_event event = {.kind = AT_EV_MESSAGE, .worker = 1, .now = at_clock_now()};
+    at_event event = {.kind = AT_EV_MESSAGE, .worker = 1, .now = at_host_now(&s->host)};
+    assert(report->incarnation == 1);
     event.as.report = *report;
     if (at_signals_stop()) poll_host(s, event.now);
     at_host_event(&s->host, &event, NULL);
@@ -147,7 +147,7 @@ static void work(solo *s)
     at_driver               driver;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, context->learning->hogwild ? s->params : NULL);
-    at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_clock_now()};
+    at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_host_now(&s->host)};
     left.as.lost.drawn = atomic_load(&s->drawn);
     at_host_event(&s->host, &left, &(at_about){.text = "left"});
     assert(s->host.finished);
@@ -183,7 +183,7 @@ static at_err prepare(solo *s, at_fail *fail)
 
 static void train(solo *s)
 {
-    at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    at_event start = {.kind = AT_EV_START, .now = at_host_now(&s->host)};
     at_event joined = {.kind = AT_EV_JOINED, .worker = 1, .now = start.now};
     joined.as.joined.incarnation = 1;
     prctl(PR_SET_TIMERSLACK, 1L);

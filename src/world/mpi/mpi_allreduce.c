@@ -191,8 +191,7 @@ static void tell_time(equal *e)
     e->host.timer[AT_TIMER_LEASE] = AT_NEVER;
     e->host.timer[AT_TIMER_NOTICE] = AT_NEVER;
     at_host_poll(&e->host, e->now);
-    if (at_signals_child() && at_evaluator_reap(e->evaluator))
-        at_host_say(&e->host, e->now, "the evaluator died and was started again");
+    if (at_signals_child()) at_host_reap(&e->host, e->now);
 }
 
 /* One round with its report; false: there will be no other. */

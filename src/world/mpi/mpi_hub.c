@@ -84,8 +84,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 
 static void process_signals(at_mpi_hub *h, at_ns now)
 {
-    if (at_signals_child() && at_evaluator_reap(h->evaluator))
-        at_host_say(&h->host, now, "the evaluator died and was started again");
+    if (at_signals_child()) at_host_reap(&h->host, now);
     if (!at_signals_stop() || h->stopping || h->host.finished) return;
     h->stopping = true;
     at_host_event(&h->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);

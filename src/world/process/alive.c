@@ -12,6 +12,7 @@ enum { FIELD_BORN = 22, FIELD_STATE = 3 };
 static bool read_stat(int64_t pid, char *text, size_t size)
 {
     char path[64];
+    assert(text && size > 1);
     snprintf(path, sizeof path, "/proc/%lld/stat", (long long)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return false;

@@ -14,7 +14,8 @@ void *at_child_share(size_t size, at_fail *fail);
 
 /* Forks a child that runs main(self) and exits with its result. The child dies with its parent,
  * ignores Ctrl-C (the terminal sends it to the whole group; the parent decides what to do) and has
- * default handlers for all other signals. */
+ * default handlers for all other signals. When that fails, *pid is 0 and nothing is left of it. For
+ * children that are to be replaced when they die, see supervisor.h. */
 at_err at_child_fork(int (*main)(void *self), void *self, pid_t *pid, at_fail *fail);
 
 /* Turns this process into a background helper of the training: sets the name that ps shows (15

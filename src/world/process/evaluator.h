@@ -1,8 +1,13 @@
-/* evaluator.h - scores parameters on the test set in a separate process at idle priority.
+/* evaluator.h - scores parameters on the test set in a separate process.
  *
  * The hub copies the parameters to shared memory and rings; the evaluator scores the whole test set
  * and rings back. Training never waits for it: an evaluation that is due while the previous one
- * still runs is skipped (decided in hub.c).
+ * still runs is skipped and counted (decided in hub.c).
+ *
+ * It runs at idle priority, so where a core is free it takes nothing from training. On a busy
+ * machine it would starve: one that is not done after 50 times the processor time of the previous
+ * one (the first: after a second) continues at normal priority. So each is done within that time
+ * plus what it takes beside training, and costs training at most 2 %.
  */
 #ifndef AT_WORLD_PROCESS_EVALUATOR_H
 #define AT_WORLD_PROCESS_EVALUATOR_H
@@ -45,11 +50,22 @@ pid_t at_evaluator_pid(const at_evaluator *evaluator);
 /* True while an evaluation runs or has not been fetched. */
 bool at_evaluator_busy(const at_evaluator *evaluator);
 
-/* Waits for the running evaluation as long as it makes progress; false when it is stuck or keeps
- * dying. */
+/* Waits for the running evaluation, now at normal priority, as long as it makes progress; false
+ * when it is stuck or keeps dying. */
 bool at_evaluator_wait(at_evaluator *evaluator, at_evaluation *evaluation);
 
-/* If the evaluator has died: reaps it, restarts it (it repeats the evaluation) and returns true. */
-bool at_evaluator_reap(at_evaluator *evaluator);
+/* Gives up the pending evaluation. */
+void at_evaluator_drop(at_evaluator *evaluator);
+
+/* If the evaluator has died: reaps it, and has it started again (it repeats the evaluation) at most
+ * twice per evaluation. Returns what to tell the user; NULL: it has not died. Accepts NULL. */
+const char *at_evaluator_reap(at_evaluator *evaluator);
+
+/* When at_evaluator_poll has something to do, on the machine's clock; AT_NEVER: nothing. */
+at_ns at_evaluator_due(const at_evaluator *evaluator); /* accepts NULL */
+
+/* Raises the priority of an evaluation that has waited for too long, and starts a new process after
+ * its back-off. Returns what to tell the user; NULL: nothing. Accepts NULL. */
+const char *at_evaluator_poll(at_evaluator *evaluator, at_ns now);
 
 #endif

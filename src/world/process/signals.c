@@ -5,32 +5,47 @@
 #include <signal.h>
 #include <stddef.h>
 
-enum { WATCHED = 4 };
-static const int watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1};
+#include "base/clock.h"
+
+enum { WATCHED = 5 };
+static const int   watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGCONT};
+static const at_ns AGAIN_AFTER = AT_MS(500);
 
 /* Global, because a signal handler has no user argument. */
 static struct {
     at_bell         *bell;
-    atomic_bool      stop, child, save;
+    atomic_bool      stop, child, save, continued;
+    _Atomic at_ns    stop_at; /* of the first signal */
     struct sigaction before[WATCHED];
 } state;
 
-static void on_stop(void)
+/* `timeout` and some batch systems send a signal to the process and to its group, which is one
+ * request that arrives twice. */
+static void on_stop(int number)
 {
-    atomic_store(&state.stop, true);
-    signal(SIGINT, SIG_DFL); /* the second signal, of either kind, ends the program */
-    signal(SIGTERM, SIG_DFL);
+    at_ns now = at_clock_now(); /* may be read in a handler */
+    assert(number == SIGINT || number == SIGTERM);
+    if (!atomic_load(&state.stop)) {
+        atomic_store(&state.stop_at, now);
+        atomic_store(&state.stop, true);
+    } else if (now - atomic_load(&state.stop_at) >= AGAIN_AFTER) {
+        signal(number, SIG_DFL);
+        raise(number); /* takes effect when the handler returns */
+    }
 }
 
 static void on_signal(int number)
 {
     int interrupted = errno;
+    assert(state.bell);
     if (number == SIGCHLD)
         atomic_store(&state.child, true);
     else if (number == SIGUSR1)
         atomic_store(&state.save, true);
+    else if (number == SIGCONT)
+        atomic_store(&state.continued, true);
     else
-        on_stop();
+        on_stop(number);
     at_bell_ring_loud(state.bell, AT_BELL_ALL);
     errno = interrupted;
 }
@@ -42,6 +57,7 @@ void at_signals_open(at_bell *bell)
     atomic_store(&state.stop, false);
     atomic_store(&state.child, false);
     atomic_store(&state.save, false);
+    atomic_store(&state.continued, false);
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
         sigaction(watched[i], &action, &state.before[i]);
@@ -68,4 +84,10 @@ bool at_signals_child(void)
 bool at_signals_save(void)
 {
     return atomic_exchange(&state.save, false);
+}
+
+bool at_signals_continued(void)
+{
+    if (!atomic_load_explicit(&state.continued, memory_order_relaxed)) return false;
+    return atomic_exchange(&state.continued, false);
 }

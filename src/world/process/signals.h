@@ -1,8 +1,10 @@
-/* signals.h - turns SIGINT, SIGTERM, SIGUSR1 and SIGCHLD into flags and rings of one bell.
+/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGCHLD and SIGCONT into flags and rings of one bell.
  *
- * The first SIGINT or SIGTERM requests a clean stop; the second has its default effect and ends the
- * program at once (workers die with it). Closing restores the previous handlers, so a program that
- * embeds the library keeps its own. LIMIT: only one bell at a time per process.
+ * The first SIGINT or SIGTERM requests a clean stop; another one, half a second later or more, has
+ * its default effect and ends the program at once (workers die with it). Within that half second it
+ * is taken for the same request: `timeout` signals both the process and its group. Closing restores
+ * the previous handlers, so a program that embeds the library keeps its own. LIMIT: only one bell
+ * at a time per process.
  */
 #ifndef AT_WORLD_PROCESS_SIGNALS_H
 #define AT_WORLD_PROCESS_SIGNALS_H
@@ -24,5 +26,8 @@ bool at_signals_child(void);
 
 /* True when SIGUSR1 has requested a checkpoint since the last call. */
 bool at_signals_save(void);
+
+/* True when the process was continued (SIGCONT) since the last call: it may have been stopped. */
+bool at_signals_continued(void);
 
 #endif

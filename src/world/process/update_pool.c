@@ -95,6 +95,7 @@ static void save(assignment *a, const at_updater *u, size_t at, size_t n)
 {
     float   *vectors[AT_UPDATER_CHANGES_MAX];
     uint32_t count = at_updater_changes(u, vectors);
+    assert(count <= AT_UPDATER_CHANGES_MAX && n <= JOURNAL);
     for (uint32_t i = 0; i < count; i++)
         memcpy(a->old[i], vectors[i] + a->slice.first + at, n * sizeof(float));
 }
@@ -103,6 +104,7 @@ static void save(assignment *a, const at_updater *u, size_t at, size_t n)
 static void do_block(assignment *a, const at_updater *u, size_t at)
 {
     size_t n = journal_size(a, at);
+    assert(atomic_load_explicit(&a->done, memory_order_relaxed) == at); /* block by block */
     save(a, u, at, n);
     atomic_store(&a->begun, at + n);
     atomic_thread_fence(memory_order_seq_cst);
@@ -124,6 +126,7 @@ bool at_update_pool_work(at_update_pool *pool, uint32_t member)
 
 static size_t slice_size(size_t params, uint32_t parts)
 {
+    assert(parts >= 1);
     size_t least = (params + parts - 1) / parts;
     size_t whole = (least + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK * AT_UPDATER_BLOCK;
     return whole > SLICE_MIN ? whole : SLICE_MIN;
@@ -149,6 +152,7 @@ static void take_over(const at_update_pool *pool, assignment *a)
 {
     const at_updater *u = pool->options.updater;
     size_t            done = atomic_load(&a->done), left = a->slice.count - done;
+    assert(done <= a->slice.count);
     if (atomic_load(&a->begun) > done) {
         float   *vectors[AT_UPDATER_CHANGES_MAX];
         uint32_t count = at_updater_changes(u, vectors);

@@ -163,7 +163,7 @@ static void play_troubles(script *run)
     script_lost(run, 2, "ended", false); /* as ordered: nothing is printed */
 }
 
-static void quiet_prints_only_losses_waits_and_warnings(void **state)
+static void quiet_prints_only_losses_and_warnings(void **state)
 {
     (void)state;
     script run;
@@ -172,11 +172,26 @@ static void quiet_prints_only_losses_waits_and_warnings(void **state)
     for (int i = 1; i <= 100; i++) step(&run, AT_SEC(i), 1, 1);
     play_troubles(&run);
     end(&run);
-    check_written("step 412: waiting for worker 2 (3.1 s)\n"
-                  "worker 2 (pid 102) killed by signal 9: 32 samples dropped, replacement started\n"
+    check_written("worker 2 (pid 102) killed by signal 9: 32 samples dropped, replacement follows\n"
                   "worker 1 (pid 101) did not report within its lease: evicted\n"
                   "worker 1 (pid 101) killed by signal 9: no replacement\n"
                   "the disk is nearly full\n");
+}
+
+static void waits_are_printed_in_real_time_only(void **state)
+{
+    (void)state;
+    static const char *const worlds[] = {"local", "sim"};
+    for (int i = 0; i < 2; i++) {
+        script run;
+        begin(&run, 2, (at_console_options){0});
+        run.info.world = worlds[i];
+        start(&run);
+        play_troubles(&run);
+        end(&run);
+        assert_int_equal(strstr(written, "waiting for worker 2 (3.1 s)") != NULL, i == 0);
+        free(written);
+    }
 }
 
 static void many_losses_are_summarized(void **state)
@@ -543,7 +558,8 @@ int main(void)
         cmocka_unit_test(plain_lines_become_rarer_in_a_long_run),
         cmocka_unit_test(progress_is_measured_toward_the_nearest_limit),
         cmocka_unit_test(a_resumed_run_does_not_count_earlier_progress),
-        cmocka_unit_test(quiet_prints_only_losses_waits_and_warnings),
+        cmocka_unit_test(quiet_prints_only_losses_and_warnings),
+        cmocka_unit_test(waits_are_printed_in_real_time_only),
         cmocka_unit_test(many_losses_are_summarized),
         cmocka_unit_test(the_block_is_redrawn_in_place_and_messages_stay_above),
         cmocka_unit_test(no_line_is_wider_than_the_terminal),
