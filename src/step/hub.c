@@ -175,10 +175,17 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     at_lease_start(hub, now, out);
 }
 
+/* With too few workers the run holds: nobody starts a round until others join. */
+static bool is_holding(const at_hub *hub)
+{
+    assert(hub->present <= hub->plan->workers_max);
+    return hub->assembled && hub->present < hub->plan->workers_min;
+}
+
 static bool may_release(const at_hub *hub)
 {
-    return hub->assembled && hub->present >= hub->plan->workers_min && !hub->applying &&
-           !hub->draining && hub->end == AT_END_RUNNING;
+    return hub->assembled && !is_holding(hub) && !hub->applying && !hub->draining &&
+           hub->end == AT_END_RUNNING;
 }
 
 static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *out)
@@ -468,7 +475,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
         hub->plan->size->observe(hub->size_state, hub->plan, member->id, &report->work);
     if (member->state == AT_MEMBER_WORKING && !report->again) member->state = AT_MEMBER_IDLE;
     if (report->again) member->rounds_begun++;
-    if (report->again && hub->draining)
+    if (report->again && (hub->draining || is_holding(hub)))
         pause_member(hub, member, out); /* again: the first pause came too late */
     take_report(hub, member, report, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
@@ -518,11 +525,12 @@ static void check_assembled(at_hub *hub, at_out *out)
     if (hub->present >= hub->plan->workers_min) set_join_timer(AT_NEVER, out);
 }
 
-/* With too few workers the run holds: nobody starts a round until others join. */
-static void hold_if_few(const at_hub *hub, at_ns now, at_out *out)
+/* The first loss that leaves too few: others have --join-timeout to join. */
+static void hold_if_few(at_hub *hub, at_ns now, at_out *out)
 {
-    if (hub->assembled && hub->present + 1 == hub->plan->workers_min)
-        set_join_timer(now + hub->plan->join_timeout, out);
+    if (!hub->assembled || hub->present + 1 != hub->plan->workers_min) return;
+    set_join_timer(now + hub->plan->join_timeout, out);
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) pause_member(hub, &hub->member[i], out);
 }
 
 /* The time to join is up: the run continues with those present, or stops when they are too few. */
@@ -588,14 +596,15 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
     drop(hub, member, &none, event->as.lost.drawn - counted, why, out);
-    if (is_present(member)) hub->present--;
+    bool was_present = is_present(member);
+    if (was_present) hub->present--;
     member->state = AT_MEMBER_AWAY;
     member->expected = event->as.lost.returns;
     if (hub->end != AT_END_RUNNING) {
         finish_if_all_gone(hub, event->now, out);
         return;
     }
-    hold_if_few(hub, event->now, out);
+    if (was_present) hold_if_few(hub, event->now, out);
     if (!any_worker_left(hub) && !hub->plan->open) {
         wind_down(hub, AT_END_WORKERS, event->now, out);
         return;

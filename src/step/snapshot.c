@@ -41,6 +41,20 @@ static void take_member(at_member_snapshot *snapshot, const at_hub *hub, const a
                                      .share = hub->share[member->id - 1]};
 }
 
+/* Who is away starts at the slowest worker's round when it joins, as in an uninterrupted run. */
+static void take_away(at_snapshot *snapshot, const at_hub *hub)
+{
+    uint64_t slowest = UINT64_MAX;
+    for (uint32_t i = 0; i < snapshot->workers; i++) {
+        at_member_state state = hub->member[i].state;
+        bool            live = state == AT_MEMBER_IDLE || state == AT_MEMBER_WORKING;
+        if (live && snapshot->member[i].rounds_ended < slowest)
+            slowest = snapshot->member[i].rounds_ended;
+    }
+    for (uint32_t i = 0; slowest < UINT64_MAX && i < snapshot->workers; i++)
+        if (hub->member[i].state == AT_MEMBER_AWAY) snapshot->member[i].rounds_ended = slowest;
+}
+
 static void take_targets(at_snapshot *snapshot, const at_hub *hub)
 {
     memcpy(snapshot->target, hub->target, sizeof snapshot->target);
@@ -63,6 +77,7 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
     take_targets(snapshot, hub);
     for (uint32_t i = 0; i < snapshot->workers; i++)
         take_member(&snapshot->member[i], hub, &hub->member[i]);
+    take_away(snapshot, hub);
     memcpy(snapshot->size_state, hub->size_state, snapshot->size_bytes);
 }
 
