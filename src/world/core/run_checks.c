@@ -23,6 +23,11 @@ static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fai
                            "--release %s needs a worker that runs ahead of the hub, and "
                            "--workers 0 runs both in one loop",
                            plan->release->name);
+    if (!o->virtual_time && plan->workers_max > plan->workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate` with --faults join:W@T",
+                           "--workers-max %u is above --workers %u, but workers can join later "
+                           "only in simulation",
+                           plan->workers_max, plan->workers);
     if (!o->virtual_time && !o->launcher && plan->workers > AT_BELL_RINGS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
                            "%u workers are too many for one machine (at most %d)", plan->workers,
