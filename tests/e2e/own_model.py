@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """A user-defined model, from C and from Python, through the public library."""
+import ctypes
+import json
 import os
 import re
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
 
 BUILD = os.path.dirname(os.environ["ANYTIME"])
@@ -64,5 +68,117 @@ class OwnModel(unittest.TestCase):
         self.assertEqual(before, set(os.listdir(".")))
 
 
+class Continue(unittest.TestCase):
+    """--run, --resume and --init mean the same as in `anytime train`."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def train(self, *options, code=0):
+        done = run(EXAMPLE_C, *map(str, options))
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def result(self, name):
+        with open(os.path.join(self.folder, name, "result.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_a_resumed_run_ends_with_the_bits_of_an_uninterrupted_one(self):
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                whole, part = f"whole{workers}", f"part{workers}"
+                options = ("--workers", workers, "--optimizer", "adam")
+                one = self.train(*options, "--steps", 60, "--run", self.path(whole))
+                self.train(*options, "--steps", 25, "--run", self.path(part))
+                two = self.train("--resume", self.path(part), "--steps", 60)
+                self.assertEqual(self.result(part)["resumed_at"], 25)
+                self.assertEqual(self.result(part)["params_hash"],
+                                 self.result(whole)["params_hash"])
+                self.assertEqual(one.stdout, two.stdout)
+
+    def test_a_resume_that_is_impossible_is_refused(self):
+        self.assertIn("no-such-run", self.train("--resume", self.path("no-such-run"),
+                                                code=66).stderr)
+        self.train("--steps", 5, "--run", self.path("one"))
+        self.assertIn("--lr", self.train("--resume", self.path("one"), "--steps", 9, "--lr", "0.1",
+                                         code=2).stderr)
+
+    def test_training_starts_from_the_weights_of_init(self):
+        self.train("--steps", 50, "--workers", 1, "--run", self.path("first"))
+        good = loss_of(self.train("--steps", 1, "--workers", 1, "--lr", "1e-9", "--init",
+                                  self.path("first")))
+        fresh = loss_of(self.train("--steps", 1, "--workers", 1, "--lr", "1e-9"))
+        self.assertLess(good, 0.6 * fresh)
+        weights = os.path.join(self.path("first"), "model.safetensors")
+        self.assertEqual(good, loss_of(self.train("--steps", 1, "--workers", 1, "--lr", "1e-9",
+                                                  "--init", weights)))
+        self.train("--steps", 1, "--init", self.path("nowhere"), code=66)
+
+
+class OneAtATime(unittest.TestCase):
+    def test_a_second_call_is_refused_while_one_is_running(self):
+        if sanitized():
+            self.skipTest("a sanitizer's runtime cannot be loaded into a plain Python")
+        done = subprocess.run([sys.executable, __file__, "--second-call"], text=True,
+                              capture_output=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.splitlines(), [
+            "thread 2 at_train is already running in this process",
+            "callback 2 at_train is already running in this process",
+            "outer 0 ", "later 0 "])
+
+
+def second_call():
+    """Calls at_train from another thread and from the callback of a first call, and afterwards."""
+    real = ctypes.POINTER(ctypes.c_float)
+    loss_type = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_void_p, real, real, ctypes.c_uint64,
+                                 ctypes.c_uint64)
+
+    class Model(ctypes.Structure):
+        _fields_ = [("user", ctypes.c_void_p), ("parameters", ctypes.c_uint64),
+                    ("samples", ctypes.c_uint64), ("test_samples", ctypes.c_uint64),
+                    ("loss", loss_type), ("test", ctypes.c_void_p), ("name", ctypes.c_char_p)]
+
+    class Answer(ctypes.Structure):
+        _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024),
+                    ("result", ctypes.c_char_p)]
+
+    library = ctypes.CDLL(os.path.join(BUILD, "libanytime.so"))
+
+    def train(name, loss):
+        words = [b"--workers", b"0", b"--steps", b"3", b"--quiet"]
+        model, answer = Model(parameters=2, samples=1000, loss=loss_type(loss)), Answer()
+        library.at_train(ctypes.byref(model), (ctypes.c_float * 2)(), len(words),
+                         (ctypes.c_char_p * len(words))(*words), ctypes.byref(answer))
+        print(name, answer.code, answer.message.decode().split(";", maxsplit=1)[0], flush=True)
+        library.at_answer_free(ctypes.byref(answer))
+
+    tried = []
+
+    def plain(_user, _params, gradient, first, end):
+        gradient[0] += end - first
+        return float(end - first)
+
+    def nested(*arguments):
+        if not tried:
+            tried.append(True)
+            other = threading.Thread(target=train, args=("thread", plain))
+            other.start()
+            other.join()
+            train("callback", plain)
+        return plain(*arguments)
+
+    train("outer", nested)
+    train("later", plain)
+
+
+if __name__ == "__main__" and "--second-call" in sys.argv:
+    second_call()
+    sys.exit(0)
 if __name__ == "__main__":
     unittest.main(verbosity=2)
