@@ -47,7 +47,7 @@ typedef struct at_own_model {
 
 /* The outcome of a training. */
 typedef struct at_answer {
-    int code; /* 0 done; 1 failed; 2 invalid options; 65 a damaged file, 66 a missing one (--init,
+    int   code; /* 0 done; 1 failed; 2 invalid options; 65 a damaged file, 66 a missing one (--init,
                  --resume); 74 cannot write; 75 stopped early */
     char  message[1024]; /* the error with a hint; empty on success */
     char *result;        /* result.json as text; NULL if training did not start */

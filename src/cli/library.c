@@ -1,5 +1,6 @@
 /* libanytime: the public functions of anytime.h. */
 #include <assert.h>
+#include <locale.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -74,6 +75,16 @@ static at_err train(const at_own_model *model, float *params, int count, const c
     return err;
 }
 
+/* The locale of this thread with decimal points, so that tables and messages have no commas; 0 when
+ * memory is short. */
+static locale_t with_points(void)
+{
+    locale_t own = duplocale(uselocale((locale_t)0));
+    locale_t points = own ? newlocale(LC_NUMERIC_MASK, "C", own) : (locale_t)0;
+    if (own && !points) freelocale(own);
+    return points;
+}
+
 /* One run per process at a time: a second one is refused, from another thread as well as from the
  * user's own functions. Waiting for the first would be a deadlock in the second case. */
 static at_err train_alone(const at_own_model *model, float *params, int count,
@@ -83,7 +94,12 @@ static at_err train_alone(const at_own_model *model, float *params, int count,
         return at_fail_set(fail, AT_ERR_USAGE,
                            "call it when the other call has returned, or in another process",
                            "at_train is already running in this process");
-    at_err err = train(model, params, count, options, result, fail);
+    locale_t points = with_points(), before = points ? uselocale(points) : (locale_t)0;
+    at_err   err = train(model, params, count, options, result, fail);
+    if (points) {
+        uselocale(before);
+        freelocale(points);
+    }
     atomic_flag_clear(&is_training);
     return err;
 }
