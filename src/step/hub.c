@@ -618,9 +618,17 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 
 /* ---- evaluations, timers, start ------------------------------------------------------------- */
 
+/* Time since the first order; a run may be evaluated at its end without having begun. */
+static at_ns since_begin(const at_hub *hub, at_ns at)
+{
+    if (hub->began_at == AT_NEVER) return hub->elapsed_before;
+    return at > hub->began_at ? at - hub->began_at : 0;
+}
+
 static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 {
     hub->evaluating = false;
+    at_ns            at = since_begin(hub, event->as.evaluated.at);
     const at_limits *limits = &hub->plan->limits;
     bool             all = limits->targets > 0;
     for (uint32_t i = 0; i < limits->targets; i++) {
@@ -629,8 +637,7 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
         bool             higher = target->metric != AT_METRIC_LOSS;
         bool             reached = higher ? value >= target->value : value <= target->value;
         if (reached && !hub->target[i].hit)
-            hub->target[i] =
-                (at_target_hit){true, event->as.evaluated.step, event->as.evaluated.at};
+            hub->target[i] = (at_target_hit){true, event->as.evaluated.step, at};
         all = all && hub->target[i].hit;
     }
     if (all) wind_down(hub, AT_END_TARGET, event->now, out);

@@ -55,13 +55,6 @@ static void take_away(at_snapshot *snapshot, const at_hub *hub)
         if (hub->member[i].state == AT_MEMBER_AWAY) snapshot->member[i].rounds_ended = slowest;
 }
 
-static void take_targets(at_snapshot *snapshot, const at_hub *hub)
-{
-    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
-    for (int i = 0; i < AT_TARGETS_MAX; i++)
-        if (snapshot->target[i].hit) snapshot->target[i].at -= hub->began_at;
-}
-
 void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
 {
     assert(snapshot->workers == hub->plan->workers_max);
@@ -74,7 +67,7 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
     snapshot->eval_samples_next = hub->eval_samples_next;
     snapshot->clock = now - hub->started_at;
     snapshot->elapsed = began ? now - hub->began_at : hub->elapsed_before;
-    take_targets(snapshot, hub);
+    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
     for (uint32_t i = 0; i < snapshot->workers; i++)
         take_member(&snapshot->member[i], hub, &hub->member[i]);
     take_away(snapshot, hub);
@@ -111,6 +104,13 @@ static bool member_valid(const at_member_snapshot *member)
            member->share.time_limit > 0;
 }
 
+static bool target_valid(const at_target_hit *target, const at_snapshot *snapshot)
+{
+    const at_ns long_time = (at_ns)1 << 60;
+    return !target->hit ||
+           (target->step <= snapshot->version && target->at >= 0 && target->at <= long_time);
+}
+
 bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
     const uint64_t many = (uint64_t)1 << 62;
@@ -120,6 +120,8 @@ bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
         if (!member_valid(&snapshot->member[i])) return false;
         counted += snapshot->member[i].used + snapshot->member[i].dropped;
     }
+    for (int i = 0; i < AT_TARGETS_MAX; i++)
+        if (!target_valid(&snapshot->target[i], snapshot)) return false;
     /* Not equal: workers of earlier parts of the run may be missing here. */
     if (snapshot->samples_used + snapshot->samples_dropped < counted) return false;
     if (snapshot->version >= many || snapshot->samples_used >= many ||
