@@ -150,8 +150,8 @@ def test_a_sweep_varies_the_option_label():
     done = subprocess.run([ANYTIME, "sweep", "--over", "label=first,second", *LABELS],
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    found = labels_and_sizes()
-    assert [row[:2] for row in found] == [("label-first", "first"), ("label-second", "second")], found
+    found = [row[:2] for row in labels_and_sizes()]
+    assert found == [("label-first", "first"), ("label-second", "second")], found
 
 
 def test_all_entries_use_the_same_seeds():
