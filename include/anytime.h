@@ -47,14 +47,19 @@ typedef struct at_own_model {
 
 /* The outcome of a training. */
 typedef struct at_answer {
-    int   code; /* 0 done; 1 failed; 2 invalid options; 74 cannot write; 75 stopped early */
+    int   code; /* 0 done; 1 failed; 2 invalid options; 65 a damaged file, 66 a missing one (--init,
+                 --resume); 74 cannot write; 75 stopped early */
     char  message[1024]; /* the error with a hint; empty on success */
     char *result;        /* result.json as text; NULL if training did not start */
 } at_answer;
 
 /* Trains the model, starting from `params` and storing the trained parameters there. `options` are
  * `count` words as on the command line of `anytime train`; options for models and data are refused.
- * Writes nothing to disk without --run DIR. Returns answer->code. */
+ * Writes nothing to disk without --run DIR. With --init FILE or --resume RUN it starts from the
+ * weights of that file, or from the newest checkpoint of that run, instead of `params`.
+ *
+ * One call at a time per process: a second one, from another thread or from your own functions, is
+ * refused (code 2). Returns answer->code. */
 int at_train(const at_own_model *model, float *params, int count, const char *const *options,
              at_answer *answer);
 

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -134,6 +135,26 @@ bool at_text_whole(const char *text, int64_t *value)
     return true;
 }
 
+/* A constant of the C library, which is neither allocated nor freed. */
+static locale_t c_locale(void)
+{
+    locale_t locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    assert(locale);
+    return locale;
+}
+
+double at_text_strtod(const char *text, char **end)
+{
+    assert(text);
+    return strtod_l(text, end, c_locale());
+}
+
+float at_text_strtof(const char *text, char **end)
+{
+    assert(text);
+    return strtof_l(text, end, c_locale());
+}
+
 /* Parses a finite decimal number at the start of text; *rest is the remaining text. */
 static bool scan_real(const char *text, double *value, const char **rest)
 {
@@ -143,7 +164,7 @@ static bool scan_real(const char *text, double *value, const char **rest)
     bool is_hex = p[0] == '0' && (p[1] == 'x' || p[1] == 'X');
     if (is_hex || (!isdigit((unsigned char)*p) && *p != '.')) return false;
     char  *end;
-    double number = strtod(text, &end);
+    double number = at_text_strtod(text, &end);
     if (end == text || !isfinite(number)) return false;
     *value = number;
     *rest = end;

@@ -29,6 +29,11 @@ bool at_text_whole(const char *text, int64_t *value);
 /* A finite number such as 0.1, 1e-3 or 20% (= 0.2). */
 bool at_text_real(const char *text, double *value);
 
+/* strtod and strtof in the C locale: the decimal point is a point, whatever locale the program that
+ * uses the library has set. */
+double at_text_strtod(const char *text, char **end);
+float  at_text_strtof(const char *text, char **end);
+
 /* A duration with a unit: 5.5s 20ms 100us 3ns 2min 1h, exponents allowed (1.6e-05s); a bare
  * number means seconds. Rejects negative values and more than 100 years. */
 bool at_text_duration(const char *text, at_ns *value);

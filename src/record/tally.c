@@ -402,11 +402,22 @@ double at_tally_seconds(const at_tally *tally)
     return at_seconds(tally->applied_at - tally->began_at);
 }
 
+/* How long a worker that joined in addition was present, up to its last report. */
+static double seconds_present(const at_worker_tally *w)
+{
+    assert(w->compute_ns >= 0);
+    return at_seconds(w->compute_ns) + at_seconds(w->sleep_ns) + at_seconds(w->idle_ns) +
+           at_seconds(w->send_ns);
+}
+
 double at_tally_useful(const at_tally *tally)
 {
-    assert(tally->info->plan->workers_max >= 1);
-    uint32_t workers = tally->info->plan->workers_max;
-    double   useful = 0, whole = at_tally_seconds(tally) * workers;
-    for (uint32_t i = 0; i < workers; i++) useful += at_seconds(tally->worker[i].useful_ns);
+    const at_plan *plan = tally->info->plan;
+    assert(plan->workers_max >= 1);
+    double useful = 0, whole = at_tally_seconds(tally) * plan->workers;
+    for (uint32_t i = 0; i < plan->workers_max; i++)
+        useful += at_seconds(tally->worker[i].useful_ns);
+    for (uint32_t i = plan->workers; i < plan->workers_max; i++)
+        whole += seconds_present(&tally->worker[i]);
     return whole > 0 ? fmin(useful / whole, 1) : 0;
 }

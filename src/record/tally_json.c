@@ -7,6 +7,7 @@
 #include "record/histogram.h"
 #include "record/log/json_fields.h"
 #include "record/tally.h"
+#include "step/snapshot.h"
 
 static const at_json_field tally_fields[] = {
     {"step_count", AT_JSON_COUNT, offsetof(at_tally, step_count)},
@@ -135,14 +136,35 @@ static bool read_lists(at_tally *tally, const json_t *state)
     return true;
 }
 
+/* Whether the times can be continued: the earlier parts ended by the time of the snapshot, from
+ * which the resumed run begins, and lasted no longer; their last step was within them. */
+static bool times_valid(const at_tally *tally)
+{
+    const at_snapshot *resume = tally->info->resume;
+    const at_ns        long_time = (at_ns)1 << 60;
+    at_ns              end = resume ? resume->clock : long_time;
+    bool               has_steps = tally->step_count > 0;
+    if (tally->before_end < 0 || tally->before_end > end) return false;
+    if (tally->before_ns < 0 || tally->before_ns > tally->before_end) return false;
+    if (tally->applied_at < 0 || tally->applied_at > tally->before_end) return false;
+    return !has_steps || tally->applied_at >= tally->before_end - tally->before_ns;
+}
+
+/* The weight of a fading mean approaches 1; false for NaN. */
+static bool loss_valid(const at_tally *tally)
+{
+    assert(tally->info);
+    return tally->loss_weight >= 0 && tally->loss_weight < 1;
+}
+
 at_err at_tally_resume(at_tally *tally, const json_t *state, at_fail *fail)
 {
     assert(tally->step_count == 0);
     tally->before_ns = json_integer_value(json_object_get(state, "before"));
     tally->before_end = json_integer_value(json_object_get(state, "before_end"));
-    bool valid = !at_json_fields_read(tally_fields, TALLY_FIELDS, state, tally) &&
-                 read_lists(tally, state) &&
-                 read_histogram(json_object_get(state, "steps"), tally->steps) &&
-                 tally->steps->count == tally->step_count && tally->before_ns >= 0;
+    bool valid =
+        !at_json_fields_read(tally_fields, TALLY_FIELDS, state, tally) &&
+        read_lists(tally, state) && read_histogram(json_object_get(state, "steps"), tally->steps) &&
+        tally->steps->count == tally->step_count && times_valid(tally) && loss_valid(tally);
     return valid ? AT_OK : at_fail_set(fail, AT_ERR_FORMAT, NULL, "not valid totals of a run");
 }

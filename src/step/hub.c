@@ -175,10 +175,17 @@ static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
     at_lease_start(hub, now, out);
 }
 
+/* With too few workers the run holds: nobody starts a round until others join. */
+static bool is_holding(const at_hub *hub)
+{
+    assert(hub->present <= hub->plan->workers_max);
+    return hub->assembled && hub->present < hub->plan->workers_min;
+}
+
 static bool may_release(const at_hub *hub)
 {
-    return hub->assembled && hub->present >= hub->plan->workers_min && !hub->applying &&
-           !hub->draining && hub->end == AT_END_RUNNING;
+    return hub->assembled && !is_holding(hub) && !hub->applying && !hub->draining &&
+           hub->end == AT_END_RUNNING;
 }
 
 static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *out)
@@ -473,7 +480,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
         hub->plan->size->observe(hub->size_state, hub->plan, member->id, &report->work);
     if (member->state == AT_MEMBER_WORKING && !report->again) member->state = AT_MEMBER_IDLE;
     if (report->again) member->rounds_begun++;
-    if (report->again && hub->draining)
+    if (report->again && (hub->draining || is_holding(hub)))
         pause_member(hub, member, out); /* again: the first pause came too late */
     take_report(hub, member, report, out);
     if (hub->reports_needed > 0) hub->reports_needed--;
@@ -523,11 +530,12 @@ static void check_assembled(at_hub *hub, at_out *out)
     if (hub->present >= hub->plan->workers_min) set_join_timer(AT_NEVER, out);
 }
 
-/* With too few workers the run pauses: no round starts until more join. */
-static void hold_if_few(const at_hub *hub, at_ns now, at_out *out)
+/* The first loss that leaves too few: others have --join-timeout to join. */
+static void hold_if_few(at_hub *hub, at_ns now, at_out *out)
 {
-    if (hub->assembled && hub->present + 1 == hub->plan->workers_min)
-        set_join_timer(now + hub->plan->join_timeout, out);
+    if (!hub->assembled || hub->present + 1 != hub->plan->workers_min) return;
+    set_join_timer(now + hub->plan->join_timeout, out);
+    for (uint32_t i = 0; i < hub->plan->workers_max; i++) pause_member(hub, &hub->member[i], out);
 }
 
 /* The time to join is up: the run continues with those present, or stops when they are too few. */
@@ -593,14 +601,15 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
     drop(hub, member, &none, event->as.lost.drawn - counted, why, out);
-    if (is_present(member)) hub->present--;
+    bool was_present = is_present(member);
+    if (was_present) hub->present--;
     member->state = AT_MEMBER_AWAY;
     member->expected = event->as.lost.returns;
     if (hub->end != AT_END_RUNNING) {
         finish_if_all_gone(hub, event->now, out);
         return;
     }
-    hold_if_few(hub, event->now, out);
+    if (was_present) hold_if_few(hub, event->now, out);
     if (!any_worker_left(hub) && !hub->plan->open) {
         wind_down(hub, AT_END_WORKERS, event->now, out);
         return;
@@ -614,9 +623,17 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 
 /* ---- evaluations, timers, start ------------------------------------------------------------- */
 
+/* Time since the first order; a run may be evaluated at its end without having begun. */
+static at_ns since_begin(const at_hub *hub, at_ns at)
+{
+    if (hub->began_at == AT_NEVER) return hub->elapsed_before;
+    return at > hub->began_at ? at - hub->began_at : 0;
+}
+
 static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 {
     hub->evaluating = false;
+    at_ns            at = since_begin(hub, event->as.evaluated.at);
     const at_limits *limits = &hub->plan->limits;
     bool             all = limits->targets > 0;
     for (uint32_t i = 0; i < limits->targets; i++) {
@@ -625,8 +642,7 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
         bool             higher = target->metric != AT_METRIC_LOSS;
         bool             reached = higher ? value >= target->value : value <= target->value;
         if (reached && !hub->target[i].hit)
-            hub->target[i] =
-                (at_target_hit){true, event->as.evaluated.step, event->as.evaluated.at};
+            hub->target[i] = (at_target_hit){true, event->as.evaluated.step, at};
         all = all && hub->target[i].hit;
     }
     if (all) wind_down(hub, AT_END_TARGET, event->now, out);

@@ -22,7 +22,7 @@ enum {
  * each time that happens, so a lease that is too short corrects itself. */
 static at_ns lease_of(const at_hub *hub)
 {
-    uint32_t doublings = hub->evicted_since_step / hub->plan->workers_max;
+    uint32_t doublings = hub->evicted_since_step / hub->plan->workers;
     at_ns    lease = hub->plan->lease;
     if (lease == 0 && hub->round_ns_peak == 0) lease = LEASE_FIRST;
     if (lease == 0) lease = LEASE_BASE + LEASE_FACTOR * hub->round_ns_peak;

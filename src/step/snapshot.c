@@ -41,11 +41,18 @@ static void take_member(at_member_snapshot *snapshot, const at_hub *hub, const a
                                      .share = hub->share[member->id - 1]};
 }
 
-static void take_targets(at_snapshot *snapshot, const at_hub *hub)
+/* Who is away starts at the slowest worker's round when it joins, as in an uninterrupted run. */
+static void take_away(at_snapshot *snapshot, const at_hub *hub)
 {
-    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
-    for (int i = 0; i < AT_TARGETS_MAX; i++)
-        if (snapshot->target[i].hit) snapshot->target[i].at -= hub->began_at;
+    uint64_t slowest = UINT64_MAX;
+    for (uint32_t i = 0; i < snapshot->workers; i++) {
+        at_member_state state = hub->member[i].state;
+        bool            live = state == AT_MEMBER_IDLE || state == AT_MEMBER_WORKING;
+        if (live && snapshot->member[i].rounds_ended < slowest)
+            slowest = snapshot->member[i].rounds_ended;
+    }
+    for (uint32_t i = 0; slowest < UINT64_MAX && i < snapshot->workers; i++)
+        if (hub->member[i].state == AT_MEMBER_AWAY) snapshot->member[i].rounds_ended = slowest;
 }
 
 void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
@@ -60,9 +67,10 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
     snapshot->eval_samples_next = hub->eval_samples_next;
     snapshot->clock = now - hub->started_at;
     snapshot->elapsed = began ? now - hub->began_at : hub->elapsed_before;
-    take_targets(snapshot, hub);
+    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
     for (uint32_t i = 0; i < snapshot->workers; i++)
         take_member(&snapshot->member[i], hub, &hub->member[i]);
+    take_away(snapshot, hub);
     memcpy(snapshot->size_state, hub->size_state, snapshot->size_bytes);
 }
 
@@ -96,6 +104,13 @@ static bool member_valid(const at_member_snapshot *member)
            member->share.time_limit > 0;
 }
 
+static bool target_valid(const at_target_hit *target, const at_snapshot *snapshot)
+{
+    const at_ns long_time = (at_ns)1 << 60;
+    return !target->hit ||
+           (target->step <= snapshot->version && target->at >= 0 && target->at <= long_time);
+}
+
 bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
     const uint64_t many = (uint64_t)1 << 62;
@@ -105,6 +120,8 @@ bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
         if (!member_valid(&snapshot->member[i])) return false;
         counted += snapshot->member[i].used + snapshot->member[i].dropped;
     }
+    for (int i = 0; i < AT_TARGETS_MAX; i++)
+        if (!target_valid(&snapshot->target[i], snapshot)) return false;
     /* Not equal: workers of earlier parts of the run may be missing here. */
     if (snapshot->samples_used + snapshot->samples_dropped < counted) return false;
     if (snapshot->version >= many || snapshot->samples_used >= many ||

@@ -118,6 +118,42 @@ def test_entries_can_have_options_with_commas_and_get_unique_labels():
     assert options["straggler"] == "speed:1,2" and options["lr"] == 0.5
 
 
+LABELS = ("--data", "t.csv", "--test-data", "t.csv", *SMALL[2:], "--repeats", "1", "--record",
+          "none", "--out", "out")
+
+
+def write_two_label_columns():
+    """Column `first` has two classes, `second` three."""
+    with open("t.csv", "w", encoding="utf-8") as file:
+        file.write("x,y,first,second\n")
+        file.writelines(f"{i % 7},{i % 5},{i % 2},{i % 3}\n" for i in range(600))
+
+
+def labels_and_sizes():
+    entries = load("out", "compare.json")["entries"]
+    results = [load("out", entry["label"] + "-1", "result.json") for entry in entries]
+    return [(entry["label"], result["options"]["label"], result["parameters"])
+            for entry, result in zip(entries, results, strict=True)]
+
+
+def test_an_entry_has_a_label_and_the_option_label():
+    write_two_label_columns()
+    compare("fmb:--label=first,label=two", "fmb:label=three,--label=second", *LABELS)
+    (_, one, small), (_, two, large) = found = labels_and_sizes()
+    assert [row[0] for row in found] == ["two", "three"], found
+    assert (one, two) == ("first", "second"), found
+    assert small < large, found
+
+
+def test_a_sweep_varies_the_option_label():
+    write_two_label_columns()
+    done = subprocess.run([ANYTIME, "sweep", "--over", "label=first,second", *LABELS],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [row[:2] for row in labels_and_sizes()]
+    assert found == [("label-first", "first"), ("label-second", "second")], found
+
+
 def test_all_entries_use_the_same_seeds():
     compare("fmb", "fmb:label=again", *SMALL, "--repeats", "2", "--straggler", "exp:0,200us",
             "--out", "out")

@@ -37,6 +37,16 @@ class Resume(support.TestCase):
         self.assertEqual(ended.code, code, ended)
         return ended
 
+    def test_a_target_reached_before_the_checkpoint_keeps_its_time(self):
+        targets = ("--eval-every", 5, "--target", "loss=1000,accuracy=1", "--workers", 2)
+        first = self.train(*support.SMALL, *targets, "--steps", 30, "--quiet")
+        early, _ = first.result["targets"]
+        self.assertIsNotNone(early["seconds"], first)
+        for steps in (40, 50):  # the second checkpoint is of a resumed run
+            again, _ = self.finish(first.folder, *targets[2:4], "--steps", steps).result["targets"]
+            self.assertEqual(again["step"], early["step"])
+            self.assertAlmostEqual(again["seconds"], early["seconds"], places=6)
+
     def assert_same_end(self, whole, *arguments, trace=True):
         folder = self.cut_back(whole)
         ended = self.finish(folder, *arguments)

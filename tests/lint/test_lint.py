@@ -155,6 +155,7 @@ BAD = (
     ("gets", "src/cli/x.c", c_function("return !gets(0);"), 3, "calls", "bound"),
     ("atoi", "src/cli/x.c", c_function("return atoi(0);"), 3, "calls", "invalid number"),
     ("atof", "src/cli/x.c", c_function("return atof(0) > 0;"), 3, "calls", "invalid number"),
+    ("strtod", "src/cli/x.c", c_function("return strtod(0, 0) > 0;"), 3, "calls", "the locale"),
     ("strtok", "src/cli/x.c", c_function("return !strtok(0, 0);"), 3, "calls", "hidden state"),
     ("system", "src/cli/x.c", c_function("return system(0);"), 3, "calls", "shell"),
     ("popen", "src/report/x.c", c_function("return !popen(0, 0);"), 3, "calls", "shell"),

@@ -28,6 +28,8 @@ BANS = (
     Ban("atoi atol atoll atof",
         EVERYWHERE, (),
         "cannot distinguish 0 from an invalid number; use base/text.h"),
+    Ban("strtod strtof strtold", ("src",), ("src/base/text.c",),
+        "depends on the locale; use at_text_real or at_text_strtod (base/text.h)"),
     Ban("strtok", EVERYWHERE, (), "keeps hidden state"),
     Ban("system popen", EVERYWHERE, (), "runs a shell; use posix_spawn or execvp"),
     Ban("alloca __builtin_alloca", EVERYWHERE, (), "a stack overflow cannot be handled"),

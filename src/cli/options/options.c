@@ -82,6 +82,14 @@ const at_option at_options[] = {
     /* ---- workers and strategy ---- */
     WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 65536, "N",
           "Worker processes; 0 trains in this process, without a hub [one per core]"),
+    WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 65536, "N",
+          "With fewer workers present the run holds, and stops after --join-timeout [1]"),
+    WHOLE("workers-max", RARE, WORKERS, RUNS, workers_max, NULL, 1, 65536, "N",
+          "Most workers at a time, when workers join later (simulation: --faults join) "
+          "[--workers]"),
+    TIME("join-timeout", RARE, WORKERS, RUNS, join_timeout, NULL, "T",
+         "How long the run waits for workers to join: at the start for --workers, later for "
+         "--workers-min [60s]"),
     TEXT("strategy", MAIN, WORKERS, TRAIN | SWEEP, strategy, "fmb", "S",
          "Training strategy: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
          "async-fmb async-timed ssp dbs grow shrink loss noise probe hogwild"),
@@ -174,8 +182,9 @@ const at_option at_options[] = {
     REAL("bandwidth", RARE, DELAYS, RUNS, bandwidth, NULL, 1, 1e15, "BYTES/S",
          "Simulation: bandwidth of the hub's link in each direction [unlimited]"),
     TEXT("faults", RARE, DELAYS, RUNS, faults, NULL, "F,..",
-         "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), freeze:W@T+D (it "
-         "pauses for D), late:W@T+D (its next report takes D longer)"),
+         "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), join:W@T (it joins "
+         "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
+         "takes D longer)"),
 
     /* ---- stopping and evaluation ---- */
     WHOLE("steps", COMMON, STOPPING, RUNS, steps, NULL, 1, 1e15, "N",

@@ -26,6 +26,8 @@ typedef struct at_settings {
     const char *time_limit, *period, *cut, *deal, *shard, *topology;
     int64_t     hubs;
     int64_t     workers; /* -1: one per core */
+    int64_t     workers_min, workers_max;
+    at_ns       join_timeout;
     int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
     bool        respawn;
     at_ns       lease;

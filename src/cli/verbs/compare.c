@@ -68,6 +68,7 @@ static at_err set_own(at_entry *entry, char *option, at_fail *fail)
     *equals = '\0';
     const char *value = equals + 1;
     if (strcmp(option, "label") == 0) return set_label(entry, value, fail);
+    if (strncmp(option, "--", 2) == 0) option += 2; /* --label=NAME is the option */
     for (size_t i = 0; i < sizeof common_only / sizeof *common_only; i++)
         if (strcmp(option, common_only[i]) == 0)
             return at_fail_set(fail, AT_ERR_USAGE, "set it for the whole comparison",
@@ -94,7 +95,8 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
 }
 
 /* Parses 'amb:time-limit=50ms,label=fast' on top of a copy of the common options. A part without
- * '=' belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. */
+ * '=' belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. `label` names the
+ * entry; with dashes, as any option may be written, it is the option of that name. */
 static at_err open_entry(at_entry *entry, const char *text, const at_parsed *common, at_fail *fail)
 {
     assert(text);

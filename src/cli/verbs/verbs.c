@@ -26,7 +26,7 @@ const at_verb at_verbs[] = {
     {"compare", "S1 S2 ... [options]", "Compare strategies on the same training task",
      "Runs every strategy with the same seeds and the same induced delays. Prints means, 95 %\n"
      "confidence intervals and speedups relative to the first strategy. Each entry may have its\n"
-     "own options.\n"
+     "own options, and a name: label=NAME (--label=COLUMN is the option).\n"
      "\n"
      "  anytime compare fmb amb --workers 10 --sample-time 1ms --straggler niagara \\\n"
      "                          --straggler-scale 20% --target accuracy=0.8\n"

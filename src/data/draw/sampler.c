@@ -37,15 +37,27 @@ static uint64_t root_above(uint64_t count)
     return low;
 }
 
+/* Where a worker without a shard starts in order: workers are evenly spaced, and those that join in
+ * addition start half-way between two others. */
+static uint64_t start_of(const at_shards *shards, uint64_t worker)
+{
+    assert(worker >= 1);
+    uint64_t part = 2 * ((worker - 1) % shards->workers), parts = 2 * (uint64_t)shards->workers;
+    uint64_t even = worker > shards->workers
+                        ? at_shards_even(shards->samples, part + 1, parts)
+                        : at_shards_even(shards->samples, worker - 1, shards->workers);
+    return even % shards->samples; /* there may be more workers than samples */
+}
+
 void at_sampler_init_shards(at_sampler *sampler, uint64_t seed, uint64_t worker,
                             const at_shards *shards)
 {
-    assert(worker <= shards->workers);
+    assert(shards->samples >= 1 && shards->workers >= 1);
+    bool has_shard = worker > 0 && worker <= shards->workers && shards->kind != AT_SHARD_NO;
     *sampler = (at_sampler){.seed = seed, .worker = worker, .count = shards->samples};
-    if (worker > 0 && shards->kind == AT_SHARD_NO) {
-        uint64_t even = at_shards_even(shards->samples, worker - 1, shards->workers);
-        sampler->start = even % shards->samples; /* there may be more workers than samples */
-    } else if (worker > 0) {
+    if (worker > 0 && !has_shard) {
+        sampler->start = start_of(shards, worker);
+    } else if (has_shard) {
         sampler->list = shards->list;
         at_shards_get(shards, worker, &sampler->first, &sampler->count);
     }
@@ -58,7 +70,7 @@ void at_sampler_init_shards(at_sampler *sampler, uint64_t seed, uint64_t worker,
 at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
                        uint64_t samples, bool shard, at_fail *fail)
 {
-    assert(worker <= workers && workers <= UINT32_MAX);
+    assert(workers >= 1 && workers <= UINT32_MAX);
     at_shards shards;
     AT_TRY(at_shards_init(&shards, shard ? AT_SHARD_YES : AT_SHARD_NO, NULL, samples,
                           (uint32_t)workers, fail));

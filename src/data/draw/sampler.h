@@ -23,14 +23,14 @@ typedef struct at_sampler {
     uint64_t rows, columns; /* of the rectangle that the Feistel network permutes */
 } at_sampler;
 
-/* The sampler of `worker` (1 .. workers; 0: the walk shared by all). With shard, worker w of n gets
- * the w-th of n nearly equal contiguous ranges; without, the whole set. samples >= 1, and with
- * shard samples >= workers (AT_ERR_USAGE otherwise). */
+/* The sampler of `worker` (0: the walk shared by all). With shard, worker w of n gets the w-th of n
+ * nearly equal contiguous ranges; without, and for workers above n that joined later, the whole
+ * set. samples >= 1, and with shard samples >= workers (AT_ERR_USAGE otherwise). */
 at_err at_sampler_init(at_sampler *sampler, uint64_t seed, uint64_t worker, uint64_t workers,
                        uint64_t samples, bool shard, at_fail *fail);
 
-/* The same for shards of any kind, which MUST outlive the sampler. Worker 0 draws from all
- * samples. */
+/* The same for shards of any kind, which MUST outlive the sampler. Worker 0 and
+ * workers above shards->workers draw from all samples. */
 void at_sampler_init_shards(at_sampler *sampler, uint64_t seed, uint64_t worker,
                             const at_shards *shards);
 

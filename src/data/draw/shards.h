@@ -5,6 +5,8 @@
  *     by-class   worker w gets the classes w-1, w-1+n, ..: shards of different size and content,
  *                as when data stays where it was collected
  *
+ * Workers that join in addition to those n have no shard: they draw from the whole set.
+ *
  * Created once, before workers are forked; they share it read-only.
  */
 #ifndef AT_DATA_DRAW_SHARDS_H

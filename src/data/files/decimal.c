@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 enum {
     DIGITS_MAX = 19, /* always fit into 64 bits */
     POWER_MAX = 22,  /* 10^22 is the largest power of ten that is a double */
@@ -32,7 +34,7 @@ static inline unsigned digit(const char *p)
 static const char *parse_exactly(const char *text, float *value)
 {
     char *end;
-    *value = strtof(text, &end);
+    *value = at_text_strtof(text, &end);
     assert(end > text);
     return isfinite(*value) ? end : NULL;
 }

@@ -113,6 +113,7 @@ static bool read_targets(const json_t *targets, at_snapshot *snapshot)
         int        hit;
         json_int_t step, at;
         if (json_unpack(json_array_get(targets, i), "[b, I, I]", &hit, &step, &at)) return false;
+        if (step < 0 || at < 0) return false;
         snapshot->target[i] = (at_target_hit){.hit = hit, .step = (uint64_t)step, .at = at};
     }
     return true;

@@ -415,8 +415,5 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
                             .trace = hub->trace,
                             .end = hub->end,
                             .evaluations_skipped = hub->evaluations_skipped};
-    for (int i = 0; i < AT_TARGETS_MAX; i++) {
-        outcome->target[i] = hub->target[i];
-        outcome->target[i].at -= hub->began_at;
-    }
+    for (int i = 0; i < AT_TARGETS_MAX; i++) outcome->target[i] = hub->target[i];
 }

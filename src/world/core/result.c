@@ -31,7 +31,7 @@ static json_t *ledger(const at_result_facts *f)
 {
     uint64_t drawn = f->drawn_before;
     json_t  *why = json_object();
-    for (uint32_t i = 0; i < f->plan->workers; i++) drawn += f->outcome->drawn[i];
+    for (uint32_t i = 0; i < f->plan->workers_max; i++) drawn += f->outcome->drawn[i];
     for (int i = 0; i < AT_DROP_COUNT; i++)
         if (f->tally->dropped_why[i] > 0)
             json_object_set_new(why, at_drop_name[i], whole(f->tally->dropped_why[i]));
@@ -86,10 +86,18 @@ static json_t *worker_row(const at_result_facts *f, uint32_t i)
     return row;
 }
 
+/* Workers beyond those expected are listed when they have joined. */
+static bool took_part(const at_result_facts *f, uint32_t i)
+{
+    assert(i < f->plan->workers_max);
+    return i < f->plan->workers || f->tally->worker[i].incarnations > 0;
+}
+
 static json_t *workers(const at_result_facts *f)
 {
     json_t *array = json_array();
-    for (uint32_t i = 0; i < f->plan->workers; i++) json_array_append_new(array, worker_row(f, i));
+    for (uint32_t i = 0; i < f->plan->workers_max; i++)
+        if (took_part(f, i)) json_array_append_new(array, worker_row(f, i));
     return array;
 }
 
@@ -107,7 +115,8 @@ static json_t *resources(const at_result_facts *f)
     const at_tally *t = f->tally;
     at_ns           cpu = t->hub_usage.cpu_ns + t->evaluator_usage.cpu_ns;
     json_t         *worker = json_array();
-    for (uint32_t i = 0; i < f->plan->workers; i++) {
+    for (uint32_t i = 0; i < f->plan->workers_max; i++) {
+        if (!took_part(f, i)) continue;
         cpu += t->worker[i].usage.cpu_ns;
         json_array_append_new(worker, usage(&t->worker[i].usage));
     }

@@ -152,7 +152,9 @@ static at_err set_time(run *r, at_fail *fail)
     if (!o->world->virtual_time) return AT_OK;
     if (r->sample_time == 0) r->sample_time = (at_ns)((double)o->task->mults / 10.0);
     if (r->sample_time == 0) r->sample_time = 1;
-    return at_faults_parse(o->faults, r->plan.workers, r->faults, &r->fault_count, fail);
+    AT_TRY(at_faults_parse(o->faults, r->plan.workers_max, r->faults, &r->fault_count, fail));
+    r->plan.open = at_faults_have_joins(r->faults, r->fault_count);
+    return at_faults_check(r->faults, r->fault_count, r->plan.workers, o->respawn, fail);
 }
 
 /* A scale in percent refers to the mean compute time of a round, which is known if computation is
@@ -334,7 +336,7 @@ static at_err open_saver(run *r, at_fail *fail)
     if (!r->plan.saves) return AT_OK;
     at_saver_options options = {.task = r->options->task,
                                 .learning = &r->learning,
-                                .workers = r->plan.workers,
+                                .workers = r->plan.workers_max,
                                 .run = r->options->folder,
                                 .describe = describe_run,
                                 .self = r,
@@ -365,7 +367,7 @@ static uint64_t drawn_before(const run *r)
     if (!r->options->resume) return 0;
     const at_snapshot *snapshot = r->options->resume->snapshot;
     uint64_t           drawn = snapshot->samples_used + snapshot->samples_dropped;
-    for (uint32_t i = 0; i < snapshot->workers && i < r->plan.workers; i++)
+    for (uint32_t i = 0; i < snapshot->workers && i < r->plan.workers_max; i++)
         drawn -= snapshot->member[i].used + snapshot->member[i].dropped;
     return drawn;
 }

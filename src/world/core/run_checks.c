@@ -124,9 +124,20 @@ static at_err check_time(const at_run_options *o, at_fail *fail)
     return AT_OK;
 }
 
+/* Who may join a run that has begun. */
+static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    if (o->world->virtual_time || plan->workers_max == plan->workers) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate` with --faults join:W@T",
+                       "--workers-max %u is above --workers %u, but workers can join later only in "
+                       "simulation",
+                       plan->workers_max, plan->workers);
+}
+
 at_err at_run_check(const at_run_options *o, const at_world_context *context, at_fail *fail)
 {
     const at_plan *plan = context->plan;
+    AT_TRY(check_workers(o, plan, fail));
     AT_TRY(check_resume(o, plan, fail));
     AT_TRY(check_model(o, plan, fail));
     AT_TRY(check_topology(o, plan, fail));

@@ -22,7 +22,8 @@
 typedef enum at_fault_kind {
     AT_FAULT_DIE,    /* dies; replaced after `lasts`, if workers are replaced */
     AT_FAULT_FREEZE, /* is stopped for `lasts` */
-    AT_FAULT_LATE    /* its next report takes `lasts` longer */
+    AT_FAULT_LATE,   /* its next report takes `lasts` longer */
+    AT_FAULT_JOIN    /* joins, unless it is present */
 } at_fault_kind;
 typedef struct at_fault {
     at_ns         at;

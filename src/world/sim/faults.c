@@ -8,9 +8,10 @@
 
 static at_err refuse(const char *entry, at_fail *fail)
 {
-    return at_fail_set(fail, AT_ERR_USAGE,
-                       "use for example die:3@2.5s, freeze:2@1s+500ms or late:1@1s+200ms",
-                       "--faults: '%s' is not a valid fault", entry);
+    return at_fail_set(
+        fail, AT_ERR_USAGE,
+        "use for example die:3@2.5s, join:5@10s, freeze:2@1s+500ms or late:1@1s+200ms",
+        "--faults: '%s' is not a valid fault", entry);
 }
 
 /* Cuts text at the first `mark`; NULL when there is none. */
@@ -24,8 +25,10 @@ static char *cut_at(char *text, char mark)
 
 static bool find_kind(const char *name, at_fault_kind *kind)
 {
-    static const char *const names[] = {
-        [AT_FAULT_DIE] = "die", [AT_FAULT_FREEZE] = "freeze", [AT_FAULT_LATE] = "late"};
+    static const char *const names[] = {[AT_FAULT_DIE] = "die",
+                                        [AT_FAULT_FREEZE] = "freeze",
+                                        [AT_FAULT_LATE] = "late",
+                                        [AT_FAULT_JOIN] = "join"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         *kind = (at_fault_kind)i;
         if (strcmp(names[i], name) == 0) return true;
@@ -33,7 +36,7 @@ static bool find_kind(const char *name, at_fault_kind *kind)
     return false;
 }
 
-static at_err read_fault(const char *entry, uint32_t workers, at_fault *fault, at_fail *fail)
+static at_err read_fault(const char *entry, uint32_t workers_max, at_fault *fault, at_fail *fail)
 {
     char    copy[128];
     int64_t worker;
@@ -41,15 +44,18 @@ static at_err read_fault(const char *entry, uint32_t workers, at_fault *fault, a
     memcpy(copy, entry, strlen(entry) + 1);
     char *who = cut_at(copy, ':'), *when = cut_at(who, '@'), *lasts = cut_at(when, '+');
     if (!when || !find_kind(copy, &fault->kind)) return refuse(entry, fail);
-    if (fault->kind != AT_FAULT_DIE && !lasts) return refuse(entry, fail);
+    bool needs = fault->kind == AT_FAULT_FREEZE || fault->kind == AT_FAULT_LATE;
+    if ((needs && !lasts) || (lasts && fault->kind == AT_FAULT_JOIN)) return refuse(entry, fail);
     fault->lasts = 0;
     if (!at_text_whole(who, &worker) || !at_text_duration(when, &fault->at))
         return refuse(entry, fail);
     if (lasts && !at_text_duration(lasts, &fault->lasts)) return refuse(entry, fail);
-    if (worker < 1 || worker > workers)
-        return at_fail_set(fail, AT_ERR_USAGE, "use a worker that exists",
+    if (worker < 1 || worker > workers_max)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           fault->kind == AT_FAULT_JOIN ? "raise --workers-max"
+                                                        : "use a worker that exists",
                            "--faults: '%s' names worker %lld, and workers are 1 to %u", entry,
-                           (long long)worker, workers);
+                           (long long)worker, workers_max);
     fault->worker = (at_node)worker;
     return AT_OK;
 }
@@ -61,7 +67,7 @@ static int by_time(const void *a, const void *b)
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
-at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, size_t *count,
+at_err at_faults_parse(const char *text, uint32_t workers_max, at_fault *faults, size_t *count,
                        at_fail *fail)
 {
     *count = 0;
@@ -75,10 +81,60 @@ at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, siz
             err = at_fail_set(fail, AT_ERR_USAGE, "use fewer faults",
                               "--faults: more than %d faults", AT_FAULTS_MAX);
         else
-            err = read_fault(entry, workers, &faults[*count], fail);
+            err = read_fault(entry, workers_max, &faults[*count], fail);
         ++*count;
     }
     free(copy);
     if (!err && *count > 0) qsort(faults, *count, sizeof *faults, by_time);
     return err;
+}
+
+bool at_faults_have_joins(const at_fault *faults, size_t count)
+{
+    assert(faults || count == 0);
+    for (size_t i = 0; i < count; i++)
+        if (faults[i].kind == AT_FAULT_JOIN) return true;
+    return false;
+}
+
+bool at_faults_joined(const at_fault *faults, size_t count, at_node worker, bool respawn, at_ns now)
+{
+    bool joined = false;
+    assert(worker >= 1);
+    for (size_t i = 0; i < count && faults[i].at < now; i++) {
+        if (faults[i].worker != worker) continue;
+        if (faults[i].kind == AT_FAULT_JOIN) joined = true;
+        if (faults[i].kind == AT_FAULT_DIE && !respawn) joined = false;
+    }
+    return joined;
+}
+
+/* Whether a worker is certainly present when faults[end] comes: it was there at the start or has
+ * joined, and nothing since could have ended it for good. */
+static bool is_present(const at_fault *faults, size_t end, uint32_t workers, bool respawn)
+{
+    at_node worker = faults[end].worker;
+    bool    present = worker <= workers;
+    for (size_t i = 0; i < end; i++) {
+        if (faults[i].worker != worker) continue;
+        if (faults[i].kind == AT_FAULT_JOIN) present = true;
+        if (faults[i].kind != AT_FAULT_JOIN && !respawn) present = false;
+    }
+    return present;
+}
+
+at_err at_faults_check(const at_fault *faults, size_t count, uint32_t workers, bool respawn,
+                       at_fail *fail)
+{
+    assert(faults || count == 0);
+    for (size_t i = 0; i < count; i++) {
+        if (faults[i].kind != AT_FAULT_JOIN || !is_present(faults, i, workers, respawn)) continue;
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           respawn ? "use another worker, or --no-respawn: dead workers are "
+                                     "replaced by themselves"
+                                   : "use another worker, or let it die before",
+                           "--faults: worker %u cannot join at %.9g s: it is present then",
+                           faults[i].worker, at_seconds(faults[i].at));
+    }
+    return AT_OK;
 }

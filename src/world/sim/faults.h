@@ -6,10 +6,24 @@
 
 enum { AT_FAULTS_MAX = 1024 };
 
-/* Parses "die:W@T, die:W@T+D, freeze:W@T+D, late:W@T+D, ..": worker W dies at time T (and is
- * replaced after D), is stopped at T for D, or sends its next report after T with D more delay.
- * Fills the array (AT_FAULTS_MAX long) in order of time. NULL: no faults. */
-at_err at_faults_parse(const char *text, uint32_t workers, at_fault *faults, size_t *count,
+/* Parses "die:W@T, die:W@T+D, freeze:W@T+D, late:W@T+D, join:W@T, ..": worker W (1 .. workers_max)
+ * dies at time T (and is replaced after D), is stopped at T for D, sends its next report after T
+ * with D more delay, or joins at T. Fills the array (AT_FAULTS_MAX long) in order of time. NULL: no
+ * faults. */
+at_err at_faults_parse(const char *text, uint32_t workers_max, at_fault *faults, size_t *count,
                        at_fail *fail);
+
+/* Checks joins in a run that starts with workers 1 .. workers: AT_ERR_USAGE when a worker certainly
+ * joins while it is present. Whether it is evicted is known only in the run. `respawn`: dead
+ * workers are replaced. */
+at_err at_faults_check(const at_fault *faults, size_t count, uint32_t workers, bool respawn,
+                       at_fail *fail);
+
+/* Whether any worker joins later. */
+bool at_faults_have_joins(const at_fault *faults, size_t count);
+
+/* Whether a worker has joined before `now`, and has not died since for good. */
+bool at_faults_joined(const at_fault *faults, size_t count, at_node worker, bool respawn,
+                      at_ns now);
 
 #endif

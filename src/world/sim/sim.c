@@ -9,6 +9,7 @@
 #include "model_io/checkpoint.h"
 #include "pace/pace.h"
 #include "world/process/signals.h"
+#include "world/sim/faults.h"
 
 static void out_of_memory(at_sim *sim)
 {
@@ -283,9 +284,28 @@ static void freeze(at_sim *sim, at_node worker, at_ns until)
     *heap = moved;
 }
 
+/* A join of a worker that is present, or will be replaced, has no effect. Which workers are evicted
+ * is not known when faults are checked. */
+static void join_late(at_sim *sim, at_node worker)
+{
+    const at_member *member = &sim->host.hub->member[worker - 1];
+    char             text[100];
+    assert(worker <= sim->context->plan->workers_max);
+    if (member->state == AT_MEMBER_AWAY && !member->expected) {
+        join(sim, worker);
+        return;
+    }
+    snprintf(text, sizeof text, "note: worker %u is present and does not join again", worker);
+    at_host_say(&sim->host, sim->now, text);
+}
+
 static void inject(at_sim *sim, const at_fault *fault)
 {
     at_sim_worker *w = &sim->worker[fault->worker - 1];
+    if (fault->kind == AT_FAULT_JOIN) {
+        join_late(sim, fault->worker);
+        return;
+    }
     if (!w->alive || sim->host.hub->member[fault->worker - 1].state == AT_MEMBER_EVICTED) return;
     switch (fault->kind) {
     case AT_FAULT_FREEZE: freeze(sim, fault->worker, sim->now + fault->lasts); break;
@@ -294,6 +314,7 @@ static void inject(at_sim *sim, const at_fault *fault)
         at_sim_worker_die(sim, fault->worker);
         lose(sim, fault->worker, sim->context->respawn, fault->lasts, "died");
         break;
+    case AT_FAULT_JOIN: assert(!"handled above"); break;
     }
 }
 
@@ -448,12 +469,22 @@ static void release(at_sim *sim)
     free(sim->w);
 }
 
+/* Those who joined before the checkpoint of a resumed run come first: as soon as the last expected
+ * worker is there the run begins, and they are to take part in its first step. */
+static void join_first(at_sim *sim)
+{
+    const at_world_context *c = sim->context;
+    for (at_node id = c->plan->workers + 1; c->resume && id <= c->plan->workers_max; id++)
+        if (at_faults_joined(c->faults, c->fault_count, id, c->respawn, sim->now)) join(sim, id);
+    for (at_node id = 1; id <= c->plan->workers; id++) join(sim, id);
+}
+
 static void simulate(at_sim *sim)
 {
     at_event start = {.kind = AT_EV_START, .now = sim->now};
     at_signals_open(&sim->bell);
     at_host_event(&sim->host, &start, NULL);
-    for (uint32_t i = 1; i <= sim->context->plan->workers_max; i++) join(sim, i);
+    join_first(sim);
     loop(sim);
     if (!sim->err) at_host_final_score(&sim->host);
     at_signals_close();

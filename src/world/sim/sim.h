@@ -7,7 +7,7 @@
  *   hub                  hub.c through host.c as in every world
  *
  * Time jumps from event to event without waiting, so thousands of workers run on a laptop, and the
- * same seed gives the same run on every machine.
+ * same seed gives the same run on machines with the same instruction set.
  */
 #ifndef AT_WORLD_SIM_SIM_H
 #define AT_WORLD_SIM_SIM_H

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "comma_locale.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -277,9 +278,29 @@ static void hostile_texts_do_no_harm_and_parsers_agree(void **state)
     }
 }
 
+static void numbers_do_not_depend_on_the_locale(void **state)
+{
+    (void)state;
+    double real = 0;
+    at_ns  duration = 0;
+    if (!comma_locale_set()) {
+        print_message("skipped: no locale with a decimal comma, and localedef cannot build one\n");
+        skip();
+    }
+    bool is_real = at_text_real("0.125", &real), is_comma = at_text_real("0,125", &real);
+    bool is_duration = at_text_duration("1.5s", &duration);
+    setlocale(LC_NUMERIC, "C");
+    assert_true(is_real);
+    assert_false(is_comma);
+    assert_true(real == 0.125);
+    assert_true(is_duration);
+    assert_int_equal(duration, AT_MS(1500));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_do_not_depend_on_the_locale),
         cmocka_unit_test(a_text_is_truncated_at_its_buffer_and_marked_full),
         cmocka_unit_test(a_text_that_fits_exactly_is_not_truncated),
         cmocka_unit_test(whole_numbers_accept_exponents_and_suffixes),

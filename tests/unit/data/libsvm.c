@@ -1,6 +1,7 @@
 /* LIBSVM text. */
 #include "open_sets.h"
 
+#include "../base/comma_locale.h"
 #include "base/machine.h"
 #include "data/files/decimal.h"
 #include "data/set/describe.h"
@@ -305,6 +306,22 @@ static void a9a_is_complete(void **state)
     at_describe_deinit(&d);
 }
 
+/* A number half-way between two floats is left to the C library. */
+static void numbers_do_not_depend_on_the_locale(void **state)
+{
+    (void)state;
+    static const char half_way[] = "0.500000029802322387695312500000000001";
+    float             value = 0;
+    if (!comma_locale_set()) {
+        print_message("skipped: no locale with a decimal comma, and localedef cannot build one\n");
+        skip();
+    }
+    const char *end = at_decimal_float(half_way, &value);
+    setlocale(LC_NUMERIC, "C");
+    assert_ptr_equal(end, half_way + strlen(half_way));
+    assert_true(value == 0x1.000002p-1f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -318,6 +335,7 @@ int main(void)
         cmocka_unit_test_setup(a_large_file_is_read_completely_and_in_order, empty_home),
         cmocka_unit_test_setup(one_line_may_be_very_long, empty_home),
         cmocka_unit_test_setup(sparse_rows_can_be_read_as_dense_ones, empty_home),
+        cmocka_unit_test(numbers_do_not_depend_on_the_locale),
         cmocka_unit_test(decimal_numbers_are_read_exactly),
         cmocka_unit_test(a9a_is_complete),
     };

@@ -51,6 +51,29 @@ static void every_epoch_visits_every_sample_once(void **state)
         }
 }
 
+static void workers_beyond_the_shards_draw_from_the_whole_set(void **state)
+{
+    (void)state;
+    for (uint64_t worker = 9; worker < 30; worker += 10) {
+        at_sampler sampler;
+        assert_int_equal(at_sampler_init(&sampler, 3, worker, 8, 1000, true, NULL), AT_OK);
+        uint64_t *order = walk(&sampler, 0, 1000);
+        assert_true(is_permutation(order, 0, 1000));
+        free(order);
+    }
+}
+
+static void workers_beyond_those_expected_start_between_two_others(void **state)
+{
+    (void)state;
+    static const uint64_t starts[] = {0, 250, 500, 750, 125, 375, 625, 875, 125};
+    for (uint64_t worker = 1; worker <= sizeof starts / sizeof *starts; worker++) {
+        at_sampler sampler;
+        assert_int_equal(at_sampler_init(&sampler, 3, worker, 4, 1000, false, NULL), AT_OK);
+        assert_int_equal(sampler.start, starts[worker - 1]);
+    }
+}
+
 static void small_sizes_are_all_permuted(void **state)
 {
     (void)state;
@@ -299,6 +322,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_epoch_visits_every_sample_once),
         cmocka_unit_test(small_sizes_are_all_permuted),
+        cmocka_unit_test(workers_beyond_the_shards_draw_from_the_whole_set),
+        cmocka_unit_test(workers_beyond_those_expected_start_between_two_others),
         cmocka_unit_test(indices_of_huge_sets_stay_in_range),
         cmocka_unit_test(epochs_workers_and_seeds_have_different_orders),
         cmocka_unit_test(a_position_always_has_the_same_sample),

@@ -90,6 +90,31 @@ static int end(void **state)
     return nftw(d.run, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static at_err read_with_target(const char *entry)
+{
+    at_snapshot *snapshot = NULL;
+    at_fail      fail = {0};
+    json_t      *object = at_snapshot_json(&d.snapshot);
+    json_t      *target = json_loads(entry, 0, NULL);
+    assert_non_null(object);
+    assert_non_null(target);
+    json_array_set_new(json_object_get(object, "targets"), 0, target);
+    at_err err = at_snapshot_read(object, &snapshot, &fail);
+    assert_int_equal(err == AT_OK, snapshot != NULL);
+    json_decref(object);
+    free(snapshot);
+    return err;
+}
+
+static void targets_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(read_with_target("[true, 3, 1000]"), AT_OK);
+    assert_int_equal(read_with_target("[true, -1, 1000]"), AT_ERR_FORMAT);
+    assert_int_equal(read_with_target("[true, 3, -1]"), AT_ERR_FORMAT);
+    assert_int_equal(read_with_target("[false, -1, 0]"), AT_ERR_FORMAT);
+}
+
 static void a_written_state_is_read_back(void **state)
 {
     (void)state;
@@ -243,6 +268,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_written_state_is_read_back, begin, end),
+        cmocka_unit_test_setup_teardown(targets_out_of_range_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(another_model_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(the_newest_two_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(a_truncated_file_is_never_loaded, begin, end),

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "record/histogram.h"
 #include "script.h"
+#include "step/snapshot.h"
 
 static at_tally *begin(script *run, uint32_t workers)
 {
@@ -327,9 +328,48 @@ static void a_recorder_closes_in_reverse_order_and_returns_the_first_failure(voi
     assert_int_equal(order, 321);
 }
 
+/* The totals of a run of 300 ms, with one of them changed, in a run resumed at 300 ms. */
+static at_err resume_with(const char *key, json_t *value)
+{
+    script    run;
+    at_tally *tally = begin(&run, 1);
+    script_order(&run, 1, AT_NEVER);
+    json_t *saved = at_tally_json(tally, AT_MS(300));
+    end(&run, tally);
+    at_snapshot snapshot = {.clock = AT_MS(300)};
+    at_sink     sink;
+    at_fail     fail = {0};
+    script_begin(&run, 1);
+    run.info.resume = &snapshot;
+    at_tally *resumed = at_tally_new(&run.info, &sink);
+    assert_non_null(resumed);
+    json_object_set_new(saved, key, value);
+    at_err err = at_tally_resume(resumed, saved, &fail);
+    assert_int_equal(err != AT_OK, fail.text[0] != '\0');
+    json_decref(saved);
+    at_tally_free(resumed);
+    script_end(&run);
+    return err;
+}
+
+static void totals_that_cannot_be_continued_are_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(resume_with("before_end", json_integer(AT_MS(300))), AT_OK);
+    assert_int_equal(resume_with("before_end", json_integer(AT_MS(301))), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("before_end", json_integer(-1)), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("before_end", json_integer(INT64_MAX)), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("before", json_integer(AT_MS(301))), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("before", json_integer(-1)), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("applied_at", json_integer(AT_MS(301))), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("loss_weight", json_real(1)), AT_ERR_FORMAT);
+    assert_int_equal(resume_with("loss_weight", json_null()), AT_ERR_FORMAT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(totals_that_cannot_be_continued_are_refused),
         cmocka_unit_test(an_empty_run_has_no_values),
         cmocka_unit_test(reports_count_once_and_only_from_live_processes),
         cmocka_unit_test(useful_time_is_the_compute_time_of_used_reports),

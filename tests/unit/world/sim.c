@@ -87,6 +87,44 @@ static void faults_are_parsed_and_sorted_by_time(void **state)
     assert_int_equal(faults[2].lasts, AT_SEC(0.5));
 }
 
+static at_err check_joins(const char *text, bool respawn)
+{
+    at_fault faults[AT_FAULTS_MAX];
+    size_t   count;
+    at_fail  fail = {0};
+    assert_int_equal(at_faults_parse(text, 6, faults, &count, &fail), AT_OK);
+    assert_true(at_faults_have_joins(faults, count));
+    at_err err = at_faults_check(faults, count, 4, respawn, &fail);
+    assert_int_equal(err != AT_OK, fail.text[0] != 0);
+    return err;
+}
+
+static void a_worker_joins_only_while_it_is_away(void **state)
+{
+    (void)state;
+    assert_int_equal(check_joins("join:5@1s,join:6@1s", true), AT_OK);
+    assert_int_equal(check_joins("join:4@1s", true), AT_ERR_USAGE);
+    assert_int_equal(check_joins("join:5@1s,join:5@2s", true), AT_ERR_USAGE);
+    assert_int_equal(check_joins("die:4@1s,join:4@2s", true), AT_ERR_USAGE); /* was replaced */
+    assert_int_equal(check_joins("die:4@1s,join:4@2s", false), AT_OK);
+    assert_int_equal(check_joins("join:4@1s,die:4@2s", false), AT_ERR_USAGE);
+    assert_int_equal(check_joins("freeze:4@1s+9s,join:4@20s", false), AT_OK); /* may be evicted */
+}
+
+static void who_joined_before_a_checkpoint_and_lives_is_known(void **state)
+{
+    (void)state;
+    at_fault faults[AT_FAULTS_MAX];
+    size_t   count;
+    at_err   err = at_faults_parse("join:5@1s,die:5@3s,join:6@5s", 6, faults, &count, NULL);
+    assert_int_equal(err, AT_OK);
+    assert_false(at_faults_joined(faults, count, 5, false, AT_SEC(1)));
+    assert_true(at_faults_joined(faults, count, 5, false, AT_SEC(2)));
+    assert_false(at_faults_joined(faults, count, 5, false, AT_SEC(4)));
+    assert_true(at_faults_joined(faults, count, 5, true, AT_SEC(4)));
+    assert_false(at_faults_joined(faults, count, 6, true, AT_SEC(5)));
+}
+
 static void an_empty_text_has_no_faults(void **state)
 {
     (void)state;
@@ -112,6 +150,9 @@ static void every_invalid_fault_is_refused(void **state)
                                           "die:1@-1s",
                                           "late:1@1s",
                                           "freeze:1@1s",
+                                          "join:1",
+                                          "join:4@1s",
+                                          "join:3@1s+1s",
                                           "freeze:1@1s+",
                                           "freeze:1@1s+x",
                                           "burn:1@1s",
@@ -157,6 +198,8 @@ int main(void)
         cmocka_unit_test(the_two_directions_are_independent),
         cmocka_unit_test(a_message_delay_does_not_occupy_the_link),
         cmocka_unit_test(faults_are_parsed_and_sorted_by_time),
+        cmocka_unit_test(a_worker_joins_only_while_it_is_away),
+        cmocka_unit_test(who_joined_before_a_checkpoint_and_lives_is_known),
         cmocka_unit_test(an_empty_text_has_no_faults),
         cmocka_unit_test(every_invalid_fault_is_refused),
         cmocka_unit_test(too_many_and_too_long_faults_are_refused),
