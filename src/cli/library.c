@@ -5,6 +5,7 @@
 
 #include "anytime.h"
 #include "cli/launch.h"
+#include "record/run_lock.h"
 
 static at_err train(const at_own_model *model, float *params, int count, const char *const *options,
                     json_t **result, at_fail *fail)
@@ -14,14 +15,18 @@ static at_err train(const at_own_model *model, float *params, int count, const c
     AT_TRY(at_options_init(&parsed, fail));
     at_err err = at_options_parse(&parsed, AT_FOR_TRAIN, count, options, fail);
     if (!err) err = at_options_refuse_words(&parsed, fail);
-    char folder[4096];
+    char        folder[4096] = "";
+    at_run_lock lock = {0};
     if (!err && parsed.settings.run)
         err = at_launch_folder(parsed.settings.run, "own", folder, sizeof folder, fail);
+    if (!err && *folder) err = at_run_lock_take(folder, &lock, fail);
     if (!err) err = at_launch_own(&launch, &parsed, model, params, fail);
     if (!err) {
         err = at_run(&launch.run, result, fail);
         at_launch_close(&launch);
     }
+    at_run_lock_release(&lock);
+    at_launch_drop_folder(folder);
     at_options_deinit(&parsed);
     return err;
 }

@@ -350,6 +350,7 @@ at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail)
     at_err err = open_runs(set, fail);
     if (!err) err = print_runs(set, fail);
     if (!err && wanted) err = write_files(set, fail);
+    at_launch_drop_folder(set->folder);
     close_runs(set);
     free(set);
     return err;
