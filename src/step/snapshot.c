@@ -45,7 +45,8 @@ static void take_targets(at_snapshot *snapshot, const at_hub *hub)
 {
     memcpy(snapshot->target, hub->target, sizeof snapshot->target);
     for (int i = 0; i < AT_TARGETS_MAX; i++)
-        if (snapshot->target[i].hit) snapshot->target[i].at -= hub->began_at;
+        if (snapshot->target[i].hit && hub->began_at != AT_NEVER)
+            snapshot->target[i].at -= hub->began_at;
 }
 
 void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)

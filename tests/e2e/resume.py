@@ -228,7 +228,80 @@ class Signals(Resume):
         self.assertEqual(run.wait().code, support.STOPPED)
 
 
+class AfterTheLastCheckpoint(Resume):
+    """A run killed after its last checkpoint and before its result is finished by --resume."""
+    WRITTEN_LAST = ("model.safetensors", "result.json", "trace.json")
+
+    def killed(self, ended):
+        """The folder as it was between the last checkpoint and the result."""
+        folder = ended.folder.with_name(ended.folder.name + "-killed")
+        shutil.copytree(ended.folder, folder)
+        for name in self.WRITTEN_LAST:
+            (folder / name).unlink(missing_ok=True)
+        return folder
+
+    def assert_finished(self, whole):
+        """The trace hash also covers rounds that were under way at the end and are not repeated."""
+        ended = self.finish(self.killed(whole))
+        self.assert_ledger(ended)
+        for name in self.WRITTEN_LAST:
+            self.assertEqual((whole.folder / name).exists(), (ended.folder / name).exists(), name)
+        self.assertEqual((whole.folder / "model.safetensors").read_bytes(),
+                         (ended.folder / "model.safetensors").read_bytes())
+        keys = ["params_hash", "steps", "stopped", "test", "step_seconds", "targets"]
+        if whole.result["samples"]["dropped"] == 0:
+            keys += ["trace_hash", "samples"]
+        for key in keys:
+            self.assertEqual(whole.result[key], ended.result[key], f"{key}{ended}")
+        self.assertAlmostEqual(whole.result["seconds"], ended.result["seconds"], places=4)
+        replay = json.loads(self.anytime("replay", ended.folder, "--json").out)
+        self.assertEqual(replay["trace_hash"], ended.result["trace_hash"])
+        return ended
+
+    def test_the_result_is_as_it_would_have_been(self):
+        for world in (("--workers", 2), ("--workers", 0), ("--workers", 3, "--world", "sim")):
+            for strategy in ("fmb", "amb", "async"):
+                if strategy == "async" and 0 in world:
+                    continue
+                with self.subTest(world=world, strategy=strategy):
+                    self.assert_finished(self.train(
+                        *support.SMALL, "--quiet", "--steps", 60, "--strategy", strategy, *world))
+
+    def test_other_limits_are_reached_too(self):
+        for limit in (("--epochs", 2), ("--seconds", "0.2s"), ("--target", "accuracy=0.3")):
+            with self.subTest(limit=limit):
+                self.assert_finished(self.train(*support.SMALL, "--quiet", "--workers", 2,
+                                                "--eval-every", 5, *limit))
+
+    def test_a_longer_part_that_was_killed_is_finished(self):
+        """The result of the first part is not the result of the second."""
+        first = self.whole("--workers", 2, "--steps", 40)
+        result = (first.folder / "result.json").read_bytes()
+        longer = self.finish(first.folder, "--steps", 80)
+        (first.folder / "result.json").write_bytes(result)
+        again = self.finish(first.folder)
+        self.assertEqual(again.result["steps"], 80)
+        self.assertEqual(again.result["params_hash"], longer.result["params_hash"])
+
+
 class Refusals(Resume):
+    def test_a_run_that_is_alive_cannot_be_resumed(self):
+        run = self.start(*Signals.ENDLESS)
+        run.wait_steps(10)
+        before = sorted(path.name for path in run.folder.iterdir())
+        ended = self.anytime("train", "--resume", run.folder, code=support.USAGE)
+        self.assert_complaint(ended, f"process {run.pid} ")
+        self.assertEqual(before, sorted(path.name for path in run.folder.iterdir()))
+        run.signal(signal.SIGKILL)  # the lock goes with the process, however it ends
+        run.wait()
+        again = self.resume(run.folder)
+        again.wait_said("step")
+        ended = self.anytime("train", "--resume", run.folder, code=support.USAGE)
+        self.assert_complaint(ended, f"process {again.pid} ")
+        again.signal(signal.SIGTERM)
+        self.assertEqual(again.wait().code, support.STOPPED)
+        self.assertFalse((run.folder / "run.lock").exists())
+
     def test_settings_cannot_change(self):
         whole = self.whole("--workers", 2, "--steps", 40)
         ended = self.anytime("train", "--resume", whole.folder, "--lr", 0.5, code=support.USAGE)
