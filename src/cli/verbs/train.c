@@ -55,8 +55,15 @@ static at_err show_result(const at_parsed *parsed, const char *folder, const jso
     const at_settings *s = &parsed->settings;
     at_fail            ignored;
     if (writes) {
-        at_err traced = write_trace(s, folder, result, err ? &ignored : fail);
-        if (!err) err = traced;
+        at_fail missing = {0};
+        at_err  traced = write_trace(s, folder, result, &missing);
+        bool    is_log = traced == AT_ERR_FORMAT || traced == AT_ERR_MISSING;
+        if (is_log) /* the run is not worse for it */
+            fprintf(stderr, "anytime: note: no trace.json: %s\n", missing.text);
+        if (traced && !is_log && !err) {
+            *fail = missing;
+            err = traced;
+        }
     }
     at_fail *place = err ? &ignored : fail;
     at_err   printed =

@@ -24,12 +24,8 @@ static at_err cannot(const char *what, const char *path, int error, at_fail *fai
                        "%s: cannot %s: %s", path, what, strerror(error));
 }
 
-void at_append_file_flush(at_append_file *file)
+static void write_out(at_append_file *file, const char *bytes, size_t left)
 {
-    assert(file->fd >= 0);
-    assert(file->used <= AT_APPEND_FILE_SIZE);
-    const char *bytes = file->buffer;
-    size_t      left = file->used;
     while (left > 0 && !file->error) {
         ssize_t done = write(file->fd, bytes, left);
         if (done < 0 && errno == EINTR) continue;
@@ -41,7 +37,21 @@ void at_append_file_flush(at_append_file *file)
         bytes += done;
         left -= (size_t)done;
     }
+}
+
+void at_append_file_flush(at_append_file *file)
+{
+    assert(file->fd >= 0);
+    assert(file->used <= AT_APPEND_FILE_SIZE);
+    write_out(file, file->buffer, file->used);
     file->used = 0;
+}
+
+void at_append_file_at_once(at_append_file *file, const void *bytes, size_t size)
+{
+    assert(bytes || size == 0);
+    at_append_file_flush(file);
+    write_out(file, bytes, size);
 }
 
 /* A resumed run continues in the files of its first part. */

@@ -70,6 +70,9 @@ void at_append_file_seconds(at_append_file *file, at_ns value);
 /* A real number to seven significant digits or more: 0.4121387, 0.05, 1e-09, nan. */
 void at_append_file_real(at_append_file *file, double value);
 
+/* Raw bytes of any size, written to the file at once and with one call. */
+void at_append_file_at_once(at_append_file *file, const void *bytes, size_t size);
+
 /* Writes the buffer to the file when it is one second old at the time `at`, or at once when `now`
  * is set. */
 void at_append_file_tick(at_append_file *file, at_ns at, bool now);
