@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """A run resumed from a checkpoint ends exactly as if it had never been interrupted."""
+import hashlib
 import json
+import re
 import shutil
 import signal
 
@@ -326,6 +328,31 @@ class Refusals(Resume):
         self.assertLess(ended.result["resumed_at"], 120)
         self.assertIn(newest.name, ended.err)
         self.assertEqual(ended.result["params_hash"], whole.result["params_hash"])
+
+    def test_data_that_changed_is_refused(self):
+        table = self.folder / "data.csv"
+        rows = [f"{i % 7},{i % 5},{i % 3}\n" for i in range(200)]
+        for name, changed in (("value", rows[:99] + ["6,4,0\n"] + rows[100:]),
+                              ("rows", rows[:-1])):
+            with self.subTest(changed=name):
+                table.write_text("a,b,label\n" + "".join(rows))
+                run = self.train("--data", table, "--test-data", table, "--workers", 2, "--batch",
+                                 8, "--steps", 20, "--quiet")
+                self.finish(run.folder, "--steps", 30)
+                table.write_text("a,b,label\n" + "".join(changed))
+                ended = self.anytime("train", "--resume", run.folder, "--steps", 40,
+                                     code=support.USAGE)
+                self.assert_complaint(ended, "has changed since the checkpoint", "--init")
+
+    def test_checkpoints_of_the_first_version_are_refused(self):
+        whole = self.whole("--workers", 2, "--steps", 40)
+        for path in checkpoints(whole.folder):
+            without = re.sub(rb'"checkpoint_format": ?"2"', lambda m: b'"nothing":"x"'.ljust(
+                len(m.group())), path.read_bytes()[:-32])
+            self.assertNotIn(b"checkpoint_format", without)
+            path.write_bytes(without + hashlib.sha256(without).digest())
+        ended = self.anytime("train", "--resume", whole.folder, "--steps", 80, code=support.FORMAT)
+        self.assert_complaint(ended, "written by anytime 0.1", "--init")
 
     def test_when_all_are_damaged_nothing_is_loaded(self):
         whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)

@@ -312,6 +312,9 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "world", json_string(r->info.world));
     json_object_set_new(state, "command", json_string(r->info.command));
     json_object_set(state, "options", r->options->options);
+    json_object_set_new(state, "data",
+                        json_pack("{s:I, s:I}", "samples", (json_int_t)r->options->task->samples,
+                                  "fingerprint", (json_int_t)r->options->task->fingerprint));
     json_object_set_new(state, "tally", at_tally_json(r->tally, at));
 }
 

@@ -54,11 +54,29 @@ static bool has_result(const at_checkpoint *checkpoint)
     return same;
 }
 
+/* A resumed run must go on with the samples that it has not drawn yet, not with others. */
+static at_err check_data(const at_checkpoint *checkpoint, const at_task *task, at_fail *fail)
+{
+    const json_t *data = json_object_get(checkpoint->state, "data");
+    json_int_t    samples = json_integer_value(json_object_get(data, "samples"));
+    json_int_t    print = json_integer_value(json_object_get(data, "fingerprint"));
+    if (samples == (json_int_t)task->samples && print == (json_int_t)task->fingerprint)
+        return AT_OK;
+    char found[64] = "the same number of samples with other contents";
+    if (samples != (json_int_t)task->samples)
+        snprintf(found, sizeof found, "%llu samples instead of %lld",
+                 (unsigned long long)task->samples, (long long)samples);
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "restore the data, or start a new run from these parameters with --init RUN",
+                       "%s has changed since the checkpoint was written: %s", task->data, found);
+}
+
 /* A resumed run must have something left to do: steps, or a result that was never written. */
 static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     const at_limits *limits = &plan->limits;
     if (!o->resume) return AT_OK;
+    AT_TRY(check_data(o->resume, o->task, fail));
     const at_snapshot *snapshot = o->resume->snapshot;
     bool               steps = limits->steps > 0 && snapshot->version >= limits->steps;
     bool               samples = limits->samples > 0 && snapshot->samples_used >= limits->samples;
