@@ -2,6 +2,7 @@
 """A run resumed from a checkpoint ends exactly as if it had never been interrupted."""
 import hashlib
 import json
+import os
 import re
 import shutil
 import signal
@@ -228,6 +229,35 @@ class Signals(Resume):
         run.wait_said("started again")
         run.signal(signal.SIGTERM)
         self.assertEqual(run.wait().code, support.STOPPED)
+
+
+class FrozenSaver(Resume):
+    """A saver that makes no progress (stopped, or a file system that does not answer)."""
+    def frozen(self):
+        run = self.start(*Signals.ENDLESS, "--checkpoint-every", 0)
+        run.wait_steps(20)
+        saver = run.child_named("anytime-saver")
+        os.kill(saver, signal.SIGSTOP)
+        run.signal(signal.SIGTERM)
+        run.wait_said("waiting for the checkpoint of step")
+        return run, saver
+
+    def test_the_end_says_what_it_waits_for(self):
+        run, saver = self.frozen()
+        os.kill(saver, signal.SIGCONT)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertEqual(ended.result["steps"], int(checkpoints(run.folder)[0].name[5:17]))
+
+    def test_a_run_ends_without_its_last_checkpoint(self):
+        run, _ = self.frozen()
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertIn("gave up the checkpoint", ended.err)
+        self.assertEqual([path.name for path in (run.folder / "checkpoint").iterdir()],
+                         ["step-000000000000.safetensors"])
+        self.assert_gone(run)
+        self.finish(run.folder, "--steps", 30)
 
 
 class AfterTheLastCheckpoint(Resume):

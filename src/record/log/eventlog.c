@@ -116,7 +116,6 @@ static bool is_free(at_append_file *file)
     at_eventlog_close(log);
     if (!torn || ftruncate(file->fd, 0)) return false;
     file->fresh = true;
-    file->size_before = 0;
     return true;
 }
 
