@@ -143,6 +143,12 @@ class RealTime(Resume):
                 self.assertEqual(samples["used"], 32 * (before * 3 + (120 - before) * workers))
                 self.assertEqual(len(result["worker"]), workers)
 
+    def test_a_long_value_is_taken_over_completely(self):
+        speeds = "speed:" + ",".join(["1.00000"] * 199 + ["2.50000"])
+        run = self.whole("--world", "sim", "--workers", 200, "--steps", 3, "--straggler", speeds)
+        again = self.finish(run.folder, "--steps", 5)
+        self.assertEqual(again.result["options"]["straggler"], speeds)
+
     def test_a_run_can_be_made_longer(self):
         short = self.whole("--workers", 2, "--steps", 60)
         longer = self.finish(short.folder, "--steps", 100)

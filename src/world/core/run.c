@@ -355,7 +355,8 @@ static at_err rewind_records(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     if (!o->resume) return AT_OK;
     r->info.resume = o->resume->snapshot;
-    AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, fail));
+    AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
+                            fail));
     return at_rewind_logs(o->folder, o->resume->snapshot->version, fail);
 }
 
