@@ -4,8 +4,8 @@
  *     anytime.optimizer.0, .1    optimizer state                     F32, plain order
  *     anytime.seal               SHA-256 of all bytes before it      U8
  *
- * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata, beside
- * `checkpoint_format`, which changes when that state does: no other format is read. Any
+ * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata,
+ * beside `checkpoint_format`: it changes when that state does, and no other format is resumed. Any
  * safetensors reader can read the parameters; anytime uses no file whose checksum does not match,
  * so a truncated file or one with a single flipped bit is never loaded.
  */

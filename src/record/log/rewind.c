@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "record/log/eventlog.h"
 
-/* Which column of a table holds the step, or the time in seconds. A report belongs to the step after
- * the hub's version. */
+/* Which column of a table holds the step, or the time in seconds. A report belongs to the step
+ * after the hub's version. */
 static const struct {
     const char *name;
     int         column;
