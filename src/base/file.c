@@ -138,20 +138,42 @@ static int make_one_folder(const char *path)
     return S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
 }
 
+/* Creates the folders above a path. Returns an errno. */
+static int make_parents(const char *path)
+{
+    char *above = strdup(path);
+    if (!above) return ENOMEM;
+    int error = 0;
+    for (char *slash = strchr(above + 1, '/'); slash && !error; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        error = slash[1] ? make_one_folder(above) : 0;
+        *slash = '/';
+    }
+    free(above);
+    return error;
+}
+
 at_err at_file_make_folder(const char *path, at_fail *fail)
 {
     assert(path);
     if (!*path) return at_file_error("create folder", "(empty path)", ENOENT, fail);
-    char *above = strdup(path);
-    if (!above) return no_memory(path, fail);
-    int error = 0;
-    for (char *slash = strchr(above + 1, '/'); slash && !error; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        error = make_one_folder(above);
-        *slash = '/';
-    }
-    free(above);
+    int error = make_parents(path);
     if (!error) error = make_one_folder(path);
+    return error ? at_file_error("create folder", path, error, fail) : AT_OK;
+}
+
+at_err at_file_new_folder(const char *path, bool *exists, at_fail *fail)
+{
+    enum { TRIES_MAX = 100 }; /* another process may remove an empty parent in between */
+    assert(path);
+    *exists = false;
+    if (!*path) return at_file_error("create folder", "(empty path)", ENOENT, fail);
+    int error = ENOENT;
+    for (int i = 0; i < TRIES_MAX && error == ENOENT; i++) {
+        error = make_parents(path);
+        if (!error && mkdir(path, 0777)) error = errno;
+    }
+    *exists = error == EEXIST;
     return error ? at_file_error("create folder", path, error, fail) : AT_OK;
 }
 

@@ -23,6 +23,10 @@ at_err at_file_error(const char *what, const char *path, int error, at_fail *fai
 /* Creates the folder and its parents; an existing one is fine. AT_ERR_IO on failure. */
 at_err at_file_make_folder(const char *path, at_fail *fail);
 
+/* Creates the folder, which must not exist, and its parents. AT_ERR_IO on failure; *exists tells
+ * whether something of that name is in the way. */
+at_err at_file_new_folder(const char *path, bool *exists, at_fail *fail);
+
 /* Closes the file; AT_ERR_IO when any earlier write or the close failed (full disk). */
 at_err at_file_close(FILE *file, const char *path, at_fail *fail);
 

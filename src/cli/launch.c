@@ -1,13 +1,13 @@
 #include "cli/launch.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
@@ -79,24 +79,50 @@ at_err at_launch_targets(const char *text, at_limits *limits, at_fail *fail)
     return AT_OK;
 }
 
+static const char runs_folder[] = "runs";
+
+static at_err given_folder(const char *given, char *path, size_t size, at_fail *fail)
+{
+    bool exists;
+    if (strlen(given) >= size)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
+    snprintf(path, size, "%s", given);
+    at_err err = at_file_new_folder(path, &exists, fail);
+    if (err) *path = '\0'; /* it is not ours to remove */
+    if (!exists) return err;
+    return at_fail_set(fail, AT_ERR_USAGE, "choose another name, or remove it first",
+                       "%s already exists", given);
+}
+
+/* Two processes that look for a free name at the same moment get different ones, because creating
+ * the folder is what takes the name. */
 at_err at_launch_folder(const char *given, const char *name, char *path, size_t size, at_fail *fail)
 {
-    struct stat there;
-    char        stamp[32];
-    if (given) {
-        snprintf(path, size, "%s", given);
-        if (strlen(given) >= size)
-            return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
-        if (lstat(path, &there) != 0) return AT_OK;
-        return at_fail_set(fail, AT_ERR_USAGE, "choose another name, or remove it first",
-                           "%s already exists", path);
-    }
+    char stamp[32];
+    assert(name && size > 0);
+    *path = '\0';
+    if (given) return given_folder(given, path, size, fail);
     at_clock_stamp(stamp, sizeof stamp);
     for (int i = 1; i < 1000; i++) {
-        snprintf(path, size, i == 1 ? "runs/%s-%s" : "runs/%s-%s-%d", stamp, name, i);
-        if (lstat(path, &there) != 0) return AT_OK;
+        bool exists;
+        int  used = snprintf(path, size, "%s/%s-%s", runs_folder, stamp, name);
+        if (i > 1 && used > 0 && (size_t)used < size)
+            snprintf(path + used, size - (size_t)used, "-%d", i);
+        at_err err = at_file_new_folder(path, &exists, fail);
+        if (err) *path = '\0';
+        if (!exists) return err;
     }
-    return at_fail_set(fail, AT_ERR_USAGE, "give one with --run", "no free folder name in runs/");
+    return at_fail_set(fail, AT_ERR_USAGE, "give one with --run", "no free folder name in %s/",
+                       runs_folder);
+}
+
+void at_launch_drop_folder(const char *path)
+{
+    assert(path);
+    if (!*path) return;
+    size_t length = strlen(runs_folder);
+    bool   is_default = strncmp(path, runs_folder, length) == 0 && path[length] == '/';
+    if (rmdir(path) == 0 && is_default) rmdir(runs_folder);
 }
 
 /* ---- ranks ----------------------------------------------------------------------------------- */

@@ -30,8 +30,12 @@ at_err at_launch_targets(const char *text, at_limits *limits, at_fail *fail);
 /* Parses "fast" or "ref". */
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail);
 
-/* Chooses the folder a verb writes to: `given`, which must not exist, or a new runs/DATE-name. */
+/* Creates the folder a verb writes to: `given`, which must not exist, or runs/DATE-name with the
+ * next free suffix (-2, -3, ..). After a failure `path` is empty. */
 at_err at_launch_folder(const char *given, const char *name, char *path, size_t size,
                         at_fail *fail);
+
+/* Removes that folder again if nothing was written to it; accepts an empty path. */
+void at_launch_drop_folder(const char *path);
 
 #endif

@@ -10,6 +10,7 @@
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
 #include "model_io/safetensors.h"
+#include "record/run_lock.h"
 
 /* A run handles signals and waits for children, which belong to the whole process. */
 static atomic_flag is_training = ATOMIC_FLAG_INIT;
@@ -47,20 +48,34 @@ static at_err run_own(at_parsed *parsed, const at_own_model *model, float *param
     return err;
 }
 
-static at_err start(at_parsed *parsed, const at_own_model *model, float *params, json_t **result,
-                    at_fail *fail)
+/* A new run, in a folder of its own when --run names one. */
+static at_err begin_run(at_parsed *parsed, const at_own_model *model, float *params,
+                        json_t **result, at_fail *fail)
 {
-    const char   *run = parsed->settings.run;
+    const char *run = parsed->settings.run;
+    char        folder[4096] = "";
+    at_run_lock lock = {0};
+    at_err      err = AT_OK;
+    if (run) err = at_launch_folder(run, "own", folder, sizeof folder, fail);
+    if (!err && *folder) err = at_run_lock_take(folder, &lock, fail);
+    if (!err) err = run_own(parsed, model, params, NULL, result, fail);
+    at_run_lock_release(&lock);
+    at_launch_drop_folder(folder);
+    return err;
+}
+
+static at_err resume_run(at_parsed *parsed, const at_own_model *model, float *params,
+                         json_t **result, at_fail *fail)
+{
     at_checkpoint checkpoint;
-    char          folder[4096];
-    AT_TRY(at_options_refuse_words(parsed, fail));
-    if (!parsed->settings.resume) {
-        if (run) AT_TRY(at_launch_folder(run, "own", folder, sizeof folder, fail));
-        return run_own(parsed, model, params, NULL, result, fail);
+    at_run_lock   lock = {0};
+    AT_TRY(at_run_lock_take(parsed->settings.resume, &lock, fail));
+    at_err err = at_resume_open(parsed, &checkpoint, fail);
+    if (!err) {
+        err = run_own(parsed, model, params, &checkpoint, result, fail);
+        at_checkpoint_close(&checkpoint);
     }
-    AT_TRY(at_resume_open(parsed, &checkpoint, fail));
-    at_err err = run_own(parsed, model, params, &checkpoint, result, fail);
-    at_checkpoint_close(&checkpoint);
+    at_run_lock_release(&lock);
     return err;
 }
 
@@ -70,7 +85,10 @@ static at_err train(const at_own_model *model, float *params, int count, const c
     at_parsed parsed;
     AT_TRY(at_options_init(&parsed, fail));
     at_err err = at_options_parse(&parsed, AT_FOR_TRAIN, count, options, fail);
-    if (!err) err = start(&parsed, model, params, result, fail);
+    if (!err) err = at_options_refuse_words(&parsed, fail);
+    if (!err)
+        err = parsed.settings.resume ? resume_run(&parsed, model, params, result, fail)
+                                     : begin_run(&parsed, model, params, result, fail);
     at_options_deinit(&parsed);
     return err;
 }

@@ -100,6 +100,7 @@ static json_t *header_of(const at_checkpoint_parts *parts)
     }
     append_tensor(header, SEAL_NAME, "U8", AT_ATOMIC_FILE_SEAL, 1, end);
     json_object_set_new(metadata, "checkpoint", json_string(parts->state));
+    json_object_set_new(metadata, "checkpoint_format", json_sprintf("%d", AT_CHECKPOINT_FORMAT));
     return header;
 }
 
@@ -194,10 +195,31 @@ static at_err check_file(const char *path, at_fail *fail)
     return err;
 }
 
+/* The first version wrote no format. */
+static at_err check_format(const char *path, at_fail *fail)
+{
+    char *text = NULL, *end = NULL;
+    AT_TRY(at_safetensors_text(path, "checkpoint_format", &text, fail));
+    long format = text ? strtol(text, &end, 10) : 1;
+    bool number = !text || (end > text && !*end);
+    free(text);
+    if (number && format == AT_CHECKPOINT_FORMAT) return AT_OK;
+    if (!number) return broken(path, "not a checkpoint of a run", fail);
+    bool is_old = format < AT_CHECKPOINT_FORMAT;
+    return at_fail_set(fail, AT_ERR_FORMAT,
+                       "resume with that version, or start a new run from its parameters with "
+                       "--init FILE",
+                       "%s: written by %s; the checkpoint has format %ld, this version reads "
+                       "format %d",
+                       path, is_old ? "anytime 0.1" : "a newer version of anytime", format,
+                       AT_CHECKPOINT_FORMAT);
+}
+
 static at_err read_state(at_checkpoint *c, at_fail *fail)
 {
     char *text = NULL;
     AT_TRY(check_file(c->path, fail));
+    AT_TRY(check_format(c->path, fail));
     AT_TRY(at_safetensors_text(c->path, "checkpoint", &text, fail));
     c->state = text ? json_loads(text, 0, NULL) : NULL;
     free(text);

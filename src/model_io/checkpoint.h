@@ -4,7 +4,8 @@
  *     anytime.optimizer.0, .1    optimizer state                     F32, plain order
  *     anytime.seal               SHA-256 of all bytes before it      U8
  *
- * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata. Any
+ * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata,
+ * beside `checkpoint_format`: it changes when that state does, and no other format is resumed. Any
  * safetensors reader can read the parameters; anytime uses no file whose checksum does not match,
  * so a truncated file or one with a single flipped bit is never loaded.
  */
@@ -17,7 +18,7 @@
 #include "step/snapshot.h"
 #include "task/task.h"
 
-enum { AT_CHECKPOINT_MOMENTS = 2, AT_CHECKPOINTS_KEPT = 2 };
+enum { AT_CHECKPOINT_FORMAT = 2, AT_CHECKPOINT_MOMENTS = 2, AT_CHECKPOINTS_KEPT = 2 };
 
 /* Contents of a checkpoint to write. Vectors are in flat order, except the optimizer state of a
  * sparse task, which is in plain order. */
@@ -36,7 +37,7 @@ at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts,
 /* A checkpoint that was read. */
 typedef struct at_checkpoint {
     char         path[4096];
-    json_t      *state;        /* {"image": .., "tally": .., "options": .., "optimizer": ..} */
+    json_t      *state;        /* image, tally, options, optimizer, data */
     at_snapshot *snapshot;     /* state of the hub */
     char         damaged[512]; /* sentence about newer, damaged checkpoints; "": none */
 } at_checkpoint;

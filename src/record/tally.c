@@ -397,7 +397,8 @@ at_duration_stats at_tally_steps(const at_tally *tally)
 
 double at_tally_seconds(const at_tally *tally)
 {
-    if (tally->step_count == 0 || tally->began_at == AT_NEVER) return 0;
+    if (tally->step_count == 0) return 0;
+    if (tally->began_at == AT_NEVER) return at_seconds(tally->before_ns); /* resumed at its end */
     assert(tally->applied_at >= tally->began_at);
     return at_seconds(tally->applied_at - tally->began_at);
 }

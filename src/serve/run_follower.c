@@ -166,7 +166,6 @@ static void open_log(at_run_follower *f, const char *path, int64_t size, at_ns n
     assert(!f->log);
     if (size == f->rejected_size) return;
     at_err err = at_eventlog_open(path, &f->log, &fail);
-    if (!err) at_eventlog_follow(f->log);
     if (!err && f->summary && !at_run_summary_resume(f->summary, at_eventlog_info(f->log))) {
         start_over(f);
         return;
@@ -251,6 +250,10 @@ static bool read_log(at_run_follower *f, at_ns now)
     if (count > 0) {
         f->revision++;
         f->changed_at = now;
+    }
+    if (!err && !record && at_eventlog_damaged(f->log)) {
+        at_eventlog_torn(f->log, fail.text, sizeof fail.text);
+        err = AT_ERR_FORMAT;
     }
     if (err) {
         at_eventlog_close(f->log);

@@ -194,10 +194,12 @@ static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *ou
         send_order(hub, member, now, out);
 }
 
+static bool end_if_complete(at_hub *hub, at_ns now, at_out *out);
+
 /* Starts every member that may start, in worker order, so that --deal global deals in order. */
 static void release_ready(at_hub *hub, at_ns now, at_out *out)
 {
-    if (!may_release(hub)) return;
+    if (!may_release(hub) || end_if_complete(hub, now, out)) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         release_member(hub, &hub->member[i], now, out);
 }
@@ -315,6 +317,29 @@ static at_end limit_reached(const at_hub *hub, at_ns now)
         return limits->epochs ? AT_END_EPOCHS : AT_END_SAMPLES;
     if (limits->time > 0 && now - hub->began_at >= limits->time) return AT_END_SECONDS;
     return AT_END_RUNNING;
+}
+
+static bool all_targets_hit(const at_hub *hub)
+{
+    uint32_t count = hub->plan->limits.targets, hits = 0;
+    assert(count <= AT_TARGETS_MAX);
+    for (uint32_t i = 0; i < count; i++) hits += hub->target[i].hit;
+    return count > 0 && hits == count;
+}
+
+/* A run that was killed after its last checkpoint is resumed only to be finished. */
+static bool end_if_complete(at_hub *hub, at_ns now, at_out *out)
+{
+    if (!hub->resumed || hub->began_at != AT_NEVER) return false;
+    const at_limits *limits = &hub->plan->limits;
+    bool             timeout = limits->time > 0 && hub->elapsed_before >= limits->time;
+    at_end           end = limit_reached(hub, hub->began_at); /* without its time */
+    if (end == AT_END_RUNNING && timeout) end = AT_END_SECONDS;
+    if (end == AT_END_RUNNING && all_targets_hit(hub)) end = AT_END_TARGET;
+    if (end == AT_END_RUNNING) return false;
+    hub->began_at = now - hub->elapsed_before;
+    wind_down(hub, end, now, out);
+    return true;
 }
 
 /* ---- steps ---------------------------------------------------------------------------------- */
@@ -669,6 +694,7 @@ static void on_start(at_hub *hub, at_ns now, at_out *out)
     at_lease_step_opened(hub, now);
     set_save_next(hub);
     if (!hub->resumed) hub->eval_samples_next = hub->plan->eval_samples;
+    if (hub->resumed) hub->applied_at = now; /* the checkpoint is of the moment after its step */
     at_progress nothing = at_size_progress(hub, NULL);
     if (!hub->size_restored)
         hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);

@@ -15,6 +15,10 @@ void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, 
     at_arena arena = {.base = memory, .size = size};
     *snapshot =
         (at_snapshot){.workers = plan->workers_max, .size_bytes = at_size_state_bytes(plan)};
+    snapshot->size_version = plan->size->state_version;
+    size_t length = strlen(plan->size->name);
+    assert(length < sizeof snapshot->size_rule);
+    memcpy(snapshot->size_rule, plan->size->name, length + 1);
     snapshot->member = at_arena_get(&arena, plan->workers_max, sizeof *snapshot->member);
     snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
     assert(snapshot->member && snapshot->size_state);
@@ -96,6 +100,15 @@ static bool same_workers(const at_snapshot *snapshot, const at_plan *plan)
            snapshot->size_bytes == at_size_state_bytes(plan);
 }
 
+/* The state of a size rule is as this version of the rule wrote it. */
+static bool size_valid(const at_snapshot *snapshot, const at_plan *plan)
+{
+    if (strcmp(snapshot->size_rule, plan->size->name) != 0) return false;
+    if (snapshot->size_version != plan->size->state_version) return false;
+    return !same_workers(snapshot, plan) || !plan->size->valid ||
+           plan->size->valid(snapshot->size_state, plan, snapshot->samples_used);
+}
+
 static bool member_valid(const at_member_snapshot *member)
 {
     const uint64_t many = (uint64_t)1 << 62;
@@ -128,8 +141,7 @@ bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
         snapshot->samples_dropped >= many || snapshot->dealt >= many || snapshot->clock < 0 ||
         snapshot->clock > long_time || snapshot->elapsed < 0 || snapshot->elapsed > snapshot->clock)
         return false;
-    return !same_workers(snapshot, plan) || !plan->size->valid ||
-           plan->size->valid(snapshot->size_state, plan, snapshot->samples_used);
+    return size_valid(snapshot, plan);
 }
 
 void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)

@@ -20,6 +20,8 @@ typedef struct at_member_snapshot {
     double   sample_ns; /* the worker's own estimate of its speed; 0: unknown to the world */
 } at_member_snapshot;
 
+enum { AT_SIZE_RULE_NAME = 24 };
+
 typedef struct at_snapshot {
     uint64_t version;
     uint64_t samples_used, samples_dropped;
@@ -33,8 +35,10 @@ typedef struct at_snapshot {
     uint64_t            messages;
     at_target_hit       target[AT_TARGETS_MAX];
     uint32_t            workers;
-    at_member_snapshot *member;     /* `workers` of them */
-    void               *size_state; /* of the size rule, size_bytes long */
+    at_member_snapshot *member;                       /* `workers` of them */
+    char                size_rule[AT_SIZE_RULE_NAME]; /* whose state follows */
+    uint32_t            size_version;                 /* of its state */
+    void               *size_state;                   /* size_bytes long */
     size_t              size_bytes;
 } at_snapshot;
 

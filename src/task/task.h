@@ -51,6 +51,7 @@ typedef struct at_task {
     size_t          plain;        /* floats in the plain vector, which is hashed and written */
     uint64_t        samples;      /* training samples, one epoch */
     uint64_t        test_samples; /* 0: nothing to evaluate on */
+    uint32_t        fingerprint;  /* checksum of the training samples; 0: unknown */
     uint32_t        classes;      /* 0: metrics have no accuracy */
     uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
     uint32_t        threads;      /* that compute in a worker; 0: unknown */

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """A run resumed from a checkpoint ends exactly as if it had never been interrupted."""
+import hashlib
 import json
+import os
+import re
 import shutil
 import signal
 
@@ -150,6 +153,12 @@ class RealTime(Resume):
                 self.assertEqual(samples["used"], 32 * (before * 3 + (120 - before) * workers))
                 self.assertEqual(len(result["worker"]), workers)
 
+    def test_a_long_value_is_taken_over_completely(self):
+        speeds = "speed:" + ",".join(["1.00000"] * 199 + ["2.50000"])
+        run = self.whole("--world", "sim", "--workers", 200, "--steps", 3, "--straggler", speeds)
+        again = self.finish(run.folder, "--steps", 5)
+        self.assertEqual(again.result["options"]["straggler"], speeds)
+
     def test_a_run_can_be_made_longer(self):
         short = self.whole("--workers", 2, "--steps", 60)
         longer = self.finish(short.folder, "--steps", 100)
@@ -238,7 +247,109 @@ class Signals(Resume):
         self.assertEqual(run.wait().code, support.STOPPED)
 
 
+class FrozenSaver(Resume):
+    """A saver that makes no progress (stopped, or a file system that does not answer)."""
+    def frozen(self):
+        run = self.start(*Signals.ENDLESS, "--checkpoint-every", 0)
+        run.wait_steps(20)
+        saver = run.child_named("anytime-saver")
+        os.kill(saver, signal.SIGSTOP)
+        run.signal(signal.SIGTERM)
+        run.wait_said("waiting for the checkpoint of step")
+        return run, saver
+
+    def test_the_end_says_what_it_waits_for(self):
+        run, saver = self.frozen()
+        os.kill(saver, signal.SIGCONT)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertEqual(ended.result["steps"], int(checkpoints(run.folder)[0].name[5:17]))
+
+    def test_a_run_ends_without_its_last_checkpoint(self):
+        run, _ = self.frozen()
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertIn("gave up the checkpoint", ended.err)
+        self.assertEqual([path.name for path in (run.folder / "checkpoint").iterdir()],
+                         ["step-000000000000.safetensors"])
+        self.assert_gone(run)
+        self.finish(run.folder, "--steps", 30)
+
+
+class AfterTheLastCheckpoint(Resume):
+    """A run killed after its last checkpoint and before its result is finished by --resume."""
+    WRITTEN_LAST = ("model.safetensors", "result.json", "trace.json")
+
+    def killed(self, ended):
+        """The folder as it was between the last checkpoint and the result."""
+        folder = ended.folder.with_name(ended.folder.name + "-killed")
+        shutil.copytree(ended.folder, folder)
+        for name in self.WRITTEN_LAST:
+            (folder / name).unlink(missing_ok=True)
+        return folder
+
+    def assert_finished(self, whole):
+        """The trace hash also covers rounds that were under way at the end and are not repeated."""
+        ended = self.finish(self.killed(whole))
+        self.assert_ledger(ended)
+        for name in self.WRITTEN_LAST:
+            self.assertEqual((whole.folder / name).exists(), (ended.folder / name).exists(), name)
+        self.assertEqual((whole.folder / "model.safetensors").read_bytes(),
+                         (ended.folder / "model.safetensors").read_bytes())
+        keys = ["params_hash", "steps", "stopped", "test", "step_seconds", "targets"]
+        if whole.result["samples"]["dropped"] == 0:
+            keys += ["trace_hash", "samples"]
+        for key in keys:
+            self.assertEqual(whole.result[key], ended.result[key], f"{key}{ended}")
+        self.assertAlmostEqual(whole.result["seconds"], ended.result["seconds"], places=4)
+        replay = json.loads(self.anytime("replay", ended.folder, "--json").out)
+        self.assertEqual(replay["trace_hash"], ended.result["trace_hash"])
+        return ended
+
+    def test_the_result_is_as_it_would_have_been(self):
+        for world in (("--workers", 2), ("--workers", 0), ("--workers", 3, "--world", "sim")):
+            for strategy in ("fmb", "amb", "async"):
+                if strategy == "async" and 0 in world:
+                    continue
+                with self.subTest(world=world, strategy=strategy):
+                    self.assert_finished(self.train(
+                        *support.SMALL, "--quiet", "--steps", 60, "--strategy", strategy, *world))
+
+    def test_other_limits_are_reached_too(self):
+        for limit in (("--epochs", 2), ("--seconds", "0.2s"), ("--target", "accuracy=0.3")):
+            with self.subTest(limit=limit):
+                self.assert_finished(self.train(*support.SMALL, "--quiet", "--workers", 2,
+                                                "--eval-every", 5, *limit))
+
+    def test_a_longer_part_that_was_killed_is_finished(self):
+        """The result of the first part is not the result of the second."""
+        first = self.whole("--workers", 2, "--steps", 40)
+        result = (first.folder / "result.json").read_bytes()
+        longer = self.finish(first.folder, "--steps", 80)
+        (first.folder / "result.json").write_bytes(result)
+        again = self.finish(first.folder)
+        self.assertEqual(again.result["steps"], 80)
+        self.assertEqual(again.result["params_hash"], longer.result["params_hash"])
+
+
 class Refusals(Resume):
+    def test_a_run_that_is_alive_cannot_be_resumed(self):
+        run = self.start(*Signals.ENDLESS)
+        run.wait_steps(10)
+        before = sorted(path.name for path in run.folder.iterdir())
+        ended = self.anytime("train", "--resume", run.folder, code=support.USAGE)
+        self.assert_complaint(ended, f"process {run.pid} ")
+        self.assertEqual(before, sorted(path.name for path in run.folder.iterdir()))
+        run.signal(signal.SIGKILL)  # the lock goes with the process, however it ends
+        run.wait()
+        again = self.resume(run.folder)
+        again.wait_said("step")
+        ended = self.anytime("train", "--resume", run.folder, code=support.USAGE)
+        self.assert_complaint(ended, f"process {again.pid} ")
+        again.signal(signal.SIGTERM)
+        self.assertEqual(again.wait().code, support.STOPPED)
+        self.assertFalse((run.folder / "run.lock").exists())
+
     def test_settings_cannot_change(self):
         whole = self.whole("--workers", 2, "--steps", 40)
         ended = self.anytime("train", "--resume", whole.folder, "--lr", 0.5, code=support.USAGE)
@@ -263,6 +374,31 @@ class Refusals(Resume):
         self.assertLess(ended.result["resumed_at"], 120)
         self.assertIn(newest.name, ended.err)
         self.assertEqual(ended.result["params_hash"], whole.result["params_hash"])
+
+    def test_data_that_changed_is_refused(self):
+        table = self.folder / "data.csv"
+        rows = [f"{i % 7},{i % 5},{i % 3}\n" for i in range(200)]
+        for name, changed in (("value", rows[:99] + ["6,4,0\n"] + rows[100:]),
+                              ("rows", rows[:-1])):
+            with self.subTest(changed=name):
+                table.write_text("a,b,label\n" + "".join(rows))
+                run = self.train("--data", table, "--test-data", table, "--workers", 2, "--batch",
+                                 8, "--steps", 20, "--quiet")
+                self.finish(run.folder, "--steps", 30)
+                table.write_text("a,b,label\n" + "".join(changed))
+                ended = self.anytime("train", "--resume", run.folder, "--steps", 40,
+                                     code=support.USAGE)
+                self.assert_complaint(ended, "has changed since the checkpoint", "--init")
+
+    def test_checkpoints_of_the_first_version_are_refused(self):
+        whole = self.whole("--workers", 2, "--steps", 40)
+        for path in checkpoints(whole.folder):
+            without = re.sub(rb'"checkpoint_format": ?"2"', lambda m: b'"nothing":"x"'.ljust(
+                len(m.group())), path.read_bytes()[:-32])
+            self.assertNotIn(b"checkpoint_format", without)
+            path.write_bytes(without + hashlib.sha256(without).digest())
+        ended = self.anytime("train", "--resume", whole.folder, "--steps", 80, code=support.FORMAT)
+        self.assert_complaint(ended, "written by anytime 0.1", "--init")
 
     def test_when_all_are_damaged_nothing_is_loaded(self):
         whole = self.whole("--workers", 2, "--steps", 120, "--checkpoint-every", 50)

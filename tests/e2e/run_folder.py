@@ -279,5 +279,38 @@ class Streams(support.TestCase):
         self.assertNotIn("\x1b[?", self.on_terminal(TERM="xterm"))
 
 
+class AtTheSameMoment(support.TestCase):
+    """Runs never share a folder, even if they are started together."""
+    COUNT = 12
+
+    def together(self, *arguments):
+        command = [support.ANYTIME, "train", "--world", "sim", *map(str, support.SMALL), "--steps",
+                   "5", "--quiet", *arguments]
+        runs = [subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+                for _ in range(self.COUNT)]
+        ends = [(run.communicate(timeout=support.BOUND)[1], run.returncode) for run in runs]
+        return [code for _, code in ends], [err for err, code in ends if code]
+
+    def test_default_names_get_the_next_suffix(self):
+        codes, _ = self.together()
+        self.assertEqual(codes, [support.DONE] * self.COUNT)
+        folders = list((self.folder / "runs").iterdir())
+        self.assertEqual(len(folders), self.COUNT, folders)
+        for folder in folders:
+            self.assertTrue((folder / "result.json").exists(), folder)
+
+    def test_one_gets_the_name_that_all_want(self):
+        codes, complaints = self.together("--run", "same")
+        self.assertEqual(sorted(codes), [support.DONE] + [support.USAGE] * (self.COUNT - 1))
+        for complaint in complaints:
+            self.assertIn("same already exists", complaint)
+
+    def test_a_run_that_cannot_start_leaves_no_folder(self):
+        for arguments in (("--run", "no"), ()):
+            self.anytime("train", "--data", "nowhere.csv", *arguments, code=support.MISSING)
+            self.assertEqual(list(self.folder.iterdir()), [])
+
+
 if __name__ == "__main__":
     support.main()

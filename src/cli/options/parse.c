@@ -218,12 +218,10 @@ at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const 
     return strcmp(name, "config") == 0 ? read_config(parsed, verb, value, fail) : AT_OK;
 }
 
-/* Converts a value of an echo to text; false for null and for other types. */
-static bool echo_text(const json_t *value, char *text, size_t size)
+/* Converts a number or flag of an echo to text; false for null and for other types. */
+static bool echo_number(const json_t *value, char *text, size_t size)
 {
-    if (json_is_string(value))
-        snprintf(text, size, "%s", json_string_value(value));
-    else if (json_is_integer(value))
+    if (json_is_integer(value))
         snprintf(text, size, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value))
         snprintf(text, size, "%.17g", json_real_value(value));
@@ -244,12 +242,14 @@ static bool is_among(const char *name, const char *const *names, size_t count)
 at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
                           size_t except_count, at_fail *fail)
 {
-    char text[1024];
+    char number[64];
     for (const at_option *row = at_options; row->name; row++) {
         bool wanted = (row->verbs & AT_FOR_TRAIN) && !at_options_given(parsed, row->name) &&
                       !is_among(row->name, except, except_count);
-        if (wanted && echo_text(json_object_get(echo, row->name), text, sizeof text))
-            AT_TRY(set_value(parsed, row, text, fail));
+        const json_t *value = json_object_get(echo, row->name);
+        const char   *text = json_string_value(value); /* of any length, as a list of speeds */
+        if (wanted && !text && echo_number(value, number, sizeof number)) text = number;
+        if (wanted && text) AT_TRY(set_value(parsed, row, text, fail));
     }
     return AT_OK;
 }

@@ -16,6 +16,7 @@
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
 #include "pace/pace.h"
+#include "record/run_lock.h"
 
 /* ---- entries ------------------------------------------------------------------------------- */
 
@@ -283,6 +284,7 @@ static void close_compare(at_compare *compare)
 {
     for (uint32_t i = 0; i < compare->entries; i++) close_entry(&compare->entry[i]);
     free(compare->entry);
+    at_launch_drop_folder(compare->folder);
 }
 
 /* ---- running ------------------------------------------------------------------------------- */
@@ -315,7 +317,11 @@ static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     launch.run.folder = path;
     if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
     if (!launch.run.console.terminal) launch.run.console.quiet = true;
-    at_err err = at_run(&launch.run, &result, fail);
+    at_run_lock lock = {0};
+    at_err      err = at_file_make_folder(path, fail);
+    if (!err) err = at_run_lock_take(path, &lock, fail);
+    if (!err) err = at_run(&launch.run, &result, fail);
+    at_run_lock_release(&lock);
     if (!err) err = at_compare_add(compare, entry, result, name, fail);
     json_decref(result);
     at_launch_close(&launch);

@@ -219,6 +219,10 @@ static at_err summary_of(const recorded_run *run, const at_run_summary_options *
     *json = NULL;
     at_err err = at_run_summary_read(run->folder, options, &summary, &failed);
     if (err && err != AT_ERR_MISSING) return *fail = failed, err;
+    if (summary && *at_run_summary_note(summary))
+        fprintf(stderr, "anytime: note: %s\n", at_run_summary_note(summary));
+    else if (!summary && failed.text[0])
+        fprintf(stderr, "anytime: note: %s\n", failed.text);
     *json = summary ? at_run_summary_json(summary, 0) : json_null();
     at_run_summary_free(summary);
     if (*json) return AT_OK;
@@ -282,7 +286,7 @@ static at_err write_timeline(const run_set *set, const char *run, const char *pa
     char               until[32];
     if (s->trace_events == 0) return AT_OK;
     at_err err = at_trace_write(run, path, &options, &counts, &failed);
-    if (err == AT_ERR_MISSING) return AT_OK;
+    if (err == AT_ERR_MISSING || err == AT_ERR_FORMAT) return AT_OK; /* the page has said it */
     if (err) return *fail = failed, err;
     if (counts.omitted > 0)
         fprintf(stderr,
@@ -350,6 +354,7 @@ at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail)
     at_err err = open_runs(set, fail);
     if (!err) err = print_runs(set, fail);
     if (!err && wanted) err = write_files(set, fail);
+    at_launch_drop_folder(set->folder);
     close_runs(set);
     free(set);
     return err;

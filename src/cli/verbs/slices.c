@@ -357,6 +357,7 @@ at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail)
         *fail = showing;
         err = showing.err;
     }
+    at_launch_drop_folder(s.folder);
     free(s.point);
     free(s.times);
     return err;

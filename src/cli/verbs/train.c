@@ -11,6 +11,7 @@
 #include "cli/summary.h"
 #include "cli/verbs/verbs.h"
 #include "cli/verbs/watch.h"
+#include "record/run_lock.h"
 #include "report/summary/pace_from_run.h"
 #include "report/trace/trace.h"
 
@@ -54,8 +55,15 @@ static at_err show_result(const at_parsed *parsed, const char *folder, const jso
     const at_settings *s = &parsed->settings;
     at_fail            ignored;
     if (writes) {
-        at_err traced = write_trace(s, folder, result, err ? &ignored : fail);
-        if (!err) err = traced;
+        at_fail missing = {0};
+        at_err  traced = write_trace(s, folder, result, &missing);
+        bool    is_log = traced == AT_ERR_FORMAT || traced == AT_ERR_MISSING;
+        if (is_log) /* the run is not worse for it */
+            fprintf(stderr, "anytime: note: no trace.json: %s\n", missing.text);
+        if (traced && !is_log && !err) {
+            *fail = missing;
+            err = traced;
+        }
     }
     at_fail *place = err ? &ignored : fail;
     at_err   printed =
@@ -85,12 +93,40 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     return err;
 }
 
-static at_err new_folder(const at_parsed *parsed, char *folder, size_t size, at_fail *fail)
+/* The folder of a run, locked for its life. */
+typedef struct run_folder {
+    char        path[FOLDER_SIZE];
+    at_run_lock lock;
+} run_folder;
+
+static void close_folder(run_folder *folder)
+{
+    at_run_lock_release(&folder->lock);
+    at_launch_drop_folder(folder->path);
+}
+
+static at_err new_folder(const at_parsed *parsed, run_folder *folder, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
+    *folder = (run_folder){0};
     AT_TRY(at_options_refuse_words(parsed, fail));
     if (parsed->launcher && parsed->launcher->rank > 0) return AT_OK; /* rank 0 chooses it */
-    return at_launch_folder(s->run, s->strategy, folder, size, fail);
+    AT_TRY(at_launch_folder(s->run, s->strategy, folder->path, sizeof folder->path, fail));
+    return at_run_lock_take(folder->path, &folder->lock, fail);
+}
+
+/* Locks the folder before its checkpoint is read: a run that still writes to it would make that
+ * checkpoint an old one. A folder that does not exist is reported as one without checkpoints. */
+static at_err lock_resumed(const char *run, const at_launcher *launcher, at_run_lock *lock,
+                           at_fail *fail)
+{
+    at_fail missing;
+    *lock = (at_run_lock){0};
+    if (launcher && launcher->name && launcher->rank > 0) return AT_OK;
+    at_err err = at_run_lock_take(run, lock, &missing);
+    if (err == AT_ERR_MISSING) return AT_OK;
+    if (err) *fail = missing;
+    return err;
 }
 
 /* The ranks are assigned after the settings of the run are known: --hubs and --topology decide how
@@ -98,23 +134,28 @@ static at_err new_folder(const at_parsed *parsed, char *folder, size_t size, at_
 static at_err resume_run(at_parsed *parsed, const at_launcher *launcher, const char *command,
                          at_fail *fail)
 {
-    at_checkpoint checkpoint;
-    AT_TRY(at_resume_open(parsed, &checkpoint, fail));
-    at_err err = launcher ? at_launch_ranks(parsed, launcher, fail) : AT_OK;
+    at_checkpoint checkpoint = {0};
+    at_run_lock   lock;
+    AT_TRY(lock_resumed(parsed->settings.resume, launcher, &lock, fail));
+    at_err err = at_resume_open(parsed, &checkpoint, fail);
+    if (!err && launcher) err = at_launch_ranks(parsed, launcher, fail);
     if (!err) err = run_into(parsed->settings.resume, parsed, command, &checkpoint, fail);
     at_checkpoint_close(&checkpoint);
+    at_run_lock_release(&lock);
     return err;
 }
 
 at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail)
 {
     static at_launcher launcher;
-    char               folder[FOLDER_SIZE];
+    run_folder         folder;
     launcher = at_launcher_detect();
     if (parsed->settings.resume) return resume_run(parsed, &launcher, command, fail);
     AT_TRY(at_launch_ranks(parsed, &launcher, fail));
-    AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
-    return run_into(folder, parsed, command, NULL, fail);
+    at_err err = new_folder(parsed, &folder, fail);
+    if (!err) err = run_into(folder.path, parsed, command, NULL, fail);
+    close_folder(&folder);
+    return err;
 }
 
 /* ---- simulate --from RUN: the machines of a recorded run ------------------------------------- */
@@ -182,10 +223,12 @@ static at_err inherit_machines(at_parsed *parsed, const char *folder, at_fail *f
 
 at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail)
 {
-    char folder[FOLDER_SIZE];
+    run_folder folder;
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "sim", fail));
     if (parsed->settings.resume) return resume_run(parsed, NULL, command, fail);
-    AT_TRY(new_folder(parsed, folder, sizeof folder, fail));
-    if (parsed->settings.from) AT_TRY(inherit_machines(parsed, folder, fail));
-    return run_into(folder, parsed, command, NULL, fail);
+    at_err err = new_folder(parsed, &folder, fail);
+    if (!err && parsed->settings.from) err = inherit_machines(parsed, folder.path, fail);
+    if (!err) err = run_into(folder.path, parsed, command, NULL, fail);
+    close_folder(&folder);
+    return err;
 }

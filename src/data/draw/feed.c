@@ -87,6 +87,12 @@ uint64_t at_feed_count(const at_feed *feed, at_split split)
     return at_dataset_count(split == AT_SPLIT_TRAIN ? feed->train : feed->test);
 }
 
+uint32_t at_feed_fingerprint(const at_feed *feed)
+{
+    assert(feed->train);
+    return at_dataset_fingerprint(feed->train);
+}
+
 uint32_t at_feed_classes(const at_feed *feed)
 {
     assert(feed->train);

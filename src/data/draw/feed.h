@@ -43,6 +43,8 @@ void at_feed_free(at_feed *feed);
 
 /* Number of samples of a split. */
 uint64_t at_feed_count(const at_feed *feed, at_split split);
+/* at_dataset_fingerprint of the training set. */
+uint32_t at_feed_fingerprint(const at_feed *feed);
 /* Number of classes; every label is below it. */
 uint32_t at_feed_classes(const at_feed *feed);
 /* The shape of a prepared sample; (1, 1, n) for a feature vector. */

@@ -1,5 +1,6 @@
 #include "data/set/dataset.h"
 
+#include "base/crc32c.h"
 #include "data/files/source.h"
 #include "data/set/cache.h"
 
@@ -260,4 +261,33 @@ void at_dataset_rows(const at_dataset *set, float *x, uint32_t *labels, const ui
         copy_row(set, x + (size_t)i * set->features, indices[i]);
         labels[i] = set->labels[indices[i]];
     }
+}
+
+/* The bytes of row `index`, at most `size_max`. */
+static const void *row_bytes(const at_dataset *set, uint64_t index, size_t size_max, size_t *size)
+{
+    assert(index < set->count);
+    if (!set->starts) {
+        *size = set->row_size < size_max ? set->row_size : size_max;
+        return set->rows + index * set->row_size;
+    }
+    uint64_t count = set->starts[index + 1] - set->starts[index], most = size_max / sizeof(float);
+    *size = (size_t)(count < most ? count : most) * sizeof(float);
+    return set->indices + set->starts[index];
+}
+
+uint32_t at_dataset_fingerprint(const at_dataset *set)
+{
+    enum { ROWS = 256, ROW_SIZE_MAX = 4096 };
+    uint64_t rows = set->count < ROWS ? set->count : ROWS;
+    uint32_t words[] = {(uint32_t)set->count, (uint32_t)(set->count >> 32), set->features,
+                        set->classes, 0};
+    for (uint64_t i = 0; i < rows; i++) {
+        size_t      size;
+        uint64_t    index = rows > 1 ? i * (set->count - 1) / (rows - 1) : 0;
+        const void *bytes = row_bytes(set, index, ROW_SIZE_MAX, &size);
+        uint32_t    row[] = {words[4], at_crc32c(bytes, size), set->labels[index]};
+        words[4] = at_crc32c(row, sizeof row);
+    }
+    return at_crc32c(words, sizeof words);
 }

@@ -124,6 +124,10 @@ at_sparse_rows at_dataset_sparse_rows(const at_dataset *set);
  * many features. */
 at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail);
 
+/* A checksum of the sizes of the set and of some of its rows: cheap, and nearly always different
+ * when the set has changed. */
+uint32_t at_dataset_fingerprint(const at_dataset *set);
+
 /* Label of one sample, for shards by class and statistics. */
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index);
 

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 enum { NUMBER_SIZE = 32 }; /* longest number in decimal, with room to spare */
@@ -17,31 +19,88 @@ static const at_ns flush_every = 1000000000;
 static at_err cannot(const char *what, const char *path, int error, at_fail *fail)
 {
     assert(error != 0);
-    bool is_full = error == ENOSPC || error == EDQUOT;
-    return at_fail_set(fail, AT_ERR_IO,
-                       is_full ? "the disk is full: free some space or choose another --run folder"
-                               : "check the run folder and its permissions",
-                       "%s: cannot %s: %s", path, what, strerror(error));
+    const char *hint = "check the run folder and its permissions";
+    if (error == ENOSPC || error == EDQUOT)
+        hint = "the disk is full: free some space or choose another --run folder";
+    if (error == EFBIG) hint = "the file is larger than your limits (ulimit -f) allow";
+    return at_fail_set(fail, AT_ERR_IO, hint, "%s: cannot %s: %s", path, what, strerror(error));
 }
 
-void at_append_file_flush(at_append_file *file)
+/* ---- trouble --------------------------------------------------------------------------------- */
+
+static _Atomic uint64_t reserve;
+static _Atomic bool     troubled, told; /* a write failed; it was reported */
+static char             trouble[700];
+
+void at_append_file_reserve(uint64_t bytes)
 {
-    assert(file->fd >= 0);
-    assert(file->used <= AT_APPEND_FILE_SIZE);
-    const char *bytes = file->buffer;
-    size_t      left = file->used;
+    atomic_store(&reserve, bytes);
+    atomic_store(&troubled, false);
+    atomic_store(&told, false);
+}
+
+const char *at_append_file_trouble(void)
+{
+    if (!atomic_load(&troubled) || atomic_exchange(&told, true)) return NULL;
+    assert(trouble[0]);
+    return trouble;
+}
+
+static void stop(at_append_file *file, int error, bool is_early)
+{
+    assert(error != 0);
+    file->error = error;
+    if (atomic_load(&troubled)) return;
+    if (is_early)
+        snprintf(trouble, sizeof trouble,
+                 "%.400s: the disk is nearly full: recording stops, so that checkpoints can be "
+                 "written; training goes on",
+                 file->path);
+    else
+        snprintf(trouble, sizeof trouble,
+                 "%.400s: cannot write: %.100s; it ends here, training goes on", file->path,
+                 strerror(error));
+    atomic_store(&troubled, true);
+}
+
+/* Whether writing would take room that a checkpoint needs. */
+static bool is_disk_short(const at_append_file *file, size_t size)
+{
+    struct statvfs disk;
+    uint64_t       kept = atomic_load(&reserve);
+    if (kept == 0 || fstatvfs(file->fd, &disk)) return false;
+    return (uint64_t)disk.f_bavail * disk.f_frsize < kept + size;
+}
+
+static void write_out(at_append_file *file, const char *bytes, size_t left)
+{
+    if (left > 0 && !file->error && is_disk_short(file, left)) stop(file, ENOSPC, true);
     while (left > 0 && !file->error) {
         ssize_t done = write(file->fd, bytes, left);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) {
-            file->error = errno;
+            stop(file, errno, false);
             break;
         }
         assert((size_t)done <= left);
         bytes += done;
         left -= (size_t)done;
     }
+}
+
+void at_append_file_flush(at_append_file *file)
+{
+    assert(file->fd >= 0);
+    assert(file->used <= AT_APPEND_FILE_SIZE);
+    write_out(file, file->buffer, file->used);
     file->used = 0;
+}
+
+void at_append_file_at_once(at_append_file *file, const void *bytes, size_t size)
+{
+    assert(bytes || size == 0);
+    at_append_file_flush(file);
+    write_out(file, bytes, size);
 }
 
 /* A resumed run continues in the files of its first part. */
@@ -50,7 +109,6 @@ static int inspect_existing(at_append_file *file, bool lines)
     assert(file->used == 0);
     struct stat info;
     if (fstat(file->fd, &info)) return errno;
-    file->size_before = info.st_size;
     file->fresh = info.st_size == 0;
     char last = '\n';
     if (!lines || !S_ISREG(info.st_mode) || file->fresh) return 0;
@@ -189,20 +247,12 @@ void at_append_file_tick(at_append_file *file, at_ns at, bool now)
     at_append_file_flush(file);
 }
 
-static void discard_appended(const at_append_file *file)
-{
-    assert(file->error);
-    int done = file->fresh ? unlink(file->path) : truncate(file->path, file->size_before);
-    (void)done; /* the first failure is the one to report */
-}
-
 at_err at_append_file_close(at_append_file *file, at_fail *fail)
 {
     if (!file) return AT_OK;
     if (file->fd >= 0) {
         at_append_file_flush(file);
         if (close(file->fd) && !file->error) file->error = errno;
-        if (file->error) discard_appended(file);
     }
     at_err err = file->error ? cannot("write", file->path, file->error, fail) : AT_OK;
     free(file->path);

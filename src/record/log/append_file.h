@@ -5,8 +5,8 @@
  *
  *     at_append_file_open ─► at_append_file_text, _whole, .. (cannot fail) ─► at_append_file_close
  *
- * After a failed write all further output is discarded; close reports the failure and removes the
- * file, or what was appended to it: a truncated table could be mistaken for a complete one.
+ * After a failed write all further output is discarded; what was written remains, and close reports
+ * the failure. Output also ends when the disk is nearly full (at_append_file_reserve).
  */
 #ifndef AT_RECORD_LOG_APPEND_FILE_H
 #define AT_RECORD_LOG_APPEND_FILE_H
@@ -28,10 +28,16 @@ typedef struct at_append_file {
     char  *path;
     at_ns  flushed_at; /* in record time */
     size_t used;
-    off_t  size_before; /* of the file when it was opened */
-    bool   fresh;       /* the file was empty */
+    bool   fresh; /* the file was empty */
     char   buffer[AT_APPEND_FILE_SIZE];
 } at_append_file;
+
+/* From now on all files stop when fewer than `bytes` are free on their disk, so that a checkpoint
+ * finds room; 0: never. Forgets troubles of earlier runs. */
+void at_append_file_reserve(uint64_t bytes);
+
+/* A sentence about the first write that failed, once; NULL: none. */
+const char *at_append_file_trouble(void);
 
 /* Opens FOLDER/NAME for appending, creating it if necessary. With `lines`, a file that ends in the
  * middle of a line (its run was killed) gets a line end first. */
@@ -70,12 +76,14 @@ void at_append_file_seconds(at_append_file *file, at_ns value);
 /* A real number to seven significant digits or more: 0.4121387, 0.05, 1e-09, nan. */
 void at_append_file_real(at_append_file *file, double value);
 
+/* Raw bytes of any size, written to the file at once and with one call. */
+void at_append_file_at_once(at_append_file *file, const void *bytes, size_t size);
+
 /* Writes the buffer to the file when it is one second old at the time `at`, or at once when `now`
  * is set. */
 void at_append_file_tick(at_append_file *file, at_ns at, bool now);
 
-/* Writes the rest, closes and releases. AT_ERR_IO when any write failed; then nothing of what was
- * appended remains. Accepts NULL. */
+/* Writes the rest, closes and releases. AT_ERR_IO when any write failed. Accepts NULL. */
 at_err at_append_file_close(at_append_file *file, at_fail *fail);
 
 #endif

@@ -1,7 +1,6 @@
 #include "record/log/codec.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +20,8 @@ static const unsigned char action_code[] = {
 };
 static const unsigned char text_code = '"', usage_code = '%';
 
-at_codec *at_codec_new(at_append_file *out, int fd)
+at_codec *at_codec_new(bool writes)
 {
-    assert(out || fd >= 0);
     at_codec *codec = calloc(1, sizeof *codec);
     if (!codec) return NULL;
     codec->last = calloc(AT_WORKERS_MAX + 1, sizeof *codec->last);
@@ -31,35 +29,17 @@ at_codec *at_codec_new(at_append_file *out, int fd)
         free(codec);
         return NULL;
     }
-    codec->wire.out = out;
-    codec->wire.fd = fd;
+    codec->wire.writes = writes;
     return codec;
 }
 
 void at_codec_free(at_codec *codec)
 {
     if (!codec) return;
-    free(codec->changes);
+    at_wire_deinit(&codec->wire);
     free(codec->pieces);
     free(codec->last);
     free(codec);
-}
-
-/* Saves the last values of a worker, for undo. */
-static void remember(at_codec *codec, at_node worker)
-{
-    assert(codec->change_count <= codec->changes_size);
-    if (codec->change_count == codec->changes_size) {
-        size_t           size = codec->changes_size ? 2 * codec->changes_size : 64;
-        at_codec_change *more = realloc(codec->changes, size * sizeof *more);
-        if (!more) {
-            codec->wire.error = ENOMEM;
-            return;
-        }
-        codec->changes = more;
-        codec->changes_size = size;
-    }
-    codec->changes[codec->change_count++] = (at_codec_change){worker, codec->last[worker]};
 }
 
 static at_codec_last *code_worker(at_codec *codec, at_node *worker)
@@ -69,7 +49,6 @@ static at_codec_last *code_worker(at_codec *codec, at_node *worker)
         codec->wire.bad = "worker number out of range";
         *worker = 0;
     }
-    if (codec->follows) remember(codec, *worker);
     return &codec->last[*worker];
 }
 
@@ -140,7 +119,7 @@ static bool grow_pieces(at_codec *codec, size_t count)
     size_t    size = codec->pieces_size ? 2 * codec->pieces_size : 64;
     at_piece *more = realloc(codec->pieces, size * sizeof *more);
     if (!more) {
-        codec->wire.error = ENOMEM;
+        codec->wire.bad = "not enough memory";
         return false;
     }
     codec->pieces = more;
@@ -150,9 +129,9 @@ static bool grow_pieces(at_codec *codec, size_t count)
 
 static void read_pieces(at_codec *codec, uint32_t count)
 {
-    assert(!codec->wire.out);
+    assert(!codec->wire.writes);
     if (count > AT_CODEC_PIECES) codec->wire.bad = "too many gradients in one step";
-    for (uint32_t i = 0; i < count && !at_wire_broken(&codec->wire); i++) {
+    for (uint32_t i = 0; i < count && !codec->wire.bad; i++) {
         if (!grow_pieces(codec, i)) return;
         memset(&codec->pieces[i], 0, sizeof codec->pieces[i]);
         code_piece(codec, &codec->pieces[i]);
@@ -183,7 +162,7 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
     at_wire_real(&codec->wire, &record->lr);
     at_wire_i64(&codec->wire, &record->took);
     at_wire_u32(&codec->wire, &count);
-    if (codec->wire.out) {
+    if (codec->wire.writes) {
         assert(count <= AT_CODEC_PIECES);
         for (uint32_t i = 0; i < count; i++) {
             at_piece piece = action->as.apply.pieces[i];
@@ -324,7 +303,7 @@ static void code_usage(at_wire *wire, at_node *node, at_usage *usage)
     uint64_t *counters[] = {&usage->rss_bytes,     &usage->shared_bytes,  &usage->peak_bytes,
                             &usage->read_bytes,    &usage->write_bytes,   &usage->net_in_bytes,
                             &usage->net_out_bytes, &usage->loopback_bytes};
-    assert(!wire->out || *node <= AT_NODE_EVALUATOR);
+    assert(!wire->writes || *node <= AT_NODE_EVALUATOR);
     at_wire_u32(wire, node);
     if (*node > AT_NODE_EVALUATOR) wire->bad = "process number out of range";
     at_wire_i64(wire, &usage->pid);
@@ -351,24 +330,26 @@ static unsigned char letter_of(const at_record *record)
     return record->kind == AT_REC_USAGE ? usage_code : text_code;
 }
 
-void at_codec_write(at_codec *codec, const at_record *record)
+bool at_codec_write(at_codec *codec, const at_record *record)
 {
     assert(record->kind <= AT_REC_USAGE);
-    assert(codec->wire.out);
-    unsigned char letter = letter_of(record);
-    at_record     copy = *record; /* the code_* functions take values they could also change */
-    assert(letter);
-    at_append_file_byte(codec->wire.out, (char)letter);
+    at_wire  *wire = &codec->wire;
+    uint64_t  letter = letter_of(record);
+    at_record copy = *record; /* the code_* functions take values they could also change */
+    assert(letter > 0 && letter < 0x80);
+    at_wire_write(wire);
+    at_wire_u64(wire, &letter); /* one byte */
     if (record->event) codec->event = *record->event;
     if (record->action) codec->action = *record->action;
     if (record->usage) codec->usage = *record->usage;
     code_record(codec, &copy, &codec->event, &codec->action);
+    return !wire->bad;
 }
 
 /* Sets the kinds for a letter; false when it is unknown. */
 static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
 {
-    assert(!codec->wire.out);
+    assert(!codec->wire.writes);
     const unsigned char *event = memchr(event_code, letter, sizeof event_code);
     const unsigned char *action = memchr(action_code, letter, sizeof action_code);
     *record = (at_record){.kind = AT_REC_TEXT};
@@ -392,30 +373,16 @@ static bool find_kind(at_codec *codec, unsigned char letter, at_record *record)
     return true;
 }
 
-bool at_codec_read(at_codec *codec, at_record *record)
+bool at_codec_read(at_codec *codec, const unsigned char *bytes, size_t size, at_record *record)
 {
-    assert(!codec->wire.out);
-    unsigned char letter;
-    codec->start = at_wire_offset(&codec->wire);
-    codec->base_before = codec->base;
-    codec->change_count = 0;
-    if (!at_wire_raw(&codec->wire, &letter, 1)) return false;
-    if (!find_kind(codec, letter, record)) {
-        codec->wire.bad = "unknown kind of record";
+    at_wire *wire = &codec->wire;
+    at_wire_read(wire, bytes, size);
+    if (size == 0 || !find_kind(codec, bytes[0], record)) {
+        wire->bad = "unknown kind of record";
         return false;
     }
+    wire->next = 1;
     code_record(codec, record, &codec->event, &codec->action);
-    return !at_wire_broken(&codec->wire);
-}
-
-void at_codec_undo(at_codec *codec)
-{
-    assert(codec->follows);
-    assert(codec->wire.ended);
-    while (codec->change_count > 0) { /* backwards: the oldest entry of a worker wins */
-        const at_codec_change *change = &codec->changes[--codec->change_count];
-        codec->last[change->worker] = change->before;
-    }
-    codec->base = codec->base_before;
-    at_wire_rewind(&codec->wire, codec->start);
+    if (!wire->bad && wire->next < size) wire->bad = "the record is too long";
+    return !wire->bad;
 }

@@ -29,23 +29,10 @@ typedef struct at_codec_base {
     uint64_t time_limit;
 } at_codec_base;
 
-/* The last values of a worker before a record changed them. */
-typedef struct at_codec_change {
-    at_node       worker;
-    at_codec_last before;
-} at_codec_change;
-
 typedef struct at_codec {
     at_wire        wire;
     at_codec_base  base;
     at_codec_last *last; /* by node: AT_WORKERS_MAX + 1 of them */
-
-    /* Undo information for the record being read, kept when following a growing log. */
-    bool             follows;
-    uint64_t         start; /* where the record begins */
-    at_codec_base    base_before;
-    at_codec_change *changes;
-    size_t           change_count, changes_size;
 
     /* Storage of the record that was read, until the next one. */
     at_event  event;
@@ -55,20 +42,16 @@ typedef struct at_codec {
     size_t    pieces_size;
 } at_codec;
 
-/* A codec that writes to `out`, or reads from fd when `out` is NULL; both stay the caller's. NULL
- * when there is no memory. */
-at_codec *at_codec_new(at_append_file *out, int fd);
+/* A codec that writes or reads; NULL when there is no memory. */
+at_codec *at_codec_new(bool writes);
 void      at_codec_free(at_codec *codec); /* accepts NULL */
 
-/* Writes one record. */
-void at_codec_write(at_codec *codec, const at_record *record);
+/* Encodes one record into codec->wire: `next` bytes of `bytes`, until the next call. False when
+ * there is no memory. Each record is encoded relative to the ones before. */
+bool at_codec_write(at_codec *codec, const at_record *record);
 
-/* Reads one record; what it points to is valid until the next call. False at the end of the file,
- * in the middle of a record too, and for malformed bytes: see codec->wire. */
-bool at_codec_read(at_codec *codec, at_record *record);
-
-/* Undoes the reading of an incomplete record, so that it can be read again once the file has grown.
- * `follows` MUST have been set before the first record. */
-void at_codec_undo(at_codec *codec);
+/* Decodes one record; what it points to is valid until the next call. False for malformed bytes:
+ * see codec->wire.bad. */
+bool at_codec_read(at_codec *codec, const unsigned char *bytes, size_t size, at_record *record);
 
 #endif

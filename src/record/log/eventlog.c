@@ -8,15 +8,22 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/crc32c.h"
+#include "base/file.h"
+#include "record/log/append_file.h"
 #include "record/log/codec.h"
 #include "record/log/record_validate.h"
 #include "record/runinfo.h"
 #include "record/sinks/sinks.h"
 
 enum {
-    HEAD_SIZE = 12,
-    INFO_SIZE_MAX = 32 << 20, /* reached by resumed runs with many workers */
-    PARTS_MAX = 10000         /* LIMIT: how often a run can be resumed */
+    HEAD_SIZE = 16,
+    CRC_SIZE = 4,
+    INFO_SIZE_MAX = 32 << 20,   /* reached by resumed runs with many workers */
+    RECORD_SIZE_MAX = 64 << 20, /* of a step with AT_CODEC_PIECES gradients, and more */
+    RECORD_DIGITS = 5,          /* bytes of the size of a record */
+    READ_SIZE = 65536,
+    PARTS_MAX = 10000 /* LIMIT: how often a run can be resumed */
 };
 
 static const char magic[4] = {'A', 'T', 'E', 'V'};
@@ -37,10 +44,33 @@ typedef struct writer {
     at_codec       *codec;
 } writer;
 
+static void put_u32(unsigned char *to, uint32_t value)
+{
+    for (int i = 0; i < 4; i++) to[i] = (unsigned char)(value >> (8 * i));
+}
+
+/* Size, checksum and bytes of the record that the codec holds. */
+static void put_record(writer *self)
+{
+    const at_wire *wire = &self->codec->wire;
+    unsigned char  frame[RECORD_DIGITS + CRC_SIZE];
+    size_t         size = wire->next, used = 0;
+    assert(size > 0 && size <= RECORD_SIZE_MAX);
+    for (; size >= 0x80; size >>= 7) frame[used++] = (unsigned char)(size | 0x80);
+    frame[used++] = (unsigned char)size;
+    assert(used <= RECORD_DIGITS);
+    put_u32(frame + used, at_crc32c(wire->bytes, wire->next));
+    at_append_file_bytes(self->file, frame, used + CRC_SIZE);
+    at_append_file_bytes(self->file, wire->bytes, wire->next);
+}
+
 static void put(void *opaque, const at_record *record)
 {
     writer *self = opaque;
-    at_codec_write(self->codec, record);
+    if (at_codec_write(self->codec, record))
+        put_record(self);
+    else if (!self->file->error) /* later records are relative to this one */
+        self->file->error = ENOMEM;
     at_append_file_tick(self->file, record->at, at_record_is_save(record));
 }
 
@@ -53,35 +83,50 @@ static at_err close_sink(void *opaque, at_fail *fail)
     return err;
 }
 
-static void put_u32(at_append_file *file, uint32_t value)
-{
-    for (int i = 0; i < 32; i += 8) at_append_file_byte(file, (char)(value >> i));
-}
-
+/* With a single write, before any record: whoever sees the log sees its whole head. */
 static at_err put_head(at_append_file *file, const at_run_info *info, at_fail *fail)
 {
     assert(file->fresh);
     assert(file->used == 0);
-    char *text = at_run_info_text(info);
-    if (!text) return at_fail_memory_for(fail, "for events.bin");
-    size_t size = strlen(text);
+    char          *text = at_run_info_text(info);
+    size_t         size = text ? strlen(text) : 0;
+    unsigned char *head = text ? malloc(HEAD_SIZE + size) : NULL;
     assert(size <= INFO_SIZE_MAX);
-    at_append_file_bytes(file, magic, sizeof magic);
-    put_u32(file, AT_EVENTLOG_FORMAT);
-    put_u32(file, (uint32_t)size);
-    at_append_file_bytes(file, text, size);
+    if (head) {
+        memcpy(head, magic, sizeof magic);
+        put_u32(head + 4, AT_EVENTLOG_FORMAT);
+        put_u32(head + 8, (uint32_t)size);
+        put_u32(head + 12, at_crc32c(text, size));
+        memcpy(head + HEAD_SIZE, text, size);
+        at_append_file_at_once(file, head, HEAD_SIZE + size);
+    }
+    at_err err = head ? AT_OK : at_fail_memory_for(fail, "for events.bin");
+    free(head);
     free(text);
-    return AT_OK;
+    return err;
 }
 
-/* Opens the first of events.bin, events-2.bin, .. that is empty. */
+/* A part whose head is torn has no records; it is written anew. */
+static bool is_free(at_append_file *file)
+{
+    at_fail      ignored;
+    at_eventlog *log = NULL;
+    if (file->fresh) return true;
+    bool torn = at_eventlog_open(file->path, &log, &ignored) == AT_ERR_MISSING;
+    at_eventlog_close(log);
+    if (!torn || ftruncate(file->fd, 0)) return false;
+    file->fresh = true;
+    return true;
+}
+
+/* Opens the first of events.bin, events-2.bin, .. that has no records. */
 static at_err open_next_part(const char *folder, at_append_file **file, at_fail *fail)
 {
     char name[AT_EVENTLOG_NAME_SIZE];
     for (uint32_t part = 1; part < PARTS_MAX; part++) {
         at_eventlog_name(name, part);
         AT_TRY(at_append_file_open(folder, name, false, file, fail));
-        if ((*file)->fresh) return AT_OK;
+        if (is_free(*file)) return AT_OK;
         at_append_file_close(*file, NULL);
         *file = NULL;
     }
@@ -91,7 +136,7 @@ static at_err open_next_part(const char *folder, at_append_file **file, at_fail 
 static at_err open_writer(writer *self, const at_run_info *info, at_fail *fail)
 {
     AT_TRY(open_next_part(info->folder, &self->file, fail));
-    self->codec = at_codec_new(self->file, -1);
+    self->codec = at_codec_new(true);
     if (!self->codec) return at_fail_memory_for(fail, "for events.bin");
     return put_head(self->file, info, fail);
 }
@@ -120,6 +165,12 @@ struct at_eventlog {
     uint32_t  workers;
     at_ns     at; /* of the last record */
     bool      truncated;
+    bool      damaged; /* nothing more can be read */
+
+    unsigned char *buffer; /* of `room` bytes; bytes begin .. end - 1 are unread */
+    size_t         begin, end, room;
+    uint64_t       offset; /* of buffer[begin] in the file */
+    int            error;  /* errno of a failed read or allocation, 0: none */
 };
 
 static at_err no_memory(const char *path, at_fail *fail)
@@ -133,6 +184,58 @@ static at_err not_a_log(const char *path, const char *what, at_fail *fail)
                        path, what);
 }
 
+static at_err torn_head(const char *path, at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_MISSING,
+                       "the tables of the run (*.csv) may have what it recorded",
+                       "%s: the event log has no complete head: the run was killed, or its disk "
+                       "was full, before it was written",
+                       path);
+}
+
+/* Makes room for at least one more byte. Memory grows with the bytes that the file has, not with
+ * the sizes that it claims. */
+static bool make_room(at_eventlog *log)
+{
+    assert(log->begin <= log->end && log->end <= log->room);
+    if (log->begin > 0) {
+        memmove(log->buffer, log->buffer + log->begin, log->end - log->begin);
+        log->end -= log->begin;
+        log->begin = 0;
+    }
+    if (log->end < log->room) return true;
+    size_t         room = log->room ? 2 * log->room : READ_SIZE;
+    unsigned char *more = realloc(log->buffer, room);
+    if (!more) {
+        log->error = ENOMEM;
+        return false;
+    }
+    log->buffer = more;
+    log->room = room;
+    return true;
+}
+
+/* Reads until `size` bytes are unread in the buffer; false when the file has fewer. */
+static bool fill(at_eventlog *log, size_t size)
+{
+    while (log->end - log->begin < size) {
+        if (log->end == log->room && !make_room(log)) return false;
+        ssize_t got = read(log->fd, log->buffer + log->end, log->room - log->end);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) log->error = errno;
+        if (got <= 0) return false;
+        log->end += (size_t)got;
+    }
+    return true;
+}
+
+static void skip(at_eventlog *log, size_t size)
+{
+    assert(size <= log->end - log->begin);
+    log->begin += size;
+    log->offset += size;
+}
+
 static uint32_t get_u32(const unsigned char *bytes)
 {
     uint32_t value = 0;
@@ -140,24 +243,49 @@ static uint32_t get_u32(const unsigned char *bytes)
     return value;
 }
 
+/* A fuzzer cannot guess checksums, but what they protect must hold without them. */
+static bool matches(const unsigned char *bytes, size_t size, uint32_t crc)
+{
+#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
+    return bytes || size > 0 || crc > 0;
+#else
+    return at_crc32c(bytes, size) == crc;
+#endif
+}
+
+static at_err check_format(const char *path, uint32_t format, at_fail *fail)
+{
+    if (format == AT_EVENTLOG_FORMAT) return AT_OK;
+    bool is_old = format < AT_EVENTLOG_FORMAT;
+    return at_fail_set(fail, AT_ERR_FORMAT,
+                       is_old ? "use that version, or repeat the run: `command` in its result.json"
+                              : "use the version of anytime that wrote it",
+                       "%s: written by %s; its event log has format %u, this version reads format "
+                       "%d",
+                       path, is_old ? "anytime 0.1" : "a newer version of anytime", format,
+                       AT_EVENTLOG_FORMAT);
+}
+
 static at_err read_head(at_eventlog *log, at_fail *fail)
 {
+    static const unsigned char zeros[sizeof magic]; /* what a power cut leaves */
     assert(!log->info);
-    unsigned char head[HEAD_SIZE];
-    at_wire      *wire = &log->codec->wire;
-    if (!at_wire_raw(wire, head, sizeof head) || memcmp(head, magic, sizeof magic))
+    bool has_magic = fill(log, sizeof magic);
+    if (has_magic && memcmp(log->buffer, magic, sizeof magic) != 0 &&
+        memcmp(log->buffer, zeros, sizeof zeros) != 0)
         return not_a_log(log->path, "not an event log", fail);
-    uint32_t format = get_u32(head + 4), size = get_u32(head + 8);
-    if (format != AT_EVENTLOG_FORMAT)
-        return at_fail_set(fail, AT_ERR_FORMAT, "it was written by another version of anytime",
-                           "%s: event log has format %u, this version reads format %d", log->path,
-                           format, AT_EVENTLOG_FORMAT);
-    if (size > INFO_SIZE_MAX)
-        return not_a_log(log->path, "the header of the event log is too large", fail);
-    log->info = calloc(1, (size_t)size + 1);
+    bool whole = fill(log, HEAD_SIZE) && memcmp(log->buffer, magic, sizeof magic) == 0;
+    if (log->error) return at_file_error("read", log->path, log->error, fail);
+    if (!whole) return torn_head(log->path, fail);
+    uint32_t size = get_u32(log->buffer + 8), crc = get_u32(log->buffer + 12);
+    AT_TRY(check_format(log->path, get_u32(log->buffer + 4), fail));
+    if (size > INFO_SIZE_MAX || !fill(log, HEAD_SIZE + (size_t)size))
+        return torn_head(log->path, fail);
+    const unsigned char *text = log->buffer + log->begin + HEAD_SIZE;
+    if (!matches(text, size, crc)) return torn_head(log->path, fail);
+    log->info = strndup((const char *)text, size);
     if (!log->info) return no_memory(log->path, fail);
-    if (!at_wire_raw(wire, log->info, size))
-        return not_a_log(log->path, "the event log ends within its header", fail);
+    skip(log, HEAD_SIZE + (size_t)size);
     log->workers = at_run_info_workers(log->info);
     if (log->workers == 0)
         return not_a_log(log->path, "the header of the event log has no number of workers", fail);
@@ -173,7 +301,7 @@ static at_err open_file(at_eventlog *log, const char *path, at_fail *fail)
         return at_fail_set(fail, errno == ENOENT ? AT_ERR_MISSING : AT_ERR_IO,
                            "event logs are written with --record full, the default",
                            "%s: cannot open: %s", path, strerror(errno));
-    log->codec = at_codec_new(NULL, log->fd);
+    log->codec = at_codec_new(false);
     if (!log->codec) return no_memory(path, fail);
     return read_head(log, fail);
 }
@@ -199,44 +327,63 @@ const char *at_eventlog_info(const at_eventlog *log)
     return log->info;
 }
 
-static at_err damaged(const at_eventlog *log, const char *what, uint64_t start, at_fail *fail)
+/* Finds the next record in the buffer: how many bytes are before it, and its size. False when there
+ * is none (yet). */
+static bool find_record(at_eventlog *log, size_t *before, size_t *size)
+{
+    size_t used = 0, value = 0;
+    for (unsigned char byte = 0x80; byte >= 0x80;) {
+        if (used == RECORD_DIGITS) {
+            log->damaged = true;
+            return false;
+        }
+        if (!fill(log, used + 1)) return false;
+        byte = log->buffer[log->begin + used];
+        value |= (size_t)(byte & 0x7f) << (7 * used++);
+    }
+    log->damaged = value == 0 || value > RECORD_SIZE_MAX;
+    if (log->damaged || !fill(log, used + CRC_SIZE + value)) return false;
+    const unsigned char *frame = log->buffer + log->begin + used;
+    log->damaged = !matches(frame + CRC_SIZE, value, get_u32(frame));
+    *before = used + CRC_SIZE;
+    *size = value;
+    return !log->damaged;
+}
+
+static at_err invalid(const at_eventlog *log, const char *what, at_fail *fail)
 {
     assert(what);
     return at_fail_set(
         fail, AT_ERR_FORMAT, "the file is damaged; the records before this one are intact",
-        "%s: invalid record at byte %llu: %s", log->path, (unsigned long long)start, what);
+        "%s: invalid record at byte %llu: %s", log->path, (unsigned long long)log->offset, what);
 }
 
 at_err at_eventlog_next(at_eventlog *log, const at_record **record, at_fail *fail)
 {
-    at_wire *wire = &log->codec->wire;
-    uint64_t start = at_wire_offset(wire);
+    size_t before, size;
     *record = NULL;
-    if (at_codec_read(log->codec, &log->record)) {
-        wire->bad = at_record_validate(&log->record, log->at, log->workers);
-        if (wire->bad) return damaged(log, wire->bad, start, fail);
-        if (log->record.kind != AT_REC_TEXT) log->at = log->record.at;
-        *record = &log->record;
-        return AT_OK;
-    }
-    if (wire->error)
+    if (log->damaged) return AT_OK;
+    if (!find_record(log, &before, &size)) {
+        log->truncated = log->damaged || log->end > log->begin;
+        if (!log->error) return AT_OK;
         return at_fail_set(fail, AT_ERR_IO, NULL, "%s: cannot read: %s", log->path,
-                           strerror(wire->error));
-    if (!wire->ended) return damaged(log, wire->bad, start, fail);
-    log->truncated = at_wire_offset(wire) > start;
-    if (log->codec->follows) at_codec_undo(log->codec);
+                           strerror(log->error));
+    }
+    const unsigned char *bytes = log->buffer + log->begin + before;
+    log->truncated = false;
+    if (!at_codec_read(log->codec, bytes, size, &log->record))
+        return invalid(log, log->codec->wire.bad, fail);
+    const char *bad = at_record_validate(&log->record, log->at, log->workers);
+    if (bad) return invalid(log, bad, fail);
+    if (log->record.kind != AT_REC_TEXT) log->at = log->record.at;
+    skip(log, before + size);
+    *record = &log->record;
     return AT_OK;
-}
-
-void at_eventlog_follow(at_eventlog *log)
-{
-    assert(log->at == 0);
-    log->codec->follows = true;
 }
 
 uint64_t at_eventlog_offset(const at_eventlog *log)
 {
-    return at_wire_offset(&log->codec->wire);
+    return log->offset;
 }
 
 bool at_eventlog_truncated(const at_eventlog *log)
@@ -245,11 +392,27 @@ bool at_eventlog_truncated(const at_eventlog *log)
     return log->truncated;
 }
 
+bool at_eventlog_damaged(const at_eventlog *log)
+{
+    assert(!log->damaged || log->truncated);
+    return log->damaged;
+}
+
+void at_eventlog_torn(const at_eventlog *log, char *text, size_t size)
+{
+    assert(log->truncated);
+    snprintf(text, size,
+             "%.3000s: the log is torn at byte %llu; what was recorded after it is "
+             "left out",
+             log->path, (unsigned long long)log->offset);
+}
+
 void at_eventlog_close(at_eventlog *log)
 {
     if (!log) return;
     if (log->fd >= 0) close(log->fd);
     at_codec_free(log->codec);
+    free(log->buffer);
     free(log->info);
     free(log->path);
     free(log);

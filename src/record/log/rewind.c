@@ -8,74 +8,102 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/file.h"
 #include "record/log/eventlog.h"
 
-/* Which column of a table holds the step. A report belongs to the step after the hub's version. */
+/* Which column of a table holds the step, or the time in seconds. A report belongs to the step
+ * after the hub's version. */
 static const struct {
     const char *name;
     int         column;
     uint64_t    ahead;
+    bool        is_time;
 } tables[] = {
-    {"master_stats.csv", 1, 0},
-    {"worker_stats.csv", 1, 1},
-    {"collect_stats.csv", 0, 0},
+    {"master_stats.csv", 1, 0, false},
+    {"worker_stats.csv", 1, 1, false},
+    {"collect_stats.csv", 0, 0, false},
+    {"resource_stats.csv", 0, 0, true},
 };
 
-static const size_t TABLE_SIZE_MAX = (size_t)4 << 30;
+/* The last step, and the time, that are kept. */
+typedef struct moment {
+    uint64_t step;
+    at_ns    clock;
+} moment;
 
-/* The step of a line; false when it has none, as in the header. */
-static bool step_of(const char *line, const char *end, int column, uint64_t *step)
+/* True for a line of a later step or time. Lines without a number, as the header, are kept; an
+ * unfinished one was being written when the run was killed. */
+static bool is_later(const char *line, size_t size, size_t table, const moment *last)
 {
-    for (; column > 0 && line < end; line++)
+    const char *end = line + size;
+    assert(size > 0);
+    if (end[-1] != '\n') return true;
+    for (int column = tables[table].column; column > 0 && line < end; line++)
         if (*line == ',') column--;
-    char *stop;
-    *step = strtoull(line, &stop, 10);
-    return column == 0 && stop > line && stop <= end;
+    char    *stop;
+    uint64_t whole = strtoull(line, &stop, 10);
+    if (stop == line || stop > end) return false;
+    if (!tables[table].is_time) return whole + tables[table].ahead > last->step;
+    uint64_t micro = 0, unit = 100000; /* six decimals, whatever the locale */
+    if (*stop == '.')
+        for (stop++; *stop >= '0' && *stop <= '9'; stop++, unit /= 10)
+            micro += unit * (uint64_t)(*stop - '0');
+    return (double)whole * 1e9 + (double)micro * 1e3 > (double)last->clock + 1e3;
 }
 
-/* Keeps the lines up to step `last`, in place; returns how many bytes are left. An unfinished line
- * was being written when the run was killed. */
-static size_t keep_lines(char *bytes, size_t size, size_t table, uint64_t last)
+/* Reads the table line by line, which may be larger than memory, and passes the lines to keep to
+ * `copy` (NULL: only looks). */
+static at_err scan_table(FILE *file, const char *path, size_t table, const moment *last,
+                         at_atomic_file *copy, bool *cuts, at_fail *fail)
 {
-    size_t kept = 0;
-    for (size_t at = 0, next; at < size; at = next) {
-        const char *end = memchr(bytes + at, '\n', size - at);
-        uint64_t    step;
-        if (!end) break;
-        next = (size_t)(end - bytes) + 1;
-        bool numbered = step_of(bytes + at, end, tables[table].column, &step);
-        if (numbered && step + tables[table].ahead > last) continue;
-        memmove(bytes + kept, bytes + at, next - at);
-        kept += next - at;
+    char   *line = NULL;
+    size_t  room = 0;
+    ssize_t size;
+    rewind(file);
+    while ((size = getline(&line, &room, file)) > 0 && (copy || !*cuts)) {
+        bool later = is_later(line, (size_t)size, table, last);
+        *cuts = *cuts || later;
+        if (copy && !later) at_atomic_file_put(copy, line, (size_t)size);
     }
-    assert(kept <= size);
-    return kept;
-}
-
-static at_err rewind_table(const char *folder, size_t table, uint64_t step, at_fail *fail)
-{
-    char           path[4096];
-    unsigned char *bytes;
-    size_t         size;
-    at_fail        missing;
-    snprintf(path, sizeof path, "%s/%s", folder, tables[table].name);
-    at_err err = at_file_read(path, TABLE_SIZE_MAX, &bytes, &size, &missing);
-    if (err == AT_ERR_MISSING) return AT_OK;
-    if (err) {
-        *fail = missing;
-        return err;
-    }
-    size_t kept = keep_lines((char *)bytes, size, table, step);
-    err = kept == size ? AT_OK : at_file_write(path, bytes, kept, fail);
-    free(bytes);
+    at_err err = ferror(file) ? at_file_error("read", path, errno, fail) : AT_OK;
+    free(line);
     return err;
 }
 
-at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail)
+static at_err cut_table(FILE *file, const char *path, size_t table, const moment *last,
+                        at_fail *fail)
 {
+    at_atomic_file copy;
+    at_fail        ignored;
+    bool           cuts = false;
+    AT_TRY(scan_table(file, path, table, last, NULL, &cuts, fail));
+    if (!cuts) return AT_OK;
+    AT_TRY(at_atomic_file_begin(&copy, path, false, fail));
+    at_err err = scan_table(file, path, table, last, &copy, &cuts, fail);
+    if (err && !copy.error)
+        copy.error = EIO; /* or commit would replace the table by a part of it */
+    at_err written = at_atomic_file_commit(&copy, err ? &ignored : fail);
+    return err ? err : written;
+}
+
+static at_err rewind_table(const char *folder, size_t table, const moment *last, at_fail *fail)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, tables[table].name);
+    FILE *file = fopen(path, "rb");
+    if (!file) return errno == ENOENT ? AT_OK : at_file_error("read", path, errno, fail);
+    at_err err = cut_table(file, path, table, last, fail);
+    fclose(file);
+    return err;
+}
+
+at_err at_rewind_tables(const char *folder, uint64_t step, at_ns clock, at_fail *fail)
+{
+    assert(folder && clock >= 0);
+    moment last = {.step = step, .clock = clock};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        AT_TRY(rewind_table(folder, i, step, fail));
+        AT_TRY(rewind_table(folder, i, &last, fail));
     return AT_OK;
 }
 

@@ -5,9 +5,11 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/time.h"
 
-/* Removes the lines of later steps from the CSV files of the run. Missing files are skipped. */
-at_err at_rewind_tables(const char *folder, uint64_t step, at_fail *fail);
+/* Removes the lines of later steps, and of times after `clock` (since START), from the CSV files of
+ * the run, which may be of any size. Missing files are skipped. */
+at_err at_rewind_tables(const char *folder, uint64_t step, at_ns clock, at_fail *fail);
 
 /* Truncates the event logs of the run after the checkpoint of this step, so that the log of the
  * resumed part continues where they end. Logs without that checkpoint are left unchanged. */

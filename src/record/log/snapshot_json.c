@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record/log/json_fields.h"
 
@@ -89,7 +90,9 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
     at_json_fields_write(numbers, NUMBERS, snapshot, object);
     json_object_set_new(object, "targets", targets_json(snapshot));
     json_object_set_new(object, "members", members_json(snapshot));
-    if (json_object_set_new(object, "size_state", state)) { /* fails too when `state` is NULL */
+    json_t *size = json_pack("{s:s, s:I, s:o}", "rule", snapshot->size_rule, "version",
+                             (json_int_t)snapshot->size_version, "bytes", state);
+    if (json_object_set_new(object, "size_state", size)) { /* fails too when `size` is NULL */
         json_decref(object);
         return NULL;
     }
@@ -136,6 +139,17 @@ static bool read_bytes(const json_t *value, unsigned char *bytes, size_t size)
     return true;
 }
 
+static bool read_size(const json_t *size, at_snapshot *snapshot)
+{
+    const char *rule = json_string_value(json_object_get(size, "rule"));
+    json_t     *version = json_object_get(size, "version");
+    if (!rule || strlen(rule) >= sizeof snapshot->size_rule || !json_is_integer(version))
+        return false;
+    memcpy(snapshot->size_rule, rule, strlen(rule) + 1);
+    snapshot->size_version = (uint32_t)json_integer_value(version);
+    return read_bytes(json_object_get(size, "bytes"), snapshot->size_state, snapshot->size_bytes);
+}
+
 static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
 {
     const json_t *members = json_object_get(object, "members");
@@ -143,17 +157,17 @@ static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
     for (uint32_t i = 0; i < snapshot->workers; i++)
         if (!read_member(json_array_get(members, i), &snapshot->member[i])) return false;
     return read_targets(json_object_get(object, "targets"), snapshot) &&
-           read_bytes(json_object_get(object, "size_state"), snapshot->size_state,
-                      snapshot->size_bytes);
+           read_size(json_object_get(object, "size_state"), snapshot);
 }
 
 at_err at_snapshot_read(const json_t *object, at_snapshot **out, at_fail *fail)
 {
-    size_t workers = json_array_size(json_object_get(object, "members"));
-    size_t digits = json_string_length(json_object_get(object, "size_state"));
-    bool   valid = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
+    size_t  workers = json_array_size(json_object_get(object, "members"));
+    json_t *state = json_object_get(json_object_get(object, "size_state"), "bytes");
+    size_t  digits = json_string_length(state);
+    bool    valid = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
     *out = NULL;
-    if (!valid || !json_is_string(json_object_get(object, "size_state")) || digits > STATE_MAX)
+    if (!valid || !json_is_string(state) || digits > STATE_MAX)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "not a valid run state");
     size_t       members = workers * sizeof(at_member_snapshot);
     at_snapshot *snapshot = calloc(1, sizeof *snapshot + members + digits / 2 + 1);

@@ -1,87 +1,98 @@
 #include "record/log/wire.h"
 
 #include <assert.h>
-#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 _Static_assert(sizeof(double) == 8, "reals are stored as IEEE 754 binary64");
 
-enum { VARINT_SIZE = 10 }; /* 64 bits, 7 per byte */
+enum { VARINT_SIZE = 10, /* 64 bits, 7 per byte */ SIZE_FIRST = 4096 };
 
-uint64_t at_wire_offset(const at_wire *wire)
+void at_wire_write(at_wire *wire)
 {
-    assert(wire->next <= wire->end);
-    return wire->offset + wire->next;
-}
-
-void at_wire_rewind(at_wire *wire, uint64_t offset)
-{
-    assert(!wire->out);
-    assert(offset <= at_wire_offset(wire));
-    wire->offset = offset;
-    wire->next = wire->end = 0;
-    wire->ended = false;
+    wire->writes = true;
+    wire->next = 0;
     wire->bad = NULL;
-    wire->error = lseek(wire->fd, (off_t)offset, SEEK_SET) < 0 ? errno : 0;
 }
 
-static void refill(at_wire *wire)
+void at_wire_deinit(at_wire *wire)
 {
-    assert(wire->next == wire->end);
-    wire->offset += wire->end;
-    wire->next = wire->end = 0;
-    ssize_t got;
-    do got = read(wire->fd, wire->buffer, sizeof wire->buffer);
-    while (got < 0 && errno == EINTR);
-    if (got < 0) wire->error = errno;
-    if (got == 0) wire->ended = true;
-    if (got > 0) wire->end = (size_t)got;
+    if (wire->writes) free(wire->bytes);
+    wire->bytes = NULL;
+    wire->size = wire->next = 0;
 }
 
-/* The next byte; 0 at the end. */
-static unsigned char get_byte(at_wire *wire)
+void at_wire_read(at_wire *wire, const unsigned char *bytes, size_t size)
 {
-    assert(!wire->out);
-    assert(wire->next <= wire->end);
-    if (wire->next == wire->end && !at_wire_broken(wire)) refill(wire);
-    return at_wire_broken(wire) ? 0 : wire->buffer[wire->next++];
+    assert(!wire->writes);
+    assert(bytes || size == 0);
+    wire->bytes = (unsigned char *)(uintptr_t)bytes; /* only written to when `writes` */
+    wire->size = size;
+    wire->next = 0;
+    wire->bad = NULL;
 }
 
-bool at_wire_raw(at_wire *wire, void *bytes, size_t size)
+/* False when there is no memory; then the record is lost. */
+static bool grow(at_wire *wire, size_t more)
 {
-    assert(!wire->out);
-    unsigned char *to = bytes;
-    if (wire->end - wire->next >= size && !at_wire_broken(wire)) {
-        memcpy(to, wire->buffer + wire->next, size);
-        wire->next += size;
-        return true;
+    size_t size = wire->size ? wire->size : SIZE_FIRST;
+    while (size - wire->next < more) size *= 2;
+    unsigned char *bytes = realloc(wire->bytes, size);
+    if (!bytes) {
+        wire->bad = "not enough memory";
+        return false;
     }
-    for (size_t i = 0; i < size && !at_wire_broken(wire); i++) to[i] = get_byte(wire);
-    return !at_wire_broken(wire);
+    wire->bytes = bytes;
+    wire->size = size;
+    return true;
+}
+
+/* Room for `size` more bytes, to be filled and added to `next`; NULL when there is no memory. */
+static inline unsigned char *room(at_wire *wire, size_t size)
+{
+    assert(wire->writes);
+    if (wire->size - wire->next < size && !grow(wire, size)) return NULL;
+    return wire->bytes + wire->next;
+}
+
+static void too_short(at_wire *wire)
+{
+    if (!wire->bad) wire->bad = "the record is too short";
+}
+
+static bool get_bytes(at_wire *wire, void *bytes, size_t size)
+{
+    assert(!wire->writes);
+    if (wire->bad || wire->size - wire->next < size) {
+        too_short(wire);
+        return false;
+    }
+    if (size > 0) memcpy(bytes, wire->bytes + wire->next, size);
+    wire->next += size;
+    return true;
 }
 
 /* Most numbers are small differences that take one byte. */
-static inline void put_varint(at_append_file *file, uint64_t value)
+static inline void put_varint(at_wire *wire, uint64_t value)
 {
-    char  *room = at_append_file_room(file, VARINT_SIZE);
-    size_t size = 0;
-    if (value < 0x80) {
-        *room = (char)value;
-        file->used++;
-        return;
-    }
-    for (; value >= 0x80; value >>= 7) room[size++] = (char)(value | 0x80);
-    room[size++] = (char)value;
+    unsigned char *to = room(wire, VARINT_SIZE);
+    size_t         size = 0;
+    if (!to) return;
+    for (; value >= 0x80; value >>= 7) to[size++] = (unsigned char)(value | 0x80);
+    to[size++] = (unsigned char)value;
     assert(size <= VARINT_SIZE);
-    file->used += size;
+    wire->next += size;
 }
 
-static uint64_t get_slow_varint(at_wire *wire)
+static uint64_t get_varint(at_wire *wire)
 {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-        unsigned char byte = get_byte(wire);
+        if (wire->bad || wire->next == wire->size) {
+            too_short(wire);
+            return 0;
+        }
+        unsigned char byte = wire->bytes[wire->next++];
         if (shift == 63 && byte > 1) break;
         value |= (uint64_t)(byte & 0x7f) << shift;
         if (byte < 0x80) return value;
@@ -90,26 +101,10 @@ static uint64_t get_slow_varint(at_wire *wire)
     return 0;
 }
 
-/* The fast path: nearly all numbers lie completely within the buffer. */
-static uint64_t get_varint(at_wire *wire)
-{
-    if (wire->end - wire->next < VARINT_SIZE || at_wire_broken(wire)) return get_slow_varint(wire);
-    const unsigned char *bytes = wire->buffer + wire->next;
-    uint64_t             value = 0;
-    for (size_t i = 0; i < VARINT_SIZE - 1; i++) {
-        value |= (uint64_t)(bytes[i] & 0x7f) << (7 * i);
-        if (bytes[i] < 0x80) {
-            wire->next += i + 1;
-            return value;
-        }
-    }
-    return get_slow_varint(wire);
-}
-
 static inline void code_varint(at_wire *wire, uint64_t *value)
 {
-    if (wire->out)
-        put_varint(wire->out, *value);
+    if (wire->writes)
+        put_varint(wire, *value);
     else
         *value = get_varint(wire);
 }
@@ -194,35 +189,38 @@ void at_wire_flags(at_wire *wire, bool *const *flags, unsigned count)
 
 void at_wire_real(at_wire *wire, double *value)
 {
-    uint64_t bits = 0;
-    memcpy(&bits, value, sizeof bits);
-    if (wire->out) {
-        char *room = at_append_file_room(wire->out, sizeof bits);
-        for (int i = 0; i < 8; i++) room[i] = (char)(bits >> (8 * i));
-        wire->out->used += sizeof bits;
+    unsigned char bytes[sizeof(uint64_t)] = {0};
+    uint64_t      bits = 0;
+    if (wire->writes) {
+        unsigned char *to = room(wire, sizeof bits);
+        if (!to) return;
+        memcpy(&bits, value, sizeof bits);
+        for (int i = 0; i < 8; i++) to[i] = (unsigned char)(bits >> (8 * i));
+        wire->next += sizeof bits;
         return;
     }
-    unsigned char bytes[sizeof bits] = {0};
-    if (!at_wire_raw(wire, bytes, sizeof bytes)) memset(bytes, 0, sizeof bytes);
-    bits = 0;
+    get_bytes(wire, bytes, sizeof bytes);
     for (int i = 0; i < 8; i++) bits |= (uint64_t)bytes[i] << (8 * i);
     memcpy(value, &bits, sizeof bits);
 }
 
 void at_wire_text(at_wire *wire, const char **text)
 {
-    assert(wire->out || *text == NULL);
-    uint32_t size = wire->out && *text ? (uint32_t)strnlen(*text, AT_WIRE_TEXT - 1) : 0;
+    assert(wire->writes || *text == NULL);
+    uint32_t size = wire->writes && *text ? (uint32_t)strnlen(*text, AT_WIRE_TEXT - 1) : 0;
     at_wire_u32(wire, &size);
-    if (wire->out) {
-        at_append_file_bytes(wire->out, *text ? *text : "", size);
+    if (wire->writes) {
+        unsigned char *to = room(wire, size);
+        if (!to) return;
+        if (size > 0) memcpy(to, *text, size);
+        wire->next += size;
         return;
     }
     if (size >= AT_WIRE_TEXT) {
         wire->bad = "text too long";
         size = 0;
     }
-    at_wire_raw(wire, wire->text, size);
+    if (!get_bytes(wire, wire->text, size)) size = 0;
     wire->text[size] = '\0';
     *text = wire->text;
 }

@@ -1,47 +1,35 @@
 /* wire.h - encodes and decodes numbers and texts, both directions through the same call.
  *
- * Each at_wire_* function writes the value when the wire has an output file and reads into it
- * otherwise, so a format is described once and writer and reader cannot drift apart. Input is
- * untrusted: after the first malformed byte all values read as 0 and `bad` says what is wrong.
+ * Each at_wire_* function appends the value when the wire writes and reads into it otherwise, so a
+ * format is described once and writer and reader cannot drift apart. Input is untrusted: after the
+ * first malformed byte all values read as 0 and `bad` says what is wrong.
  */
 #ifndef AT_RECORD_LOG_WIRE_H
 #define AT_RECORD_LOG_WIRE_H
 
-#include "record/log/append_file.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-enum {
-    AT_WIRE_BUFFER = 65536,
-    AT_WIRE_TEXT = 4096 /* longest text including its final zero; longer ones are cut */
-};
+enum { AT_WIRE_TEXT = 4096 /* longest text including its final zero; longer ones are cut */ };
 
+/* The bytes of one record. */
 typedef struct at_wire {
-    at_append_file *out; /* NULL: reading from fd */
-    int             fd;
+    bool           writes;
+    unsigned char *bytes; /* writing: owned, grows; reading: the caller's */
+    size_t         size;  /* writing: allocated; reading: of the record */
+    size_t         next;  /* bytes written or read so far */
+    const char    *bad;   /* what is wrong with the bytes or the record, NULL: nothing */
 
-    size_t      next, end; /* unread bytes of the buffer */
-    uint64_t    offset;    /* of buffer[0] in the file */
-    bool        ended;     /* end of file reached */
-    const char *bad;       /* what is wrong with the bytes, NULL: nothing */
-    int         error;     /* errno of a failed read, 0: none */
-
-    char          text[AT_WIRE_TEXT]; /* the last text read */
-    unsigned char buffer[AT_WIRE_BUFFER];
+    char text[AT_WIRE_TEXT]; /* the last text read */
 } at_wire;
 
-/* Nothing more can be read. */
-static inline bool at_wire_broken(const at_wire *wire)
-{
-    return wire->ended || wire->bad || wire->error;
-}
+/* Starts an empty record. Writing needs no more than at_wire_deinit afterwards. */
+void at_wire_write(at_wire *wire);
+void at_wire_deinit(at_wire *wire);
 
-/* Number of bytes consumed. */
-uint64_t at_wire_offset(const at_wire *wire);
-
-/* Goes back to where `offset` bytes had been consumed and clears errors. */
-void at_wire_rewind(at_wire *wire, uint64_t offset);
-
-/* Reads raw bytes; false when fewer are left. */
-bool at_wire_raw(at_wire *wire, void *bytes, size_t size);
+/* Starts reading a record, which is borrowed. */
+void at_wire_read(at_wire *wire, const unsigned char *bytes, size_t size);
 
 /* An unsigned number: 7 bits per byte, lowest first; the high bit marks that more bytes follow. */
 void at_wire_u64(at_wire *wire, uint64_t *value);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/log/append_file.h"
+
 enum {
     BUFFER_SIZE = 65536, /* small enough for the L2 cache */
     ALIGNMENT = 16
@@ -12,7 +14,7 @@ enum {
 static const at_ns age_max = 50000000;
 
 typedef struct buffered {
-    at_recorder    inner;
+    at_recorder    inner, *outer;
     at_ns          passed_at; /* time of the last record that was passed on */
     size_t         used;
     unsigned char *buffer; /* entries: a record followed by what it points to */
@@ -92,6 +94,8 @@ static void pass_on(buffered *self)
         }
     }
     self->used = 0;
+    const char *trouble = self->outer ? at_append_file_trouble() : NULL;
+    if (trouble) at_recorder_put(self->outer, &(at_record){.kind = AT_REC_TEXT, .text = trouble});
 }
 
 /* Not to be delayed. A checkpoint needs everything before it in the files. */
@@ -122,6 +126,7 @@ static void put(void *opaque, const at_record *record)
 static at_err close_sink(void *opaque, at_fail *fail)
 {
     buffered *self = opaque;
+    self->outer = NULL; /* it is being closed, too; the failure is reported by close */
     pass_on(self);
     at_err err = at_recorder_close(&self->inner, fail);
     free(self->buffer);
@@ -129,7 +134,7 @@ static at_err close_sink(void *opaque, at_fail *fail)
     return err;
 }
 
-at_err at_sink_buffered(at_recorder *inner, at_sink *sink, at_fail *fail)
+at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_sink *sink, at_fail *fail)
 {
     assert(inner->count > 0);
     buffered *self = calloc(1, sizeof *self);
@@ -139,6 +144,7 @@ at_err at_sink_buffered(at_recorder *inner, at_sink *sink, at_fail *fail)
         return at_fail_memory_for(fail, "for records");
     }
     self->inner = *inner;
+    self->outer = outer;
     *inner = (at_recorder){0};
     *sink = (at_sink){.name = "buffered", .self = self, .put = put, .close = close_sink};
     return AT_OK;

@@ -11,8 +11,9 @@
 
 #include "record/record.h"
 
-/* Takes over the sinks of `inner` and empties it. AT_ERR_FAILED when there is no memory; then
- * `inner` is still the caller's. */
-at_err at_sink_buffered(at_recorder *inner, at_sink *sink, at_fail *fail);
+/* Takes over the sinks of `inner` and empties it. When a file of theirs cannot be written, `outer`
+ * gets a text record about it at once; it MUST outlive the sink, NULL: nobody is told.
+ * AT_ERR_FAILED when there is no memory; then `inner` is still the caller's. */
+at_err at_sink_buffered(at_recorder *inner, at_recorder *outer, at_sink *sink, at_fail *fail);
 
 #endif

@@ -54,10 +54,16 @@ void at_run_summary_put(at_run_summary *summary, const at_record *record);
  * has more workers than the summary has room for: then start over with options.workers. */
 bool at_run_summary_resume(at_run_summary *summary, const char *info);
 
-/* Reads a whole run from its folder: from its event logs or, when it has none (--record steps),
- * from its CSV files. AT_ERR_MISSING when it has neither. */
+/* Reads a whole run from its folder: from its event logs or, when it has none (--record steps) or
+ * they cannot be read, from its CSV files. AT_ERR_MISSING when it has neither. */
 at_err at_run_summary_read(const char *folder, const at_run_summary_options *options,
                            at_run_summary **summary, at_fail *fail);
+
+enum { AT_RUN_SUMMARY_NOTE = 512 };
+
+/* A sentence about what at_run_summary_read had to leave out: a log that is torn, or that cannot be
+ * read; "": nothing. */
+const char *at_run_summary_note(const at_run_summary *summary);
 
 /* The summary as one object; with `since` (the `serial` of an earlier result; 0: from the start)
  * only what has changed after it. Dump it with AT_RUN_SUMMARY_JSON_FLAGS: seven digits are enough

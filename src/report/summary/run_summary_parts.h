@@ -74,6 +74,7 @@ struct at_run_summary {
     at_ns       at;       /* time of the newest record, shifted */
     bool        resuming; /* the next record is the first of another log */
     bool        detailed; /* rounds of workers were recorded, not only steps */
+    char        note[AT_RUN_SUMMARY_NOTE];
 
     at_tally       *tally;
     at_sink         tally_sink;

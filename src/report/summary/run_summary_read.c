@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -21,9 +22,11 @@ static at_err put_records(at_run_summary *summary, at_eventlog *log, at_fail *fa
     const at_record *record;
     for (;;) {
         AT_TRY(at_eventlog_next(log, &record, fail));
-        if (!record) return AT_OK;
+        if (!record) break;
         at_run_summary_put(summary, record);
     }
+    if (at_eventlog_truncated(log)) at_eventlog_torn(log, summary->note, sizeof summary->note);
+    return AT_OK;
 }
 
 static at_err count_workers(void *self, at_eventlog *log, at_fail *fail)
@@ -199,16 +202,43 @@ static at_err read_csv_files(const char *folder, const at_run_summary_options *o
     return err;
 }
 
+/* Without any log that begins like one, the tables have what there is. */
+static at_err read_either(const char *folder, const at_run_summary_options *options,
+                          at_run_summary **summary, at_fail *fail)
+{
+    at_fail log = {0};
+    at_err  err = read_logs(folder, options, summary, &log);
+    bool    unreadable = !*summary && (err == AT_ERR_MISSING || err == AT_ERR_FORMAT);
+    if (!unreadable) {
+        if (err) *fail = log;
+        return err;
+    }
+    struct stat about;
+    char        path[PATH_SIZE];
+    at_text     text = at_text_in(path, sizeof path);
+    at_text_add(&text, "%s/events.bin", folder);
+    bool exists = !text.full && stat(path, &about) == 0;
+    err = read_csv_files(folder, options, summary, fail);
+    if (err && exists) *fail = log; /* that is what is wrong with this run */
+    if (!err && exists) snprintf((*summary)->note, sizeof(*summary)->note, "%.400s", log.text);
+    return err && exists ? log.err : err;
+}
+
 at_err at_run_summary_read(const char *folder, const at_run_summary_options *options,
                            at_run_summary **summary, at_fail *fail)
 {
     at_fail here = {0};
     *summary = NULL;
-    at_err err = read_logs(folder, options, summary, &here);
-    if (err == AT_ERR_MISSING) err = read_csv_files(folder, options, summary, &here);
+    at_err err = read_either(folder, options, summary, &here);
     if (!err) return AT_OK;
     at_run_summary_free(*summary);
     *summary = NULL;
     *fail = here;
     return err;
+}
+
+const char *at_run_summary_note(const at_run_summary *summary)
+{
+    assert(summary);
+    return summary->note;
 }

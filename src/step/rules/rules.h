@@ -94,6 +94,8 @@ typedef struct at_size_rule {
     void (*format)(const struct at_plan *plan, at_text *text);
     /* Bytes of private state; the hub reserves and zeroes them. Optional: 0. */
     size_t (*state_size)(const struct at_plan *plan);
+    /* To be increased when the layout of the state changes: checkpoints store it. */
+    uint32_t state_version;
     /* True when the values of this state, read from a file, are in range and consistent. */
     bool (*valid)(const void *state, const struct at_plan *plan, uint64_t samples_used);
     /* Called for every report that arrives. Optional. */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "learn/net/net.h"
 #include "model_io/checkpoint.h"
 #include "model_io/safetensors.h"
+#include "record/log/append_file.h"
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
@@ -287,15 +289,25 @@ static at_err open_tables(const run *r, at_recorder *tables, at_fail *fail)
     return AT_OK;
 }
 
+/* Room on the disk that is kept for the next checkpoint and the files written at the end. */
+static uint64_t bytes_reserved(const run *r)
+{
+    enum { STATE_SIZE = 2 << 20 };
+    const at_task *task = r->options->task;
+    if (!r->plan.saves) return 0;
+    return (uint64_t)task->plain * sizeof(float) * (2 + r->learning.optim->states) + STATE_SIZE;
+}
+
 static at_err add_file_sinks(run *r, at_fail *fail)
 {
     at_sink sink;
+    at_append_file_reserve(bytes_reserved(r));
     AT_TRY(at_sink_workers(&r->info, &sink, fail));
     at_recorder_add(&r->recorder, sink);
     if (r->options->recording == AT_RECORDING_NONE) return AT_OK;
     at_recorder tables = {0};
     at_err      err = open_tables(r, &tables, fail);
-    if (!err) err = at_sink_buffered(&tables, &sink, fail);
+    if (!err) err = at_sink_buffered(&tables, &r->recorder, &sink, fail);
     if (!err)
         at_recorder_add(&r->recorder, sink);
     else
@@ -328,7 +340,15 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "world", json_string(r->info.world));
     json_object_set_new(state, "command", json_string(r->info.command));
     json_object_set(state, "options", r->options->options);
+    json_object_set_new(state, "data",
+                        json_pack("{s:I, s:I}", "samples", (json_int_t)r->options->task->samples,
+                                  "fingerprint", (json_int_t)r->options->task->fingerprint));
     json_object_set_new(state, "tally", at_tally_json(r->tally, at));
+}
+
+static void say_saving(void *self, const char *text)
+{
+    at_recorder_put(&((run *)self)->recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
 }
 
 static at_err open_saver(run *r, at_fail *fail)
@@ -339,6 +359,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .workers = r->plan.workers_max,
                                 .run = r->options->folder,
                                 .describe = describe_run,
+                                .say = say_saving,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
     return at_saver_open(&options, &r->saver, fail);
@@ -350,7 +371,8 @@ static at_err rewind_records(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     if (!o->resume) return AT_OK;
     r->info.resume = o->resume->snapshot;
-    AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, fail));
+    AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
+                            fail));
     return at_rewind_logs(o->folder, o->resume->snapshot->version, fail);
 }
 
@@ -536,6 +558,7 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     run     r = {.options = options, .began = at_clock_now()};
     at_fail ignored;
     *result = NULL;
+    signal(SIGXFSZ, SIG_IGN); /* a file beyond `ulimit -f` is an error of write, not a death */
     at_err err = prepare(&r, fail);
     if (!err) err = run_world(&r, fail);
     if (r.saver) r.saved = at_saver_newest(r.saver);

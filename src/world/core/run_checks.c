@@ -1,9 +1,11 @@
 #include "world/core/run_checks.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/machine.h"
+#include "base/text.h"
 #include "model_io/checkpoint.h"
 
 uint32_t at_run_workers_here(const at_world *world, const at_world_context *context)
@@ -11,18 +13,61 @@ uint32_t at_run_workers_here(const at_world *world, const at_world_context *cont
     return world->workers_here ? world->workers_here(context) : context->plan->workers;
 }
 
-/* A resumed run must have something left to do. */
+/* Whether the result of the run up to this step was written. The folder is taken from the path of
+ * the checkpoint, because not every rank knows it otherwise. */
+static bool has_result(const at_checkpoint *checkpoint)
+{
+    char    path[sizeof checkpoint->path + 16];
+    at_text text = at_text_in(path, sizeof path);
+    at_text_add(&text, "%s", checkpoint->path);
+    for (int i = 0; i < 2; i++) { /* RUN/checkpoint/step-..  */
+        char *slash = strrchr(path, '/');
+        if (!slash) return false;
+        *slash = '\0';
+    }
+    size_t used = strlen(path);
+    snprintf(path + used, sizeof path - used, "/result.json");
+    json_t *result = json_load_file(path, 0, NULL);
+    json_t *steps = json_object_get(result, "steps");
+    bool    same = json_is_integer(steps) &&
+                (uint64_t)json_integer_value(steps) == checkpoint->snapshot->version;
+    json_decref(result);
+    return same;
+}
+
+/* A resumed run must go on with the samples that it has not drawn yet, not with others. */
+static at_err check_data(const at_checkpoint *checkpoint, const at_task *task, at_fail *fail)
+{
+    const json_t *data = json_object_get(checkpoint->state, "data");
+    json_int_t    samples = json_integer_value(json_object_get(data, "samples"));
+    json_int_t    print = json_integer_value(json_object_get(data, "fingerprint"));
+    if (samples == (json_int_t)task->samples && print == (json_int_t)task->fingerprint)
+        return AT_OK;
+    char found[64] = "the same number of samples with other contents";
+    if (samples != (json_int_t)task->samples)
+        snprintf(found, sizeof found, "%llu samples instead of %lld",
+                 (unsigned long long)task->samples, (long long)samples);
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "restore the data, or start a new run from these parameters with --init RUN",
+                       "%s has changed since the checkpoint was written: %s", task->data, found);
+}
+
+/* A resumed run must have something left to do: steps, or a result that was never written. */
 static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     const at_limits *limits = &plan->limits;
     if (!o->resume) return AT_OK;
+    AT_TRY(check_data(o->resume, o->task, fail));
     const at_snapshot *snapshot = o->resume->snapshot;
     bool               steps = limits->steps > 0 && snapshot->version >= limits->steps;
     bool               samples = limits->samples > 0 && snapshot->samples_used >= limits->samples;
     bool               time = limits->time > 0 && snapshot->elapsed >= limits->time;
-    if (!steps && !samples && !time) return AT_OK;
+    bool               targets = limits->targets > 0;
+    for (uint32_t i = 0; i < limits->targets; i++) targets = targets && snapshot->target[i].hit;
+    if (!steps && !samples && !time && !targets) return AT_OK;
+    if (!has_result(o->resume)) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
-                       "raise the limit with --steps, --epochs, --samples or --seconds",
+                       "raise the limit with --steps, --epochs, --samples, --seconds or --target",
                        "the run has already reached its limit: step %llu, %llu samples, %.1f s",
                        (unsigned long long)snapshot->version,
                        (unsigned long long)snapshot->samples_used, at_seconds(snapshot->elapsed));

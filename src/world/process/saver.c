@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,8 @@ struct at_saver {
     float           *vector; /* parameters, then the optimizer's state vectors */
     uint64_t         taken;  /* answers fetched */
     pid_t            pid;
-    bool             lowered; /* the process runs at idle priority */
+    bool             lowered;  /* the process runs at idle priority */
+    bool             given_up; /* it did not finish in time: nothing more is saved */
     char             trouble[600];
 };
 
@@ -161,7 +163,21 @@ static void revive(at_saver *s)
     snprintf(s->trouble, sizeof s->trouble,
              "the process that writes checkpoints died and was started again");
     s->pid = 0;
-    at_child_fork(child_main, s, &s->pid, &fail);
+    if (at_child_fork(child_main, s, &s->pid, &fail)) s->pid = 0;
+}
+
+/* Kills the process. One that hangs in the system dies when the disk answers; it is not waited
+ * for. */
+static void end_process(at_saver *s)
+{
+    enum { TRIES = 100 };
+    int status;
+    if (s->pid <= 0) return;
+    kill(s->pid, SIGKILL);
+    for (int i = 0; i < TRIES && waitpid(s->pid, &status, WNOHANG) == 0; i++)
+        at_bell_wait(&s->shared->done_bell, at_bell_heard(&s->shared->done_bell), 1, AT_BELL_ALL,
+                     at_clock_now() + AT_MS(20), 0);
+    s->pid = 0;
 }
 
 /* At idle priority the saver may never finish on a busy machine. When the hub waits for it, it is
@@ -171,26 +187,59 @@ static void hasten(at_saver *s)
 {
     at_fail fail;
     if (!s->lowered || (s->pid > 0 && at_child_hurry(s->pid))) return;
-    if (s->pid > 0) at_child_end(s->pid);
-    s->pid = 0;
+    end_process(s);
     s->lowered = false;
     remove_drafts(s->folder);
     atomic_store(&s->shared->answered, atomic_load(&s->shared->asked));
-    at_child_fork(child_main, s, &s->pid, &fail);
+    if (at_child_fork(child_main, s, &s->pid, &fail)) s->pid = 0;
+}
+
+static void say(const at_saver *s, const char *text)
+{
+    if (s->options.say) s->options.say(s->options.self, text);
+}
+
+/* Waiting for the disk is announced after two seconds, and ends at a time that a slow disk would
+ * not need. */
+static void say_waiting(const at_saver *s, at_ns left)
+{
+    char text[4200];
+    snprintf(text, sizeof text,
+             "waiting for the checkpoint of step %llu to be written to %.3900s (at most %.0f s)",
+             (unsigned long long)s->shared->step, s->folder, at_seconds(left));
+    say(s, text);
+}
+
+static void give_up(at_saver *s)
+{
+    char text[4200];
+    snprintf(text, sizeof text,
+             "gave up the checkpoint of step %llu: %.3900s does not finish writing; older "
+             "checkpoints are intact",
+             (unsigned long long)s->shared->step, s->folder);
+    s->given_up = true;
+    say(s, text);
 }
 
 static void await(at_saver *s)
 {
-    enum { DEATHS_MAX = 3 };
-    int deaths = 0;
-    while (is_busy(s) && deaths < DEATHS_MAX) {
+    enum { DEATHS_MAX = 3, BYTES_PER_SECOND = 4 << 20 };
+    int   deaths = 0;
+    bool  said = false;
+    at_ns began = at_clock_now();
+    at_ns patience = AT_SAVER_PATIENCE + AT_SEC((double)s->size / BYTES_PER_SECOND);
+    while (is_busy(s) && deaths < DEATHS_MAX && !s->given_up) {
         uint32_t heard = at_bell_heard(&s->shared->done_bell);
         pid_t    before = s->pid;
+        at_ns    waited = at_clock_now() - began;
         revive(s);
-        if (s->pid != before) deaths++;
-        if (is_busy(s))
-            at_bell_wait(&s->shared->done_bell, heard, 1, AT_BELL_ALL, at_clock_now() + AT_SEC(1),
-                         0);
+        if (s->pid != before || s->pid == 0) deaths++;
+        if (!is_busy(s)) break;
+        if (waited >= AT_SEC(2) && !said) say_waiting(s, patience - waited);
+        said = said || waited >= AT_SEC(2);
+        if (waited >= patience) give_up(s);
+        if (s->given_up) break;
+        at_bell_wait(&s->shared->done_bell, heard, 1, AT_BELL_ALL, at_clock_now() + AT_MS(500), 0);
     }
 }
 
@@ -213,9 +262,10 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *sn
 {
     bool   wanted = last || s->options.patient || snapshot->version == 0;
     size_t params = s->options.task->params;
-    if (is_busy(s) && !wanted) return;
+    if (s->given_up || (is_busy(s) && !wanted)) return;
     if (wanted) hasten(s);
     await(s);
+    if (s->given_up) return;
     revive(s);
     if (is_busy(s) || !put_text(s, snapshot)) {
         snprintf(s->trouble, sizeof s->trouble, "cannot write a checkpoint of step %llu: %s",
@@ -262,10 +312,10 @@ void at_saver_close(at_saver *s)
 {
     if (!s) return;
     /* The pending checkpoint is optional: do not wait for it if it may take forever. */
-    bool given_up = is_busy(s) && s->lowered && !(s->pid > 0 && at_child_hurry(s->pid));
-    if (!given_up) await(s);
-    if (s->pid > 0) at_child_end(s->pid);
-    if (given_up) remove_drafts(s->folder);
+    bool left = is_busy(s) && s->lowered && !(s->pid > 0 && at_child_hurry(s->pid));
+    if (!left) await(s);
+    end_process(s);
+    if (left || s->given_up) remove_drafts(s->folder);
     munmap(s->shared, s->size);
     free(s);
 }

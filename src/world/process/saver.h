@@ -11,11 +11,14 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "base/time.h"
 #include "step/snapshot.h"
 #include "task/task.h"
 #include "world/core/update.h"
 
 typedef struct at_saver at_saver;
+
+#define AT_SAVER_PATIENCE AT_SEC(20)
 
 typedef struct at_saver_options {
     const at_task     *task;
@@ -25,6 +28,8 @@ typedef struct at_saver_options {
     /* Adds further fields of the run to the state (see checkpoint.h); `at` is the time since
      * START. */
     void (*describe)(void *self, json_t *state, at_ns at);
+    /* Says why the hub waits, or that a checkpoint was given up. Optional. */
+    void (*say)(void *self, const char *text);
     void *self;
     bool  patient; /* never skip a checkpoint: in virtual time waiting costs nothing */
 } at_saver_options;
@@ -33,7 +38,8 @@ typedef struct at_saver_options {
 at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail *fail);
 
 /* Copies the state and requests a checkpoint of it. Returns after the file is written only for the
- * `last` one and for step 0. */
+ * `last` one and for step 0, and then waits no longer than AT_SAVER_PATIENCE and a second per 4 MB:
+ * a disk that does not answer must not hold up the end. Older checkpoints stay good. */
 void at_saver_save(at_saver *saver, const at_updater *updater, const at_snapshot *snapshot,
                    bool last);
 
@@ -43,7 +49,8 @@ const char *at_saver_trouble(at_saver *saver);
 /* Step of the newest checkpoint written; UINT64_MAX before the first. */
 uint64_t at_saver_newest(const at_saver *saver);
 
-/* Waits for the checkpoint being written, then ends the process; accepts NULL. */
+/* Waits for the checkpoint being written, as long as at_saver_save does, then ends the process;
+ * accepts NULL. */
 void at_saver_close(at_saver *saver);
 
 #endif

@@ -255,6 +255,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .plain = at_model_plain(t->model),
                       .samples = at_feed_count(t->feed, AT_SPLIT_TRAIN),
                       .test_samples = tests,
+                      .fingerprint = at_feed_fingerprint(t->feed),
                       .classes = t->shape.classes,
                       .mults = at_model_mults(t->model),
                       .threads = options->threads,

@@ -351,6 +351,7 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
                       .plain = (size_t)t->dimension + 1,
                       .samples = count,
                       .test_samples = t->test_count,
+                      .fingerprint = at_dataset_fingerprint(t->train),
                       .classes = 2,
                       .mults = (uint64_t)(mean + 1),
                       .scratch_size = scratch_size(t),

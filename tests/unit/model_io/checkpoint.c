@@ -250,8 +250,8 @@ static void a_valid_checksum_with_an_invalid_state_is_refused(void **state)
     static const char *const absurd[] = {
         "{}",
         "{\"image\": 3}",
-        "{\"image\": {\"members\": [], \"size_state\": \"\"}}",
-        "{\"image\": {\"members\": [[1,2,3,4,5,6,7,8.0]], \"size_state\": \"abc\"}}",
+        "{\"image\": {\"members\": [], \"size_state\": {\"bytes\": \"\"}}}",
+        "{\"image\": {\"members\": [[1,2,3,4,5,6,7,8.0]], \"size_state\": {\"bytes\": \"abc\"}}}",
         "not JSON",
     };
     for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <math.h>
 
+#include "base/crc32c.h"
 #include "base/rng.h"
 #include "record/log/codec.h"
 #include "record/runinfo.h"
@@ -308,31 +309,22 @@ static void every_record_survives_a_round_trip(void **state)
     script run;
     script_begin(&run, 2);
     for (uint64_t seed = 1; seed <= 50; seed++) {
-        at_append_file *file;
-        at_record       record;
-        full            it;
-        assert_int_equal(at_append_file_open(run.folder, "random", false, &file, NULL), AT_OK);
-        at_codec *codec = at_codec_new(file, -1);
-        at_rng    rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0), again = rng;
+        at_record record;
+        full      it;
+        at_codec *writer = at_codec_new(true), *reader = at_codec_new(false);
+        at_rng    rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0);
         for (int i = 0; i < COUNT; i++) {
             make_full(&it, &rng);
-            at_codec_write(codec, &it.record);
-        }
-        at_codec_free(codec);
-        assert_int_equal(at_append_file_close(file, NULL), AT_OK);
-
-        int fd = open(log_path(&run, "random"), O_RDONLY);
-        codec = at_codec_new(NULL, fd);
-        for (int i = 0; i < COUNT; i++) {
-            make_full(&it, &again);
-            assert_true(at_codec_read(codec, &record));
+            assert_true(at_codec_write(writer, &it.record));
+            size_t         size = writer->wire.next;
+            unsigned char *bytes = malloc(size); /* sanitizers find a byte too many */
+            memcpy(bytes, writer->wire.bytes, size);
+            assert_true(at_codec_read(reader, bytes, size, &record));
             check_same(&it, &record);
+            free(bytes);
         }
-        assert_false(at_codec_read(codec, &record));
-        assert_true(codec->wire.ended);
-        at_codec_free(codec);
-        close(fd);
-        unlink(log_path(&run, "random"));
+        at_codec_free(writer);
+        at_codec_free(reader);
     }
     script_end(&run);
 }
@@ -434,7 +426,6 @@ static void a_growing_log_gives_every_record_once(void **state)
         replace_file(path, bytes, head);
         at_eventlog_open(path, &log, NULL);
     }
-    at_eventlog_follow(log);
     FILE *file = fopen(path, "ab");
     at_ns last = 0;
     int   count = read_rest(log, &last);
@@ -455,28 +446,67 @@ static void a_growing_log_gives_every_record_once(void **state)
     script_end(&run);
 }
 
-static void a_flipped_bit_never_crashes_the_reader(void **state)
+/* A checksum never lets a changed record pass; what came before it is kept. */
+static void a_flipped_bit_ends_the_log_there(void **state)
 {
     (void)state;
+    enum { STEPS = 2, COUNT = 2 + 10 * STEPS };
     script run;
     script_begin(&run, 2);
-    write_log(&run, 4);
+    write_log(&run, STEPS);
     size_t         size;
     unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
     const char    *path = log_path(&run, "flipped.bin");
+    int            least = 0;
     for (size_t i = 0; i < 8 * size; i++) {
         bool    truncated;
         at_fail fail = {0};
         bytes[i / 8] ^= (unsigned char)(1 << i % 8);
         replace_file(path, bytes, size);
-        if (count_records(path, &truncated, &fail) < 0) assert_true(fail.text[0]);
+        int count = count_records(path, &truncated, &fail);
         bytes[i / 8] ^= (unsigned char)(1 << i % 8);
+        if (count < 0) { /* only within the head */
+            assert_true(fail.text[0]);
+            assert_int_equal(least, 0);
+            continue;
+        }
+        assert_true(truncated);
+        assert_in_range(count, least, COUNT - 1);
+        least = count;
     }
+    assert_int_equal(least, COUNT - 1);
     free(bytes);
     script_end(&run);
 }
 
-static void malformed_bytes_are_refused_with_their_position(void **state)
+/* After a power cut a file may have its size but not its bytes. */
+static void zeros_at_the_end_are_left_out(void **state)
+{
+    (void)state;
+    script run;
+    bool   truncated;
+    script_begin(&run, 2);
+    write_log(&run, 1);
+    size_t         size;
+    at_fail        fail = {0};
+    unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
+    bytes = realloc(bytes, size + 5000);
+    assert_non_null(bytes);
+    memset(bytes + size, 0, 5000);
+    const char *path = log_path(&run, "zeros.bin");
+    replace_file(path, bytes, size + 5000);
+    assert_int_equal(count_records(path, &truncated, &fail), 12);
+    assert_true(truncated);
+    memset(bytes, 0, size);
+    replace_file(path, bytes, size);
+    assert_int_equal(count_records(path, &truncated, &fail), -1);
+    assert_int_equal(fail.err, AT_ERR_MISSING);
+    assert_non_null(strstr(fail.text, "no complete head"));
+    free(bytes);
+    script_end(&run);
+}
+
+static void other_files_and_versions_are_refused(void **state)
 {
     (void)state;
     script run;
@@ -486,28 +516,17 @@ static void malformed_bytes_are_refused_with_their_position(void **state)
     size_t         size;
     at_fail        fail = {0};
     unsigned char *bytes = read_bytes(log_path(&run, "events.bin"), &size);
-    bytes = realloc(bytes, size + 20);
-    assert_non_null(bytes);
-    memcpy(bytes + size, "S\0\0\0\0?", 6);
-    const char *path = log_path(&run, "bad.bin");
-    replace_file(path, bytes, size + 6);
-    assert_int_equal(count_records(path, &truncated, &fail), -1);
-    char expected[64];
-    snprintf(expected, sizeof expected, "invalid record at byte %zu: unknown kind of record",
-             size + 5);
-    assert_int_equal(fail.err, AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, expected));
-
-    memset(bytes + size, 0xff, 20);
-    bytes[size] = 'S';
-    replace_file(path, bytes, size + 20);
-    assert_int_equal(count_records(path, &truncated, &fail), -1);
-    assert_non_null(strstr(fail.text, "exceeds 64 bits"));
-
+    const char    *path = log_path(&run, "bad.bin");
     bytes[4] = 99;
     replace_file(path, bytes, size);
     assert_int_equal(count_records(path, &truncated, &fail), -1);
-    assert_non_null(strstr(fail.text, "format 99"));
+    assert_int_equal(fail.err, AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "newer version of anytime; its event log has format 99"));
+    bytes[4] = 3;
+    replace_file(path, bytes, size);
+    assert_int_equal(count_records(path, &truncated, &fail), -1);
+    assert_int_equal(fail.err, AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "written by anytime 0.1"));
     replace_file(path, "hello", 5);
     assert_int_equal(count_records(path, &truncated, &fail), -1);
     assert_non_null(strstr(fail.text, "not an event log"));
@@ -515,6 +534,71 @@ static void malformed_bytes_are_refused_with_their_position(void **state)
     assert_int_equal(fail.err, AT_ERR_MISSING);
     free(bytes);
     script_end(&run);
+}
+
+/* Appends a record with a correct checksum. */
+static int count_with(const script *run, const void *record, size_t size, at_fail *fail)
+{
+    unsigned char frame[5] = {(unsigned char)size};
+    uint32_t      crc = at_crc32c(record, size);
+    bool          truncated;
+    const char   *path = log_path(run, "events.bin");
+    for (int i = 0; i < 4; i++) frame[1 + i] = (unsigned char)(crc >> (8 * i));
+    FILE *file = fopen(path, "ab");
+    assert_non_null(file);
+    assert_int_equal(fwrite(frame, 1, sizeof frame, file), sizeof frame);
+    assert_int_equal(fwrite(record, 1, size, file), size);
+    fclose(file);
+    return count_records(path, &truncated, fail);
+}
+
+static void malformed_records_are_refused_with_their_position(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t      size;
+        const char *complaint;
+    } cases[] = {
+        {"?", 1, "unknown kind of record"},
+        {"S\0\0", 3, "the record is too short"},
+        {"S\0\0\0\0\0", 6, "the record is too long"},
+        {"S\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 12, "exceeds 64 bits"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        script  run;
+        at_fail fail = {0};
+        char    expected[120];
+        size_t  size;
+        script_begin(&run, 2);
+        write_log(&run, 0);
+        free(read_bytes(log_path(&run, "events.bin"), &size));
+        assert_int_equal(count_with(&run, cases[i].bytes, cases[i].size, &fail), -1);
+        assert_int_equal(fail.err, AT_ERR_FORMAT);
+        snprintf(expected, sizeof expected, "invalid record at byte %zu: ", size);
+        assert_non_null(strstr(fail.text, expected));
+        assert_non_null(strstr(fail.text, cases[i].complaint));
+        script_end(&run);
+    }
+}
+
+/* A run killed before its head was written leaves a log that is written anew. */
+static void a_log_with_a_torn_head_is_replaced(void **state)
+{
+    (void)state;
+    for (size_t keep = 0; keep <= 100; keep += 10) {
+        script run;
+        bool   truncated;
+        script_begin(&run, 2);
+        write_log(&run, 1);
+        write_log(&run, 1);
+        assert_int_equal(truncate(log_path(&run, "events-2.bin"), (off_t)keep), 0);
+        write_log(&run, 2);
+        assert_int_equal(count_records(log_path(&run, "events.bin"), &truncated, NULL), 12);
+        assert_int_equal(count_records(log_path(&run, "events-2.bin"), &truncated, NULL), 22);
+        assert_int_not_equal(access(log_path(&run, "events-3.bin"), F_OK), 0);
+        script_end(&run);
+    }
 }
 
 /* What sinks assert must not be read from a file. */
@@ -670,113 +754,22 @@ static void the_plan_is_read_back_from_the_header(void **state)
     script_end(&run);
 }
 
-static at_plan resolved(const char *strategy, const char *size)
-{
-    at_plan         plan;
-    at_fail         fail = {0};
-    at_plan_options options = {.strategy = strategy,
-                               .size = size,
-                               .lr_scale = "linear",
-                               .k = -1,
-                               .staleness = -1,
-                               .workers = 3,
-                               .workers_max = 3,
-                               .batch = 64,
-                               .batch_min = 9,
-                               .batch_max = 640};
-    if (at_plan_resolve(&options, &plan, &fail)) fail_msg("%s", fail.text);
-    plan.samples_epoch = 60000;
-    return plan;
-}
-
-static void settings_of_size_rules_are_read_back_from_the_header(void **state)
-{
-    (void)state;
-    static const char *const sizes[] = {"speed:step", "speed:epoch", "grow:1.7,0.1", "shrink:3,2",
-                                        "loss",       "noise",       "probe"};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        at_plan           plan = resolved("fmb", sizes[i]), again;
-        const at_run_info info = {.plan = &plan};
-        char              rule[64];
-        char             *text = at_run_info_text(&info);
-        at_fail           fail = {0};
-        if (at_run_info_plan(text, &again, &fail)) fail_msg("%s", fail.text);
-        assert_string_equal(at_plan_rule_text(&again, AT_SIZE, rule, sizeof rule), sizes[i]);
-        assert_true(again.size_factor == plan.size_factor);
-        assert_true(again.size_epochs == plan.size_epochs);
-        assert_int_equal(again.batch_min, 9);
-        assert_int_equal(again.batch_max, 640);
-        assert_int_equal(again.samples_epoch, 60000);
-        assert_true(again.lr_linear);
-        free(text);
-    }
-}
-
-static void assert_plan_refused(at_plan plan, const char *what)
-{
-    const at_run_info info = {.plan = &plan};
-    char             *text = at_run_info_text(&info);
-    at_fail           fail = {0};
-    at_plan           again;
-    assert_int_equal(at_run_info_plan(text, &again, &fail), AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, what));
-    free(text);
-}
-
-static void invalid_sizes_are_refused(void **state)
-{
-    (void)state;
-    at_plan plan = resolved("grow", NULL);
-    plan.batch_min = 65;
-    assert_plan_refused(plan, "`batch_min`");
-    plan.batch_min = 0;
-    assert_plan_refused(plan, "`batch_min`");
-    plan = resolved("grow", NULL);
-    plan.batch_max = 63;
-    assert_plan_refused(plan, "`batch_max`");
-    plan = resolved("grow", NULL);
-    plan.size_factor = 1;
-    assert_plan_refused(plan, "`size_factor`");
-    plan = resolved("shrink", NULL);
-    plan.size_epochs = 0;
-    assert_plan_refused(plan, "`size_epochs`");
-}
-
-static void an_invalid_plan_is_refused(void **state)
-{
-    (void)state;
-    static const char *const texts[] = {
-        "",
-        "[]",
-        "{}",
-        "{\"plan\":7}",
-        "{\"plan\":{\"strategy\":\"amb\"}}",
-        "{\"plan\":{\"strategy\":\"nobody\"}}",
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        at_plan plan;
-        at_fail fail = {0};
-        assert_int_equal(at_run_info_plan(texts[i], &plan, &fail), AT_ERR_FORMAT);
-        assert_true(fail.text[0]);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_record_survives_a_round_trip),
         cmocka_unit_test(a_truncated_log_gives_the_records_before_the_cut),
         cmocka_unit_test(a_growing_log_gives_every_record_once),
-        cmocka_unit_test(a_flipped_bit_never_crashes_the_reader),
-        cmocka_unit_test(malformed_bytes_are_refused_with_their_position),
+        cmocka_unit_test(a_flipped_bit_ends_the_log_there),
+        cmocka_unit_test(zeros_at_the_end_are_left_out),
+        cmocka_unit_test(other_files_and_versions_are_refused),
+        cmocka_unit_test(malformed_records_are_refused_with_their_position),
+        cmocka_unit_test(a_log_with_a_torn_head_is_replaced),
         cmocka_unit_test(records_that_no_run_produces_are_refused),
         cmocka_unit_test(a_resumed_run_writes_a_new_log),
         cmocka_unit_test(a_full_disk_is_reported_at_close),
         cmocka_unit_test(a_step_takes_few_bytes),
         cmocka_unit_test(the_plan_is_read_back_from_the_header),
-        cmocka_unit_test(settings_of_size_rules_are_read_back_from_the_header),
-        cmocka_unit_test(invalid_sizes_are_refused),
-        cmocka_unit_test(an_invalid_plan_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

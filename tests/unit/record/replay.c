@@ -281,8 +281,8 @@ static void a_truncated_log_agrees_up_to_the_cut(void **state)
     unsigned char *bytes;
     size_t         size;
     assert_int_equal(at_file_read(path, 1 << 20, &bytes, &size, &fail), AT_OK);
-    size_t head = 12u + (size_t)(bytes[8] | bytes[9] << 8);
-    size_t text = 16; /* the last record is a text, which is not replayed */
+    size_t head = 16u + (size_t)(bytes[8] | bytes[9] << 8);
+    size_t text = 21; /* the last record is a text, which is not replayed */
     for (size_t cut = size - text; cut-- > head;) { /* shorter and shorter */
         assert_int_equal(truncate(path, (off_t)cut), 0);
         assert_int_equal(try_replay(&s, &fail), AT_OK);
@@ -590,7 +590,8 @@ static void no_modified_byte_crashes_the_replay(void **state)
             (unsigned char)(i < size ? at_rng_below(&rng, 256) : '0' + at_rng_below(&rng, 10));
         overwrite(path, place, byte);
         at_err err = try_replay(&s, &fail);
-        if (err) assert_int_equal(err, AT_ERR_FORMAT);
+        if (err && err != AT_ERR_MISSING) /* of a torn head */
+            assert_int_equal(err, AT_ERR_FORMAT);
         overwrite(path, place, bytes[place]);
     }
     free(bytes);

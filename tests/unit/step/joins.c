@@ -172,7 +172,7 @@ static void who_is_missing_at_the_start_is_waited_for(void **state)
     (void)state;
     stage *s = elastic(2, 2, 1, 1);
     s->count = 0; /* nobody joins by itself */
-    stage_tell_hub(s, 0, (at_event){.kind = AT_EV_START});
+    stage_send_hub(s, 0, (at_event){.kind = AT_EV_START});
     stage_cue(s, AT_MS(5), CUE_BACK, 1);
     play("[ 100] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[ 132] hub > apply step 1: worker 1 (32), 32 samples\n"

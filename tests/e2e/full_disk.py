@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""A run on a disk that fills up: it says so, keeps what it wrote and still saves checkpoints."""
+import os
+import shutil
+import signal
+import subprocess
+
+import support
+
+ENDLESS = (*support.SMALL, "--workers", 2, "--steps", 10**7, "--eval-every", 0,
+           "--checkpoint-every", 0)
+
+
+def tables(folder):
+    return {path.name: path.stat().st_size for path in folder.iterdir()
+            if path.name.endswith((".csv", ".bin"))}
+
+
+class FullDisk(support.TestCase):
+    def mount(self, size):
+        if os.geteuid() != 0 or not shutil.which("mount"):
+            self.skipTest("only root can mount a small disk")
+        disk = self.folder / "disk"
+        disk.mkdir()
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", disk],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            self.skipTest(f"cannot mount: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk], check=False)
+        return disk
+
+    def test_recording_stops_before_checkpoints_do(self):
+        disk = self.mount("8m")
+        self.folder, outside = disk, self.folder
+        run = self.start(*ENDLESS)
+        run.wait_said("recording stops")
+        said = run.err()
+        self.assertEqual(said.count("recording stops"), 1, said)
+        before = tables(run.folder)
+        self.assertGreater(before["events.bin"], 0)
+        run.signal(signal.SIGUSR1)
+        checkpoints = run.folder / "checkpoint"
+        run.wait_until(lambda: len(list(checkpoints.glob("step-*"))) == 2, "a checkpoint")
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.IO, ended)
+        self.assertNotIn("cannot write a checkpoint", ended.err)
+        after = tables(run.folder)
+        for name, size in before.items():
+            self.assertGreaterEqual(after[name], size, name)
+        self.assertGreater(ended.result["steps"], 0)
+        subprocess.run(["mount", "-o", "remount,size=64m", disk], check=True)
+        again = self.resume(run.folder, "--steps", ended.result["steps"] + 50, "--quiet").wait()
+        self.assertEqual(again.code, support.DONE, again)
+        self.folder = outside
+
+    def test_a_file_beyond_the_limit_is_an_error_and_not_a_death(self):
+        run = self.folder / "run"
+        command = ["prlimit", "--fsize=30000", support.ANYTIME, "train", *support.SMALL,
+                   "--workers", "2", "--steps", "3000", "--eval-every", "0", "--run", run]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=support.BOUND, check=False)
+        self.assertEqual(done.returncode, support.IO, done.stderr)
+        self.assertIn("File too large", done.stderr)
+        self.assertTrue((run / "result.json").exists())
+        self.assertGreater((run / "events.bin").stat().st_size, 0)
+
+
+if __name__ == "__main__":
+    support.main()

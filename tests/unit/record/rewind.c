@@ -1,0 +1,84 @@
+#include "record/log/rewind.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "script.h"
+
+static const char *path_of(const script *run, const char *name)
+{
+    static char path[400];
+    snprintf(path, sizeof path, "%s/%s", run->folder, name);
+    return path;
+}
+
+static void assert_cut(const char *name, const char *before, const char *after)
+{
+    script         run;
+    unsigned char *bytes;
+    size_t         size;
+    script_begin(&run, 1);
+    assert_int_equal(at_file_write(path_of(&run, name), before, strlen(before), NULL), AT_OK);
+    assert_int_equal(at_rewind_tables(run.folder, 2, AT_MS(1500), NULL), AT_OK);
+    assert_int_equal(at_file_read(path_of(&run, name), 1 << 20, &bytes, &size, NULL), AT_OK);
+    assert_string_equal((char *)bytes, after);
+    free(bytes);
+    script_end(&run);
+}
+
+static void lines_after_the_checkpoint_are_removed(void **state)
+{
+    (void)state;
+    assert_cut("collect_stats.csv", "step,x\n1,a\n2,b\n3,c\n4", "step,x\n1,a\n2,b\n");
+    assert_cut("master_stats.csv", "time,step\n0.1,1\n0.3,3\n0.2,2\n", "time,step\n0.1,1\n0.2,2\n");
+    assert_cut("worker_stats.csv", "time,master_step\n0.1,1\n0.3,2\n", "time,master_step\n0.1,1\n");
+}
+
+static void resource_samples_are_cut_by_their_time(void **state)
+{
+    (void)state;
+    assert_cut("resource_stats.csv", "time,node\n0.500000,hub\n1.500000,1\n1.600000,hub\n2.0,1\n",
+               "time,node\n0.500000,hub\n1.500000,1\n");
+}
+
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+/* In a process that could not hold the table in memory. */
+static void a_table_may_be_larger_than_memory(void **state)
+{
+    (void)state;
+    enum { LINES = 4000000 };
+    script run;
+    script_begin(&run, 1);
+    FILE *file = fopen(path_of(&run, "collect_stats.csv"), "wb");
+    assert_non_null(file);
+    for (int i = 0; i < LINES; i++) fputs("1,0123456789\n", file);
+    fputs("3,x\n", file);
+    assert_int_equal(fclose(file), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit little = {16 << 20, 16 << 20};
+        setrlimit(RLIMIT_DATA, &little);
+        _exit(at_rewind_tables(run.folder, 2, AT_SEC(1), NULL));
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    struct stat about;
+    assert_int_equal(stat(path_of(&run, "collect_stats.csv"), &about), 0);
+    assert_int_equal(about.st_size, (off_t)LINES * 13);
+    script_end(&run);
+}
+#endif
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_after_the_checkpoint_are_removed),
+        cmocka_unit_test(resource_samples_are_cut_by_their_time),
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+        cmocka_unit_test(a_table_may_be_larger_than_memory),
+#endif
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
