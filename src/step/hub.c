@@ -661,6 +661,13 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
 
 /* ---- evaluations, timers, start ------------------------------------------------------------- */
 
+/* Duration of the run up to a moment. A resumed run may evaluate what an earlier part made. */
+static at_ns elapsed_at(const at_hub *hub, at_ns at)
+{
+    bool here = hub->began_at != AT_NEVER && at - hub->began_at > hub->elapsed_before;
+    return here ? at - hub->began_at : hub->elapsed_before;
+}
+
 static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 {
     assert(hub->plan->limits.targets <= AT_TARGETS_MAX);
@@ -673,8 +680,8 @@ static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
         bool             higher = target->metric != AT_METRIC_LOSS;
         bool             reached = higher ? value >= target->value : value <= target->value;
         if (reached && !hub->target[i].hit)
-            hub->target[i] =
-                (at_target_hit){true, event->as.evaluated.step, event->as.evaluated.at};
+            hub->target[i] = (at_target_hit){true, event->as.evaluated.step,
+                                             elapsed_at(hub, event->as.evaluated.at)};
         all = all && hub->target[i].hit;
     }
     if (all) wind_down(hub, AT_END_TARGET, event->now, out);

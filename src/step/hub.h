@@ -46,7 +46,7 @@ typedef struct at_member {
 typedef struct at_target_hit {
     bool     hit;
     uint64_t step;
-    at_ns    at; /* time of the evaluated snapshot */
+    at_ns    at; /* of the evaluated snapshot: since the first order, over all parts of the run */
 } at_target_hit;
 
 typedef struct at_hub {

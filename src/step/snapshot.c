@@ -42,13 +42,6 @@ static void take_member(at_member_snapshot *snapshot, const at_hub *hub, const a
                                      .share = hub->share[member->id - 1]};
 }
 
-static void take_targets(at_snapshot *snapshot, const at_hub *hub)
-{
-    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
-    for (int i = 0; i < AT_TARGETS_MAX; i++)
-        if (snapshot->target[i].hit) snapshot->target[i].at -= hub->began_at;
-}
-
 void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
 {
     assert(!hub->applying); /* the last closed step */
@@ -62,7 +55,7 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
     snapshot->eval_samples_next = hub->eval_samples_next;
     snapshot->clock = now - hub->started_at;
     snapshot->elapsed = began ? now - hub->began_at : hub->elapsed_before;
-    take_targets(snapshot, hub);
+    memcpy(snapshot->target, hub->target, sizeof snapshot->target);
     for (uint32_t i = 0; i < snapshot->workers; i++)
         take_member(&snapshot->member[i], hub, &hub->member[i]);
     memcpy(snapshot->size_state, hub->size_state, snapshot->size_bytes);

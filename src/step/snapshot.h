@@ -31,7 +31,7 @@ typedef struct at_snapshot {
     /* The simulated network: how long the hub's link is still busy, and messages so far. */
     at_ns               in_busy, out_busy;
     uint64_t            messages;
-    at_target_hit       target[AT_TARGETS_MAX]; /* `at` is since the first order */
+    at_target_hit       target[AT_TARGETS_MAX];
     uint32_t            workers;
     at_member_snapshot *member;     /* `workers` of them */
     void               *size_state; /* of the size rule, size_bytes long */

@@ -365,8 +365,5 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
     const at_hub *hub = host->hub;
     assert(hub->finished);
     *outcome = (at_outcome){.version = hub->version, .trace = hub->trace, .end = hub->end};
-    for (int i = 0; i < AT_TARGETS_MAX; i++) {
-        outcome->target[i] = hub->target[i];
-        outcome->target[i].at -= hub->began_at;
-    }
+    for (int i = 0; i < AT_TARGETS_MAX; i++) outcome->target[i] = hub->target[i];
 }
