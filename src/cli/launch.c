@@ -104,14 +104,20 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
     if (given) return given_folder(given, path, size, fail);
     at_clock_stamp(stamp, sizeof stamp);
     for (int i = 1; i < 1000; i++) {
-        bool exists;
-        int  used = snprintf(path, size, "%s/%s-%s", runs_folder, stamp, name);
+        bool    exists;
+        at_fail tried; /* a name that is taken is no failure */
+        int     used = snprintf(path, size, "%s/%s-%s", runs_folder, stamp, name);
         if (i > 1 && used > 0 && (size_t)used < size)
             snprintf(path + used, size - (size_t)used, "-%d", i);
-        at_err err = at_file_new_folder(path, &exists, fail);
-        if (err) *path = '\0';
-        if (!exists) return err;
+        at_err err = at_file_new_folder(path, &exists, &tried);
+        if (exists) continue;
+        if (err) {
+            *fail = tried;
+            *path = '\0';
+        }
+        return err;
     }
+    *path = '\0';
     return at_fail_set(fail, AT_ERR_USAGE, "give one with --run", "no free folder name in %s/",
                        runs_folder);
 }

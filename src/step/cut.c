@@ -5,6 +5,7 @@
 void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t micro_batch,
                   bool after)
 {
+    assert(cut->sample_ns >= 0);
     assert(order->samples_max >= 1);
     assert(micro_batch >= 1);
     double sample_ns = cut->sample_ns;
@@ -18,6 +19,7 @@ void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t m
 /* Stopping now misses the deadline by (deadline - now), continuing by (now + next - deadline). */
 static bool time_for(const at_cut *cut, uint32_t samples, at_ns now)
 {
+    assert(samples >= 1);
     if (cut->deadline == AT_NEVER) return true;
     if (cut->after) return now < cut->deadline;
     double next_ns = cut->sample_ns * samples;
@@ -26,6 +28,8 @@ static bool time_for(const at_cut *cut, uint32_t samples, at_ns now)
 
 uint32_t at_cut_next(const at_cut *cut, at_ns now)
 {
+    assert(cut->samples_max >= 1);
+    assert(cut->micro_batch >= 1);
     uint32_t left = cut->done < cut->samples_max ? cut->samples_max - cut->done : 0;
     uint32_t samples = left < cut->micro_batch ? left : cut->micro_batch;
     bool     first = cut->done == 0;

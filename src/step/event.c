@@ -22,6 +22,8 @@ const char *const at_end_name[AT_END_COUNT] = {
 
 size_t at_out_size(uint32_t workers)
 {
+    assert(workers >= 1);
+    assert(workers <= AT_WORKERS_MAX);
     /* Per worker at most two orders, one drop and one eviction; a few for the hub itself. */
     return 4 * (size_t)workers + 16;
 }

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "step/hub_check.h"
 #include "step/lease.h"
 #include "step/snapshot.h"
 
@@ -14,6 +15,7 @@
  * step that gets full closes early. */
 static size_t pieces_max(const at_plan *plan)
 {
+    assert(!plan->gather->counts_k || plan->k >= 1);
     size_t many = 16 * (size_t)plan->workers_max;
     if (plan->release->holds) return plan->workers_max;
     return plan->gather->counts_k && plan->k > many ? plan->k : many;
@@ -21,6 +23,7 @@ static size_t pieces_max(const at_plan *plan)
 
 size_t at_hub_size(const at_plan *plan)
 {
+    assert(plan->workers_max >= 1);
     size_t each = sizeof(at_member) + sizeof(at_share);
     return sizeof(at_hub) + plan->workers_max * each + pieces_max(plan) * sizeof(at_piece) +
            at_size_state_bytes(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
@@ -29,6 +32,9 @@ size_t at_hub_size(const at_plan *plan)
 
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
 {
+    assert(plan->workers >= 1);
+    assert(plan->workers <= plan->workers_max);
+    assert(plan->workers_min <= plan->workers);
     assert(plan->workers_max >= 1);
     assert(plan->workers_max <= AT_WORKERS_MAX);
     at_arena arena = {.base = memory, .size = size};
@@ -68,6 +74,8 @@ static bool is_present(const at_member *member)
 
 static void trace(at_hub *hub, uint64_t kind, const at_piece *piece, uint64_t samples)
 {
+    assert(kind >= 1);
+    assert(kind < 2 + AT_DROP_COUNT);
     const uint64_t words[] = {kind,    hub->version,  piece->worker, piece->sequence,
                               samples, piece->version};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -77,6 +85,8 @@ static void trace(at_hub *hub, uint64_t kind, const at_piece *piece, uint64_t sa
 static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t samples,
                  at_drop why, at_out *out)
 {
+    assert(why < AT_DROP_COUNT);
+    assert(samples == 0 || piece->worker == member->id);
     if (samples == 0) return;
     member->dropped += samples;
     hub->samples_dropped += samples;
@@ -92,6 +102,7 @@ static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t
 /* Samples of this member in the open step. */
 static uint64_t samples_held(const at_hub *hub, const at_member *member)
 {
+    assert(member->pieces_held <= hub->pieces);
     if (member->pieces_held == 0) return 0;
     if (hub->plan->release->holds) return member->piece.samples;
     uint64_t samples = 0;
@@ -104,6 +115,9 @@ static uint64_t samples_held(const at_hub *hub, const at_member *member)
 
 static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
 {
+    assert(hub->end != AT_END_RUNNING);
+    assert(is_present(member));
+    assert(member->state != AT_MEMBER_LEAVING); /* one lease in total */
     member->state = AT_MEMBER_LEAVING;
     member->since = now;
     at_action *send = at_out_push(out, AT_ACT_SEND);
@@ -114,6 +128,7 @@ static void send_leave(at_hub *hub, at_member *member, at_ns now, at_out *out)
 
 static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
 {
+    assert(hub->end == AT_END_RUNNING);
     const at_plan *plan = hub->plan;
     at_action     *send = at_out_push(out, AT_ACT_SEND);
     at_order      *order = &send->as.order;
@@ -124,6 +139,7 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
                         .again = plan->release->self_starting};
     member->ordered = hub->share[member->id - 1];
     plan->work->amount(plan, &member->ordered, order);
+    assert(order->samples_max >= 1);
     return order;
 }
 
@@ -136,6 +152,7 @@ at_ns at_hub_period(const at_hub *hub)
 
 static void set_period_timer(const at_hub *hub, at_out *out)
 {
+    assert(!hub->applying);
     if (!hub->plan->gather->counts_time || at_hub_period(hub) == AT_NEVER) return;
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
     timer->as.timer.timer = AT_TIMER_PERIOD;
@@ -153,6 +170,7 @@ static void set_save_timer(const at_hub *hub, at_ns now, at_out *out)
 /* The first order opens the first step, so the time that workers take to join is not part of it. */
 static void begin(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(hub->assembled);
     assert(hub->version == 0 || hub->resumed);
     hub->began_at = now - hub->elapsed_before;
     set_save_timer(hub, now, out);
@@ -162,6 +180,9 @@ static void begin(at_hub *hub, at_ns now, at_out *out)
 
 static void send_order(at_hub *hub, at_member *member, at_ns now, at_out *out)
 {
+    assert(member->state == AT_MEMBER_IDLE);
+    assert(!hub->applying);
+    assert(!hub->draining);
     if (hub->began_at == AT_NEVER) begin(hub, now, out);
     at_order *order = push_order(hub, member, out);
     if (hub->plan->deal_global) {
@@ -190,6 +211,7 @@ static bool may_release(const at_hub *hub)
 
 static void release_member(at_hub *hub, at_member *member, at_ns now, at_out *out)
 {
+    assert(may_release(hub));
     if (member->state == AT_MEMBER_IDLE && hub->plan->release->may_start(hub, member))
         send_order(hub, member, now, out);
 }
@@ -207,6 +229,8 @@ static void release_ready(at_hub *hub, at_ns now, at_out *out)
 /* Self-starting workers need no further orders, except when their amounts change. */
 static void send_new_amounts(const at_hub *hub, at_out *out)
 {
+    assert(hub->end == AT_END_RUNNING);
+    assert(!hub->applying);
     if (!hub->plan->release->self_starting) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member      *member = &hub->member[i];
@@ -221,6 +245,7 @@ static void send_new_amounts(const at_hub *hub, at_out *out)
 
 static void save(at_hub *hub, bool last, at_ns now, at_out *out)
 {
+    assert(!hub->applying); /* a snapshot is of a closed step */
     if (!hub->plan->saves) return;
     at_snapshot_take(hub->snapshot, hub, now);
     at_action *action = at_out_push(out, AT_ACT_SAVE);
@@ -234,11 +259,13 @@ static void set_save_next(at_hub *hub)
     uint64_t every = hub->plan->save_steps;
     hub->save_next =
         hub->plan->saves && every > 0 ? (hub->version / every + 1) * every : UINT64_MAX;
+    assert(hub->save_next > hub->version);
 }
 
 /* Tells a self-starting worker to wait for an order after its round. */
 static void pause_member(const at_hub *hub, at_member *member, at_out *out)
 {
+    assert(hub->draining);
     if (!hub->plan->release->self_starting || member->state != AT_MEMBER_WORKING) return;
     at_order *order = push_order(hub, member, out);
     order->again = false;
@@ -247,6 +274,7 @@ static void pause_member(const at_hub *hub, at_member *member, at_out *out)
 
 static void drain_if_due(at_hub *hub, at_out *out)
 {
+    assert(!hub->applying);
     if (hub->version < hub->save_next || hub->draining) return;
     hub->draining = true;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) pause_member(hub, &hub->member[i], out);
@@ -257,6 +285,7 @@ static void close_step(at_hub *hub, at_ns now, at_out *out);
 /* Once no worker is working, closes the rest of the open step, if any, and saves. */
 static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(!hub->draining || hub->plan->saves);
     if (!hub->draining || hub->applying || hub->end != AT_END_RUNNING) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member_state state = hub->member[i].state;
@@ -279,6 +308,7 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
 
 static void finish_if_all_gone(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(hub->pieces == 0);
     assert(hub->end != AT_END_RUNNING);
     for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (is_present(&hub->member[i])) return;
@@ -286,12 +316,16 @@ static void finish_if_all_gone(at_hub *hub, at_ns now, at_out *out)
     hub->finished = true;
     hub->ended_at = now;
     at_out_push(out, AT_ACT_FINISH)->as.finish.why = hub->end;
+    assert(hub->present == 0);
 }
 
 /* From here on nothing is applied: all workers are ordered to leave, and samples they drew but did
  * not report count as dropped once they are gone. */
 static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
 {
+    assert(why != AT_END_RUNNING);
+    assert(why < AT_END_COUNT);
+    assert(!hub->applying);
     if (hub->end != AT_END_RUNNING) return;
     if (why != AT_END_DIVERGED) save(hub, true, now, out);
     hub->end = why;
@@ -311,6 +345,8 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
 
 static at_end limit_reached(const at_hub *hub, at_ns now)
 {
+    assert(hub->version >= 1);
+    assert(hub->began_at != AT_NEVER);
     const at_limits *limits = &hub->plan->limits;
     if (limits->steps > 0 && hub->version >= limits->steps) return AT_END_STEPS;
     if (limits->samples > 0 && hub->samples_used >= limits->samples)
@@ -347,6 +383,7 @@ static bool end_if_complete(at_hub *hub, at_ns now, at_out *out)
 /* Held gradients are stored with their members; a step lists them in worker order. */
 static void collect_held(at_hub *hub)
 {
+    assert(hub->plan->release->holds);
     uint32_t count = 0;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->member[i].piece;
@@ -367,6 +404,9 @@ static void count_used(at_hub *hub)
 
 static void close_step(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(hub->end == AT_END_RUNNING);
+    assert(!hub->applying);
+    assert(hub->samples_open >= hub->pieces); /* no gradient is empty */
     bool holds = hub->plan->release->holds;
     assert(hub->pieces > 0);
     if (holds) collect_held(hub);
@@ -384,6 +424,7 @@ static void close_step(at_hub *hub, at_ns now, at_out *out)
     hub->samples_used += hub->samples_open;
     hub->applying = true;
     hub->applied_at = now;
+    assert(hub->applied_at >= hub->opened_at);
 }
 
 static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
@@ -392,10 +433,12 @@ static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
     bool full = !hub->plan->release->holds && hub->pieces == hub->pieces_max;
     hub->reports_needed = full ? 0 : hub->plan->gather->missing(hub, now);
     if (hub->reports_needed == 0) close_step(hub, now, out);
+    assert(hub->reports_needed <= hub->pieces_max);
 }
 
 static bool evaluation_due(at_hub *hub)
 {
+    assert(hub->version >= 1);
     const at_plan *plan = hub->plan;
     if (plan->eval_steps > 0) return hub->version % plan->eval_steps == 0;
     if (plan->eval_samples == 0 || hub->samples_used < hub->eval_samples_next) return false;
@@ -442,6 +485,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     drain_if_due(hub, out);
     release_ready(hub, now, out);
     save_if_drained(hub, now, out);
+    assert(!hub->applying);
 }
 
 /* ---- reports -------------------------------------------------------------------------------- */
@@ -449,6 +493,9 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
 static void hold(at_hub *hub, at_member *member, const at_piece *piece, double loss_sum,
                  at_out *out)
 {
+    assert(hub->end == AT_END_RUNNING);
+    assert(!hub->applying);
+    assert(piece->weight >= 0);
     assert(hub->pieces < hub->pieces_max);
     if (hub->plan->release->holds) {
         assert(member->pieces_held == 0); /* under a barrier one gradient per worker and step */
@@ -558,6 +605,7 @@ static void check_assembled(at_hub *hub, at_out *out)
 /* The first loss that leaves too few: others have --join-timeout to join. */
 static void hold_if_few(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(hub->present < hub->plan->workers_max);
     if (!hub->assembled || hub->present + 1 != hub->plan->workers_min) return;
     set_join_timer(now + hub->plan->join_timeout, out);
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) pause_member(hub, &hub->member[i], out);
@@ -575,12 +623,14 @@ static void on_join_timeout(at_hub *hub, at_ns now, at_out *out)
         hub->member[i].expected = false;
     hub->assembled = true;
     release_ready(hub, now, out);
+    assert(hub->present >= hub->plan->workers_min);
 }
 
 /* A late joiner takes part from the next step on, so it cannot prolong the current one. If no
  * worker is working, it starts at once. */
 static void on_joined(at_hub *hub, const at_event *event, at_out *out)
 {
+    assert(hub->present < hub->plan->workers_max);
     at_member *member = member_of(hub, event->worker);
     assert(!is_present(member));
     assert(event->as.joined.incarnation > member->incarnation);
@@ -603,6 +653,7 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
 /* If no worker is left in the open step, those waiting for the next one take part in it. */
 static void admit_waiting(at_hub *hub)
 {
+    assert(hub->end == AT_END_RUNNING);
     if (step_in_progress(hub)) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
 }
@@ -644,6 +695,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     admit_waiting(hub);
     release_ready(hub, event->now, out);
     save_if_drained(hub, event->now, out);
+    assert(!is_present(member));
 }
 
 /* ---- evaluations, timers, start ------------------------------------------------------------- */
@@ -657,6 +709,7 @@ static at_ns since_begin(const at_hub *hub, at_ns at)
 
 static void on_evaluated(at_hub *hub, const at_event *event, at_out *out)
 {
+    assert(hub->plan->limits.targets <= AT_TARGETS_MAX);
     hub->evaluating = false;
     at_ns            at = since_begin(hub, event->as.evaluated.at);
     const at_limits *limits = &hub->plan->limits;
@@ -690,6 +743,9 @@ static void on_timer(at_hub *hub, const at_event *event, at_out *out)
 
 static void on_start(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(hub->version == 0 || hub->resumed);
+    assert(hub->present == 0);
+    assert(hub->began_at == AT_NEVER);
     hub->started_at = now - hub->clock_before;
     at_lease_step_opened(hub, now);
     set_save_next(hub);
@@ -704,6 +760,7 @@ static void on_start(at_hub *hub, at_ns now, at_out *out)
 
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
 {
+    assert(event->now >= hub->opened_at || event->kind == AT_EV_EVALUATED);
     assert(!hub->finished || event->kind == AT_EV_EVALUATED);
     assert(!hub->applying || event->kind == AT_EV_APPLIED);
     switch (event->kind) {
@@ -719,12 +776,15 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     case AT_EV_COMPUTED:
     case AT_EV_SENT: assert(!"a worker event"); break;
     }
+    at_hub_check(hub);
+    if (event->kind == AT_EV_APPLIED) at_hub_check_ledger(hub);
 }
 
 /* A gradient that is not held must be added before its slot is reused, and a worker that was
  * overtaken by a newer version waits for its next order: both need the hub at once. */
 uint32_t at_hub_wake_after(const at_hub *hub, at_ns now)
 {
+    assert(!hub->applying);
     if (hub->end != AT_END_RUNNING || !hub->assembled || !hub->plan->release->holds) return 1;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *member = &hub->member[i];

@@ -36,10 +36,12 @@ void at_lease_observe(at_hub *hub, at_ns duration)
     at_ns decayed = hub->round_ns_peak - (hub->round_ns_peak >> DECAY_SHIFT);
     hub->round_ns_peak = duration > decayed ? duration : decayed;
     if (hub->round_ns_peak == 0) hub->round_ns_peak = 1;
+    assert(hub->round_ns_peak >= duration);
 }
 
 static void set_timer(at_out *out, at_timer timer, at_ns at)
 {
+    assert(timer < AT_TIMER_COUNT);
     at_action *action = at_out_push(out, AT_ACT_TIMER);
     action->as.timer.timer = timer;
     action->as.timer.at = at;
@@ -49,6 +51,7 @@ static void set_timer(at_out *out, at_timer timer, at_ns at)
  * when leases have become much shorter, as they do after the first round. */
 void at_lease_start(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(now >= hub->opened_at);
     at_ns due = now + lease_of(hub);
     if (hub->lease_at <= due + LEASE_BASE) return;
     if (hub->lease_at == AT_NEVER)
@@ -59,8 +62,10 @@ void at_lease_start(at_hub *hub, at_ns now, at_out *out)
 
 void at_lease_step_opened(at_hub *hub, at_ns now)
 {
+    assert(now >= hub->opened_at); /* steps open in order */
     hub->opened_at = now;
     hub->notice_wait = NOTICE_BASE + NOTICE_FACTOR * hub->round_ns_peak;
+    assert(hub->notice_wait > 0);
 }
 
 static bool owes_report(const at_member *member)
@@ -83,6 +88,7 @@ void at_lease_on_timer(at_hub *hub, at_ns now, at_out *out)
         }
     }
     hub->lease_at = next;
+    assert(next > now); /* whoever is overdue was evicted */
     set_timer(out, AT_TIMER_LEASE, next);
 }
 
@@ -95,6 +101,7 @@ static at_node first_missing(const at_hub *hub)
 
 void at_lease_on_notice(at_hub *hub, at_ns now, at_out *out)
 {
+    assert(now >= hub->opened_at);
     at_ns   open = now - hub->opened_at;
     at_node missing = first_missing(hub);
     /* How long a round takes is unknown until the first one has ended. */

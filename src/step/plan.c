@@ -59,6 +59,7 @@ typedef struct rule_head {
 
 static const rule_head *row_at(family_table table, size_t index)
 {
+    assert(index <= NAMES_MAX);
     return (const rule_head *)(const void *)((const char *)table.rows + index * table.row_size);
 }
 
@@ -109,6 +110,7 @@ static at_err find_strategy(const char *name, const at_strategy **strategy, at_f
 static at_err whole_number(const char *rule, const char *text, const char *option, int64_t separate,
                            int64_t fallback, uint32_t *value, at_fail *fail)
 {
+    assert(fallback >= 0);
     int64_t inside = -1;
     if (text && (!at_text_whole(text, &inside) || inside < 0))
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s:%s is not a whole number", rule, text);
@@ -143,6 +145,7 @@ static at_err duration(const char *rule, const char *text, const char *option, c
 
 static uint32_t batch_default(const at_plan *plan)
 {
+    assert(plan->strategy);
     return plan->strategy->batch > 0 ? plan->strategy->batch : BATCH_DEFAULT;
 }
 
@@ -151,6 +154,7 @@ static uint32_t batch_default(const at_plan *plan)
 /* Limits of size rules. */
 static at_err resolve_range(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
+    assert(plan->batch >= 1);
     uint64_t widest = (uint64_t)plan->batch * RANGE_FACTOR;
     uint32_t least = plan->batch / RANGE_FACTOR;
     plan->batch_min = o->batch_min > 0 ? o->batch_min : least > 0 ? least : 1;
@@ -162,11 +166,14 @@ static at_err resolve_range(const at_plan_options *o, at_plan *plan, at_fail *fa
         return at_fail_set(fail, AT_ERR_USAGE, "choose limits that include --batch",
                            "--batch %u is not between --batch-min %u and --batch-max %u",
                            plan->batch, plan->batch_min, plan->batch_max);
+    assert(plan->batch_min >= 1);
+    assert(plan->batch_max >= 1);
     return AT_OK;
 }
 
 static at_err resolve_sizes(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
+    assert(plan->size);
     if (plan->batch == 0) plan->batch = o->batch > 0 ? o->batch : batch_default(plan);
     uint32_t micro_default =
         plan->strategy->micro_batch > 0 ? plan->strategy->micro_batch : MICRO_DEFAULT;
@@ -211,6 +218,8 @@ static at_err resolve_work(const at_plan_options *o, const char *text, at_plan *
 static at_err resolve_gather(const at_plan_options *o, const char *text, at_plan *plan,
                              at_fail *fail)
 {
+    assert(plan->work);
+    assert(plan->workers >= 1);
     const void *row;
     const char *number;
     AT_TRY(find_rule(AT_GATHER, text, &row, &number, fail));
@@ -254,6 +263,7 @@ static at_err resolve_release(const at_plan_options *o, const char *text, at_pla
 /* Timed work without a time limit gets size rule `auto`. */
 static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_fail *fail)
 {
+    assert(plan->work);
     bool automatic = plan->work->timed && plan->time_limit == AT_NEVER;
     if (automatic && !overridden) text = "auto";
     const void *row;
@@ -280,6 +290,7 @@ static at_err resolve_size(const char *text, bool overridden, at_plan *plan, at_
 /* Topology and strategy `hogwild` only work together. */
 static at_err resolve_topology(const char *text, at_plan *plan, at_fail *fail)
 {
+    assert(plan->strategy);
     at_topology own = plan->strategy->topology;
     int         named = 0;
     plan->topology = own;
@@ -299,6 +310,8 @@ static at_err resolve_topology(const char *text, at_plan *plan, at_fail *fail)
 
 static at_err check_combination(const at_plan *plan, at_fail *fail)
 {
+    assert(plan->newer);
+    assert(plan->stale);
     bool all = strcmp(plan->gather->name, "all") == 0;
     if (all && !plan->release->holds)
         return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier, or --gather any:K",
@@ -333,6 +346,11 @@ static at_err check_combination(const at_plan *plan, at_fail *fail)
             "--topology allreduce needs every worker in every step: --gather %s with "
             "--release %s does not wait for all",
             plan->gather->name, plan->release->name);
+    assert(plan->workers_min <= plan->workers);
+    assert(plan->workers <= plan->workers_max);
+    assert(plan->micro_batch >= 1);
+    assert(plan->micro_batch <= plan->batch);
+    assert(plan->batch <= plan->cap);
     return AT_OK;
 }
 
@@ -396,6 +414,7 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
 
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer, size_t size)
 {
+    assert(size >= 1);
     at_text text = at_text_in(buffer, size);
     switch (family) {
     case AT_WORK:

@@ -7,6 +7,7 @@
 
 size_t at_snapshot_size(const at_plan *plan)
 {
+    assert(plan->workers_max >= 1);
     return plan->workers_max * sizeof(at_member_snapshot) + at_size_state_bytes(plan) + 3 * 64;
 }
 
@@ -61,6 +62,7 @@ static void take_away(at_snapshot *snapshot, const at_hub *hub)
 
 void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
 {
+    assert(!hub->applying); /* the last closed step */
     assert(snapshot->workers == hub->plan->workers_max);
     bool began = hub->began_at != AT_NEVER;
     snapshot->version = hub->version;
@@ -76,10 +78,13 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
         take_member(&snapshot->member[i], hub, &hub->member[i]);
     take_away(snapshot, hub);
     memcpy(snapshot->size_state, hub->size_state, snapshot->size_bytes);
+    assert(snapshot->elapsed >= 0);
+    assert(snapshot->clock >= snapshot->elapsed);
 }
 
 static void resume_member(at_hub *hub, at_member *member, const at_snapshot *snapshot)
 {
+    assert(member->state == AT_MEMBER_AWAY);
     uint64_t slowest = UINT64_MAX;
     for (uint32_t i = 0; i < snapshot->workers; i++)
         if (snapshot->member[i].rounds_ended < slowest) slowest = snapshot->member[i].rounds_ended;
@@ -146,6 +151,9 @@ bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
 
 void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
 {
+    assert(!hub->resumed);
+    assert(hub->present == 0);
+    assert(at_snapshot_valid(snapshot, hub->plan));
     assert(hub->version == 0);
     assert(snapshot->workers >= 1);
     hub->version = snapshot->version;

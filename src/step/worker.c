@@ -5,6 +5,7 @@
 void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t incarnation,
                     uint32_t slots, uint64_t sequence)
 {
+    assert(plan->micro_batch >= 1);
     assert(id >= 1);
     assert(id <= plan->workers_max);
     assert(slots >= 1);
@@ -18,6 +19,7 @@ void at_worker_init(at_worker *worker, const at_plan *plan, at_node id, uint32_t
 
 uint32_t at_worker_slot(const at_worker *worker)
 {
+    assert(worker->slots >= 1);
     return (uint32_t)((worker->sequence + 1) % worker->slots);
 }
 
@@ -31,6 +33,8 @@ bool at_worker_in_round(const at_worker *worker)
 /* The deadline counts from here: installing parameters and sleeping are part of the time limit. */
 static void begin_round(at_worker *worker, at_ns now)
 {
+    assert(!worker->leaving);
+    assert(now >= worker->end);                 /* time does not run backwards */
     assert(worker->state == AT_WORKER_WAITING); /* one round at a time */
     const at_order *order = &worker->order;
     worker->deadline = order->time_limit == AT_NEVER ? AT_NEVER : now + order->time_limit;
@@ -46,6 +50,9 @@ static void begin_round(at_worker *worker, at_ns now)
 
 static void end_round(at_worker *worker)
 {
+    assert(worker->awake >= worker->begun);
+    assert(worker->end >= worker->awake);
+    assert(worker->work.samples >= 1 || worker->abandon);
     at_work *work = &worker->work;
     bool     timed = worker->deadline != AT_NEVER;
     assert(at_worker_in_round(worker));
@@ -62,6 +69,7 @@ static void end_round(at_worker *worker)
  * micro-batch is completed. */
 static void abandon(at_worker *worker, at_ns now)
 {
+    assert(at_worker_in_round(worker));
     if (worker->abandon) return;
     worker->abandon = true;
     if (worker->state == AT_WORKER_SLEEPING) worker->awake = worker->end = now;
@@ -109,6 +117,8 @@ static void on_newer(at_worker *worker, at_ns now)
 
 static void on_installed(at_worker *worker, const at_worker_event *event)
 {
+    assert(event->version != AT_VERSION_NONE);
+    assert(event->version >= worker->version || worker->version == AT_VERSION_NONE);
     if (worker->state == AT_WORKER_REPORTING) return; /* ordered to leave meanwhile */
     assert(worker->state == AT_WORKER_INSTALLING);
     bool refreshed = worker->newer;
@@ -125,6 +135,7 @@ static void on_installed(at_worker *worker, const at_worker_event *event)
 
 static void on_awake(at_worker *worker, at_ns now)
 {
+    assert(now >= worker->begun);
     assert(worker->state == AT_WORKER_SLEEPING);
     worker->awake = worker->end = now;
     worker->state = AT_WORKER_READY;
@@ -132,6 +143,7 @@ static void on_awake(at_worker *worker, at_ns now)
 
 static void on_micro_done(at_worker *worker, const at_worker_event *event)
 {
+    assert(event->now >= worker->end);
     assert(worker->state == AT_WORKER_COMPUTING);
     assert(worker->micro > 0);
     assert(event->samples > 0);
@@ -145,6 +157,7 @@ static void on_micro_done(at_worker *worker, const at_worker_event *event)
 
 static void on_sent(at_worker *worker, at_ns now)
 {
+    assert(now >= worker->end);
     assert(worker->state == AT_WORKER_SENDING);
     worker->state = AT_WORKER_WAITING;
     if (worker->leaving) {
@@ -175,6 +188,7 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event)
 
 static at_worker_action begin(at_worker *worker, at_worker_action_kind kind, at_worker_state state)
 {
+    assert(state != worker->state); /* an action is begun once */
     worker->state = state;
     return (at_worker_action){.kind = kind};
 }
@@ -182,6 +196,8 @@ static at_worker_action begin(at_worker *worker, at_worker_action_kind kind, at_
 /* The report does not change after this. */
 static at_worker_action send_report(at_worker *worker)
 {
+    assert(worker->state == AT_WORKER_REPORTING);
+    assert(worker->micro == 0);
     at_worker_action action = begin(worker, AT_WORKER_SEND, AT_WORKER_SENDING);
     action.report = (at_report){.work = worker->work,
                                 .incarnation = worker->incarnation,
@@ -201,6 +217,9 @@ bool at_worker_has_more(const at_worker *worker)
 /* The next micro-batch, or the end of the round. */
 static at_worker_action next_micro(at_worker *worker)
 {
+    assert(worker->state == AT_WORKER_READY);
+    assert(worker->micro == 0);
+    assert(!worker->abandon);
     uint32_t samples = at_cut_next(&worker->cut, worker->end);
     if (samples == 0) {
         end_round(worker);
@@ -218,6 +237,8 @@ static at_worker_action next_micro(at_worker *worker)
 
 static at_worker_action watch_micro(at_worker *worker)
 {
+    assert(worker->micro > 0);
+    assert(worker->abandon || !worker->abandon_returned);
     bool abandons = worker->abandon && !worker->abandon_returned;
     worker->abandon_returned = worker->abandon;
     return (at_worker_action){.kind = abandons ? AT_WORKER_ABANDON : AT_WORKER_WAIT};

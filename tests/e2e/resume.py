@@ -90,6 +90,18 @@ class SimulatedTime(Resume):
 
 
 class RealTime(Resume):
+    def test_the_time_of_a_target_is_kept(self):
+        whole = self.whole("--workers", 2, "--steps", 90, "--eval-every", 10, "--target",
+                           "accuracy=0.2,loss=0.0001", "--checkpoint-every", 30)
+        met, missed = whole.result["targets"]
+        self.assertLess(0, met["seconds"])
+        self.assertIsNone(missed["seconds"])
+        checkpoints(whole.folder)[0].unlink()
+        again = self.finish(whole.folder)
+        self.assertEqual([met, missed], again.result["targets"])
+        checkpoints(again.folder)[0].unlink()
+        self.assertEqual([met, missed], self.finish(again.folder).result["targets"])
+
     def test_every_optimizer_ends_with_the_same_bits(self):
         for optimizer in OPTIMIZERS:
             with self.subTest(optimizer=optimizer):

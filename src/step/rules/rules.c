@@ -8,6 +8,7 @@
 
 static void amount_fixed(const at_plan *plan, const at_share *share, at_order *order)
 {
+    assert(share->samples >= 1);
     (void)plan;
     order->samples_max = share->samples;
     order->time_limit = AT_NEVER;
@@ -46,6 +47,7 @@ static uint32_t workers_coming(const at_hub *hub)
 {
     uint32_t coming = 0;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) coming += is_coming(hub, &hub->member[i]);
+    assert(coming <= hub->present);
     return coming;
 }
 
@@ -54,6 +56,7 @@ static uint32_t workers_in_step(const at_hub *hub)
     uint32_t distinct = 0;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++)
         distinct += hub->member[i].pieces_held > 0;
+    assert(distinct <= hub->pieces);
     return distinct;
 }
 
@@ -70,6 +73,7 @@ static uint32_t missing_all(const at_hub *hub, at_ns now)
  * With fewer than K workers alive, the step uses all of them. */
 static uint32_t missing_first(const at_hub *hub, at_ns now)
 {
+    assert(hub->plan->k >= 1);
     uint32_t have = workers_in_step(hub);
     if (have >= hub->plan->k) return 0;
     uint32_t wanted = hub->plan->k - have, coming = missing_all(hub, now);
@@ -80,6 +84,7 @@ static uint32_t missing_first(const at_hub *hub, at_ns now)
  * each worker reports once, so the rule equals first:K. */
 static uint32_t missing_any(const at_hub *hub, at_ns now)
 {
+    assert(hub->plan->k >= 1);
     if (hub->plan->release->holds) return missing_first(hub, now);
     return hub->pieces >= hub->plan->k ? 0 : hub->plan->k - hub->pieces;
 }
@@ -88,6 +93,7 @@ static uint32_t missing_any(const at_hub *hub, at_ns now)
  * worker reports once, which is what determines it. */
 static uint32_t missing_every(const at_hub *hub, at_ns now)
 {
+    assert(now >= hub->opened_at);
     at_ns period = at_hub_period(hub);
     if (period == AT_NEVER) return missing_all(hub, now);
     return hub->pieces > 0 && now - hub->opened_at >= period ? 0 : 1;
@@ -107,6 +113,7 @@ const at_gather_rule at_gather_rules[] = {
  * (of an older version): a step has at most one per worker. */
 static bool may_start_barrier(const at_hub *hub, const at_member *member)
 {
+    assert(member->state == AT_MEMBER_IDLE);
     return member->begun_on != hub->version && member->pieces_held == 0;
 }
 
@@ -121,6 +128,7 @@ static bool may_start_free(const at_hub *hub, const at_member *member)
  * its round c-S-1. A round has ended when its report reaches the hub. */
 static bool may_start_bound(const at_hub *hub, const at_member *member)
 {
+    assert(member->state == AT_MEMBER_IDLE);
     uint64_t slowest = member->rounds_ended;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *other = &hub->member[i];

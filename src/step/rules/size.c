@@ -29,6 +29,7 @@ void at_size_set_all(const at_plan *plan, at_share *shares, uint32_t samples)
 
 bool at_size_batch_valid(const at_plan *plan, uint32_t batch)
 {
+    assert(plan->batch_min <= plan->batch_max);
     return batch == 0 || (batch >= plan->batch_min && batch <= plan->batch_max);
 }
 
@@ -43,6 +44,8 @@ at_progress at_size_progress(const at_hub *hub, const at_event *applied)
     if (!applied) return progress;
     assert(applied->kind == AT_EV_APPLIED);
     assert(hub->pieces > 0);
+    assert(hub->samples_open >= hub->pieces);
+    assert(hub->began_at != AT_NEVER);
     for (uint32_t i = 0; i < hub->pieces; i++)
         progress.inverse_mean += 1.0 / hub->piece[i].samples / hub->pieces;
     progress.steps = hub->version + 1;
@@ -53,11 +56,13 @@ at_progress at_size_progress(const at_hub *hub, const at_event *applied)
     progress.loss_sum = hub->loss_open;
     progress.norm2_step = applied->as.applied.norm2_step;
     progress.norm2_piece = applied->as.applied.norm2_piece;
+    assert(progress.samples <= progress.samples_used);
     return progress;
 }
 
 size_t at_size_state_bytes(const at_plan *plan)
 {
+    assert(plan->size);
     return plan->size->state_size ? plan->size->state_size(plan) : 0;
 }
 
@@ -66,6 +71,7 @@ double at_size_lr_factor(const at_hub *hub)
     const at_plan *plan = hub->plan;
     double         samples = 0, first = (double)plan->workers * plan->batch;
     if (!plan->lr_linear) return 1;
+    assert(first > 0);
     for (uint32_t i = 0; i < plan->workers_max; i++)
         if (hub->member[i].state != AT_MEMBER_AWAY) samples += hub->share[i].samples;
     return samples > 0 ? samples / first : 1;
@@ -103,6 +109,7 @@ static bool parse_both(const char *number, double *factor, double *epochs)
 
 static at_err grow_parse(const char *number, at_plan *plan, at_fail *fail)
 {
+    assert(plan->size->by_factor);
     plan->size_factor = FACTOR_DEFAULT;
     plan->size_epochs = EPOCHS_DEFAULT;
     if (!number) return AT_OK;
@@ -116,6 +123,7 @@ static at_err grow_parse(const char *number, at_plan *plan, at_fail *fail)
 
 static void grow_format(const at_plan *plan, at_text *text)
 {
+    assert(plan->size_factor > 1);
     at_text_add(text, ":%.9g,%.9g", plan->size_factor, plan->size_epochs);
 }
 
@@ -261,7 +269,10 @@ static bool noise_valid(const void *state, const at_plan *plan, uint64_t samples
 
 static void noise_average(noise_state *s, const at_progress *p)
 {
+    assert(p->pieces >= 2);
+    assert(p->samples >= p->pieces);
     double all = 1.0 / (double)p->samples;
+    assert(p->inverse_mean > all); /* each piece is smaller than all */
     double noise = (p->norm2_piece - p->norm2_step) / (p->inverse_mean - all);
     double signal = p->norm2_step - noise * all;
     /* A plain mean at first, later an exponential moving average. */
@@ -281,6 +292,8 @@ static uint32_t workers_present(const at_plan *plan, const at_member *member)
 
 static uint32_t noise_batch(const noise_state *s, const at_plan *plan, uint32_t workers)
 {
+    assert(workers >= 1);
+    assert(s->batch >= 1);
     double most = 2.0 * s->batch, least = 0.5 * s->batch, wanted = most;
     if (s->noise <= 0)
         wanted = least;
@@ -339,12 +352,14 @@ static bool probe_valid(const void *state, const at_plan *plan, uint64_t samples
 /* The batch of a probe; 0 after the last one. */
 static uint32_t probe_batch(const at_plan *plan, uint32_t index)
 {
+    assert(index <= PROBES);
     uint64_t batch = (uint64_t)plan->batch << index;
     return index < PROBES && batch <= plan->batch_max ? (uint32_t)batch : 0;
 }
 
 static void probe_end(probe_state *s, const at_plan *plan, const at_progress *progress)
 {
+    assert(s->probed < PROBES);
     uint64_t samples = progress->samples_used - s->used;
     assert(samples > 0);
     double time_ns = (double)(progress->elapsed - s->began) / (double)samples;

@@ -66,6 +66,8 @@ void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, cons
 {
     (void)worker;
     auto_state *s = state;
+    assert(s->next < ROUNDS_MAX);
+    assert(s->count <= ROUNDS_MAX);
     if (work->samples == 0 || work->abandoned || work->compute_ns <= 0) return;
     s->owed += (double)plan->batch - work->samples;
     /* Installing parameters uses up part of the time limit, as a sleep does. */
@@ -77,6 +79,7 @@ void at_size_auto_observe(void *state, const at_plan *plan, at_node worker, cons
 
 static double mean_batch(const auto_state *s, const at_plan *plan, double time_limit_ns)
 {
+    assert(s->count > 0);
     double sum = 0, late = plan->cut_after ? 0.5 * plan->micro_batch : 0;
     for (uint32_t j = 0; j < s->count; j++) {
         double batch = (time_limit_ns - s->round[j].sleep_ns) / s->round[j].sample_ns + late;
@@ -90,6 +93,7 @@ static double mean_batch(const auto_state *s, const at_plan *plan, double time_l
 /* The mean batch to aim for: the requested one plus a part of what is owed. */
 static double mean_wanted(const auto_state *s, const at_plan *plan)
 {
+    assert(plan->workers >= 1);
     double batch = plan->batch, most = batch / REPAY_PART;
     double more = s->owed / STEPS_REPAY / plan->workers;
     if (more > most) more = most;
@@ -119,6 +123,7 @@ static at_ns solve(const auto_state *s, const at_plan *plan)
 void at_size_auto_decide(void *state, const at_plan *plan, at_share *shares,
                          const at_progress *progress)
 {
+    assert(plan->work->timed);
     const auto_state *s = state;
     uint64_t          steps = progress->steps;
     assert(plan->cap >= plan->batch);

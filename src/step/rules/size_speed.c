@@ -57,6 +57,7 @@ void at_size_speed_format(const at_plan *plan, at_text *text)
 
 size_t at_size_speed_state(const at_plan *plan)
 {
+    assert(plan->workers_max >= 1);
     return sizeof(speed_state) + plan->workers_max * sizeof(worker_speed);
 }
 
@@ -136,6 +137,7 @@ static double mean_speed(const speed_state *s, const at_plan *plan)
  * batch_min. */
 static double divide(speed_state *s, const at_plan *plan, double unknown)
 {
+    assert(unknown > 0);
     double left = (double)plan->workers * plan->batch, speeds = 0, miss = 0;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         const worker_speed *w = &s->worker[i];
@@ -156,6 +158,7 @@ static double divide(speed_state *s, const at_plan *plan, double unknown)
 /* Fixes the shares beyond the limit that is missed by more; false when there are none. */
 static bool fix(speed_state *s, const at_plan *plan, double miss)
 {
+    assert(plan->batch_min <= plan->batch_max);
     bool any = false;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
@@ -186,6 +189,8 @@ static uint64_t count_at_least(const speed_state *s, const at_plan *plan, double
 /* Adds one sample to each of the `rest` largest fractional parts. */
 static void distribute(speed_state *s, const at_plan *plan, uint64_t rest)
 {
+    assert(rest >= 1);
+    assert(rest <= count_at_least(s, plan, 0));
     double low = 0, high = 1; /* at least `rest` parts are >= low, fewer are >= high */
     for (int i = 0; i < BISECTIONS; i++) {
         double middle = (low + high) / 2;
@@ -203,6 +208,7 @@ static void distribute(speed_state *s, const at_plan *plan, uint64_t rest)
         ties -= tie;
         w->share++;
     }
+    assert(ties == 0); /* all of `rest` was given away */
 }
 
 /* Rounds to whole numbers and keeps the total. Fixed shares are whole already. */
@@ -243,6 +249,7 @@ static void set_shares(speed_state *s, const at_plan *plan, at_share *shares)
 void at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
                           const at_progress *progress)
 {
+    assert(progress->member);
     speed_state *s = state;
     if (progress->steps == 0) {
         at_size_set_all(plan, shares, plan->batch);

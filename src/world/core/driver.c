@@ -7,6 +7,10 @@
 
 void at_driver_init(at_driver *d, const at_driver_options *options)
 {
+    assert(options->context->plan);
+    assert(options->transport.wait);
+    assert(options->transport.take_order);
+    assert(options->transport.send);
     assert(options->drawn);
     *d = (at_driver){.options = *options,
                      .version = AT_VERSION_NONE,
@@ -26,6 +30,7 @@ static void feed(at_driver *d, at_worker_event_kind kind, at_ns now)
 static at_ns draw_delay(at_driver *d)
 {
     const at_world_context *context = d->options.context;
+    assert(context->comm_delay > 0);
     return at_comm_delay(context->comm_delay, context->seed, d->options.id, 2 * d->messages++ + 1);
 }
 
@@ -101,10 +106,15 @@ static void install(at_driver *d)
     at_worker_feed(&d->machine, &(at_worker_event){.kind = AT_WORKER_INSTALLED,
                                                    .now = at_clock_now(),
                                                    .version = d->version});
+    assert(d->params);
+    assert(d->version != AT_VERSION_NONE);
 }
 
 static void begin_sleep(at_driver *d)
 {
+    assert(!d->sleeping);
+    assert(!d->computing);
+    assert(!d->sending);
     at_ns nap = at_pace_sleep(d->options.context->pace, d->options.id, d->machine.work.round);
     assert(nap >= 0);
     d->idle_ns = d->machine.begun - d->idle_since;
@@ -115,6 +125,7 @@ static void begin_sleep(at_driver *d)
     d->until = d->machine.begun + nap;
     d->sleeping = nap > 0;
     if (!d->sleeping) feed(d, AT_WORKER_AWAKE, d->machine.begun);
+    assert(d->idle_ns >= 0);
 }
 
 /* ---- ends of actions ------------------------------------------------------------------------ */
@@ -122,6 +133,8 @@ static void begin_sleep(at_driver *d)
 /* A duration of 0 is not used for predictions: the micro-batch was cut short. */
 static void end_micro(at_driver *d, at_ns now, bool whole)
 {
+    assert(d->computing);
+    assert(d->micro >= 1);
     at_worker_event event = {.kind = AT_WORKER_MICRO_DONE, .now = now};
     event.took = whole ? now - d->machine.end : 0;
     event.samples = d->micro;
@@ -131,17 +144,21 @@ static void end_micro(at_driver *d, at_ns now, bool whole)
 
 static bool try_send(at_driver *d)
 {
+    assert(d->sending);
     const at_transport *t = &d->options.transport;
     if (!t->send(t->self, &d->report)) return false;
     d->idle_since = at_clock_now();
     d->send_ns = d->idle_since - d->send_since;
     d->sending = false;
     feed(d, AT_WORKER_SENT, d->idle_since);
+    assert(d->send_ns >= 0);
     return true;
 }
 
 static void begin_send(at_driver *d, const at_report *report)
 {
+    assert(!d->computing);
+    assert(!d->sending);
     d->report = *report;
     d->report.work.loss_sum = d->loss_sum;
     d->report.work.idle_ns = d->idle_ns;
@@ -156,6 +173,7 @@ static void begin_send(at_driver *d, const at_report *report)
 /* Feeds the end of a send, sleep or padding; false if none has ended. */
 static bool feed_ended(at_driver *d)
 {
+    assert(!d->sleeping || !d->padding);
     if (d->sending) return try_send(d);
     if (!d->sleeping && !d->padding) return false;
     at_ns now = at_clock_now();
@@ -182,10 +200,13 @@ static at_ns wake_at(const at_driver *d)
 /* Counts the samples before they are computed, so that those of a dead worker are included. */
 static void begin_micro(at_driver *d, const at_worker_action *action, at_micro *micro)
 {
+    assert(!d->computing);
+    assert(action->samples >= 1);
     const at_driver_options *o = &d->options;
     const at_transport      *t = &o->transport;
     if (action->first) d->gradient = t->gradient(t->self, at_worker_slot(&d->machine));
-    assert(d->params && d->gradient);
+    assert(d->params);
+    assert(d->gradient);
     uint64_t drawn = atomic_load_explicit(o->drawn, memory_order_relaxed);
     atomic_store_explicit(o->drawn, drawn + action->samples, memory_order_release);
     *micro =
@@ -233,6 +254,7 @@ bool at_driver_next(at_driver *d, at_micro *micro)
  * the start of computing, so that oversleeping in one micro-batch shortens the next padding. */
 static at_ns padded_end(const at_driver *d)
 {
+    assert(d->done >= 1);
     const at_world_context *context = d->options.context;
     double                  factor = at_pace_factor(context->pace, d->options.id);
     double                  each = (double)context->sample_time * factor;
@@ -242,7 +264,8 @@ static at_ns padded_end(const at_driver *d)
 
 void at_driver_done(at_driver *d, uint32_t samples, double loss_sum)
 {
-    assert(d->computing && !d->padding);
+    assert(d->computing);
+    assert(!d->padding);
     assert(samples >= 1);
     at_ns now = at_clock_now();
     if (samples != d->micro) /* the ledger counts what was really drawn */
@@ -260,6 +283,8 @@ void at_driver_run(at_driver *d, float *shared)
 {
     const at_task *task = d->options.context->task;
     at_micro       m;
+    assert(task->gradient);
+    assert(task->descend || !shared);
     while (at_driver_next(d, &m)) {
         double loss = shared ? task->descend(task->self, shared, &m.draw)
                              : task->gradient(task->self, m.gradient, m.first, m.point, &m.draw);

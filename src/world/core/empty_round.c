@@ -47,7 +47,8 @@ static const char *engine(void *self)
 static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
 {
     const size_t *floats = self;
-    assert(first && draw->count == 1);
+    assert(first);
+    assert(draw->count == 1);
     pull(g, point.params, *floats);
     return 1;
 }
@@ -81,18 +82,21 @@ at_err at_empty_round_task(size_t floats, at_task *task, at_fail *fail)
 
 static float *reserve(size_t floats)
 {
+    assert(floats >= 1);
     return aligned_alloc(64, (floats * sizeof(float) + 63) / 64 * 64);
 }
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     const at_round_loops *l = self;
-    assert(worker == 1 && slot == 0);
+    assert(worker == 1);
+    assert(slot == 0);
     return l->gradient;
 }
 
 void at_round_loops_pull(at_round_loops *l)
 {
+    assert(l->gradient);
     const at_task *task = l->task;
     at_draw        draw = {.worker = 1, .position = l->step, .count = 1};
     at_point       point = {.params = l->params, .version = l->step};
@@ -101,6 +105,7 @@ void at_round_loops_pull(at_round_loops *l)
 
 void at_round_loops_apply(at_round_loops *l)
 {
+    assert(l->updater.w == l->params);
     at_piece  piece = {.worker = 1, .samples = 1, .weight = 1};
     at_action apply = {.kind = AT_ACT_APPLY};
     apply.as.apply.step = ++l->step;
@@ -114,6 +119,8 @@ void at_round_loops_apply(at_round_loops *l)
 
 at_err at_round_loops_open(at_round_loops *l, const at_task *task, at_fail *fail)
 {
+    assert(task->params >= 1);
+    assert(task->slot_floats == task->params);
     *l = (at_round_loops){.task = task, .params = reserve(task->params)};
     l->learning = (at_learning){.optim = at_optim_find("sgd"), .trained = task->params};
     l->gradient = reserve(task->params);
@@ -135,6 +142,7 @@ void at_round_loops_close(at_round_loops *l)
 
 double at_empty_round_time(void (*once)(void *self), void *self, at_ns lasts)
 {
+    assert(lasts >= 0);
     at_histogram *times = calloc(1, sizeof *times);
     if (!times) return 0;
     for (int i = 0; i < WARM_UP; i++) once(self);
@@ -199,6 +207,7 @@ static void there_and_back(void *self)
 
 at_err at_empty_round_bells(at_ns spin, at_ns lasts, double *seconds, at_fail *fail)
 {
+    assert(spin >= 0);
     pid_t      pid;
     ping_pong *p = at_child_share(sizeof *p, fail);
     if (!p) return fail->err;

@@ -13,6 +13,10 @@
 at_err at_host_init(at_host *host, const at_plan *plan, at_recorder *recorder, at_updater *updater,
                     at_evaluator *evaluator, const at_world_ops *ops, at_fail *fail)
 {
+    assert(recorder);
+    assert(updater);
+    assert(ops->send);
+    assert(ops->evict);
     *host =
         (at_host){.recorder = recorder, .updater = updater, .evaluator = evaluator, .ops = *ops};
     size_t hub_size = at_hub_size(plan), actions = at_out_size(plan->workers_max);
@@ -40,6 +44,7 @@ void at_host_deinit(at_host *host)
 
 at_err at_resume_params(const at_world_context *context, float *params, at_fail *fail)
 {
+    assert(params);
     const at_task *task = context->task;
     AT_TRY(task->init(task->self, params, context->seed, fail)); /* also sets the padding */
     return context->resume ? at_checkpoint_params(context->resume, task, params, fail) : AT_OK;
@@ -47,6 +52,7 @@ at_err at_resume_params(const at_world_context *context, float *params, at_fail 
 
 static at_err resume_moments(const at_world_context *context, at_updater *updater, at_fail *fail)
 {
+    assert(context->resume);
     size_t params = context->task->params;
     if (context->task->timing_only) return AT_OK;
     float *moment = calloc(params, sizeof *moment);
@@ -63,6 +69,8 @@ static at_err resume_moments(const at_world_context *context, at_updater *update
 
 at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *fail)
 {
+    assert(host->machine);
+    assert(host->hub->version == 0);
     host->saver = context->saver;
     if (!context->resume) return AT_OK;
     if (!at_snapshot_valid(context->resume->snapshot, context->plan))
@@ -76,6 +84,7 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
 uint64_t at_resume_drawn(const at_host *host, at_node worker)
 {
     assert(worker >= 1);
+    assert(worker <= host->hub->plan->workers_max);
     const at_member *member = &host->hub->member[worker - 1];
     return member->used + member->dropped;
 }
@@ -118,6 +127,7 @@ static at_ns now_at_end(const at_host *host)
 
 static void record_event(at_host *host, const at_event *event, const at_about *about)
 {
+    assert(event->now >= host->started);
     at_record record = {.kind = AT_REC_EVENT,
                         .at = event->now - host->started,
                         .event = event,
@@ -133,6 +143,7 @@ static void record_event(at_host *host, const at_event *event, const at_about *a
 
 static void record_action(at_host *host, at_ns now, const at_action *action, double lr)
 {
+    assert(now >= host->started);
     at_record record = {.kind = AT_REC_ACTION,
                         .at = now - host->started,
                         .action = action,
@@ -152,7 +163,8 @@ void at_host_say(at_host *host, at_ns now, const char *text)
 at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
 {
     at_usage_sampling *sampling = &host->sampling;
-    assert(every >= 0 && !sampling->pid);
+    assert(every >= 0);
+    assert(!sampling->pid);
     sampling->every = every;
     if (every == 0) return AT_OK;
     sampling->pid = calloc(host->hub->plan->workers_max, sizeof *sampling->pid);
@@ -163,7 +175,8 @@ at_err at_host_watch(at_host *host, at_ns every, at_fail *fail)
 
 void at_host_process(at_host *host, at_node worker, int64_t pid)
 {
-    assert(worker >= 1 && worker <= host->hub->plan->workers_max);
+    assert(worker >= 1);
+    assert(worker <= host->hub->plan->workers_max);
     if (host->sampling.every > 0) host->sampling.pid[worker - 1] = pid;
 }
 
@@ -183,6 +196,7 @@ void at_host_usage(at_host *host, at_node node, const at_usage *usage, at_ns now
  * that has just ended is skipped; its LOST event follows. */
 static void sample_process(at_host *host, at_node node, int64_t pid, at_ns now)
 {
+    assert(pid > 0);
     at_usage usage;
     bool     runs = node == 0 ? at_usage_read(pid, &usage) : at_usage_read_process(pid, &usage);
     if (runs) at_host_usage(host, node, &usage, now);
@@ -193,6 +207,7 @@ static void sample_usage(at_host *host, at_ns now)
     at_usage_sampling *sampling = &host->sampling;
     int64_t            evaluator = at_evaluator_pid(host->evaluator);
     if (sampling->every == 0) return;
+    assert(sampling->pid);
     sample_process(host, 0, getpid(), now);
     if (evaluator > 0) sample_process(host, AT_NODE_EVALUATOR, evaluator, now);
     for (uint32_t i = 0; i < host->hub->plan->workers_max; i++)
@@ -205,6 +220,7 @@ static void sample_usage(at_host *host, at_ns now)
 static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
 {
     assert(host->ops.score);
+    assert(step <= host->hub->version);
     at_evaluation evaluation = {.step = step, .at = now};
     host->ops.score(host->ops.self, &evaluation.score);
     return evaluation;
@@ -212,17 +228,22 @@ static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
 
 static double apply(at_host *host, const at_action *action)
 {
+    assert(action->kind == AT_ACT_APPLY);
+    assert(action->as.apply.step == host->hub->version + 1);
     at_world_ops *ops = &host->ops;
     at_ns         begin = ops->virtual_time ? 0 : at_clock_now();
     if (ops->change) ops->change(ops->self);
     double lr = at_updater_apply(host->updater, action, &ops->gradients);
     if (ops->publish) ops->publish(ops->self, action->as.apply.step);
     host->took = ops->virtual_time ? 0 : at_clock_now() - begin;
+    assert(host->took >= 0);
     return lr;
 }
 
 static void save(at_host *host, const at_action *action)
 {
+    assert(action->kind == AT_ACT_SAVE);
+    assert(action->as.save.step == host->hub->version);
     at_snapshot *snapshot = host->machine->snapshot;
     if (!host->saver) return;
     if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
@@ -233,6 +254,7 @@ static void save(at_host *host, const at_action *action)
 /* Performs one action; returns the learning rate of an APPLY, 0 otherwise. */
 static double perform(at_host *host, const at_action *action, at_ns now)
 {
+    assert(action->worker <= host->hub->plan->workers_max);
     at_world_ops *ops = &host->ops;
     switch (action->kind) {
     case AT_ACT_SEND: ops->send(ops->self, action->worker, &action->as.order); break;
@@ -263,10 +285,12 @@ static double perform(at_host *host, const at_action *action, at_ns now)
 /* Feeds one event; true when an update was made, of which the hub is informed next. */
 static bool feed(at_host *host, const at_event *event, const at_about *about)
 {
-    bool applied = false;
+    bool     applied = false;
+    uint64_t version = host->hub->version;
     record_event(host, event, about);
     host->out.count = 0;
     at_hub_step(host->machine, event, &host->out);
+    assert(host->hub->version == version + (event->kind == AT_EV_APPLIED));
     for (size_t i = 0; i < host->out.count; i++) {
         const at_action *action = &host->out.actions[i];
         double           lr = perform(host, action, event->now);
@@ -281,6 +305,7 @@ static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, a
 
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
+    assert(event->kind != AT_EV_APPLIED); /* said here, after an update */
     if (event->kind == AT_EV_START) {
         host->started = event->now - host->hub->clock_before;
         host->updater->wants_norms = host->hub->plan->size->wants_norms;
@@ -363,6 +388,7 @@ void at_host_poll(at_host *host, at_ns now)
 
 static void final_score_by_evaluator(at_host *host, at_ns last_apply)
 {
+    assert(host->evaluator);
     at_evaluation evaluation;
     assert(host->evaluator);
     if (at_evaluator_busy(host->evaluator)) {

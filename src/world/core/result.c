@@ -13,11 +13,13 @@ static json_t *number(double value)
 
 static json_t *whole(uint64_t value)
 {
+    assert(value <= INT64_MAX); /* what JSON can hold */
     return json_integer((json_int_t)value);
 }
 
 static json_t *rules(const at_plan *plan)
 {
+    assert(plan->strategy);
     json_t *object = json_object();
     char    text[64];
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
@@ -29,6 +31,7 @@ static json_t *rules(const at_plan *plan)
 
 static json_t *ledger(const at_result_facts *f)
 {
+    assert(f->outcome->drawn);
     uint64_t drawn = f->drawn_before;
     json_t  *why = json_object();
     for (uint32_t i = 0; i < f->plan->workers_max; i++) drawn += f->outcome->drawn[i];
@@ -53,6 +56,7 @@ static json_t *test(const at_tally *tally)
 
 static json_t *targets(const at_result_facts *f)
 {
+    assert(f->plan->limits.targets <= AT_TARGETS_MAX);
     json_t *array = json_array();
     for (uint32_t i = 0; i < f->plan->limits.targets; i++) {
         const at_target     *target = &f->plan->limits.target[i];
@@ -68,6 +72,7 @@ static json_t *targets(const at_result_facts *f)
 
 static json_t *worker_row(const at_result_facts *f, uint32_t i)
 {
+    assert(i < f->plan->workers);
     const at_worker_tally *w = &f->tally->worker[i];
     json_t                *row = json_object();
     json_object_set_new(row, "id", whole(i + 1));
@@ -130,6 +135,7 @@ static json_t *resources(const at_result_facts *f)
 /* Rounds lost with their machines; their reported samples count as dropped. */
 static json_t *lost_rounds(const at_outcome *outcome)
 {
+    assert(outcome->lost || outcome->lost_count == 0);
     json_t *array = json_array();
     for (size_t i = 0; i < outcome->lost_count; i++) {
         const at_lost_round *lost = &outcome->lost[i];
@@ -153,6 +159,7 @@ static double mean_of(double sum, uint64_t count)
 
 static void add_identity(json_t *root, const at_result_facts *f)
 {
+    assert(f->plan->topology < AT_TOPOLOGY_COUNT);
     const at_run_options *o = f->options;
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(root, "world", json_string(f->info->world));
@@ -176,6 +183,8 @@ static void add_identity(json_t *root, const at_result_facts *f)
 
 static void add_totals(json_t *root, const at_result_facts *f)
 {
+    assert(f->outcome->end != AT_END_RUNNING);
+    assert(f->outcome->end < AT_END_COUNT);
     const at_tally *t = f->tally;
     double          seconds = at_tally_seconds(t);
     json_object_set_new(root, "stopped", json_string(at_end_name[f->outcome->end]));
@@ -216,6 +225,7 @@ static void add_totals(json_t *root, const at_result_facts *f)
 
 static void add_hashes(json_t *root, const at_result_facts *f)
 {
+    assert(f->outcome->params || f->outcome->floats == 0);
     char hex[65], trace[17];
     /* Parameters are float32 in plain layout; every machine this builds for is little-endian. */
     _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "params_hash covers these bytes");
@@ -227,6 +237,8 @@ static void add_hashes(json_t *root, const at_result_facts *f)
 
 json_t *at_result_json(const at_result_facts *f)
 {
+    assert(f->wall_seconds >= 0);
+    assert(f->cores >= 1);
     json_t *root = json_object();
     if (!root) return NULL;
     add_identity(root, f);

@@ -65,6 +65,7 @@ static bool records(const run *r)
 
 static void set_limits(run *r)
 {
+    assert(r->options->task->samples >= 1);
     const at_run_options *o = r->options;
     at_limits            *limits = &r->plan.limits;
     uint64_t              epoch = o->task->samples;
@@ -114,6 +115,7 @@ static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail
 static at_err set_rate(const run *r, const at_param_group *group, double samples_end, at_rate *rate,
                        at_fail *fail)
 {
+    assert(r->learning.optim);
     const at_run_options *o = r->options;
     const char           *schedule = o->lr_schedule ? o->lr_schedule : "const";
     double                lr = o->lr > 0 ? o->lr : r->learning.optim->lr_default;
@@ -140,6 +142,8 @@ static at_err set_learning(run *r, at_fail *fail)
     l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
     l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;
+    assert(l->groups <= AT_GROUPS_MAX);
+    assert(l->trained <= o->task->params);
     for (uint32_t i = 0; i < l->groups; i++)
         AT_TRY(set_rate(r, &o->task->groups->group[i], end, &l->rate[i], fail));
     static const at_param_group rest = {.lr = 1, .decay = 1};
@@ -163,12 +167,14 @@ static at_err set_time(run *r, at_fail *fail)
  * padded and measured otherwise. */
 static at_err set_pace(run *r, at_fail *fail)
 {
+    assert(!r->pace);
     const at_run_options *o = r->options;
     const char           *scale = o->straggler_scale ? o->straggler_scale : "1";
     at_ns                 sample_time = r->sample_time;
     if (strchr(scale, '%') && sample_time == 0)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
-    uint64_t        round = (uint64_t)r->plan.workers * r->plan.batch;
+    uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
+    assert(round >= 1);
     uint64_t        rounds = o->task->samples / round;
     at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
                             .scale = scale,
@@ -188,9 +194,12 @@ static at_ns usage_every(const at_run_options *o)
 
 static at_err set_plan(run *r, at_fail *fail)
 {
+    assert(r->options->task);
+    assert(r->options->world);
     const at_run_options *o = r->options;
     r->plan = o->plan;
     r->cores = o->world->cores ? o->world->cores() : at_machine_cores();
+    assert(r->cores >= 1);
     r->context = (at_world_context){.plan = &r->plan,
                                     .task = o->task,
                                     .learning = &r->learning,
@@ -222,6 +231,7 @@ _Static_assert((int)AT_RUN_LAYER_SAMPLES == (int)AT_FROM_SAMPLES, "both count la
 
 static void describe_layer(at_run_layer *row, const at_layer *layer, const at_layer_info *info)
 {
+    assert(layer->kind);
     bool has_other = layer->kind->has_other;
     *row = (at_run_layer){.from = {layer->spec.from, AT_RUN_LAYER_NONE},
                           .shape = {info->out[0], info->out[1], info->out[2]},
@@ -237,7 +247,8 @@ static at_run_layer *list_layers(const at_task *task, uint32_t *count)
 {
     *count = 0;
     if (!task->net) return NULL;
-    const at_net  *net = at_model_net(task->net);
+    const at_net *net = at_model_net(task->net);
+    assert(net->count >= 1);
     at_layer_info *infos = calloc(net->count, sizeof *infos);
     at_run_layer  *rows = calloc(net->count, sizeof *rows);
     if (infos && rows) {
@@ -254,6 +265,7 @@ static at_run_layer *list_layers(const at_task *task, uint32_t *count)
 
 static void set_info(run *r)
 {
+    assert(!r->layers);
     const at_run_options *o = r->options;
     r->info = (at_run_info){.folder = o->folder,
                             .plan = &r->plan,
@@ -277,6 +289,7 @@ static void set_info(run *r)
 /* The sinks that write something in every step. */
 static at_err open_tables(const run *r, at_recorder *tables, at_fail *fail)
 {
+    assert(r->options->folder);
     bool    is_full = r->options->recording == AT_RECORDING_FULL;
     at_sink sink;
     AT_TRY(at_sink_csv(&r->info, is_full, &sink, fail));
@@ -300,6 +313,7 @@ static uint64_t bytes_reserved(const run *r)
 
 static at_err add_file_sinks(run *r, at_fail *fail)
 {
+    assert(r->options->recording < AT_RECORDING_COUNT);
     at_sink sink;
     at_append_file_reserve(bytes_reserved(r));
     AT_TRY(at_sink_workers(&r->info, &sink, fail));
@@ -317,6 +331,7 @@ static at_err add_file_sinks(run *r, at_fail *fail)
 
 static at_err open_sinks(run *r, at_fail *fail)
 {
+    assert(!r->tally);
     at_sink sink;
     r->tally = at_tally_new(&r->info, &sink);
     if (!r->tally) return at_fail_memory(fail);
@@ -335,6 +350,8 @@ static at_err open_sinks(run *r, at_fail *fail)
 /* Fields of a checkpoint besides the state of hub and optimizer. */
 static void describe_run(void *self, json_t *state, at_ns at)
 {
+    assert(state);
+    assert(at >= 0);
     const run *r = self;
     json_object_set_new(state, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(state, "world", json_string(r->info.world));
@@ -353,7 +370,9 @@ static void say_saving(void *self, const char *text)
 
 static at_err open_saver(run *r, at_fail *fail)
 {
+    assert(!r->saver);
     if (!r->plan.saves) return AT_OK;
+    assert(r->options->folder);
     at_saver_options options = {.task = r->options->task,
                                 .learning = &r->learning,
                                 .workers = r->plan.workers_max,
@@ -370,6 +389,7 @@ static at_err rewind_records(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
     if (!o->resume) return AT_OK;
+    assert(o->folder);
     r->info.resume = o->resume->snapshot;
     AT_TRY(at_rewind_tables(o->folder, o->resume->snapshot->version, o->resume->snapshot->clock,
                             fail));
@@ -380,6 +400,7 @@ static at_err resume_tally(run *r, at_fail *fail)
 {
     const at_checkpoint *resume = r->options->resume;
     if (!resume) return AT_OK;
+    assert(r->tally);
     return at_tally_resume(r->tally, json_object_get(resume->state, "tally"), fail);
 }
 
@@ -448,6 +469,8 @@ static void warn(const run *r)
 
 static at_err run_world(run *r, at_fail *fail)
 {
+    assert(r->pace);
+    assert(r->context.plan == &r->plan); /* a run is not moved */
     at_world_context *context = &r->context;
     context->pace = r->pace;
     context->sample_time = r->sample_time;
@@ -464,6 +487,8 @@ static at_err to_plain(run *r, at_fail *fail)
 {
     const at_task *task = r->options->task;
     if (!task->to_plain || r->outcome.floats == 0) return AT_OK;
+    assert(r->outcome.params);
+    assert(r->outcome.floats == task->params);
     float *plain = malloc(task->plain * sizeof *plain);
     if (!plain) return at_fail_memory_for(fail, "for the final parameters");
     task->to_plain(task->self, plain, r->outcome.params);
@@ -479,12 +504,14 @@ static at_err write_model(const run *r, at_fail *fail)
     bool wanted =
         r->options->folder && r->options->recording != AT_RECORDING_NONE && r->outcome.floats > 0;
     if (!wanted) return AT_OK;
+    assert(r->outcome.params);
     snprintf(path, sizeof path, "%s/model.safetensors", r->options->folder);
     return at_safetensors_write(path, r->options->task, r->outcome.params, fail);
 }
 
 static at_err write_result(const run *r, const json_t *result, at_fail *fail)
 {
+    assert(result);
     char path[4096];
     if (!r->options->folder) return AT_OK;
     snprintf(path, sizeof path, "%s/result.json", r->options->folder);
@@ -497,6 +524,8 @@ static at_err write_result(const run *r, const json_t *result, at_fail *fail)
 
 static at_err finish(run *r, json_t **result, at_fail *fail)
 {
+    assert(r->tally);
+    assert(r->outcome.drawn);
     at_result_facts facts = {.options = r->options,
                              .plan = &r->plan,
                              .info = &r->info,
@@ -509,6 +538,7 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
                              .saved = r->saved};
     assert(r->tally->samples_used + r->tally->samples_dropped > 0 || r->outcome.version == 0);
     AT_TRY(to_plain(r, fail));
+    assert(r->outcome.floats == 0 || r->outcome.floats == r->options->task->plain);
     if (r->options->params_final)
         memcpy(r->options->params_final, r->outcome.params, r->outcome.floats * sizeof(float));
     *result = at_result_json(&facts);
@@ -592,10 +622,11 @@ static int measure_main(void *self)
 {
     const measurement *m = self;
     const at_task     *task = m->task;
-    at_fail            fail;
-    float             *params = calloc(task->params + 16, sizeof(float));
-    size_t             slot = (task->slot_floats * sizeof(float) + 127) / 64 * 64;
-    float             *gradient = aligned_alloc(64, slot);
+    assert(m->micro_batch >= 1);
+    at_fail fail;
+    float  *params = calloc(task->params + 16, sizeof(float));
+    size_t  slot = (task->slot_floats * sizeof(float) + 127) / 64 * 64;
+    float  *gradient = aligned_alloc(64, slot);
     if (!params || !gradient || task->open(task->self, 1, &fail)) return AT_ERR_FAILED;
     if (task->init(task->self, params, 1, &fail)) return AT_ERR_FAILED;
     at_ns best = AT_NEVER;
@@ -612,6 +643,7 @@ static int measure_main(void *self)
 
 at_err at_run_measure(const at_task *task, uint32_t micro_batch, at_ns *sample_time, at_fail *fail)
 {
+    assert(micro_batch >= 1);
     measurement m = {.task = task, .micro_batch = micro_batch};
     m.sample_time = at_child_share(sizeof *m.sample_time, fail);
     if (!m.sample_time) return fail->err;

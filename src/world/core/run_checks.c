@@ -1,5 +1,6 @@
 #include "world/core/run_checks.h"
 
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,6 +59,7 @@ static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail
     const at_limits *limits = &plan->limits;
     if (!o->resume) return AT_OK;
     AT_TRY(check_data(o->resume, o->task, fail));
+    assert(o->resume->snapshot);
     const at_snapshot *snapshot = o->resume->snapshot;
     bool               steps = limits->steps > 0 && snapshot->version >= limits->steps;
     bool               samples = limits->samples > 0 && snapshot->samples_used >= limits->samples;
@@ -111,6 +113,7 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
 
 static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
+    assert(plan->topology < AT_TOPOLOGY_COUNT);
     bool allreduce = plan->topology == AT_TOPOLOGY_ALLREDUCE;
     char option[64] = "--topology allreduce";
     if (!allreduce && o->hubs <= 1) return AT_OK;
@@ -137,6 +140,7 @@ static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fa
 /* A run that would make the machine swap is refused: it would freeze everything else on it. */
 static at_err check_memory(const at_run_options *o, const at_world_context *context, at_fail *fail)
 {
+    assert(context->plan->release);
     enum { PROCESS_SIZE = 1 << 20 }; /* overhead of a worker process, about */
     const at_task *task = o->task;
     at_memory      memory = at_machine_memory();
@@ -181,6 +185,8 @@ static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fai
 
 at_err at_run_check(const at_run_options *o, const at_world_context *context, at_fail *fail)
 {
+    assert(context->task == o->task);
+    assert(context->plan->workers >= 1);
     const at_plan *plan = context->plan;
     AT_TRY(check_workers(o, plan, fail));
     AT_TRY(check_resume(o, plan, fail));

@@ -22,6 +22,7 @@ typedef struct layout {
 
 static void *part(layout *l, size_t count, size_t size_each)
 {
+    assert(l->used % LINE == 0); /* every part starts a cache line */
     size_t size;
     void  *start = l->base ? l->base + l->used : NULL;
     bool   fits = at_size_product(count, size_each, &size) && size <= SIZE_MAX / 2 - l->used;
@@ -37,6 +38,8 @@ static size_t blocks_of(const at_updater *u)
 
 static void lay_out(at_updater *u, layout *l)
 {
+    assert(u->learning->optim->states <= sizeof u->state / sizeof *u->state);
+    assert(u->sources_max >= 2);
     size_t sources = u->sources_max;
     for (uint32_t i = 0; i < u->learning->optim->states; i++)
         u->state[i] = part(l, u->params, sizeof(float));
@@ -53,6 +56,7 @@ static void lay_out(at_updater *u, layout *l)
 /* Sets the fields of each range that stay the same in every step. */
 static void list_updates(at_updater *u)
 {
+    assert(u->updates);
     const at_learning *l = u->learning;
     for (size_t i = 0; i < u->updates_count; i++) {
         at_param_range_update *update = &u->updates[i];
@@ -69,6 +73,7 @@ static void list_updates(at_updater *u)
 /* Pages are allocated when first written. */
 static at_err allocate(at_updater *u, bool shared, at_fail *fail)
 {
+    assert(!u->memory);
     layout all = {0};
     lay_out(u, &all);
     if (!all.overflow)
@@ -81,6 +86,8 @@ static at_err allocate(at_updater *u, bool shared, at_fail *fail)
     all.base = u->memory;
     all.used = 0;
     lay_out(u, &all);
+    assert(!all.overflow);
+    assert(all.used == u->shared_size || !shared); /* as large as before */
     return AT_OK;
 }
 
@@ -94,6 +101,8 @@ static void fill(float *vector, size_t n, float value, bool shared)
 static at_err init(at_updater *u, const at_learning *learning, float *w, size_t params,
                    uint32_t pieces_max, bool shared, at_fail *fail)
 {
+    assert(w || params == 0); /* 0: only time is simulated */
+    assert(pieces_max >= 1);
     assert(learning->groups <= AT_GROUPS_MAX);
     *u = (at_updater){.learning = learning, .params = params, .w = w};
     u->sources_max = pieces_max > 2 ? pieces_max : 2; /* ADD sums two */
@@ -108,6 +117,7 @@ static at_err init(at_updater *u, const at_learning *learning, float *w, size_t 
 at_err at_updater_init(at_updater *u, const at_learning *learning, float *w, size_t params,
                        uint32_t pieces_max, at_fail *fail)
 {
+    assert(learning->optim);
     if (!learning->sparse) return init(u, learning, w, params, pieces_max, false, fail);
     *u = (at_updater){.learning = learning, .params = params, .w = w};
     return at_sparse_update_new(learning, w, params, pieces_max, &u->sparse, fail);
@@ -122,6 +132,7 @@ at_err at_updater_init_shared(at_updater *u, const at_learning *learning, float 
 
 void at_updater_deinit(at_updater *u)
 {
+    assert(u->memory || u->shared_size == 0);
     if (u->shared_size > 0)
         munmap(u->memory, u->shared_size);
     else
@@ -144,6 +155,8 @@ static double squares(const at_updater *u, const float *v, size_t at, size_t n)
  * process did which block, and rounding errors stay small. */
 static void measure_block(const at_updater *u, size_t at, size_t n)
 {
+    assert(at % AT_UPDATER_BLOCK == 0);
+    assert(n <= AT_UPDATER_BLOCK);
     double sum = 0;
     for (uint32_t i = 0; i < u->work->count; i++)
         if (u->shares[i] > 0) sum += squares(u, u->sources[i], at, n) * u->shares[i];
@@ -167,8 +180,11 @@ void at_updater_slice(const at_updater *u, at_slice slice)
     const float *const   *sources = u->sources;
     const float          *sum = u->folded;
     uint32_t              count = work->count;
+    assert(count >= 1);
+    assert(count <= u->sources_max);
     assert(slice.first % AT_UPDATER_BLOCK == 0);
-    assert(slice.first <= u->params && slice.count <= u->params - slice.first);
+    assert(slice.first <= u->params);
+    assert(slice.count <= u->params - slice.first);
     if (work->adds || (work->measures && !work->folded))
         at_sum_slice(u->folded, sources, weights, count, slice);
     if (work->measures) {
@@ -207,6 +223,9 @@ static double total(const double *blocks, size_t count)
 /* Computes all slices, here or in the helpers. */
 static void run_slices(at_updater *u, const at_piece *pieces, uint32_t count)
 {
+    assert(count >= 1);
+    assert(u->work->count >= 1);
+    assert(u->work->count <= u->sources_max);
     u->work->measures = u->wants_norms;
     if (u->helpers.run)
         u->helpers.run(u->helpers.self, pieces, count);
@@ -219,6 +238,8 @@ static void set_source(at_updater *u, uint32_t i, const float *source, double we
                        uint32_t samples)
 {
     assert(i < u->sources_max);
+    assert(source || u->params == 0);
+    assert(weight >= 0);
     u->sources[i] = source;
     u->weights[i] = (float)weight;
     u->shares[i] = samples > 0 ? 1 / ((double)samples * samples) : 0;
@@ -226,6 +247,8 @@ static void set_source(at_updater *u, uint32_t i, const float *source, double we
 
 void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
 {
+    assert(piece->worker >= 1);
+    assert(piece->weight >= 0);
     if (u->sparse) {
         at_sparse_update_add(u->sparse, piece, gradients, u->wants_norms);
         return;
@@ -245,11 +268,13 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
 /* Lists the gradients of a step; weights are used only when one is below 1. */
 static void list_sources(at_updater *u, const at_action *apply, const at_gradients *gradients)
 {
+    assert(apply->as.apply.count >= 1);
     bool     single = apply->as.apply.folded || u->summed;
     uint32_t count = single ? 1 : apply->as.apply.count;
     *u->work = (at_update_work){.count = count, .folded = apply->as.apply.folded};
     if (u->summed) {
-        assert(!apply->as.apply.folded && !u->wants_norms);
+        assert(!apply->as.apply.folded);
+        assert(!u->wants_norms);
         set_source(u, 0, u->summed, 1, 0);
         return;
     }
@@ -275,11 +300,13 @@ static double samples_weighted(const at_updater *u, const at_action *apply)
     double sum = 0;
     for (uint32_t i = 0; i < apply->as.apply.count; i++)
         sum += apply->as.apply.pieces[i].weight * apply->as.apply.pieces[i].samples;
+    assert(sum > 0);
     return sum;
 }
 
 static double rate_of(const at_rate *rate, const at_action *apply)
 {
+    assert(apply->as.apply.lr_factor > 0);
     return at_schedule_rate(&rate->schedule, (double)apply->as.apply.samples_used) *
            apply->as.apply.lr_factor;
 }
@@ -288,10 +315,12 @@ static double rate_of(const at_rate *rate, const at_action *apply)
  * outside all groups. */
 static double set_updates(at_updater *u, const at_action *apply)
 {
+    assert(u->learning->groups <= AT_GROUPS_MAX);
     const at_learning *l = u->learning;
     float              scale = 1.0f / (float)apply->as.apply.samples;
     for (size_t i = 0; i < u->updates_count; i++) {
         at_param_range_update *update = &u->updates[i];
+        assert(!l->ranges || l->ranges[i].group <= (int32_t)l->groups);
         if (update->statistics) {
             update->how.scale = (float)(1.0 / samples_weighted(u, apply));
             continue;
@@ -309,6 +338,8 @@ static double set_updates(at_updater *u, const at_action *apply)
 double at_updater_apply(at_updater *u, const at_action *apply, const at_gradients *gradients)
 {
     assert(apply->kind == AT_ACT_APPLY);
+    assert(apply->as.apply.step >= 1);
+    assert(apply->as.apply.count >= 1);
     assert(apply->as.apply.samples > 0); /* an empty step is never applied */
     if (u->sparse) {
         if (u->wants_norms)

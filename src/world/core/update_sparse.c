@@ -26,12 +26,15 @@ struct at_sparse_update {
 
 static double rate_at(const at_learning *l, uint64_t samples_used, double factor)
 {
+    assert(factor > 0);
     return at_schedule_rate(&l->rate[0].schedule, (double)samples_used) * factor;
 }
 
 /* Space for the most pairs that an open step can have; pages are allocated when first written. */
 static bool reserve(at_sparse_update *u, uint32_t pieces_max, size_t slot_floats)
 {
+    assert(pieces_max >= 1);
+    assert(slot_floats >= 1);
     size_t floats, size;
     bool   fits = at_size_product(slot_floats, pieces_max, &floats) &&
                 at_size_product(floats, sizeof(float), &size) && size < SIZE_MAX / 2;
@@ -46,6 +49,8 @@ static bool reserve(at_sparse_update *u, uint32_t pieces_max, size_t slot_floats
 at_err at_sparse_update_new(const at_learning *learning, float *w, size_t params,
                             uint32_t pieces_max, at_sparse_update **out, at_fail *fail)
 {
+    assert(w);
+    assert(learning->sparse);
     assert(params > AT_SPARSE_EXTRA);
     assert(learning->groups == 0);
     at_sparse_update *u = calloc(1, sizeof *u);
@@ -71,6 +76,7 @@ void at_sparse_update_free(at_sparse_update *u)
 
 static const at_pairs *pairs_of(const at_gradients *gradients, const at_piece *piece)
 {
+    assert(piece->worker >= 1);
     return (const at_pairs *)(const void *)gradients->at(gradients->self, piece->worker,
                                                          piece->slot);
 }
@@ -86,6 +92,8 @@ static double norm2_of(at_sparse_update *u, const at_pairs *pairs, uint32_t samp
 void at_sparse_update_add(at_sparse_update *u, const at_piece *piece, const at_gradients *gradients,
                           bool measure)
 {
+    assert(piece->samples >= 1);
+    assert(piece->weight >= 0);
     if (u->learning->hogwild) return;
     const at_pairs *pairs = pairs_of(gradients, piece);
     float           weight = (float)piece->weight;
@@ -104,6 +112,7 @@ void at_sparse_update_add(at_sparse_update *u, const at_piece *piece, const at_g
 static const at_pairs *source(at_sparse_update *u, const at_action *apply,
                               const at_gradients *gradients, uint32_t index, float *weight)
 {
+    assert(!u->learning->hogwild); /* its gradients are not kept */
     *weight = 1;
     if (apply->as.apply.folded) return index == 0 ? u->folded : NULL;
     if (index >= apply->as.apply.count) return NULL;
@@ -114,6 +123,7 @@ static const at_pairs *source(at_sparse_update *u, const at_action *apply,
 
 static void collect(at_sparse_update *u, const at_action *apply, const at_gradients *gradients)
 {
+    assert(u->cells);
     const at_pairs *pairs;
     float           weight;
     for (uint32_t i = 0; (pairs = source(u, apply, gradients, i, &weight)); i++)
@@ -155,11 +165,13 @@ static void decay(at_sparse_update *u, double factor)
         for (uint64_t i = 0; i <= u->dimension; i++) u->w[i] *= *scale;
         *scale = 1;
     }
+    assert(*scale > 0);
 }
 
 static void sgd(at_sparse_update *u, const at_action *apply, const at_gradients *gradients,
                 double step)
 {
+    assert(apply->as.apply.samples >= 1);
     const at_pairs *pairs;
     float           weight;
     step /= (double)apply->as.apply.samples;
@@ -170,6 +182,8 @@ static void sgd(at_sparse_update *u, const at_action *apply, const at_gradients 
 static void adagrad(at_sparse_update *u, const at_action *apply, const at_gradients *gradients,
                     double step)
 {
+    assert(apply->as.apply.samples >= 1);
+    assert(u->learning->optim->states == 1);
     const at_pairs     *pairs;
     float               weight;
     at_adagrad_settings how = {.mean = (float)(1.0 / (double)apply->as.apply.samples),
@@ -183,6 +197,7 @@ static void adagrad(at_sparse_update *u, const at_action *apply, const at_gradie
 /* Workers make one update per sample: applies the decay once per sample and sets the next rate. */
 static void follow_workers(at_sparse_update *u, const at_action *apply, double lr)
 {
+    assert(u->learning->hogwild);
     uint64_t samples = apply->as.apply.samples, used = apply->as.apply.samples_used + samples;
     double   each = 1 - lr * u->learning->rate[0].weight_decay;
     decay(u, pow(each > 0 ? each : 0, (double)samples));
@@ -193,6 +208,7 @@ static void follow_workers(at_sparse_update *u, const at_action *apply, double l
 double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
                               const at_gradients *gradients)
 {
+    assert(apply->kind == AT_ACT_APPLY);
     const at_learning *l = u->learning;
     double             lr = rate_at(l, apply->as.apply.samples_used, apply->as.apply.lr_factor);
     if (l->hogwild) {

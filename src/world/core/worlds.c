@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -12,6 +13,7 @@ at_err at_world_find(const char *name, bool without_hub, const at_world **world,
     size_t      count = 0;
     bool        known = false;
     for (const at_world *const *w = at_worlds; *w; w++) {
+        assert(count < sizeof names / sizeof *names);
         known = known || strcmp((*w)->name, name) == 0;
         if (strcmp((*w)->name, name) == 0 && (*w)->has_hub != without_hub) {
             *world = *w;

@@ -18,6 +18,7 @@ static bool before(const at_heap_item *a, const at_heap_item *b)
 
 static bool grow(at_heap *heap)
 {
+    assert(heap->count == heap->size);
     size_t        size = heap->size ? 2 * heap->size : SIZE_INITIAL;
     at_heap_item *item = realloc(heap->item, size * sizeof *item);
     if (!item) return false;
@@ -28,6 +29,7 @@ static bool grow(at_heap *heap)
 
 bool at_heap_put(at_heap *heap, at_ns at, at_heap_entry *entry)
 {
+    assert(heap->count <= heap->size);
     assert(at != AT_NEVER);
     if (heap->count == heap->size && !grow(heap)) return false;
     at_heap_item item = {.at = at, .birth = heap->births++, .entry = entry};
@@ -43,6 +45,7 @@ bool at_heap_put(at_heap *heap, at_ns at, at_heap_entry *entry)
 
 at_ns at_heap_due(const at_heap *heap)
 {
+    assert(heap->item || heap->count == 0);
     return heap->count > 0 ? heap->item[0].at : AT_NEVER;
 }
 
@@ -58,5 +61,6 @@ at_heap_item at_heap_take(at_heap *heap)
         heap->item[hole] = heap->item[child];
     }
     heap->item[hole] = last;
+    assert(heap->count == 0 || first.at <= heap->item[0].at); /* in order */
     return first;
 }

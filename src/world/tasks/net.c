@@ -36,6 +36,7 @@ typedef struct net_task {
 /* Reads the whole plain vector before it changes *params. */
 static at_err init_from_file(net_task *t, float *params, at_fail *fail)
 {
+    assert(t->options.init);
     size_t     count = at_model_tensors(t->model, NULL, 0);
     at_tensor *rows = calloc(count, sizeof *rows);
     float     *plain = calloc(at_model_plain(t->model), sizeof *plain);
@@ -52,6 +53,7 @@ static at_err init_from_file(net_task *t, float *params, at_fail *fail)
 static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 {
     net_task *t = self;
+    assert(t->model);
     if (t->options.init) return init_from_file(t, params, fail);
     return at_model_init(t->model, params, seed, fail);
 }
@@ -70,6 +72,8 @@ static void close_task(net_task *t)
 /* If memory is short, only the AUC is missing. */
 static void open_ranking(net_task *t)
 {
+    assert(!t->margins);
+    assert(!t->labels);
     uint64_t tests = at_feed_count(t->feed, AT_SPLIT_TEST);
     if (t->shape.classes != 2) return;
     t->margins = calloc(tests, sizeof *t->margins);
@@ -81,6 +85,8 @@ static at_err open_task(void *self, at_node worker, at_fail *fail)
     net_task                  *t = self;
     const at_task_net_options *o = &t->options;
     close_task(t); /* the parent may have opened it for itself */
+    assert(t->score_rows >= 1);
+    assert(t->score_rows <= SCORE_ROWS_MAX);
     bool     scores = worker == 0 || worker == AT_NODE_ALL;
     uint32_t rows = scores && o->micro_batch < t->score_rows ? t->score_rows : o->micro_batch;
     if (scores) open_ranking(t);
@@ -98,6 +104,7 @@ static const char *engine(void *self)
 /* Installs the parameters in the model if they have changed since the last call. */
 static void install(net_task *t, at_point point)
 {
+    assert(point.params);
     if (t->pointed && t->point.params == point.params && t->point.version == point.version) return;
     at_model_install(t->model, point.params);
     t->point = point;
@@ -119,6 +126,8 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
     assert(draw->count <= t->options.micro_batch);
     at_feed_draw which = {draw->common ? 0 : draw->worker, draw->position, draw->count};
     at_feed_rows rows = at_feed_train(t->feed, &which, t->options.micro_batch);
+    assert(rows.x);
+    assert(rows.labels);
     install(t, point);
     at_model_noise(t->model, noise_of(t, &which));
     return first
@@ -129,6 +138,8 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
 static void score(void *self, at_score *sum, const float *params, uint64_t first, uint64_t count)
 {
     net_task *t = self;
+    assert(t->score_rows >= 1);
+    assert(first + count <= t->tests);
     for (uint64_t done = 0; done < count;) {
         uint64_t     left = count - done;
         uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
@@ -149,6 +160,8 @@ static void predict(void *self, float *probabilities, const float *params, uint6
                     uint64_t count)
 {
     net_task *t = self;
+    assert(t->score_rows >= 1);
+    assert(first + count <= at_feed_count(t->feed, AT_SPLIT_TEST));
     for (uint64_t done = 0; done < count;) {
         uint64_t     left = count - done;
         uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
@@ -160,6 +173,7 @@ static void predict(void *self, float *probabilities, const float *params, uint6
 
 static size_t tensors(void *self, at_tensor *rows, size_t max)
 {
+    assert(rows || max == 0);
     net_task *t = self;
     return at_model_tensors(t->model, rows, max);
 }
@@ -189,6 +203,7 @@ static void free_task(void *self)
 
 static at_err list_ranges(net_task *t, at_fail *fail)
 {
+    assert(!t->ranges);
     t->ranges = calloc(RANGES_MAX, sizeof *t->ranges);
     if (!t->ranges) return at_fail_memory(fail);
     t->ranges_count = at_model_param_ranges(t->model, t->ranges, RANGES_MAX);
@@ -210,6 +225,8 @@ at_shape at_task_shape(at_image_shape image, uint32_t classes)
 
 static at_err load(net_task *t, at_fail *fail)
 {
+    assert(!t->feed);
+    assert(!t->model);
     const at_task_net_options *o = &t->options;
     AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
     t->shape = at_task_shape(at_feed_shape(t->feed), at_feed_classes(t->feed));
@@ -222,6 +239,7 @@ static at_err load(net_task *t, at_fail *fail)
 /* A micro-batch of samples and its activations. */
 static size_t scratch_size(const net_task *t)
 {
+    assert(t->model);
     size_t row = (t->shape.features + at_model_scratch(t->model)) * sizeof(float), size;
     return at_size_product(row, t->options.micro_batch, &size) ? size : SIZE_MAX / 2;
 }
@@ -274,5 +292,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .from_plain = from_plain,
                       .tensors = tensors,
                       .free = free_task};
+    assert(task->trained <= task->params);
+    assert(task->parameters <= task->trained);
     return AT_OK;
 }

@@ -14,6 +14,7 @@ typedef struct own_task {
 static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 {
     own_task *t = self;
+    assert(t->options.start);
     (void)seed; /* the user provides the initial parameters */
     (void)fail;
     memcpy(params, t->options.start, t->options.model.parameters * sizeof *params);
@@ -23,6 +24,8 @@ static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 static at_err open_sampler(own_task *t, at_sampler *sampler, at_node worker, bool shard,
                            at_fail *fail)
 {
+    assert(t->options.model.samples >= 1);
+    assert(t->options.workers >= 1);
     const at_task_own_options *o = &t->options;
     AT_TRY(at_sampler_init(sampler, o->seed, worker, o->workers, o->model.samples, shard, fail));
     sampler->in_order = true;
@@ -46,10 +49,12 @@ static const char *engine(void *self)
 
 static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
 {
+    assert(draw->count >= 1);
     own_task           *t = self;
     const at_own_model *model = &t->options.model;
     const at_sampler   *sampler = draw->common ? &t->common : &t->own;
     double              loss = 0;
+    assert(draw->common || draw->worker >= 1);
     if (!draw->common && t->own.worker != draw->worker)
         (void)open_sampler(t, &t->own, draw->worker, t->options.shard, NULL);
     if (first) memset(g, 0, model->parameters * sizeof *g);
@@ -68,6 +73,8 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
 static void score(void *self, at_score *sum, const float *params, uint64_t first, uint64_t count)
 {
     const at_own_model *model = &((own_task *)self)->options.model;
+    assert(model->test);
+    assert(first + count <= model->test_samples);
     sum->loss_sum += model->test(model->user, params, &sum->correct, first, first + count);
     sum->count += count;
 }

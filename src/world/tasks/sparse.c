@@ -61,6 +61,7 @@ static at_err init_from_file(const sparse_task *t, float *params, at_fail *fail)
 static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 {
     sparse_task *t = self;
+    assert(t->dimension >= 1);
     (void)seed; /* the loss is convex: every run starts from zero */
     if (t->options.init) return init_from_file(t, params, fail);
     at_sparse_init(params, t->dimension);
@@ -69,6 +70,7 @@ static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
 
 static size_t tensors(void *self, at_tensor *rows, size_t max)
 {
+    assert(rows || max == 0);
     const sparse_task *t = self;
     if (max >= 1)
         rows[0] = (at_tensor){
@@ -81,6 +83,7 @@ static size_t tensors(void *self, at_tensor *rows, size_t max)
 
 static at_err init_from_file(const sparse_task *t, float *params, at_fail *fail)
 {
+    assert(t->options.init);
     at_tensor rows[2];
     float    *plain = calloc(t->dimension + 1, sizeof *plain);
     if (!plain) return at_fail_memory_for(fail, "to read %s", t->options.init);
@@ -103,6 +106,7 @@ static void from_plain(void *self, float *params, const float *plain)
 
 static at_csr csr_of(const at_dataset *set)
 {
+    assert(at_dataset_is_sparse(set));
     at_sparse_rows rows = at_dataset_sparse_rows(set);
     return (at_csr){rows.starts, rows.indices, rows.values, rows.labels};
 }
@@ -131,6 +135,7 @@ static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
 
 static at_err find_hot(sparse_task *t, at_fail *fail)
 {
+    assert(t->options.hogwild);
     uint64_t count = at_dataset_count(t->train);
     if (at_hot_features_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
     return at_fail_memory(fail);
@@ -138,6 +143,8 @@ static at_err find_hot(sparse_task *t, at_fail *fail)
 
 static at_err load(sparse_task *t, at_fail *fail)
 {
+    assert(!t->train);
+    assert(!t->test);
     const at_feed_options *o = &t->options.feed;
     if (o->prep)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
@@ -156,6 +163,7 @@ static at_err load(sparse_task *t, at_fail *fail)
     t->numbers = t->rows.starts[count] - t->rows.starts[0];
     t->longest = longest_of(&t->tests, t->test_count, longest_of(&t->rows, count, 1));
     AT_TRY(at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail));
+    assert(t->longest >= 1);
     return t->options.hogwild && o->workers > 1 ? find_hot(t, fail) : AT_OK;
 }
 
@@ -176,6 +184,8 @@ static void close_task(sparse_task *t)
 
 static bool open_training(sparse_task *t)
 {
+    assert(!t->window.row);
+    assert(t->options.micro_batch >= 1);
     uint32_t rows = t->options.micro_batch;
     t->hogwild.hot = t->hot.count > 0 ? &t->hot : NULL;
     t->hogwild.part = 1.0f / (float)t->options.feed.workers;
@@ -188,6 +198,8 @@ static bool open_training(sparse_task *t)
 
 static bool open_scoring(sparse_task *t)
 {
+    assert(!t->test_margins);
+    assert(!t->test_row);
     t->test_margins = calloc(t->test_count, sizeof *t->test_margins);
     t->test_row = calloc(SCORE_ROWS, sizeof *t->test_row);
     return t->test_margins && t->test_row;
@@ -227,6 +239,8 @@ static at_csr_list list_of(sparse_task *t, const at_draw *draw)
         w->count = sequential ? w->size : wanted;
         at_sampler_indices(&w->walk, w->first, w->row, w->count);
     }
+    assert(draw->position >= w->first);
+    assert(draw->position + wanted <= w->first + w->count);
     return (at_csr_list){w->row + (draw->position - w->first), draw->count, AT_SPARSE_AHEAD};
 }
 
@@ -234,6 +248,8 @@ static at_csr_list list_of(sparse_task *t, const at_draw *draw)
  * the others accept a mixture of versions if the hub writes all the time. */
 static void read_margins(sparse_task *t, const at_csr_list *list, at_point point)
 {
+    assert(t->margins);
+    assert(point.params);
     for (int reads = 0;; reads++) {
         uint64_t before = point.lock ? atomic_load_explicit(point.lock, memory_order_acquire) : 0;
         if (before % 2 == 0 || reads == READS_MAX) {
@@ -250,7 +266,8 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
 {
     sparse_task *t = self;
     at_pairs    *pairs = (at_pairs *)(void *)g;
-    assert(draw->count >= 1 && draw->count <= t->options.micro_batch);
+    assert(draw->count >= 1);
+    assert(draw->count <= t->options.micro_batch);
     at_csr_list list = list_of(t, draw);
     if (first) pairs->count = 0;
     assert(pairs->count + draw->count * (t->longest + 1) <=
@@ -264,7 +281,9 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
 static double descend(void *self, float *params, const at_draw *draw)
 {
     sparse_task *t = self;
-    assert(draw->count >= 1 && draw->count <= t->options.micro_batch);
+    assert(t->options.hogwild);
+    assert(draw->count >= 1);
+    assert(draw->count <= t->options.micro_batch);
     at_csr_list list = list_of(t, draw);
     return at_hogwild_rows(&t->hogwild, &t->rows, &list, params, t->dimension);
 }
@@ -273,7 +292,8 @@ static void score_some(sparse_task *t, at_score *sum, const float *params, uint6
                        uint32_t count)
 {
     float *margins = t->test_margins + first;
-    assert(first + count <= t->test_count && count <= SCORE_ROWS);
+    assert(first + count <= t->test_count);
+    assert(count <= SCORE_ROWS);
     for (uint32_t i = 0; i < count; i++) t->test_row[i] = first + i;
     at_csr_list list = {t->test_row, count, 0};
     at_sparse_margins(margins, &t->tests, &list, params, t->dimension);
@@ -287,6 +307,8 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
 {
     sparse_task *t = self;
     uint64_t     end = first + count;
+    assert(t->test_margins);
+    assert(end <= t->test_count);
     for (uint64_t at = first; at < end; at += SCORE_ROWS)
         score_some(t, sum, params, at, end - at < SCORE_ROWS ? (uint32_t)(end - at) : SCORE_ROWS);
     sum->classes = 2;
@@ -298,6 +320,8 @@ static void predict(void *self, float *probabilities, const float *params, uint6
                     uint64_t count)
 {
     sparse_task *t = self;
+    assert(t->test_row);
+    assert(first + count <= t->test_count);
     for (uint64_t done = 0; done < count; done += SCORE_ROWS) {
         uint32_t    some = count - done < SCORE_ROWS ? (uint32_t)(count - done) : SCORE_ROWS;
         at_csr_list list = {.row = t->test_row, .count = some};
@@ -328,6 +352,8 @@ static void free_task(void *self)
 /* Floats of a gradient of this many samples, each with a pair for the bias; an upper bound. */
 static bool slot_floats(uint64_t samples, double numbers, size_t *floats)
 {
+    assert(samples >= 1);
+    assert(numbers >= 0);
     double all = ((double)samples * (numbers + 1)) * 2 + 16;
     *floats = all < (double)(SIZE_MAX / 64) ? (size_t)all : 0;
     return *floats > 0;
@@ -342,7 +368,8 @@ static size_t scratch_size(const sparse_task *t)
 static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
 {
     uint64_t count = at_dataset_count(t->train);
-    double   mean = (double)t->numbers / (double)count;
+    assert(count >= 1);
+    double mean = (double)t->numbers / (double)count;
     *task = (at_task){.model = MODEL,
                       .data = t->options.feed.data,
                       .params = at_sparse_floats(t->dimension),
@@ -380,7 +407,8 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
 
 at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail)
 {
-    assert(options->micro_batch >= 1 && options->samples_max >= options->micro_batch);
+    assert(options->micro_batch >= 1);
+    assert(options->samples_max >= options->micro_batch);
     sparse_task *t = calloc(1, sizeof *t);
     if (!t) return at_fail_memory(fail);
     t->options = *options;
