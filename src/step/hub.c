@@ -265,7 +265,6 @@ static void set_save_next(at_hub *hub)
 /* Tells a self-starting worker to wait for an order after its round. */
 static void pause_member(const at_hub *hub, at_member *member, at_out *out)
 {
-    assert(hub->draining);
     if (!hub->plan->release->self_starting || member->state != AT_MEMBER_WORKING) return;
     at_order *order = push_order(hub, member, out);
     order->again = false;
@@ -345,8 +344,6 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
 
 static at_end limit_reached(const at_hub *hub, at_ns now)
 {
-    assert(hub->version >= 1);
-    assert(hub->began_at != AT_NEVER);
     const at_limits *limits = &hub->plan->limits;
     if (limits->steps > 0 && hub->version >= limits->steps) return AT_END_STEPS;
     if (limits->samples > 0 && hub->samples_used >= limits->samples)
