@@ -226,9 +226,6 @@ static void put_event(full_tally *self, const at_record *record)
     case AT_EV_MESSAGE: count_report(self, event->worker, &event->as.report); break;
     case AT_EV_EVALUATED: count_evaluation(&self->totals, record); break;
     case AT_EV_START:
-    case AT_EV_NEWER:
-    case AT_EV_COMPUTED:
-    case AT_EV_SENT:
     case AT_EV_APPLIED:
     case AT_EV_TIMER:
     case AT_EV_STOP: break;
@@ -251,9 +248,6 @@ static void put_action(full_tally *self, const at_record *record)
         copy_status(self, action->worker);
         break;
     case AT_ACT_FINISH: count_finish(self, action); break;
-    case AT_ACT_INSTALL:
-    case AT_ACT_COMPUTE:
-    case AT_ACT_ABANDON:
     case AT_ACT_TIMER:
     case AT_ACT_EVALUATE:
     case AT_ACT_SAVE:

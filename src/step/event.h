@@ -1,8 +1,9 @@
-/* event.h - inputs (events) and outputs (actions) of the hub and worker state machines.
+/* event.h - inputs (events) and outputs (actions) of the hub's state machine; the worker's are in
+ * worker.h.
  *
  *            event (with now)                        actions
- *   world ───────────────────────► hub_step / worker_step ──────────► world
- *   (clock, messages, floats)        no I/O, no clock, no malloc     carries them out
+ *   world ───────────────────────► at_hub_step ─────────────────────► world
+ *   (clock, messages, floats)      no I/O, no clock, no malloc       carries them out
  *
  * Everything a rule depends on arrives in an event, so a run can be replayed from its events. State
  * machines hold handles and counts; the floats stay in the world. Deadlines are local to a node: no
@@ -94,22 +95,19 @@ typedef enum at_timer {
 } at_timer;
 
 typedef enum at_event_kind {
-    AT_EV_START,     /* both: the run begins */
-    AT_EV_JOINED,    /* hub: a worker is ready for orders */
-    AT_EV_LOST,      /* hub: a worker is gone, or an expected one will not join */
-    AT_EV_MESSAGE,   /* hub: a report; worker: an order */
-    AT_EV_NEWER,     /* worker: a version newer than the installed one is available */
-    AT_EV_COMPUTED,  /* worker: the computation has ended */
-    AT_EV_SENT,      /* worker: the report was sent */
-    AT_EV_APPLIED,   /* hub: the update is complete */
-    AT_EV_EVALUATED, /* hub: a snapshot was evaluated */
-    AT_EV_TIMER,     /* hub: a timer has expired */
-    AT_EV_STOP       /* hub: the user ends the run */
+    AT_EV_START,     /* the run begins */
+    AT_EV_JOINED,    /* a worker is ready for orders */
+    AT_EV_LOST,      /* a worker is gone, or an expected one will not join */
+    AT_EV_MESSAGE,   /* a report arrived */
+    AT_EV_APPLIED,   /* the update is complete */
+    AT_EV_EVALUATED, /* a snapshot was evaluated */
+    AT_EV_TIMER,     /* a timer has expired */
+    AT_EV_STOP       /* the user ends the run */
 } at_event_kind;
 
 typedef struct at_event {
     at_event_kind kind;
-    at_node       worker; /* JOINED, LOST, MESSAGE at the hub */
+    at_node       worker; /* JOINED, LOST, MESSAGE */
     at_ns         now;
     union {
         struct {
@@ -119,12 +117,7 @@ typedef struct at_event {
             uint64_t drawn;   /* samples counted by this worker itself, over all incarnations */
             bool     returns; /* a replacement will join */
         } lost;
-        at_report report; /* MESSAGE at the hub */
-        at_order  order;  /* MESSAGE at a worker */
-        struct {
-            uint64_t version;
-        } newer;
-        at_work work; /* COMPUTED */
+        at_report report; /* MESSAGE */
         struct {
             /* Computed only for size rules that need them, else 0. Under stale rule `scale` the
              * step's gradient is weighted, its pieces are not. */
@@ -141,19 +134,16 @@ typedef struct at_event {
 } at_event;
 
 typedef enum at_action_kind {
-    AT_ACT_SEND,     /* hub: an order to one worker; worker: the report to the hub */
-    AT_ACT_INSTALL,  /* worker: copy in the newest parameters */
-    AT_ACT_COMPUTE,  /* worker: compute one round */
-    AT_ACT_ABANDON,  /* worker: stop at the next micro-batch and discard the gradient */
-    AT_ACT_TIMER,    /* hub: set a timer to `at` (AT_NEVER: cancel it) */
-    AT_ACT_ADD,      /* hub: add this gradient to the open step now */
-    AT_ACT_APPLY,    /* hub: update the parameters and publish them */
-    AT_ACT_DROP,     /* hub: these samples were drawn but will not be used */
-    AT_ACT_EVALUATE, /* hub: copy the parameters and evaluate them while training continues */
-    AT_ACT_SAVE,     /* hub: write a checkpoint of the last closed step (snapshot.h) */
-    AT_ACT_EVICT,    /* hub: terminate this worker; LOST follows */
-    AT_ACT_NOTICE,   /* hub: tell the user which worker the step waits for */
-    AT_ACT_FINISH    /* both: the machine has finished */
+    AT_ACT_SEND,     /* an order to one worker */
+    AT_ACT_TIMER,    /* set a timer to `at` (AT_NEVER: cancel it) */
+    AT_ACT_ADD,      /* add this gradient to the open step now */
+    AT_ACT_APPLY,    /* update the parameters and publish them */
+    AT_ACT_DROP,     /* these samples were drawn but will not be used */
+    AT_ACT_EVALUATE, /* copy the parameters and evaluate them while training continues */
+    AT_ACT_SAVE,     /* write a checkpoint of the last closed step (snapshot.h) */
+    AT_ACT_EVICT,    /* terminate this worker; LOST follows */
+    AT_ACT_NOTICE,   /* tell the user which worker the step waits for */
+    AT_ACT_FINISH    /* the machine has finished */
 } at_action_kind;
 
 /* Why samples were dropped, and why a run ended; names are part of result.json. */
@@ -191,12 +181,7 @@ typedef struct at_action {
     at_action_kind kind;
     at_node        worker; /* SEND, DROP, EVICT, NOTICE */
     union {
-        at_order  order;
-        at_report report;
-        struct {
-            at_order order;
-            at_ns    deadline; /* AT_NEVER: none */
-        } compute;
+        at_order order;
         struct {
             at_timer timer;
             at_ns    at;

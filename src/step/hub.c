@@ -769,9 +769,6 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out)
     case AT_EV_EVALUATED: on_evaluated(hub, event, out); break;
     case AT_EV_TIMER: on_timer(hub, event, out); break;
     case AT_EV_STOP: wind_down(hub, AT_END_SIGNAL, event->now, out); break;
-    case AT_EV_NEWER:
-    case AT_EV_COMPUTED:
-    case AT_EV_SENT: assert(!"a worker event"); break;
     }
     at_hub_check(hub);
     if (event->kind == AT_EV_APPLIED) at_hub_check_ledger(hub);

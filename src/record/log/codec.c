@@ -8,15 +8,13 @@
 /* The first byte of a record: capitals for events, small letters for actions. These letters are the
  * file format and independent of the order of the enums. */
 static const unsigned char event_code[] = {
-    [AT_EV_START] = 'S',     [AT_EV_JOINED] = 'J',   [AT_EV_LOST] = 'L', [AT_EV_MESSAGE] = 'M',
-    [AT_EV_NEWER] = 'N',     [AT_EV_COMPUTED] = 'C', [AT_EV_SENT] = 'D', [AT_EV_APPLIED] = 'A',
-    [AT_EV_EVALUATED] = 'E', [AT_EV_TIMER] = 'T',    [AT_EV_STOP] = 'X',
+    [AT_EV_START] = 'S',   [AT_EV_JOINED] = 'J',    [AT_EV_LOST] = 'L',  [AT_EV_MESSAGE] = 'M',
+    [AT_EV_APPLIED] = 'A', [AT_EV_EVALUATED] = 'E', [AT_EV_TIMER] = 'T', [AT_EV_STOP] = 'X',
 };
 static const unsigned char action_code[] = {
-    [AT_ACT_SEND] = 's',     [AT_ACT_INSTALL] = 'i', [AT_ACT_COMPUTE] = 'c', [AT_ACT_ABANDON] = 'b',
-    [AT_ACT_TIMER] = 't',    [AT_ACT_ADD] = '+',     [AT_ACT_APPLY] = 'a',   [AT_ACT_DROP] = 'd',
-    [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k',    [AT_ACT_EVICT] = 'v',   [AT_ACT_NOTICE] = 'n',
-    [AT_ACT_FINISH] = 'f',
+    [AT_ACT_SEND] = 's',   [AT_ACT_TIMER] = 't',    [AT_ACT_ADD] = '+',  [AT_ACT_APPLY] = 'a',
+    [AT_ACT_DROP] = 'd',   [AT_ACT_EVALUATE] = 'e', [AT_ACT_SAVE] = 'k', [AT_ACT_EVICT] = 'v',
+    [AT_ACT_NOTICE] = 'n', [AT_ACT_FINISH] = 'f',
 };
 static const unsigned char text_code = '"', usage_code = '%';
 
@@ -217,15 +215,12 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
         at_wire_text(&codec->wire, &record->text);
         break;
     case AT_EV_MESSAGE: code_report(codec, &event->as.report, last); break;
-    case AT_EV_NEWER: at_wire_u64(&codec->wire, &event->as.newer.version); break;
-    case AT_EV_COMPUTED: code_work(codec, &event->as.work, last); break;
     case AT_EV_EVALUATED: code_evaluated(codec, event, record); break;
     case AT_EV_TIMER:
         event->as.timer = (at_timer)at_wire_choice(&codec->wire, event->as.timer, AT_TIMER_COUNT);
         break;
     case AT_EV_APPLIED: code_applied(codec, event); break;
     case AT_EV_START:
-    case AT_EV_SENT:
     case AT_EV_STOP: break;
     }
 }
@@ -262,10 +257,6 @@ static void code_action(at_codec *codec, at_action *action, at_record *record)
     at_codec_last *last = code_worker(codec, &action->worker);
     switch (action->kind) {
     case AT_ACT_SEND: code_order(codec, &action->as.order, last); break;
-    case AT_ACT_COMPUTE:
-        code_order(codec, &action->as.compute.order, last);
-        at_wire_i64(wire, &action->as.compute.deadline);
-        break;
     case AT_ACT_TIMER: code_timer(codec, action); break;
     case AT_ACT_ADD: code_piece(codec, &action->as.add); break;
     case AT_ACT_APPLY: code_apply(codec, action, record); break;
@@ -283,8 +274,6 @@ static void code_action(at_codec *codec, at_action *action, at_record *record)
     case AT_ACT_FINISH:
         action->as.finish.why = (at_end)at_wire_choice(wire, action->as.finish.why, AT_END_COUNT);
         break;
-    case AT_ACT_INSTALL:
-    case AT_ACT_ABANDON:
     case AT_ACT_EVICT: break;
     }
 }

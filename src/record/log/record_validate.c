@@ -46,11 +46,8 @@ static const char *check_event(const at_event *event, uint32_t workers)
         if (!is_worker(event->worker, workers)) return wrong_worker;
         if (event->as.report.sequence < 1) return wrong_sequence;
         return check_work(&event->as.report.work);
-    case AT_EV_COMPUTED: return check_work(&event->as.work);
     case AT_EV_EVALUATED: return is_time(event->as.evaluated.at) ? NULL : wrong_time;
     case AT_EV_START:
-    case AT_EV_NEWER:
-    case AT_EV_SENT:
     case AT_EV_APPLIED:
     case AT_EV_TIMER:
     case AT_EV_STOP: return NULL;
@@ -80,9 +77,6 @@ static const char *check_action(const at_action *action, uint32_t workers)
     case AT_ACT_ADD: return is_worker(action->as.add.worker, workers) ? NULL : wrong_worker;
     case AT_ACT_APPLY: return check_apply(action, workers);
     case AT_ACT_NOTICE: return action->worker <= workers ? NULL : wrong_worker;
-    case AT_ACT_INSTALL:
-    case AT_ACT_COMPUTE:
-    case AT_ACT_ABANDON:
     case AT_ACT_TIMER:
     case AT_ACT_EVALUATE:
     case AT_ACT_SAVE:

@@ -6,21 +6,20 @@
 
 static const char *const event_name[] = {
     [AT_EV_START] = "START",     [AT_EV_JOINED] = "JOINED",   [AT_EV_LOST] = "LOST",
-    [AT_EV_MESSAGE] = "MESSAGE", [AT_EV_NEWER] = "NEWER",     [AT_EV_COMPUTED] = "COMPUTED",
-    [AT_EV_SENT] = "SENT",       [AT_EV_APPLIED] = "APPLIED", [AT_EV_EVALUATED] = "EVALUATED",
+    [AT_EV_MESSAGE] = "MESSAGE", [AT_EV_APPLIED] = "APPLIED", [AT_EV_EVALUATED] = "EVALUATED",
     [AT_EV_TIMER] = "TIMER",     [AT_EV_STOP] = "STOP",
 };
 static const char *const action_name[] = {
-    [AT_ACT_SEND] = "SEND",       [AT_ACT_INSTALL] = "INSTALL", [AT_ACT_COMPUTE] = "COMPUTE",
-    [AT_ACT_ABANDON] = "ABANDON", [AT_ACT_TIMER] = "TIMER",     [AT_ACT_ADD] = "ADD",
-    [AT_ACT_APPLY] = "APPLY",     [AT_ACT_DROP] = "DROP",       [AT_ACT_EVALUATE] = "EVALUATE",
-    [AT_ACT_SAVE] = "SAVE",       [AT_ACT_EVICT] = "EVICT",     [AT_ACT_NOTICE] = "NOTICE",
+    [AT_ACT_SEND] = "SEND",     [AT_ACT_TIMER] = "TIMER", [AT_ACT_ADD] = "ADD",
+    [AT_ACT_APPLY] = "APPLY",   [AT_ACT_DROP] = "DROP",   [AT_ACT_EVALUATE] = "EVALUATE",
+    [AT_ACT_SAVE] = "SAVE",     [AT_ACT_EVICT] = "EVICT", [AT_ACT_NOTICE] = "NOTICE",
     [AT_ACT_FINISH] = "FINISH",
 };
 static const char *const timer_name[AT_TIMER_COUNT] = {[AT_TIMER_LEASE] = "lease",
                                                        [AT_TIMER_NOTICE] = "notice",
                                                        [AT_TIMER_PERIOD] = "period",
-                                                       [AT_TIMER_SAVE] = "save"};
+                                                       [AT_TIMER_SAVE] = "save",
+                                                       [AT_TIMER_JOIN] = "join"};
 
 /* All digits, since two times may differ in the last one only. */
 static void add_ns(at_text *out, at_ns value)
@@ -84,11 +83,6 @@ void at_event_text(at_text *out, const at_event *event, at_ns started)
                     event->as.lost.returns ? "will be replaced" : "will not be replaced");
         break;
     case AT_EV_MESSAGE: add_report(out, &event->as.report); break;
-    case AT_EV_NEWER: at_text_add(out, " version %" PRIu64, event->as.newer.version); break;
-    case AT_EV_COMPUTED:
-        at_text_add(out, " ");
-        add_work(out, &event->as.work);
-        break;
     case AT_EV_APPLIED: add_applied(out, event); break;
     case AT_EV_EVALUATED: add_evaluated(out, event, started); break;
     case AT_EV_TIMER:
@@ -96,7 +90,6 @@ void at_event_text(at_text *out, const at_event *event, at_ns started)
         at_text_add(out, " %s", timer_name[event->as.timer]);
         break;
     case AT_EV_START:
-    case AT_EV_SENT:
     case AT_EV_STOP: break;
     }
 }
@@ -160,7 +153,6 @@ void at_action_text(at_text *out, const at_action *action, at_ns started)
     if (action->worker > 0) at_text_add(out, " worker %u", action->worker);
     switch (action->kind) {
     case AT_ACT_SEND: add_order(out, &action->as.order); break;
-    case AT_ACT_COMPUTE: add_order(out, &action->as.compute.order); break;
     case AT_ACT_TIMER: add_timer(out, action, started); break;
     case AT_ACT_ADD:
         at_text_add(out, " ");
@@ -178,8 +170,6 @@ void at_action_text(at_text *out, const at_action *action, at_ns started)
         assert(action->as.finish.why < AT_END_COUNT);
         at_text_add(out, ": %s", at_end_name[action->as.finish.why]);
         break;
-    case AT_ACT_INSTALL:
-    case AT_ACT_ABANDON:
     case AT_ACT_EVICT: break;
     }
 }

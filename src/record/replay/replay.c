@@ -64,6 +64,8 @@ static at_err check_plan(const at_plan *plan, const char *path, at_fail *fail)
     const char *wrong = NULL;
     assert(plan->work);
     if (plan->lease > wait_max) wrong = "lease";
+    if (plan->save_time > wait_max) wrong = "save_time";
+    if (plan->join_timeout > wait_max) wrong = "join_timeout";
     if (plan->period > wait_max && plan->period != AT_NEVER) wrong = "period";
     if (plan->time_limit > wait_max && plan->time_limit != AT_NEVER) wrong = "time_limit";
     if (plan->work->timed && plan->cap < plan->batch) wrong = "cap";
@@ -163,9 +165,6 @@ static const char *refuse_event(const at_hub *hub, const at_event *event)
     case AT_EV_LOST: assert(is_worker); return refuse_lost(hub, event);
     case AT_EV_MESSAGE: assert(is_worker); return refuse_report(hub, event);
     case AT_EV_APPLIED: return hub->applying ? NULL : "no update is being applied";
-    case AT_EV_NEWER:
-    case AT_EV_COMPUTED:
-    case AT_EV_SENT: return "not an event of a hub";
     case AT_EV_START:
     case AT_EV_EVALUATED:
     case AT_EV_TIMER:

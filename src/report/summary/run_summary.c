@@ -327,9 +327,6 @@ static void put_event(at_run_summary *s, const at_record *record)
     case AT_EV_MESSAGE: on_report(s, record); break;
     case AT_EV_EVALUATED: on_evaluated(s, record->event); break;
     case AT_EV_START:
-    case AT_EV_NEWER:
-    case AT_EV_COMPUTED:
-    case AT_EV_SENT:
     case AT_EV_APPLIED:
     case AT_EV_TIMER:
     case AT_EV_STOP: break;

@@ -291,3 +291,52 @@ void at_driver_run(at_driver *d, float *shared)
         at_driver_done(d, m.draw.count, loss);
     }
 }
+
+/* ---- hub and worker in one process ---------------------------------------------------------- */
+
+void at_inplace_order(at_inplace *place, const at_order *order)
+{
+    assert(order);
+    place->order = *order;
+    place->ordered = !order->leave;
+    place->leaving = order->leave;
+}
+
+static bool take_inplace(void *self, at_order *order)
+{
+    at_inplace *place = self;
+    assert(!place->ordered || !place->leaving);
+    if (!place->ordered) return false;
+    *order = place->order;
+    place->ordered = false;
+    place->in_round = true;
+    return true;
+}
+
+static uint64_t newest_inplace(void *self)
+{
+    return ((at_inplace *)self)->hub->version;
+}
+
+static const float *params_inplace(void *self)
+{
+    return ((at_inplace *)self)->params;
+}
+
+static float *gradient_inplace(void *self, uint32_t slot)
+{
+    assert(slot == 0);
+    return ((at_inplace *)self)->gradient;
+}
+
+at_transport at_inplace_transport(at_inplace *place)
+{
+    assert(place->hub);
+    assert(place->params && place->gradient);
+    return (at_transport){.self = place,
+                          .take_order = take_inplace,
+                          .newest = newest_inplace,
+                          .fetch = newest_inplace,
+                          .install = params_inplace,
+                          .gradient = gradient_inplace};
+}

@@ -44,6 +44,23 @@ typedef struct at_transport {
     bool (*send)(void *self, const at_report *report);
 } at_transport;
 
+/* A worker whose hub runs in the same process: an order is an assignment, parameters are read and
+ * gradients written in place. It MUST be the first member of what `self` points to. */
+typedef struct at_inplace {
+    const at_hub *hub;
+    float        *params, *gradient;
+    at_order      order;
+    bool          ordered;  /* `order` was not taken yet */
+    bool          leaving;  /* the last order was to leave */
+    bool          in_round; /* the last order taken is not reported yet */
+} at_inplace;
+
+/* Takes the hub's order to this worker. */
+void at_inplace_order(at_inplace *place, const at_order *order);
+
+/* A transport over it; the world sets `heard`, `wait`, `leaves` and `send`. */
+at_transport at_inplace_transport(at_inplace *place);
+
 /* Borrowed while the driver exists. */
 typedef struct at_driver_options {
     const at_world_context *context;

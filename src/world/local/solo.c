@@ -16,6 +16,7 @@
 #include "world/process/signals.h"
 
 typedef struct solo {
+    at_inplace              place; /* the worker's side */
     const at_world_context *context;
     at_host                 host;
     at_updater              updater;
@@ -23,8 +24,7 @@ typedef struct solo {
     at_bell                *bell; /* shared with the evaluator */
     float                  *params, *gradient;
     _Atomic uint64_t        drawn;
-    at_order                order;
-    bool                    ordered, leaving, stopping;
+    bool                    stopping;
 } solo;
 
 /* ---- the hub's side ------------------------------------------------------------------------- */
@@ -33,9 +33,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 {
     solo *s = self;
     assert(worker == 1);
-    s->order = *order;
-    s->ordered = !order->leave;
-    s->leaving = order->leave;
+    at_inplace_order(&s->place, order);
 }
 
 static void evict(void *self, at_node worker)
@@ -84,33 +82,7 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 
 static bool leaves(void *self)
 {
-    return ((solo *)self)->leaving;
-}
-
-static bool take_order(void *self, at_order *order)
-{
-    solo *s = self;
-    assert(!s->ordered || !s->leaving);
-    if (!s->ordered) return false;
-    *order = s->order;
-    s->ordered = false;
-    return true;
-}
-
-static uint64_t newest(void *self)
-{
-    return ((solo *)self)->host.hub->version;
-}
-
-static const float *install(void *self)
-{
-    return ((solo *)self)->params;
-}
-
-static float *gradient(void *self, uint32_t slot)
-{
-    assert(slot == 0);
-    return ((solo *)self)->gradient;
+    return ((solo *)self)->place.leaving;
 }
 
 static bool send_report(void *self, const at_report *report)
@@ -127,24 +99,22 @@ static bool send_report(void *self, const at_report *report)
 
 static void work(solo *s)
 {
+    s->place.hub = s->host.hub;
+    s->place.params = s->params;
+    s->place.gradient = s->gradient;
     const at_world_context *context = s->context;
     at_driver_options       options = {.context = context,
-                                       .transport = {.self = s,
-                                                     .heard = heard,
-                                                     .wait = wait,
-                                                     .leaves = leaves,
-                                                     .take_order = take_order,
-                                                     .newest = newest,
-                                                     .fetch = newest,
-                                                     .install = install,
-                                                     .gradient = gradient,
-                                                     .send = send_report},
+                                       .transport = at_inplace_transport(&s->place),
                                        .id = 1,
                                        .incarnation = 1,
                                        .slots = 1,
                                        .sequence = s->host.hub->member[0].sequence,
                                        .drawn = &s->drawn};
     at_driver               driver;
+    options.transport.heard = heard;
+    options.transport.wait = wait;
+    options.transport.leaves = leaves;
+    options.transport.send = send_report;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, context->learning->hogwild ? s->params : NULL);
     at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_host_now(&s->host)};

@@ -40,8 +40,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 {
     equal *e = self;
     if (worker != e->id) return; /* the others get theirs from their own hubs */
-    e->order = *order;
-    e->ordered = !order->leave;
+    at_inplace_order(&e->place, order);
 }
 
 static void evict(void *self, at_node worker)
@@ -227,41 +226,14 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 static bool leaves(void *self)
 {
     equal *e = self;
-    return e->over || (e->in_round && at_signals_stop());
-}
-
-static bool take_order(void *self, at_order *order)
-{
-    equal *e = self;
-    assert(e->id >= 1);
-    if (!e->ordered) return false;
-    *order = e->order;
-    e->ordered = false;
-    e->in_round = true;
-    return true;
-}
-
-static uint64_t newest(void *self)
-{
-    return ((equal *)self)->host.hub->version;
-}
-
-static const float *install(void *self)
-{
-    return ((equal *)self)->params;
-}
-
-static float *gradient(void *self, uint32_t slot)
-{
-    (void)slot;
-    return ((equal *)self)->gradient;
+    return e->over || (e->place.in_round && at_signals_stop());
 }
 
 static bool send_report(void *self, const at_report *report)
 {
     equal *e = self;
     assert(e->id >= 1);
-    e->in_round = false;
+    e->place.in_round = false;
     e->over = !take_turn(e, report);
     return true;
 }
@@ -270,26 +242,21 @@ static bool send_report(void *self, const at_report *report)
 static void work(equal *e)
 {
     at_driver         driver;
-    at_driver_options options = {.context = e->context,
-                                 .transport = {.self = e,
-                                               .heard = heard,
-                                               .wait = wait,
-                                               .leaves = leaves,
-                                               .take_order = take_order,
-                                               .newest = newest,
-                                               .fetch = newest,
-                                               .install = install,
-                                               .gradient = gradient,
-                                               .send = send_report},
-                                 .id = e->id,
-                                 .incarnation = 1,
-                                 .slots = 1,
-                                 .drawn = &e->drawn};
+    at_driver_options options = {
+        .context = e->context, .id = e->id, .incarnation = 1, .slots = 1, .drawn = &e->drawn};
     if (e->id == 0) {
         while (take_turn(e, &(at_report){0})) continue;
         return;
     }
     options.sequence = e->host.hub->member[e->id - 1].sequence;
+    e->place.hub = e->host.hub;
+    e->place.params = e->params;
+    e->place.gradient = e->gradient;
+    options.transport = at_inplace_transport(&e->place);
+    options.transport.heard = heard;
+    options.transport.wait = wait;
+    options.transport.leaves = leaves;
+    options.transport.send = send_report;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, NULL);
 }

@@ -10,11 +10,13 @@
 #ifndef AT_WORLD_MPI_MPI_REPLICATED_HUB_H
 #define AT_WORLD_MPI_MPI_REPLICATED_HUB_H
 
+#include "world/core/driver.h"
 #include "world/core/host.h"
 #include "world/mpi/mpi_ranks.h"
 #include "world/mpi/mpi_slices.h"
 
 typedef struct at_mpi_replica {
+    at_inplace              place; /* the worker's side; its round owes the others a turn */
     const at_world_context *context;
     const at_launcher      *launcher;
     uint32_t                hubs; /* 0: all-reduce */
@@ -28,12 +30,9 @@ typedef struct at_mpi_replica {
     at_mpi_slices           slices; /* with hubs */
     float                  *params, *gradient;
     _Atomic uint64_t        drawn;
-    at_order                order;
-    bool                    ordered;  /* `order` was not taken yet */
-    bool                    in_round; /* this rank owes the others a turn */
-    bool                    over;     /* there are no more turns */
-    at_ns                   now;      /* agreed on by all ranks */
-    at_ns                   waited;   /* for the other ranks in the last turn */
+    bool                    over;   /* there are no more turns */
+    at_ns                   now;    /* agreed on by all ranks */
+    at_ns                   waited; /* for the other ranks in the last turn */
     at_evaluation           evaluation;
     bool                    has_verdict;
     bool                    stopping;

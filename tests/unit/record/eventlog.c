@@ -122,8 +122,6 @@ static void fill_event(full *it, at_rng *rng)
         event->as.report.slot = any32(rng);
         event->as.report.sequence = any64(rng);
         break;
-    case AT_EV_NEWER: event->as.newer.version = any64(rng); break;
-    case AT_EV_COMPUTED: event->as.work = any_work(rng); break;
     case AT_EV_EVALUATED:
         event->as.evaluated.step = any64(rng);
         event->as.evaluated.at = (at_ns)any64(rng);
@@ -137,7 +135,6 @@ static void fill_event(full *it, at_rng *rng)
         event->as.applied.norm2_piece = fabs(any_real(rng));
         break;
     case AT_EV_START:
-    case AT_EV_SENT:
     case AT_EV_STOP: break;
     }
 }
@@ -165,10 +162,6 @@ static void fill_action(full *it, at_rng *rng)
     action->worker = any_worker(rng);
     switch (action->kind) {
     case AT_ACT_SEND: action->as.order = any_order(rng); break;
-    case AT_ACT_COMPUTE:
-        action->as.compute.order = any_order(rng);
-        action->as.compute.deadline = (at_ns)any64(rng);
-        break;
     case AT_ACT_TIMER:
         action->as.timer.timer = (at_timer)at_rng_below(rng, AT_TIMER_COUNT);
         action->as.timer.at = (at_ns)any64(rng);
@@ -191,8 +184,6 @@ static void fill_action(full *it, at_rng *rng)
         action->as.notice.step = any64(rng);
         break;
     case AT_ACT_FINISH: action->as.finish.why = (at_end)at_rng_below(rng, AT_END_COUNT); break;
-    case AT_ACT_INSTALL:
-    case AT_ACT_ABANDON:
     case AT_ACT_EVICT: break;
     }
 }

@@ -534,9 +534,8 @@ static void sanitize(recording *s)
         if (f->record.kind != AT_REC_EVENT) continue;
         if (f->event.kind == AT_EV_TIMER) f->event.as.timer = AT_TIMER_LEASE;
         if (f->event.kind == AT_EV_LOST) f->event.as.lost.returns = false;
-        if (f->event.kind != AT_EV_MESSAGE && f->event.kind != AT_EV_COMPUTED) continue;
-        at_work *work =
-            f->event.kind == AT_EV_MESSAGE ? &f->event.as.report.work : &f->event.as.work;
+        if (f->event.kind != AT_EV_MESSAGE) continue;
+        at_work *work = &f->event.as.report.work;
         work->abandoned = work->capped = work->overslept = false;
     }
 }

@@ -128,9 +128,6 @@ static inline void log_action(transcript *t, at_ns now, const at_action *action)
     log_time(t, now, 0);
     switch (action->kind) {
     case AT_ACT_SEND: log_order(t, action->worker, &action->as.order); break;
-    case AT_ACT_INSTALL:
-    case AT_ACT_COMPUTE:
-    case AT_ACT_ABANDON: break;
     case AT_ACT_TIMER: log_timer(t, action); break;
     case AT_ACT_ADD:
         at_text_add(&t->text, "add ");
