@@ -189,13 +189,7 @@ class FullDisk(support.TestCase):
                              self.folder / "left" / "run")
 
     def assert_complete(self, ended, steps):
-        """Every file that exists is complete."""
-        for name in ("master_stats.csv", "collect_stats.csv"):
-            if (ended.folder / name).exists():
-                found = {int(row["step"]) for row in ended.table(name)}
-                self.assertEqual(found | {0}, set(range(steps + 1)), f"{name}{ended}")
-        if (ended.folder / "worker_stats.csv").exists():
-            self.assertEqual(len(ended.table("worker_stats.csv")), steps, ended)
+        """Tables and logs may end early; files that are written at once are complete or absent."""
         if (ended.folder / "result.json").exists():
             self.assertEqual(ended.result["steps"], steps, ended)
         if (ended.folder / "workers.json").exists():
@@ -203,20 +197,19 @@ class FullDisk(support.TestCase):
         self.assertEqual([path.name for path in ended.folder.iterdir()
                           if path.name.endswith(".tmp")], [], ended)
 
-    def test_a_full_disk_is_reported_and_leaves_only_complete_files(self):
+    def test_a_full_disk_is_reported_and_leaves_no_half_result(self):
         for size in ("8k", "64k", "256k"):
             with self.subTest(size=size):
                 ended = self.in_mount(f"size={size}", *self.TRAIN, "--steps", 3000, "--run",
                                       "disk/run")
                 self.assertEqual(ended.code, support.IO, ended)
                 notes = [line for line in ended.err.splitlines(True)
-                         if "cannot write a checkpoint" in line]
-                for note in notes:
-                    self.assertIn("No space left on device", note)
+                         if "cannot write a checkpoint" in line or "nearly full" in line or
+                         "no trace.json" in line]
+                self.assertIn("nearly full: recording stops", "".join(notes), ended)
                 ended.err = "".join(line for line in ended.err.splitlines(True)
                                     if line not in notes)
                 self.assert_complaint(ended, "disk/run/", "No space left on device", "disk is full")
-                self.assertFalse((ended.folder / "events.bin").exists(), ended)
                 self.assert_complete(ended, 3000)
                 subprocess.run(["rm", "-r", self.folder / "left", self.folder / "disk"], check=True)
 

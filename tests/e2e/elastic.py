@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Workers that come and go during a run, in simulation."""
+"""Workers that come and go during a run."""
 import json
+import os
+import signal
 
 import support
 
@@ -102,12 +104,39 @@ class Elastic(support.TestCase):
                                    code=support.USAGE)
                 self.assert_complaint(ended, words)
 
-    def test_nobody_joins_a_local_run_from_outside(self):
-        for workers in (0, 2):
-            with self.subTest(workers=workers):
-                ended = self.train("--workers", workers, "--workers-max", 4, *SMALL,
-                                   code=support.USAGE)
-                self.assert_complaint(ended, "only in simulation")
+    def test_nobody_joins_where_hub_and_worker_are_one_loop(self):
+        ended = self.train("--workers", 0, "--workers-max", 4, *SMALL, code=support.USAGE)
+        self.assert_complaint(ended, "with --workers 0 nobody can join later")
+
+
+class Local(support.TestCase):
+    """In the local world SIGUSR2 asks for another worker."""
+
+    def test_workers_join_by_signal_up_to_the_capacity(self):
+        for strategy in ("fmb", "amb", "async"):
+            with self.subTest(strategy=strategy):
+                run = self.start(*support.SMALL, "--steps", 10**7, "--sample-time", "50us",
+                                 "--strategy", strategy, "--workers", 2, "--workers-max", 4)
+                run.wait_until(lambda: len(self.working(run)) == 2, "both workers work")
+                for _ in range(2):
+                    before = len(self.working(run))
+                    os.kill(run.pid, signal.SIGUSR2)
+                    run.wait_until(lambda count=before: len(self.working(run)) > count,
+                                   "another worker works")
+                os.kill(run.pid, signal.SIGUSR2)
+                run.wait_said("no worker can join: all --workers-max are there")
+                run.wait_steps(50)
+                run.signal(signal.SIGTERM)
+                ended = run.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                self.assert_ledger(ended)
+                rows = by_id(ended.result)
+                self.assertEqual(sorted(rows), [1, 2, 3, 4])
+                self.assertGreater(rows[3]["used"] + rows[4]["used"], 0)
+
+    @staticmethod
+    def working(run):
+        return [row for row in run.workers().values() if row["state"] == "working"]
 
 
 class Resume(support.TestCase):

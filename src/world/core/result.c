@@ -72,7 +72,7 @@ static json_t *targets(const at_result_facts *f)
 
 static json_t *worker_row(const at_result_facts *f, uint32_t i)
 {
-    assert(i < f->plan->workers);
+    assert(i < f->plan->workers_max);
     const at_worker_tally *w = &f->tally->worker[i];
     json_t                *row = json_object();
     json_object_set_new(row, "id", whole(i + 1));

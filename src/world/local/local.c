@@ -426,6 +426,32 @@ static void stop(local *l)
     if (!l->host.finished) at_host_event(&l->host, &event, NULL);
 }
 
+/* The lowest id that no worker has and none is going to take; 0: there is none. */
+static at_node vacant_id(const local *l)
+{
+    for (at_node id = 1; id <= l->context->plan->workers_max; id++) {
+        const at_member *member = &l->host.hub->member[id - 1];
+        bool             away = member->state == AT_MEMBER_AWAY && !member->expected;
+        if (away && pid_of_worker(l, id) == 0) return id;
+    }
+    return 0;
+}
+
+/* SIGUSR2 asks for another worker, up to --workers-max. */
+static void admit_workers(local *l)
+{
+    for (unsigned wanted = at_signals_joins(); wanted > 0; wanted--) {
+        at_node id = vacant_id(l);
+        at_fail fail = {0};
+        char    text[sizeof fail.text + 80];
+        if (l->host.hub->end != AT_END_RUNNING) return;
+        if (id > 0 && !start_worker(l, id, &fail)) continue;
+        snprintf(text, sizeof text, "no worker can join: %s",
+                 id > 0 ? fail.text : "all --workers-max are there");
+        at_host_say(&l->host, at_host_now(&l->host), text);
+    }
+}
+
 static void loop(local *l)
 {
     at_bell *bell = &l->map.head->hub_bell;
@@ -437,6 +463,8 @@ static void loop(local *l)
         if (at_signals_child()) reap(l);
         at_ns now = at_host_now(&l->host);
         if (!l->host.finished) start_replacements(l, now);
+        if (!l->host.finished) admit_workers(l);
+        now = at_host_now(&l->host); /* starting workers takes a moment, and they joined in it */
         if (!l->host.finished) at_host_poll(&l->host, now);
         flush(l);
         if (l->host.finished) break;
@@ -520,7 +548,7 @@ static at_err start_all(local *l, at_fail *fail)
 {
     at_event start = {.kind = AT_EV_START, .now = at_host_now(&l->host)};
     at_host_event(&l->host, &start, NULL);
-    for (uint32_t i = 1; i <= l->context->plan->workers_max; i++) AT_TRY(start_worker(l, i, fail));
+    for (uint32_t i = 1; i <= l->context->plan->workers; i++) AT_TRY(start_worker(l, i, fail));
     return AT_OK;
 }
 
@@ -599,6 +627,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 const at_world at_world_local = {.name = "local",
                                  .called = "--world local",
                                  .has_messages = true,
+                                 .admits_workers = true,
                                  .shares_memory = true,
                                  .has_hub = true,
                                  .check = check,

@@ -72,6 +72,7 @@ static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail 
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
     AT_TRY(at_mpi_start(launcher, fail));
     w->calls = at_mpi_calls_new(AT_MPI_CALLS);
     if (!w->calls) return at_fail_memory(fail);

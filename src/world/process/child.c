@@ -96,6 +96,7 @@ void at_child_background(const char *name)
     at_machine_pin(-1); /* the hub may be pinned to a core that it shares with its worker */
     signal(SIGTERM, SIG_IGN);
     signal(SIGUSR1, SIG_IGN);
+    signal(SIGUSR2, SIG_IGN);
 }
 
 /* A policy belongs to a thread, and engines may have several. */

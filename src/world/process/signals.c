@@ -7,14 +7,15 @@
 
 #include "base/clock.h"
 
-enum { WATCHED = 5 };
-static const int   watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGCONT};
+enum { WATCHED = 6 };
+static const int   watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2, SIGCONT};
 static const at_ns AGAIN_AFTER = AT_MS(500);
 
 /* Global, because a signal handler has no user argument. */
 static struct {
     at_bell         *bell;
     atomic_bool      stop, child, save, continued;
+    atomic_uint      joins;
     _Atomic at_ns    stop_at; /* of the first signal */
     struct sigaction before[WATCHED];
 } state;
@@ -42,6 +43,8 @@ static void on_signal(int number)
         atomic_store(&state.child, true);
     else if (number == SIGUSR1)
         atomic_store(&state.save, true);
+    else if (number == SIGUSR2)
+        atomic_fetch_add(&state.joins, 1);
     else if (number == SIGCONT)
         atomic_store(&state.continued, true);
     else
@@ -58,6 +61,7 @@ void at_signals_open(at_bell *bell)
     atomic_store(&state.child, false);
     atomic_store(&state.save, false);
     atomic_store(&state.continued, false);
+    atomic_store(&state.joins, 0);
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
         sigaction(watched[i], &action, &state.before[i]);
@@ -84,6 +88,11 @@ bool at_signals_child(void)
 bool at_signals_save(void)
 {
     return atomic_exchange(&state.save, false);
+}
+
+unsigned at_signals_joins(void)
+{
+    return atomic_exchange(&state.joins, 0);
 }
 
 bool at_signals_continued(void)

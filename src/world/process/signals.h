@@ -1,4 +1,5 @@
-/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGCHLD and SIGCONT into flags and rings of one bell.
+/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD and SIGCONT into flags and rings of
+ * one bell.
  *
  * The first SIGINT or SIGTERM requests a clean stop; another one, half a second later or more, has
  * its default effect and ends the program at once (workers die with it). Within that half second it
@@ -26,6 +27,9 @@ bool at_signals_child(void);
 
 /* True when SIGUSR1 has requested a checkpoint since the last call. */
 bool at_signals_save(void);
+
+/* Workers that SIGUSR2 has asked for since the last call. */
+unsigned at_signals_joins(void);
 
 /* True when the process was continued (SIGCONT) since the last call: it may have been stopped. */
 bool at_signals_continued(void);

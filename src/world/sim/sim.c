@@ -507,5 +507,6 @@ const at_world at_world_sim = {.name = "sim",
                                .virtual_time = true,
                                .one_process = true,
                                .has_messages = true,
+                               .admits_workers = true,
                                .has_hub = true,
                                .run = run};
