@@ -277,7 +277,8 @@ static at_mpi_done ended_call(const at_mpi_calls *calls, int i, int error)
     done.rank = (uint32_t)status->MPI_SOURCE;
     if (error == MPI_ERR_IN_STATUS) done.error = status->MPI_ERROR;
     if (!done.error) done.error = MPI_Get_count(status, MPI_FLOAT, &units);
-    if (!done.error && units == MPI_UNDEFINED) done.error = MPI_ERR_COUNT;
+    /* Sends and collectives have no count. What was received is checked by its reader. */
+    if (units == MPI_UNDEFINED) units = 0;
     done.units = units > 0 ? (size_t)units : 0;
     return done;
 }
