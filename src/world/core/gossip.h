@@ -1,102 +1,51 @@
-/* gossip.h - a node of `mix gossip`: a worker that owns its parameters and averages with its
- * neighbours.
+/* gossip.h - `mix gossip` where one process reaches the parameters of all workers.
  *
- *     gradient ─► at_gossip_begin ─► message ─► rounds of averaging ─► at_gossip_end ─► parameters
+ * Every worker has its own parameters (gossip_node.h). When the hub closes a step, each node makes
+ * its message, all messages are averaged in one pass with P^rounds, and the mean over the workers
+ * becomes the hub's vector, which is evaluated, saved and hashed. Strategies with gossip wait for
+ * all workers, so nobody computes while parameters change.
  *
- * A message is a vector and a number. Both are averaged with the same weights, and the vector is
- * divided by the number at the end (ratio consensus). Under proportional weights the number starts
- * as the samples of the node's round and the vector as a sum over them, so that every sample counts
- * the same without anybody knowing the total. Under equal weights the number is 1.
- *
- *   pg    the gradients are averaged, then every node makes its step:     w <- w - lr P(g)
- *   pwg   every node makes its step, then the parameters are averaged:    w <- P(w - lr g)
- *   pw    the parameters are averaged, then every node makes its step:    w <- P(w) - lr c g
- *   da    dual averaging: sums of gradients are averaged:    z <- P(z + g),  w <- w0 - lr z
- *
- * In pw, c is the node's share: its samples over the average that reached it (1 if equal).
+ * A worker that joins starts from the mean. One that is lost leaves the graph: from the next step
+ * on, P is that of the workers that are left.
  */
 #ifndef AT_WORLD_CORE_GOSSIP_H
 #define AT_WORLD_CORE_GOSSIP_H
 
-#include "base/err.h"
-#include "step/graph.h"
-#include "world/core/update.h"
+#include "step/plan.h"
+#include "world/core/gossip_node.h"
+#include "world/core/world.h"
 
-typedef enum at_mix_form { AT_MIX_PG, AT_MIX_PWG, AT_MIX_PW, AT_MIX_DA } at_mix_form;
+typedef struct at_gossip {
+    const at_world_context *context;
+    at_graph                graph;
+    at_gossip_power         power; /* unused when only time is simulated */
+    at_gossip_node         *node;  /* the same */
+    float                  *messages;
+    const float           **w;
+    float                  *mean;    /* the hub's vector; borrowed */
+    bool                    changed; /* who is present has changed since P^rounds was computed */
+    double                  disagreement;
+} at_gossip;
 
-/* One step, the same for all nodes. */
-typedef struct at_gossip_step {
-    at_mix_form form;
-    bool        equal;        /* weights; false: proportional to samples */
-    uint64_t    step;         /* 1 for the first */
-    uint64_t    samples_used; /* by all nodes before this step; input of learning-rate schedules */
-    double      lr_factor;
-} at_gossip_step;
+/* `mean` holds the initial parameters. `vectors` has room for plan->workers_max vectors of `stride`
+ * floats (at least task->params, a multiple of 16), the workers' parameters, in memory that they
+ * can read; NULL when only time is simulated. Nobody is present. */
+at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float *mean,
+                      float *vectors, size_t stride, at_fail *fail);
+void   at_gossip_deinit(at_gossip *gossip); /* accepts a zeroed one */
 
-typedef struct at_gossip_node {
-    size_t     params;
-    float     *w;       /* the node's parameters; borrowed */
-    float     *message; /* borrowed; holds what travels between begin and end */
-    double     count;   /* travels with it */
-    double     samples; /* of this node's round */
-    float     *memory;  /* all below */
-    float     *mean;    /* the node's own mean gradient */
-    float     *dual;    /* da: z and the parameters at the start; else NULL */
-    float     *start;
-    at_updater updater; /* the node's optimizer */
-} at_gossip_node;
+/* A worker has joined, or is gone. */
+void at_gossip_join(at_gossip *gossip, at_node worker);
+void at_gossip_lose(at_gossip *gossip, at_node worker);
 
-/* `w` holds the initial parameters. `learning`, `w` and `message` (`params` floats each) are
- * borrowed. */
-at_err at_gossip_node_init(at_gossip_node *node, at_mix_form form, const at_learning *learning,
-                           float *w, float *message, size_t params, at_fail *fail);
-void   at_gossip_node_deinit(at_gossip_node *node); /* accepts a zeroed one */
+/* AT_ACT_APPLY. Returns the learning rate. */
+double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_gradients *gradients);
 
-/* Makes the message of this node from its round: `gradient` is a sum over `samples` samples. A node
- * without samples (it joined late, or its gradient was dropped) still averages with the others. */
-void at_gossip_begin(at_gossip_node *node, const at_gossip_step *step, const float *gradient,
-                     uint32_t samples);
+/* Adds to a score of the mean model how far apart the workers are and, when this process can
+ * compute (`scores`), the worst worker's score. */
+void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores);
 
-/* Takes in the averaged message. Returns the learning rate. */
-double at_gossip_end(at_gossip_node *node, const at_gossip_step *step);
-
-/* One round of averaging for one node: to = own weight * message + sum of weight_i * others[i].
- * `count` is averaged alike. */
-typedef struct at_gossip_part {
-    const float *message;
-    double       count, weight;
-} at_gossip_part;
-double at_gossip_average(float *to, size_t params, const at_gossip_part *parts, uint32_t count);
-
-/* ---- all nodes in one process ------------------------------------------------------------------
- *
- * Instead of averaging `rounds` times, the messages of all nodes are multiplied by P^rounds, block
- * by block, in place. */
-
-typedef struct at_gossip_power {
-    uint32_t nodes;
-    float   *weight; /* P^rounds, row by row */
-    float   *block;  /* scratch */
-} at_gossip_power;
-
-enum { AT_GOSSIP_POWER_NODES_MAX = 4096 };
-
-/* AT_ERR_USAGE: too many nodes. */
-at_err at_gossip_power_init(at_gossip_power *power, uint32_t nodes, at_fail *fail);
-void   at_gossip_power_deinit(at_gossip_power *power); /* accepts a zeroed one */
-
-/* Computes P^rounds for the nodes that are present; again whenever that changes. */
-at_err at_gossip_power_set(at_gossip_power *power, const at_graph *graph, uint32_t rounds,
-                           at_fail *fail);
-
-/* Multiplies all messages and counts. */
-void at_gossip_power_mix(at_gossip_power *power, at_gossip_node *nodes, size_t params);
-
-/* ---- looking at all of them -------------------------------------------------------------------- */
-
-/* mean[i] = mean over the present nodes of w[i]. Returns the disagreement: the root mean square
- * over nodes of the distance of w from that mean. */
-double at_gossip_mean(float *mean, const float *const *w, const bool *present, uint32_t nodes,
-                      size_t params);
+/* The graph in one sentence, for the user: its second eigenvalue and what that means. */
+void at_gossip_describe(const at_gossip *gossip, char *text, size_t size);
 
 #endif

@@ -1,0 +1,21 @@
+/* mixing.h - the settings of `mix gossip`. */
+#ifndef AT_STEP_MIXING_H
+#define AT_STEP_MIXING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "step/graph.h"
+
+/* What is averaged, and when a node makes its step; see world/core/gossip_node.h. */
+typedef enum at_mix_form { AT_MIX_PG, AT_MIX_PWG, AT_MIX_PW, AT_MIX_DA } at_mix_form;
+
+typedef struct at_mixing {
+    const char     *graph;  /* see graph.h */
+    uint32_t        rounds; /* of averaging per step */
+    at_mix_form     form;
+    bool            equal; /* weights; false: proportional to samples */
+    at_graph_matrix matrix;
+} at_mixing;
+
+#endif
