@@ -55,7 +55,7 @@ enum { /* sizes in bytes */
     X(MODEL, "model")                     \
     X(DATA, "data")                       \
     X(LAYOUT, "vector units")             \
-    X(RANKS, "topology or hubs")          \
+    X(RANKS, "mix rule or workers")       \
     X(RULES, "rules")                     \
     X(NUMBERS, "numbers of the rules")    \
     X(BATCH, "batch")                     \

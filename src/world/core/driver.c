@@ -71,7 +71,7 @@ static void poll_order(at_driver *d)
 static void poll_params(at_driver *d)
 {
     bool in_round = d->sleeping || d->computing || d->machine.state == AT_WORKER_READY;
-    if (!in_round || d->machine.plan->newer->choice == AT_NEWER_FINISH) return;
+    if (!in_round || !d->machine.plan->newer->interrupts) return;
     if (newest_arrived(d) != d->version) feed(d, AT_WORKER_NEWER, at_clock_now());
 }
 

@@ -21,7 +21,7 @@ static json_t *rules(const at_plan *plan)
 {
     assert(plan->strategy);
     json_t *object = json_object();
-    char    text[64];
+    char    text[AT_RULE_TEXT_SIZE];
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         json_object_set_new(
             object, at_family_name[i],
@@ -159,12 +159,12 @@ static double mean_of(double sum, uint64_t count)
 
 static void add_identity(json_t *root, const at_result_facts *f)
 {
-    assert(f->plan->topology < AT_TOPOLOGY_COUNT);
+    assert(f->plan->mix);
+    uint32_t              hubs = at_plan_hubs(f->plan);
     const at_run_options *o = f->options;
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(root, "world", json_string(f->info->world));
-    json_object_set_new(root, "topology", json_string(at_topology_name[f->plan->topology]));
-    json_object_set_new(root, "hubs", json_integer(o->hubs > 1 ? (int)o->hubs : 1));
+    json_object_set_new(root, "hubs", json_integer(hubs > 1 ? (int)hubs : 1));
     json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
     json_object_set_new(root, "rules", rules(f->plan));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));

@@ -139,7 +139,7 @@ static at_err set_learning(run *r, at_fail *fail)
     l->ranges_count = o->task->ranges_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
     l->sparse = o->task->sparse;
-    l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
+    l->updates_in_place = r->plan.mix->updates_in_place;
     l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;
     assert(l->groups <= AT_GROUPS_MAX);
@@ -213,7 +213,6 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .cores = r->cores,
                                     .resume = o->resume,
                                     .launcher = o->launcher,
-                                    .hubs = o->hubs,
                                     .respawn = o->respawn};
     uint32_t here = at_run_workers_here(o->world, &r->context);
     r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
@@ -278,7 +277,6 @@ static void set_info(run *r)
                             .seed = o->seed,
                             .date = at_clock_date(),
                             .progressive = o->task->sparse,
-                            .hubs = o->hubs,
                             .usage = usage_every(o) > 0,
                             .options = o->options};
     r->info.layers = r->layers = list_layers(o->task, &r->info.layer_count);

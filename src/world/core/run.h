@@ -28,7 +28,6 @@ typedef struct at_run_options {
     const at_task     *task;
     const at_world    *world;
     const at_launcher *launcher;    /* of the ranks; NULL: not started by a launcher */
-    uint32_t           hubs;        /* processes that share the updates; 0 and 1: one */
     const char        *optimizer;   /* NULL: sgd */
     double             lr;          /* 0: the optimizer's default */
     const char        *lr_schedule; /* NULL: const */

@@ -77,22 +77,25 @@ static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static at_err check_hogwild(const at_run_options *o, const char *strategy, bool sgd, at_fail *fail)
+/* Models whose updates the workers make themselves, in shared memory (hogwild). */
+static at_err check_in_place(const at_run_options *o, const at_plan *plan, bool sgd, at_fail *fail)
 {
+    char rule[AT_RULE_TEXT_SIZE];
+    at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
     if (!o->task->descend)
         return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
-                           "--strategy %s needs a sparse model: with a dense one, workers that "
-                           "write without locks overwrite each other's updates",
-                           strategy);
+                           "--mix %s (--strategy %s) needs a sparse model: with a dense one, "
+                           "workers that write without locks overwrite each other's updates",
+                           rule, plan->strategy->name);
     if (!o->world->shares_memory)
         return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
-                           "--strategy %s needs shared memory, which %s does not have", strategy,
-                           o->world->called);
+                           "--mix %s (--strategy %s) needs shared memory, which %s does not have",
+                           rule, plan->strategy->name, o->world->called);
     if (!sgd)
         return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
-                           "--strategy %s works only with --optimizer sgd (got %s): workers share "
-                           "the weights but no optimizer state",
-                           strategy, o->optimizer);
+                           "--mix %s (--strategy %s) works only with --optimizer sgd (got %s): "
+                           "workers share the weights but no optimizer state",
+                           rule, plan->strategy->name, o->optimizer);
     return AT_OK;
 }
 
@@ -105,24 +108,17 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "--optimizer %s does not work with %s: it changes every weight in every "
                            "step",
                            optim, o->task->model);
-    if (plan->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
-    return check_hogwild(o, plan->strategy->name, sgd, fail);
+    if (!plan->mix->updates_in_place) return AT_OK;
+    return check_in_place(o, plan, sgd, fail);
 }
 
-/* ---- topologies ------------------------------------------------------------------------------ */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
-static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fail *fail)
+static at_err check_slices(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
-    assert(plan->topology < AT_TOPOLOGY_COUNT);
-    bool allreduce = plan->topology == AT_TOPOLOGY_ALLREDUCE;
-    char option[64] = "--topology allreduce";
-    if (!allreduce && o->hubs <= 1) return AT_OK;
-    if (!allreduce) snprintf(option, sizeof option, "--hubs %u", o->hubs);
-    if (allreduce && o->hubs > 1)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
-                           "--hubs %u and --topology allreduce contradict each other: all-reduce "
-                           "has no hub to split",
-                           o->hubs);
+    char rule[AT_RULE_TEXT_SIZE], option[AT_RULE_TEXT_SIZE + 8];
+    if (!at_plan_splits_update(plan)) return AT_OK;
+    snprintf(option, sizeof option, "--mix %s", at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
     if (o->world->one_process)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out: the result is the same bit for bit",
                            "%s needs several processes, and %s is one process", option,
@@ -144,7 +140,7 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
     enum { PROCESS_SIZE = 1 << 20 }; /* overhead of a worker process, about */
     const at_task *task = o->task;
     at_memory      memory = at_machine_memory();
-    double         copies = context->plan->release->holds ? 2 : 3; /* gradients, parameters */
+    double         copies = at_plan_has_one_slot(context->plan) ? 2 : 3; /* gradients, parameters */
     double         vectors = copies * (double)task->slot_likely * sizeof(float);
     uint32_t       workers = at_run_workers_here(o->world, context);
     double         needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
@@ -190,7 +186,7 @@ at_err at_run_check(const at_run_options *o, const at_world_context *context, at
     AT_TRY(check_workers(o, plan, fail));
     AT_TRY(check_resume(o, plan, fail));
     AT_TRY(check_model(o, plan, fail));
-    AT_TRY(check_topology(o, plan, fail));
+    AT_TRY(check_slices(o, plan, fail));
     if (o->world->check) AT_TRY(o->world->check(context, fail));
     AT_TRY(check_memory(o, context, fail));
     return check_time(o, fail);

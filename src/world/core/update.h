@@ -30,7 +30,7 @@ typedef struct at_learning {
     size_t                ranges_count;
     size_t                trained; /* floats before the running statistics */
     bool                  sparse;  /* gradients are at_pairs of at most slot_floats floats */
-    bool                  hogwild; /* workers update the parameters, the hub only counts */
+    bool                  updates_in_place; /* workers update the parameters, the hub only counts */
     size_t                slot_floats;
 } at_learning;
 

@@ -47,7 +47,6 @@ typedef struct at_world_context {
     at_ns              sample_time; /* pad computation to this, 0: no; in sim: cost of a sample */
     uint32_t           cores;
     bool               respawn;
-    uint32_t           hubs;                 /* processes that share the updates; 0 and 1: one */
     double             comm_delay;           /* sigma of message delays in seconds, 0: none */
     struct at_saver   *saver;                /* NULL: write no checkpoints */
     const struct at_checkpoint *resume;      /* NULL: start at step 0 */

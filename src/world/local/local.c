@@ -238,7 +238,7 @@ static void read_reports(local *l, at_node id, bool dead)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
-    bool           holds = l->context->plan->release->holds;
+    bool           holds = at_plan_sums_in_order(l->context->plan);
     assert(id >= 1 && id <= l->context->plan->workers_max);
     while (taken < atomic_load(&slot->sent)) {
         const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
@@ -503,8 +503,8 @@ static bool takes_turns(const at_world_context *context, uint32_t hubs)
 {
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
-    return plan->workers_max == 1 && hubs == 1 && plan->release->holds &&
-           plan->gather->waits_for_all && context->task->threads == 1 && !context->task->sparse &&
+    return plan->workers_max == 1 && hubs == 1 && at_plan_waits_for_all(plan) &&
+           context->task->threads == 1 && !context->task->sparse &&
            context->task->params * sizeof(float) >= BYTES_MIN;
 }
 
@@ -522,7 +522,7 @@ static at_err prepare(local *l, at_fail *fail)
     l->restart_next = AT_NEVER;
     AT_TRY(at_supervisor_open(plan->workers_max, &l->supervisor, fail));
     /* Spinning pays off only while every process has its own core. */
-    uint32_t hubs = context->hubs > 1 ? context->hubs : 1;
+    uint32_t hubs = at_plan_hubs(context->plan) > 1 ? at_plan_hubs(context->plan) : 1;
     bool     idle_cores = plan->workers_max + hubs <= context->cores && context->sample_time == 0;
     l->core = takes_turns(context, hubs) ? at_machine_core() : -1;
     l->spin_ns = idle_cores && l->core < 0 ? SPIN : 0;

@@ -150,7 +150,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                   .id = start->id,
                   .spin_ns = start->spin_ns,
                   .crew = start->pool};
-    bool in_place = context->task->sparse || (plan->release->holds && plan->gather->waits_for_all);
+    bool in_place = context->task->sparse || at_plan_reads_in_place(plan);
     if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
     if (!in_place && context->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));
     AT_TRY(context->task->open(context->task->self, start->id, fail));
@@ -167,7 +167,7 @@ int at_local_worker_main(void *self, at_fail *fail)
     assert(start->id >= 1);
     if (open_worker(&w, start, fail)) return fail->err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
-    uint32_t          slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
+    uint32_t          slots = at_plan_has_one_slot(context->plan) ? 1 : AT_LOCAL_GRADIENTS;
     at_driver_options options = {.context = context,
                                  .transport = {.self = &w,
                                                .heard = heard,
@@ -188,7 +188,7 @@ int at_local_worker_main(void *self, at_fail *fail)
     if (start->core >= 0) at_machine_pin(start->core);
     at_driver driver;
     at_driver_init(&driver, &options);
-    at_driver_run(&driver, context->learning->hogwild ? start->map->params : NULL);
+    at_driver_run(&driver, context->learning->updates_in_place ? start->map->params : NULL);
     free(w.params);
     free(w.aside);
     return 0;

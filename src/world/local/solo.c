@@ -116,7 +116,7 @@ static void work(solo *s)
     options.transport.leaves = leaves;
     options.transport.send = send_report;
     at_driver_init(&driver, &options);
-    at_driver_run(&driver, context->learning->hogwild ? s->params : NULL);
+    at_driver_run(&driver, context->learning->updates_in_place ? s->params : NULL);
     at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_host_now(&s->host)};
     left.as.lost.drawn = atomic_load(&s->drawn);
     at_host_event(&s->host, &left, &(at_about){.text = "left"});
@@ -207,7 +207,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
     return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
                        "--release %s needs a worker that runs ahead of the hub, and --workers 0 "
                        "runs both in one loop",
-                       plan->release->name);
+                       plan->release->rule.name);
 }
 
 const at_world at_world_solo = {.name = "local",

@@ -13,7 +13,7 @@
  * leaves the others between two steps, with something to save. That costs what could be won by
  * updating one part of the vector while the next is still being added up:
  * docs/guide/topologies.md has how much that is.
- * With --hubs ranks do not add up: each hub gets its slice of every gradient
+ * With --mix sliced ranks do not add up: each hub gets its slice of every gradient
  * (mpi_slices.h), and only hubs make updates.
  */
 #include "world/mpi/mpi_allreduce.h"
@@ -121,8 +121,7 @@ static void compare(equal *e)
         const at_mpi_turn *first = &e->ranks.turn[0], *turn = &e->ranks.turn[i];
         bool               hubs = turn->version == first->version && turn->trace == first->trace;
         if (hubs && turn->hash == first->hash) continue;
-        at_fail_set(&e->differ, AT_ERR_FAILED,
-                    "start without --topology and --hubs, and look after these machines",
+        at_fail_set(&e->differ, AT_ERR_FAILED, "start without --mix, and look after these machines",
                     "the %s of rank %u is not that of rank 0 any more, at step %llu",
                     hubs ? "model" : "hub", i, (unsigned long long)first->version);
         return;

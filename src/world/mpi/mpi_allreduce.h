@@ -1,4 +1,4 @@
-/* mpi_allreduce.h - the MPI world in which every rank runs a hub: --topology allreduce and --hubs.
+/* mpi_allreduce.h - the MPI world in which every rank runs a hub: --mix replicated and sliced.
  * Internal to world/. */
 #ifndef AT_WORLD_MPI_MPI_ALLREDUCE_H
 #define AT_WORLD_MPI_MPI_ALLREDUCE_H

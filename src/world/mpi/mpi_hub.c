@@ -68,7 +68,7 @@ static void publish(void *self, uint64_t version)
     at_mpi_hub *h = self;
     assert(version >= h->sender.version);
     at_param_sender_publish(&h->sender, version);
-    if (h->context->plan->newer->choice == AT_NEWER_FINISH) return;
+    if (!h->context->plan->newer->interrupts) return;
     for (uint32_t i = 1; i <= h->workers; i++)
         if (h->peer[i - 1].state == AT_MPI_WORKING) at_param_sender_want(&h->sender, i);
 }
@@ -162,7 +162,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
     const at_world_context *context = h->context;
     const at_plan          *plan = context->plan;
     size_t                  params = context->task->params;
-    bool                    in_place = plan->release->holds && plan->gather->waits_for_all;
+    bool                    in_place = at_plan_reads_in_place(plan);
     at_world_ops            ops = {.self = h,
                                    .send = send_order,
                                    .flush = flush,

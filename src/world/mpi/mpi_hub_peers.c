@@ -255,7 +255,7 @@ static void join(at_mpi_hub *h, at_node worker)
     /* Its silence while it loaded does not count. */
     at_failure_detector_init(&peer->detector, h->clock.listened, lease_of(h));
     if (peer->near) at_host_process(&h->host, worker, peer->hello.pid);
-    if (!h->context->plan->release->holds) at_mpi_hub_expect_report(h, worker);
+    if (!at_plan_sums_in_order(h->context->plan)) at_mpi_hub_expect_report(h, worker);
     at_host_event(&h->host, &event, &(at_about){.pid = peer->hello.pid, .text = peer->hello.host});
 }
 
@@ -294,7 +294,7 @@ static void take_report(at_mpi_hub *h, at_node worker)
     peer->report_due = AT_NEVER;
     peer->reports++;
     if (!h->host.finished) at_host_event(&h->host, &event, NULL);
-    if (plan->release->holds || peer->state != AT_MPI_WORKING) return;
+    if (at_plan_sums_in_order(plan) || peer->state != AT_MPI_WORKING) return;
     at_mpi_hub_expect_report(h, worker);
     if (plan->release->self_starting) at_param_sender_want(&h->sender, worker);
 }

@@ -4,8 +4,8 @@
  *     mpi_replicated_hub.c   start and end
  *     mpi_allreduce.c        the loop
  *
- *     --topology allreduce   all ranks are workers, and each makes the whole update
- *     --hubs H               ranks 0 .. H-1 make the update, each a slice; the others are workers
+ *     --mix replicated       all ranks are workers, and each makes the whole update
+ *     --mix sliced:H         ranks 0 .. H-1 make the update, each a slice; the others are workers
  */
 #ifndef AT_WORLD_MPI_MPI_REPLICATED_HUB_H
 #define AT_WORLD_MPI_MPI_REPLICATED_HUB_H

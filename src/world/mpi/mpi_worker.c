@@ -29,7 +29,7 @@ static at_mpi_transport standing;
  * way. */
 static int buffers_needed(const at_world_context *context)
 {
-    if (context->plan->release->holds && context->plan->gather->waits_for_all) return 2;
+    if (at_plan_reads_in_place(context->plan)) return 2;
     return context->comm_delay > 0 ? 4 : 3;
 }
 
@@ -42,7 +42,7 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the model does not fit into a message");
     if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;
     w->buffers = buffers_needed(context);
-    w->slots = context->plan->release->holds ? 1 : AT_MPI_GRADIENTS;
+    w->slots = at_plan_has_one_slot(context->plan) ? 1 : AT_MPI_GRADIENTS;
     size_t report_size =
         AT_REPORT_MESSAGE_HEAD + (context->task->slot_floats * sizeof(float) + 63) / 64 * 64;
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);

@@ -68,7 +68,7 @@ static void compute_round(at_sim *sim, at_sim_worker *w)
 
 static bool can_be_interrupted(const at_sim_worker *w)
 {
-    return w->machine.plan->newer->choice != AT_NEWER_FINISH;
+    return w->machine.plan->newer->interrupts;
 }
 
 static void schedule(at_sim *sim, at_sim_worker *w, at_ns at, at_sim_kind kind)

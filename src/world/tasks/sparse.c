@@ -135,7 +135,7 @@ static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
 
 static at_err find_hot(sparse_task *t, at_fail *fail)
 {
-    assert(t->options.hogwild);
+    assert(t->options.updates_in_place);
     uint64_t count = at_dataset_count(t->train);
     if (at_hot_features_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
     return at_fail_memory(fail);
@@ -164,7 +164,7 @@ static at_err load(sparse_task *t, at_fail *fail)
     t->longest = longest_of(&t->tests, t->test_count, longest_of(&t->rows, count, 1));
     AT_TRY(at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail));
     assert(t->longest >= 1);
-    return t->options.hogwild && o->workers > 1 ? find_hot(t, fail) : AT_OK;
+    return t->options.updates_in_place && o->workers > 1 ? find_hot(t, fail) : AT_OK;
 }
 
 /* ---- in each process ------------------------------------------------------------------------- */
@@ -281,7 +281,7 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
 static double descend(void *self, float *params, const at_draw *draw)
 {
     sparse_task *t = self;
-    assert(t->options.hogwild);
+    assert(t->options.updates_in_place);
     assert(draw->count >= 1);
     assert(draw->count <= t->options.micro_batch);
     at_csr_list list = list_of(t, draw);

@@ -48,10 +48,10 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
 typedef struct at_task_sparse_options {
     at_feed_options feed; /* source of the samples; without `prep` */
     uint32_t        micro_batch;
-    uint32_t        samples_max; /* of a round */
-    bool            hogwild;     /* workers update the parameters themselves */
-    const char     *init;        /* file of initial weights; NULL: zeros */
-    uint64_t        eval_size;   /* test samples to evaluate on; 0: all */
+    uint32_t        samples_max;      /* of a round */
+    bool            updates_in_place; /* workers update the parameters themselves */
+    const char     *init;             /* file of initial weights; NULL: zeros */
+    uint64_t        eval_size;        /* test samples to evaluate on; 0: all */
 } at_task_sparse_options;
 
 /* --model sparse-lr: logistic regression on sparse rows of two classes (docs/guide/sparse.md). */

@@ -10,8 +10,6 @@ static stage *enact(at_plan_options o, const char *strategy, uint32_t workers, u
     o.limits.steps = steps;
     if (o.batch == 0) o.batch = 32;
     o.micro_batch = 8;
-    o.k = -1;
-    if (o.staleness == 0) o.staleness = -1;
     return set(o);
 }
 
@@ -376,7 +374,7 @@ static void async_timed_closes_a_step_every_period(void **state)
 static void async_timed_counts_samples_of_a_slow_worker_under_their_first_version(void **state)
 {
     (void)state;
-    stage *s = enact((at_plan_options){.time_limit = "40ms", .period = "30ms", .batch = 64},
+    stage *s = enact((at_plan_options){.time_limit = "40ms", .gather = ":period=30ms", .batch = 64},
                      "async-timed", 2, 3);
     s->actor[2].sample_ns = AT_MS(2);
     play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, repeating\n"
@@ -453,7 +451,7 @@ static void async_timed_waits_for_all_until_its_period_is_known(void **state)
 static void ssp_without_stragglers_lets_all_run(void **state)
 {
     (void)state;
-    enact((at_plan_options){.staleness = 1}, "ssp", 2, 4);
+    enact((at_plan_options){.release = ":staleness=1"}, "ssp", 2, 4);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
@@ -478,7 +476,7 @@ static void ssp_without_stragglers_lets_all_run(void **state)
 static void ssp_stops_a_worker_that_is_too_far_ahead(void **state)
 {
     (void)state;
-    stage *s = enact((at_plan_options){.staleness = 1}, "ssp", 2, 6);
+    stage *s = enact((at_plan_options){.release = ":staleness=1"}, "ssp", 2, 6);
     s->actor[2].sample_ns = AT_MS(4);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
@@ -510,7 +508,7 @@ static void ssp_stops_a_worker_that_is_too_far_ahead(void **state)
 static void ssp_does_not_wait_for_a_dead_worker(void **state)
 {
     (void)state;
-    stage *s = enact((at_plan_options){.staleness = 1}, "ssp", 2, 5);
+    stage *s = enact((at_plan_options){.release = ":staleness=1"}, "ssp", 2, 5);
     s->actor[2].sample_ns = AT_MS(4);
     stage_kill(s, AT_MS(100), 2, AT_NEVER);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"

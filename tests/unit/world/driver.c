@@ -107,8 +107,6 @@ static void sit_down(fixture *d, const char *strategy, const char *newer)
                          .workers = 2,
                          .batch = BATCH,
                          .micro_batch = MICRO,
-                         .k = -1,
-                         .staleness = -1,
                          .time_limit = "auto"};
     memset(d, 0, sizeof *d);
     if (at_plan_resolve(&o, &d->plan, &fail)) fail_msg("%s", fail.text);
