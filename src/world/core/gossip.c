@@ -20,7 +20,8 @@ static at_err new_nodes(at_gossip *gossip, float *vectors, size_t stride, at_fai
     gossip->w = calloc(nodes, sizeof *gossip->w);
     if (at_size_product(nodes * sizeof(float), stride, &size))
         gossip->messages = aligned_alloc(64, size);
-    if (!gossip->node || !gossip->w || !gossip->messages)
+    gossip->averaged = calloc(nodes, sizeof *gossip->averaged);
+    if (!gossip->node || !gossip->w || !gossip->messages || !gossip->averaged)
         return at_fail_memory_for(fail, "for the messages of %u workers", nodes);
     for (uint32_t i = 0; i < nodes; i++) {
         float *w = vectors + i * stride;
@@ -57,6 +58,7 @@ void at_gossip_deinit(at_gossip *gossip)
     free(gossip->node);
     free(gossip->w);
     free(gossip->messages);
+    free(gossip->averaged);
     *gossip = (at_gossip){0};
 }
 
@@ -109,14 +111,16 @@ double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_grad
                            .lr_factor = action->as.apply.lr_factor};
     double         lr = 0;
     assert(!action->as.apply.folded); /* every node needs its own gradient */
-    if (!gossip->node) return lr;
-    if (gossip->changed) at_gossip_power_set(&gossip->power, &gossip->graph, mixing.rounds);
+    if (gossip->changed && gossip->node)
+        at_gossip_power_set(&gossip->power, &gossip->graph, mixing.rounds);
     gossip->changed = false;
+    if (!gossip->node) return lr;
     begin_all(gossip, &step, action, gradients);
     at_gossip_power_mix(&gossip->power, gossip->node, gossip->node->params);
     for (uint32_t i = 0; i < gossip->graph.nodes; i++)
         if (gossip->graph.present[i]) lr = at_gossip_end(&gossip->node[i], &step);
-    gossip->disagreement = at_gossip_mean(gossip->mean, gossip->w, gossip->graph.present,
+    memcpy(gossip->averaged, gossip->graph.present, gossip->graph.nodes * sizeof(bool));
+    gossip->disagreement = at_gossip_mean(gossip->mean, gossip->w, gossip->averaged,
                                           gossip->graph.nodes, gossip->node->params);
     return lr;
 }
@@ -130,7 +134,7 @@ void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores)
     assert(gossip->node);
     for (uint32_t i = 0; scores && i < gossip->graph.nodes; i++) {
         at_score one = {0};
-        if (!gossip->graph.present[i]) continue;
+        if (!gossip->averaged[i]) continue;
         task->score(task->self, &one, gossip->w[i], 0, task->test_samples);
         if (worst.count == 0 || !(one.loss_sum <= worst.loss_sum)) worst = one;
     }

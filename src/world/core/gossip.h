@@ -22,8 +22,9 @@ typedef struct at_gossip {
     at_gossip_node         *node;  /* the same */
     float                  *messages;
     const float           **w;
-    float                  *mean;    /* the hub's vector; borrowed */
-    bool                    changed; /* who is present has changed since P^rounds was computed */
+    float                  *mean;     /* the hub's vector; borrowed */
+    bool                   *averaged; /* which nodes were in the last step; at the end all leave */
+    bool                    changed;  /* who is present has changed since P^rounds was computed */
     double                  disagreement;
 } at_gossip;
 
