@@ -19,8 +19,8 @@
 #define AT_WORLD_CORE_GOSSIP_NODE_H
 
 #include "base/err.h"
-#include "step/graph.h"
 #include "step/mixing.h"
+#include "world/core/graph.h"
 #include "world/core/update.h"
 
 /* One step, the same for all nodes. */
@@ -59,12 +59,14 @@ void at_gossip_begin(at_gossip_node *node, const at_gossip_step *step, const flo
 /* Takes in the averaged message. Returns the learning rate. */
 double at_gossip_end(at_gossip_node *node, const at_gossip_step *step);
 
-/* One round of averaging for one node: to = own weight * message + sum of weight_i * others[i].
- * `count` is averaged alike. */
+/* The message of this node, or of a neighbour, in one round of averaging. */
 typedef struct at_gossip_part {
     const float *message;
     double       count, weight;
 } at_gossip_part;
+
+/* One round of averaging for one node: to = sum of weight * message. Returns the same sum of the
+ * counts. */
 double at_gossip_average(float *to, size_t params, const at_gossip_part *parts, uint32_t count);
 
 /* ---- all nodes in one process ------------------------------------------------------------------
@@ -91,7 +93,7 @@ void at_gossip_power_set(at_gossip_power *power, const at_graph *graph, uint32_t
 /* Multiplies all messages and counts. */
 void at_gossip_power_mix(at_gossip_power *power, at_gossip_node *nodes, size_t params);
 
-/* ---- looking at all of them -------------------------------------------------------------------- */
+/* ---- looking at all of them ------------------------------------------------------------------ */
 
 /* mean[i] = mean over the present nodes of w[i]. Returns the disagreement: the root mean square
  * over nodes of the distance of w from that mean. */

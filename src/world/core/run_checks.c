@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "model_io/checkpoint.h"
+#include "world/core/graph.h"
 
 uint32_t at_run_workers_here(const at_world *world, const at_world_context *context)
 {

@@ -374,7 +374,7 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-/* Of all rounds of a step: in each, a node sends its vector to its neighbours, one after another. */
+/* Of all rounds of a step. In each, a node sends its vector to its neighbours in turn. */
 static at_ns averaging_time(const at_sim *sim)
 {
     uint64_t batch = sim->context->plan->batch;

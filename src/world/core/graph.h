@@ -11,19 +11,14 @@
  *     random:D      D neighbours, by the seed   amb-iclr-10   the graph of the AMB paper, 10 nodes
  *     file:PATH     a line "A B" per edge, nodes counted from 0
  */
-#ifndef AT_STEP_GRAPH_H
-#define AT_STEP_GRAPH_H
+#ifndef AT_WORLD_CORE_GRAPH_H
+#define AT_WORLD_CORE_GRAPH_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
-
-/* How the weights of P are chosen. */
-typedef enum at_graph_matrix {
-    AT_GRAPH_METROPOLIS, /* P_ij = 1 / (1 + the larger of both degrees) */
-    AT_GRAPH_LAPLACIAN   /* P_ij = 1 / (1 + the largest degree) */
-} at_graph_matrix;
+#include "step/mixing.h"
 
 enum { AT_GRAPH_NODES_MAX = 65536, AT_GRAPH_EDGES_MAX = 16 * 1024 * 1024 };
 

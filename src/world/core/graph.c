@@ -1,5 +1,5 @@
 /* Graphs for gossip: construction, weights and the second eigenvalue. */
-#include "step/graph.h"
+#include "world/core/graph.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* Graphs for gossip: shapes, weights that conserve the mean, and how fast averaging settles. */
-#include "step/graph.h"
+#include "world/core/graph.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -185,9 +185,11 @@ static void a_random_graph_is_connected_and_comes_from_the_seed(void **state)
         }
 }
 
+enum { PATH_SIZE = 40 };
+
 static void write_file(char *path, const char *text)
 {
-    strcpy(path, "/tmp/anytime-graph-XXXXXX");
+    snprintf(path, PATH_SIZE, "/tmp/anytime-graph-XXXXXX");
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     assert_int_equal(write(fd, text, strlen(text)), strlen(text));
@@ -197,7 +199,7 @@ static void write_file(char *path, const char *text)
 static void edges_come_from_a_file(void **state)
 {
     (void)state;
-    char path[40], name[60];
+    char path[PATH_SIZE], name[60];
     write_file(path, "# a path of four\n0 1\n\n2,1 # commas, too\n2\t3\n2 3\n");
     snprintf(name, sizeof name, "file:%s", path);
     at_graph graph = build(name, 4, AT_GRAPH_LAPLACIAN);
