@@ -166,6 +166,22 @@ static size_t used(const cursor *c)
     return (size_t)(c->at - c->begin);
 }
 
+static bool is_code(uint32_t code)
+{
+    return code == AT_OK || code == AT_ERR_FAILED || code == AT_ERR_USAGE ||
+           code == AT_ERR_FORMAT || code == AT_ERR_MISSING || code == AT_ERR_IO ||
+           code == AT_ERR_STOPPED;
+}
+
+static void code_err(cursor *c, at_err *err)
+{
+    uint32_t code = *err;
+    code_u32(c, &code);
+    assert(is_code(code) || !c->writes);
+    reject(c, !is_code(code), "unknown error", code);
+    *err = is_code(code) ? (at_err)code : AT_ERR_FAILED;
+}
+
 /* ---- hub messages and orders --------------------------------------------------------------- */
 
 static void code_welcome(cursor *c, at_hub_message *message)
@@ -194,7 +210,10 @@ static void code_hub_message(cursor *c, at_hub_message *message)
                "version", message->version);
         break;
     case AT_HUB_MESSAGE_PULSE: break;
-    case AT_HUB_MESSAGE_BYE: code_flags(c, flags, 1); break;
+    case AT_HUB_MESSAGE_BYE:
+        code_flags(c, flags, 1);
+        code_err(c, &message->err);
+        break;
     }
     assert(used(c) <= AT_HUB_MESSAGE_HEAD);
 }
@@ -351,20 +370,9 @@ at_err at_report_message_check(const at_report_message *message, const at_report
 
 /* ---- notes --------------------------------------------------------------------------------- */
 
-static bool is_code(uint32_t code)
-{
-    return code == AT_OK || code == AT_ERR_FAILED || code == AT_ERR_USAGE ||
-           code == AT_ERR_FORMAT || code == AT_ERR_MISSING || code == AT_ERR_IO ||
-           code == AT_ERR_STOPPED;
-}
-
 static void code_fail(cursor *c, at_fail *fail)
 {
-    uint32_t code = fail->err;
-    code_u32(c, &code);
-    assert(is_code(code) || !c->writes);
-    reject(c, !is_code(code), "unknown error", code);
-    fail->err = is_code(code) ? (at_err)code : AT_ERR_FAILED;
+    code_err(c, &fail->err);
     code_text(c, fail->text, sizeof fail->text);
     code_text(c, fail->hint, sizeof fail->hint);
 }

@@ -33,7 +33,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 2 };
+enum { AT_PROTOCOL = 3 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -92,7 +92,8 @@ typedef struct at_hub_message {
     uint64_t born;
     at_ns    usage_every; /* resource sampling interval, which only the hub knows */
     /* BYE */
-    bool together; /* no process was lost: all of them shut the transport down together */
+    bool   together; /* no process was lost: all of them shut the transport down together */
+    at_err err;      /* why the run failed, the exit code of all its processes */
 } at_hub_message;
 
 /* An order and the worker it is for. */

@@ -95,6 +95,7 @@ class Output(mpi.TestCase):
         ended = self.train(*arguments, code=code, **options)
         self.assertEqual(ended.err.count("anytime: "), 1, ended)
         self.assertIn(says, ended.err, ended)
+        self.assertNotIn("MPI_ABORT", ended.err, "all ranks end in order")
         return ended
 
     def test_without_a_launcher_there_are_no_ranks(self):
@@ -110,10 +111,10 @@ class Output(mpi.TestCase):
         self.refused("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr", "--strategy",
                      "hogwild", says="share")
 
-    def rank_with(self, options):
-        """A command in which the last rank gets different options."""
+    def rank_with(self, options, rank=2):
+        """A command in which one rank gets different options."""
         script = self.folder / "rank.sh"
-        script.write_text("#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = 2 ] && other="
+        script.write_text(f"#!/bin/sh\n[ $OMPI_COMM_WORLD_RANK = {rank} ] && other="
                           f"'{options}'\nexec \"$@\" $other\n")
         script.chmod(0o755)
         return script
@@ -124,6 +125,13 @@ class Output(mpi.TestCase):
             with self.subTest(data=data):
                 self.refused(*support.SMALL, says=says, code=code, ranks=3,
                              more=[str(self.rank_with(f"--data {data}"))])
+
+    def test_no_topology_starts_without_the_data_of_one_rank(self):
+        for topology in (("--hubs", 1), ("--topology", "allreduce"), ("--hubs", 2)):
+            for rank, says in ((0, "nowhere"), (1, "rank 1 on"), (3, "rank 3 on")):
+                with self.subTest(topology=topology, rank=rank):
+                    self.refused(*support.SMALL, *topology, says=says, code=support.MISSING,
+                                 ranks=4, more=[str(self.rank_with("--data nowhere", rank))])
 
     def test_ranks_with_other_settings_do_not_start(self):
         for options, says in (("--batch 48 --micro-batch 16", "batch"),

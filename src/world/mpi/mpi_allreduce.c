@@ -337,16 +337,16 @@ at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *
     *e = (equal){.context = context, .launcher = launcher, .workers = context->plan->workers_max};
     e->hubs = launcher->size - e->workers;
     e->id = launcher->rank >= e->hubs ? launcher->rank - e->hubs + 1 : 0;
-    at_mpi_replica_open(e, &link, fail); /* what went wrong is told to all */
-    at_err err = at_mpi_replica_meet(e, fail);
+    at_err err = at_mpi_replica_open(e, &link, fail);
+    if (!err) err = at_mpi_replica_meet(e, fail);
     if (!err) err = train(e, outcome, fail);
     at_mpi_replica_close(e);
     return err;
 }
 
-bool at_mpi_allreduce_ran(void)
+bool at_mpi_allreduce_admitted(void)
 {
-    return standing.context != NULL;
+    return standing.admitted;
 }
 
 /* A lost process that may still exist would keep the launcher waiting, so the launcher is asked to
@@ -354,8 +354,8 @@ bool at_mpi_allreduce_ran(void)
 bool at_mpi_allreduce_end(const at_fail *fail)
 {
     equal *e = &standing;
-    assert(at_mpi_allreduce_ran());
-    if (!at_mpi_is_started() || at_mpi_ranks_part(&e->ranks)) return true;
+    assert(at_mpi_allreduce_admitted());
+    if (at_mpi_ranks_part(&e->ranks)) return true;
     if (at_mpi_ranks_is_buried(&e->ranks) || e->launcher->rank > 0) return false;
     fflush(NULL);
     at_mpi_abort(fail->err);

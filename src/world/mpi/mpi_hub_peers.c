@@ -231,16 +231,19 @@ bool at_mpi_hub_receive(at_mpi_hub *h)
 
 /* ---- processing ------------------------------------------------------------------------------ */
 
-static bool welcome(at_mpi_hub *h, at_node worker)
+bool at_mpi_hub_welcome(at_mpi_hub *h, at_node worker)
 {
-    const at_member     *member = &h->host.hub->member[worker - 1];
-    const at_hub_message message = {.kind = AT_HUB_MESSAGE_WELCOME,
-                                    .incarnation = member->incarnation + 1,
-                                    .sequence = member->sequence,
-                                    .drawn = peer_of(h, worker)->drawn,
-                                    .pid = getpid(),
-                                    .born = at_alive_born(getpid()),
-                                    .usage_every = h->context->usage_every};
+    at_hub_message message = {.kind = AT_HUB_MESSAGE_WELCOME,
+                              .incarnation = 1,
+                              .drawn = peer_of(h, worker)->drawn,
+                              .pid = getpid(),
+                              .born = at_alive_born(getpid())};
+    if (h->context) {
+        const at_member *member = &h->host.hub->member[worker - 1];
+        message.incarnation = member->incarnation + 1;
+        message.sequence = member->sequence;
+        message.usage_every = h->context->usage_every;
+    }
     return at_param_sender_message(&h->sender, worker, &message, h->host_name);
 }
 
@@ -345,7 +348,8 @@ static void lose_faulty(at_mpi_hub *h, at_node worker)
 static void process_peer(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    if (peer->state == AT_MPI_LOADING && !peer->is_welcome) peer->is_welcome = welcome(h, worker);
+    if (peer->state == AT_MPI_LOADING && !peer->is_welcome)
+        peer->is_welcome = at_mpi_hub_welcome(h, worker);
     if (peer->state == AT_MPI_LOADING && peer->is_ready) join(h, worker);
     if (peer->has_report && has_arrived(h, worker)) take_report(h, worker);
     if (peer->usage.pid > 0) at_host_usage(&h->host, worker, &peer->usage, at_clock_now());
@@ -361,6 +365,7 @@ static void process_peer(at_mpi_hub *h, at_node worker)
 
 void at_mpi_hub_process(at_mpi_hub *h)
 {
+    if (h->refusal.err) return; /* none of them starts */
     for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) process_peer(h, i);
 }
 
@@ -378,6 +383,25 @@ static void watch_peer(at_mpi_hub *h, at_node worker)
         snprintf(how, sizeof how, "no message for %.1f s",
                  at_seconds(h->clock.listened - peer->detector.heard));
         lose(h, worker, how);
+    }
+}
+
+void at_mpi_hub_check_start(at_mpi_hub *h)
+{
+    const char *hint = "check that all machines are up and reach each other";
+    for (uint32_t i = 1; i <= h->workers && !h->refusal.err; i++) {
+        at_mpi_peer *peer = peer_of(h, i);
+        at_ns        silent = h->clock.listened - peer->detector.heard;
+        bool         greeted = peer->is_welcome && !at_param_sender_idle(&h->sender, i);
+        bool         awaited = peer->state == AT_MPI_AWAITED || greeted;
+        if (peer->near && !at_alive(peer->hello.pid, peer->hello.born)) {
+            at_fail_set(&h->refusal, AT_ERR_FAILED, hint, "rank %u ended before training began", i);
+            peer->state = AT_MPI_LOST;
+            peer->dead = h->lossy = true;
+        } else if (awaited && at_failure_detector_is_gone(&peer->detector, h->clock.listened)) {
+            at_fail_set(&h->refusal, AT_ERR_FAILED, hint, "rank %u has not answered for %.0f s", i,
+                        at_seconds(silent));
+        }
     }
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/process/signals.h"
 
@@ -151,33 +150,21 @@ static bool is_any_open(const at_mpi_ranks *r)
     return false;
 }
 
-/* A notice names a rank that another one has found to be lost; or it is a request, or the HELLO of
- * a rank that failed before it could take part. */
+/* A notice names a rank that another one has found to be lost, or it is a request. */
 static void process_notice(at_mpi_ranks *r, const at_mpi_done *done)
 {
-    at_worker_note note;
-    at_fail        fail;
-    uint32_t       lost = done->rank;
+    at_fail fail;
     assert(done->rank < r->launcher->size);
-    if (done->units == 1) memcpy(&lost, r->notice, sizeof lost);
-    if (lost == REQUEST) {
+    if (done->units == 1 && r->notice == REQUEST) {
         r->requester = done->rank;
-        return;
-    }
-    if (lost != UINT32_MAX && lost >= r->launcher->size) {
+    } else if (done->units != 1 || (r->notice != UINT32_MAX && r->notice >= r->launcher->size)) {
         at_fail_set(&fail, AT_ERR_FORMAT, "use the same anytime on all machines",
-                    "its message is malformed: it announces the loss of rank %u", lost);
+                    "its message is malformed: it announces the loss of rank %u", r->notice);
         at_mpi_ranks_blame(r, done->rank, &fail);
-        return;
+    } else {
+        lose(r, r->notice);
+        if (r->notice != UINT32_MAX) r->lost = r->notice;
     }
-    size_t size = done->units * AT_MESSAGE_UNIT;
-    if (done->units > 1 && !at_worker_note_read(r->notice, size, &note, &fail) &&
-        note.kind == AT_WORKER_NOTE_HELLO) {
-        if (!note.fail.err && note.part[AT_JOB_RANKS] == r->topology) return;
-        r->hello[done->rank] = note;
-    }
-    lose(r, lost);
-    if (lost != UINT32_MAX) r->lost = lost;
 }
 
 /* The end of any collective call proves that the other ranks are alive. */
@@ -195,8 +182,7 @@ static bool receive(at_mpi_ranks *r)
     }
     if (at_mpi_calls_check(r->calls, &fail)) lose_mpi(r, &fail);
     if (!at_mpi_is_open(r->calls, call_notice(r)))
-        at_mpi_receive(r->calls, call_notice(r), r->notice, sizeof r->notice / AT_MESSAGE_UNIT,
-                       AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
+        at_mpi_receive(r->calls, call_notice(r), &r->notice, 1, AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
     if (count > 0) at_failure_detector_beat(&r->detector, r->clock.listened, true);
     return count > 0;
 }
@@ -266,39 +252,16 @@ bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *fl
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-static at_err check_hello(const at_mpi_ranks *r, uint32_t rank, at_fail *fail)
-{
-    const at_worker_note *first = &r->hello[r->broken ? rank : 0];
-    assert(rank < r->launcher->size);
-    return at_job_check(&r->hello[rank], rank, first->part, first->host, fail);
-}
-
+/* Why the exchange ended before the first step. */
 static at_err stop_with(const at_mpi_ranks *r, at_fail *fail)
 {
-    assert(r->fail.err);
+    assert(r->broken);
+    if (!r->fail.err)
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "check that all machines are up and reach each other",
+                           "a rank was lost before the first step");
     *fail = r->fail;
     return fail->err;
-}
-
-/* Of a rank that could not take part: what it said, or that it runs another topology and therefore
- * spoke to rank 0 only. */
-static at_err check_lost(const at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
-{
-    const at_worker_note *lost = &r->hello[r->lost];
-    assert(r->broken);
-    if (lost->pid == 0) return AT_OK; /* it said nothing */
-    return at_job_check(lost, r->lost, hello->part, hello->host, fail);
-}
-
-/* A rank 0 that waits for messages, not for turns, learns from ours that topologies differ. One
- * that takes turns throws it away, but it must have been received. */
-static bool await_rank_0(at_mpi_ranks *r)
-{
-    assert(r->launcher->size >= 1);
-    while (r->launcher->rank > 0 && !r->broken && at_mpi_is_open(r->calls, call_ask(r, 0)))
-        pause_for(r, receive(r));
-    at_backoff_end(&r->backoff);
-    return !r->broken;
 }
 
 static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
@@ -306,18 +269,9 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
     static unsigned char mine[AT_WORKER_NOTE];
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_WORKER_NOTE);
     if (!all) return at_fail_memory(fail);
-    size_t units = at_worker_note_write(mine, hello);
-    r->topology = hello->part[AT_JOB_RANKS];
-    if (r->launcher->rank > 0)
-        at_mpi_send(r->calls, call_ask(r, 0), mine, units, 0, AT_MPI_TAG_NOTE);
-    bool met = gather(r, mine, all, sizeof mine, NULL, 0) && await_rank_0(r);
-    if (!met) { /* `all` leaks: MPI may still use it */
-        if (r->fail.err) return stop_with(r, fail);
-        if (r->lost != UINT32_MAX) AT_TRY(check_lost(r, hello, fail));
-        return at_fail_set(fail, AT_ERR_FAILED,
-                           "check that all machines are up and reach each other",
-                           "not all %u ranks have started", r->launcher->size);
-    }
+    at_worker_note_write(mine, hello);
+    if (!gather(r, mine, all, sizeof mine, NULL, 0)) /* `all` leaks: MPI may still use it */
+        return stop_with(r, fail);
     for (uint32_t i = 0; i < r->launcher->size; i++) {
         if (at_worker_note_read(all + (size_t)i * AT_WORKER_NOTE, AT_WORKER_NOTE, &r->hello[i],
                                 fail) != AT_OK)
@@ -326,7 +280,6 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
                      at_alive(r->hello[i].pid, r->hello[i].born);
     }
     free(all);
-    for (uint32_t i = 0; i < r->launcher->size; i++) AT_TRY(check_hello(r, i, fail));
     return AT_OK;
 }
 
@@ -335,12 +288,7 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
 static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
     at_mpi_turn mine = {.now = at_clock_now()};
-    bool        all = at_mpi_ranks_take_turns(r, &mine, NULL, 0);
-    if (r->fail.err) return stop_with(r, fail);
-    if (!all)
-        return at_fail_set(fail, AT_ERR_FAILED,
-                           "check that all machines are up and reach each other",
-                           "a rank was lost before the first step");
+    if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0)) return stop_with(r, fail);
     bool here = strcmp(r->hello[0].host, r->hello[r->launcher->rank].host) == 0;
     r->ahead = here ? 0 : r->turn[0].now - mine.now;
     return AT_OK;

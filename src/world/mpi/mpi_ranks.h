@@ -45,16 +45,14 @@ typedef struct at_mpi_ranks {
     bool                broken;
     at_fail  fail; /* why, when MPI failed or a rank sent nonsense; err AT_OK: it did not */
     uint32_t user_calls;
-    uint64_t topology;  /* of this rank, as in HELLO: part[AT_JOB_RANKS] */
     uint32_t requester; /* rank whose request is to be answered; UINT32_MAX: none */
     void    *self;      /* for `answer`; both may be set after open */
     void (*answer)(void *self, uint32_t rank);
-    uint32_t      announced;              /* notice that we send once: the lost rank */
-    unsigned char notice[AT_WORKER_NOTE]; /* notice received from another rank */
+    uint32_t announced; /* notice that we send once: the lost rank */
+    uint32_t notice;    /* received from another rank */
 } at_mpi_ranks;
 
-/* Starts MPI and exchanges the HELLOs of all ranks; hello->fail is set if this rank cannot take
- * part. Fails on all ranks when one cannot, or when they differ. `calls` is the number of calls
+/* Exchanges the HELLOs of all ranks, which have been admitted. `calls` is the number of calls
  * reserved for the user, `lease` the silence to tolerate (0: it adapts). */
 at_err at_mpi_ranks_open(at_mpi_ranks *ranks, const at_launcher *launcher,
                          const at_worker_note *hello, uint32_t calls, at_ns spin_ns, at_ns lease,

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "world/mpi/mpi_hub.h"
+#include "world/mpi/mpi_worker.h"
 #include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/process/child.h"
@@ -80,10 +82,13 @@ at_err at_mpi_replica_open(at_mpi_replica *r, const at_world_ops *ops, at_fail *
 at_err at_mpi_replica_meet(at_mpi_replica *r, at_fail *fail)
 {
     const at_world_context *context = r->context;
-    at_worker_note          hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid(), .fail = *fail};
+    at_worker_note          hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid()};
     hello.born = at_alive_born(hello.pid);
     at_job_parts(context, hello.part);
     at_mpi_host(hello.host);
+    AT_TRY(r->launcher->rank == 0 ? at_mpi_hub_admit(r->launcher, &hello, fail)
+                                  : at_mpi_worker_ask(r->launcher, &hello, fail));
+    r->admitted = true;
     /* Spinning pays off only while every process has its own core. */
     uint32_t here = r->launcher->local_size, size = r->launcher->size;
     bool     idle_cores = here > 0 && here <= context->cores && context->sample_time == 0;

@@ -30,9 +30,10 @@ typedef struct at_mpi_replica {
     at_mpi_slices           slices; /* with hubs */
     float                  *params, *gradient;
     _Atomic uint64_t        drawn;
-    bool                    over;   /* there are no more turns */
-    at_ns                   now;    /* agreed on by all ranks */
-    at_ns                   waited; /* for the other ranks in the last turn */
+    bool                    admitted; /* all ranks agree, and all of them start */
+    bool                    over;     /* there are no more turns */
+    at_ns                   now;      /* agreed on by all ranks */
+    at_ns                   waited;   /* for the other ranks in the last turn */
     at_evaluation           evaluation;
     bool                    has_verdict;
     bool                    stopping;
@@ -42,7 +43,8 @@ typedef struct at_mpi_replica {
 /* Builds the replica without MPI: everything that forks must start before MPI does. */
 at_err at_mpi_replica_open(at_mpi_replica *replica, const at_world_ops *ops, at_fail *fail);
 
-/* Starts MPI and connects to the other ranks; reports *fail, if set by open, to all of them. */
+/* Starts MPI and connects to the other ranks. Fails on all of them when one cannot take part, or
+ * when they differ; nothing was trained then. */
 at_err at_mpi_replica_meet(at_mpi_replica *replica, at_fail *fail);
 
 /* Fills in the outcome, after FINISH. */

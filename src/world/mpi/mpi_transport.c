@@ -37,7 +37,7 @@ static void measure(at_mpi_transport *w, at_ns now, at_usage *usage)
 static void beat(at_mpi_transport *w, at_ns now)
 {
     at_worker_note note = {.kind = AT_WORKER_NOTE_PULSE};
-    if (!w->welcomed || now - w->noted_at < PULSE_EVERY) return;
+    if (!w->welcomed || w->is_silent || now - w->noted_at < PULSE_EVERY) return;
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return;
     measure(w, now, &note.usage);
     at_mpi_transport_note(w, &note);
@@ -153,6 +153,7 @@ static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *f
         leave(w);
         w->bye = true;
         w->together = mail.together;
+        w->err = mail.err;
         break;
     }
     w->news++;

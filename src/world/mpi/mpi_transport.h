@@ -39,13 +39,15 @@ typedef struct at_mpi_transport {
     unsigned char  note[AT_WORKER_NOTE];
 
     at_order       order;
-    bool           ordered;  /* `order` was not taken yet */
-    bool           leaves;   /* told to leave, or cannot go on */
-    bool           told;     /* told to leave */
-    bool           welcomed; /* with these words: */
+    bool           ordered;   /* `order` was not taken yet */
+    bool           leaves;    /* told to leave, or cannot go on */
+    bool           told;      /* told to leave */
+    bool           is_silent; /* sends no heartbeats: it only asks to be admitted */
+    bool           welcomed;  /* with these words: */
     at_hub_message welcome;
     bool           bye; /* told how to end: */
     bool           together;
+    at_err         err;      /* why the run failed */
     bool           orphaned; /* the hub is gone */
     at_fail        fail;     /* what is wrong with MPI or the hub's messages; err AT_OK: nothing */
     uint32_t       news;

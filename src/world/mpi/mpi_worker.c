@@ -91,12 +91,16 @@ static at_worker_note hello_of(const at_mpi_transport *w, const at_fail *fail)
     return hello;
 }
 
+/* The hub answers when it has loaded its own data, or when all ranks have started. */
 static void await_welcome(at_mpi_transport *w)
 {
-    while (!w->welcomed && !w->leaves) {
+    const at_ns since = w->ear.listened;
+    assert(w->calls);
+    while (!w->welcomed && !w->leaves && w->ear.listened - since < FAREWELL_MAX) {
         uint32_t before = at_mpi_transport_heard(w);
         if (!w->welcomed && !w->leaves) at_mpi_transport_wait(w, before, AT_NEVER);
     }
+    if (!w->welcomed && !w->leaves) w->orphaned = w->leaves = true;
 }
 
 /* Sends a note as soon as the one before was taken. */
@@ -163,6 +167,25 @@ static at_err failed(const at_mpi_transport *w, at_fail *fail)
     return fail->err;
 }
 
+at_err at_mpi_worker_ask(const at_launcher *launcher, const at_worker_note *hello, at_fail *fail)
+{
+    at_mpi_transport *w = &standing;
+    at_worker_note    note = *hello;
+    assert(launcher->rank > 0 && !w->context);
+    AT_TRY(reserve_bare(w, fail));
+    AT_TRY(connect(w, launcher, fail));
+    w->is_silent = true;
+    insist(w, &note);
+    await_welcome(w);
+    if (w->fail.err) return failed(w, fail);
+    if (w->welcomed && !w->bye) {
+        forget(w);
+        return AT_OK;
+    }
+    return at_fail_set(fail, w->err ? w->err : AT_ERR_FAILED, NULL, "rank 0 %s",
+                       w->bye ? "has refused the job" : "does not answer");
+}
+
 at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *launcher,
                          at_fail *fail)
 {
@@ -200,7 +223,7 @@ static bool is_forgotten(const at_mpi_transport *w, at_ns since)
     return w->ear.listened - heard > FAREWELL_MAX;
 }
 
-bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail)
+bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail, at_err *err)
 {
     at_mpi_transport *w = &standing;
     at_fail           untold;
@@ -218,5 +241,6 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail)
         if (!w->bye) at_mpi_transport_wait(w, before, AT_NEVER);
     }
     at_mpi_cancel(w->calls, AT_MPI_CALL_MAIL);
+    *err = w->err;
     return w->bye && w->together;
 }

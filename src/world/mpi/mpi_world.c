@@ -222,15 +222,17 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     return at_mpi_worker_run(context, launcher, fail);
 }
 
-bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code)
 {
-    bool in_order;
-    if (at_mpi_allreduce_ran())
+    bool   in_order;
+    at_err err = AT_OK;
+    if (at_mpi_allreduce_admitted())
         in_order = at_mpi_allreduce_end(fail);
     else if (launcher->rank == 0)
         in_order = at_mpi_hub_end(launcher, fail);
     else
-        in_order = at_mpi_worker_end(launcher, fail);
+        in_order = at_mpi_worker_end(launcher, fail, &err);
+    if (launcher->rank > 0) *code = (int)err;
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }

@@ -35,10 +35,11 @@ static void hub_messages_survive_a_round_trip(void **state)
     at_hub_message_write(bytes, &in);
     assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_int_equal(out.version, AT_VERSION_NONE);
-    in = (at_hub_message){.kind = AT_HUB_MESSAGE_BYE, .together = true};
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_BYE, .together = true, .err = AT_ERR_MISSING};
     at_hub_message_write(bytes, &in);
     assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_true(out.together);
+    assert_int_equal(out.err, AT_ERR_MISSING);
 }
 
 static void orders_survive_a_round_trip(void **state)

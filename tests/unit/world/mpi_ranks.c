@@ -183,7 +183,7 @@ static void deliver(at_mpi_ranks *ranks, uint32_t rank, const void *bytes, size_
     uint32_t call = 0;
     at_mpi_ranks_settle(ranks);
     while (!ranks->calls->call[call].is_open || ranks->calls->call[call].sends) call++;
-    memcpy(ranks->notice, bytes, units * AT_MESSAGE_UNIT);
+    memcpy(&ranks->notice, bytes, units * AT_MESSAGE_UNIT);
     ranks->calls->done = (at_mpi_done){.call = call, .rank = rank, .units = units};
     ranks->calls->is_done = true;
     at_mpi_ranks_settle(ranks);
