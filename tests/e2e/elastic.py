@@ -54,6 +54,9 @@ class Elastic(support.TestCase):
     def test_only_workers_that_joined_are_listed(self):
         ended = self.simulate("--steps", 20, "--workers", 2, "--workers-max", 5)
         self.assertEqual(sorted(by_id(ended.result)), [1, 2])
+        rows = json.loads((ended.folder / "workers.json").read_text())["workers"]
+        self.assertEqual([row["state"] for row in rows],
+                         ["finished"] * 2 + ["not joined"] * 3)
 
     def test_shards_are_cut_by_workers_and_others_draw_from_all(self):
         for shard in ("yes", "by-class"):
