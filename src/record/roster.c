@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 const char at_state_absent[] = "not joined", at_state_starting[] = "starting",
-           at_state_working[] = "working", at_state_finished[] = "finished", at_state_lost[] = "lost",
-           at_state_evicted[] = "evicted";
+           at_state_working[] = "working", at_state_finished[] = "finished",
+           at_state_lost[] = "lost", at_state_evicted[] = "evicted";
 
 void at_roster_init(at_worker_status *roster, uint32_t workers, uint32_t expected)
 {

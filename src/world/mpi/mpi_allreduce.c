@@ -87,23 +87,52 @@ static uint64_t hash_params(const equal *e)
     return hash == 0 ? 1 : hash;
 }
 
-static at_mpi_turn turn_of(equal *e)
+static at_evaluation evaluation_of(const at_turn_score *score)
 {
-    const at_hub  *hub = e->host.hub;
-    const at_task *task = e->context->task;
-    at_mpi_turn    turn = {.drawn = atomic_load(&e->drawn),
-                           .now = at_mpi_ranks_now(&e->ranks),
-                           .version = hub->version,
-                           .trace = hub->trace,
-                           .stops = at_signals_stop()};
+    return (at_evaluation){.step = score->step,
+                           .at = score->at,
+                           .score = {.loss_sum = score->loss_sum,
+                                     .correct = score->correct,
+                                     .correct_top5 = score->correct_top5,
+                                     .count = score->count,
+                                     .classes = score->classes,
+                                     .auc = score->auc}};
+}
+
+/* Only rank 0 has an evaluator. */
+static void add_score(const equal *e, at_turn_message *turn)
+{
+    at_evaluation evaluation;
+    turn->has_score = at_evaluator_take(e->evaluator, &evaluation);
+    assert(!turn->has_score || e->launcher->rank == 0);
+    if (!turn->has_score) return;
+    turn->score = (at_turn_score){.step = evaluation.step,
+                                  .at = evaluation.at,
+                                  .loss_sum = evaluation.score.loss_sum,
+                                  .auc = evaluation.score.auc,
+                                  .correct = evaluation.score.correct,
+                                  .correct_top5 = evaluation.score.correct_top5,
+                                  .count = evaluation.score.count,
+                                  .classes = evaluation.score.classes};
+}
+
+static at_turn_message turn_of(equal *e)
+{
+    const at_hub   *hub = e->host.hub;
+    const at_task  *task = e->context->task;
+    at_turn_message turn = {.report.drawn = atomic_load(&e->drawn),
+                            .now = at_mpi_ranks_now(&e->ranks),
+                            .version = hub->version,
+                            .trace = hub->trace,
+                            .stops = at_signals_stop()};
     if (hub->version % HASH_EVERY == 0) turn.hash = hash_params(e);
     if (e->id > 0) snprintf(turn.engine, sizeof turn.engine, "%s", task->engine(task->self));
-    turn.has_verdict = at_evaluator_take(e->evaluator, &turn.evaluation);
+    add_score(e, &turn);
     return turn;
 }
 
 /* Says `turn` and hears the others', together with this round's gradients. */
-static bool take_turns(equal *e, const at_mpi_turn *turn)
+static bool take_turns(equal *e, const at_turn_message *turn)
 {
     at_ns since = at_clock_now();
     bool  sums = e->hubs == 0;
@@ -118,8 +147,8 @@ static void compare(equal *e)
 {
     assert(!e->ranks.broken);
     for (uint32_t i = 1; i < e->launcher->size; i++) {
-        const at_mpi_turn *first = &e->ranks.turn[0], *turn = &e->ranks.turn[i];
-        bool               hubs = turn->version == first->version && turn->trace == first->trace;
+        const at_turn_message *first = &e->ranks.turn[0], *turn = &e->ranks.turn[i];
+        bool hubs = turn->version == first->version && turn->trace == first->trace;
         if (hubs && turn->hash == first->hash) continue;
         at_fail_set(&e->differ, AT_ERR_FAILED,
                     "start without --topology and --hubs, and look after these machines",
@@ -134,12 +163,12 @@ static bool agree(equal *e)
 {
     bool stops = false;
     for (uint32_t i = 0; i < e->launcher->size; i++) {
-        const at_mpi_turn *turn = &e->ranks.turn[i];
+        const at_turn_message *turn = &e->ranks.turn[i];
         if (turn->now > e->now) e->now = turn->now;
         stops = stops || turn->stops;
     }
-    e->evaluation = e->ranks.turn[0].evaluation;
-    e->has_verdict = e->ranks.turn[0].has_verdict;
+    e->evaluation = evaluation_of(&e->ranks.turn[0].score);
+    e->has_verdict = e->ranks.turn[0].has_score;
     return stops;
 }
 
@@ -158,17 +187,16 @@ static bool check_reports(equal *e)
     const at_hub *hub = e->host.hub;
     assert(e->workers >= 1);
     for (at_node i = 1; i <= e->workers; i++) {
-        const at_mpi_turn      *turn = at_mpi_replica_turn(e, i);
-        const at_member        *member = &hub->member[i - 1];
-        const at_report_message message = {.report = turn->report, .drawn = turn->drawn};
-        const at_report_bounds  bounds = {.incarnation = member->incarnation,
-                                          .sequence = member->sequence,
-                                          .version = hub->version,
-                                          .samples_max = at_plan_samples_max(e->context->plan),
-                                          .drawn = member->used + member->dropped,
-                                          .ends = e->stopping || hub->end != AT_END_RUNNING};
-        at_fail                 fail;
-        if (!at_report_message_check(&message, &bounds, &fail)) continue;
+        const at_turn_message *turn = at_mpi_replica_turn(e, i);
+        const at_member       *member = &hub->member[i - 1];
+        const at_report_bounds bounds = {.incarnation = member->incarnation,
+                                         .sequence = member->sequence,
+                                         .version = hub->version,
+                                         .samples_max = at_plan_samples_max(e->context->plan),
+                                         .drawn = member->used + member->dropped,
+                                         .ends = e->stopping || hub->end != AT_END_RUNNING};
+        at_fail                fail;
+        if (!at_report_message_check(&turn->report, &bounds, &fail)) continue;
         at_mpi_ranks_blame(&e->ranks, at_mpi_replica_rank(e, i), &fail);
         return false;
     }
@@ -179,7 +207,7 @@ static void tell_reports(equal *e)
 {
     for (at_node i = 1; i <= e->workers; i++) {
         at_event event = {.kind = AT_EV_MESSAGE, .worker = i, .now = e->now};
-        event.as.report = at_mpi_replica_turn(e, i)->report;
+        event.as.report = at_mpi_replica_turn(e, i)->report.report;
         at_host_event(&e->host, &event, NULL);
     }
 }
@@ -197,9 +225,9 @@ static void tell_time(equal *e)
 static bool take_turn(equal *e, const at_report *report)
 {
     if (e->host.hub->end != AT_END_RUNNING || e->ranks.broken) return false;
-    at_mpi_turn turn = turn_of(e);
-    turn.report = *report;
-    turn.report.work.idle_ns = e->waited;
+    at_turn_message turn = turn_of(e);
+    turn.report.report = *report;
+    turn.report.report.work.idle_ns = e->waited;
     if (!take_turns(e, &turn)) return false;
     compare(e);
     if (agree(e) || e->differ.err) tell_stop(e);

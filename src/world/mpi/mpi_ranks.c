@@ -31,7 +31,7 @@ static const at_ns PATIENCE_STOPPED = AT_MS(500);
 static const at_ns FAREWELL_MAX = AT_MS(300);
 static const at_ns LISTEN_LAST = AT_MS(20);
 
-_Static_assert(sizeof(at_mpi_turn) % AT_MESSAGE_UNIT == 0, "turns are whole units");
+_Static_assert(AT_TURN_MESSAGE % AT_MESSAGE_UNIT == 0, "turns are whole units");
 
 uint32_t at_mpi_ranks_call(const at_mpi_ranks *r, uint32_t i)
 {
@@ -230,24 +230,38 @@ void at_mpi_ranks_ask(at_mpi_ranks *r, uint32_t rank)
     at_mpi_send(r->calls, call_ask(r, rank), &request_notice, 1, rank, AT_MPI_TAG_NOTE);
 }
 
-bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *floats, size_t count)
+/* All ranks read the same bytes, so a malformed turn ends the exchange on all of them. */
+static bool read_turns(at_mpi_ranks *r, const unsigned char *received)
+{
+    at_turn_message turn;
+    at_fail         fail;
+    assert(!r->broken);
+    for (uint32_t i = 0; i < r->launcher->size && !r->broken; i++) {
+        if (at_turn_message_read(received + (size_t)i * AT_TURN_MESSAGE, AT_TURN_MESSAGE, &turn,
+                                 &fail))
+            at_mpi_ranks_blame(r, i, &fail);
+        else
+            r->turn[i] = turn;
+    }
+    return !r->broken;
+}
+
+bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_turn_message *mine, float *floats,
+                             size_t count)
 {
     /* Never released: after a loss MPI may still use them. */
-    static at_mpi_turn  sent;
-    static at_mpi_turn *received;
-    size_t              size = r->launcher->size * sizeof *received;
+    static unsigned char  sent[AT_TURN_MESSAGE];
+    static unsigned char *received;
     assert(mine);
-    if (!received) received = malloc(size);
+    if (!received) received = malloc((size_t)r->launcher->size * AT_TURN_MESSAGE);
     if (!received) {
         at_fail fail;
         at_fail_memory(&fail);
         lose_mpi(r, &fail);
         return false;
     }
-    sent = *mine;
-    if (!gather(r, &sent, received, sizeof sent, floats, count)) return false;
-    memcpy(r->turn, received, size);
-    return true;
+    at_turn_message_write(sent, mine);
+    return gather(r, sent, received, sizeof sent, floats, count) && read_turns(r, received);
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
@@ -287,7 +301,7 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
  */
 static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
-    at_mpi_turn mine = {.now = at_clock_now()};
+    at_turn_message mine = {.now = at_clock_now()};
     if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0)) return stop_with(r, fail);
     bool here = strcmp(r->hello[0].host, r->hello[r->launcher->rank].host) == 0;
     r->ahead = here ? 0 : r->turn[0].now - mine.now;

@@ -22,14 +22,14 @@ uint32_t at_mpi_replica_rank(const at_mpi_replica *r, at_node worker)
     return r->hubs + worker - 1;
 }
 
-const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *r, at_node worker)
+const at_turn_message *at_mpi_replica_turn(const at_mpi_replica *r, at_node worker)
 {
     return &r->ranks.turn[at_mpi_replica_rank(r, worker)];
 }
 
 uint64_t at_mpi_replica_drawn(const at_mpi_replica *r, at_node worker)
 {
-    return worker == r->id ? atomic_load(&r->drawn) : at_mpi_replica_turn(r, worker)->drawn;
+    return worker == r->id ? atomic_load(&r->drawn) : at_mpi_replica_turn(r, worker)->report.drawn;
 }
 
 /* ---- start ----------------------------------------------------------------------------------- */
@@ -96,7 +96,7 @@ at_err at_mpi_replica_meet(at_mpi_replica *r, at_fail *fail)
     AT_TRY(at_mpi_ranks_open(&r->ranks, r->launcher, &hello, calls, idle_cores ? SPIN : 0,
                              context->plan->lease, fail));
     for (at_node i = 1; i <= r->workers; i++)
-        r->ranks.turn[at_mpi_replica_rank(r, i)].drawn = at_resume_drawn(&r->host, i);
+        r->ranks.turn[at_mpi_replica_rank(r, i)].report.drawn = at_resume_drawn(&r->host, i);
     r->now = r->ranks.turn[0].now; /* the same on all ranks */
     if (r->hubs == 0) return AT_OK;
     return at_mpi_slices_open(&r->slices, &r->ranks, r->hubs, &r->updater, r->gradient, fail);

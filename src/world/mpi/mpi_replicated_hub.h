@@ -54,8 +54,8 @@ at_err at_mpi_replica_hand_over(at_mpi_replica *replica, at_outcome *outcome, at
 void at_mpi_replica_close(at_mpi_replica *replica);
 
 /* The rank of a worker, and its last turn. */
-uint32_t           at_mpi_replica_rank(const at_mpi_replica *replica, at_node worker);
-const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *replica, at_node worker);
+uint32_t               at_mpi_replica_rank(const at_mpi_replica *replica, at_node worker);
+const at_turn_message *at_mpi_replica_turn(const at_mpi_replica *replica, at_node worker);
 
 /* Samples drawn by a worker, as far as known on this rank. */
 uint64_t at_mpi_replica_drawn(const at_mpi_replica *replica, at_node worker);

@@ -35,9 +35,9 @@ struct at_saver {
     size_t           size; /* of the mapping */
     char            *text; /* the state, as JSON */
     size_t           text_size;
-    float           *vector; /* parameters, then the optimizer's state vectors */
-    uint64_t         taken;  /* answers fetched */
-    at_supervisor   *process; /* its only child is the saver */
+    float           *vector;   /* parameters, then the optimizer's state vectors */
+    uint64_t         taken;    /* answers fetched */
+    at_supervisor   *process;  /* its only child is the saver */
     bool             lowered;  /* the process runs at idle priority */
     bool             given_up; /* it did not finish in time: nothing more is saved */
     char             trouble[600];
