@@ -25,6 +25,7 @@ typedef struct worker {
 static uint32_t heard(void *self)
 {
     worker *w = self;
+    assert(w->map->head);
     return at_bell_heard(&w->map->head->cast_bell);
 }
 
@@ -32,6 +33,7 @@ static uint32_t heard(void *self)
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     worker *w = self;
+    assert(w->id >= 1);
     if (w->crew && at_update_pool_work(w->crew, w->id)) return;
     at_bell_wait(&w->map->head->cast_bell, heard_before, 1, at_bell_mask(w->id), until,
                  until == AT_NEVER ? w->spin_ns : 0);
@@ -42,6 +44,7 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 static bool leaves(void *self)
 {
     worker *w = self;
+    assert(w->slot);
     return atomic_load_explicit(&w->slot->leave, memory_order_acquire);
 }
 
@@ -67,6 +70,7 @@ static bool take_order(void *self, at_order *order)
 static uint64_t newest(void *self)
 {
     worker *w = self;
+    assert(w->map->head);
     return atomic_load_explicit(&w->map->head->version, memory_order_relaxed);
 }
 
@@ -94,6 +98,7 @@ static uint64_t copy_params(const worker *w, float *to)
 static uint64_t fetch(void *self)
 {
     worker *w = self;
+    assert(!w->aside || w->params);
     return copy_params(w, w->aside ? w->aside : w->params);
 }
 
@@ -114,6 +119,7 @@ static const float *install(void *self)
 static float *gradient(void *self, uint32_t slot)
 {
     worker *w = self;
+    assert(slot < AT_LOCAL_GRADIENTS);
     return at_local_gradient(w->map, w->id, slot);
 }
 

@@ -39,6 +39,7 @@ static equal standing;
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     equal *e = self;
+    assert(worker >= 1 && worker <= e->workers);
     if (worker != e->id) return; /* the others get theirs from their own hubs */
     at_inplace_order(&e->place, order);
 }
@@ -54,6 +55,7 @@ static bool heard_verdict(void *self, at_evaluation *evaluation)
 {
     equal *e = self;
     bool   has = e->has_verdict;
+    assert(evaluation);
     *evaluation = e->evaluation;
     e->has_verdict = false;
     return has;
@@ -71,6 +73,7 @@ static void describe(void *self, at_snapshot *snapshot)
 {
     equal *e = self;
     (void)snapshot;
+    assert(e->host.hub);
     if (e->hubs > 0 && !at_mpi_slices_fetch(&e->slices)) e->host.saver = NULL;
 }
 
@@ -79,6 +82,7 @@ static void describe(void *self, at_snapshot *snapshot)
 static uint64_t hash_params(const equal *e)
 {
     uint64_t hash = 1;
+    assert(e->params);
     for (size_t i = 0; i < e->updater.params; i++) {
         uint32_t bits;
         memcpy(&bits, &e->params[i], sizeof bits);
@@ -89,6 +93,7 @@ static uint64_t hash_params(const equal *e)
 
 static at_evaluation evaluation_of(const at_turn_score *score)
 {
+    assert(score);
     return (at_evaluation){.step = score->step,
                            .at = score->at,
                            .score = {.loss_sum = score->loss_sum,
@@ -125,6 +130,7 @@ static at_turn_message turn_of(equal *e)
                             .version = hub->version,
                             .trace = hub->trace,
                             .stops = at_signals_stop()};
+    assert(!e->ranks.broken);
     if (hub->version % HASH_EVERY == 0) turn.hash = hash_params(e);
     if (e->id > 0) snprintf(turn.engine, sizeof turn.engine, "%s", task->engine(task->self));
     add_score(e, &turn);
@@ -136,6 +142,7 @@ static bool take_turns(equal *e, const at_turn_message *turn)
 {
     at_ns since = at_clock_now();
     bool  sums = e->hubs == 0;
+    assert(!e->ranks.broken);
     if (!sums) at_mpi_slices_send(&e->slices);
     bool all = at_mpi_ranks_take_turns(&e->ranks, turn, sums ? e->gradient : NULL,
                                        sums ? e->updater.params : 0);
@@ -162,6 +169,7 @@ static void compare(equal *e)
 static bool agree(equal *e)
 {
     bool stops = false;
+    assert(!e->ranks.broken);
     for (uint32_t i = 0; i < e->launcher->size; i++) {
         const at_turn_message *turn = &e->ranks.turn[i];
         if (turn->now > e->now) e->now = turn->now;
@@ -176,6 +184,7 @@ static bool agree(equal *e)
 
 static void tell_stop(equal *e)
 {
+    assert(e->host.hub);
     if (e->stopping || e->host.hub->end != AT_END_RUNNING) return;
     e->stopping = true;
     at_host_event(&e->host, &(at_event){.kind = AT_EV_STOP, .now = e->now}, NULL);
@@ -205,6 +214,7 @@ static bool check_reports(equal *e)
 
 static void tell_reports(equal *e)
 {
+    assert(!e->host.finished);
     for (at_node i = 1; i <= e->workers; i++) {
         at_event event = {.kind = AT_EV_MESSAGE, .worker = i, .now = e->now};
         event.as.report = at_mpi_replica_turn(e, i)->report.report;
@@ -215,6 +225,7 @@ static void tell_reports(equal *e)
 /* Nobody here can be overdue without holding up everybody. */
 static void tell_time(equal *e)
 {
+    assert(!e->host.finished);
     e->host.timer[AT_TIMER_LEASE] = AT_NEVER;
     e->host.timer[AT_TIMER_NOTICE] = AT_NEVER;
     at_host_poll(&e->host, e->now);
@@ -224,6 +235,7 @@ static void tell_time(equal *e)
 /* One round with its report; false: there will be no other. */
 static bool take_turn(equal *e, const at_report *report)
 {
+    assert(report);
     if (e->host.hub->end != AT_END_RUNNING || e->ranks.broken) return false;
     at_turn_message turn = turn_of(e);
     turn.report.report = *report;
@@ -254,6 +266,7 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 static bool leaves(void *self)
 {
     equal *e = self;
+    assert(e->id >= 1);
     return e->over || (e->place.in_round && at_signals_stop());
 }
 
@@ -269,7 +282,8 @@ static bool send_report(void *self, const at_report *report)
 /* Takes turns until there are no more; a rank that is only a hub has nothing to report. */
 static void work(equal *e)
 {
-    at_driver         driver;
+    at_driver driver;
+    assert(e->workers >= 1);
     at_driver_options options = {
         .context = e->context, .id = e->id, .incarnation = 1, .slots = 1, .drawn = &e->drawn};
     if (e->id == 0) {
@@ -295,6 +309,7 @@ static void work(equal *e)
 static void tell_end(equal *e, at_node worker, const char *how)
 {
     at_event event = {.kind = AT_EV_LOST, .worker = worker, .now = e->now};
+    assert(worker >= 1 && worker <= e->workers);
     event.as.lost.drawn = at_mpi_replica_drawn(e, worker);
     at_host_event(&e->host, &event, &(at_about){.text = how});
 }
@@ -303,6 +318,7 @@ static void tell_end(equal *e, at_node worker, const char *how)
 static void tell_loss(equal *e, at_node lost)
 {
     at_ns now = at_mpi_ranks_now(&e->ranks);
+    assert(e->ranks.broken);
     if (now > e->now) e->now = now;
     if (lost > 0) tell_end(e, lost, "its process is gone");
     tell_stop(e);
@@ -310,6 +326,7 @@ static void tell_loss(equal *e, at_node lost)
 
 static void tell_joined(equal *e)
 {
+    assert(e->host.hub->present == 0);
     for (at_node i = 1; i <= e->workers; i++) {
         uint32_t              rank = at_mpi_replica_rank(e, i);
         const at_worker_note *hello = &e->ranks.hello[rank];
@@ -324,6 +341,7 @@ static void tell_joined(equal *e)
 static void run(equal *e)
 {
     at_node lost = 0;
+    assert(e->admitted);
     at_host_event(&e->host, &(at_event){.kind = AT_EV_START, .now = e->now}, NULL);
     tell_joined(e);
     work(e);
@@ -341,6 +359,8 @@ static void run(equal *e)
 
 static at_err train(equal *e, at_outcome *outcome, at_fail *fail)
 {
+    assert(e->admitted);
+    assert(e->bell);
     at_signals_open(e->bell);
     run(e);
     at_host_final_score(&e->host);

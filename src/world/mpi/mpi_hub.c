@@ -35,6 +35,7 @@ static at_mpi_hub standing;
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     at_mpi_hub *h = self;
+    assert(order);
     assert(worker >= 1 && worker <= h->workers);
     if (!order->leave) at_mpi_hub_expect_report(h, worker);
     at_param_sender_order(&h->sender, worker, order);
@@ -43,6 +44,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 static void flush(void *self)
 {
     at_mpi_hub *h = self;
+    assert(h->sender.calls);
     at_param_sender_flush(&h->sender);
 }
 
@@ -59,6 +61,7 @@ static void change(void *self)
 {
     at_mpi_hub *h = self;
     at_ns       since = at_clock_now();
+    assert(h->calls);
     while (at_param_sender_is_reading(&h->sender) && at_clock_now() - since < SETTLE_MAX)
         at_mpi_hub_receive(h);
 }
@@ -77,6 +80,7 @@ static void publish(void *self, uint64_t version)
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     at_mpi_hub *h = self;
+    assert(worker >= 1 && worker <= h->workers);
     assert(slot == 0);
     return (const float *)(const void *)(h->peer[worker - 1].inbox + AT_REPORT_MESSAGE_HEAD);
 }
@@ -85,6 +89,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 
 static void process_signals(at_mpi_hub *h, at_ns now)
 {
+    assert(now > 0);
     if (at_signals_child()) at_host_reap(&h->host, now);
     if (!at_signals_stop() || h->stopping || h->host.finished) return;
     h->stopping = true;
@@ -108,6 +113,7 @@ static void discount_gap(at_mpi_hub *h, at_ns now)
 static void loop_once(at_mpi_hub *h)
 {
     bool received = at_mpi_hub_receive(h);
+    assert(!h->host.finished);
     at_mpi_hub_process(h);
     at_ns now = at_clock_now();
     discount_gap(h, now);
@@ -144,6 +150,7 @@ static at_err reserve(at_mpi_hub *h, at_fail *fail)
 {
     const at_world_context *context = h->context;
     size_t                  floats = context->task->slot_floats;
+    assert(floats >= 1);
     if (floats > (size_t)INT32_MAX - AT_REPORT_MESSAGE_HEAD)
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model or batch",
                            "a gradient of %zu numbers does not fit into one MPI message", floats);
@@ -171,6 +178,8 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
                                    .change = change,
                                    .publish = publish,
                                    .gradients = {h, gradient_at}};
+    assert(h->workers >= 1);
+    assert(h->workers == plan->workers_max);
     AT_TRY(at_param_sender_open(&h->sender, params, plan->workers_max, in_place, fail));
     AT_TRY(at_resume_params(context, at_param_sender_params(&h->sender), fail));
     h->bell = at_child_share(sizeof *h->bell, fail);
@@ -187,6 +196,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
 static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
 {
     const at_world_context *context = h->context;
+    assert(h->calls);
     AT_TRY(at_mpi_start(launcher, fail));
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
     at_param_sender_publish(&h->sender, h->host.hub->version);
@@ -208,6 +218,7 @@ static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
     const at_hub *hub = h->host.hub;
     uint32_t      workers = h->workers;
     size_t        size = h->context->task->params * sizeof(float);
+    assert(h->host.finished);
     at_host_outcome(&h->host, outcome);
     outcome->params = malloc(size);
     outcome->floats = h->context->task->params;
@@ -230,6 +241,7 @@ static void begin(at_mpi_hub *h, const at_launcher *launcher)
 {
     char     text[320];
     at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    assert(launcher->rank == 0);
     at_host_event(&h->host, &start, NULL);
     snprintf(text, sizeof text, "%u ranks of %s: %s", launcher->size, launcher->name,
              at_launcher_survival(launcher));
@@ -238,6 +250,8 @@ static void begin(at_mpi_hub *h, const at_launcher *launcher)
 
 static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 {
+    assert(h->calls);
+    assert(!h->refusal.err);
     while (!h->host.finished && !h->refusal.err) loop_once(h);
     if (h->refusal.err) {
         *fail = h->refusal;
@@ -251,6 +265,7 @@ static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 /* Releases the previous run of this process. */
 static void release_previous(at_mpi_hub *h)
 {
+    assert(h->workers >= 1);
     if (h->lossy || !h->calls || !at_mpi_calls_end(h->calls)) return;
     for (uint32_t i = 0; i < h->workers; i++) free(h->peer[i].inbox);
     free(h->peer);
@@ -263,6 +278,7 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
                       at_outcome *outcome, at_fail *fail)
 {
     at_mpi_hub *h = &standing;
+    assert(launcher->rank == 0);
     if (h->context) release_previous(h);
     *h = (at_mpi_hub){.context = context, .workers = context->plan->workers_max};
     at_err err = prepare(h, fail);
@@ -373,6 +389,7 @@ static bool dismiss_all(at_mpi_hub *h, at_err err)
     at_ns since = h->clock.listened, most = err ? REFUSAL_MAX : FAREWELL_MAX;
     bool  all = false;
     bool *sent = calloc(h->workers, sizeof *sent);
+    assert(h->calls);
     while (sent && !all && h->clock.listened - since < most) {
         if (at_mpi_hub_receive(h)) at_backoff_end(&h->backoff);
         all = true;
@@ -392,6 +409,7 @@ static bool dismiss_all(at_mpi_hub *h, at_err err)
 static void kill_lost(at_mpi_hub *h, bool answered, at_err err)
 {
     bool elsewhere = !answered && err;
+    assert(h->peer);
     for (uint32_t i = 0; i < h->workers; i++) {
         at_mpi_peer *peer = &h->peer[i];
         if (peer->state != AT_MPI_LOST || peer->dead) continue;
@@ -408,8 +426,12 @@ bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
 {
     at_mpi_hub *h = &standing;
     at_fail     ignored;
+    assert(launcher->rank == 0);
     if (launcher->size == 1) return true;
-    if (!at_mpi_is_started() && connect_bare(h, launcher, &ignored)) return false;
+    if (!at_mpi_is_started()) { /* it failed before it was connected: what it reserved is not used */
+        *h = (at_mpi_hub){0};
+        if (connect_bare(h, launcher, &ignored)) return false;
+    }
     if (!h->sender.calls) return true; /* launcher and library do not match: no other ranks */
     bool dismissed = dismiss_all(h, fail->err);
     if (dismissed && !h->lossy) return true;

@@ -41,6 +41,7 @@ uint32_t at_mpi_ranks_call(const at_mpi_ranks *r, uint32_t i)
 
 static uint32_t call_notice(const at_mpi_ranks *r)
 {
+    assert(r->launcher->size >= 1);
     return CALL_USER + r->user_calls;
 }
 
@@ -90,6 +91,7 @@ static bool receive(at_mpi_ranks *r);
 static void check_processes(at_mpi_ranks *r)
 {
     at_ns since = at_clock_now();
+    assert(r->near);
     for (uint32_t i = 0; i < r->launcher->size; i++)
         if (r->near[i] && !at_alive(r->hello[i].pid, r->hello[i].born)) lose(r, i);
     while (r->broken && at_clock_now() - since < LISTEN_LAST) {
@@ -103,6 +105,7 @@ static void check_processes(at_mpi_ranks *r)
 static void watch(at_mpi_ranks *r)
 {
     at_ns now = at_clock_now(), listened = at_listening_clock_now(&r->clock, now);
+    assert(r->calls);
     if (now - r->watched_at < WATCH_EVERY) return;
     r->watched_at = now;
     check_processes(r);
@@ -118,6 +121,7 @@ static void pause_for(at_mpi_ranks *r, bool progress)
 {
     at_ns now = at_clock_now();
     bool  summing = !at_mpi_is_open(r->calls, CALL_TURN);
+    assert(r->calls);
     if (progress) {
         at_backoff_end(&r->backoff);
         r->progress_at = now;
@@ -134,6 +138,7 @@ static void pause_for(at_mpi_ranks *r, bool progress)
 /* Starts to sum the next chunks as far as calls are free; returns how many floats are started. */
 static size_t sum_more(at_mpi_ranks *r, float *floats, size_t begun, size_t count)
 {
+    assert(begun <= count);
     for (uint32_t i = 0; i < WINDOW && begun < count; i++) {
         if (at_mpi_is_open(r->calls, i)) continue;
         size_t size = count - begun < CHUNK ? count - begun : CHUNK;
@@ -145,6 +150,7 @@ static size_t sum_more(at_mpi_ranks *r, float *floats, size_t begun, size_t coun
 
 static bool is_any_open(const at_mpi_ranks *r)
 {
+    assert(r->calls);
     for (uint32_t i = 0; i < call_notice(r); i++)
         if (at_mpi_is_open(r->calls, i)) return true;
     return false;
@@ -190,6 +196,7 @@ static bool receive(at_mpi_ranks *r)
 /* A request may arrive before `answer` is set. */
 static void answer(at_mpi_ranks *r)
 {
+    assert(r->launcher);
     if (r->requester == UINT32_MAX || !r->answer) return;
     r->answer(r->self, r->requester);
     r->requester = UINT32_MAX;
@@ -199,6 +206,7 @@ static void answer(at_mpi_ranks *r)
 static bool settle(at_mpi_ranks *r, float *floats, size_t count)
 {
     size_t begun = 0;
+    assert(floats || count == 0);
     at_listening_clock_now(&r->clock, at_clock_now());
     do {
         begun = sum_more(r, floats, begun, count);
@@ -212,12 +220,14 @@ static bool settle(at_mpi_ranks *r, float *floats, size_t count)
 
 bool at_mpi_ranks_settle(at_mpi_ranks *r)
 {
+    assert(r->calls);
     return settle(r, NULL, 0);
 }
 
 static bool gather(at_mpi_ranks *r, const void *mine, void *all, size_t size, float *floats,
                    size_t count)
 {
+    assert(mine && all);
     assert(size % AT_MESSAGE_UNIT == 0);
     at_mpi_gather_all(r->calls, CALL_TURN, mine, all, size / AT_MESSAGE_UNIT);
     return settle(r, floats, count);
@@ -282,6 +292,7 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
 {
     static unsigned char mine[AT_WORKER_NOTE];
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_WORKER_NOTE);
+    assert(hello->kind == AT_WORKER_NOTE_HELLO);
     if (!all) return at_fail_memory(fail);
     at_worker_note_write(mine, hello);
     if (!gather(r, mine, all, sizeof mine, NULL, 0)) /* `all` leaks: MPI may still use it */
@@ -302,6 +313,7 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
 static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
     at_turn_message mine = {.now = at_clock_now()};
+    assert(!r->broken);
     if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0)) return stop_with(r, fail);
     bool here = strcmp(r->hello[0].host, r->hello[r->launcher->rank].host) == 0;
     r->ahead = here ? 0 : r->turn[0].now - mine.now;
@@ -341,6 +353,7 @@ static void announce_loss(at_mpi_ranks *r)
     at_ns    since = at_clock_now();
     uint32_t size = r->launcher->size;
     bool     heard = false;
+    assert(r->calls);
     assert(r->broken);
     r->announced = r->lost;
     for (uint32_t i = 0; i < size; i++)
@@ -357,6 +370,7 @@ static void announce_loss(at_mpi_ranks *r)
 
 bool at_mpi_ranks_part(at_mpi_ranks *r)
 {
+    if (!r->calls) return true; /* it could not be opened */
     if (!r->broken) at_mpi_cancel(r->calls, call_notice(r));
     if (r->broken) announce_loss(r);
     return !r->broken;

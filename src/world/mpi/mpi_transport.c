@@ -17,6 +17,7 @@ static const at_ns NAP = AT_MS(1);
 
 bool at_mpi_transport_note(at_mpi_transport *w, at_worker_note *note)
 {
+    assert(w->calls);
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return false;
     note->drawn = atomic_load(&w->drawn);
     at_mpi_send(w->calls, AT_MPI_CALL_NOTE, w->note, at_worker_note_write(w->note, note), 0,
@@ -29,6 +30,7 @@ bool at_mpi_transport_note(at_mpi_transport *w, at_worker_note *note)
 static void measure(at_mpi_transport *w, at_ns now, at_usage *usage)
 {
     at_ns every = w->welcome.usage_every;
+    assert(usage->pid == 0);
     if (w->hub_near || every == 0 || now - w->measured_at < every) return;
     w->measured_at = now;
     if (!at_usage_read(getpid(), usage)) usage->pid = 0;
@@ -37,6 +39,7 @@ static void measure(at_mpi_transport *w, at_ns now, at_usage *usage)
 static void beat(at_mpi_transport *w, at_ns now)
 {
     at_worker_note note = {.kind = AT_WORKER_NOTE_PULSE};
+    assert(now > 0);
     if (!w->welcomed || w->is_silent || now - w->noted_at < PULSE_EVERY) return;
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return;
     measure(w, now, &note.usage);
@@ -47,12 +50,14 @@ static void beat(at_mpi_transport *w, at_ns now)
 
 static bool is_used(const at_mpi_transport *w, int i)
 {
+    assert(i >= 0 && i < w->buffers);
     return i == w->open || i == w->fresh || i == w->aside || i == w->installed;
 }
 
 /* Opens a buffer for the next mail, when there is one. */
 static void receive(at_mpi_transport *w)
 {
+    assert(w->calls);
     for (int i = 0; w->open == AT_MPI_NO_BUFFER && i < w->buffers; i++)
         if (!is_used(w, i)) w->open = i;
     if (w->open == AT_MPI_NO_BUFFER || at_mpi_is_open(w->calls, AT_MPI_CALL_MAIL)) return;
@@ -164,6 +169,7 @@ static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *f
 /* Whoever was told to leave waits for as long as it takes; others notice that the hub is gone. */
 static void watch(at_mpi_transport *w, at_ns now)
 {
+    assert(now >= w->watched_at);
     if (!w->welcomed || now - w->watched_at < WATCH_EVERY) return;
     w->watched_at = now;
     bool gone = w->hub_near && !at_alive(w->welcome.pid, w->welcome.born);
@@ -227,12 +233,14 @@ static bool leaves(void *self)
 /* Behind a barrier there is one slot, elsewhere the other one is free. */
 static bool is_sending(const at_mpi_transport *w)
 {
+    assert(w->slots >= 1);
     return w->slots == 1 && at_mpi_is_open(w->calls, 0);
 }
 
 static bool take_order(void *self, at_order *order)
 {
     at_mpi_transport *w = self;
+    assert(order);
     if (!w->ordered || is_sending(w)) return false; /* its gradient slot is still being read */
     *order = w->order;
     w->ordered = false;
@@ -262,6 +270,7 @@ static const float *install(void *self)
 static float *gradient(void *self, uint32_t slot)
 {
     at_mpi_transport *w = self;
+    assert(slot < w->slots);
     assert(!at_mpi_is_open(w->calls, slot));
     return (float *)(void *)(w->report[slot] + AT_REPORT_MESSAGE_HEAD);
 }
@@ -270,6 +279,7 @@ static float *gradient(void *self, uint32_t slot)
 static size_t gradient_floats(const at_mpi_transport *w, const at_report *report)
 {
     const at_task *task = w->context->task;
+    assert(report->slot < w->slots);
     if (report->work.abandoned || report->work.samples == 0) return 0;
     if (!task->sparse) return task->slot_floats;
     const at_pairs *pairs = (const void *)(w->report[report->slot] + AT_REPORT_MESSAGE_HEAD);
@@ -282,6 +292,8 @@ static size_t gradient_floats(const at_mpi_transport *w, const at_report *report
 static bool send_report(void *self, const at_report *report)
 {
     at_mpi_transport *w = self;
+    assert(report->slot < w->slots);
+    assert(report->sequence >= 1);
     at_report_message head = {
         .report = *report, .drawn = atomic_load(&w->drawn), .floats = gradient_floats(w, report)};
     bool open = false;
@@ -299,6 +311,7 @@ static bool send_report(void *self, const at_report *report)
 
 at_transport at_mpi_transport_of(at_mpi_transport *w)
 {
+    assert(w->calls && w->context);
     return (at_transport){.self = w,
                           .heard = at_mpi_transport_heard,
                           .wait = at_mpi_transport_wait,

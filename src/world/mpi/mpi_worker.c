@@ -29,6 +29,7 @@ static at_mpi_transport standing;
  * way. */
 static int buffers_needed(const at_world_context *context)
 {
+    assert(context->plan);
     if (context->plan->release->holds && context->plan->gather->waits_for_all) return 2;
     return context->comm_delay > 0 ? 4 : 3;
 }
@@ -38,6 +39,7 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
     const at_world_context *context = w->context;
     bool                    fits =
         at_hub_message_size(context->task->params, context->plan->workers_max, &w->mail_size);
+    assert(w->context);
     if (!fits)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the model does not fit into a message");
     if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;
@@ -67,6 +69,7 @@ static at_err reserve_bare(at_mpi_transport *w, at_fail *fail)
 /* Signals are the hub's affair: it tells everybody what follows from them. */
 static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail *fail)
 {
+    assert(launcher->rank > 0);
     w->id = launcher->rank;
     w->open = w->fresh = w->aside = w->installed = AT_MPI_NO_BUFFER;
     signal(SIGINT, SIG_IGN);
@@ -191,6 +194,7 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
 {
     at_mpi_transport *w = &standing;
     at_worker_note    ready = {.kind = AT_WORKER_NOTE_READY};
+    assert(launcher->rank > 0);
     if (w->context) forget(w);
     w->context = context;
     AT_TRY(reserve(w, fail));
@@ -227,6 +231,7 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail, at_err 
 {
     at_mpi_transport *w = &standing;
     at_fail           untold;
+    assert(launcher->rank > 0);
     w->context = NULL; /* it was the run's, which is over */
     if (!at_mpi_is_started() && (reserve_bare(w, &untold) || connect(w, launcher, &untold)))
         return !at_mpi_is_started();

@@ -215,6 +215,7 @@ at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t p
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     const at_launcher *launcher = context->launcher;
+    assert(launcher);
     if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE || context->hubs > 1)
         return at_mpi_allreduce_run(context, launcher, outcome, fail);
     assert(launcher->size == context->plan->workers_max + 1);
@@ -226,6 +227,7 @@ bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *cod
 {
     bool   in_order;
     at_err err = AT_OK;
+    assert(launcher->rank < launcher->size);
     if (at_mpi_allreduce_admitted())
         in_order = at_mpi_allreduce_end(fail);
     else if (launcher->rank == 0)
@@ -243,6 +245,7 @@ bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *cod
 static at_err check_slices(const at_world_context *context, const char *option, at_fail *fail)
 {
     const at_plan *plan = context->plan;
+    assert(option);
     if (!plan->gather->waits_for_all || !plan->release->holds)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
                            "with --world mpi, %s needs a strategy that waits for all workers, and "
@@ -264,6 +267,7 @@ static at_err check_slices(const at_world_context *context, const char *option, 
 static at_err check(const at_world_context *context, at_fail *fail)
 {
     char hubs[32];
+    assert(context->plan);
     snprintf(hubs, sizeof hubs, "--hubs %u", context->hubs);
     if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE)
         return check_slices(context, "--topology allreduce", fail);
@@ -272,6 +276,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 
 static bool records(const at_world_context *context)
 {
+    assert(context->launcher);
     return context->launcher->rank == 0;
 }
 
@@ -280,6 +285,7 @@ static uint32_t workers_here(const at_world_context *context)
 {
     const at_launcher *launcher = context->launcher;
     uint32_t           hubs = context->plan->topology != AT_TOPOLOGY_ALLREDUCE;
+    assert(launcher->rank < launcher->size);
     if (context->hubs > 1) hubs = context->hubs;
     if (launcher->rank >= hubs) hubs = 0;
     return launcher->local_size > hubs ? launcher->local_size - hubs : 1;

@@ -96,6 +96,7 @@ static int child_main(void *self, at_fail *fail)
 {
     at_evaluator *e = self;
     shared       *s = e->shared;
+    assert(s && e->hub_bell);
     at_child_background("anytime-eval");
     if (!e->normal) at_child_idle();
     if (e->task->open(e->task->self, 0, fail)) return fail->err;

@@ -55,6 +55,7 @@ static void write_snapshot(at_saver *s)
                                  .params = s->vector,
                                  .moments = s->shared->moments,
                                  .state = s->text};
+    assert(parts.moments == s->options.learning->optim->states);
     for (uint32_t i = 0; i < parts.moments; i++)
         parts.moment[i] = s->vector + (i + 1) * task->params;
     at_fail fail = {0};
@@ -70,6 +71,7 @@ static int child_main(void *self, at_fail *fail)
 {
     (void)fail; /* each answer has its own */
     at_saver *s = self;
+    assert(s->shared);
     at_child_background("anytime-saver");
     while (s->shared) {
         uint32_t heard = at_bell_heard(&s->shared->bell);
@@ -93,6 +95,7 @@ static void remove_drafts(const char *folder)
 {
     char path[4400];
     DIR *dir = opendir(folder);
+    assert(folder[0]);
     if (!dir) return;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         size_t length = strlen(entry->d_name);
@@ -110,6 +113,7 @@ static at_err share(at_saver *s, at_fail *fail)
 {
     const at_saver_options *o = &s->options;
     size_t                  head = (sizeof(shared) + 63) / 64 * 64, floats, bytes;
+    assert(o->task && o->learning);
     s->text_size = TEXT_SIZE + (size_t)o->workers * TEXT_SIZE_WORKER;
     bool fits = at_size_product(o->task->params, 1 + o->learning->optim->states, &floats) &&
                 at_size_product(floats, sizeof(float), &bytes) && bytes < SIZE_MAX / 2;
@@ -152,6 +156,7 @@ at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail 
 
 static bool is_busy(const at_saver *s)
 {
+    assert(s->shared);
     return atomic_load(&s->shared->asked) != atomic_load(&s->shared->answered);
 }
 
@@ -202,6 +207,7 @@ static void hasten(at_saver *s)
 
 static void say(const at_saver *s, const char *text)
 {
+    assert(text[0]);
     if (s->options.say) s->options.say(s->options.self, text);
 }
 
@@ -257,6 +263,7 @@ static void await(at_saver *s)
 static bool put_text(at_saver *s, const at_snapshot *snapshot)
 {
     json_t *state = json_object();
+    assert(s->text_size > 0);
     json_object_set_new(state, "image", at_snapshot_json(snapshot));
     json_object_set_new(state, "optimizer", json_string(s->options.learning->optim->name));
     if (s->options.describe) s->options.describe(s->options.self, state, snapshot->clock);
@@ -272,6 +279,7 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *sn
 {
     bool   wanted = last || s->options.patient || snapshot->version == 0;
     size_t params = s->options.task->params;
+    assert(updater->w);
     if (s->given_up || (is_busy(s) && !wanted)) return;
     if (wanted) hasten(s);
     await(s);
@@ -300,6 +308,7 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *sn
 const char *at_saver_trouble(at_saver *s)
 {
     uint64_t answered = atomic_load(&s->shared->answered);
+    assert(s->taken <= answered);
     if (is_busy(s)) revive(s);
     if (answered != s->taken) {
         s->taken = answered;
@@ -316,6 +325,7 @@ const char *at_saver_trouble(at_saver *s)
 
 uint64_t at_saver_newest(const at_saver *s)
 {
+    assert(s->shared);
     return atomic_load(&s->shared->newest);
 }
 
