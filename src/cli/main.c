@@ -150,8 +150,8 @@ static void print_error(const at_fail *fail)
     if (fail->hint[0]) fprintf(stderr, "  hint: %s\n", fail->hint);
 }
 
-/* Rank 0 prints, and its exit code is that of the job and of the other ranks. After the loss of a rank, skip exit handlers
- * that could wait for it. */
+/* Rank 0 prints, and its exit code is that of the job and of the other ranks. After the loss of a
+ * rank, skip exit handlers that could wait for it. */
 static int end_rank(const at_launcher *launcher, at_err err, const at_fail *fail)
 {
     int code = (int)err;

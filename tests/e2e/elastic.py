@@ -109,7 +109,7 @@ class Elastic(support.TestCase):
 
     def test_nobody_joins_where_hub_and_worker_are_one_loop(self):
         ended = self.train("--workers", 0, "--workers-max", 4, *SMALL, code=support.USAGE)
-        self.assert_complaint(ended, "with --workers 0 nobody can join later")
+        self.assert_complaint(ended, "with --workers 0 no worker can join later")
 
 
 class Local(support.TestCase):

@@ -2,7 +2,7 @@
 """Every MPI call of a rank fails once, at its n-th call, and messages arrive with wrong bytes.
 
 A job whose MPI fails ends with a sentence; one whose worker sends nonsense goes on without it.
-Nothing hangs, and nobody dies from a signal.
+Nothing hangs, and no process dies from a signal.
 """
 import json
 import os

@@ -222,7 +222,8 @@ static void draw_bar(const at_view *view, const group *it, int columns, at_text 
     add_blocks(view, LOST, lost, out);
 }
 
-/* A single worker that has not joined, is starting, lost or evicted gets a word instead of a bar. */
+/* A single worker that has not joined, is starting, lost or evicted gets a word instead of a
+ * bar. */
 static void draw_group(const at_view *view, const group *it, int bar, at_text *out)
 {
     assert(bar >= 1);

@@ -308,7 +308,7 @@ static void tell_lost(local *l, at_node id, bool returns, const char *text)
     at_host_event(&l->host, &event, &(at_about){.text = text});
 }
 
-/* Gives up everybody who still waits for a replacement; the run ends with the reason. */
+/* Gives up all workers that still wait for a replacement; the run ends with the reason. */
 static void fail_start(local *l)
 {
     assert(nobody_can_start(l));
@@ -421,8 +421,8 @@ static at_ns next_due(const local *l)
     return l->restart_next < due ? l->restart_next : due;
 }
 
-/* Before deaths are looked at: a signal to the whole group may end workers, too, and nobody is
- * replaced once a stop was requested. */
+/* To be called before deaths are processed: a signal to the whole group may end workers, too, and
+ * no worker is replaced once a stop was requested. */
 static void stop(local *l)
 {
     at_event event = {.kind = AT_EV_STOP, .now = at_host_now(&l->host)};

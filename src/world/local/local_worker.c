@@ -17,7 +17,7 @@ typedef struct worker {
     float              *aside;  /* a newer one; NULL: there are no delays, so the copy may change */
     uint64_t            order_seen; /* order_lock value of the newest order we took */
     at_ns               spin_ns;
-    at_update_pool     *crew; /* whose slices are its duty while it waits; NULL: none */
+    at_update_pool     *pool; /* it works on slices of updates while it waits; NULL: none */
 } worker;
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     worker *w = self;
     assert(w->id >= 1);
-    if (w->crew && at_update_pool_work(w->crew, w->id)) return;
+    if (w->pool && at_update_pool_work(w->pool, w->id)) return;
     at_bell_wait(&w->map->head->cast_bell, heard_before, 1, at_bell_mask(w->id), until,
                  until == AT_NEVER ? w->spin_ns : 0);
 }
@@ -155,7 +155,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                   .slot = &start->map->slot[start->id - 1],
                   .id = start->id,
                   .spin_ns = start->spin_ns,
-                  .crew = start->pool};
+                  .pool = start->pool};
     bool in_place = context->task->sparse || (plan->release->holds && plan->gather->waits_for_all);
     if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
     if (!in_place && context->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));

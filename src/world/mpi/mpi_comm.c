@@ -62,11 +62,11 @@ static void check(at_mpi_calls *calls, int code, const char *call)
     if (code != MPI_SUCCESS && !calls->fail.err) at_mpi_check(code, call, &calls->fail);
 }
 
-/* For calls that only tidy up: there is nobody left to be told about a failure. */
+/* For calls that only tidy up: their failure has no consequences. */
 static void ignore(int code)
 {
-    at_fail untold;
-    at_mpi_check(code, "a call that tidies up", &untold);
+    at_fail unused;
+    at_mpi_check(code, "a call that tidies up", &unused);
 }
 
 at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)

@@ -28,7 +28,7 @@ static const at_ns REFUSAL_MAX = AT_SEC(30); /* nothing is lost by waiting for r
 
 /* The only hub of the process. It must exist until the process ends, because messages to lost
  * workers never complete. */
-static at_mpi_hub standing;
+static at_mpi_hub the_hub;
 
 /* ---- operations for the host ----------------------------------------------------------------- */
 
@@ -277,7 +277,7 @@ static void release_previous(at_mpi_hub *h)
 at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launcher,
                       at_outcome *outcome, at_fail *fail)
 {
-    at_mpi_hub *h = &standing;
+    at_mpi_hub *h = &the_hub;
     assert(launcher->rank == 0);
     if (h->context) release_previous(h);
     *h = (at_mpi_hub){.context = context, .workers = context->plan->workers_max};
@@ -354,7 +354,7 @@ static void await(at_mpi_hub *h, bool (*is_done)(at_mpi_hub *h))
 
 at_err at_mpi_hub_admit(const at_launcher *launcher, const at_worker_note *hello, at_fail *fail)
 {
-    at_mpi_hub *h = &standing;
+    at_mpi_hub *h = &the_hub;
     assert(launcher->rank == 0 && hello->kind == AT_WORKER_NOTE_HELLO);
     if (launcher->size == 1) return at_mpi_start(launcher, fail);
     AT_TRY(connect_bare(h, launcher, fail));
@@ -404,8 +404,8 @@ static bool dismiss_all(at_mpi_hub *h, at_err err)
 }
 
 /* The launcher would wait for a lost process that still runs. On this machine it is killed; on
- * another only the launcher can kill it, which ends all ranks. So it does when ranks of a failed run
- * do not answer. */
+ * another only the launcher can kill it, which ends all ranks. So it does when ranks of a failed
+ * run do not answer. */
 static void kill_lost(at_mpi_hub *h, bool answered, at_err err)
 {
     bool elsewhere = !answered && err;
@@ -424,12 +424,12 @@ static void kill_lost(at_mpi_hub *h, bool answered, at_err err)
 
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
 {
-    at_mpi_hub *h = &standing;
+    at_mpi_hub *h = &the_hub;
     at_fail     ignored;
     assert(launcher->rank == 0);
     if (launcher->size == 1) return true;
-    if (!at_mpi_is_started()) { /* it failed before it was connected: what it reserved is not used */
-        *h = (at_mpi_hub){0};
+    if (!at_mpi_is_started()) {
+        *h = (at_mpi_hub){0}; /* it failed before it was connected */
         if (connect_bare(h, launcher, &ignored)) return false;
     }
     if (!h->sender.calls) return true; /* launcher and library do not match: no other ranks */

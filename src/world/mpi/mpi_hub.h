@@ -17,9 +17,9 @@
 at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launcher,
                       at_outcome *outcome, at_fail *fail);
 
-/* For rank 0 of worlds without a hub of their own: waits for the HELLOs of all other ranks, whatever
- * their topology, and lets them start when they agree with `hello`. Otherwise fails, names the rank
- * and the reason, and at_mpi_hub_end tells all ranks. */
+/* For rank 0 of worlds without a hub of their own: waits for the HELLOs of all other ranks,
+ * whatever their topology, and lets them start when they agree with `hello`. Otherwise fails, names
+ * the rank and the reason, and at_mpi_hub_end tells all ranks. */
 at_err at_mpi_hub_admit(const at_launcher *launcher, const at_worker_note *hello, at_fail *fail);
 
 /* Tells all workers how to end, and with which exit code. True: all ranks can end MPI together.
@@ -47,7 +47,7 @@ typedef struct at_mpi_peer {
     bool                evicted;              /* by the hub; LOST follows */
     char                fault[AT_FAULT_TEXT]; /* why it is to be evicted; "": no reason */
     at_failure_detector detector;
-    uint64_t            drawn;    /* the most it has told: notes overtake reports */
+    uint64_t            drawn;    /* the largest count received: notes overtake reports */
     uint64_t            counted;  /* samples of its reports */
     uint64_t            sequence; /* of its last report */
     at_usage            usage;    /* as last reported; pid 0: none, or already recorded */

@@ -43,7 +43,7 @@ void at_mpi_hub_blame(at_mpi_hub *h, at_node worker, const at_fail *fail)
     }
 }
 
-/* A message that does not fit what the worker has told before. */
+/* A message that contradicts earlier ones of the worker. */
 static void blame_order(at_mpi_hub *h, at_node worker, const char *what)
 {
     at_fail fail;
@@ -262,7 +262,7 @@ static void join(at_mpi_hub *h, at_node worker)
     event.as.joined.incarnation = h->host.hub->member[worker - 1].incarnation + 1;
     assert(peer->state == AT_MPI_LOADING);
     peer->state = AT_MPI_WORKING;
-    peer->sequence = h->host.hub->member[worker - 1].sequence; /* as told by WELCOME */
+    peer->sequence = h->host.hub->member[worker - 1].sequence; /* as sent with WELCOME */
     /* Its silence while it loaded does not count. */
     at_failure_detector_init(&peer->detector, h->clock.listened, lease_of(h));
     if (peer->near) at_host_process(&h->host, worker, peer->hello.pid);
@@ -337,7 +337,7 @@ static void depart(at_mpi_hub *h, at_node worker, at_mpi_state state, const char
 }
 
 /* Reports sent before the loss still count. Nothing is received afterwards, so nothing is counted
- * twice should the worker still live; it will be told to leave. */
+ * twice should the worker still live; it will be ordered to leave. */
 static void lose(at_mpi_hub *h, at_node worker, const char *how)
 {
     at_mpi_peer *peer = peer_of(h, worker);

@@ -35,7 +35,7 @@ typedef struct at_mpi_replica {
     at_ns                   now;      /* agreed on by all ranks */
     at_ns                   waited;   /* for the other ranks in the last turn */
     at_evaluation           evaluation;
-    bool                    has_verdict;
+    bool                    has_evaluation;
     bool                    stopping;
     at_fail                 differ; /* set when the ranks are no longer identical */
 } at_mpi_replica;

@@ -277,9 +277,9 @@ bool at_param_sender_is_reading(const at_param_sender *sender)
     return sender->own.users > 0;
 }
 
-/* Only the lost worker could still receive what was sent to it, and it is gone or will be told to
- * leave. The hub's own vector therefore stays in use; a copy is never used again, and another one
- * may be allocated in its place. */
+/* Only the lost worker could still receive what was sent to it, and it is gone or will be ordered
+ * to leave. The hub's own vector therefore stays in use; a copy is never used again, and another
+ * one may be allocated in its place. */
 void at_param_sender_lose(at_param_sender *sender, at_node worker)
 {
     at_param_receiver *receiver = receiver_of(sender, worker);

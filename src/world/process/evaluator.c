@@ -279,7 +279,8 @@ const char *at_evaluator_poll(at_evaluator *e, at_ns now)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* A turn counts for at most a second: if all of us are stopped meanwhile, nobody is stuck. */
+/* A turn counts for at most a second, so that time during which all processes were stopped does not
+ * count. */
 static at_ns silence(at_ns before, at_ns turn)
 {
     assert(turn >= 0);

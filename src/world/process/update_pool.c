@@ -191,7 +191,8 @@ static void end_unfinished(at_update_pool *pool, const uint32_t *members, uint32
             world->end(world->self, members[i]);
 }
 
-/* Counts checks instead of time, so that nobody is killed after the whole machine was suspended. */
+/* Counts checks instead of time, so that no process is killed after the whole machine was
+ * suspended. */
 static void wait_for(at_update_pool *pool, const uint32_t *members, uint32_t count)
 {
     at_bell *bell = pool->options.hub_bell;

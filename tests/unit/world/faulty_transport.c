@@ -373,7 +373,7 @@ static void run_worker(net *n, worker *w)
             may_die(w);
             at_driver_done(&w->driver, micro.draw.count, micro.draw.count);
         } else {
-            lose(n, w); /* it left as it was told to */
+            lose(n, w); /* it left as ordered */
         }
         break;
     case LEFT_WAITING:

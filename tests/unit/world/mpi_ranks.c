@@ -1,4 +1,4 @@
-/* The exchange among equal ranks, over an MPI that is played here: this program defines what
+/* The exchange among equal ranks, over an MPI that is simulated here: this program defines what
  * mpi_comm.h declares. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ void *at_mpi_alloc(size_t size, size_t likely)
     return malloc(size);
 }
 
-/* Nobody ever receives what is sent. */
+/* What is sent is never received. */
 void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t units, uint32_t rank,
                  at_mpi_tag tag)
 {
@@ -114,7 +114,7 @@ void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t unit
 /* The rank whose bytes arrive with a wrong one; RANKS: none. */
 static uint32_t faulty = RANKS;
 
-/* Everybody says what we say, and ends at once. */
+/* All ranks send what we send, and the call ends at once. */
 void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, void *all,
                        size_t units)
 {
