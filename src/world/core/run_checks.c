@@ -202,9 +202,10 @@ static at_err check_time(const at_run_options *o, at_fail *fail)
 static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     if (o->world->admits_workers || plan->workers_max == plan->workers) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "use --world local or sim, or leave --workers-max out",
-                       "--workers-max %u is above --workers %u, but with %s nobody can join later",
-                       plan->workers_max, plan->workers, o->world->called);
+    return at_fail_set(
+        fail, AT_ERR_USAGE, "use --world local or sim, or leave --workers-max out",
+        "--workers-max %u is above --workers %u, but with %s no worker can join later",
+        plan->workers_max, plan->workers, o->world->called);
 }
 
 at_err at_run_check(const at_run_options *o, const at_world_context *context, at_fail *fail)

@@ -223,6 +223,7 @@ at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t p
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     const at_launcher *launcher = context->launcher;
+    assert(launcher);
     if (at_plan_splits_update(context->plan))
         return at_mpi_allreduce_run(context, launcher, outcome, fail);
     assert(launcher->size == context->plan->workers_max + 1);
@@ -230,15 +231,18 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     return at_mpi_worker_run(context, launcher, fail);
 }
 
-bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code)
 {
-    bool in_order;
-    if (at_mpi_allreduce_ran())
+    bool   in_order;
+    at_err err = AT_OK;
+    assert(launcher->rank < launcher->size);
+    if (at_mpi_allreduce_admitted())
         in_order = at_mpi_allreduce_end(fail);
     else if (launcher->rank == 0)
         in_order = at_mpi_hub_end(launcher, fail);
     else
-        in_order = at_mpi_worker_end(launcher, fail);
+        in_order = at_mpi_worker_end(launcher, fail, &err);
+    if (launcher->rank > 0) *code = (int)err;
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }
@@ -272,6 +276,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 
 static bool records(const at_world_context *context)
 {
+    assert(context->launcher);
     return context->launcher->rank == 0;
 }
 

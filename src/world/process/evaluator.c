@@ -99,6 +99,7 @@ static int child_main(void *self, at_fail *fail)
 {
     at_evaluator *e = self;
     shared       *s = e->shared;
+    assert(s && e->hub_bell);
     at_child_background("anytime-eval");
     if (!e->normal) at_child_idle();
     if (e->task->open(e->task->self, 0, fail)) return fail->err;
@@ -281,7 +282,8 @@ const char *at_evaluator_poll(at_evaluator *e, at_ns now)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* A turn counts for at most a second: if all of us are stopped meanwhile, nobody is stuck. */
+/* A turn counts for at most a second, so that time during which all processes were stopped does not
+ * count. */
 static at_ns silence(at_ns before, at_ns turn)
 {
     assert(turn >= 0);
