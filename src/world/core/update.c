@@ -330,7 +330,8 @@ static double set_updates(at_updater *u, const at_action *apply)
                                   .weight_decay = (float)rate->weight_decay,
                                   .momentum = rate->momentum,
                                   .scale = scale,
-                                  .step = apply->as.apply.step};
+                                  .step = apply->as.apply.step,
+                                  .number = l->number};
     }
     return rate_of(&l->rate[l->groups], apply);
 }

@@ -24,6 +24,7 @@ typedef struct at_rate {
 /* Optimizer settings of a run: rate[g] for group g of the task, rate[groups] for all the rest. */
 typedef struct at_learning {
     const at_optim       *optim;
+    double                number[AT_OPTIM_NUMBERS_MAX]; /* of the optimizer */
     at_rate               rate[AT_GROUPS_MAX + 1];
     uint32_t              groups;
     const at_param_range *ranges; /* of the flat vector; NULL: rate[0] for all of it */

@@ -141,6 +141,8 @@ static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PART
 {
     assert(learning->groups <= AT_GROUPS_MAX);
     mix_text(&part[AT_JOB_OPTIMIZER], learning->optim->name);
+    for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++)
+        mix_real(&part[AT_JOB_OPTIMIZER], learning->number[i]);
     for (uint32_t i = 0; i <= learning->groups; i++) {
         const at_rate *rate = &learning->rate[i];
         mix_real(&part[AT_JOB_OPTIMIZER], rate->weight_decay);
