@@ -264,6 +264,9 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
 static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
                           at_fail *fail)
 {
+    if (o->smoothing > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --model softmax",
+                           "--label-smoothing does not work with %s: it has no softmax", o->model);
     at_task_sparse_options sparse = {.feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
@@ -302,6 +305,7 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .engine = engine,
                              .micro_batch = plan->micro_batch,
                              .threads = (uint32_t)s->threads,
+                             .smoothing = s->label_smoothing,
                              .init = s->init,
                              .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
@@ -383,6 +387,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->lr = s->lr;
     run->lr_schedule = s->lr_schedule;
     run->weight_decay = s->weight_decay;
+    run->clip = s->clip;
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
     run->launcher = parsed->launcher;
@@ -449,9 +454,9 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model",      "data",   "test-data",
-                                           "prep",       "label",  "hash-bits",
-                                           "data-cache", "engine", "eval-size"};
+    static const char *const built_in[] = {"model",     "data",           "test-data",  "prep",
+                                           "label",     "hash-bits",      "data-cache", "engine",
+                                           "eval-size", "label-smoothing"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",

@@ -59,3 +59,17 @@ void at_sum_slice(float *dst, const float *const *src, const float *weights, siz
         at_sum_block(dst + first, src, weights, count, first, at_sum_block_size(at, slice.count));
     }
 }
+
+/* Lanes that are summed separately let the compiler use vectors without reordering anything. */
+AT_VECTORIZED double at_sum_squares(const float *v, size_t n)
+{
+    enum { LANES = 16 };
+    double lane[LANES] = {0}, sum = 0;
+    size_t whole = n / LANES * LANES;
+    assert(v || n == 0);
+    for (size_t i = 0; i < whole; i += LANES)
+        for (size_t k = 0; k < LANES; k++) lane[k] += (double)v[i + k] * v[i + k];
+    for (size_t k = 0; k < LANES; k++) sum += lane[k];
+    for (size_t i = whole; i < n; i++) sum += (double)v[i] * v[i];
+    return sum;
+}

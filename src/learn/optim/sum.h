@@ -31,4 +31,7 @@ void at_sum_slice(float *dst, const float *const *src, const float *weights, siz
 void at_sum_block(float *dst, const float *const *src, const float *weights, size_t count,
                   size_t at, size_t n);
 
+/* Sum of the squares of n floats, in double precision and always in the same order. */
+double at_sum_squares(const float *v, size_t n);
+
 #endif

@@ -128,6 +128,7 @@ static at_err set_learning(run *r, at_fail *fail)
     l->ranges = o->task->ranges;
     l->ranges_count = o->task->ranges_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
+    l->clip = o->clip;
     l->sparse = o->task->sparse;
     l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
     l->slot_floats = o->task->slot_floats;
