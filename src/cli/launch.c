@@ -255,6 +255,9 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
 static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
                           at_fail *fail)
 {
+    if (o->smoothing > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --model softmax",
+                           "--label-smoothing does not work with %s: it has no softmax", o->model);
     at_task_sparse_options sparse = {.feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
@@ -293,6 +296,7 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .engine = engine,
                              .micro_batch = plan->micro_batch,
                              .threads = (uint32_t)s->threads,
+                             .smoothing = s->label_smoothing,
                              .init = s->init,
                              .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
@@ -358,14 +362,16 @@ static void note_unused_options(const at_parsed *parsed, const at_plan *plan)
  * elsewhere. */
 static void echo_decisions(const at_run_options *run)
 {
-    const at_optim *optim = at_optim_find(run->optimizer);
+    const at_optim *optim;
+    double          number[AT_OPTIM_NUMBERS_MAX];
+    bool            known = !at_optim_parse(run->optimizer, &optim, number, NULL);
     json_t         *echo = run->options;
     assert(run->plan.workers >= 1);
     json_object_set_new(echo, "workers", json_integer(run->world->has_hub ? run->plan.workers : 0));
     json_object_set_new(echo, "batch", json_integer(run->plan.batch));
     json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
     if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
-    if (optim && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
+    if (known && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
     if (run->sample_time > 0)
         json_object_set_new(echo, "sample-time",
                             json_sprintf("%.9gs", at_seconds(run->sample_time)));
@@ -396,6 +402,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->lr = s->lr;
     run->lr_schedule = s->lr_schedule;
     run->weight_decay = s->weight_decay;
+    run->clip = s->clip;
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
     run->launcher = parsed->launcher;
@@ -462,9 +469,9 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model",      "data",   "test-data",
-                                           "prep",       "label",  "hash-bits",
-                                           "data-cache", "engine", "eval-size"};
+    static const char *const built_in[] = {"model",     "data",           "test-data",  "prep",
+                                           "label",     "hash-bits",      "data-cache", "engine",
+                                           "eval-size", "label-smoothing"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",

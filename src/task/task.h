@@ -55,6 +55,7 @@ typedef struct at_task {
     uint32_t        classes;      /* 0: metrics have no accuracy */
     uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
     uint32_t        threads;      /* that compute in a worker; 0: unknown */
+    double          smoothing;    /* part of each label that is spread over all classes */
     size_t          scratch_size; /* bytes a process needs to compute, about */
     bool            wants_large_batches; /* has batch norm, which tiny micro-batches spoil */
     bool            timing_only; /* no floats: `params` only determines the size of messages */

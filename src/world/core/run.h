@@ -32,6 +32,7 @@ typedef struct at_run_options {
     double             lr;          /* 0: the optimizer's default */
     const char        *lr_schedule; /* NULL: const */
     double             weight_decay;
+    double             clip; /* largest norm of a step's mean gradient; 0: no limit */
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
     at_ns              sample_time;                 /* 0: not padded */
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
