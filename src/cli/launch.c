@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "world/seat/seat_hub.h"
 #include "world/tasks/tasks.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
@@ -458,6 +459,93 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
     launch->run.params_final = params;
     launch->run.folder = parsed->settings.run;
+    return AT_OK;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------- */
+
+at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    at_plan            plan;
+    AT_TRY(at_options_refuse_for_seats(parsed, fail));
+    if (s->sample_time && strcmp(s->sample_time, "measure") == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--sample-time measure works only with built-in models");
+    if (s->straggler_scale && strchr(s->straggler_scale, '%') && !s->sample_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--straggler-scale %s needs --sample-time: the hub cannot measure a "
+                           "program",
+                           s->straggler_scale);
+    return resolve_plan(s, &plan, fail);
+}
+
+/* The name in our table of the optimizer that a program has. */
+static const char *optimizer_of(const at_spec *spec)
+{
+    bool sgd = strcmp(spec->optimizer, "sgd") == 0, momentum = false, nesterov = false;
+    for (uint32_t i = 0; i < spec->groups; i++) {
+        momentum = momentum || spec->group[i].momentum > 0;
+        nesterov = nesterov || spec->group[i].nesterov;
+    }
+    if (sgd) return nesterov ? "nesterov" : momentum ? "momentum" : "sgd";
+    return spec->optimizer;
+}
+
+/* By default a round is one batch of the program. */
+static at_err set_batch(at_parsed *parsed, uint32_t batch, at_fail *fail)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%u", batch);
+    if (!at_options_given(parsed, "batch"))
+        AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "batch", number, fail));
+    if (batch > parsed->settings.batch)
+        snprintf(number, sizeof number, "%lld", (long long)parsed->settings.batch);
+    return at_options_set(parsed, AT_FOR_TRAIN, "micro-batch", number, fail);
+}
+
+static at_err check_spec(const at_settings *s, const at_spec *spec, at_fail *fail)
+{
+    if (spec->at_workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "use update=\"hub\"",
+                           "updates at the workers are not supported yet");
+    if (s->epochs > 0 && spec->samples == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --steps, --samples or --seconds",
+                           "--epochs needs the number of training samples, and the program did "
+                           "not give it");
+    if (!at_optim_find(optimizer_of(spec)))
+        return at_fail_set(fail, AT_ERR_USAGE, "use another optimizer",
+                           "the hub has no optimizer '%s'", optimizer_of(spec));
+    return AT_OK;
+}
+
+at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command,
+                       struct at_seat_hub *seats, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    const at_spec     *spec = &seats->spec;
+    *launch = (at_launch){0};
+    AT_TRY(check_spec(s, spec, fail));
+    AT_TRY(set_batch(parsed, spec->batch, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "optimizer", optimizer_of(spec), fail));
+    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    launch->run.plan.own_batches = true;
+    AT_TRY(at_task_seat(spec, seats->params, &launch->task, fail));
+    at_err err = fill_run(launch, parsed, command, fail);
+    if (err) {
+        at_launch_close(launch);
+        return err;
+    }
+    note_unused(parsed, &launch->run.plan);
+    at_run_options *run = &launch->run;
+    run->seats = seats;
+    run->epochs = s->epochs;
+    run->eval_every = 0;
+    run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */
+    run->lr_schedule = NULL;
+    json_object_set_new(run->options, "lr", json_real(spec->group[0].lr));
+    json_object_set_new(run->options, "weight-decay", json_real(spec->group[0].weight_decay));
+    json_object_set_new(run->options, "epochs", s->epochs > 0 ? json_real(s->epochs) : json_null());
     return AT_OK;
 }
 
