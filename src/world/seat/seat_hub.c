@@ -63,7 +63,8 @@ static at_err open_hub(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fa
     h->guests_max = o->command.ranks_max + GUESTS_EXTRA;
     h->guest = calloc(h->guests_max, sizeof *h->guest);
     h->restart_at = calloc(h->ranks_max, sizeof *h->restart_at);
-    if (!h->guest || !h->restart_at) return at_fail_memory(fail);
+    h->sat = calloc(h->ranks_max, sizeof *h->sat);
+    if (!h->guest || !h->restart_at || !h->sat) return at_fail_memory(fail);
     signal(SIGIO, SIG_IGN);
     AT_TRY(at_seat_listen(h->socket_path, &h->fd, fail));
     make_loud(h->fd);
@@ -100,6 +101,7 @@ void at_seat_hub_close(at_seat_hub *h)
     free(h->kept);
     free(h->guest);
     free(h->restart_at);
+    free(h->sat);
     free(h->params);
     at_spec_deinit(&h->spec);
     at_seat_file_close(&h->bells);
@@ -488,16 +490,32 @@ static int worst_code(const at_seat_hub *h, uint32_t *rank)
     return worst;
 }
 
-static void signal_all(at_seat_hub *h, int number)
+/* To all of them, or only to those that have never had a seat. */
+static void signal_all(at_seat_hub *h, int number, bool strangers)
 {
-    for (uint32_t i = 0; i < h->ranks_max; i++) at_seat_children_signal(h->children, i, number);
+    for (uint32_t i = 0; i < h->ranks_max; i++)
+        if (!strangers || !h->sat[i]) at_seat_children_signal(h->children, i, number);
+}
+
+/* Programs may work on after the run; those that never took part in it have nothing to finish. A
+ * signal asks all of them to end. */
+static void hurry(at_seat_hub *h, at_ns now, at_ns *asked)
+{
+    static const at_ns PATIENCE = AT_SEC(10); /* between SIGTERM and SIGKILL */
+    bool               stop = at_signals_stop();
+    if (*asked == AT_NEVER) signal_all(h, SIGTERM, true);
+    if (*asked == AT_NEVER || (stop && !h->stopping)) {
+        *asked = now;
+        if (stop) signal_all(h, SIGTERM, false);
+    }
+    h->stopping = stop;
+    if (now - *asked > PATIENCE) signal_all(h, SIGKILL, !stop);
 }
 
 int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
 {
-    static const at_ns PATIENCE = AT_SEC(10); /* between SIGTERM and SIGKILL */
-    at_bell           *bell = at_seat_hub_bell(h);
-    at_ns              asked = AT_NEVER;
+    at_bell *bell = at_seat_hub_bell(h);
+    at_ns    asked = AT_NEVER;
     at_signals_open(bell);
     for (;;) {
         uint32_t    heard = at_bell_heard(bell);
@@ -509,11 +527,7 @@ int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
         while (at_seat_children_reap(h->children, &end)) continue;
         if (at_seat_children_running(h->children) == 0) break;
         at_ns now = at_clock_now();
-        if (at_signals_stop() && asked == AT_NEVER) {
-            asked = now;
-            signal_all(h, SIGTERM);
-        }
-        if (asked != AT_NEVER && now - asked > PATIENCE) signal_all(h, SIGKILL);
+        hurry(h, now, &asked);
         at_bell_wait(bell, heard, 1, AT_BELL_ALL, now + LOOK_EVERY, 0);
     }
     at_signals_close();

@@ -58,7 +58,9 @@ typedef struct at_seat_hub {
     bool              few_is_fine; /* the run may begin with fewer workers than expected */
     at_seat_children *children;
     at_ns            *restart_at; /* of each rank; AT_NEVER: it is not to be started */
+    bool             *sat;        /* each rank: its process has had a seat */
     uint32_t          ranks, ranks_max;
+    bool              stopping; /* a signal came after the run */
     at_seat_file      bells;
     at_guest         *guest;
     uint32_t          guests_max;

@@ -226,6 +226,16 @@ static at_err take_message(at_seat *s, at_fail *fail)
     return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message from the hub");
 }
 
+/* A hub that closes the connection may have said why, while we were still sending. */
+static at_err hear_refusal(at_seat *s, at_fail *fail)
+{
+    at_fail unread;
+    if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
+    bool said = at_seat_inbox_read(&s->inbox, s->fd, &unread) == AT_OK && s->inbox.complete &&
+                s->inbox.kind == AT_SEAT_REFUSED;
+    return said ? take_message(s, fail) : AT_ERR_MISSING;
+}
+
 static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec, at_fail *fail)
 {
     const char *rank = getenv("ANYTIME_RANK");
@@ -275,6 +285,7 @@ static int proceed(at_seat *s, at_fail *fail)
         }
         if (!err && !s->inbox.complete) continue;
         if (!err) err = take_message(s, fail);
+        if (err == AT_ERR_MISSING) err = hear_refusal(s, fail);
         if (err) return err == AT_ERR_MISSING ? AT_SEAT_LOST : AT_SEAT_FAILED;
         at_seat_inbox_next(&s->inbox);
     }

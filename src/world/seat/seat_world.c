@@ -31,11 +31,11 @@ typedef struct chair {
     at_seat_file file, before; /* of its holder and of the one before */
     int64_t      child;        /* rank of our process that holds it; -1: another process */
     uint32_t     incarnation;
-    uint64_t     taken;  /* reports that were read */
-    uint64_t     scores; /* evaluations that were read */
-    uint64_t     drawn;  /* as of the last loss */
-    bool         reported, evicted;
-    at_ns        grace; /* no lease before this time */
+    uint64_t     taken;                       /* reports that were read */
+    uint64_t     scores;                      /* evaluations that were read */
+    uint64_t     drawn;                       /* as of the last loss */
+    bool         reported, evicted, nonsense; /* nonsense: the reason of its eviction */
+    at_ns        grace;                       /* no lease before this time */
 } chair;
 
 typedef struct world {
@@ -208,15 +208,30 @@ static void take_rates(world *w, const at_seat_mail *mail)
         rate->weight_decay = group.weight_decay;
         rate->momentum = (float)group.momentum;
     }
+    w->learning.rate[w->learning.groups] = w->learning.rate[0]; /* the one that is recorded */
+}
+
+/* Durations and rounds that can be added up; the rest is checked as for reports that come over a
+ * network. */
+static bool is_sane(const at_work *work)
+{
+    const at_ns most = AT_SEC((at_ns)1000000000);
+    const at_ns times[] = {work->compute_ns, work->sleep_ns, work->idle_ns, work->install_ns,
+                           work->send_ns};
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (times[i] < 0 || times[i] > most) return false;
+    return work->overshoot_ns > -most && work->overshoot_ns < most &&
+           work->round < AT_MESSAGE_COUNT_MAX;
 }
 
 static bool check_report(world *w, at_node id, const at_report *report, at_fail *fail)
 {
     const at_hub     *hub = w->host.hub;
     const at_member  *member = &hub->member[id - 1];
+    bool              empty = report->work.abandoned || report->work.samples == 0;
     at_report_message message = {.report = *report,
                                  .drawn = atomic_load(&slot_of(&w->chair[id - 1])->drawn),
-                                 .floats = w->seats->spec.floats};
+                                 .floats = empty ? 0 : w->seats->spec.floats};
     at_report_bounds  bounds = {.incarnation = member->incarnation,
                                 .sequence = member->sequence,
                                 .version = hub->version,
@@ -224,8 +239,8 @@ static bool check_report(world *w, at_node id, const at_report *report, at_fail 
                                 .drawn = member->used + member->dropped,
                                 .floats = w->seats->spec.floats,
                                 .ends = hub->end != AT_END_RUNNING};
-    if (report->slot >= w->slots) {
-        at_fail_set(fail, AT_ERR_FORMAT, NULL, "no such gradient slot");
+    if (report->slot >= w->slots || !is_sane(&report->work)) {
+        at_fail_set(fail, AT_ERR_FORMAT, NULL, "its numbers are out of range");
         return false;
     }
     return at_report_message_check(&message, &bounds, fail) == AT_OK;
@@ -241,6 +256,7 @@ static void deliver(world *w, at_node id, const at_report *report)
     if (!check_report(w, id, report, &fail)) {
         snprintf(text, sizeof text, "sent a bad report: %s", fail.text);
         say(w, id, text);
+        c->nonsense = true;
         evict(w, id);
         return;
     }
@@ -346,7 +362,7 @@ static at_err prepare_chair(world *w, at_node id, at_fail *fail)
     c->before = c->file;
     c->file = file;
     c->taken = c->scores = 0;
-    c->reported = c->evicted = false;
+    c->reported = c->evicted = c->nonsense = false;
     c->grace = 0;
     c->incarnation++;
     atomic_store(&slot_of(c)->drawn, c->drawn);
@@ -371,6 +387,7 @@ static void seat_guest(world *w, at_node id, at_guest *g)
     g->inbox.size_max += 2 * vector;
     c->guest = g;
     c->child = g->child;
+    if (g->child >= 0) w->seats->sat[g->child] = true;
     update_board(w);
     at_host_process(&w->host, id, g->pid);
     at_event event = {.kind = AT_EV_JOINED, .worker = id, .now = at_host_now(&w->host)};
@@ -411,6 +428,11 @@ static void seat_guests(world *w)
     }
 }
 
+static const char *why_evicted(const chair *c)
+{
+    return c->nonsense ? "evicted after a bad report" : "evicted, its lease expired";
+}
+
 /* ---- leaving --------------------------------------------------------------------------------- */
 
 /* Those who have said that they leave, were evicted, or have hung up without being ours. */
@@ -429,7 +451,7 @@ static void part(world *w)
         if (c->guest)
             tell_lost(w, id, false, left,
                       left         ? "left"
-                      : c->evicted ? "evicted, its lease expired"
+                      : c->evicted ? why_evicted(c)
                                    : "lost its connection");
     }
 }
@@ -464,8 +486,7 @@ static void bury(world *w, const at_seat_end *end)
         sat = true;
         read_reports(w, id);
         read_scores(w, id);
-        tell_lost(w, id, returns && mine, end->well,
-                  c->evicted ? "evicted, its lease expired" : end->text);
+        tell_lost(w, id, returns && mine, end->well, c->evicted ? why_evicted(c) : end->text);
     }
     if (!sat && !returns && !w->host.finished && is_free(w, end->rank + 1))
         tell_lost(w, end->rank + 1, false, end->well, end->text);
@@ -642,6 +663,7 @@ static at_err prepare(world *w, at_fail *fail)
     AT_TRY(at_host_init(&w->host, plan, context->recorder, &w->updater, NULL, &ops, fail));
     AT_TRY(at_host_watch(&w->host, context->usage_every, fail));
     w->learning = *context->learning;
+    w->learning.rate[w->learning.groups] = w->learning.rate[0];
     AT_TRY(at_updater_init(&w->updater, &w->learning, at_seat_floats(&w->params),
                            w->seats->spec.floats, w->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &w->host, fail));
@@ -672,6 +694,7 @@ static at_err hand_over(const world *w, at_outcome *outcome, at_fail *fail)
 static at_err train(world *w, at_outcome *outcome, at_fail *fail)
 {
     at_host_event(&w->host, &(at_event){.kind = AT_EV_START, .now = at_host_now(&w->host)}, NULL);
+    reap(w); /* who has ended before we had handlers for signals */
     loop(w);
     if (w->failure.err) {
         *fail = w->failure;
