@@ -33,7 +33,7 @@ typedef struct at_settings {
     at_ns       lease;
     /* optimization and computation */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
-    double      lr, weight_decay;
+    double      lr, weight_decay, clip, label_smoothing;
     int64_t     threads;
     /* delays and faults */
     const char *straggler, *straggler_scale, *sample_time, *faults;

@@ -127,6 +127,10 @@ at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fai
  * one and after every change of the parameters. */
 void at_model_install(at_model *model, const float *params);
 
+/* Sets the part of each label that the next at_model_gradient calls spread evenly over all classes
+ * (Szegedy et al. 2016), 0 .. 1; 0 at first. Scores and predictions do not depend on it. */
+void at_model_smooth_labels(at_model *model, double part);
+
 /* Sets the seed of the random numbers (dropout) of the next at_model_gradient call. */
 void at_model_noise(at_model *model, uint64_t key);
 

@@ -102,16 +102,6 @@ static at_err set_saving(run *r, at_fail *fail)
                        "--checkpoint-every '%s' is neither a number of steps nor a time", every);
 }
 
-static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail)
-{
-    const char *names[32];
-    size_t      count = 0;
-    *optim = at_optim_find(name);
-    if (*optim) return AT_OK;
-    for (; at_optims[count]; count++) names[count] = at_optims[count]->name;
-    return at_text_unknown("optimizer", name, names, count, fail);
-}
-
 /* Settings of a group: those of the run times the group's factors, or the group's own. */
 static at_err set_rate(const run *r, const at_param_group *group, double samples_end, at_rate *rate,
                        at_fail *fail)
@@ -132,13 +122,18 @@ static at_err set_learning(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     const at_limits      *limits = &r->plan.limits;
     at_learning          *l = &r->learning;
-    AT_TRY(find_optim(o->optimizer ? o->optimizer : "sgd", &l->optim, fail));
+    l->torch = o->task->torch;
+    if (l->torch)
+        l->optim = &l->torch->optim;
+    else
+        AT_TRY(at_optim_parse(o->optimizer ? o->optimizer : "sgd", &l->optim, l->number, fail));
     double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
     if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
         end = (double)limits->steps * step;
     l->ranges = o->task->ranges;
     l->ranges_count = o->task->ranges_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
+    l->clip = o->clip;
     l->sparse = o->task->sparse;
     l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
     l->slot_floats = o->task->slot_floats;

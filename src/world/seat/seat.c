@@ -316,7 +316,8 @@ uint64_t at_seat_sample(const at_seat *s, uint64_t position, uint64_t samples)
 
 void at_seat_group_set(at_seat *s, uint32_t group, const at_seat_group *values)
 {
-    if (group < s->spec.groups && at_seat_group_valid(values)) s->group[group] = *values;
+    at_torch_kind kind = at_spec_kind(s->spec.optimizer);
+    if (group < s->spec.groups && at_seat_group_valid(kind, values)) s->group[group] = *values;
 }
 
 /* When the hub has not read the earlier ones, this one is dropped. */

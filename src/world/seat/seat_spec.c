@@ -5,11 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/arena.h"
-
-static const char *const optimizers[] = {"sgd", "adam", "adamw", "rmsprop", "adagrad"};
-enum { OPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
 /* PyTorch's defaults; sgd has none for the learning rate. */
 static at_seat_group common_values(const char *optimizer)
@@ -23,14 +21,32 @@ static at_seat_group common_values(const char *optimizer)
                            .alpha = 0.99};
 }
 
-bool at_seat_group_valid(const at_seat_group *g)
+at_torch_kind at_spec_kind(const char *optimizer)
 {
-    const double numbers[] = {g->lr,  g->weight_decay, g->momentum, g->beta1,      g->beta2,
-                              g->eps, g->alpha,        g->lr_decay, g->accumulator};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!isfinite(numbers[i]) || numbers[i] < 0) return false;
-    bool below_1 = g->beta1 < 1 && g->beta2 < 1 && g->alpha <= 1;
-    return below_1 && (g->nesterov == 0 || (g->nesterov == 1 && g->momentum > 0));
+    int kind = 0;
+    while (kind < AT_TORCH_COUNT && strcasecmp(optimizer, at_torch_name[kind]) != 0) kind++;
+    return (at_torch_kind)kind;
+}
+
+at_torch_group at_spec_group(const at_seat_group *g)
+{
+    return (at_torch_group){.lr = g->lr,
+                            .weight_decay = g->weight_decay,
+                            .momentum = g->momentum,
+                            .nesterov = g->nesterov != 0,
+                            .beta1 = g->beta1,
+                            .beta2 = g->beta2,
+                            .alpha = g->alpha,
+                            .eps = g->eps,
+                            .lr_decay = g->lr_decay};
+}
+
+bool at_seat_group_valid(at_torch_kind kind, const at_seat_group *g)
+{
+    at_fail        fail;
+    at_torch_group group = at_spec_group(g);
+    bool           start = isfinite(g->accumulator) && g->accumulator >= 0;
+    return kind < AT_TORCH_COUNT && start && at_torch_group_check(kind, &group, &fail) == AT_OK;
 }
 
 /* ---- checking -------------------------------------------------------------------------------- */
@@ -102,10 +118,8 @@ static at_err check_names(const at_spec *spec, at_fail *fail)
 
 static at_err copy_groups(const at_seat_spec *given, at_spec *spec, at_fail *fail)
 {
-    bool known = false;
-    for (int i = 0; i < OPTIMIZERS; i++)
-        known = known || strcmp(spec->optimizer, optimizers[i]) == 0;
-    if (!known && !spec->at_workers)
+    at_torch_kind kind = at_spec_kind(spec->optimizer);
+    if (kind == AT_TORCH_COUNT && !spec->at_workers)
         return at_fail_set(fail, AT_ERR_USAGE,
                            "use sgd, adam, adamw, rmsprop or adagrad, or update at the workers",
                            "the hub has no optimizer '%s'", spec->optimizer);
@@ -117,7 +131,7 @@ static at_err copy_groups(const at_seat_spec *given, at_spec *spec, at_fail *fai
     for (uint32_t i = 0; i < spec->groups; i++) {
         if (spec->at_workers) continue; /* they have their own */
         spec->group[i] = given->groups ? given->groups[i] : common_values(spec->optimizer);
-        if (!at_seat_group_valid(&spec->group[i]))
+        if (!at_seat_group_valid(kind, &spec->group[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "see at_seat_group in anytime.h",
                                "group %u has hyper-parameters that are out of range", i);
     }

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "learn/net/group.h"
 #include "learn/net/model.h"
+#include "learn/optim/torch_update.h"
 
 enum { AT_SPEC_TENSORS_MAX = 4096, AT_SPEC_MODEL_SIZE = 64 };
 
@@ -38,7 +39,12 @@ at_err  at_spec_read(const json_t *json, at_spec *spec, at_fail *fail);
 /* AT_ERR_USAGE with the first difference when seats with these specs cannot train together. */
 at_err at_spec_compare(const at_spec *first, const at_spec *other, at_fail *fail);
 
+/* The optimizer of that name ("adamw"), AT_TORCH_COUNT when there is none, and the numbers of a
+ * group as the hub's update takes them. */
+at_torch_kind  at_spec_kind(const char *optimizer);
+at_torch_group at_spec_group(const at_seat_group *group);
+
 /* True when all numbers of a group can be used. */
-bool at_seat_group_valid(const at_seat_group *group);
+bool at_seat_group_valid(at_torch_kind kind, const at_seat_group *group);
 
 #endif

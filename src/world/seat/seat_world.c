@@ -43,7 +43,8 @@ typedef struct world {
     at_seat_hub            *seats;
     at_host                 host;
     at_updater              updater;
-    at_learning             learning; /* the rates follow the first seat */
+    at_learning             learning;
+    at_torch_learning       torch; /* the numbers follow the first seat */
     at_seat_file            params;
     chair                  *chair; /* workers_max */
     bool                   *left;  /* ranks that have left: they are not started again */
@@ -202,13 +203,12 @@ static void take_rates(world *w, const at_seat_mail *mail)
 {
     for (uint32_t i = 0; i < w->seats->spec.groups; i++) {
         at_seat_group group = mail->group[i];
-        if (!at_seat_group_valid(&group)) continue;
-        at_rate *rate = &w->learning.rate[i];
-        rate->schedule.lr = group.lr;
-        rate->weight_decay = group.weight_decay;
-        rate->momentum = (float)group.momentum;
+        if (!at_seat_group_valid(w->torch.kind, &group)) continue;
+        at_torch_group numbers = at_spec_group(&group);
+        bool           fits = at_torch_states(w->torch.kind, &numbers, 1) <= w->torch.optim.states;
+        if (fits) w->torch.group[i] = numbers; /* momentum cannot begin in the middle of a run */
     }
-    w->learning.rate[w->learning.groups] = w->learning.rate[0]; /* the one that is recorded */
+    w->learning.rate[w->learning.groups].schedule.lr = w->torch.group[0].lr; /* for the record */
 }
 
 /* Durations and rounds that can be added up; the rest is checked as for reports that come over a
@@ -663,7 +663,9 @@ static at_err prepare(world *w, at_fail *fail)
     AT_TRY(at_host_init(&w->host, plan, context->recorder, &w->updater, NULL, &ops, fail));
     AT_TRY(at_host_watch(&w->host, context->usage_every, fail));
     w->learning = *context->learning;
-    w->learning.rate[w->learning.groups] = w->learning.rate[0];
+    w->torch = *context->learning->torch;
+    w->learning.torch = &w->torch;
+    w->learning.rate[w->learning.groups].schedule.lr = w->torch.group[0].lr;
     AT_TRY(at_updater_init(&w->updater, &w->learning, at_seat_floats(&w->params),
                            w->seats->spec.floats, w->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &w->host, fail));

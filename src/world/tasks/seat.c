@@ -7,9 +7,10 @@
 #include "world/tasks/tasks.h"
 
 typedef struct seat_task {
-    const at_spec  *spec;
-    const float    *params;
-    at_param_groups groups;
+    const at_spec    *spec;
+    const float      *params;
+    at_param_groups   groups;
+    at_torch_learning torch;
 } seat_task;
 
 static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
@@ -55,6 +56,46 @@ static void list_groups(seat_task *t)
     }
 }
 
+static at_err list_ranges(seat_task *t, at_fail *fail)
+{
+    const at_spec     *spec = t->spec;
+    at_torch_learning *torch = &t->torch;
+    torch->ranges = calloc(spec->count, sizeof *torch->ranges);
+    if (!torch->ranges) return at_fail_memory(fail);
+    torch->ranges_count = spec->count;
+    for (uint32_t i = 0; i < spec->count; i++) {
+        const at_param_range *range = &spec->ranges[i];
+        torch->ranges[i] =
+            (at_torch_range){.at = range->at, .count = range->count, .group = range->group};
+    }
+    return AT_OK;
+}
+
+/* The optimizer of the program, at the hub. */
+static at_err set_torch(seat_task *t, at_fail *fail)
+{
+    const at_spec     *spec = t->spec;
+    at_torch_learning *torch = &t->torch;
+    AT_TRY(list_ranges(t, fail));
+    torch->kind = at_spec_kind(spec->optimizer);
+    torch->groups = spec->groups;
+    for (uint32_t i = 0; i < spec->groups; i++) torch->group[i] = at_spec_group(&spec->group[i]);
+    torch->optim = (at_optim){.name = at_torch_name[torch->kind],
+                              .summary = "the optimizer of a program",
+                              .states = at_torch_states(torch->kind, torch->group, torch->groups),
+                              .state_start = (float)spec->group[0].accumulator,
+                              .lr_default = 1};
+    if (torch->kind != AT_TORCH_ADAGRAD) torch->optim.state_start = 0;
+    return AT_OK;
+}
+
+static void free_task(void *self)
+{
+    seat_task *t = self;
+    free(t->torch.ranges);
+    free(t);
+}
+
 at_err at_task_seat(const at_spec *spec, const float *params, at_task *task, at_fail *fail)
 {
     seat_task *t = calloc(1, sizeof *t);
@@ -62,6 +103,11 @@ at_err at_task_seat(const at_spec *spec, const float *params, at_task *task, at_
     t->spec = spec;
     t->params = params;
     list_groups(t);
+    at_err err = set_torch(t, fail);
+    if (err) {
+        free_task(t);
+        return err;
+    }
     *task = (at_task){.self = t,
                       .model = spec->model,
                       .data = "program",
@@ -79,6 +125,7 @@ at_err at_task_seat(const at_spec *spec, const float *params, at_task *task, at_
                       .open = open_task,
                       .engine = engine,
                       .tensors = tensors,
-                      .free = free};
+                      .torch = &t->torch,
+                      .free = free_task};
     return AT_OK;
 }

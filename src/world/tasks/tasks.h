@@ -21,6 +21,7 @@ typedef struct at_task_net_options {
     at_engine       engine;
     uint32_t        micro_batch;
     uint32_t        threads;   /* of the engine, in each worker */
+    double          smoothing; /* of the labels, see at_model_smooth_labels */
     const char     *init;      /* file of initial weights; NULL: random */
     uint64_t        eval_size; /* test samples to evaluate on; 0: all */
 } at_task_net_options;
