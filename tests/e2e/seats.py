@@ -129,7 +129,7 @@ class UpdatesAtWorkers(seats.TestCase):
         self.assertEqual(ended.result["params_hash"], again.result["params_hash"])
 
     def test_a_replacement_gets_parameters_and_state_of_the_others(self):
-        ended = self.seats("-n", 3, "--steps", 80, "--workers-min", 3,
+        ended = self.seats("-n", 3, "--steps", 70, "--workers-min", 3,
                            program=("update=1", "abort=20", "only=1"))
         self.assertGreater(ended.result["respawns"], 0)
         self.check_same(ended)
