@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "world/seat/seat_hub.h"
 #include "world/tasks/tasks.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
@@ -480,6 +481,88 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
     launch->run.params_final = params;
     launch->run.folder = parsed->settings.run;
+    return AT_OK;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------- */
+
+at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    at_plan            plan;
+    AT_TRY(at_options_refuse_for_seats(parsed, fail));
+    if (s->sample_time && strcmp(s->sample_time, "measure") == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--sample-time measure works only with built-in models");
+    if (s->straggler_scale && strchr(s->straggler_scale, '%') && !s->sample_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--straggler-scale %s needs --sample-time: the hub cannot measure a "
+                           "program",
+                           s->straggler_scale);
+    return resolve_plan(s, &plan, fail);
+}
+
+/* By default a round is one batch of the program. */
+static at_err set_batch(at_parsed *parsed, uint32_t batch, at_fail *fail)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%u", batch);
+    if (!at_options_given(parsed, "batch"))
+        AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "batch", number, fail));
+    if (batch > parsed->settings.batch)
+        snprintf(number, sizeof number, "%lld", (long long)parsed->settings.batch);
+    return at_options_set(parsed, AT_FOR_TRAIN, "micro-batch", number, fail);
+}
+
+static at_err check_spec(const at_settings *s, const at_spec *spec, at_fail *fail)
+{
+    if (s->epochs > 0 && spec->samples == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --steps, --samples or --seconds",
+                           "--epochs needs the number of training samples, and the program did "
+                           "not give it");
+    return AT_OK;
+}
+
+/* Seats that update must all get the same mean gradients. */
+static at_err check_place(const at_spec *spec, const at_plan *plan, at_fail *fail)
+{
+    if (!spec->at_workers || (plan->release->holds && plan->gather->waits_for_all)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use a strategy that waits for everybody (fmb, amb), or update at the hub",
+                       "updates at the workers need --gather all and --release barrier; %s has "
+                       "others",
+                       plan->strategy->name);
+}
+
+at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command,
+                       struct at_seat_hub *seats, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    const at_spec     *spec = &seats->spec;
+    *launch = (at_launch){0};
+    AT_TRY(check_spec(s, spec, fail));
+    AT_TRY(set_batch(parsed, spec->batch, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "optimizer", spec->optimizer, fail));
+    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    launch->run.plan.own_batches = true;
+    AT_TRY(check_place(spec, &launch->run.plan, fail));
+    AT_TRY(at_task_seat(spec, seats->params, &launch->task, fail));
+    at_err err = fill_run(launch, parsed, command, fail);
+    if (err) {
+        at_launch_close(launch);
+        return err;
+    }
+    note_unused(parsed, &launch->run.plan);
+    at_run_options *run = &launch->run;
+    run->seats = seats;
+    if (spec->at_workers) run->checkpoint_every = "none"; /* the hub has no parameters to save */
+    run->epochs = s->epochs;
+    run->eval_every = 0;
+    run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */
+    run->lr_schedule = NULL;
+    json_object_set_new(run->options, "lr", json_real(spec->group[0].lr));
+    json_object_set_new(run->options, "weight-decay", json_real(spec->group[0].weight_decay));
+    json_object_set_new(run->options, "epochs", s->epochs > 0 ? json_real(s->epochs) : json_null());
     return AT_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "anytime.h"
 #include "base/err.h"
 #include "learn/net/model.h"
+#include "learn/optim/torch_learning.h"
 #include "step/event.h"
 
 /* For `open`: this process computes for all workers and evaluates. */
@@ -70,6 +71,8 @@ typedef struct at_task {
     const at_param_range  *ranges;
     size_t                 ranges_count;
     const at_param_groups *groups;
+
+    const at_torch_learning *torch; /* PyTorch's optimizer instead of --optimizer; NULL: none */
 
     /* Writes the initial parameters. Called once, by the hub. */
     at_err (*init)(void *self, float *params, uint64_t seed, at_fail *fail);

@@ -36,6 +36,7 @@ enum {
     REPORT = AT_FOR_REPORT,
     WATCH = AT_FOR_WATCH,
     LIVE = AT_FOR_LIVE,
+    RUN_VERB = AT_FOR_RUN,
     TRAINED = AT_FOR_TRAINED,
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
@@ -239,6 +240,14 @@ const at_option at_options[] = {
     TEXT("resources", RARE, RUN, RUNS, resources, "1s", "T",
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
+
+    WHOLE(
+        "restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
+        "How often a worker that ended with an error is started again, in a row without a report"),
+    TEXT(
+        "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
+        "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "
+        "in front of each line]"),
 
     /* ---- dashboard ---- */
     FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",

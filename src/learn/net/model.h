@@ -88,9 +88,10 @@ void at_model_to_plain(const at_model *model, float *plain, const float *flat);
 void at_model_from_plain(const at_model *model, float *flat, const float *plain);
 
 /* A named part of the plain vector. */
+enum { AT_TENSOR_NAME_SIZE = 200, AT_TENSOR_DIMS_MAX = 8 };
 typedef struct at_tensor {
-    char     name[48];
-    uint32_t dims, shape[4];
+    char     name[AT_TENSOR_NAME_SIZE];
+    uint32_t dims, shape[AT_TENSOR_DIMS_MAX];
     size_t   at; /* its first number */
 } at_tensor;
 

@@ -42,6 +42,7 @@ typedef struct run {
     at_recorder           recorder;
     at_tally             *tally;
     at_pace              *pace;
+    at_pace_options       pace_options;
     at_learning           learning;
     at_run_layer         *layers; /* of the net */
     at_outcome            outcome;
@@ -65,10 +66,10 @@ static bool records(const run *r)
 
 static void set_limits(run *r)
 {
-    assert(r->options->task->samples >= 1);
     const at_run_options *o = r->options;
-    at_limits            *limits = &r->plan.limits;
-    uint64_t              epoch = o->task->samples;
+    assert(o->task->samples >= 1 || o->epochs <= 0);
+    at_limits *limits = &r->plan.limits;
+    uint64_t   epoch = o->task->samples;
     if (o->epochs > 0) {
         uint64_t samples = (uint64_t)ceil(o->epochs * (double)epoch);
         if (limits->samples == 0 || samples < limits->samples) {
@@ -121,7 +122,11 @@ static at_err set_learning(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     const at_limits      *limits = &r->plan.limits;
     at_learning          *l = &r->learning;
-    AT_TRY(at_optim_parse(o->optimizer ? o->optimizer : "sgd", &l->optim, l->number, fail));
+    l->torch = o->task->torch;
+    if (l->torch)
+        l->optim = &l->torch->optim;
+    else
+        AT_TRY(at_optim_parse(o->optimizer ? o->optimizer : "sgd", &l->optim, l->number, fail));
     double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
     if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
         end = (double)limits->steps * step;
@@ -166,14 +171,14 @@ static at_err set_pace(run *r, at_fail *fail)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
     uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
     assert(round >= 1);
-    uint64_t        rounds = o->task->samples / round;
-    at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
-                            .scale = scale,
-                            .seed = o->seed,
-                            .workers = r->plan.workers_max,
-                            .round_ns_mean = sample_time * r->plan.batch,
-                            .rounds_per_epoch = rounds > 0 ? rounds : 1};
-    return at_pace_new(&pace, &r->pace, fail);
+    uint64_t rounds = o->task->samples / round;
+    r->pace_options = (at_pace_options){.model = o->straggler ? o->straggler : "none",
+                                        .scale = scale,
+                                        .seed = o->seed,
+                                        .workers = r->plan.workers_max,
+                                        .round_ns_mean = sample_time * r->plan.batch,
+                                        .rounds_per_epoch = rounds > 0 ? rounds : 1};
+    return at_pace_new(&r->pace_options, &r->pace, fail);
 }
 
 /* Usage is sampled only if it is recorded; in virtual time it means nothing. */
@@ -204,6 +209,8 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .cores = r->cores,
                                     .resume = o->resume,
                                     .launcher = o->launcher,
+                                    .seats = o->seats,
+                                    .pace_options = &r->pace_options,
                                     .respawn = o->respawn};
     uint32_t here = at_run_workers_here(o->world, &r->context);
     r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
@@ -565,6 +572,7 @@ static at_err check_end(const run *r, at_fail *fail)
     case AT_END_EPOCHS:
     case AT_END_SECONDS:
     case AT_END_TARGET:
+    case AT_END_LEFT:
     case AT_END_COUNT: break;
     }
     return AT_OK;

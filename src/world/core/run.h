@@ -48,10 +48,11 @@ typedef struct at_run_options {
                                         NULL: 60s, in simulation 0 */
     const struct at_checkpoint *resume; /* NULL: start at step 0 */
     at_recording                recording;
-    at_ns              resources; /* resource sampling interval, 0: never; used only if recorded */
-    at_console_options console;
-    const char        *command; /* as typed */
-    json_t            *options; /* all resolved options, for the result; borrowed, may be NULL */
+    at_ns               resources; /* resource sampling interval, 0: never; used only if recorded */
+    at_console_options  console;
+    const char         *command; /* as typed */
+    json_t             *options; /* all resolved options, for the result; borrowed, may be NULL */
+    struct at_seat_hub *seats;   /* of programs with their own loop; NULL: there are none */
 } at_run_options;
 
 /* Runs. *result is the content of result.json, owned by the caller; NULL when training did not

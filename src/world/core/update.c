@@ -188,6 +188,33 @@ static void measure(const at_updater *u, at_slice slice)
     }
 }
 
+/* Its groups have their own numbers; of ours only the scales are used. */
+static void update_torch(const at_updater *u, const float *const *sources, const float *weights,
+                         uint32_t count, at_slice slice)
+{
+    const at_torch_learning *torch = u->learning->torch;
+    at_torch_update          update = {.kind = torch->kind,
+                                       .params = u->w,
+                                       .state = {u->state[0], u->state[1]},
+                                       .gradients = sources,
+                                       .weights = weights,
+                                       .gradients_count = count,
+                                       .groups = torch->group,
+                                       .ranges = torch->ranges,
+                                       .ranges_count = torch->ranges_count};
+    for (size_t i = 0; i < u->updates_count; i++) {
+        const at_param_range_update *range = &u->updates[i];
+        if (range->statistics) {
+            update.mean_buffers = range->how.scale;
+        } else {
+            update.mean = range->how.scale;
+            update.step = range->how.step;
+        }
+    }
+    if (update.mean_buffers == 0) update.mean_buffers = update.mean;
+    at_torch_update_slice(&update, slice);
+}
+
 /* Norms need the sum of the gradients first; without them the optimizer adds up on the fly. */
 void at_updater_slice(const at_updater *u, at_slice slice)
 {
@@ -211,6 +238,10 @@ void at_updater_slice(const at_updater *u, at_slice slice)
         count = 1;
     }
     if (work->adds || work->gauges) return;
+    if (u->learning->torch) {
+        update_torch(u, sources, weights, count, slice);
+        return;
+    }
     at_optim_apply_slice(u->learning->optim, u->w, u->state[0], u->state[1], sources, weights,
                          count, u->updates, u->updates_count, slice);
 }

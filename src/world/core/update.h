@@ -6,6 +6,7 @@
 #include "learn/net/group.h"
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
+#include "learn/optim/torch_learning.h"
 #include "step/event.h"
 
 /* Finds the gradient of a piece; valid until its worker gets a new order. */
@@ -23,17 +24,18 @@ typedef struct at_rate {
 
 /* Optimizer settings of a run: rate[g] for group g of the task, rate[groups] for all the rest. */
 typedef struct at_learning {
-    const at_optim       *optim;
-    double                number[AT_OPTIM_NUMBERS_MAX]; /* of the optimizer */
-    at_rate               rate[AT_GROUPS_MAX + 1];
-    uint32_t              groups;
-    const at_param_range *ranges; /* of the flat vector; NULL: rate[0] for all of it */
-    size_t                ranges_count;
-    double                clip;    /* largest norm of a step's mean gradient; 0: no limit */
-    size_t                trained; /* floats before the running statistics */
-    bool                  sparse;  /* gradients are at_pairs of at most slot_floats floats */
-    bool                  updates_in_place; /* workers update the parameters, the hub only counts */
-    size_t                slot_floats;
+    const at_optim          *optim;
+    double                   number[AT_OPTIM_NUMBERS_MAX]; /* of the optimizer */
+    at_rate                  rate[AT_GROUPS_MAX + 1];
+    uint32_t                 groups;
+    const at_param_range    *ranges; /* of the flat vector; NULL: rate[0] for all of it */
+    size_t                   ranges_count;
+    const at_torch_learning *torch;   /* PyTorch's update with its own numbers; NULL: by `optim` */
+    double                   clip;    /* largest norm of a step's mean gradient; 0: no limit */
+    size_t                   trained; /* floats before the running statistics */
+    bool                     sparse;  /* gradients are at_pairs of at most slot_floats floats */
+    bool   updates_in_place;          /* workers update the parameters, the hub only counts */
+    size_t slot_floats;
 } at_learning;
 
 typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */
