@@ -203,8 +203,8 @@ void   at_size_auto_decide(void *state, const struct at_plan *plan, at_share *sh
 
 /* ---- size rule `speed` (size_speed.c), see at_size_rule ------------------------------------- */
 
-at_err at_size_speed_settle(struct at_plan *plan, at_fail *fail);
-size_t at_size_speed_state(const struct at_plan *plan);
+at_err at_size_speed_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
+size_t at_size_speed_state(const struct at_plan *plan);           /* state_size */
 bool   at_size_speed_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
 void   at_size_speed_observe(void *state, const struct at_plan *plan, at_node worker,
                              const at_work *work);
