@@ -132,6 +132,12 @@ static inline bool at_plan_waits_for_all(const at_plan *plan)
     return plan->gather->waits_for_all && plan->release->holds;
 }
 
+/* Newer parameters may act on a round under way, so that workers must see them at once. */
+static inline bool at_plan_interrupts(const at_plan *plan)
+{
+    return plan->newer->interrupts || (plan->stale->interrupts && plan->stale->interrupts(plan));
+}
+
 /* Workers may read the parameters where the hub has them: nobody writes while one computes. */
 static inline bool at_plan_reads_in_place(const at_plan *plan)
 {

@@ -168,7 +168,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 static void cast(at_sim *sim)
 {
     const at_plan *plan = sim->context->plan;
-    if (!plan->release->self_starting && !plan->newer->interrupts) return;
+    if (!plan->release->self_starting && !at_plan_interrupts(plan)) return;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         const at_member *member = &sim->host.hub->member[i];
         bool             has_it = member->begun_on == sim->host.hub->version;
