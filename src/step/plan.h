@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "step/event.h"
+#include "step/mixing.h"
 #include "step/rules/rules.h"
 
 enum { AT_TARGETS_MAX = 4 };
@@ -162,6 +163,9 @@ static inline uint32_t at_plan_hubs(const at_plan *plan)
 {
     return plan->mix->hubs ? plan->mix->hubs(plan) : 0;
 }
+
+/* The settings of `mix gossip`; for plans whose parameters are owned by the workers. */
+at_mixing at_plan_mixing(const at_plan *plan);
 
 /* Several processes make an update, each a slice of it. */
 static inline bool at_plan_splits_update(const at_plan *plan)

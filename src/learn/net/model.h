@@ -51,6 +51,10 @@ typedef struct at_score {
     /* If not NULL and there are two classes: the margin of sample n of a call (logit of class 1
      * minus that of class 0) is written to margins[n]. */
     float *margins;
+    /* Workers with parameters of their own; the rest is about their mean. */
+    bool   apart;
+    double worst_loss, worst_accuracy; /* of one worker; NAN: not measured */
+    double disagreement; /* root mean square distance of the workers' parameters from their mean */
 } at_score;
 
 /* Builds a model from a family ("softmax", "mlp:H1,H2,.."), a built-in net ("mnist-cnn"), or a file

@@ -6,7 +6,7 @@
 
 #include "step/plan.h"
 
-enum { RULES_MAX = 32, PART_SIZE = 64 };
+enum { RULES_MAX = 32, PART_SIZE = AT_RULE_NAME_SIZE + 16 };
 
 static const double TIME_MAX = 4e9; /* seconds: sums of two such times do not overflow */
 
@@ -88,7 +88,7 @@ static void add_placeholder(const at_rule_arg *arg, at_text *text)
 
 /* "--gather first: K is '0'", with what it must be appended by the caller. */
 typedef struct complaint {
-    char    buffer[200];
+    char    buffer[PART_SIZE + 200];
     at_text text;
 } complaint;
 
@@ -110,7 +110,8 @@ static at_err wrong_type(enum at_family family, const at_rule *rule, const at_ru
     static const char *const meant[] = {[AT_ARG_WHOLE] = "which is not a whole number",
                                         [AT_ARG_REAL] = "which is not a number",
                                         [AT_ARG_TIME] = "which is not a duration above 0",
-                                        [AT_ARG_WORD] = ""};
+                                        [AT_ARG_WORD] = "",
+                                        [AT_ARG_NAME] = "which is too long"};
     complaint                c;
     begin_complaint(&c, family, rule, arg, part);
     return at_fail_set(fail, AT_ERR_USAGE,
@@ -155,6 +156,10 @@ static at_err parse_value(enum at_family family, const at_rule *rule, const at_r
     case AT_ARG_WORD:
         value->whole = word_index(arg, part);
         return value->whole >= 0 ? AT_OK : wrong_type(family, rule, arg, part, fail);
+    case AT_ARG_NAME:
+        if (strlen(part) >= sizeof value->name) return wrong_type(family, rule, arg, part, fail);
+        memcpy(value->name, part, strlen(part) + 1);
+        return AT_OK;
     }
     if (!fits) return wrong_type(family, rule, arg, part, fail);
     return check_bounds(family, rule, arg, part, value->real, fail);
@@ -280,6 +285,7 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
     case AT_ARG_REAL: add_real(text, value->real); break;
     case AT_ARG_TIME: at_text_add(text, "%.15g", at_seconds(value->whole)); break;
     case AT_ARG_WORD: at_text_add(text, "%s", arg->words[value->whole]); break;
+    case AT_ARG_NAME: at_text_add(text, "%s", value->name); break;
     }
 }
 

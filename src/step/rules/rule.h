@@ -37,14 +37,18 @@ typedef enum at_arg_type {
     AT_ARG_WHOLE, /* 64, 6e4, 60k */
     AT_ARG_REAL,
     AT_ARG_TIME, /* 50ms; above 0 */
-    AT_ARG_WORD  /* one of `words` */
+    AT_ARG_WORD, /* one of `words` */
+    AT_ARG_NAME  /* any text; the rule checks it */
 } at_arg_type;
+
+enum { AT_RULE_ARGS_MAX = 5, AT_RULE_NAME_SIZE = 160, AT_RULE_TEXT_SIZE = 320 };
 
 /* The value of an argument. */
 typedef struct at_value {
     bool    given; /* by the user or the strategy; otherwise it is the default */
     int64_t whole; /* a number, nanoseconds (AT_NEVER: left open) or the index of a word */
     double  real;
+    char    name[AT_RULE_NAME_SIZE]; /* AT_ARG_NAME */
 } at_value;
 
 typedef struct at_rule_arg {
@@ -59,8 +63,6 @@ typedef struct at_rule_arg {
     int64_t (*derive)(const struct at_plan *plan);
     bool brief; /* shown only when given */
 } at_rule_arg;
-
-enum { AT_RULE_ARGS_MAX = 5, AT_RULE_TEXT_SIZE = 128 };
 
 typedef struct at_rule {
     const char *name, *summary;

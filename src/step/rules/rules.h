@@ -92,6 +92,7 @@ typedef struct at_mix_rule {
     uint32_t (*hubs)(const struct at_plan *plan);
     bool updates_by_workers; /* the workers of a step make its update together */
     bool updates_in_place;   /* each worker updates one shared vector while it computes */
+    bool owned_by_workers;   /* each worker has its own parameters, see at_plan_mixing */
 } at_mix_rule;
 
 /* One step from the mean change of the parameters over the workers' rounds. `momentum` is the

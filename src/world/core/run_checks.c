@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "model_io/checkpoint.h"
+#include "world/core/graph.h"
 
 uint32_t at_run_workers_here(const at_world *world, const at_world_context *context)
 {
@@ -112,6 +113,34 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
     return check_in_place(o, plan, sgd, fail);
 }
 
+/* Models whose workers have parameters of their own. */
+static at_err check_owned(const at_run_options *o, const at_plan *plan, uint64_t seed,
+                          at_fail *fail)
+{
+    char     rule[AT_RULE_TEXT_SIZE];
+    at_graph graph;
+    if (!plan->mix->owned_by_workers) return AT_OK;
+    at_mixing mixing = at_plan_mixing(plan);
+    at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
+    if (!o->world->holds_all_params)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --world local or sim",
+                           "--mix %s does not work with %s yet", rule, o->world->called);
+    if (o->task->sparse)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a dense model, or --mix central",
+                           "--mix %s averages whole vectors, and the gradients of %s are sparse",
+                           rule, o->task->model);
+    if (mixing.form == AT_MIX_DA && o->task->trained < o->task->params)
+        return at_fail_set(fail, AT_ERR_USAGE, "use form=pwg, or a model without batch norm",
+                           "--mix %s: dual averaging has no place for running statistics", rule);
+    if (mixing.form == AT_MIX_DA && o->optimizer && strcmp(o->optimizer, "sgd") != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd, or form=pwg",
+                           "--mix %s: dual averaging is its own optimizer, and %s is another one",
+                           rule, o->optimizer);
+    AT_TRY(at_graph_init(&graph, mixing.graph, plan->workers_max, mixing.matrix, seed, fail));
+    at_graph_deinit(&graph);
+    return AT_OK;
+}
+
 /* ---- slices ---------------------------------------------------------------------------------- */
 
 static at_err check_slices(const at_run_options *o, const at_plan *plan, at_fail *fail)
@@ -186,6 +215,7 @@ at_err at_run_check(const at_run_options *o, const at_world_context *context, at
     AT_TRY(check_workers(o, plan, fail));
     AT_TRY(check_resume(o, plan, fail));
     AT_TRY(check_model(o, plan, fail));
+    AT_TRY(check_owned(o, plan, context->seed, fail));
     AT_TRY(check_slices(o, plan, fail));
     if (o->world->check) AT_TRY(o->world->check(context, fail));
     AT_TRY(check_memory(o, context, fail));

@@ -40,6 +40,7 @@ typedef struct local {
     at_host                 host;
     at_updater              updater;
     at_evaluator           *evaluator;
+    at_gossip               gossip;     /* used where workers have their own parameters */
     at_local_update_pool   *pool;       /* NULL: the hub updates alone */
     at_supervisor          *supervisor; /* its child i is worker i+1 */
     process                *process;    /* plan->workers_max */
@@ -67,15 +68,15 @@ static size_t whole_lines(size_t floats)
 
 /* Pages are allocated when first written. */
 static at_err open_map(at_local_map *map, uint32_t workers, size_t params, size_t slot_floats,
-                       at_fail *fail)
+                       bool owned, at_fail *fail)
 {
     assert(workers >= 1);
     assert(params >= 1 && slot_floats >= 1);
     size_t stride = whole_lines(params), slot_stride = whole_lines(slot_floats);
-    size_t floats, bytes, head = sizeof(at_local_head) + workers * sizeof(at_local_slot);
+    size_t floats, own, bytes, head = sizeof(at_local_head) + workers * sizeof(at_local_slot);
     if (!at_size_product(slot_stride, (size_t)workers * AT_LOCAL_GRADIENTS, &floats) ||
-        floats > SIZE_MAX - stride || !at_size_product(floats + stride, sizeof(float), &bytes) ||
-        bytes > SIZE_MAX / 2)
+        !at_size_product(stride, owned ? workers + 1u : 1, &own) || floats > SIZE_MAX - own ||
+        !at_size_product(floats + own, sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
                            "%u workers with %zu parameters do not fit into memory", workers,
                            params);
@@ -86,6 +87,7 @@ static at_err open_map(at_local_map *map, uint32_t workers, size_t params, size_
                           .slot = (at_local_slot *)(void *)(memory + sizeof(at_local_head)),
                           .params = vector,
                           .gradient = vector + stride,
+                          .own = owned ? vector + stride + floats : NULL,
                           .params_count = params,
                           .stride = stride,
                           .slot_stride = slot_stride,
@@ -514,7 +516,7 @@ static at_err prepare(local *l, at_fail *fail)
     const at_plan          *plan = context->plan;
     assert(plan->workers_max >= plan->workers);
     AT_TRY(open_map(&l->map, plan->workers_max, context->task->params, context->task->slot_floats,
-                    fail));
+                    plan->mix->owned_by_workers, fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));
     l->process = calloc(plan->workers_max, sizeof *l->process);
     if (!l->process) return at_fail_memory(fail);
@@ -538,6 +540,10 @@ static at_err prepare(local *l, at_fail *fail)
     AT_TRY(at_host_watch(&l->host, context->usage_every, fail));
     AT_TRY(open_updater(l, fail));
     AT_TRY(at_resume_host(context, &l->host, fail));
+    if (l->map.own) {
+        AT_TRY(at_gossip_init(&l->gossip, context, l->map.params, l->map.own, l->map.stride, fail));
+        l->host.gossip = &l->gossip;
+    }
     atomic_store(&l->map.head->version, l->host.hub->version);
     for (uint32_t i = 0; i < plan->workers_max; i++)
         atomic_store(&l->map.slot[i].drawn, at_resume_drawn(&l->host, i + 1));
@@ -610,6 +616,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     end_processes(&l);
     at_updater_deinit(&l.updater);
     at_host_deinit(&l.host);
+    at_gossip_deinit(&l.gossip);
     free(l.process);
     if (l.map.head) munmap(l.map.head, l.map.size);
     return err;
@@ -630,5 +637,6 @@ const at_world at_world_local = {.name = "local",
                                  .admits_workers = true,
                                  .shares_memory = true,
                                  .has_hub = true,
+                                 .holds_all_params = true,
                                  .check = check,
                                  .run = run};

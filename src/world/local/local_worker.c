@@ -106,7 +106,8 @@ static const float *install(void *self)
         w->params = w->aside;
         w->aside = before;
     }
-    return w->params ? w->params : w->map->params;
+    const float *shared = w->map->own ? w->map->own + (w->id - 1) * w->map->stride : w->map->params;
+    return w->params ? w->params : shared;
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */

@@ -60,6 +60,9 @@ void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
     value[AT_METRIC_AUC] = score->classes == 2 ? score->auc : NAN;
     value[AT_METRIC_TOP5] =
         score->classes > CLASSES_MANY ? (double)score->correct_top5 / count : NAN;
+    value[AT_METRIC_WORST_LOSS] = score->apart ? score->worst_loss : NAN;
+    value[AT_METRIC_WORST_ACCURACY] = score->apart ? score->worst_accuracy : NAN;
+    value[AT_METRIC_DISAGREEMENT] = score->apart ? score->disagreement : NAN;
 }
 
 static void score_params(at_evaluator *e)

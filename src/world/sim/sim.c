@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "model_io/checkpoint.h"
 #include "pace/pace.h"
 #include "world/process/signals.h"
@@ -83,6 +84,21 @@ static at_sim_params *current_params(at_sim *sim)
     return fresh;
 }
 
+/* The worker's own parameters under gossip. They change only while nobody computes. */
+static at_sim_params *own_params(at_sim *sim, at_node worker)
+{
+    at_sim_params *own = calloc(1, sizeof *own);
+    assert(worker >= 1);
+    if (!own) {
+        out_of_memory(sim);
+        return NULL;
+    }
+    own->version = sim->host.hub->version;
+    own->borrowed = true;
+    own->w = sim->vectors ? sim->vectors + (worker - 1) * sim->stride : NULL;
+    return own;
+}
+
 /* Will any worker still compute with these parameters after the hub has changed its own? A worker
  * that waits for an order gets newer ones with it. Workers that compute or start by themselves need
  * them, and so do messages in transit. */
@@ -148,13 +164,15 @@ static void free_entry(at_heap_entry *entry)
 
 static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
 {
-    bool           leave = order && order->leave;
-    uint64_t       samples = order ? order->samples_max : sim->context->plan->batch;
-    double         bytes = leave ? 0 : at_task_message(sim->context->task, samples);
-    at_ns          arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    bool     leave = order && order->leave, own = sim->host.gossip != NULL;
+    uint64_t samples = order ? order->samples_max : sim->context->plan->batch;
+    double   bytes = leave || own ? 0 : at_task_message(sim->context->task, samples);
+    at_ns    arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    if (own && arrives < sim->averaged) arrives = sim->averaged;
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     if (!entry) return;
-    if (!leave) entry->params = at_sim_params_use(current_params(sim));
+    if (!leave)
+        entry->params = at_sim_params_use(own ? own_params(sim, worker) : current_params(sim));
     if (order) entry->order = *order;
 }
 
@@ -356,10 +374,21 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
+/* Of all rounds of a step. In each, a node sends its vector to its neighbours in turn. */
+static at_ns averaging_time(const at_sim *sim)
+{
+    uint64_t batch = sim->context->plan->batch;
+    double   bytes = at_task_message(sim->context->task, batch) * sim->gossip.graph.degree_max;
+    assert(sim->host.gossip);
+    return at_plan_mixing(sim->context->plan).rounds *
+           (sim->net.latency + transfer(&sim->net, bytes));
+}
+
 static void publish(void *self, uint64_t version)
 {
     at_sim *sim = self;
     (void)version;
+    if (sim->host.gossip) sim->averaged = sim->now + averaging_time(sim);
     sim->cast_due = true; /* sent after the event, when the hub has its new version */
 }
 
@@ -396,6 +425,24 @@ static void resume(at_sim *sim, const at_snapshot *snapshot)
     }
 }
 
+/* Where workers have their own parameters. */
+static at_err prepare_gossip(at_sim *sim, size_t floats, at_fail *fail)
+{
+    const at_world_context *context = sim->context;
+    size_t                  size;
+    if (!context->plan->mix->owned_by_workers) return AT_OK;
+    sim->stride = (floats + 15) / 16 * 16;
+    bool fits = at_size_product(context->plan->workers_max * sizeof(float), sim->stride, &size);
+    if (fits && floats > 0) sim->vectors = aligned_alloc(64, size);
+    if (!sim->vectors && floats > 0)
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
+                           "not enough memory for the parameters of %u workers",
+                           context->plan->workers_max);
+    AT_TRY(at_gossip_init(&sim->gossip, context, sim->w, sim->vectors, sim->stride, fail));
+    sim->host.gossip = &sim->gossip;
+    return AT_OK;
+}
+
 static at_err prepare(at_sim *sim, at_fail *fail)
 {
     const at_world_context *context = sim->context;
@@ -429,6 +476,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     AT_TRY(at_updater_init(&sim->updater, context->learning, sim->w, floats,
                            sim->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &sim->host, fail));
+    AT_TRY(prepare_gossip(sim, floats, fail));
     if (context->resume) resume(sim, context->resume->snapshot);
     return AT_OK;
 }
@@ -465,6 +513,8 @@ static void release(at_sim *sim)
     at_sim_params_drop(sim->current);
     at_updater_deinit(&sim->updater);
     at_host_deinit(&sim->host);
+    at_gossip_deinit(&sim->gossip);
+    free(sim->vectors);
     free(sim->worker);
     free(sim->w);
 }
@@ -509,4 +559,5 @@ const at_world at_world_sim = {.name = "sim",
                                .has_messages = true,
                                .admits_workers = true,
                                .has_hub = true,
+                               .holds_all_params = true,
                                .run = run};

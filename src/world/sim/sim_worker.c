@@ -192,7 +192,8 @@ static void on_micro(at_sim *sim, at_sim_worker *w)
 static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
     const at_task *task = sim->context->task;
-    double         bytes = report->work.abandoned ? 0 : at_task_message(task, report->work.samples);
+    bool           empty = report->work.abandoned || sim->host.gossip; /* gradients stay there */
+    double         bytes = empty ? 0 : at_task_message(task, report->work.samples);
     at_ns          arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
     if (entry) entry->report = *report;
