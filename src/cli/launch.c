@@ -552,7 +552,7 @@ at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command
         at_launch_close(launch);
         return err;
     }
-    note_unused(parsed, &launch->run.plan);
+    note_unused_options(parsed, &launch->run.plan);
     at_run_options *run = &launch->run;
     run->seats = seats;
     if (spec->at_workers) run->checkpoint_every = "none"; /* the hub has no parameters to save */

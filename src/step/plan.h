@@ -92,9 +92,9 @@ typedef struct at_strategy {
     const char    *summary;
     const char    *work, *gather, *release, *newer, *stale, *size;
     const char    *known_as;
-    const char    *mix, *outer;   /* NULL: central, average */
-    enum at_family takes;         /* NAME:ARGS are the arguments of this family's rule */
-    const char    *release_alone; /* release rule when the hub is the only worker; NULL: same */
+    const char    *mix, *outer;        /* NULL: central, average */
+    enum at_family takes;              /* NAME:ARGS are the arguments of this family's rule */
+    const char    *release_alone;      /* with .alone; NULL: the same */
     uint32_t       batch, micro_batch; /* defaults of this strategy; 0: the common ones */
 } at_strategy;
 
@@ -109,7 +109,8 @@ at_err at_plan_resolve(const at_plan_options *options, at_plan *plan, at_fail *f
 at_err at_plan_count_hubs(const at_plan_options *options, uint32_t *hubs, at_fail *fail);
 
 /* Reads one rule, as written by at_plan_rule_text, into a plan whose numbers of workers and batch
- * are set. AT_ERR_USAGE, with the reason, when there is no such rule or an argument does not fit. */
+ * are set. AT_ERR_USAGE, with the reason, when there is no such rule or an argument does not
+ * fit. */
 at_err at_plan_read_rule(at_plan *plan, enum at_family family, const char *text, at_fail *fail);
 
 /* Checks the combination of rules; at_plan_resolve has done it. */
@@ -125,12 +126,18 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
 /* The maximum samples_max of an order of this plan. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
-/* ---- what the rules decide for worlds, reports and models -------------------------------------- */
+/* ---- what the rules decide for worlds, reports and models ------------------------------------ */
 
 /* Every worker is in every step, and none computes while it is applied. */
 static inline bool at_plan_waits_for_all(const at_plan *plan)
 {
     return plan->gather->waits_for_all && plan->release->holds;
+}
+
+/* Newer parameters may act on a round under way, so that workers must see them at once. */
+static inline bool at_plan_interrupts(const at_plan *plan)
+{
+    return plan->newer->interrupts || (plan->stale->interrupts && plan->stale->interrupts(plan));
 }
 
 /* Workers may read the parameters where the hub has them: nobody writes while one computes. */

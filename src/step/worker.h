@@ -35,7 +35,7 @@ typedef struct at_worker_event {
     at_worker_event_kind kind;
     at_ns                now;
     at_order             order;   /* ORDER */
-    uint64_t             version; /* INSTALLED: of the parameters */
+    uint64_t             version; /* INSTALLED, NEWER: of the parameters */
     uint32_t             samples; /* MICRO_DONE: really computed; a loader may give other numbers */
     at_ns                took;    /* MICRO_DONE: its duration, for predictions; 0: cut short */
 } at_worker_event;

@@ -86,7 +86,7 @@ typedef struct at_task {
     double (*gradient)(void *self, float *gradient, bool first, at_point point,
                        const at_draw *draw);
     /* Updates the parameters with the drawn samples, one by one, while other workers do the same
-     * (topology hogwild). Returns the sum of losses, each before the update. Optional. */
+     * (mix rule shared). Returns the sum of losses, each before the update. Optional. */
     double (*descend)(void *self, float *params, const at_draw *draw);
     /* Adds the score of test samples first .. first+count-1. Called in order from 0; with the last
      * sample it also sets the metrics over all of them. */

@@ -108,7 +108,7 @@ size_t at_options_help(FILE *file, unsigned verb, bool all)
     if (is_short) {
         fprintf(file, "\nMain options:\n");
         for (const at_option *row = at_options; row->name; row++)
-            if (belongs(row, verb) && row->level == AT_LEVEL_MAIN) print_option(file, row, true);
+            if (level_of(row, verb) == AT_LEVEL_MAIN) print_option(file, row, true);
     }
     for (int group = 0; group < AT_GROUP_COUNT; group++)
         print_group(file, verb, (at_option_group)group, is_short ? AT_LEVEL_COMMON : AT_LEVEL_MAIN,

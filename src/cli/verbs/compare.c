@@ -108,8 +108,9 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
 }
 
 /* Parses 'amb:time-limit=50ms,label=fast' or 'backup:5,lr=0.1' (with arguments of the strategy) on
- * top of a copy of the common options. A part without '=' belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. `label` names the
- * entry; with dashes, as any option may be written, it is the option of that name. */
+ * top of a copy of the common options. A part without '=' belongs to the value before it, so that
+ * 'fmb:straggler=speed:1,2' works. `label` names the entry; with dashes, as any option may be
+ * written, it is the option of that name. */
 static at_err open_entry(at_entry *entry, const char *text, const at_parsed *common, at_fail *fail)
 {
     assert(text);

@@ -191,13 +191,31 @@ static at_err no_such_argument(enum at_family family, const at_rule *rule, const
                        at_family_name[family], rule->name, length, part);
 }
 
+/* An argument that this rule does not have must at least be a valid one of another rule. */
+static at_err check_elsewhere(enum at_family family, const at_rule *rule, const char *part,
+                              at_fail *fail)
+{
+    size_t         length = strcspn(part, "=");
+    const at_rule *other;
+    for (size_t i = 0; (other = at_rule_row(family, i)); i++) {
+        int      index = at_rule_arg_find(other, part, length);
+        at_value ignored;
+        if (index >= 0)
+            return parse_value(family, other, &other->arg[index], part + length + 1, &ignored,
+                               fail);
+    }
+    return no_such_argument(family, rule, part, fail);
+}
+
 /* One "ARG" or "NAME=ARG"; `position` is the index of the next positional one. */
 static at_err parse_part(enum at_family family, const at_rule *rule, const char *part, bool lenient,
                          int *position, enum how *how, at_value *value, at_fail *fail)
 {
     const char *equals = strchr(part, '=');
     int         index = equals ? at_rule_arg_find(rule, part, (size_t)(equals - part)) : *position;
-    if (equals && index < 0) return lenient ? AT_OK : no_such_argument(family, rule, part, fail);
+    if (equals && index < 0)
+        return lenient ? check_elsewhere(family, rule, part, fail)
+                       : no_such_argument(family, rule, part, fail);
     if (!equals && index >= args_count(rule)) return too_many(family, rule, fail);
     if (!equals) ++*position;
     if (equals && how[index] == BY_POSITION)

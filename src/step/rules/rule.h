@@ -86,7 +86,7 @@ at_err at_rule_find(enum at_family family, const char *text, size_t length, cons
 int at_rule_arg_find(const at_rule *rule, const char *name, size_t length);
 
 /* Parses "ARG,NAME=ARG,.." into the values of those arguments. With `lenient`, named arguments that
- * the rule does not have are ignored. `family` is for messages. */
+ * only other rules of the family have are checked and ignored. `family` is for messages. */
 at_err at_rule_parse(enum at_family family, const at_rule *rule, const char *text, bool lenient,
                      at_value *value, at_fail *fail);
 

@@ -74,13 +74,15 @@ typedef enum at_newer_choice {
 typedef struct at_newer_rule {
     at_rule         rule;
     at_newer_choice choice;
-    bool interrupts; /* newer parameters act on a round under way, so workers get them at once */
+    bool            interrupts; /* newer parameters act on a round under way */
 } at_newer_rule;
 
 typedef struct at_stale_rule {
     at_rule rule;
     /* Weight of a gradient that is `staleness` versions old; negative: drop it. */
     double (*weight)(const struct at_plan *plan, uint64_t staleness);
+    /* True when a worker starts over as soon as its gradient could only be dropped. Optional. */
+    bool (*interrupts)(const struct at_plan *plan);
     bool uses_all; /* with full weight */
 } at_stale_rule;
 
@@ -204,8 +206,8 @@ void   at_size_auto_decide(void *state, const struct at_plan *plan, at_share *sh
 
 /* ---- size rule `speed` (size_speed.c), see at_size_rule ------------------------------------- */
 
-at_err at_size_speed_settle(struct at_plan *plan, at_fail *fail);
-size_t at_size_speed_state(const struct at_plan *plan);
+at_err at_size_speed_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
+size_t at_size_speed_state(const struct at_plan *plan);           /* state_size */
 bool   at_size_speed_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
 void   at_size_speed_observe(void *state, const struct at_plan *plan, at_node worker,
                              const at_work *work);

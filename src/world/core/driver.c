@@ -71,8 +71,12 @@ static void poll_order(at_driver *d)
 static void poll_params(at_driver *d)
 {
     bool in_round = d->sleeping || d->computing || d->machine.state == AT_WORKER_READY;
-    if (!in_round || !d->machine.plan->newer->interrupts) return;
-    if (newest_arrived(d) != d->version) feed(d, AT_WORKER_NEWER, at_clock_now());
+    if (!in_round || !at_plan_interrupts(d->machine.plan)) return;
+    uint64_t newest = newest_arrived(d);
+    if (newest == d->version) return;
+    at_worker_feed(
+        &d->machine,
+        &(at_worker_event){.kind = AT_WORKER_NEWER, .now = at_clock_now(), .version = newest});
 }
 
 /* Feeds everything that has arrived; after LEAVE nothing more. */

@@ -202,7 +202,7 @@ static void cast(at_sim *sim)
 {
     const at_plan *plan = sim->context->plan;
     assert(sim->cast_due);
-    if (!plan->release->self_starting && !plan->newer->interrupts) return;
+    if (!plan->release->self_starting && !at_plan_interrupts(plan)) return;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         const at_member *member = &sim->host.hub->member[i];
         bool             has_it = member->begun_on == sim->host.hub->version;

@@ -74,7 +74,7 @@ static void compute_round(at_sim *sim, at_sim_worker *w)
 static bool can_be_interrupted(const at_sim_worker *w)
 {
     assert(w->machine.plan);
-    return w->machine.plan->newer->interrupts;
+    return at_plan_interrupts(w->machine.plan);
 }
 
 static void schedule(at_sim *sim, at_sim_worker *w, at_ns at, at_sim_kind kind)
@@ -300,7 +300,10 @@ void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
                                                            .order = entry->order});
         break;
     case AT_SIM_PARAMS:
-        if (take_params(w, entry->params)) feed(w, AT_WORKER_NEWER, sim->now);
+        if (take_params(w, entry->params))
+            at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_NEWER,
+                                                           .now = sim->now,
+                                                           .version = w->newest->version});
         break;
     case AT_SIM_MICRO:
         if (entry->token == w->token) on_micro(sim, w);

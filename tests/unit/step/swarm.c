@@ -75,7 +75,8 @@ static void check_order(const stage *s, const ledger *b, const at_action *send)
 static void check_weight(const stage *s, const at_piece *piece, uint64_t staleness)
 {
     const char *stale = s->plan.stale->rule.name;
-    if (strcmp(stale, "drop") == 0) assert_int_equal(staleness, 0);
+    if (strcmp(stale, "drop") == 0)
+        assert_true(staleness <= (uint64_t)s->plan.arg[AT_STALE][0].whole);
     double expected = strcmp(stale, "scale") == 0 ? 1.0 / (1.0 + (double)staleness) : 1.0;
     assert_true(piece->weight == expected);
 }
@@ -266,7 +267,7 @@ static at_plan_options random_options(at_rng *rng)
                        "any", "every:30ms", "every:200ms"),
         .release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3"),
         .newer = PICK(rng, NULL, "finish", "abandon", "refresh"),
-        .stale = PICK(rng, NULL, "use", "drop", "scale"),
+        .stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3"),
         .time_limit = PICK(rng, NULL, "auto", "20ms", "70ms"),
         .work = PICK(rng, NULL, ":cut=nearest", ":cut=after"),
         .workers = 1 + (uint32_t)at_rng_below(rng, 8),
