@@ -52,7 +52,7 @@ static at_err set_target(char *entry, at_target *target, at_fail *fail)
     while (metric < AT_METRIC_COUNT && strcmp(entry, at_metric_name[metric]) != 0) metric++;
     if (!equals || metric == AT_METRIC_COUNT)
         return at_fail_set(fail, AT_ERR_USAGE,
-                           "write accuracy=0.9 or loss=0.2; auc and top5 are also known",
+                           "write accuracy=0.9 or loss=0.2; auc, top5 and r2 are also known",
                            "--target: '%s' is not METRIC=VALUE with a known metric", entry);
     target->metric = (at_metric)metric;
     bool number = at_text_real(equals + 1, &target->value), fraction = metric != AT_METRIC_LOSS;
@@ -264,7 +264,8 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
 static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
                           at_fail *fail)
 {
-    at_task_sparse_options sparse = {.feed = o->feed,
+    at_task_sparse_options sparse = {.model = o->model,
+                                     .feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
                                      .hogwild = plan->topology == AT_TOPOLOGY_HOGWILD,
@@ -290,20 +291,22 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
     at_engine engine;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
     AT_TRY(at_launch_engine(s->engine, &engine, fail));
-    at_task_net_options o = {.model = s->model,
-                             .feed = {.data = s->data,
-                                      .test_data = s->test_data,
-                                      .prep = s->prep,
-                                      .read_options = {.label = s->label,
-                                                       .hash_bits = (uint32_t)s->hash_bits,
-                                                       .cache = s->data_cache},
-                                      .seed = (uint64_t)s->seed,
-                                      .workers = plan->workers},
-                             .engine = engine,
-                             .micro_batch = plan->micro_batch,
-                             .threads = (uint32_t)s->threads,
-                             .init = s->init,
-                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
+    at_task_net_options o = {
+        .model = s->model,
+        .feed = {.data = s->data,
+                 .test_data = s->test_data,
+                 .prep = s->prep,
+                 .read_options = {.label = s->label,
+                                  .hash_bits = (uint32_t)s->hash_bits,
+                                  .cache = s->data_cache,
+                                  .real_labels = at_task_is_regression(s->model)},
+                 .seed = (uint64_t)s->seed,
+                 .workers = plan->workers},
+        .engine = engine,
+        .micro_batch = plan->micro_batch,
+        .threads = (uint32_t)s->threads,
+        .init = s->init,
+        .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
     return load_model(s, plan, &o, task, fail);
 }

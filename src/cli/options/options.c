@@ -52,7 +52,8 @@ const char *const at_option_group_name[AT_GROUP_COUNT] = {
 const at_option at_options[] = {
     /* ---- model and data ---- */
     TEXT("model", MAIN, MODEL, RUNS | SLICES, model, "softmax", "NAME",
-         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, ..; see `anytime models "
+         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, linear, sparse-lr, ..; see `anytime "
+         "models "
          "list`) or a file NAME.net"),
     TEXT("model", COMMON, MODEL, TRAINED, model, "softmax", "NAME",
          "Model that the weights belong to [as recorded with them]"),
@@ -197,8 +198,8 @@ const at_option at_options[] = {
     TIME("seconds", COMMON, STOPPING, RUNS, seconds, NULL, "T",
          "Stop after T, counted from the first computation"),
     TEXT("target", MAIN, STOPPING, RUNS, target, NULL, "accuracy=X,loss=Y",
-         "Stop when all test metrics listed here are reached; also auc (two classes) and top5 "
-         "(more than 20 classes)"),
+         "Stop when all test metrics listed here are reached; also auc (two classes), top5 (more "
+         "than 20 classes) and r2 (regression)"),
     WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
           "Steps between evaluations of the test set, in parallel with training; 0: only at the "
           "end [one epoch]"),

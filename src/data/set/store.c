@@ -1,8 +1,10 @@
 #include "data/set/store.h"
 
 #include "base/arena.h"
+#include "base/label.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,10 +120,19 @@ const char *at_store_name(const at_dataset *set, uint64_t index)
 uint32_t at_store_label_max(const at_dataset *set)
 {
     assert(set->map);
+    assert(set->classes > 0);
     uint32_t max = 0;
     for (uint64_t i = 0; i < set->count; i++)
         if (set->labels[i] > max) max = set->labels[i];
     return max;
+}
+
+static bool labels_are_valid(const at_dataset *set)
+{
+    if (set->classes > 0) return at_store_label_max(set) < set->classes;
+    for (uint64_t i = 0; i < set->count; i++)
+        if (!isfinite(at_label_real(set->labels[i]))) return false;
+    return true;
 }
 
 /* Sparse rows are used without further checks, so this is the last one. It costs a few percent of
@@ -143,7 +154,7 @@ static bool sparse_rows_are_valid(const at_dataset *set)
 bool at_store_is_valid(const at_dataset *set)
 {
     assert(set->map);
-    return at_store_label_max(set) < set->classes && (!set->starts || sparse_rows_are_valid(set)) &&
+    return labels_are_valid(set) && (!set->starts || sparse_rows_are_valid(set)) &&
            (!set->names || set->names[set->names_size - 1] == '\0');
 }
 

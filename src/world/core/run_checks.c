@@ -80,7 +80,8 @@ static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail
 static at_err check_hogwild(const at_run_options *o, const char *strategy, bool sgd, at_fail *fail)
 {
     if (!o->task->descend)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use --model sparse-lr or sparse-linear, or --strategy async",
                            "--strategy %s needs a sparse model: with a dense one, workers that "
                            "write without locks overwrite each other's updates",
                            strategy);
@@ -96,6 +97,21 @@ static at_err check_hogwild(const at_run_options *o, const char *strategy, bool 
     return AT_OK;
 }
 
+/* A target that the model cannot have would never be reached. */
+static at_err check_targets(const at_task *task, const at_limits *limits, at_fail *fail)
+{
+    for (uint32_t i = 0; i < limits->targets; i++) {
+        at_metric metric = limits->target[i].metric;
+        if (metric == AT_METRIC_LOSS || (metric == AT_METRIC_R2) == task->regression) continue;
+        return at_fail_set(
+            fail, AT_ERR_USAGE,
+            task->regression ? "use --target loss=X or r2=X" : "use --target accuracy=X or loss=X",
+            "--target %s: %s predicts %s", at_metric_name[metric], task->model,
+            task->regression ? "real numbers, not classes" : "classes, and r2 is for regression");
+    }
+    return AT_OK;
+}
+
 static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     const char *optim = o->optimizer ? o->optimizer : "sgd";
@@ -105,6 +121,7 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "--optimizer %s does not work with %s: it changes every weight in every "
                            "step",
                            optim, o->task->model);
+    AT_TRY(check_targets(o->task, &plan->limits, fail));
     if (plan->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
     return check_hogwild(o, plan->strategy->name, sgd, fail);
 }
