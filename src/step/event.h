@@ -75,8 +75,8 @@ typedef struct at_piece {
     double   weight; /* 1 except under stale rule `scale`; never part of the divisor */
 } at_piece;
 
-/* Metrics of an evaluation. Names are part of result.json; the event log depends on the order. r2 is
- * the coefficient of determination, of regression only. */
+/* Metrics of an evaluation. Names are part of result.json; the event log depends on the order. r2
+ * is the coefficient of determination, of regression only. */
 #define AT_METRIC_MAP(X) \
     X(ACCURACY, "accuracy") X(LOSS, "loss") X(AUC, "auc") X(TOP5, "top5") X(R2, "r2")
 typedef enum at_metric {

@@ -5,11 +5,11 @@
  * Centers are on average 5 apart for any number of features, which leaves a linear model a few
  * percent of errors with ten classes. The bits are the same on every machine (see synthetic.h).
  */
-#include "data/formats/format.h"
+#include "data/formats/synthetic.h"
 
 #include "base/rng.h"
 #include "base/text.h"
-#include "data/formats/synthetic.h"
+#include "data/formats/format.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -3,9 +3,9 @@
  *     x        normal numbers, mean 0 and deviation 1
  *     label    y = w . x + NOISE * a normal number, w: hidden normal weights
  *
- * The problem of the AMB paper, which has NOISE^2 = 0.001. The best possible loss, 1/2 (y - w . x)^2
- * on average, is NOISE^2 / 2; weights of zero have about FEATURES / 2. The bits are the same on
- * every machine (see synthetic.h).
+ * The problem of the AMB paper, which has NOISE^2 = 0.001. The lowest possible mean of the loss
+ * 1/2 (y - w . x)^2 is NOISE^2 / 2; weights of zero have about FEATURES / 2. The bits are the same
+ * on every machine (see synthetic.h).
  */
 #include "data/formats/format.h"
 

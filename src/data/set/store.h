@@ -56,8 +56,8 @@ const char *at_store_name(const at_dataset *set, uint64_t index);
 /* The largest label; MUST have classes. */
 uint32_t at_store_label_max(const at_dataset *set);
 
-/* Whether the mapping is consistent: labels below classes (or finite, if real), the indices of each sparse row ascending
- * and below features, names terminated. */
+/* Whether the mapping is consistent: labels below classes (finite, if they are real), the indices
+ * of each sparse row ascending and below features, names terminated. */
 bool at_store_is_valid(const at_dataset *set);
 
 /* Makes the mapping read-only. The set MUST be valid. */

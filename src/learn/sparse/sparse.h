@@ -8,7 +8,7 @@
  * one multiplication of `scale`. `rate` is the learning rate for workers that update the vector
  * themselves (hogwild.h); it is unused otherwise.
  *
- * A margin is the linear function of a row; a loss (at_row_loss) makes it a prediction. Every loop
+ * A margin is the linear function of a row; its loss depends on at_csr.loss. Every loop
  * does the same operations in the same order wherever it runs.
  */
 #ifndef AT_LEARN_SPARSE_SPARSE_H
@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 /* LOGISTIC: labels are 0 and 1, and the sigmoid of the margin is the probability of 1. SQUARED:
- * labels are real (base/label.h), the margin predicts them, and the loss is 1/2 (label - margin)^2. */
+ * labels are real (base/label.h), the margin predicts them, the loss is 1/2 (label - margin)^2. */
 typedef enum at_sparse_loss { AT_SPARSE_LOGISTIC, AT_SPARSE_SQUARED } at_sparse_loss;
 
 enum { AT_SPARSE_EXTRA = 3 }; /* floats after the weights: bias, scale, rate */
@@ -72,8 +72,8 @@ void at_sparse_from_plain(float *flat, const float *plain, uint64_t dimension);
 void at_sparse_margins(float *margins, const at_csr *rows, const at_csr_list *list,
                        const float *flat, uint64_t dimension);
 
-/* coefs (count) <- the derivative of the loss with respect to the margin: sigmoid(margin) - label, or
- * margin - label; returns the sum of the losses. `coefs` may be NULL. */
+/* coefs (count) <- the derivative of the loss with respect to the margin: sigmoid(margin) - label,
+ * or margin - label; returns the sum of the losses. `coefs` may be NULL. */
 double at_sparse_losses(float *coefs, const at_csr *rows, const at_csr_list *list,
                         const float *margins);
 

@@ -1,7 +1,7 @@
-/* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear: linear
- * regression on sparse rows with real-valued labels. Gradients are lists of
- * (index, value), computed without a copy of the parameters: a micro-batch reads the weights it
- * needs from the hub's vector, and reads again if the hub was writing meanwhile. */
+/* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear:
+ * linear regression on sparse rows with real-valued labels. Gradients are lists of (index, value),
+ * computed without a copy of the parameters: a micro-batch reads the weights it needs from the
+ * hub's vector, and reads again if the hub was writing meanwhile. */
 #include <assert.h>
 #include <math.h>
 #include <sched.h>

@@ -58,8 +58,8 @@ typedef struct at_task_sparse_options {
     uint64_t        eval_size;   /* test samples to evaluate on; 0: all */
 } at_task_sparse_options;
 
-/* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear: linear
- * regression on sparse rows with real-valued labels (docs/guide/sparse.md). */
+/* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear:
+ * linear regression on sparse rows with real-valued labels (docs/guide/sparse.md). */
 bool   at_task_is_sparse(const char *model);
 at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail);
 
