@@ -240,6 +240,26 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     return at_plan_resolve(&o, plan, fail);
 }
 
+/* After the plan and before the task, which reserves memory for the largest round. */
+static at_err resolve_round_size(const at_settings *s, at_run_options *run, at_fail *fail)
+{
+    at_plan       *plan = &run->plan;
+    at_round_size *size = &run->round_size;
+    AT_TRY(at_round_size_parse(s->straggler_batch, (uint64_t)s->seed, plan->workers, size, fail));
+    if (size->law == AT_ROUND_AS_ORDERED) return AT_OK;
+    if (plan->work->timed)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --straggler, or a strategy with fixed rounds",
+                           "--straggler-batch draws the size of a round, but the rounds of %s end "
+                           "by time",
+                           plan->strategy->name);
+    if (size->law == AT_ROUND_GAUSS && plan->deal_global)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --deal own",
+                           "--straggler-batch gauss and --deal global contradict each other: a "
+                           "round may need more samples than it was dealt");
+    plan->drawn_extra = at_round_size_max(size, plan->batch) - plan->batch;
+    return AT_OK;
+}
+
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
 {
     static const char *const engines[] = {"fast", "ref"};
@@ -428,6 +448,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    AT_TRY(resolve_round_size(s, &launch->run, fail));
     if (own) {
         AT_TRY(load_own(s, plan, own, &launch->task, fail));
     } else {

@@ -160,7 +160,8 @@ static char *describe(const at_task *task)
     if (!to) return NULL;
     fprintf(to, "%s, trained by anytime %s on %s.\n", task->model, ANYTIME_VERSION, task->data);
     fprintf(to, "Input: float32, channels first. Samples of the data set are %s.", form);
-    if (bytes) fputs(" Divide bytes by 255.", to);
+    bool raw = task->prep_fitted && strncmp(task->prep_fitted, "raw", 3) == 0;
+    if (bytes) fputs(raw ? " Bytes stay 0 to 255." : " Divide bytes by 255.", to);
     if (task->prep_fitted)
         fprintf(to,
                 " Then apply these steps in this order: %s. Crop from the center and do not flip; "

@@ -66,6 +66,7 @@ typedef struct at_plan {
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
     bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
     uint32_t cap;           /* maximum samples of a timed round */
+    uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
     bool     cut_after;     /* --cut after (published): start a micro-batch while elapsed < T */
     bool     deal_global;   /* --deal global: sample positions come from the hub */
@@ -126,7 +127,7 @@ extern const char *const at_family_name[AT_FAMILY_COUNT];
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
 
-/* The maximum samples_max of an order of this plan. */
+/* The maximum number of samples in a round of this plan. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
 /* True when a rule of this plan uses the option of that name (time-limit, k, period, ..). The

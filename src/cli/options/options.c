@@ -155,7 +155,7 @@ const at_option at_options[] = {
          "Learning rate [the optimizer's default]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
     TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
-         "Learning-rate schedule over the samples used: const linear:END exp:EVERY,RATE "
+         "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
          "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR"),
     TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
          "linear: scale the learning rate with the total batch that a size rule sets"),
@@ -173,6 +173,9 @@ const at_option at_options[] = {
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
+    TEXT("straggler-batch", RARE, DELAYS, RUNS, straggler_batch, "none", "LAW",
+         "Draw the size of each round (n: as ordered): bernoulli:P,N (n with probability P, else "
+         "N), gauss:SD (around n) or rotate (n for one worker in turn, 1 for the others)"),
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
          "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
          "separate machines; measure: use the time of one sample here"),

@@ -197,6 +197,7 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "`anytime compare --help` lists them",
                            "unknown optimizer '%s'", run->optimizer);
     AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? 1 : 0, &schedule, fail));
+    AT_TRY(at_schedule_set_steps(&schedule, (double)limits->steps, fail));
     at_pace_options options = {.model = run->straggler,
                                .scale = run->straggler_scale,
                                .seed = run->seed,

@@ -120,7 +120,6 @@ const char *at_store_name(const at_dataset *set, uint64_t index)
 uint32_t at_store_label_max(const at_dataset *set)
 {
     assert(set->map);
-    assert(set->classes > 0);
     uint32_t max = 0;
     for (uint64_t i = 0; i < set->count; i++)
         if (set->labels[i] > max) max = set->labels[i];

@@ -53,7 +53,7 @@ at_err at_store_reserve_sparse(at_dataset *set, uint64_t count, uint64_t numbers
  * set is freed. Takes time linear in the index. */
 const char *at_store_name(const at_dataset *set, uint64_t index);
 
-/* The largest label; MUST have classes. */
+/* The largest label, of a set with classes. */
 uint32_t at_store_label_max(const at_dataset *set);
 
 /* Whether the mapping is consistent: labels below classes (finite, if they are real), the indices

@@ -122,8 +122,9 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail);
+    AT_TRY(at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
+                             &rate->schedule, fail));
+    return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
 static at_err set_learning(run *r, at_fail *fail)
@@ -205,6 +206,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .learning = &r->learning,
                                     .recorder = &r->recorder,
                                     .seed = o->seed,
+                                    .round_size = o->round_size,
                                     .comm_delay = o->comm_delay,
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,

@@ -34,6 +34,7 @@ typedef struct at_run_options {
     const char        *lr_schedule; /* NULL: const */
     double             weight_decay;
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
+    at_round_size      round_size;                  /* law by which sizes of rounds are drawn */
     at_ns              sample_time;                 /* 0: not padded */
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
