@@ -418,6 +418,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->eval_every = s->eval_every;
     run->seed = (uint64_t)s->seed;
     run->respawn = s->respawn;
+    run->skips_hints = s->quiet;
     run->console = at_console_detect(stderr, s->quiet);
     run->command = command;
     run->options = at_options_echo(parsed, AT_FOR_TRAIN);

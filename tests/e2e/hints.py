@@ -52,6 +52,10 @@ class Hints(support.TestCase):
         for strategy in ("fmb", "async", "ssp"):
             self.assertEqual(self.notes("--strategy", strategy, "--steps", 20, *SIM), [])
 
+    def test_quiet_runs_print_none(self):
+        ended = self.train(*JOB, "--strategy", "backup", "--steps", 5, "--quiet")
+        self.assertNotIn("note:", ended.err)
+
     def test_a_comparison_does_not_repeat_them(self):
         ended = self.anytime("compare", "fmb", "backup", *JOB, "--steps", 10, "--repeats", 3, *SIM,
                              "--plots", "none", "--out", "compared")

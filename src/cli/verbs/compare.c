@@ -321,7 +321,7 @@ static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     at_run_lock lock = {0};
     at_err      err = at_file_make_folder(path, fail);
     if (!err) err = at_run_lock_take(path, &lock, fail);
-    launch.run.skips_hints = entry->run_count > 0; /* the first repeat has given them */
+    if (entry->run_count > 0) launch.run.skips_hints = true; /* the first repeat gave them */
     if (!err) err = at_run(&launch.run, &result, fail);
     at_run_lock_release(&lock);
     if (!err) err = at_compare_add(compare, entry, result, name, fail);

@@ -1,11 +1,11 @@
 /* schedule.h - learning-rate schedules: the rate as a function of the samples used so far, or of
  * the steps done.
  *
- * Syntax: const | linear:END[,steps] | exp:EVERY,RATE (staircase; EVERY in samples, or in epochs with
- * the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) | epochs:A,B,..:FACTOR (at
- * these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal length, the last one FACTOR
- * times lower than the first). linear, cosine and stairs end at samples_end; linear:END,steps counts
- * steps instead of samples, whatever their sizes, and ends with the last one.
+ * Syntax: const | linear:END | linear:END,steps | exp:EVERY,RATE (staircase; EVERY in samples, or
+ * in epochs with the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) |
+ * epochs:A,B,..:FACTOR (at these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal
+ * length, the last one FACTOR times lower than the first). linear, cosine and stairs end at
+ * samples_end. linear:END,steps counts steps, whatever their sizes, and ends with the last one.
  */
 #ifndef AT_LEARN_OPTIM_SCHEDULE_H
 #define AT_LEARN_OPTIM_SCHEDULE_H

@@ -1,7 +1,7 @@
 /* hints.h - notes for runs in which the strategy has nothing to do.
  *
- * Such settings are allowed, but a user who compares strategies would draw the wrong conclusion from
- * them. Each note is one sentence that says what happens and what to change.
+ * Such settings are allowed, but a user who compares strategies would draw the wrong conclusion
+ * from them. Each note is one sentence that says what happens and what to change.
  */
 #ifndef AT_WORLD_CORE_HINTS_H
 #define AT_WORLD_CORE_HINTS_H

@@ -43,7 +43,7 @@ typedef struct at_run_options {
     int64_t            eval_every; /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
-    bool               skips_hints; /* (hints.h) given by an earlier run with the same settings */
+    bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */
     const char *checkpoint_every; /* "100" steps, "60s", "0": at the start and the end, "none";
