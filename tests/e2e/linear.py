@@ -141,7 +141,7 @@ class Linear(support.TestCase):
     def test_targets_are_loss_and_r2(self):
         for target in ("loss=0.02", "r2=0.99"):
             result = self.train_json(*SET, "--workers", 2, "--lr", 0.05, "--epochs", 50, "--target",
-                                     target, "--eval-every", 5)
+                                     target, "--eval-every", 5, "--world", "sim")
             self.assertEqual(result["stopped"], "target", target)
         ended = self.train(*SET, "--target", "accuracy=0.9", code=support.USAGE)
         self.assert_complaint(ended, "accuracy", "real numbers", "loss=X or r2=X")
