@@ -170,6 +170,16 @@ class Linear(support.TestCase):
                 self.assertGreater(ended.result["test"]["r2"], 0.99)
                 self.assert_ledger(ended)
 
+    def test_data_info_describes_real_labels(self):
+        path = self.write_libsvm("x.svm", rows_of(50, 7))
+        self.assertIn("real numbers", self.anytime("data", "info", path).out)
+        labels = json.loads(self.anytime("data", "info", path, "--json").out)["train"]["labels"]
+        wanted = [y for _, y in rows_of(50, 7)]
+        self.assertAlmostEqual(labels["min"], min(wanted), places=4)
+        self.assertAlmostEqual(labels["mean"], sum(wanted) / 50, places=4)
+        path.write_text("what 1:1\n")  # neither
+        self.assert_complaint(self.anytime("data", "info", path, code=support.FORMAT), "x.svm")
+
     def test_what_does_not_fit_is_refused(self):
         names = self.write_csv("x.csv", rows_of(5, 5))
         names.write_text("a,b,label\n1,2,good\n3,4,bad\n")

@@ -210,6 +210,16 @@ static void print_facts(const char *name, const at_description *d)
     if (d->real_labels) print_real_labels(d);
 }
 
+/* Files whose labels cannot be classes may be for regression. */
+static at_err describe(const char *name, at_read_options *reading, at_description *d, at_fail *fail)
+{
+    at_fail ignored;
+    at_err  err = at_describe(name, reading, d, fail);
+    if (err != AT_ERR_FORMAT) return err;
+    reading->real_labels = true;
+    return at_describe(name, reading, d, &ignored) ? err : AT_OK;
+}
+
 static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
 {
     at_description  d;
@@ -219,7 +229,7 @@ static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
                                .hash_bits = (uint32_t)parsed->settings.hash_bits,
                                .cache = parsed->settings.data_cache,
                                .progress = &line.loading};
-    at_err          err = at_describe(name, &reading, &d, fail);
+    at_err          err = describe(name, &reading, &d, fail);
     at_loading_line_end(&line);
     if (err) return err;
     if (parsed->settings.json) {
