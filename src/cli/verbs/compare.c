@@ -210,6 +210,7 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
     bool             ends = run->epochs > 0 || limits->samples > 0 || limits->steps > 0;
     AT_TRY(at_optim_parse(run->optimizer, &optim, number, fail));
     AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? HUGE_VAL : 0, &schedule, fail));
+    AT_TRY(at_schedule_set_steps(&schedule, (double)limits->steps, fail));
     at_pace_options options = {.model = run->straggler,
                                .scale = run->straggler_scale,
                                .seed = run->seed,
@@ -333,6 +334,7 @@ static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     at_run_lock lock = {0};
     at_err      err = at_file_make_folder(path, fail);
     if (!err) err = at_run_lock_take(path, &lock, fail);
+    if (entry->run_count > 0) launch.run.skips_hints = true; /* the first repeat gave them */
     if (!err) err = at_run(&launch.run, &result, fail);
     at_run_lock_release(&lock);
     if (!err) err = at_compare_add(compare, entry, result, name, fail);

@@ -21,6 +21,7 @@
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
+#include "world/core/hints.h"
 #include "world/core/result.h"
 #include "world/core/run_checks.h"
 #include "world/process/child.h"
@@ -113,8 +114,9 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail);
+    AT_TRY(at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
+                             &rate->schedule, fail));
+    return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
 static at_err set_learning(run *r, at_fail *fail)
@@ -201,6 +203,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .learning = &r->learning,
                                     .recorder = &r->recorder,
                                     .seed = o->seed,
+                                    .round_size = o->round_size,
                                     .comm_delay = o->comm_delay,
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,
@@ -359,7 +362,7 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "tally", at_tally_json(r->tally, at));
 }
 
-static void say_saving(void *self, const char *text)
+static void take_note(void *self, const char *text)
 {
     at_recorder_put(&((run *)self)->recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
 }
@@ -374,7 +377,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .workers = r->plan.workers_max,
                                 .run = r->options->folder,
                                 .describe = describe_run,
-                                .say = say_saving,
+                                .say = take_note,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
     return at_saver_open(&options, &r->saver, fail);
@@ -473,7 +476,11 @@ static at_err run_world(run *r, at_fail *fail)
     context->fault_count = r->fault_count;
     context->saver = r->saver;
     warn(r);
-    return r->options->world->run(context, &r->outcome, fail);
+    bool hints = r->tally && !r->options->skips_hints;
+    if (hints) at_hints_before(r->options, &r->plan, take_note, r);
+    AT_TRY(r->options->world->run(context, &r->outcome, fail));
+    if (hints) at_hints_after(&r->plan, r->tally, take_note, r);
+    return AT_OK;
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "pace/pace.h"
+#include "pace/round_size.h"
 #include "record/record.h"
 #include "step/hub.h"
 #include "task/task.h"
@@ -43,6 +44,7 @@ typedef struct at_world_context {
     const at_plan     *plan;
     const at_task     *task;
     const at_pace     *pace;
+    at_round_size      round_size; /* law by which sizes of rounds are drawn */
     const at_learning *learning;
     at_recorder       *recorder;
     uint64_t           seed;
