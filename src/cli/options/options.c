@@ -156,7 +156,7 @@ const at_option at_options[] = {
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
-    TEXT("straggler-batch", RARE, DELAYS, RUNS, straggler_batch, "none", "LAW",
+    TEXT("straggler-batch", SIMULATION, DELAYS, RUNS, straggler_batch, "none", "LAW",
          "Draw the size of each round (n: as ordered): bernoulli:P,N (n with probability P, else "
          "N), gauss:SD (around n) or rotate (n for one worker in turn, 1 for the others)"),
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",

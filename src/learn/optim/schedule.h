@@ -1,9 +1,9 @@
 /* schedule.h - learning-rate schedules: the rate as a function of the samples used so far, or of
  * the steps done.
  *
- * Syntax: const | linear:END | linear:END,steps | exp:EVERY,RATE (staircase; EVERY in samples, or in epochs with
- * the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) | epochs:A,B,..:FACTOR (at
- * these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal length, the last one FACTOR
+ * Syntax: const | linear:END | linear:END,steps | exp:EVERY,RATE (staircase; EVERY in samples, or
+ * in epochs with the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) |
+ * epochs:A,B,..:FACTOR (at these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal length, the last one FACTOR
  * times lower than the first) | one-cycle:PEAK,START,END (PyTorch's OneCycleLR: lr is reached after
  * the part PEAK of the run, by default 0.3, from lr / START, by default 25; then it falls to
  * 1 / END of where it began, by default 1e4). linear, cosine, stairs and one-cycle end at
