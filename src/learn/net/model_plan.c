@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "learn/engines/isa.h"
 #include "learn/net/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };
@@ -77,6 +78,7 @@ at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_
                      at_model **model, at_fail *fail)
 {
     *model = NULL;
+    AT_TRY(at_isa_check_environment(fail));
     if (shape.classes < 2)
         return at_fail_set(fail, AT_ERR_USAGE, "use data with at least two classes",
                            "training needs at least two classes (the data have %u)", shape.classes);
