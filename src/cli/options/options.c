@@ -160,8 +160,9 @@ const at_option at_options[] = {
          "linear: scale the learning rate with the total batch that a size rule sets"),
     REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
          "L2 weight decay, applied in the optimizer"),
-    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
-         "fast: optimized kernels; ref: slow reference implementation, for checking"),
+    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|exact|ref",
+         "fast: optimized kernels; exact: without Winograd's method in convolutions, which rounds "
+         "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
 
