@@ -64,24 +64,25 @@ static size_t panel_size(const at_winograd_pass *p)
     return at_winograd_points(p) * at_winograd_panel_point(p);
 }
 
-/* Tiles per chunk for forward and input. */
+/* Tiles per chunk for forward and input: a multiple of what is multiplied at a time, and more if
+ * the weights, which are read once per chunk, do not fit the second cache either. */
 static size_t tiles_in_cache(const at_winograd_pass *p)
 {
-    enum { CHUNK_FLOATS = 80 * 1024, TILES_MIN = 12, TILES_MAX = 48 };
+    enum { CHUNK_FLOATS = 80 * 1024, WEIGHTS_MANY = 512 * 1024, TILES_MAX = 48 };
+    size_t step = p->in.block == 16 ? 14 : 12, weights = panels_of(p) * panel_size(p);
     size_t per_tile = at_winograd_points(p) * at_activation_blocks(&p->in) * p->in.block;
-    if (p->tiles * per_tile <= panels_of(p) * panel_size(p)) return p->tiles;
-    size_t tiles = CHUNK_FLOATS / per_tile / TILES_MIN * TILES_MIN;
-    if (tiles < TILES_MIN) tiles = TILES_MIN;
-    return least(least(tiles, TILES_MAX), p->tiles);
+    if (p->tiles * per_tile <= weights) return p->tiles;
+    size_t tiles = weights > WEIGHTS_MANY ? TILES_MAX : least(CHUNK_FLOATS / per_tile, TILES_MAX);
+    return least(tiles < step ? step : tiles / step * step, p->tiles);
 }
 
 /* Tiles per chunk for the weight gradient: more if adding a chunk means adding many weights. */
 static size_t tiles_per_sum(const at_winograd_pass *p)
 {
-    enum { FEW_WEIGHTS = 1 << 20, TILES = 96, TILES_MANY = 288 };
+    enum { WEIGHTS_MANY = 1 << 20, TILES = 48, TILES_MANY = 144 };
     size_t weights = at_winograd_points(p) * at_activation_blocks(&p->in) * p->in.block *
                      at_activation_blocks(&p->out) * p->out.block;
-    return least(p->tiles, weights <= FEW_WEIGHTS ? TILES : TILES_MANY);
+    return least(p->tiles, weights > WEIGHTS_MANY ? TILES_MANY : TILES);
 }
 
 static at_winograd_pass pass_of(const at_winograd *w, at_conv_pass pass)
