@@ -46,7 +46,8 @@ def train(program, job, seed, *engine):
     """The loss of the training samples, the accuracy on the test set, and the parameters' hash."""
     with tempfile.TemporaryDirectory(prefix="anytime-curves-") as folder:
         command = [program, "train", "--model", job.model, "--data", job.data, "--workers", "0",
-                   "--steps", str(job.steps), "--seed", str(seed), "--record", "none", "--run", f"{folder}/run", "--json", "--quiet", *job.options, *engine]
+                   "--steps", str(job.steps), "--seed", str(seed), "--record", "none",
+                   "--run", f"{folder}/run", "--json", "--quiet", *job.options, *engine]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
