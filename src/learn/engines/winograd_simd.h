@@ -178,11 +178,13 @@ PART void gradient_axis(vector to[], const vector s[], const size_t window)
 
 /* ---- tiles of images ---- */
 
-/* The part of an image that a tile covers. Rows outside of it read zeros again and again. */
+/* The part of an image that a tile covers. Rows outside of the image read the same zeros in every
+ * column. */
 typedef struct patch {
-    const float *row[POINTS_MAX];
-    size_t       step[POINTS_MAX]; /* floats per column: a vector, or 0 outside */
-    size_t       first, end;       /* columns inside */
+    const float *row[POINTS_MAX];    /* column 0 of the image */
+    long         inside[POINTS_MAX]; /* all bits set, or 0 */
+    long         left;               /* column of the image where the patch begins */
+    size_t       first, end;         /* columns of the patch that are inside */
 } patch;
 
 /* The columns (or rows) begin+i, i < size, that are inside of 0 .. length-1. */
@@ -205,10 +207,17 @@ PART void locate(patch *at, const float *plane, const at_activation *shape, long
     UNROLL(i, size)
     {
         bool inside = i >= first && i < end;
-        long offset = ((top + (long)i) * (long)shape->width + left) * V;
-        at->row[i] = inside ? plane + offset : zeros;
-        at->step[i] = inside ? V : 0;
+        at->row[i] = inside ? plane + (top + (long)i) * (long)shape->width * V : zeros;
+        at->inside[i] = inside ? -1L : 0;
     }
+    at->left = left;
+}
+
+/* Rows 0 .. size-1 of column j, which is inside. */
+PART void load_column(vector line[], const patch *at, size_t j, const size_t size)
+{
+    long offset = (at->left + (long)j) * V;
+    UNROLL(i, size) line[i] = LOAD(at->row[i] + (offset & at->inside[i]));
 }
 
 /* Where tile number `tile` begins. */
@@ -243,7 +252,7 @@ PART void read_tile(float *to, size_t point, const patch *at, const size_t windo
     vector       half[POINTS_MAX][POINTS_MAX], line[POINTS_MAX], done[POINTS_MAX];
     for (size_t j = 0; j < n; j++) {
         bool inside = j >= at->first && j < at->end;
-        if (inside) UNROLL(i, n) line[i] = LOAD(at->row[i] + j * at->step[i]);
+        if (inside) load_column(line, at, j, n);
         if (inside) read_axis(done, line, window);
         UNROLL(i, n) half[i][j] = inside ? done[i] : EVERY(0.0f);
     }
@@ -286,7 +295,8 @@ PART vector spread_tile(float *to, size_t point, const patch *at, const size_t w
     const size_t n = window + OUT - 1;
     vector       half[POINTS_MAX][OUT], line[OUT], done[POINTS_MAX], sum = EVERY(0.0f);
     for (size_t j = 0; j < OUT; j++) {
-        UNROLL(i, OUT) line[i] = j < at->end ? LOAD(at->row[i] + j * at->step[i]) : EVERY(0.0f);
+        UNROLL(i, OUT) line[i] = EVERY(0.0f);
+        if (j < at->end) load_column(line, at, j, OUT);
         sum = ADD(sum, ADD(ADD(line[0], line[1]), ADD(line[2], line[3])));
         spread_axis(done, line, window);
         UNROLL(i, n) half[i][j] = done[i];
