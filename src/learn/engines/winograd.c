@@ -330,7 +330,7 @@ typedef struct costs {
 
 static costs costs_of(const at_winograd_pass *p)
 {
-    static const costs table[2][2] = {{{350, 600}, {850, 1100}}, {{700, 1400}, {1250, 2500}}};
+    static const costs table[2][2] = {{{350, 600}, {850, 1100}}, {{650, 900}, {1250, 1800}}};
     return table[p->in.block == 16][p->window == 5];
 }
 
