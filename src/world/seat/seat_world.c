@@ -53,6 +53,7 @@ typedef struct world {
     bool                    stopping, in_place;
     at_node                 asked_id; /* seat that was asked for its parameters; 0: none */
     uint64_t                asked_version;
+    at_ns                   look_at; /* when connections are read at the latest */
     uint32_t                slots;
     at_fail                 failure; /* why the run cannot go on; AT_OK: it can */
 } world;
@@ -633,6 +634,16 @@ static at_ns next_due(const world *w, at_ns now)
     return due < now + LOOK_EVERY ? due : now + LOOK_EVERY;
 }
 
+/* Reading sockets costs a system call each, so they are read only after SIGIO, and once in a while in
+ * case one was lost. */
+static void hear_guests(world *w)
+{
+    at_ns now = at_clock_now();
+    if (!at_signals_io() && now < w->look_at) return;
+    w->look_at = now + LOOK_EVERY;
+    at_seat_hub_poll(w->seats);
+}
+
 static void turn(world *w)
 {
     if (w->asked_id > 0) { /* what is published came before the report that follows it */
@@ -646,7 +657,7 @@ static void turn(world *w)
     if (at_signals_stop() && !w->stopping) stop(w);
     if (at_signals_child()) reap(w);
     part(w);
-    at_seat_hub_poll(w->seats);
+    hear_guests(w);
     seat_guests(w);
     start_again(w);
     start_more(w);
