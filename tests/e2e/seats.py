@@ -245,6 +245,28 @@ class Alone(seats.TestCase):
         self.assertEqual(ended.result["worker"][1]["rounds"], 10)
 
 
+class Comparisons(seats.TestCase):
+    def test_strategies_are_compared_with_a_program(self):
+        options = ("-n", 2, "--steps", 40, "--repeats", 2, "--batch", 32, "--plots", "none")
+        done = self.anytime("compare", "fmb", "amb:time-limit=5ms", *options, "--json", "--quiet",
+                            "--", seats.WORKER, "batch=8")
+        entries = {row["label"]: row for row in json.loads(done.out)["entries"]}
+        self.assertEqual(set(entries), {"fmb", "amb"})
+        self.assertEqual(entries["fmb"]["summary"]["mean_batch"]["value"], 32)
+        folder = next((self.folder / "runs").iterdir())
+        self.assertIn("status 8", (folder / "fmb-1" / "rank-1.out").read_text())
+
+    def test_an_option_is_swept_with_a_program(self):
+        done = self.anytime("sweep", "--over", "batch=8,16", "-n", 2, "--steps", 10, "--repeats", 1,
+                            "--plots", "none", "--json", "--quiet", "--", seats.WORKER, "batch=8")
+        batches = [row["summary"]["mean_batch"]["value"] for row in json.loads(done.out)["entries"]]
+        self.assertEqual(batches, [8, 16])
+
+    def test_options_of_the_program_are_refused(self):
+        done = self.anytime("compare", "fmb", "amb:lr=0.1", "--", seats.WORKER, code=support.USAGE)
+        self.assertIn("--lr does not work", done.err)
+
+
 class Options(seats.TestCase):
     def test_what_belongs_to_the_program_is_refused(self):
         for option in (("--model", "mlp:10"), ("--lr", "0.1"), ("--data", "mnist"),
@@ -255,7 +277,7 @@ class Options(seats.TestCase):
     def test_mistakes_are_explained(self):
         self.assertIn("no command", self.anytime("run", "-n", 2, code=support.USAGE).err)
         self.assertIn("no command", self.anytime("run", "--", code=support.USAGE).err)
-        self.assertIn("only `anytime run`",
+        self.assertIn("only run, compare and sweep",
                       self.anytime("train", "--", "true", code=support.USAGE).err)
         self.assertIn("--epochs needs",
                       self.seats("--epochs", 1, program=("samples=0",), code=support.USAGE).err)
