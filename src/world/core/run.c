@@ -113,8 +113,8 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail);
+    double epoch = o->task->samples > 0 ? (double)o->task->samples : 1; /* unknown: seats */
+    return at_schedule_parse(schedule, lr * group->lr, epoch, samples_end, &rate->schedule, fail);
 }
 
 static at_err set_learning(run *r, at_fail *fail)
