@@ -496,7 +496,7 @@ static size_t count_listed(void)
     return count;
 }
 
-/* Options about models and data are refused where programs are the workers, so they are not shown. */
+/* Options about models and data are refused where programs are the workers, and not shown. */
 static bool is_shown(const at_option *row, unsigned verb)
 {
     return (row->verbs & verb) && (!(verb & AT_FOR_RUN) || at_option_works_with_seats(row));
