@@ -113,8 +113,9 @@ static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
     c->before = c->file;
     c->file = file;
     c->taken = c->scores = 0;
-    c->reported = c->evicted = c->nonsense = false;
+    c->reported = c->evicted = c->nonsense = c->named = false;
     c->grace = 0;
+    c->joined = at_host_now(&w->host);
     c->incarnation++;
     atomic_store(&at_seat_chair_slot(c)->drawn, c->drawn);
     return AT_OK;
