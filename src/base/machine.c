@@ -1,6 +1,7 @@
 #include "base/machine.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
@@ -36,6 +37,16 @@ at_memory at_machine_memory(void)
     fclose(file);
     assert(memory.available <= memory.total);
     return memory;
+}
+
+uint32_t at_machine_threads(void)
+{
+    uint32_t count = 0;
+    DIR     *threads = opendir("/proc/self/task");
+    if (!threads) return 1;
+    for (const struct dirent *entry; (entry = readdir(threads));) count += entry->d_name[0] != '.';
+    closedir(threads);
+    return count > 0 ? count : 1;
 }
 
 int at_machine_core(void)

@@ -12,6 +12,9 @@ uint32_t at_machine_cores(void);
  * process to one core). */
 uint32_t at_machine_cores_all(void);
 
+/* Threads of this process; at least 1. */
+uint32_t at_machine_threads(void);
+
 /* The core this thread currently runs on; -1: unknown. */
 int at_machine_core(void);
 

@@ -42,6 +42,9 @@ class Live(seats.TestCase, dashboard.TestCase):
         os.kill(run.pid, signal.SIGUSR2)
         run.wait_until(lambda: [row["state"] for row in run.workers().values()].count("working")
                        == 2, "another worker works")
+        table = run.folder / "worker_stats.csv"
+        run.wait_until(lambda: any(line.split(",")[2:3] == ["2"] for line in
+                                   table.read_text().splitlines()), "its rounds are recorded")
         os.kill(run.pid, signal.SIGUSR2)
         run.wait_said("no worker can join: all --workers-max are there")
         used = [row["used"] for row in self.end(run).result["worker"]]

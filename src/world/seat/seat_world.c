@@ -193,6 +193,7 @@ static void turn(at_seat_world *w)
     if (w->asked_id > 0) { /* what is published came before the report that follows it */
         at_seat_hub_poll(w->seats);
         at_seat_place_guests(w);
+        if (w->seats->base >= w->asked_version) w->asked_id = 0; /* it has come */
     }
     for (at_node id = 1; id <= at_seat_workers_max(w); id++) {
         if (w->chair[id - 1].guest) at_seat_read_reports(w, id);
@@ -306,6 +307,9 @@ static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fa
 static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 {
     at_host_event(&w->host, &(at_event){.kind = AT_EV_START, .now = at_host_now(&w->host)}, NULL);
+    if (w->seats->spec.at_workers)
+        at_host_say(&w->host, at_host_now(&w->host),
+                    "updates at the workers: no checkpoints, the model is written at the end");
     at_seat_reap(w); /* who has ended before we had handlers for signals */
     loop(w);
     if (w->failure.err) {
