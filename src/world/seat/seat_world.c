@@ -213,9 +213,9 @@ static void turn(at_seat_world *w)
 /* Goes to the core on which the only seat has rung, and stays there until others come. */
 static bool follow(at_seat_world *w)
 {
-    bool turns = at_seat_takes_turns(at_seat_world_board(w), w->in_place, w->seats->spec.floats,
-                                     w->spin_ns);
-    int  core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
+    bool turns =
+        at_seat_takes_turns(at_seat_world_board(w), w->in_place, w->seats->spec.floats, w->spin_ns);
+    int core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
     if (core != w->core) at_machine_pin(core);
     w->core = core;
     return turns;
@@ -326,7 +326,8 @@ static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
-    at_seat_world w = {.context = context, .seats = context->seats, .params = {.fd = -1}, .core = -1};
+    at_seat_world w = {
+        .context = context, .seats = context->seats, .params = {.fd = -1}, .core = -1};
     assert(w.seats && w.seats->known);
     at_err err = prepare(&w, fail);
     if (!err) {
