@@ -219,7 +219,7 @@ class Optimizer(torch.optim.Optimizer):
         if samples < 1:
             raise c.Error("backward needs the number of samples: opt.backward(loss, len(x))", 2)
         if self.done:
-            raise c.Error("the run is over: leave the loop when opt.done is true", 2)
+            return  # an outer loop over epochs goes on for a batch each
         if not self._seat:
             loss.backward()
             self._samples += samples
@@ -237,6 +237,8 @@ class Optimizer(torch.optim.Optimizer):
         parameters."""
         if closure is not None:
             raise c.Error("step() takes no closure (LBFGS cannot be distributed)", 2)
+        if self.done:
+            return
         if self._samples == 0:
             raise c.Error("step() without opt.backward(loss, samples): replace loss.backward(); "
                           "GradScaler is not supported", 2)
