@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "world/seat/seat_hub.h"
 #include "world/tasks/tasks.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
@@ -264,6 +265,9 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
 static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
                           at_fail *fail)
 {
+    if (o->smoothing > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --model softmax",
+                           "--label-smoothing does not work with %s: it has no softmax", o->model);
     at_task_sparse_options sparse = {.feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
@@ -302,6 +306,7 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
                              .engine = engine,
                              .micro_batch = plan->micro_batch,
                              .threads = (uint32_t)s->threads,
+                             .smoothing = s->label_smoothing,
                              .init = s->init,
                              .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
@@ -342,14 +347,16 @@ static void note_unused(const at_parsed *parsed, const at_plan *plan)
  * elsewhere. */
 static void echo_decisions(const at_run_options *run)
 {
-    const at_optim *optim = at_optim_find(run->optimizer);
+    const at_optim *optim;
+    double          number[AT_OPTIM_NUMBERS_MAX];
+    bool            known = !at_optim_parse(run->optimizer, &optim, number, NULL);
     json_t         *echo = run->options;
     assert(run->plan.workers >= 1);
     json_object_set_new(echo, "workers", json_integer(run->world->has_hub ? run->plan.workers : 0));
     json_object_set_new(echo, "batch", json_integer(run->plan.batch));
     json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
     if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
-    if (optim && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
+    if (known && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
     if (run->sample_time > 0)
         json_object_set_new(echo, "sample-time",
                             json_sprintf("%.9gs", at_seconds(run->sample_time)));
@@ -381,6 +388,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->lr = s->lr;
     run->lr_schedule = s->lr_schedule;
     run->weight_decay = s->weight_decay;
+    run->clip = s->clip;
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
     run->launcher = parsed->launcher;
@@ -447,9 +455,9 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model",      "data",   "test-data",
-                                           "prep",       "label",  "hash-bits",
-                                           "data-cache", "engine", "eval-size"};
+    static const char *const built_in[] = {"model",     "data",           "test-data",  "prep",
+                                           "label",     "hash-bits",      "data-cache", "engine",
+                                           "eval-size", "label-smoothing"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
@@ -458,6 +466,78 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
     launch->run.params_final = params;
     launch->run.folder = parsed->settings.run;
+    return AT_OK;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------- */
+
+at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    at_plan            plan;
+    AT_TRY(at_options_refuse_for_seats(parsed, fail));
+    if (s->sample_time && strcmp(s->sample_time, "measure") == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--sample-time measure works only with built-in models");
+    if (s->straggler_scale && strchr(s->straggler_scale, '%') && !s->sample_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--straggler-scale %s needs --sample-time: the hub cannot measure a "
+                           "program",
+                           s->straggler_scale);
+    return resolve_plan(s, &plan, fail);
+}
+
+/* By default a round is one batch of the program. */
+static at_err set_batch(at_parsed *parsed, uint32_t batch, at_fail *fail)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%u", batch);
+    if (!at_options_given(parsed, "batch"))
+        AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "batch", number, fail));
+    if (batch > parsed->settings.batch)
+        snprintf(number, sizeof number, "%lld", (long long)parsed->settings.batch);
+    return at_options_set(parsed, AT_FOR_TRAIN, "micro-batch", number, fail);
+}
+
+static at_err check_spec(const at_settings *s, const at_spec *spec, at_fail *fail)
+{
+    if (spec->at_workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "use update=\"hub\"",
+                           "updates at the workers are not supported yet");
+    if (s->epochs > 0 && spec->samples == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --steps, --samples or --seconds",
+                           "--epochs needs the number of training samples, and the program did "
+                           "not give it");
+    return AT_OK;
+}
+
+at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command,
+                       struct at_seat_hub *seats, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    const at_spec     *spec = &seats->spec;
+    *launch = (at_launch){0};
+    AT_TRY(check_spec(s, spec, fail));
+    AT_TRY(set_batch(parsed, spec->batch, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "optimizer", spec->optimizer, fail));
+    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    launch->run.plan.own_batches = true;
+    AT_TRY(at_task_seat(spec, seats->params, &launch->task, fail));
+    at_err err = fill_run(launch, parsed, command, fail);
+    if (err) {
+        at_launch_close(launch);
+        return err;
+    }
+    note_unused(parsed, &launch->run.plan);
+    at_run_options *run = &launch->run;
+    run->seats = seats;
+    run->epochs = s->epochs;
+    run->eval_every = 0;
+    run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */
+    run->lr_schedule = NULL;
+    json_object_set_new(run->options, "lr", json_real(spec->group[0].lr));
+    json_object_set_new(run->options, "weight-decay", json_real(spec->group[0].weight_decay));
+    json_object_set_new(run->options, "epochs", s->epochs > 0 ? json_real(s->epochs) : json_null());
     return AT_OK;
 }
 

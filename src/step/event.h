@@ -116,6 +116,7 @@ typedef struct at_event {
         struct {
             uint64_t drawn;   /* samples counted by this worker itself, over all incarnations */
             bool     returns; /* a replacement will join */
+            bool     left;    /* it has left of its own accord (seats) */
         } lost;
         at_report report; /* MESSAGE */
         struct {
@@ -168,7 +169,8 @@ extern const char *const at_drop_name[AT_DROP_COUNT];
     X(FEW, "too few workers") \
     X(WORKERS, "no workers")  \
     X(DIVERGED, "diverged")   \
-    X(LOST, "rank lost")
+    X(LOST, "rank lost")      \
+    X(LEFT, "workers left")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)

@@ -68,6 +68,7 @@ typedef struct at_plan {
     uint32_t cap;           /* maximum samples of a timed round */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
     bool     cut_after;     /* --cut after (published): start a micro-batch while elapsed < T */
+    bool     own_batches;   /* programs decide the size of a micro-batch (seats) */
     bool     deal_global;   /* --deal global: sample positions come from the hub */
     at_ns    lease;         /* 0: adapts to past rounds */
     uint64_t samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */

@@ -112,6 +112,9 @@ bool at_worker_in_round(const at_worker *worker);
 /* Between two micro-batches: true if the round has another one. */
 bool at_worker_has_more(const at_worker *worker);
 
+/* The round's clock stood still for this long: moves its times. */
+void at_worker_shift(at_worker *worker, at_ns by);
+
 /* The slot that the current round writes its gradient to. */
 uint32_t at_worker_slot(const at_worker *worker);
 

@@ -14,6 +14,7 @@
 #include "anytime.h"
 #include "base/err.h"
 #include "learn/net/model.h"
+#include "learn/optim/torch_learning.h"
 #include "step/event.h"
 
 /* For `open`: this process computes for all workers and evaluates. */
@@ -55,6 +56,7 @@ typedef struct at_task {
     uint32_t        classes;      /* 0: metrics have no accuracy */
     uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
     uint32_t        threads;      /* that compute in a worker; 0: unknown */
+    double          smoothing;    /* part of each label that is spread over all classes */
     size_t          scratch_size; /* bytes a process needs to compute, about */
     bool            wants_large_batches; /* has batch norm, which tiny micro-batches spoil */
     bool            timing_only; /* no floats: `params` only determines the size of messages */
@@ -69,6 +71,8 @@ typedef struct at_task {
     const at_param_range  *ranges;
     size_t                 ranges_count;
     const at_param_groups *groups;
+
+    const at_torch_learning *torch; /* PyTorch's optimizer instead of --optimizer; NULL: none */
 
     /* Writes the initial parameters. Called once, by the hub. */
     at_err (*init)(void *self, float *params, uint64_t seed, at_fail *fail);

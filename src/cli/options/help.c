@@ -6,11 +6,16 @@
 
 enum { COLUMN = 33, COLUMNS_MAX = 100 }; /* where texts begin, and the width of a line */
 
+static bool belongs(const at_option *row, unsigned verb)
+{
+    return (row->verbs & verb) && (!(verb & AT_FOR_RUN) || at_option_works_with_seats(row));
+}
+
 static size_t count_options(unsigned verb, at_option_level rarest)
 {
     size_t count = 0;
     for (const at_option *row = at_options; row->name; row++)
-        count += (row->verbs & verb) && row->level <= rarest;
+        count += belongs(row, verb) && row->level <= rarest;
     return count;
 }
 
@@ -64,7 +69,7 @@ static void print_group(FILE *file, unsigned verb, at_option_group group, at_opt
     bool has_heading = false;
     for (const at_option *row = at_options; row->name; row++) {
         bool shown =
-            (row->verbs & verb) && row->group == group && row->level >= first && row->level <= last;
+            belongs(row, verb) && row->group == group && row->level >= first && row->level <= last;
         if (!shown) continue;
         if (!has_heading) fprintf(file, "\n%s:\n", at_option_group_name[group]);
         has_heading = true;
@@ -79,7 +84,7 @@ size_t at_options_help(FILE *file, unsigned verb, bool all)
     if (is_short) {
         fprintf(file, "\nMain options:\n");
         for (const at_option *row = at_options; row->name; row++)
-            if ((row->verbs & verb) && row->level == AT_LEVEL_MAIN) print_option(file, row, true);
+            if (belongs(row, verb) && row->level == AT_LEVEL_MAIN) print_option(file, row, true);
     }
     for (int group = 0; group < AT_GROUP_COUNT; group++)
         print_group(file, verb, (at_option_group)group, is_short ? AT_LEVEL_COMMON : AT_LEVEL_MAIN,

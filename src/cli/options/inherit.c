@@ -60,11 +60,12 @@ at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *co
 
 static const char *const stopping[] = {"steps", "epochs", "samples", "seconds", "target"};
 static const char *const changeable[] = {
-    "resume",      "workers",     "world",       "checkpoint-every",
-    "respawn",     "lease",       "watch",       "listen",
-    "token",       "open",        "json",        "quiet",
-    "config",      "topology",    "hubs",        "faults",
-    "workers-min", "workers-max", "join-timeout"};
+    "resume",      "workers",     "world",        "checkpoint-every",
+    "respawn",     "lease",       "watch",        "listen",
+    "token",       "open",        "json",         "quiet",
+    "config",      "topology",    "hubs",         "faults",
+    "workers-min", "workers-max", "join-timeout", "restarts",
+    "log-dir"};
 enum {
     STOPPING = sizeof stopping / sizeof *stopping,
     CHANGEABLE = sizeof changeable / sizeof *changeable,

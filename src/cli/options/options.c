@@ -34,6 +34,7 @@ enum {
     REPORT = AT_FOR_REPORT,
     WATCH = AT_FOR_WATCH,
     LIVE = AT_FOR_LIVE,
+    RUN_VERB = AT_FOR_RUN,
     TRAINED = AT_FOR_TRAINED,
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
@@ -148,18 +149,24 @@ const at_option at_options[] = {
          "workers; mpi: the ranks of mpirun or srun [local; mpi if started with several ranks]"),
 
     /* ---- optimization, computation ---- */
-    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME",
-         "Optimizer: sgd momentum rmsprop adam adagrad dual-averaging"),
+    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME[:NUMBERS]",
+         "Optimizer: sgd momentum[:M] nesterov[:M] rmsprop[:DECAY,EPS] adam[:BETA1,BETA2,EPS] "
+         "adamw[:BETA1,BETA2,EPS] adagrad dual-averaging"),
     REAL("lr", MAIN, OPTIMIZATION, RUNS, lr, NULL, 1e-12, 1e6, "X",
          "Learning rate [the optimizer's default]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
     TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
          "Learning-rate schedule over the samples used: const linear:END exp:EVERY,RATE "
-         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR"),
+         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR one-cycle; with a warm-up before it: "
+         "warmup:LENGTH+SCHEDULE (5000 samples or 2e for epochs)"),
     TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
          "linear: scale the learning rate with the total batch that a size rule sets"),
     REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
-         "L2 weight decay, applied in the optimizer"),
+         "Weight decay, applied in the optimizer: L2, with adamw decoupled"),
+    REAL("clip", COMMON, OPTIMIZATION, RUNS, clip, NULL, 1e-12, 1e12, "NORM",
+         "Scale the mean gradient of a step down to this L2 norm if it is longer [no limit]"),
+    REAL("label-smoothing", COMMON, OPTIMIZATION, RUNS, label_smoothing, "0", 0, 1, "X",
+         "Part of each training label that is spread evenly over all classes"),
     TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
          "fast: optimized kernels; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
@@ -257,6 +264,14 @@ const at_option at_options[] = {
     TEXT("resources", RARE, RUN, RUNS, resources, "1s", "T",
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
+
+    WHOLE(
+        "restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
+        "How often a worker that ended with an error is started again, in a row without a report"),
+    TEXT(
+        "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
+        "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "
+        "in front of each line]"),
 
     /* ---- dashboard ---- */
     FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",

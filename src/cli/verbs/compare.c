@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,12 +192,12 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
 {
     const at_limits *limits = &run->plan.limits;
     at_schedule      schedule;
+    const at_optim  *optim;
+    double           number[AT_OPTIM_NUMBERS_MAX];
     at_pace         *pace = NULL;
     bool             ends = run->epochs > 0 || limits->samples > 0 || limits->steps > 0;
-    if (!at_optim_find(run->optimizer))
-        return at_fail_set(fail, AT_ERR_USAGE, "`anytime compare --help` lists them",
-                           "unknown optimizer '%s'", run->optimizer);
-    AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? 1 : 0, &schedule, fail));
+    AT_TRY(at_optim_parse(run->optimizer, &optim, number, fail));
+    AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? HUGE_VAL : 0, &schedule, fail));
     at_pace_options options = {.model = run->straggler,
                                .scale = run->straggler_scale,
                                .seed = run->seed,

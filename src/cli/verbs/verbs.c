@@ -14,6 +14,14 @@ const at_verb at_verbs[] = {
      "                                                  anytime minibatch, with induced delays\n"
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
      AT_FOR_TRAIN | AT_FOR_LIVE, at_verb_train},
+    {"run", "-n N [options] -- COMMAND", "Train with programs of your own as workers",
+     "Starts a hub and N copies of COMMAND, which take seats in the run through libanytime\n"
+     "(anytime.h). Model, data and optimizer are theirs; strategy, stopping, recording and\n"
+     "checkpoints are the hub's. Without a stopping option the programs decide when to end.\n"
+     "\n"
+     "  anytime run -n 4 --strategy amb --epochs 3 -- python3 train.py --lr 0.1\n"
+     "  anytime run -n 4 --steps 1000 --log-dir logs -- ./program\n",
+     AT_FOR_TRAIN | AT_FOR_LIVE | AT_FOR_RUN, at_verb_run},
     {"simulate", "[options]", "Train in virtual time, with any number of workers on one core",
      "The same as `anytime train --world sim`. Gradients are computed (except with --model\n"
      "none:P); time is simulated from --sample-time, --straggler, --latency, --bandwidth,\n"

@@ -106,6 +106,12 @@ void at_model_noise(at_model *model, uint64_t key)
     model->noise = key;
 }
 
+void at_model_smooth_labels(at_model *model, double part)
+{
+    assert(part >= 0 && part <= 1);
+    model->smoothing = part;
+}
+
 static const float *output_of(const at_model *model, int32_t layer, const float *x)
 {
     return layer < 0 ? x : model->y[model->graph->step[layer].y];
@@ -221,14 +227,52 @@ static uint32_t logits_width(const at_model *model)
     return (uint32_t)at_activation_numbers(&out);
 }
 
+/* With the label spread over C classes, the loss of one sample is, for logits z and label y,
+ *     (1 - e) (log Z - z_y) + e (log Z - mean z)  =  loss without smoothing + e (z_y - mean z),
+ * and its gradient is that without smoothing plus e - e / C at the label and minus e / C elsewhere.
+ * The kernel turns logits into gradients in place, so the first part comes before it. */
+static double smoothed_loss(const at_model *model, const float *z, const uint32_t *labels,
+                            uint32_t count)
+{
+    uint32_t width = logits_width(model);
+    double   sum = 0;
+    for (uint32_t n = 0; n < count; n++, z += width) {
+        double mean = 0;
+        for (uint32_t c = 0; c < width; c++) mean += (double)z[c] / width;
+        assert(labels[n] < width);
+        sum += (double)z[labels[n]] - mean;
+    }
+    return model->smoothing * sum;
+}
+
+static void smooth_gradient(const at_model *model, float *z, const uint32_t *labels, uint32_t count)
+{
+    uint32_t width = logits_width(model);
+    float    part = (float)model->smoothing, each = (float)(model->smoothing / width);
+    for (uint32_t n = 0; n < count; n++, z += width) {
+        for (uint32_t c = 0; c < width; c++) z[c] -= each;
+        z[labels[n]] += part;
+    }
+}
+
+static double loss(const at_model *model, float *logits, const uint32_t *labels, uint32_t count)
+{
+    const at_kernels *k = at_kernels_elementwise(model->net->engine);
+    bool              smooth = model->smoothing > 0;
+    double            more = smooth ? smoothed_loss(model, logits, labels, count) : 0;
+    double            sum = k->softmax_loss(logits, labels, count, logits_width(model));
+    if (!smooth) return sum;
+    smooth_gradient(model, logits, labels, count);
+    return sum + more;
+}
+
 static double train(at_model *model, float *gradient, at_write write, const float *params,
                     const float *x, const uint32_t *labels, uint32_t count)
 {
-    const at_kernels *k = at_kernels_elementwise(model->net->engine);
     assert(model->use == AT_USE_TRAIN);
     assert((uintptr_t)x % 32 == 0);
     float *logits = forward(model, params, x, count, true);
-    double loss_sum = k->softmax_loss(logits, labels, count, logits_width(model));
+    double loss_sum = loss(model, logits, labels, count);
     if (write == AT_WRITE_SET) clear_padding(model, gradient);
     return backward(model, gradient, write, params, x, count) ? loss_sum : (double)NAN;
 }

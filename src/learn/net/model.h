@@ -84,9 +84,10 @@ void at_model_to_plain(const at_model *model, float *plain, const float *flat);
 void at_model_from_plain(const at_model *model, float *flat, const float *plain);
 
 /* A named part of the plain vector. */
+enum { AT_TENSOR_NAME_SIZE = 200, AT_TENSOR_DIMS_MAX = 8 };
 typedef struct at_tensor {
-    char     name[48];
-    uint32_t dims, shape[4];
+    char     name[AT_TENSOR_NAME_SIZE];
+    uint32_t dims, shape[AT_TENSOR_DIMS_MAX];
     size_t   at; /* its first number */
 } at_tensor;
 
@@ -125,6 +126,10 @@ at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fai
 /* Announces new parameters for the next at_model_gradient calls; MUST be called before the first
  * one and after every change of the parameters. */
 void at_model_install(at_model *model, const float *params);
+
+/* Sets the part of each label that the next at_model_gradient calls spread evenly over all classes
+ * (Szegedy et al. 2016), 0 .. 1; 0 at first. Scores and predictions do not depend on it. */
+void at_model_smooth_labels(at_model *model, double part);
 
 /* Sets the seed of the random numbers (dropout) of the next at_model_gradient call. */
 void at_model_noise(at_model *model, uint64_t key);

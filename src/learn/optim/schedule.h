@@ -3,7 +3,14 @@
  * Syntax: const | linear:END | exp:EVERY,RATE (staircase; EVERY in samples, or in epochs with
  * the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) | epochs:A,B,..:FACTOR (at
  * these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal length, the last one FACTOR
- * times lower than the first). linear, cosine and stairs end at samples_end.
+ * times lower than the first) | one-cycle:PEAK,START,END (PyTorch's OneCycleLR: lr is reached after
+ * the part PEAK of the run, by default 0.3, from lr / START, by default 25; then it falls to
+ * 1 / END of where it began, by default 1e4). linear, cosine, stairs and one-cycle end at
+ * samples_end.
+ *
+ * warmup:LENGTH+SCHEDULE rises evenly over LENGTH (in samples or, with the suffix e, epochs) from
+ * 1 % of the rate with which SCHEDULE continues. Schedules that end at samples_end begin there;
+ * those that count samples or epochs count them from the start of the run.
  */
 #ifndef AT_LEARN_OPTIM_SCHEDULE_H
 #define AT_LEARN_OPTIM_SCHEDULE_H
@@ -22,7 +29,8 @@ typedef struct at_schedule {
     double                  number[AT_SCHEDULE_EPOCHS_MAX + 2];
     uint32_t                number_count;
     double                  samples_epoch; /* samples in one epoch */
-    double                  samples_end;   /* where linear, cosine and stairs end; 0: unknown */
+    double                  samples_end;   /* of the run; 0: unknown */
+    double                  warmup;        /* in samples; 0: none */
 } at_schedule;
 
 /* Parses text. AT_ERR_USAGE with a hint when it is not a valid schedule, or needs an end and

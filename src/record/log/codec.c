@@ -211,7 +211,8 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
         break;
     case AT_EV_LOST:
         at_wire_u64(&codec->wire, &event->as.lost.drawn);
-        at_wire_flag(&codec->wire, &event->as.lost.returns);
+        at_wire_flags(&codec->wire, (bool *const[]){&event->as.lost.returns, &event->as.lost.left},
+                      2);
         at_wire_text(&codec->wire, &record->text);
         break;
     case AT_EV_MESSAGE: code_report(codec, &event->as.report, last); break;

@@ -42,6 +42,7 @@ typedef struct run {
     at_recorder           recorder;
     at_tally             *tally;
     at_pace              *pace;
+    at_pace_options       pace_options;
     at_learning           learning;
     at_run_layer         *layers; /* of the net */
     at_outcome            outcome;
@@ -65,10 +66,10 @@ static bool records(const run *r)
 
 static void set_limits(run *r)
 {
-    assert(r->options->task->samples >= 1);
     const at_run_options *o = r->options;
-    at_limits            *limits = &r->plan.limits;
-    uint64_t              epoch = o->task->samples;
+    assert(o->task->samples >= 1 || o->epochs <= 0);
+    at_limits *limits = &r->plan.limits;
+    uint64_t   epoch = o->task->samples;
     if (o->epochs > 0) {
         uint64_t samples = (uint64_t)ceil(o->epochs * (double)epoch);
         if (limits->samples == 0 || samples < limits->samples) {
@@ -101,16 +102,6 @@ static at_err set_saving(run *r, at_fail *fail)
                        "--checkpoint-every '%s' is neither a number of steps nor a time", every);
 }
 
-static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail)
-{
-    const char *names[32];
-    size_t      count = 0;
-    *optim = at_optim_find(name);
-    if (*optim) return AT_OK;
-    for (; at_optims[count]; count++) names[count] = at_optims[count]->name;
-    return at_text_unknown("optimizer", name, names, count, fail);
-}
-
 /* Settings of a group: those of the run times the group's factors, or the group's own. */
 static at_err set_rate(const run *r, const at_param_group *group, double samples_end, at_rate *rate,
                        at_fail *fail)
@@ -131,13 +122,18 @@ static at_err set_learning(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     const at_limits      *limits = &r->plan.limits;
     at_learning          *l = &r->learning;
-    AT_TRY(find_optim(o->optimizer ? o->optimizer : "sgd", &l->optim, fail));
+    l->torch = o->task->torch;
+    if (l->torch)
+        l->optim = &l->torch->optim;
+    else
+        AT_TRY(at_optim_parse(o->optimizer ? o->optimizer : "sgd", &l->optim, l->number, fail));
     double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
     if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
         end = (double)limits->steps * step;
     l->ranges = o->task->ranges;
     l->ranges_count = o->task->ranges_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
+    l->clip = o->clip;
     l->sparse = o->task->sparse;
     l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
     l->slot_floats = o->task->slot_floats;
@@ -175,14 +171,14 @@ static at_err set_pace(run *r, at_fail *fail)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
     uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
     assert(round >= 1);
-    uint64_t        rounds = o->task->samples / round;
-    at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
-                            .scale = scale,
-                            .seed = o->seed,
-                            .workers = r->plan.workers_max,
-                            .round_ns_mean = sample_time * r->plan.batch,
-                            .rounds_per_epoch = rounds > 0 ? rounds : 1};
-    return at_pace_new(&pace, &r->pace, fail);
+    uint64_t rounds = o->task->samples / round;
+    r->pace_options = (at_pace_options){.model = o->straggler ? o->straggler : "none",
+                                        .scale = scale,
+                                        .seed = o->seed,
+                                        .workers = r->plan.workers_max,
+                                        .round_ns_mean = sample_time * r->plan.batch,
+                                        .rounds_per_epoch = rounds > 0 ? rounds : 1};
+    return at_pace_new(&r->pace_options, &r->pace, fail);
 }
 
 /* Usage is sampled only if it is recorded; in virtual time it means nothing. */
@@ -214,6 +210,8 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .resume = o->resume,
                                     .launcher = o->launcher,
                                     .hubs = o->hubs,
+                                    .seats = o->seats,
+                                    .pace_options = &r->pace_options,
                                     .respawn = o->respawn};
     uint32_t here = at_run_workers_here(o->world, &r->context);
     r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
@@ -576,6 +574,7 @@ static at_err check_end(const run *r, at_fail *fail)
     case AT_END_EPOCHS:
     case AT_END_SECONDS:
     case AT_END_TARGET:
+    case AT_END_LEFT:
     case AT_END_COUNT: break;
     }
     return AT_OK;

@@ -105,6 +105,11 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "--optimizer %s does not work with %s: it changes every weight in every "
                            "step",
                            optim, o->task->model);
+    if (o->task->sparse && o->clip > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use a smaller --lr",
+                           "--clip does not work with %s: its gradients are never added up as a "
+                           "whole",
+                           o->task->model);
     if (plan->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
     return check_hogwild(o, plan->strategy->name, sgd, fail);
 }

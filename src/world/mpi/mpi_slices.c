@@ -76,19 +76,21 @@ const float *at_mpi_slices_gradient(const at_mpi_slices *s, at_node worker)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* Computes our slice of the update, if this rank is a hub, and receives the other slices. */
+/* Computes our slice of the update, if this rank is a hub, and receives the other slices. With
+ * --clip an update runs twice; after a loss the second time would find nobody to talk to. */
 static void run(void *self, const at_piece *pieces, uint32_t count)
 {
     at_mpi_slices *s = self;
     (void)pieces;
     (void)count;
     at_slice own = is_hub(s) ? slice_of(s, own_rank(s)) : (at_slice){0};
+    if (s->torn) return;
     if (own.count > 0) at_updater_slice(s->updater, own);
     for (uint32_t h = 0; h < s->hubs; h++) {
         at_slice slice = slice_of(s, h);
-        if (slice.count > 0)
-            at_mpi_broadcast(s->ranks->calls, call_cast(s, h), s->updater->w + slice.first,
-                             slice.count, h);
+        if (slice.count == 0) continue;
+        at_update_result result = at_updater_result(s->updater, slice);
+        at_mpi_broadcast(s->ranks->calls, call_cast(s, h), result.floats, result.count, h);
     }
     if (!at_mpi_ranks_settle(s->ranks)) s->torn = true;
 }

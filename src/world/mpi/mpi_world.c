@@ -122,6 +122,7 @@ static void mix_schedule(uint64_t *hash, const at_schedule *schedule)
     double end = schedule->samples_end > 0 ? schedule->samples_end : 100 * schedule->samples_epoch;
     assert(schedule->number_count <= AT_SCHEDULE_EPOCHS_MAX + 2);
     for (uint32_t i = 0; i < schedule->number_count; i++) mix_real(hash, schedule->number[i]);
+    mix_real(hash, schedule->warmup);
     for (int i = 0; i <= 16; i++) {
         double factor = at_schedule_rate(schedule, end * i / 16) / schedule->lr;
         mix(hash, (uint64_t)llround(factor * 1e6));
@@ -141,6 +142,9 @@ static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PART
 {
     assert(learning->groups <= AT_GROUPS_MAX);
     mix_text(&part[AT_JOB_OPTIMIZER], learning->optim->name);
+    for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++)
+        mix_real(&part[AT_JOB_OPTIMIZER], learning->number[i]);
+    mix_real(&part[AT_JOB_OPTIMIZER], learning->clip);
     for (uint32_t i = 0; i <= learning->groups; i++) {
         const at_rate *rate = &learning->rate[i];
         mix_real(&part[AT_JOB_OPTIMIZER], rate->weight_decay);
@@ -170,6 +174,7 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
     part[AT_JOB_LIMITS] = hash_limits(plan);
     part[AT_JOB_EVENTS] = HASH(plan->eval_steps, plan->eval_samples);
     mix_text(&part[AT_JOB_MODEL], last_name(task->model));
+    mix_real(&part[AT_JOB_MODEL], task->smoothing);
     mix_text(&part[AT_JOB_DATA], last_name(task->data));
     mix_text(&part[AT_JOB_DATA], task->prep_fitted ? task->prep_fitted : task->prep);
     hash_learning(context->learning, part);

@@ -1,6 +1,7 @@
 #include "world/process/bell.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -19,11 +20,12 @@ static void futex_wake(_Atomic uint32_t *word, uint32_t mask)
     syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT32_MAX, NULL, NULL, mask);
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t mask, at_ns until)
+static bool futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t mask, at_ns until)
 {
     struct timespec  t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
     struct timespec *limit = until == AT_NEVER ? NULL : &t;
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, limit, NULL, mask);
+    return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, limit, NULL, mask) < 0 &&
+           errno == EINTR;
 }
 
 uint32_t at_bell_heard(at_bell *bell)
@@ -84,7 +86,7 @@ static bool spin(at_bell *bell, uint32_t wanted, at_ns until)
     return false;
 }
 
-void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
+bool at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
                   at_ns spin_ns)
 {
     assert(rings >= 1);
@@ -92,8 +94,8 @@ void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, 
     uint32_t wanted = heard + rings;
     /* Sequentially consistent on both sides: the ringer sees our wake_at, or we see its ring. */
     atomic_store(&bell->wake_at, wanted);
-    if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return;
+    if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return false;
     uint32_t now = atomic_load(&bell->rings);
-    if (reached(now, wanted)) return;
-    futex_wait(&bell->rings, now, mask, until);
+    if (reached(now, wanted)) return false;
+    return futex_wait(&bell->rings, now, mask, until);
 }

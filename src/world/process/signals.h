@@ -1,5 +1,5 @@
-/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD and SIGCONT into flags and rings of
- * one bell.
+/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGCONT and SIGIO into flags and
+ * rings of one bell.
  *
  * The first SIGINT or SIGTERM requests a clean stop; another one, half a second later or more, has
  * its default effect and ends the program at once (workers die with it). Within that half second it
@@ -33,5 +33,8 @@ unsigned at_signals_joins(void);
 
 /* True when the process was continued (SIGCONT) since the last call: it may have been stopped. */
 bool at_signals_continued(void);
+
+/* True when a descriptor with O_ASYNC has had something to read since the last call. */
+bool at_signals_io(void);
 
 #endif

@@ -231,6 +231,7 @@ static at_err load(net_task *t, at_fail *fail)
     AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
     t->shape = at_task_shape(at_feed_shape(t->feed), at_feed_classes(t->feed));
     AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
+    at_model_smooth_labels(t->model, o->smoothing);
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
     t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;
     return list_ranges(t, fail);
@@ -277,6 +278,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .classes = t->shape.classes,
                       .mults = at_model_mults(t->model),
                       .threads = options->threads,
+                      .smoothing = options->smoothing,
                       .scratch_size = scratch_size(t),
                       .wants_large_batches = at_model_has_batch_norm(t->model),
                       .ranges = t->ranges,

@@ -3,6 +3,7 @@
  *     net.c      a built-in net, or one from a .net file, on a data set
  *     sparse.c   logistic regression on sparse rows
  *     own.c      a user's callback (anytime.h)
+ *     seat.c     a model in other programs, which have taken seats
  *     none.c     no training: only time is simulated
  */
 #ifndef AT_WORLD_TASKS_TASKS_H
@@ -20,6 +21,7 @@ typedef struct at_task_net_options {
     at_engine       engine;
     uint32_t        micro_batch;
     uint32_t        threads;   /* of the engine, in each worker */
+    double          smoothing; /* of the labels, see at_model_smooth_labels */
     const char     *init;      /* file of initial weights; NULL: random */
     uint64_t        eval_size; /* test samples to evaluate on; 0: all */
 } at_task_net_options;
@@ -38,6 +40,11 @@ typedef struct at_task_own_options {
 
 /* A user's callback, see anytime.h. */
 at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail);
+
+struct at_spec;
+
+/* What the seats of a run train (world/seat). Both are borrowed for the lifetime of the task. */
+at_err at_task_seat(const struct at_spec *spec, const float *params, at_task *task, at_fail *fail);
 
 /* The input shape of a model for samples of this shape. */
 at_shape at_task_shape(at_image_shape image, uint32_t classes);
