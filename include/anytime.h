@@ -162,8 +162,8 @@ typedef struct at_seat_group {
 /* Where parameters are updated. */
 typedef enum at_seat_update {
     AT_SEAT_UPDATE_HUB = 0,   /* at the hub, by one of its optimizers */
-    AT_SEAT_UPDATE_WORKER = 1 /* by each seat, with the mean gradient that the hub returns; needs a
-                               * strategy that waits for all workers (gather all, release barrier) */
+    AT_SEAT_UPDATE_WORKER = 1 /* by each seat, with the mean gradient that the hub returns; needs
+                               * a strategy that waits for all (gather all, release barrier) */
 } at_seat_update;
 
 /* What is trained. All seats of a run give the same spec, except for `params`, `rank` and
@@ -175,7 +175,7 @@ typedef struct at_seat_spec {
     uint32_t              tensors_count;
     uint32_t              update;    /* at_seat_update */
     const char           *optimizer; /* "sgd", "adam", "adamw", "rmsprop" or "adagrad"; NULL: sgd */
-    const at_seat_group  *groups;    /* NULL: one, with the hub's --lr and common values */
+    const at_seat_group  *groups;    /* NULL: one, with PyTorch's defaults (sgd: lr 0.01) */
     uint32_t              groups_count;
     uint32_t              batch;   /* samples of a usual micro-batch, the default of --batch;
                                     * 0: 1 */
@@ -207,16 +207,16 @@ typedef struct at_seat_order {
                            * holders of the seat: where to continue in the sequence of samples */
     uint32_t samples_max; /* the round ends at about this number of samples */
     int32_t  updated;     /* 1: a step was closed since this seat's last round */
-    /* AT_SEAT_UPDATE_WORKER only. In this order, before computing: */
-    int32_t install; /* 1: parameters and state were replaced by those of another seat: take them
-                      * from at_seat_params and at_seat_state_get */
+    /* AT_SEAT_UPDATE_WORKER only; to be done in this order, whatever at_seat_next has returned: */
+    int32_t install; /* 1: take parameters and state from at_seat_params and at_seat_state_get */
     int32_t apply;   /* 1: at_seat_mean has the mean gradient of a step: apply it once */
-    int32_t publish; /* 1: call at_seat_publish and at_seat_state_put (a checkpoint, a joiner) */
+    int32_t publish; /* 1: somebody needs the parameters: at_seat_publish, at_seat_state_put */
     int32_t unused;
 } at_seat_order;
 
 /* Waits for the next round and installs its parameters. Sleeps of --straggler happen here. Returns
- * WORK, DONE, EVICTED, LOST or AGAIN. `apply` and `publish` can also be set with DONE. */
+ * WORK, DONE, EVICTED, LOST or AGAIN. With updates at the workers, AGAIN is also returned without
+ * spec.wait_ms, when another seat needs this one's parameters (order.publish). */
 int at_seat_next(at_seat *seat, at_seat_order *order);
 
 /* The installed parameters, flat. Valid until at_seat_leave; they change in at_seat_next, and in

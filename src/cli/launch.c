@@ -501,14 +501,22 @@ static at_err set_batch(at_parsed *parsed, uint32_t batch, at_fail *fail)
 
 static at_err check_spec(const at_settings *s, const at_spec *spec, at_fail *fail)
 {
-    if (spec->at_workers)
-        return at_fail_set(fail, AT_ERR_USAGE, "use update=\"hub\"",
-                           "updates at the workers are not supported yet");
     if (s->epochs > 0 && spec->samples == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "use --steps, --samples or --seconds",
                            "--epochs needs the number of training samples, and the program did "
                            "not give it");
     return AT_OK;
+}
+
+/* Seats that update must all get the same mean gradients. */
+static at_err check_place(const at_spec *spec, const at_plan *plan, at_fail *fail)
+{
+    if (!spec->at_workers || (plan->release->holds && plan->gather->waits_for_all)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use a strategy that waits for everybody (fmb, amb), or update at the hub",
+                       "updates at the workers need --gather all and --release barrier; %s has "
+                       "others",
+                       plan->strategy->name);
 }
 
 at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command,
@@ -522,6 +530,7 @@ at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "optimizer", spec->optimizer, fail));
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
     launch->run.plan.own_batches = true;
+    AT_TRY(check_place(spec, &launch->run.plan, fail));
     AT_TRY(at_task_seat(spec, seats->params, &launch->task, fail));
     at_err err = fill_run(launch, parsed, command, fail);
     if (err) {
@@ -531,6 +540,7 @@ at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command
     note_unused(parsed, &launch->run.plan);
     at_run_options *run = &launch->run;
     run->seats = seats;
+    if (spec->at_workers) run->checkpoint_every = "none"; /* the hub has no parameters to save */
     run->epochs = s->epochs;
     run->eval_every = 0;
     run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */

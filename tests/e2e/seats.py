@@ -113,6 +113,39 @@ class Training(seats.TestCase):
         self.assertEqual(rest.result["params_hash"], whole.result["params_hash"])
 
 
+class UpdatesAtWorkers(seats.TestCase):
+    """The hub returns mean gradients; every seat has parameters of its own."""
+
+    def check_same(self, ended):
+        said = {line.split("] ")[1] for line in ended.out.splitlines() if "status 8" in line}
+        value = tensors(ended.folder / "model.safetensors")["layer.weight"][1][1]
+        self.assertEqual(said, {f"status 8 weight {value:.4f}"}, ended)
+
+    def test_all_end_with_the_same_parameters_which_are_saved(self):
+        ended = self.seats("-n", 3, "--steps", 100, program=("update=1",))
+        self.assertEqual(ended.result["steps"], 100)
+        self.check_same(ended)
+        again = self.seats("-n", 3, "--steps", 100, program=("update=1", "slice=1"))
+        self.assertEqual(ended.result["params_hash"], again.result["params_hash"])
+
+    def test_a_replacement_gets_parameters_and_state_of_the_others(self):
+        ended = self.seats("-n", 3, "--steps", 80, "--workers-min", 3,
+                           program=("update=1", "abort=20", "only=1"))
+        self.assertGreater(ended.result["respawns"], 0)
+        self.check_same(ended)
+
+    def test_the_first_seat_may_die_too(self):
+        ended = self.seats("-n", 3, "--steps", 80, "--workers-min", 3,
+                           program=("update=1", "abort=30", "only=0"))
+        self.assertGreater(ended.result["respawns"], 0)
+        self.check_same(ended)
+
+    def test_strategies_without_a_barrier_are_refused(self):
+        ended = self.seats("-n", 2, "--strategy", "async", program=("update=1",),
+                           code=support.USAGE)
+        self.assertIn("need --gather all and --release barrier", ended.err)
+
+
 class Ends(seats.TestCase):
     def test_programs_decide_when_no_limit_is_given(self):
         result = self.seats("-n", 3, program=("stay=20",)).result
@@ -146,7 +179,7 @@ class Ends(seats.TestCase):
                            code=support.FAILED)
         self.assertIn("rank 1 has not joined within 2 s", ended.err)
         result = self.seats("-n", 2, "--steps", 5, "--join-timeout", "2s", "--workers-min", 1,
-                            program=program, code=128 + 15).result
+                            program=program).result
         self.assertEqual(result["steps"], 5)
 
     def test_a_program_that_crashes_before_it_joins_fails_the_run(self):

@@ -25,7 +25,7 @@ static struct {
               {"join", 1},       {"stuck", 0},   {"print_mb", 0}, {"threads", 1}, {"evaluate", 0},
               {"extra", 0},      {"buffers", 0}, {"aside", 0},    {"slice", 0},   {"installs", 0},
               {"sgd", 1},        {"state", 0},   {"halve", 0},    {"stay", 0},    {"unleft", 0},
-              {"samples", 4096}, {"odd", 0},     {"complain", 0}};
+              {"samples", 4096}, {"odd", 0},     {"complain", 0}, {"update", 0}};
 
 static long get(const char *name)
 {
@@ -76,6 +76,7 @@ static int fill_spec(at_seat_spec *spec, at_seat_tensor *tensors, at_seat_group 
                            .tensors = tensors,
                            .tensors_count = get("buffers") ? 3 : 2,
                            .optimizer = get("sgd") ? "sgd" : "adam",
+                           .update = (uint32_t)get("update"),
                            .groups = group,
                            .groups_count = 1,
                            .batch = (uint32_t)get("batch"),
@@ -85,6 +86,34 @@ static int fill_spec(at_seat_spec *spec, at_seat_tensor *tensors, at_seat_group 
                            .rank = -1};
     if (get("installs")) spec->params = params[used++];
     return 0;
+}
+
+/* ---- updates at the workers -------------------------------------------------------------------
+ *
+ * Momentum SGD with parameters and a velocity of its own, per thread. */
+
+static _Thread_local float own[FEATURES + 1], velocity[FEATURES + 1];
+
+static void update(at_seat *seat, const at_seat_order *order)
+{
+    if (order->install) {
+        memcpy(own, at_seat_params(seat), sizeof own);
+        if (at_seat_state_get(seat, "velocity", velocity, FEATURES + 1) < 0)
+            memset(velocity, 0, sizeof velocity);
+    }
+    for (int i = 0; order->apply && i <= FEATURES; i++) {
+        velocity[i] = 0.5f * velocity[i] + at_seat_mean(seat)[i];
+        own[i] -= 0.1f * velocity[i];
+    }
+    if (order->publish) {
+        at_seat_publish(seat, own);
+        at_seat_state_put(seat, "velocity", velocity, FEATURES + 1);
+    }
+}
+
+static const float *params_of(const at_seat *seat)
+{
+    return get("update") ? own : at_seat_params(seat);
 }
 
 /* ---- faults ---------------------------------------------------------------------------------- */
@@ -116,11 +145,14 @@ static void be_noisy(void)
 
 /* ---- training -------------------------------------------------------------------------------- */
 
+/* What an order says about updates is done whatever the status is. */
 static int next(at_seat *seat, at_seat_order *order)
 {
     int status;
-    do status = at_seat_next(seat, order);
-    while (status == AT_SEAT_AGAIN);
+    do {
+        status = at_seat_next(seat, order);
+        if (get("update")) update(seat, order);
+    } while (status == AT_SEAT_AGAIN);
     return status;
 }
 
@@ -142,7 +174,7 @@ static int do_round(at_seat *seat, const at_seat_order *order, long round)
     while (status == AT_SEAT_MORE || status == AT_SEAT_REFRESHED) {
         double loss = 0;
         for (uint32_t i = 0; i < batch; i++)
-            loss += add_sample(at_seat_params(seat), at_seat_gradient(seat),
+            loss += add_sample(params_of(seat), at_seat_gradient(seat),
                                at_seat_sample(seat, at + i, SAMPLES));
         at += batch;
         misbehave(seat, round);
@@ -161,7 +193,7 @@ static void evaluate(at_seat *seat, uint64_t version)
     at_seat_facts_get(seat, &facts);
     if (!facts.first) return;
     at_seat_aside(seat, 1);
-    for (uint64_t i = 0; i < SAMPLES; i++) loss += add_sample(at_seat_params(seat), unused, i);
+    for (uint64_t i = 0; i < SAMPLES; i++) loss += add_sample(params_of(seat), unused, i);
     at_seat_aside(seat, 0);
     at_seat_evaluated(seat, version, NAN, loss / SAMPLES);
 }
@@ -218,7 +250,7 @@ static void *train(void *unused)
         if (do_round(seat, &order, round) == AT_SEAT_REPORT) at_seat_report(seat);
     }
     if (get("evaluate") && status == AT_SEAT_DONE) evaluate(seat, UINT64_MAX);
-    printf("status %d weight %.4f\n", status, (double)at_seat_params(seat)[1]);
+    printf("status %d weight %.4f\n", status, (double)params_of(seat)[1]);
     fflush(stdout);
     if (get("unleft")) exit(0);
     at_seat_leave(&seat);

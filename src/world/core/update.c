@@ -211,7 +211,7 @@ static void update_torch(const at_updater *u, const float *const *sources, const
             update.step = range->how.step;
         }
     }
-    assert(update.step >= 1);
+    if (update.mean_buffers == 0) update.mean_buffers = update.mean;
     at_torch_update_slice(&update, slice);
 }
 

@@ -83,7 +83,7 @@ static uint64_t fetch(void *self)
         uint64_t before = atomic_load_explicit(&board->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
             uint64_t version = atomic_load_explicit(&board->version, memory_order_relaxed);
-            if (s->copy)
+            if (s->copy && !s->spec.at_workers)
                 memcpy(s->copy, at_seat_floats(&s->params_file), s->spec.floats * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
             if (atomic_load_explicit(&board->params_lock, memory_order_relaxed) == before)
@@ -123,7 +123,14 @@ static bool send_report(void *self, const at_report *report)
     return true;
 }
 
-void at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t sequence)
+/* Where seats update, the hub keeps the parameters that a joiner begins with. */
+static bool take_kept_params(at_seat *s)
+{
+    return at_seat_state_get(s, AT_SEAT_PARAMS_NAME, s->copy, s->spec.floats) ==
+           (int64_t)s->spec.floats;
+}
+
+bool at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t sequence)
 {
     assert(s->slot_file.memory);
     at_driver_options options = {.context = &s->context,
@@ -146,7 +153,9 @@ void at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t se
                                  .asks_to_report = true};
     at_driver_init(&s->driver, &options);
     s->closed = s->version = AT_VERSION_NONE;
+    if (s->spec.at_workers) return take_kept_params(s);
     if (s->installs) fetch(s); /* everybody begins with the parameters of the first */
+    return true;
 }
 
 /* ---- the end --------------------------------------------------------------------------------- */
@@ -158,16 +167,44 @@ static void say_left(at_seat *s)
     at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
 }
 
+/* What to do before computing, or at the end, where seats update. */
+static void describe_update(at_seat *s, at_seat_order *order, uint64_t version)
+{
+    uint64_t asked = atomic_load(&at_seat_slot_of(s)->publish);
+    if (!s->spec.at_workers) return;
+    order->install = !s->installed;
+    order->apply = version != s->applied;
+    order->publish = asked != s->publish_seen;
+    s->installed = true;
+    s->applied = version;
+    s->publish_seen = asked;
+    s->publishing = order->publish;
+}
+
+/* Tells the hub that it has all tensors of this version. */
+static void announce(at_seat *s)
+{
+    at_fail fail;
+    if (!s->publishing) return;
+    s->publishing = false;
+    if (at_seat_send(s->fd, AT_SEAT_PUBLISHED, (at_seat_part){&s->applied, sizeof s->applied},
+                     (at_seat_part){0}, NULL, at_clock_now() + AT_SEC(60), &fail))
+        s->lost = true;
+}
+
 /* The hub orders its workers to leave after its last update, so the newest parameters are final. */
-static int end(at_seat *s)
+static int end(at_seat *s, at_seat_order *order)
 {
     bool evicted = atomic_load(&at_seat_slot_of(s)->evicted);
+    announce(s);
     s->ended = s->lost ? AT_SEAT_LOST : evicted ? AT_SEAT_EVICTED : AT_SEAT_DONE;
     s->stage = AT_SEAT_STAGE_OVER;
     s->in_micro = false;
     if (s->ended != AT_SEAT_DONE) return s->ended;
     s->version = fetch(s);
     s->driver.params = install(s);
+    if (order) order->version = s->version;
+    if (order) describe_update(s, order, s->version);
     /* The first seat may evaluate the final parameters before it leaves. */
     if (atomic_load(&at_seat_board_of(s)->first_rank) == s->rank)
         atomic_store(&at_seat_slot_of(s)->aside, true);
@@ -182,7 +219,10 @@ void at_seat_leave(at_seat **seat)
     *seat = NULL;
     if (!s) return;
     if (s->stage == AT_SEAT_STAGE_SEATED && s->in_micro) at_driver_return_micro(&s->driver);
-    if (s->stage >= AT_SEAT_STAGE_SEATED) say_left(s);
+    if (s->stage >= AT_SEAT_STAGE_SEATED) {
+        announce(s);
+        say_left(s);
+    }
     if (s->fd >= 0) close(s->fd);
     at_seat_inbox_deinit(&s->inbox);
     at_seat_file_close(&s->params_file);
@@ -209,6 +249,15 @@ static void describe_order(at_seat *s, at_seat_order *order)
                              .samples_max = s->driver.machine.cut.samples_max,
                              .updated = s->closed != AT_VERSION_NONE && version != s->closed};
     s->closed = s->version = version;
+    describe_update(s, order, version);
+}
+
+/* A joiner may wait for our parameters while we wait for an order. */
+static bool is_asked_while_idle(const at_seat *s)
+{
+    return s->spec.at_workers && s->installed && s->driver.machine.state == AT_WORKER_WAITING &&
+           atomic_load(&at_seat_slot_of(s)->publish) != s->publish_seen &&
+           !leaves((void *)(uintptr_t)s);
 }
 
 int at_seat_next(at_seat *s, at_seat_order *order)
@@ -216,13 +265,22 @@ int at_seat_next(at_seat *s, at_seat_order *order)
     assert(s->stage >= AT_SEAT_STAGE_SEATED);
     *order = (at_seat_order){0};
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
+    announce(s);
     for (at_ns until = wait_until(s); !s->in_micro;) {
-        switch (at_driver_turn(&s->driver, &s->micro, until)) {
+        if (is_asked_while_idle(s)) {
+            order->version = newest(s);
+            describe_update(s, order, order->version);
+            return AT_SEAT_AGAIN;
+        }
+        at_ns slice = s->spec.at_workers ? at_clock_now() + SLICE : AT_NEVER;
+        switch (at_driver_turn(&s->driver, &s->micro, slice < until ? slice : until)) {
         case AT_DRIVER_MICRO: s->in_micro = true; break;
         case AT_DRIVER_ABANDONED: break;                     /* before its first micro-batch */
         case AT_DRIVER_ROUND_OVER: at_seat_report(s); break; /* the caller forgot it */
-        case AT_DRIVER_FINISHED: return end(s);
-        case AT_DRIVER_WAITING: return AT_SEAT_AGAIN;
+        case AT_DRIVER_FINISHED: return end(s, order);
+        case AT_DRIVER_WAITING:
+            if (s->wait_ms > 0 && (s->interrupted || at_clock_now() >= until)) return AT_SEAT_AGAIN;
+            break;
         }
     }
     memset(s->micro.gradient, 0, s->spec.floats * sizeof(float));
@@ -242,11 +300,18 @@ float *at_seat_gradient(const at_seat *s)
     return s->driver.gradient;
 }
 
+/* Where seats update, the last update is described by an order: at_seat_next says DONE. */
+static int finish_round(at_seat *s)
+{
+    return s->spec.at_workers && !is_over(s) ? AT_SEAT_ABANDON : end(s, NULL);
+}
+
 int at_seat_more(at_seat *s, uint32_t samples, double loss_sum)
 {
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     if (s->in_micro) {
         assert(samples >= 1);
+        announce(s);
         at_driver_done(&s->driver, samples, loss_sum);
         s->in_micro = false;
     }
@@ -254,7 +319,7 @@ int at_seat_more(at_seat *s, uint32_t samples, double loss_sum)
     case AT_DRIVER_MICRO: break;
     case AT_DRIVER_ABANDONED: return AT_SEAT_ABANDON;
     case AT_DRIVER_ROUND_OVER: return AT_SEAT_REPORT;
-    case AT_DRIVER_FINISHED: return end(s);
+    case AT_DRIVER_FINISHED: return finish_round(s);
     case AT_DRIVER_WAITING: return AT_SEAT_AGAIN;
     }
     bool refreshed = s->driver.version != s->version;

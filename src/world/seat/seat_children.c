@@ -362,3 +362,9 @@ int at_seat_children_code(const at_seat_children *c, uint32_t rank)
     assert(rank < c->command.ranks_max);
     return c->rank[rank].code;
 }
+
+void at_seat_children_forgive(at_seat_children *c, uint32_t rank)
+{
+    assert(rank < c->command.ranks_max);
+    c->rank[rank].code = 0;
+}

@@ -74,6 +74,7 @@ void at_seat_children_signal(at_seat_children *children, uint32_t rank, int numb
 const char *at_seat_children_last_line(at_seat_children *children, uint32_t rank);
 
 /* Exit code of the last process of a rank: 128 + N after signal N; 0 before its end. */
-int at_seat_children_code(const at_seat_children *children, uint32_t rank);
+int  at_seat_children_code(const at_seat_children *children, uint32_t rank);
+void at_seat_children_forgive(at_seat_children *children, uint32_t rank); /* makes it 0 */
 
 #endif

@@ -46,16 +46,20 @@ struct at_seat {
     /* Rounds. */
     at_driver     driver;
     at_micro      micro;
-    bool          in_micro;   /* `micro` was handed out */
-    bool          done_micro; /* at_seat_more has counted it, but was interrupted */
+    bool          in_micro; /* `micro` was handed out */
     uint64_t      order_seen;
     float        *copy;    /* of the parameters; NULL: they are read in place */
     uint64_t      version; /* of the parameters last handed out */
     uint64_t      closed;  /* version at the start of the last round; AT_VERSION_NONE: none */
     at_seat_group group[AT_SEAT_GROUPS_MAX];
-    at_ns         aside_since; /* 0: not aside */
-    bool          lost, interrupted;
-    int           ended; /* the status that ended it */
+    /* Updates at the workers. */
+    uint64_t applied;      /* version that its parameters have */
+    uint64_t publish_seen; /* requests of the hub */
+    bool     installed;    /* the first order said that the parameters are new */
+    bool     publishing;   /* the tensors put since the order are to be announced */
+    at_ns    aside_since;  /* 0: not aside */
+    bool     lost, interrupted;
+    int      ended; /* the status that ended it */
 };
 
 static inline at_seat_board *at_seat_board_of(const at_seat *seat)
@@ -73,10 +77,7 @@ static inline at_seat_slot *at_seat_slot_of(const at_seat *seat)
     return seat->slot_file.memory;
 }
 
-/* Reserved name under which the hub keeps the parameters of a run that updates at the workers. */
-#define AT_SEAT_PARAMS_NAME "\x01params"
-
-/* Begins the rounds of a seat whose memory is mapped. (seat.c) */
-void at_seat_begin(at_seat *seat, uint32_t incarnation, uint32_t slots, uint64_t sequence);
+/* Begins the rounds of a seat whose memory is mapped. False: the hub is gone. (seat.c) */
+bool at_seat_begin(at_seat *seat, uint32_t incarnation, uint32_t slots, uint64_t sequence);
 
 #endif

@@ -49,10 +49,24 @@ static void make_loud(int fd)
     fcntl(fd, F_SETFL, flags | O_ASYNC | O_NONBLOCK);
 }
 
+at_err at_seat_hub_start(at_seat_hub *h, uint32_t rank, at_fail *fail)
+{
+    assert(rank < h->ranks_max);
+    h->sat[rank] = false;
+    h->restart_at[rank] = AT_NEVER;
+    return at_seat_children_start(h->children, rank, fail);
+}
+
+void at_seat_hub_ended(at_seat_hub *h, uint32_t rank)
+{
+    assert(rank < h->ranks_max);
+    if (!h->sat[rank]) at_seat_children_forgive(h->children, rank);
+}
+
 static at_err start_all(at_seat_hub *h, at_fail *fail)
 {
     for (uint32_t i = 0; i < h->ranks_max; i++) h->restart_at[i] = AT_NEVER;
-    for (uint32_t i = 0; i < h->ranks; i++) AT_TRY(at_seat_children_start(h->children, i, fail));
+    for (uint32_t i = 0; i < h->ranks; i++) AT_TRY(at_seat_hub_start(h, i, fail));
     return AT_OK;
 }
 
@@ -222,6 +236,9 @@ static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
     return AT_OK;
 }
 
+static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t size,
+                   at_fail *fail);
+
 static at_err take_params(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
     size_t size = g->spec.floats * sizeof(float);
@@ -235,7 +252,7 @@ static at_err take_params(at_seat_hub *h, at_guest *g, at_fail *fail)
     g->spec = (at_spec){0};
     g->stage = AT_GUEST_READY;
     g->inbox.size_max = HELLO_MAX;
-    return AT_OK;
+    return h->spec.at_workers ? keep(h, AT_SEAT_PARAMS_NAME, h->params, size, fail) : AT_OK;
 }
 
 /* ---- tensors that are kept ------------------------------------------------------------------- */
@@ -259,26 +276,42 @@ static at_kept_tensor *add_kept(at_seat_hub *h, const char *name)
     return tensor;
 }
 
+static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t size, at_fail *fail)
+{
+    at_kept_tensor *tensor = find_kept(h, name);
+    float          *copy = malloc(size + 1);
+    if (!tensor && copy) tensor = add_kept(h, name);
+    if (!tensor || !copy) {
+        free(copy);
+        return at_fail_memory(fail);
+    }
+    memcpy(copy, values, size);
+    free(tensor->values);
+    tensor->values = copy;
+    tensor->count = size / sizeof(float);
+    return AT_OK;
+}
+
 /* The message is the name in AT_SEAT_NAME_SIZE bytes, then the floats. */
 static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
     const char *name = (const char *)g->inbox.bytes;
-    size_t      size = g->inbox.size;
-    if (size < AT_SEAT_NAME_SIZE || !memchr(name, 0, AT_SEAT_NAME_SIZE) || !*name ||
-        (size - AT_SEAT_NAME_SIZE) % sizeof(float) != 0)
+    size_t      size = g->inbox.size - AT_SEAT_NAME_SIZE;
+    if (g->inbox.size < AT_SEAT_NAME_SIZE || !memchr(name, 0, AT_SEAT_NAME_SIZE) || !*name ||
+        size % sizeof(float) != 0)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "a malformed tensor");
+    bool params = strcmp(name, AT_SEAT_PARAMS_NAME) == 0;
+    if (params && size != h->spec.floats * sizeof(float))
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "parameters of another size");
     if (g->id != h->first_id) return AT_OK; /* only the first seat's are kept */
-    at_kept_tensor *tensor = find_kept(h, name);
-    float          *values = malloc(size - AT_SEAT_NAME_SIZE + 1);
-    if (!tensor && values) tensor = add_kept(h, name);
-    if (!tensor || !values) {
-        free(values);
-        return at_fail_memory(fail);
-    }
-    memcpy(values, g->inbox.bytes + AT_SEAT_NAME_SIZE, size - AT_SEAT_NAME_SIZE);
-    free(tensor->values);
-    tensor->values = values;
-    tensor->count = (size - AT_SEAT_NAME_SIZE) / sizeof(float);
+    return keep(h, name, g->inbox.bytes + AT_SEAT_NAME_SIZE, size, fail);
+}
+
+static at_err take_published(at_seat_hub *h, const at_guest *g, at_fail *fail)
+{
+    if (g->inbox.size != sizeof h->base)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    if (g->id == h->first_id) memcpy(&h->base, g->inbox.bytes, sizeof h->base);
     return AT_OK;
 }
 
@@ -289,7 +322,7 @@ static at_err answer(at_seat_hub *h, at_guest *g, at_fail *fail)
     at_kept_tensor *tensor = NULL;
     char            name[AT_SEAT_NAME_SIZE] = "";
     if (g->inbox.kind == AT_SEAT_NAME) {
-        unsigned long index = strtoul(text, NULL, 10);
+        unsigned long index = strtoul(text, NULL, 10) + h->spec.at_workers; /* 0: parameters */
         if (index < h->kept_count) tensor = &h->kept[index];
     } else {
         tensor = find_kept(h, text);
@@ -310,6 +343,7 @@ static at_err take_message(at_seat_hub *h, at_guest *g, at_fail *fail)
     case AT_GUEST_ASKED: return take_params(h, g, fail);
     case AT_GUEST_SEATED:
         if (g->inbox.kind == AT_SEAT_PUT) return take_put(h, g, fail);
+        if (g->inbox.kind == AT_SEAT_PUBLISHED) return take_published(h, g, fail);
         if (g->inbox.kind == AT_SEAT_GET || g->inbox.kind == AT_SEAT_NAME)
             return answer(h, g, fail);
         break;
@@ -422,8 +456,7 @@ static at_err reap_early(at_seat_hub *h, at_fail *fail)
     }
     for (uint32_t i = 0; i < h->ranks_max; i++) {
         if (h->restart_at[i] > at_clock_now()) continue;
-        h->restart_at[i] = AT_NEVER;
-        AT_TRY(at_seat_children_start(h->children, i, fail));
+        AT_TRY(at_seat_hub_start(h, i, fail));
     }
     return AT_OK;
 }
@@ -524,7 +557,7 @@ int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
         for (uint32_t i = 0; i < h->guests_max; i++)
             if (h->guest[i].stage == AT_GUEST_READY)
                 at_seat_hub_refuse(h, &h->guest[i], "the run is over");
-        while (at_seat_children_reap(h->children, &end)) continue;
+        while (at_seat_children_reap(h->children, &end)) at_seat_hub_ended(h, end.rank);
         if (at_seat_children_running(h->children) == 0) break;
         at_ns now = at_clock_now();
         hurry(h, now, &asked);
@@ -538,4 +571,11 @@ int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
     at_fail_set(fail, (at_err)code, NULL, "rank %u ended with code %d%s%s", rank, code,
                 *line ? ": " : "", line);
     return code;
+}
+
+const float *at_seat_hub_params(at_seat_hub *h)
+{
+    const at_kept_tensor *tensor = find_kept(h, AT_SEAT_PARAMS_NAME);
+    assert(tensor && tensor->count == h->spec.floats);
+    return tensor->values;
 }

@@ -69,7 +69,8 @@ typedef struct at_seat_hub {
     at_spec         spec;
     float          *params;
     at_ns           first_hello; /* 0: nobody has said hello */
-    at_node         first_id;    /* the lowest seat that is taken; 0: none */
+    uint64_t        base;     /* updates at the workers: version of the parameters that are kept */
+    at_node         first_id; /* the lowest seat that is taken; 0: none */
     at_kept_tensor *kept;
     uint32_t        kept_count;
 } at_seat_hub;
@@ -100,9 +101,19 @@ int at_seat_hub_wait(at_seat_hub *hub, at_fail *fail);
  * up are marked. */
 void at_seat_hub_poll(at_seat_hub *hub);
 
+/* Starts the process of a rank, which has none. */
+at_err at_seat_hub_start(at_seat_hub *hub, uint32_t rank, at_fail *fail);
+
+/* A process has ended when the run was over. The code of one that came too late for a seat does not
+ * count. */
+void at_seat_hub_ended(at_seat_hub *hub, uint32_t rank);
+
 /* Tells a guest why it cannot stay, and forgets it. */
 void at_seat_hub_refuse(at_seat_hub *hub, at_guest *guest, const char *why);
 void at_seat_hub_forget(at_guest *guest);
+
+/* Updates at the workers: the parameters of version hub->base. */
+const float *at_seat_hub_params(at_seat_hub *hub);
 
 /* Rings the hub: at_seat_hub_poll has something to do, a child has ended, .. */
 static inline at_bell *at_seat_hub_bell(const at_seat_hub *hub)

@@ -91,7 +91,7 @@ static at_err send_params(at_seat *s, at_fail *fail)
 /* What a WELCOME says. */
 typedef struct welcome {
     int         workers, workers_max, micro, incarnation, slots, newer;
-    json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats;
+    json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base;
     int         self_starting, holds, in_place, cut_after;
     const char *straggler, *scale;
 } welcome;
@@ -107,19 +107,20 @@ static at_err read_welcome(json_t *json, welcome *w, at_fail *fail)
     int failed = json_unpack(
         json,
         "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:I, s:I, "
-        "s:I, s:s, s:s}",
+        "s:I, s:I, s:s, s:s}",
         "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
         "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "newer",
         &w->newer, "self_starting", &w->self_starting, "holds", &w->holds, "in_place", &w->in_place,
         "cut_after", &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time,
         "round_ns", &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats,
-        "straggler", &w->straggler, "scale", &w->scale);
+        "base", &w->base, "straggler", &w->straggler, "scale", &w->scale);
     if (failed) return bad_welcome(fail);
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
               w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
               w->newer >= AT_NEWER_FINISH && w->newer <= AT_NEWER_REFRESH && w->sequence >= 0 &&
-              w->sample_time >= 0 && w->round_ns >= 0 && w->rounds >= 1 && w->spin >= 0;
+              w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 && w->rounds >= 1 &&
+              w->spin >= 0;
     return ok ? AT_OK : bad_welcome(fail);
 }
 
@@ -182,7 +183,7 @@ static at_err new_copy(at_seat *s, at_fail *fail)
 {
     if (s->installs) {
         s->copy = s->given;
-    } else if (!s->in_place) {
+    } else if (!s->in_place || s->spec.at_workers) {
         s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
         if (!s->copy) return at_fail_memory(fail);
     }
@@ -197,9 +198,12 @@ static at_err enter(at_seat *s, json_t *json, at_fail *fail)
     AT_TRY(take_settings(s, &w, fail));
     AT_TRY(take_memory(s, (uint32_t)w.slots, fail));
     AT_TRY(new_copy(s, fail));
-    at_seat_begin(s, (uint32_t)w.incarnation, (uint32_t)w.slots, (uint64_t)w.sequence);
+    at_seat_inbox_next(&s->inbox); /* `w` is a copy, but for texts that were used */
     s->stage = AT_SEAT_STAGE_SEATED;
-    return AT_OK;
+    s->applied = (uint64_t)w.base;
+    if (at_seat_begin(s, (uint32_t)w.incarnation, (uint32_t)w.slots, (uint64_t)w.sequence))
+        return AT_OK;
+    return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub is gone");
 }
 
 static at_err take_welcome(at_seat *s, at_fail *fail)
@@ -287,7 +291,7 @@ static int proceed(at_seat *s, at_fail *fail)
         if (!err) err = take_message(s, fail);
         if (err == AT_ERR_MISSING) err = hear_refusal(s, fail);
         if (err) return err == AT_ERR_MISSING ? AT_SEAT_LOST : AT_SEAT_FAILED;
-        at_seat_inbox_next(&s->inbox);
+        if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
     }
     return AT_SEAT_JOINED;
 }

@@ -64,6 +64,7 @@ typedef struct at_seat_slot {
     _Alignas(64) _Atomic uint64_t taken; /* reports that the hub has read */
     _Atomic uint64_t order_lock;         /* odd while the order is being written */
     _Atomic uint64_t scores_taken;
+    _Atomic uint64_t publish; /* requests for the parameters, see order.publish */
     at_order         order;
     _Atomic bool     leave, evicted;
 } at_seat_slot;

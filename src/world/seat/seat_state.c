@@ -9,6 +9,11 @@
 
 static const at_ns PATIENCE = AT_SEC(60);
 
+static bool is_open(const at_seat *s)
+{
+    return s->stage >= AT_SEAT_STAGE_SEATED && !s->lost && s->ended != AT_SEAT_EVICTED;
+}
+
 /* Waits for the hub's answer; false: it is gone. */
 static bool await_value(at_seat *s)
 {
@@ -26,8 +31,7 @@ static bool await_value(at_seat *s)
 static bool ask(at_seat *s, at_seat_message_kind kind, const char *text)
 {
     at_fail fail;
-    bool    open = s->stage == AT_SEAT_STAGE_SEATED && !s->lost;
-    return open &&
+    return is_open(s) &&
            !at_seat_send(s->fd, kind, (at_seat_part){text, strlen(text)}, (at_seat_part){0}, NULL,
                          at_clock_now() + PATIENCE, &fail) &&
            await_value(s);
@@ -38,8 +42,7 @@ int at_seat_state_put(at_seat *s, const char *name, const float *values, uint64_
     char    padded[AT_SEAT_NAME_SIZE] = "";
     at_fail fail;
     size_t  size;
-    bool    open = s->stage == AT_SEAT_STAGE_SEATED && !s->lost;
-    if (!open || !*name || strlen(name) >= sizeof padded ||
+    if (!is_open(s) || !*name || strlen(name) >= sizeof padded ||
         !at_size_product(count, sizeof(float), &size) || size > SIZE_MAX / 4)
         return -1;
     snprintf(padded, sizeof padded, "%s", name);

@@ -9,6 +9,7 @@
  *     hub  ──REFUSED──►    seat     a sentence; the connection is closed
  *     seat ──PUT──►        hub      a named tensor to keep
  *     seat ──GET, NAME──►  hub ──VALUE──► seat
+ *     seat ──PUBLISHED──►  hub      the tensors it has put are those of this version
  *
  * Each message is a head and bytes. Rounds need none of them: they use shared memory. What a peer
  * sends may be anything: it is an at_err, never asserted on.
@@ -43,8 +44,12 @@ typedef enum at_seat_message_kind {
     AT_SEAT_GET,
     AT_SEAT_NAME,
     AT_SEAT_VALUE,
+    AT_SEAT_PUBLISHED,
     AT_SEAT_MESSAGE_KINDS
 } at_seat_message_kind;
+
+/* Reserved name under which the hub keeps the parameters of a run that updates at the workers. */
+#define AT_SEAT_PARAMS_NAME "\x01params"
 
 /* Payload of CHALLENGE. */
 typedef struct at_seat_challenge {

@@ -51,6 +51,8 @@ typedef struct world {
     uint32_t                cast_mask;
     at_ns                   spin_ns;
     bool                    stopping, in_place;
+    at_node                 asked_id; /* seat that was asked for its parameters; 0: none */
+    uint64_t                asked_version;
     uint32_t                slots;
     at_fail                 failure; /* why the run cannot go on; AT_OK: it can */
 } world;
@@ -84,6 +86,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
     at_seat_slot *slot = slot_of(c);
     if (!c->guest) return; /* it has just gone; its LOST event follows */
     if (order->leave) {
+        if (w->seats->spec.at_workers) atomic_fetch_add(&slot->publish, 1);
         atomic_store(&slot->leave, true);
     } else { /* the seat could have changed the lock, so its value is ours */
         uint64_t lock = atomic_load_explicit(&slot->order_lock, memory_order_relaxed) & ~1ull;
@@ -325,7 +328,7 @@ static json_t *welcome_for(const world *w, at_node id)
     const chair            *c = &w->chair[id - 1];
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:I, s:I, "
-        "s:I, s:s, s:s}",
+        "s:I, s:I, s:s, s:s}",
         "rank", (int)id - 1, "workers", (int)plan->workers, "workers_max", (int)plan->workers_max,
         "seed", (json_int_t)context->seed, "incarnation", (int)c->incarnation, "sequence",
         (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "newer",
@@ -333,8 +336,8 @@ static json_t *welcome_for(const world *w, at_node id)
         (int)plan->release->holds, "in_place", (int)w->in_place, "cut_after", (int)plan->cut_after,
         "micro_batch", (int)plan->micro_batch, "sample_time", (json_int_t)context->sample_time,
         "round_ns", (json_int_t)pace->round_ns_mean, "rounds", (json_int_t)pace->rounds_per_epoch,
-        "spin", (json_int_t)w->spin_ns, "floats", (json_int_t)w->seats->spec.floats, "straggler",
-        pace->model, "scale", pace->scale);
+        "spin", (json_int_t)w->spin_ns, "floats", (json_int_t)w->seats->spec.floats, "base",
+        (json_int_t)w->seats->base, "straggler", pace->model, "scale", pace->scale);
 }
 
 static at_err send_welcome(const world *w, at_node id, const at_guest *g, at_fail *fail)
@@ -395,6 +398,16 @@ static void seat_guest(world *w, at_node id, at_guest *g)
     at_host_event(&w->host, &event, &(at_about){.pid = g->pid});
 }
 
+/* Once for each version; a seat that becomes the first is asked again. */
+static void ask_to_publish(world *w)
+{
+    at_node first = w->seats->first_id;
+    if (first == 0 || (w->asked_id == first && w->asked_version == w->host.hub->version)) return;
+    w->asked_id = first;
+    w->asked_version = w->host.hub->version;
+    atomic_fetch_add(&slot_of(&w->chair[first - 1])->publish, 1);
+}
+
 static bool is_free(const world *w, at_node id)
 {
     return id >= 1 && id <= workers_max(w) && !w->chair[id - 1].guest &&
@@ -413,6 +426,26 @@ static at_node find_seat(const world *w, const at_guest *g)
     return any;
 }
 
+/* Where seats update, a joiner needs the parameters of the current version, which the first seat is
+ * asked for. When nobody is left who has them, the run goes on from the last that are known. */
+static bool has_params(world *w)
+{
+    at_seat_hub  *seats = w->seats;
+    const at_hub *hub = w->host.hub;
+    char          text[120];
+    if (!seats->spec.at_workers || seats->base == hub->version) return true;
+    if (seats->first_id > 0) {
+        ask_to_publish(w);
+        return false;
+    }
+    snprintf(text, sizeof text,
+             "the parameters of step %llu are lost; continuing with those of %llu",
+             (unsigned long long)hub->version, (unsigned long long)seats->base);
+    at_host_say(&w->host, at_host_now(&w->host), text);
+    seats->base = hub->version;
+    return true;
+}
+
 static void seat_guests(world *w)
 {
     for (uint32_t i = 0; i < w->seats->guests_max; i++) {
@@ -423,7 +456,7 @@ static void seat_guests(world *w)
             at_seat_hub_refuse(w->seats, g, "the run is over");
         else if (id == 0)
             at_seat_hub_refuse(w->seats, g, "all seats are taken; see --workers-max");
-        else
+        else if (has_params(w))
             seat_guest(w, id, g);
     }
 }
@@ -446,6 +479,7 @@ static void part(world *w)
         bool gone = !ours && (c->evicted || c->guest->hung_up);
         if (!left && !gone) continue;
         read_reports(w, id);
+        if (w->seats->spec.at_workers) at_seat_hub_poll(w->seats); /* its last parameters */
         if (left && c->child >= 0) w->left[c->child] = true;
         if (left && w->host.finished == false) read_scores(w, id);
         if (c->guest)
@@ -479,9 +513,11 @@ static void bury(world *w, const at_seat_end *end)
     w->seats->restart_at[end->rank] =
         returns ? at_seat_children_ready_at(w->seats->children, end->rank) : AT_NEVER;
     record_usage(w, end);
+    if (!running) at_seat_hub_ended(w->seats, end->rank);
     for (at_node id = 1; id <= workers_max(w) && !w->host.finished; id++) {
         const chair *c = &w->chair[id - 1];
         if (!c->guest || c->child != (int64_t)end->rank) continue;
+        if (w->seats->spec.at_workers) at_seat_hub_poll(w->seats);
         bool mine = id == end->rank + 1; /* further seats of a process are not taken again */
         sat = true;
         read_reports(w, id);
@@ -507,7 +543,7 @@ static void start_again(world *w)
         if (w->seats->restart_at[i] > at_clock_now()) continue;
         w->seats->restart_at[i] = AT_NEVER;
         if (w->host.hub->end != AT_END_RUNNING) continue;
-        if (!at_seat_children_start(w->seats->children, i, &fail)) continue;
+        if (!at_seat_hub_start(w->seats, i, &fail)) continue;
         say(w, i + 1, fail.text);
         if (is_free(w, i + 1)) tell_lost(w, i + 1, false, false, "could not be started again");
     }
@@ -525,7 +561,7 @@ static void start_more(world *w)
             rank++;
         if (w->host.hub->end != AT_END_RUNNING) return;
         bool full = rank == w->seats->ranks_max;
-        if (full || at_seat_children_start(w->seats->children, rank, &fail))
+        if (full || at_seat_hub_start(w->seats, rank, &fail))
             at_host_say(&w->host, at_host_now(&w->host),
                         full ? "no worker can join: all --workers-max are there" : fail.text);
         else
@@ -599,6 +635,10 @@ static at_ns next_due(const world *w, at_ns now)
 
 static void turn(world *w)
 {
+    if (w->asked_id > 0) { /* what is published came before the report that follows it */
+        at_seat_hub_poll(w->seats);
+        seat_guests(w);
+    }
     for (at_node id = 1; id <= workers_max(w); id++) {
         if (w->chair[id - 1].guest) read_reports(w, id);
         if (w->chair[id - 1].guest) read_scores(w, id);
@@ -683,7 +723,9 @@ static at_err hand_over(const world *w, at_outcome *outcome, at_fail *fail)
     outcome->floats = w->seats->spec.floats;
     outcome->drawn = calloc(workers_max(w), sizeof(uint64_t));
     if (!outcome->params || !outcome->drawn) return at_fail_memory(fail);
-    memcpy(outcome->params, at_seat_floats(&w->params), size);
+    memcpy(outcome->params,
+           w->seats->spec.at_workers ? at_seat_hub_params(w->seats) : at_seat_floats(&w->params),
+           size);
     for (uint32_t i = 0; i < workers_max(w); i++) {
         const at_member *member = &w->host.hub->member[i];
         outcome->drawn[i] = w->chair[i].drawn;
@@ -702,6 +744,10 @@ static at_err train(world *w, at_outcome *outcome, at_fail *fail)
         *fail = w->failure;
         return fail->err;
     }
+    if (w->seats->spec.at_workers && w->seats->base != w->host.hub->version)
+        at_host_say(&w->host, at_clock_now() - w->host.stopped,
+                    "the final parameters were not handed over; the model is that of an earlier "
+                    "step");
     at_host_final_score(&w->host);
     return hand_over(w, outcome, fail);
 }

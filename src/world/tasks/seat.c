@@ -18,7 +18,10 @@ static at_err init(void *self, float *params, uint64_t seed, at_fail *fail)
     const seat_task *t = self;
     (void)seed;
     (void)fail;
-    memcpy(params, t->params, t->spec->floats * sizeof *params);
+    if (t->spec->at_workers)
+        memset(params, 0, t->spec->floats * sizeof *params); /* mean gradients come here */
+    else
+        memcpy(params, t->params, t->spec->floats * sizeof *params);
     return AT_OK;
 }
 
@@ -65,8 +68,8 @@ static at_err list_ranges(seat_task *t, at_fail *fail)
     torch->ranges_count = spec->count;
     for (uint32_t i = 0; i < spec->count; i++) {
         const at_param_range *range = &spec->ranges[i];
-        torch->ranges[i] =
-            (at_torch_range){.at = range->at, .count = range->count, .group = range->group};
+        torch->ranges[i] = (at_torch_range){
+            .at = range->at, .count = range->count, .group = spec->at_workers ? -1 : range->group};
     }
     return AT_OK;
 }
@@ -77,6 +80,8 @@ static at_err set_torch(seat_task *t, at_fail *fail)
     const at_spec     *spec = t->spec;
     at_torch_learning *torch = &t->torch;
     AT_TRY(list_ranges(t, fail));
+    torch->optim = (at_optim){.name = spec->optimizer, .lr_default = 1};
+    if (spec->at_workers) return AT_OK; /* the mean gradient is treated as a buffer */
     torch->kind = at_spec_kind(spec->optimizer);
     torch->groups = spec->groups;
     for (uint32_t i = 0; i < spec->groups; i++) torch->group[i] = at_spec_group(&spec->group[i]);
