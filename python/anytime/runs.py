@@ -94,17 +94,27 @@ def weights(run: Union[str, Path]) -> dict[str, Any]:
             for name, (shape, raw) in _tensors(path).items()}
 
 
+def is_statistic(model: Any, name: str, buffer: Any) -> bool:
+    """Is this buffer of a torch module a statistic of batch norm, which a run averages over its
+    workers? Masks, tables and counters are not."""
+    import torch
+    owner = model.get_submodule(name.rpartition(".")[0])
+    norm = isinstance(owner, torch.nn.modules.batchnorm._NormBase)
+    return buffer.dtype == torch.float32 and (norm or "running_" in name.rpartition(".")[2])
+
+
 def load(run: Union[str, Path], model: Any) -> Any:
     """Copies the trained tensors of a run into a PyTorch module and returns it. Every parameter
-    and floating-point buffer of the module must be in the run, with its shape."""
+    that is not frozen and every statistic of batch norm must be in the run, with its shape."""
     import torch
     found, missing = weights(run), []
+    needed = {name for name, p in model.named_parameters() if p.requires_grad}
+    needed |= {name for name, b in model.named_buffers() if is_statistic(model, name, b)}
     with torch.no_grad():
-        for name, tensor in list(model.named_parameters()) + list(model.named_buffers()):
-            name = name.replace("_orig_mod.", "")
+        for stored, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            name = stored.replace("_orig_mod.", "")
             if name not in found:
-                if tensor.is_floating_point():
-                    missing.append(name)
+                missing += [name] if stored in needed else []
                 continue
             if list(tensor.shape) != list(found[name].shape):
                 raise Error(f"{name} has the shape {list(found[name].shape)} in {run} and "

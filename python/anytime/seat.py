@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from dataclasses import dataclass, field
-from typing import Iterator, Optional, Sequence
+from typing import Callable, Iterator, Optional, Sequence
 
 from . import _library as c
 
@@ -92,10 +92,14 @@ class Seat:
             self.done = True
         return status
 
-    def next(self) -> bool:
-        """Waits for the next round, described in `order`; False: the run is over."""
+    def next(self, update: Optional[Callable[[c.Order], None]] = None) -> bool:
+        """Waits for the next round, described in `order`; False: the run is over. Where workers
+        update, `update` is called with every order that wants something: see at_seat_order."""
         while True:
             status = self._library.at_seat_next(self._handle, ctypes.byref(self.order))
+            order = self.order
+            if update and (order.install or order.apply or order.publish):
+                update(order)
             if status != c.AGAIN:
                 return self._check(status) == c.WORK
 

@@ -14,15 +14,18 @@ trains exactly as before.
 """
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
 import os
+import time
 import weakref
-from typing import Any, Callable, Iterator, Optional
+from typing import Any, Callable, ContextManager, Iterator, Optional
 
 import torch
 
 from . import _library as c
-from .runs import load, read, weights
+from .runs import is_statistic, load, read, weights
 from .sampler import Sampler, set_current
 from .seat import Seat, Spec, TensorSpec
 
@@ -31,6 +34,7 @@ __all__ = ["Optimizer", "Sampler", "load", "read", "weights"]
 _AT_HUB = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw",
            torch.optim.RMSprop: "rmsprop", torch.optim.Adagrad: "adagrad"}
 _ELSEWHERE = ("amsgrad", "maximize", "centered", "dampening")  # options that only torch has
+_KEEP_EVERY = 1.0  # seconds between two times that the hub is given the other buffers
 _joined: list = []  # a weak reference to the optimizer that has this process's seat
 
 
@@ -39,6 +43,8 @@ def _hub_optimizer(inner: torch.optim.Optimizer) -> Optional[str]:
     name = _AT_HUB.get(type(inner))
     if any(group.get(option) for group in inner.param_groups for option in _ELSEWHERE):
         return None
+    if name == "adam" and any(g.get("decoupled_weight_decay") for g in inner.param_groups):
+        return "adamw"
     return name
 
 
@@ -47,8 +53,14 @@ def _vector(address: int, count: int) -> torch.Tensor:
     return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
 
 
+def _plain(name: str) -> str:
+    """A tensor's name without what torch.compile puts in front."""
+    return name.replace("_orig_mod.", "")
+
+
 class _Layout:
-    """Which tensor of the model is where in the flat vector."""
+    """Which tensor of the model is where in the flat vector: parameters, then statistics of batch
+    norm. Other buffers stay outside."""
 
     def __init__(self, model: torch.nn.Module, inner: torch.optim.Optimizer):
         group_of = {id(p): i for i, g in enumerate(inner.param_groups) for p in g["params"]}
@@ -56,7 +68,7 @@ class _Layout:
         for name, param in model.named_parameters():
             if param.requires_grad and id(param) in group_of:
                 self._check(name, param)
-                self.names.append(name.replace("_orig_mod.", ""))
+                self.names.append(_plain(name))
                 self.params.append(param)
                 self.groups.append(group_of[id(param)])
         if len(self.params) < sum(p.requires_grad for g in inner.param_groups
@@ -65,18 +77,16 @@ class _Layout:
                           "model that owns them", 2)
         if not self.params:
             raise c.Error("the optimizer has no parameters to train", 2)
-        self.buffer_names, self.buffers, self.counters = [], [], {}
+        self.buffer_names, self.buffers = [], []
+        self.others: dict[str, torch.Tensor] = {}
         for name, buffer in model.named_buffers():
-            name = name.replace("_orig_mod.", "")
-            if buffer.dtype == torch.float32:
-                self.buffer_names.append(name)
+            if is_statistic(model, name, buffer):
+                self.buffer_names.append(_plain(name))
                 self.buffers.append(buffer)
-            elif not buffer.is_floating_point():
-                self.counters[name] = buffer
+            elif buffer.numel() > 0:
+                self.others[_plain(name)] = buffer
         sizes = [tensor.numel() for tensor in self.params + self.buffers]
-        self.offsets = [sum(sizes[:i]) for i in range(len(sizes))]
-        self.floats = sum(sizes)
-        self.trained = sum(sizes[:len(self.params)])
+        *self.offsets, self.floats = itertools.accumulate(sizes, initial=0)
 
     @staticmethod
     def _check(name: str, param: torch.Tensor) -> None:
@@ -99,6 +109,18 @@ class _Layout:
         """Views of a flat vector, one per parameter and buffer."""
         return [flat[at:at + t.numel()].view(t.shape)
                 for at, t in zip(self.offsets, self.params + self.buffers)]
+
+    def check_unmoved(self, views: list[torch.Tensor]) -> None:
+        """The script must have left the tensors where they were put."""
+        for name, tensor, view in zip(self.names + self.buffer_names, self.params + self.buffers,
+                                      views):
+            if tensor.data_ptr() != view.data_ptr() or tensor.dtype != torch.float32:
+                raise c.Error(f"{name} was moved or converted after anytime.Optimizer was made "
+                              "(.half(), .to(), .data = ...): do that before", 2)
+        for name, param in zip(self.names, self.params):
+            if not param.requires_grad:
+                raise c.Error(f"requires_grad of {name} was changed during the run: freeze "
+                              "parameters before anytime.Optimizer is made", 2)
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -128,91 +150,115 @@ class Optimizer(torch.optim.Optimizer):
                  batch: int = 0, hub: Optional[str] = None):
         _refuse(optimizer, update, reduction)
         super().__init__(optimizer.param_groups, optimizer.defaults)
-        self.state = optimizer.state
+        self.param_groups, self.state = optimizer.param_groups, optimizer.state
         self.inner, self.model = optimizer, model
         self.reduction, self.clip_norm, self.before_update = reduction, clip_norm, before_update
         self.done, self.updated = False, False
-        self._updates, self._samples, self._loss = 0, 0, 0.0
+        self._updates, self._used, self._epoch_samples = 0, 0, samples
+        self._samples, self._loss = 0, 0.0
         self._seat: Optional[Seat] = None
         if hub or os.environ.get("ANYTIME_HUB"):
-            self._join(update, samples, batch, hub)
+            self._join(update, batch, hub)
 
     # ---- joining ----
 
-    def _join(self, update, samples, batch, hub) -> None:
+    def _join(self, update: Optional[str], batch: int, hub: Optional[str]) -> None:
         if _joined and _joined[0]():
             raise c.Error("this process has a seat already; only one Optimizer can be wrapped", 2)
         at_hub = _hub_optimizer(self.inner)
-        shapes_gradient = self.clip_norm is not None or self.before_update is not None
-        if update == "hub" and (not at_hub or shapes_gradient):
-            raise c.Error("this optimizer needs update=\"worker\": "
-                          + ("clipping and before_update happen where torch is" if at_hub else
-                             "the hub does not have it, or not with these options"), 2)
-        self._at_worker = update == "worker" or not at_hub or shapes_gradient
+        self._at_worker = self._updates_here(update, at_hub)
         self._layout = _Layout(self.model, self.inner)
-        device = self._layout.params[0].device
-        self._take_over(device)
+        self._take_over(self._layout.params[0].device)
         spec = Spec(self._layout.specs(), optimizer=None if self._at_worker else at_hub,
                     groups=self.inner.param_groups, model=type(self.model).__name__, batch=batch,
-                    samples=samples, update_at_worker=self._at_worker)
+                    samples=self._epoch_samples, update_at_worker=self._at_worker)
         self._seat = Seat.join(spec, self._host.data_ptr(), hub)
         if not self._seat:
             return
         _joined[:] = [weakref.ref(self)]
         set_current(self._seat)
         self._sent_groups: list = []
+        self._kept: dict[str, torch.Tensor] = {}
+        self._kept_at = 0.0
+        self._cuts: dict[int, tuple] = {}
+        self._install()
+        self._take_others()
         self._begin_round()
 
+    def _updates_here(self, update: Optional[str], at_hub: Optional[str]) -> bool:
+        """Does every worker update by itself?"""
+        reason = None
+        if not at_hub:
+            reason = "the hub does not have it, or not with these options"
+        elif self.clip_norm is not None or self.before_update is not None:
+            reason = "clipping and before_update happen where torch is"
+        elif any(self.inner.state.values()):
+            reason = "it has state already, which the hub cannot take over"
+        if update == "hub" and reason:
+            raise c.Error(f"this optimizer needs update=\"worker\": {reason}", 2)
+        return update == "worker" or reason is not None
+
     def _take_over(self, device: torch.device) -> None:
-        """Moves parameters and buffers into one flat vector. The hub writes to `_host`; on other
+        """Moves parameters and statistics into one flat vector. The hub writes to `_host`; on other
         devices the model uses a copy."""
         layout = self._layout
         self._host = torch.zeros(layout.floats)
-        self._flat = self._host if device.type == "cpu" else torch.zeros(layout.floats,
-                                                                         device=device)
+        on_host = device.type == "cpu"
+        self._flat = self._host if on_host else torch.zeros(layout.floats, device=device)
         self._views = layout.cut(self._flat)
         with torch.no_grad():
             for tensor, view in zip(layout.params + layout.buffers, self._views):
                 view.copy_(tensor)
                 tensor.data = view
-        if self._flat is not self._host:
+                tensor.grad = None
+        if not on_host:
             self._host.copy_(self._flat)
-        self.model.zero_grad = self.zero_grad  # it would clear half a round's sum
 
     # ---- facts ----
+
+    def _facts(self) -> c.Facts:
+        return self._final if self.done else self._seat.facts
 
     @property
     def rank(self) -> int:
         """Number of this worker, counted from 0."""
-        return self._seat.facts.rank if self._seat else 0
+        return self._facts().rank if self._seat else 0
 
     @property
     def workers(self) -> int:
         """Number of workers present."""
-        return self._seat.facts.workers if self._seat else 1
+        return self._facts().workers if self._seat else 1
 
     @property
     def version(self) -> int:
         """Updates made so far."""
-        return self._seat.facts.version if self._seat else self._updates
+        return self._facts().version if self._seat else self._updates
 
     @property
     def first(self) -> bool:
         """Is this the process that prints, evaluates and sets learning rates?"""
-        return bool(self._seat.facts.first) if self._seat else True
+        return bool(self._facts().first) if self._seat else True
 
     @property
     def epoch(self) -> int:
         """Passes over the data that all workers together have used; 0 without `samples`."""
-        facts = self._seat.facts if self._seat else None
-        return facts.samples_used // facts.samples if facts and facts.samples else 0
+        used = self._facts().samples_used if self._seat else self._used
+        return used // self._epoch_samples if self._epoch_samples else 0
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """GradScaler asks this before it calls step()."""
+        raise c.Error("GradScaler is not supported: it would scale every worker's gradients "
+                      "differently. Use autocast with bfloat16, or without a scaler", 2)
 
     # ---- a micro-batch ----
 
-    def zero_grad(self, set_to_none: bool = False) -> None:
-        """Clears gradients, but only at the start of a round."""
+    def zero_grad(self, set_to_none: Optional[bool] = None) -> None:
+        """As ever when training alone. In a run it does nothing: gradients are cleared when a round
+        begins, and summed up until it ends."""
         if not self._seat:
-            self.inner.zero_grad(set_to_none=set_to_none)
+            chosen = {} if set_to_none is None else {"set_to_none": set_to_none}
+            self.inner.zero_grad(**chosen)
 
     def backward(self, loss: torch.Tensor, samples: int) -> None:
         """loss.backward() for a loss over this many samples."""
@@ -220,17 +266,18 @@ class Optimizer(torch.optim.Optimizer):
             raise c.Error("backward needs the number of samples: opt.backward(loss, len(x))", 2)
         if self.done:
             return  # an outer loop over epochs goes on for a batch each
+        self._samples += samples
         if not self._seat:
             loss.backward()
-            self._samples += samples
             return
+        if loss.numel() != 1:
+            raise c.Error(f"the loss must be one number, not {list(loss.shape)}: take its mean (or "
+                          "its sum, and say reduction=\"sum\")", 2)
         self._attach()
-        value = loss.detach()
-        if self.reduction == "mean":
-            loss, value = loss * samples, value * samples
-        loss.backward()
-        self._samples += samples
-        self._loss += float(value)
+        factor = samples if self.reduction == "mean" else 1
+        loss.backward(torch.full_like(loss, factor, requires_grad=False))
+        self._sum_version = self._sum._version
+        self._loss += loss.item() * factor
 
     def step(self, closure: Optional[Callable] = None) -> None:
         """Ends a micro-batch. When the round is over, reports it, waits and installs the next
@@ -240,13 +287,15 @@ class Optimizer(torch.optim.Optimizer):
         if self.done:
             return
         if self._samples == 0:
-            raise c.Error("step() without opt.backward(loss, samples): replace loss.backward(); "
-                          "GradScaler is not supported", 2)
+            raise c.Error("step() without opt.backward(loss, samples): replace loss.backward() "
+                          "(GradScaler is not supported)", 2)
         samples, loss, self._samples, self._loss = self._samples, self._loss, 0, 0.0
         self.updated = False
         if not self._seat:
+            self._used += samples
             self._update_here()
             return
+        self._detach()
         status = self._seat.more(samples, loss)
         if status == c.MORE:
             return
@@ -260,83 +309,113 @@ class Optimizer(torch.optim.Optimizer):
     # ---- rounds ----
 
     def _attach(self) -> None:
-        """Gradients are views of the round's vector; a script may have replaced them."""
+        """Gradients are views of the round's vector from here to step()."""
+        for name, param, view in zip(self._layout.names, self._layout.params, self._grads):
+            if param.grad is view:
+                continue
+            if param.grad is not None and param.grad.any():
+                raise c.Error(f"{name} has a gradient that is not from opt.backward(): call "
+                              "opt.backward(loss, samples) instead of loss.backward()", 2)
+            param.grad = view
+
+    def _detach(self) -> None:
+        """Between step() and backward() parameters have no gradient, so that no zero_grad() can
+        clear half a round. What the script did to the sum would be done again in each
+        micro-batch, so it is refused."""
+        changed = self._sum._version != self._sum_version
         for param, view in zip(self._layout.params, self._grads):
-            if param.grad is not view:
-                if param.grad is not None:  # computed elsewhere in this round: not lost
-                    view.add_(param.grad)
-                param.grad = view
+            changed = changed or (param.grad is not view and param.grad is not None)
+            param.grad = None
+        if changed:
+            raise c.Error("gradients were changed between opt.backward() and opt.step(); what is "
+                          "clipped or changed is the mean gradient of a step: use "
+                          "anytime.Optimizer(.., clip_norm=) or before_update=", 2)
 
     def _begin_round(self) -> None:
         """Waits for the next round, applies and installs what came, and prepares gradients."""
-        working = self._seat.next()
+        working = self._seat.next(self._update_at_worker if self._at_worker else None)
         order = self._seat.order
         self.updated = bool(order.updated) or not working
-        if self._at_worker:
-            self._update_at_worker(order)
-        else:
+        if not self._at_worker:
             self._install()
         if not working:
             self._finish()
             return
-        self._gradient = _vector(self._seat.gradient, self._layout.floats)
-        if self._flat is not self._host:
-            self._sum = torch.zeros_like(self._flat)
-        else:
-            self._sum = self._gradient
-        self._grads = self._layout.cut(self._sum)[:len(self._layout.params)]
-        for param, view in zip(self._layout.params, self._grads):
-            param.grad = view
-        self._send_groups()
+        self._gradient, self._sum, self._grads = self._views_at(self._seat.gradient)
         torch.manual_seed(self._seat.random(order.position) & (2**63 - 1))
 
+    def _views_at(self, address: int) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+        """The round's vector, the vector of the sums on the model's device, and its parts. A seat
+        has a few vectors in turn."""
+        if address not in self._cuts:
+            vector = _vector(address, self._layout.floats)
+            sums = vector if self._flat is self._host else torch.zeros_like(self._flat)
+            parts = self._layout.cut(sums)[:len(self._layout.params)]
+            self._cuts[address] = (vector, sums, parts)
+        vector, sums, parts = self._cuts[address]
+        if sums is not vector:
+            sums.zero_()
+        return vector, sums, parts
+
     def _finish(self) -> None:
+        """The first worker keeps its seat, to tell how good the final parameters are."""
         self.done = True
-        for param in self._layout.params:
-            param.grad = None
+        self._final = self._seat.facts
         set_current(None)
-        self._seat.leave()
+        if not self._final.first:
+            self._seat.leave()
 
     def _install(self) -> None:
         """The hub's vector is in `_host`."""
         if self._flat is not self._host:
             self._flat.copy_(self._host)
-        for name, buffer in self._layout.counters.items():
-            value = torch.zeros(1)
-            if self._seat.get_state(name, value.data_ptr(), 1) == 1 and buffer.numel() == 1:
-                buffer.fill_(int(value))
 
     def _report(self) -> None:
         """Checks that the script left the tensors where they were, and hands the round over."""
         layout, n = self._layout, len(self._layout.params)
-        for name, tensor, view in zip(layout.names + layout.buffer_names,
-                                      layout.params + layout.buffers, self._views):
-            if tensor.data_ptr() != view.data_ptr() or tensor.dtype != torch.float32:
-                raise c.Error(f"{name} was moved or converted after anytime.Optimizer was made "
-                              "(.half(), .to(), .data = ...): do that before", 2)
-        for name, param in zip(layout.names, layout.params):
-            if not param.requires_grad:
-                raise c.Error(f"requires_grad of {name} was changed during the run", 2)
-        self._attach()
+        layout.check_unmoved(self._views)
         for at, buffer in zip(layout.offsets[n:], layout.buffers):
             self._sum[at:at + buffer.numel()].copy_(buffer.reshape(-1))
         if self._sum is not self._gradient:
             self._gradient.copy_(self._sum)
-        if self._seat.facts.first:
-            for name, buffer in layout.counters.items():
-                if buffer.numel() == 1:
-                    value = torch.tensor([float(buffer)])
-                    self._seat.put_state(name, value.data_ptr(), 1)
+        self._send_groups()
+        self._give_others()
         self._seat.report()
 
     def _send_groups(self) -> None:
-        """The first seat's learning rates bind everybody."""
+        """The numbers of this step. Those of the first worker bind everybody."""
         numbers = [{k: v for k, v in g.items() if k != "params"} for g in self.inner.param_groups]
-        if numbers == self._sent_groups or not self._seat.facts.first:
+        if numbers == self._sent_groups:
             return
         for index, values in enumerate(numbers):
             self._seat.set_group(index, values)
         self._sent_groups = [dict(values) for values in numbers]
+
+    # ---- buffers that are no statistics: counters, masks ----
+
+    def _give_others(self) -> None:
+        """The hub keeps the first worker's, for those who join later."""
+        now = time.monotonic()
+        if not self._layout.others or now - self._kept_at < _KEEP_EVERY:
+            return
+        self._kept_at = now
+        if not self._seat.facts.first:
+            return
+        for name, buffer in self._layout.others.items():
+            values = buffer.detach().reshape(-1).to("cpu", torch.float32).contiguous()
+            same = name in self._kept and torch.equal(self._kept[name], values)
+            if same or not torch.equal(values.to(buffer.dtype), buffer.detach().reshape(-1).cpu()):
+                continue  # nothing new, or not exact as floats
+            self._kept[name] = values
+            self._seat.put_state(f"buffer.{name}", values.data_ptr(), values.numel())
+
+    def _take_others(self) -> None:
+        for name, buffer in self._layout.others.items():
+            values = torch.zeros(buffer.numel())
+            count = self._seat.get_state(f"buffer.{name}", values.data_ptr(), values.numel())
+            if count == values.numel():
+                with torch.no_grad():
+                    buffer.copy_(values.view(buffer.shape))
 
     # ---- updates with torch's own optimizer ----
 
@@ -352,22 +431,31 @@ class Optimizer(torch.optim.Optimizer):
         self.updated = True
 
     def _update_at_worker(self, order: c.Order) -> None:
+        """What the hub asks for while this worker waits: see at_seat_order."""
         if order.install:
-            self._host.copy_(_vector(self._seat.params, self._layout.floats))
             self._install()
             self._take_state()
         if order.apply:
-            mean = _vector(self._seat.mean, self._layout.floats).to(self._flat.device)
-            views = self._layout.cut(mean.clone())
-            for param, view in zip(self._layout.params, views):
-                param.grad = view
-            for buffer, view in zip(self._layout.buffers, views[len(self._layout.params):]):
-                buffer.copy_(view)
-            self._update_here()
+            self._apply_mean()
         if order.publish:
-            self._host.copy_(self._flat)
+            if self._flat is not self._host:
+                self._host.copy_(self._flat)
             self._seat.publish(self._host.data_ptr())
             self._give_state()
+
+    def _apply_mean(self) -> None:
+        layout = self._layout
+        if not hasattr(self, "_mean"):
+            self._mean = torch.zeros_like(self._flat)
+            self._mean_views = layout.cut(self._mean)
+        self._mean.copy_(_vector(self._seat.mean, layout.floats))
+        for param, view in zip(layout.params, self._mean_views):
+            param.grad = view
+        for buffer, view in zip(layout.buffers, self._mean_views[len(layout.params):]):
+            buffer.copy_(view)
+        self._update_here()
+        for param in layout.params:
+            param.grad = None
 
     def _states(self) -> Iterator[tuple[str, torch.Tensor, dict]]:
         for name, param in zip(self._layout.names, self._layout.params):
@@ -399,24 +487,33 @@ class Optimizer(torch.optim.Optimizer):
     # ---- beside training ----
 
     def evaluated(self, accuracy: Optional[float] = None, loss: Optional[float] = None) -> None:
-        """Tells the hub how good the present parameters are: for curves and --target."""
+        """Tells the hub how good the present parameters are: for curves and --target. After the
+        end it is the result's evaluation. Only those of the first worker count."""
         if self._seat and not self.done:
             self._seat.evaluated(self._seat.order.version, accuracy, loss)
+        elif self._seat and self._final.first:
+            self._seat.evaluated(self._final.version, accuracy, loss)
 
-    def aside(self) -> Any:
+    def aside(self) -> ContextManager[None]:
         """`with opt.aside():` around evaluation or saving: no clock of the run counts it."""
-        import contextlib
         return self._seat.aside() if self._seat and not self.done else contextlib.nullcontext()
 
     def add_param_group(self, param_group: dict) -> None:
+        """Only before training begins: the model of a run is fixed."""
         if getattr(self, "_seat", None):
             raise c.Error("parameters cannot be added after anytime.Optimizer was made", 2)
         super().add_param_group(param_group)
 
     def state_dict(self) -> dict:
+        """That of torch's optimizer. With updates at the hub its momentum is in the run's own
+        checkpoints (`anytime run --resume`), not here."""
         return self.inner.state_dict()
 
     def load_state_dict(self, state_dict: dict) -> None:
+        """To be called before anytime.Optimizer is made, in a run."""
+        if self._seat:
+            raise c.Error("load the optimizer's state before anytime.Optimizer is made, or "
+                          "continue the run with `anytime run --resume`", 2)
         self.inner.load_state_dict(state_dict)
         self.param_groups, self.state = self.inner.param_groups, self.inner.state
 
