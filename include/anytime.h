@@ -256,6 +256,7 @@ typedef struct at_seat_facts {
     uint64_t drawn;         /* by this rank */
 } at_seat_facts;
 
+/* Fills in the facts as of now; after at_seat_join. */
 void at_seat_facts_get(const at_seat *seat, at_seat_facts *facts);
 
 /* A random number for this seat, a function of the run's seed, its rank and `position` only. */

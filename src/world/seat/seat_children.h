@@ -1,5 +1,5 @@
-/* seat_children.h - the processes of `anytime run`: copies of one command, one per rank. Internal to
- * world/.
+/* seat_children.h - the processes of `anytime run`: copies of one command, one per rank. Internal
+ * to world/.
  *
  * Each is the leader of a process group of its own, so that Ctrl-C reaches only the hub, which ends
  * the run in an orderly way, and so that what a script starts can be ended with it. Output goes to
@@ -43,6 +43,7 @@ typedef struct at_seat_end {
     struct rusage rusage;
 } at_seat_end;
 
+/* Prepares their output; no process is started yet. Close it also after an error. */
 at_err at_seat_children_open(const at_seat_command *command, at_seat_children **children,
                              at_fail *fail);
 

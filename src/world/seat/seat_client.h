@@ -62,16 +62,19 @@ struct at_seat {
     int      ended; /* the status that ended it */
 };
 
+/* What everybody may know. */
 static inline at_seat_board *at_seat_board_of(const at_seat *seat)
 {
     return seat->params_file.memory;
 }
 
+/* Where hub and seats wait. */
 static inline at_seat_bells *at_seat_bells_of(const at_seat *seat)
 {
     return seat->bells_file.memory;
 }
 
+/* Its own entry. */
 static inline at_seat_slot *at_seat_slot_of(const at_seat *seat)
 {
     return seat->slot_file.memory;
