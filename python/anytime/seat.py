@@ -171,8 +171,10 @@ class Seat:
 
     def put_state(self, name: str, address: int, count: int) -> None:
         """Stores a named vector at the hub."""
+        if len(name.encode()) >= c.NAME_SIZE:
+            raise c.Error(f"the name `{name}` is too long", 2)
         if self._library.at_seat_state_put(self._handle, name.encode(), address, count) != 0:
-            raise c.Error(f"the hub did not take the state `{name}`")
+            raise c.Lost(f"the hub did not take `{name}`: it is gone", 75)
 
     def get_state(self, name: str, address: int, count: int) -> int:
         """Reads a named vector; returns its size, -1 when there is none."""

@@ -192,7 +192,7 @@ class Optimizer(torch.optim.Optimizer):
             reason = "the hub does not have it, or not with these options"
         elif self.clip_norm is not None or self.before_update is not None:
             reason = "clipping and before_update happen where torch is"
-        elif any(self.inner.state.values()):
+        elif any(float(state.get("step", 1)) > 0 for state in self.inner.state.values() if state):
             reason = "it has state already, which the hub cannot take over"
         if update == "hub" and reason:
             raise c.Error(f"this optimizer needs update=\"worker\": {reason}", 2)
@@ -437,11 +437,12 @@ class Optimizer(torch.optim.Optimizer):
             self._take_state()
         if order.apply:
             self._apply_mean()
-        if order.publish:
+        if order.publish and self._seat.facts.first:  # the hub keeps those of the first only
             if self._flat is not self._host:
                 self._host.copy_(self._flat)
             self._seat.publish(self._host.data_ptr())
-            self._give_state()
+            with contextlib.suppress(c.Lost):  # next() says so, unless this is the end
+                self._give_state()
 
     def _apply_mean(self) -> None:
         layout = self._layout

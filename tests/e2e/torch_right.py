@@ -9,6 +9,7 @@ if torch:
     import torch.distributed as dist
     import torch.multiprocessing as multiprocessing
 
+    import anytime
     from support import torch_task as task
 
 STEPS, WORKERS, SIZE = 50, 4, 8
@@ -156,7 +157,6 @@ class Scripts(Case):
             with self.subTest(kind=kind):
                 ours, ended = self.run_workers(f"model={kind}", workers=2, steps=20)
                 self.assert_close(ours, union("sgd", [8, 8], 20, model=kind))
-                import anytime
                 loaded = anytime.load(ended.folder, task.new_model(kind))
                 self.assertTrue(torch.equal(task.flat(loaded), ours))
 
@@ -182,8 +182,9 @@ class Late(Case):
                                          "--sample-time", "1ms", "--quiet", program=words)
                 run.wait_steps(3)
                 run.signal(support.signal.SIGUSR2)
-                run.wait_until(lambda: (run.workers().get(2) or {"rounds": 0})["rounds"] > 3,
-                               "the second worker has computed rounds")
+                run.wait_until(lambda: run.workers().get(2, {}).get("state") == "working",
+                               "the second worker works")
+                run.wait_steps(run.steps() + 5)
                 run.signal(support.signal.SIGINT)
                 ended = run.wait()
                 self.assertEqual(ended.code, support.STOPPED, ended)

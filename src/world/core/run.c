@@ -110,11 +110,11 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     const at_run_options *o = r->options;
     const char           *schedule = o->lr_schedule ? o->lr_schedule : "const";
     double                lr = o->lr > 0 ? o->lr : r->learning.optim->lr_default;
+    double epoch = o->task->samples > 0 ? (double)o->task->samples : 1; /* programs need not say */
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail);
+    return at_schedule_parse(schedule, lr * group->lr, epoch, samples_end, &rate->schedule, fail);
 }
 
 static at_err set_learning(run *r, at_fail *fail)

@@ -15,6 +15,7 @@ except ImportError:
     torch = None
 
 WORKER = pathlib.Path(__file__).resolve().parents[2] / "programs" / "torch_worker.py"
+sys.path.append(str(support.ROOT / "python"))
 PATHS = f"{support.ROOT / 'python'}:{WORKER.parents[1] / 'e2e'}"
 
 
