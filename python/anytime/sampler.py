@@ -42,6 +42,6 @@ class Sampler:
             yield from order
             return
         seat, count = _current[0], len(self)
-        start = seat.facts.drawn
+        start = seat.position
         for position in range(start, start + count):
             yield seat.sample(position, self.samples)

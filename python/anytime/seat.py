@@ -62,6 +62,7 @@ class Seat:
     def __init__(self, library, handle, keep):
         self._library, self._handle, self._keep = library, handle, keep
         self.order = c.Order()
+        self.position = 0  # in this seat's sequence of samples: where the next micro-batch begins
         self.done = False
 
     @classmethod
@@ -100,11 +101,14 @@ class Seat:
             order = self.order
             if update and (order.install or order.apply or order.publish):
                 update(order)
+            if status == c.WORK:
+                self.position = order.position
             if status != c.AGAIN:
                 return self._check(status) == c.WORK
 
     def more(self, samples: int, loss_sum: float) -> int:
         """To be called after each micro-batch. MORE, REFRESHED, REPORT, ABANDON or DONE."""
+        self.position += samples
         while True:
             status = self._library.at_seat_more(self._handle, samples, loss_sum)
             if status != c.AGAIN:

@@ -40,6 +40,7 @@ def _exit_code(problem):
 
 
 def _prepare(request, fds):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.setpgid(0, request["group"])
     for number, fd in enumerate(fds, 1):
         os.dup2(fd, number)
