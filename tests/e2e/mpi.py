@@ -130,6 +130,9 @@ class Output(mpi.TestCase):
                               ("--micro-batch 8", "micro-batch"),
                               ("--optimizer momentum", "optimizer"), ("--lr 0.03", "learning rate"),
                               ("--lr-schedule cosine", "learning-rate schedule"),
+                              ("--lr-schedule warmup:500", "learning-rate schedule"),
+                              ("--optimizer momentum:0.8", "optimizer"), ("--clip 1", "optimizer"),
+                              ("--label-smoothing 0.1", "model"),
                               ("--seed 77", "seed"), ("--strategy amb", "rules"),
                               ("--gather first:1", "numbers of the rules"),
                               ("--steps 41", "limits of the run"), ("--model mlp:7", "model")):

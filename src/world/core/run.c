@@ -548,8 +548,10 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
 static at_err stopped(const run *r, const char *why, at_fail *fail)
 {
     char hint[300];
-    snprintf(hint, sizeof hint, "resume with: anytime train --resume %.250s",
-             r->options->folder ? r->options->folder : "");
+    bool programs = r->options->world->runs_programs;
+    snprintf(hint, sizeof hint, "resume with: anytime %s --resume %.250s%s",
+             programs ? "run" : "train", r->options->folder ? r->options->folder : "",
+             programs ? " -- COMMAND" : "");
     return at_fail_set(fail, AT_ERR_STOPPED, r->saved != UINT64_MAX ? hint : NULL,
                        "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }

@@ -326,6 +326,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 
 const at_world at_world_seat = {.name = "seat",
                                 .called = "`anytime run`",
+                                .runs_programs = true,
                                 .admits_workers = true,
                                 .has_hub = true,
                                 .check = check,
