@@ -69,12 +69,15 @@ class Facts(Structure):
 
 
 LOSS = CFUNCTYPE(c_double, c_void_p, POINTER(c_float), POINTER(c_float), c_uint64, c_uint64)
+LOSS_AT = CFUNCTYPE(c_double, c_void_p, POINTER(c_float), POINTER(c_float), POINTER(c_uint64),
+                    c_uint64)
 TEST = CFUNCTYPE(c_double, c_void_p, POINTER(c_float), POINTER(c_uint64), c_uint64, c_uint64)
 
 
 class OwnModel(Structure):
     _fields_ = [("user", c_void_p), ("parameters", c_uint64), ("samples", c_uint64),
-                ("test_samples", c_uint64), ("loss", LOSS), ("test", TEST), ("name", c_char_p)]
+                ("test_samples", c_uint64), ("loss", LOSS), ("test", TEST), ("name", c_char_p),
+                ("loss_at", LOSS_AT)]
 
 
 class Answer(Structure):

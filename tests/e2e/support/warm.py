@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import sys
@@ -77,9 +78,20 @@ def _keep(connection):
         _run(json.loads(raw), fds)
     for fd in fds:
         os.close(fd)
-    status = os.waitpid(worker, 0)[1]
+    status = _wait(worker, connection)
     with contextlib.suppress(OSError):
         connection.send(str(status).encode())
+
+
+def _wait(worker, connection):
+    """How the worker ended. It does not outlive its client."""
+    while True:
+        ended, status = os.waitpid(worker, os.WNOHANG)
+        if ended:
+            return status
+        if select.select([connection], [], [], 0.02)[0]:  # only its end can come
+            os.kill(worker, signal.SIGKILL)
+            return os.waitpid(worker, 0)[1]
 
 
 def _serve(listener):
