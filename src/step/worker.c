@@ -113,11 +113,25 @@ static void on_leave(at_worker *worker, at_ns now)
         abandon(worker, now);
 }
 
-/* Only a computation can be overtaken by newer parameters; otherwise the next round takes them. */
-static void on_newer(at_worker *worker, at_ns now)
+/* Would the hub, which has this version by now, drop the gradient of this round? */
+static bool is_too_old(const at_worker *worker, uint64_t newest)
 {
+    const at_plan *plan = worker->plan;
+    if (!plan->stale->interrupts || !plan->stale->interrupts(plan)) return false;
+    if (newest <= worker->work.version) return false; /* the notice was late */
+    return plan->stale->weight(plan, newest - worker->work.version) < 0;
+}
+
+/* Only a computation can be overtaken by newer parameters; otherwise the next round takes them. */
+static void on_newer(at_worker *worker, const at_worker_event *event)
+{
+    at_ns now = event->now;
     if (!at_worker_in_round(worker) || worker->state < AT_WORKER_SLEEPING || worker->leaving)
         return;
+    if (is_too_old(worker, event->version)) {
+        abandon(worker, now);
+        return;
+    }
     switch (worker->plan->newer->choice) {
     case AT_NEWER_FINISH: break;
     case AT_NEWER_ABANDON: abandon(worker, now); break;
@@ -186,12 +200,21 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event)
     switch (event->kind) {
     case AT_WORKER_ORDER: on_order(worker, event); break;
     case AT_WORKER_LEAVE: on_leave(worker, event->now); break;
-    case AT_WORKER_NEWER: on_newer(worker, event->now); break;
+    case AT_WORKER_NEWER: on_newer(worker, event); break;
     case AT_WORKER_INSTALLED: on_installed(worker, event); break;
     case AT_WORKER_AWAKE: on_awake(worker, event->now); break;
     case AT_WORKER_MICRO_DONE: on_micro_done(worker, event); break;
     case AT_WORKER_SENT: on_sent(worker, event->now); break;
     }
+}
+
+void at_worker_resize(at_worker *worker, uint32_t samples)
+{
+    assert(worker->state == AT_WORKER_SLEEPING);
+    assert(worker->cut.done == 0);
+    assert(samples >= 1);
+    assert(samples <= worker->cut.samples_max + worker->plan->drawn_extra);
+    worker->cut.samples_max = samples;
 }
 
 /* ---- actions -------------------------------------------------------------------------------- */

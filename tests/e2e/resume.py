@@ -11,7 +11,7 @@ import support
 
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
 OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
               "dual-averaging")
 

@@ -65,6 +65,10 @@ class Training(seats.TestCase):
         result = self.seats("-n", 2, "--epochs", 2, program=("samples=320",)).result
         self.assertEqual((result["stopped"], result["samples"]["used"]), ("epochs", 640))
 
+    def test_the_samples_of_an_epoch_may_be_unknown(self):
+        result = self.seats("-n", 2, "--steps", 5, program=("samples=0",)).result
+        self.assertEqual((result["stopped"], result["steps"]), ("steps", 5))
+
     def test_adam_at_the_hub_learns(self):
         result = self.seats("-n", 2, "--steps", 600, program=("sgd=0",)).result
         self.assertLess(result["train"]["loss"], 0.05)

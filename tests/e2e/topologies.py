@@ -60,11 +60,14 @@ class Bits(support.TestCase):
         self.assert_all_same("--data", "synthetic:200,3x12x12,4", "--model", net, "--batch", 16,
                              "--workers", 3, "--optimizer", "momentum", "--steps", 4)
 
-    def test_the_result_has_the_topology(self):
-        for arguments, expected in (((), ("hub", 1)), (("--hubs", 3), ("hub", 3)),
-                                    (("--topology", "allreduce"), ("allreduce", 1))):
+    def test_the_result_has_the_mix_rule(self):
+        for arguments, expected in (((), ("central", 1)), (("--hubs", 3), ("sliced:3", 3)),
+                                    (("--mix", "sliced:3"), ("sliced:3", 3)),
+                                    (("--mix", "replicated"), ("replicated", 1)),
+                                    (("--topology", "allreduce"), ("replicated", 1)),
+                                    (("--topology", "allreduce", "--hubs", 1), ("central", 1))):
             result = self.train_json(*support.SMALL, "--steps", 3, "--workers", 2, *arguments)
-            self.assertEqual((result["topology"], result["hubs"]), expected)
+            self.assertEqual((result["rules"]["mix"], result["hubs"]), expected)
 
     def test_several_hubs_support_strategies_that_do_not_wait(self):
         for strategy in ("async", "async-fmb", "backup", "ssp", "async-timed", "batch-sync"):
@@ -168,13 +171,13 @@ class Refusals(support.TestCase):
         for arguments, words in (
                 (("--topology", "allreduce", "--strategy", "async"), "does not wait for all"),
                 (("--topology", "allreduce", "--gather", "first:1"), "does not wait for all"),
-                (("--topology", "allreduce", "--hubs", 2), "contradict each other"),
                 (("--topology", "allreduce", "--world", "sim"), "a simulation is one process"),
-                (("--topology", "ring"), "unknown topology 'ring'"),
+                (("--topology", "ring"), "--topology: unknown value 'ring'"),
+                (("--mix", "ring"), "unknown mix 'ring'"),
                 (("--topology", "hogwild"), "does not work with --strategy fmb"),
                 (("--hubs", 2, "--world", "sim"), "a simulation is one process"),
                 (("--hubs", 2, "--workers", 0), "--workers 0 is one process"),
-                (("--hubs", 0), "--hubs")):
+                (("--hubs", 0), "HUBS is '0', but it must be 1 to 1024 processes")):
             with self.subTest(arguments=arguments):
                 ended = self.train(*support.SMALL, "--workers", 2, "--steps", 3, *arguments,
                                    code=support.USAGE)

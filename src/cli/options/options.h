@@ -22,13 +22,12 @@ typedef struct at_settings {
     int64_t     hash_bits;
     bool        data_cache;
     /* workers and strategy */
-    const char *strategy, *work, *gather, *release, *newer, *stale, *size;
-    const char *time_limit, *period, *cut, *deal, *shard, *topology;
-    int64_t     hubs;
+    const char *strategy, *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
+    const char *time_limit, *deal, *shard;
     int64_t     workers; /* -1: one per core */
     int64_t     workers_min, workers_max;
     at_ns       join_timeout;
-    int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
+    int64_t     batch, micro_batch;
     bool        respawn;
     at_ns       lease;
     /* optimization and computation */
@@ -36,7 +35,7 @@ typedef struct at_settings {
     double      lr, weight_decay, clip, label_smoothing;
     int64_t     threads;
     /* delays and faults */
-    const char *straggler, *straggler_scale, *sample_time, *faults;
+    const char *straggler, *straggler_scale, *straggler_batch, *sample_time, *faults;
     at_ns       latency, comm_delay;
     double      bandwidth;
     /* stopping and evaluation */
@@ -87,6 +86,8 @@ enum {
 
 typedef enum at_option_type {
     AT_OPTION_TEXT,
+    AT_OPTION_STRATEGY, /* NAME[:ARGS]; --help lists the strategies */
+    AT_OPTION_RULE,     /* a rule of the family of the option's name; --help lists the rules */
     AT_OPTION_WHOLE,
     AT_OPTION_REAL,
     AT_OPTION_DURATION,
@@ -94,8 +95,15 @@ typedef enum at_option_type {
     AT_OPTION_SWITCH /* yes or no, as AT_OPTION_YES_NO, or another word of `value` (no|yes|..) */
 } at_option_type;
 
-/* How often an option is needed: --help shows RARE ones only with `all`. */
-typedef enum at_option_level { AT_LEVEL_MAIN, AT_LEVEL_COMMON, AT_LEVEL_RARE } at_option_level;
+/* How often an option is needed: --help shows RARE ones only with `all`. Of the last two kinds,
+ * `train` takes the options but leaves listing them to `simulate` and `watch`. */
+typedef enum at_option_level {
+    AT_LEVEL_MAIN,
+    AT_LEVEL_COMMON,
+    AT_LEVEL_RARE,
+    AT_LEVEL_SIMULATION,
+    AT_LEVEL_WATCHING
+} at_option_level;
 
 /* Headings of --help, in order. */
 #define AT_OPTION_GROUP_MAP(X)             \
@@ -131,6 +139,15 @@ typedef struct at_option {
     const char     *help;
 } at_option;
 
+/* Another spelling of an option, as in earlier versions. */
+typedef struct at_option_alias {
+    const char *name;
+    const char *value;  /* the row is for this value only; NULL: for any other */
+    const char *option; /* what it sets .. */
+    const char *text;   /* .. to this, with the value as %s. ":k=8" is an argument for whatever
+                           rule is used */
+} at_option_alias;
+
 enum { AT_OPTIONS_MAX = 128, AT_WORDS_MAX = 64, AT_HELP_SHORT_MAX = 30 };
 
 /* Settings, and which of them the user gave. */
@@ -146,7 +163,8 @@ typedef struct at_parsed {
     const struct at_launcher *launcher;
 } at_parsed;
 
-extern const at_option at_options[]; /* ends with a row of zeros */
+extern const at_option       at_options[]; /* ends with a row of zeros */
+extern const at_option_alias at_option_aliases[];
 
 /* Sets all defaults. AT_ERR_FAILED when out of memory. */
 at_err at_options_init(at_parsed *parsed, at_fail *fail);

@@ -82,7 +82,7 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     if (is_first) launch.run.folder = folder;
     /* Ranks that share the update restore their own part of the checkpoint. */
-    bool shared = launch.run.plan.topology == AT_TOPOLOGY_ALLREDUCE || launch.run.hubs > 1;
+    bool shared = at_plan_splits_update(&launch.run.plan);
     if (is_first || shared) launch.run.resume = resume;
     at_watch watch;
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
@@ -130,7 +130,7 @@ static at_err lock_resumed(const char *run, const at_launcher *launcher, at_run_
     return err;
 }
 
-/* The ranks are assigned after the settings of the run are known: --hubs and --topology decide how
+/* The ranks are assigned after the settings of the run are known: --mix decides how
  * many are workers. */
 static at_err resume_run(at_parsed *parsed, const at_launcher *launcher, const char *command,
                          at_fail *fail)

@@ -71,8 +71,12 @@ static void poll_order(at_driver *d)
 static void poll_params(at_driver *d)
 {
     bool in_round = d->sleeping || d->computing || d->machine.state == AT_WORKER_READY;
-    if (!in_round || d->machine.plan->newer->choice == AT_NEWER_FINISH) return;
-    if (newest_arrived(d) != d->version) feed(d, AT_WORKER_NEWER, at_clock_now());
+    if (!in_round || !at_plan_interrupts(d->machine.plan)) return;
+    uint64_t newest = newest_arrived(d);
+    if (newest == d->version) return;
+    at_worker_feed(
+        &d->machine,
+        &(at_worker_event){.kind = AT_WORKER_NEWER, .now = at_clock_now(), .version = newest});
 }
 
 /* Feeds everything that has arrived; after LEAVE nothing more. */
@@ -115,8 +119,12 @@ static void begin_sleep(at_driver *d)
     assert(!d->sleeping);
     assert(!d->computing);
     assert(!d->sending);
-    at_ns nap = at_pace_sleep(d->options.context->pace, d->options.id, d->machine.work.round);
+    const at_world_context *context = d->options.context;
+    uint64_t                round = d->machine.work.round;
+    at_ns                   nap = at_pace_sleep(context->pace, d->options.id, round);
     assert(nap >= 0);
+    at_worker_resize(&d->machine, at_round_size_draw(&context->round_size, d->options.id, round,
+                                                     d->machine.cut.samples_max));
     d->idle_ns = d->machine.begun - d->idle_since;
     d->spent = 0;
     d->done = 0;

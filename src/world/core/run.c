@@ -21,6 +21,7 @@
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
+#include "world/core/hints.h"
 #include "world/core/result.h"
 #include "world/core/run_checks.h"
 #include "world/process/child.h"
@@ -110,11 +111,12 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     const at_run_options *o = r->options;
     const char           *schedule = o->lr_schedule ? o->lr_schedule : "const";
     double                lr = o->lr > 0 ? o->lr : r->learning.optim->lr_default;
-    double epoch = o->task->samples > 0 ? (double)o->task->samples : 1; /* programs need not say */
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, epoch, samples_end, &rate->schedule, fail);
+    double epoch = o->task->samples > 0 ? (double)o->task->samples : 1; /* unknown: seats */
+    AT_TRY(at_schedule_parse(schedule, lr * group->lr, epoch, samples_end, &rate->schedule, fail));
+    return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
 static at_err set_learning(run *r, at_fail *fail)
@@ -135,7 +137,7 @@ static at_err set_learning(run *r, at_fail *fail)
     l->trained = o->task->timing_only ? 0 : o->task->trained;
     l->clip = o->clip;
     l->sparse = o->task->sparse;
-    l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
+    l->updates_in_place = r->plan.mix->updates_in_place;
     l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;
     assert(l->groups <= AT_GROUPS_MAX);
@@ -201,6 +203,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .learning = &r->learning,
                                     .recorder = &r->recorder,
                                     .seed = o->seed,
+                                    .round_size = o->round_size,
                                     .comm_delay = o->comm_delay,
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,
@@ -209,7 +212,6 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .cores = r->cores,
                                     .resume = o->resume,
                                     .launcher = o->launcher,
-                                    .hubs = o->hubs,
                                     .seats = o->seats,
                                     .pace_options = &r->pace_options,
                                     .respawn = o->respawn};
@@ -276,7 +278,6 @@ static void set_info(run *r)
                             .seed = o->seed,
                             .date = at_clock_date(),
                             .progressive = o->task->sparse,
-                            .hubs = o->hubs,
                             .usage = usage_every(o) > 0,
                             .options = o->options};
     r->info.layers = r->layers = list_layers(o->task, &r->info.layer_count);
@@ -361,7 +362,7 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "tally", at_tally_json(r->tally, at));
 }
 
-static void say_saving(void *self, const char *text)
+static void take_note(void *self, const char *text)
 {
     at_recorder_put(&((run *)self)->recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
 }
@@ -376,7 +377,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .workers = r->plan.workers_max,
                                 .run = r->options->folder,
                                 .describe = describe_run,
-                                .say = say_saving,
+                                .say = take_note,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
     return at_saver_open(&options, &r->saver, fail);
@@ -475,7 +476,11 @@ static at_err run_world(run *r, at_fail *fail)
     context->fault_count = r->fault_count;
     context->saver = r->saver;
     warn(r);
-    return r->options->world->run(context, &r->outcome, fail);
+    bool hints = r->tally && !r->options->skips_hints;
+    if (hints) at_hints_before(r->options, &r->plan, take_note, r);
+    AT_TRY(r->options->world->run(context, &r->outcome, fail));
+    if (hints) at_hints_after(&r->plan, r->tally, take_note, r);
+    return AT_OK;
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */

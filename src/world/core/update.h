@@ -34,8 +34,8 @@ typedef struct at_learning {
     double                   clip;    /* largest norm of a step's mean gradient; 0: no limit */
     size_t                   trained; /* floats before the running statistics */
     bool                     sparse;  /* gradients are at_pairs of at most slot_floats floats */
-    bool                     hogwild; /* workers update the parameters, the hub only counts */
-    size_t                   slot_floats;
+    bool   updates_in_place;          /* workers update the parameters, the hub only counts */
+    size_t slot_floats;
 } at_learning;
 
 typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */

@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "pace/pace.h"
+#include "pace/round_size.h"
 #include "record/record.h"
 #include "step/hub.h"
 #include "task/task.h"
@@ -43,13 +44,13 @@ typedef struct at_world_context {
     const at_plan     *plan;
     const at_task     *task;
     const at_pace     *pace;
+    at_round_size      round_size; /* law by which sizes of rounds are drawn */
     const at_learning *learning;
     at_recorder       *recorder;
     uint64_t           seed;
     at_ns              sample_time; /* pad computation to this, 0: no; in sim: cost of a sample */
     uint32_t           cores;
     bool               respawn;
-    uint32_t           hubs;                  /* processes that share the updates; 0 and 1: one */
     double             comm_delay;            /* sigma of message delays in seconds, 0: none */
     struct at_saver   *saver;                 /* NULL: write no checkpoints */
     const struct at_checkpoint *resume;       /* NULL: start at step 0 */
@@ -86,15 +87,16 @@ typedef struct at_outcome {
 } at_outcome;
 
 typedef struct at_world {
-    const char *name;           /* as in --world and result.json */
-    const char *called;         /* in sentences: "--world mpi", "a simulation" */
-    bool        runs_programs;  /* resumed by `anytime run` with a command */
-    bool        virtual_time;   /* time is simulated: the machine's clock says nothing */
-    bool        one_process;    /* no several hubs, no all-reduce */
-    bool        has_messages;   /* that --comm-delay can hold back */
-    bool        admits_workers; /* beyond --workers, while the run goes on */
-    bool        shares_memory;  /* workers can change the parameters themselves */
-    bool        has_hub;        /* false: --workers counts 0 */
+    const char *name;             /* as in --world and result.json */
+    const char *called;           /* in sentences: "--world mpi", "a simulation" */
+    bool        runs_programs;    /* resumed by `anytime run` with a command */
+    bool        virtual_time;     /* time is simulated: the machine's clock says nothing */
+    bool        one_process;      /* no several hubs, no all-reduce */
+    bool        has_messages;     /* that --comm-delay can hold back */
+    bool        admits_workers;   /* beyond --workers, while the run goes on */
+    bool        shares_memory;    /* workers can change the parameters themselves */
+    bool        has_hub;          /* false: --workers counts 0 */
+    bool        holds_all_params; /* one process can reach each worker's own parameters (gossip) */
     /* AT_ERR_USAGE with a sentence for what only this world refuses. Optional. */
     at_err (*check)(const at_world_context *context, at_fail *fail);
     /* Does this process record, print and save? Optional: yes. */

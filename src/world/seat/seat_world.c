@@ -316,7 +316,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
     if (!context->seats)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -n 4 -- COMMAND`",
                            "--world seat works only with `anytime run`");
-    if (context->plan->topology != AT_TOPOLOGY_HUB || context->hubs > 1)
+    if (at_plan_splits_update(context->plan) || context->plan->mix->updates_in_place)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
                            "programs with their own loop need one hub");
     if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
