@@ -73,11 +73,10 @@ class Training(seats.TestCase):
                 self.assertGreater(result["steps"], 0)
 
     def test_what_seats_cannot_do_is_refused(self):
-        for options, words in ((("--strategy", "fmb-gossip"), "need one hub that has the"),
-                               (("--mix", "replicated"), "need one hub that has the")):
+        for options in (("--strategy", "fmb-gossip"), ("--mix", "replicated")):
             with self.subTest(options=options):
                 ended = self.seats("-n", 2, "--steps", 5, *options, code=support.USAGE)
-                self.assertIn(words, ended.err)
+                self.assertIn(" does not work with ", ended.err)
 
     def test_the_batch_of_the_program_is_the_default(self):
         result = self.seats("-n", 2, "--steps", 5, program=("batch=24",)).result

@@ -101,12 +101,13 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
  * ends, and for those that do something else, and for a while after that. */
 static bool lease_waits(at_seat_world *w, at_ns now)
 {
-    bool waits = false, running = w->host.hub->end == AT_END_RUNNING;
+    bool waits = false;
     for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
         at_seat_chair *c = &w->chair[i];
         if (!c->guest) continue;
         if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
-        waits = waits || (running && !c->reported) || now < c->grace;
+        bool begins = !c->reported && w->host.hub->end == AT_END_RUNNING;
+        waits = waits || begins || now < c->grace;
     }
     return waits;
 }
@@ -355,7 +356,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -n 4 -- COMMAND`",
                            "--world seat works only with `anytime run`");
     const at_mix_rule *mix = context->plan->mix;
-    if (at_plan_splits_update(context->plan) || mix->updates_in_place || mix->owned_by_workers)
+    if (at_plan_splits_update(context->plan) || mix->updates_in_place)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
                            "--mix %s does not work with programs that have their own loop: they "
                            "need one hub that has the parameters",
