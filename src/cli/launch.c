@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "step/switch.h"
 #include "world/tasks/tasks.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
@@ -195,7 +196,7 @@ static uint32_t workers_of(const at_settings *s)
     return s->workers == 0 ? 1 : at_machine_cores();
 }
 
-static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
+static at_err resolve_plan(const at_settings *s, at_run_options *run, at_fail *fail)
 {
     static const char *const deals[] = {"own", "global"};
     int                      deal;
@@ -228,7 +229,8 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     o.limits.samples = s->samples > 0 ? (uint64_t)s->samples : 0;
     o.limits.time = s->seconds;
     AT_TRY(at_launch_targets(s->target, &o.limits, fail));
-    return at_plan_resolve(&o, plan, fail);
+    AT_TRY(at_plan_resolve(&o, &run->plan, fail));
+    return s->switch_to ? at_switch_resolve(&o, s->switch_to, &run->plan, &run->then, fail) : AT_OK;
 }
 
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
@@ -439,7 +441,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     const at_settings *s = &parsed->settings;
     const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
-    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    AT_TRY(resolve_plan(s, &launch->run, fail));
     if (own) {
         AT_TRY(load_own(s, plan, own, &launch->task, fail));
     } else {

@@ -102,6 +102,8 @@ const at_option at_options[] = {
     RULE("size", size, "How the round size changes"),
     RULE("mix", mix, "Who updates the parameters"),
     RULE("outer", outer, "How a step combines changes of parameters (not gradients)"),
+    TEXT("switch", RARE, WORKERS, RUNS, switch_to, NULL, "S@WHEN",
+         "Another strategy for the rest of the run; WHEN: epoch=N, step=N, loss=L or time=T"),
     WHOLE("batch", MAIN, WORKERS, RUNS, batch, NULL, 1, 1e9, "N",
           "Samples per worker per round. Fixed strategies: exact; timed ones: average, or maximum "
           "with a given --time-limit [64]"),

@@ -460,6 +460,8 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
     *outcome = (at_outcome){.version = hub->version,
                             .trace = hub->trace,
                             .end = hub->end,
+                            .switched = hub->switched,
+                            .switched_at = hub->switched_at,
                             .evaluations_skipped = hub->evaluations_skipped};
     for (int i = 0; i < AT_TARGETS_MAX; i++) outcome->target[i] = hub->target[i];
 }
