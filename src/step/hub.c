@@ -80,6 +80,7 @@ void at_hub_switch(at_hub *hub)
     memset(hub->gather_state, 0, at_gather_state_bytes(hub->plan->then));
     hub->plan = hub->plan->then;
     hub->pieces_max = (uint32_t)pieces_max(hub->plan);
+    hub->reports_needed = 0; /* the new gather rule is asked first */
     hub->switched = true;
     hub->switched_at = hub->version;
     at_snapshot_init(hub->snapshot, hub->plan, hub->snapshot_memory, hub->snapshot_size);
