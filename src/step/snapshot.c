@@ -29,8 +29,8 @@ void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, 
     *snapshot = (at_snapshot){.workers = plan->workers_max};
     snapshot->member = at_arena_get(&arena, plan->workers_max, sizeof *snapshot->member);
     assert(snapshot->member);
-    snapshot->size = state_of(&plan->size->rule, plan->size->state_version,
-                              at_size_state_bytes(plan), &arena);
+    snapshot->size =
+        state_of(&plan->size->rule, plan->size->state_version, at_size_state_bytes(plan), &arena);
     snapshot->gather = state_of(&plan->gather->rule, plan->gather->state_version,
                                 at_gather_state_bytes(plan), &arena);
 }

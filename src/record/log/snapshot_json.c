@@ -85,9 +85,9 @@ static json_t *bytes_json(const unsigned char *bytes, size_t size)
 /* False without memory. */
 static bool add_state(json_t *object, const char *key, const at_rule_state *state)
 {
-    json_t *value = json_pack("{s:s, s:I, s:o}", "rule", state->rule, "version",
-                              (json_int_t)state->version, "bytes",
-                              bytes_json(state->bytes, state->size));
+    json_t *value =
+        json_pack("{s:s, s:I, s:o}", "rule", state->rule, "version", (json_int_t)state->version,
+                  "bytes", bytes_json(state->bytes, state->size));
     return !json_object_set_new(object, key, value); /* fails too when `value` is NULL */
 }
 

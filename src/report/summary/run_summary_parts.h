@@ -66,7 +66,7 @@ typedef struct at_run_summary_worker {
 } at_run_summary_worker;
 
 struct at_run_summary {
-    json_t     *info_json; /* header of the first log */
+    json_t     *info_json;  /* header of the first log */
     at_plan     plan, then; /* `then`: that of plan.then */
     at_run_info info;
     uint64_t    serial;   /* records so far */

@@ -285,8 +285,8 @@ at_ns at_mpi_hub_next_arrival(const at_mpi_hub *h)
  * gets the newest parameters in return. */
 static void take_report(at_mpi_hub *h, at_node worker)
 {
-    at_mpi_peer   *peer = peer_of(h, worker);
-    at_event       event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_clock_now()};
+    at_mpi_peer *peer = peer_of(h, worker);
+    at_event     event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_clock_now()};
     event.as.report = peer->report.report;
     event.as.report.slot = 0;
     peer->has_report = false;

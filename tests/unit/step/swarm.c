@@ -69,7 +69,8 @@ static void check_order(const stage *s, const ledger *b, const at_action *send)
     if (strcmp(s->hub->plan->release->rule.name, "bound") != 0) return;
     uint64_t slowest = slowest_clock(b, send->worker);
     if (slowest < b->clock[send->worker])
-        assert_true(b->clock[send->worker] - slowest <= (uint64_t)s->hub->plan->arg[AT_RELEASE][0].whole);
+        assert_true(b->clock[send->worker] - slowest <=
+                    (uint64_t)s->hub->plan->arg[AT_RELEASE][0].whole);
 }
 
 static void check_weight(const stage *s, const at_piece *piece, uint64_t staleness)
@@ -265,8 +266,8 @@ static at_plan_options random_options(at_rng *rng)
     at_plan_options o = {
         .strategy = at_strategies[at_rng_below(rng, at_strategies_count)].name,
         .gather = PICK(rng, NULL, "all", "first:1", "first:2", "first", "any:1", "any:2", "any:5",
-                       "any", "every:30ms", "every:200ms", "quorum", "quorum:1,10ms", "quorum:2,80ms",
-                       "first:1-"),
+                       "any", "every:30ms", "every:200ms", "quorum", "quorum:1,10ms",
+                       "quorum:2,80ms", "first:1-"),
         .release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3"),
         .newer = PICK(rng, NULL, "finish", "abandon", "refresh"),
         .stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3"),
@@ -373,10 +374,10 @@ static bool run_seed(uint64_t seed, uint64_t *trace)
 {
     at_rng          rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0);
     at_plan_options options = random_options(&rng);
-    const char     *switch_to = PICK(&rng, NULL, NULL, NULL, "async@step=5", "fmb@step=3", "amb@step=9",
+    const char *switch_to = PICK(&rng, NULL, NULL, NULL, "async@step=5", "fmb@step=3", "amb@step=9",
                                  "backup:1@time=70ms", "ringmaster:1@loss=0.4", "quorum@step=2",
                                  "ssp:1@loss=0.9", "batch-sync:2@time=0.2", "dbs@step=4");
-    at_plan         plan, then;
+    at_plan     plan, then;
     if (at_plan_resolve(&options, &plan, NULL)) return false;
     if (switch_to && at_switch_resolve(&options, switch_to, &plan, &then, NULL)) switch_to = NULL;
     stage  *s = calloc(1, sizeof *s);
