@@ -655,7 +655,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     }
     if (was_present) hold_if_few(hub, event->now, out);
     if (!any_worker_left(hub) && !hub->plan->open) {
-        wind_down(hub, AT_END_WORKERS, event->now, out);
+        wind_down(hub, event->as.lost.left ? AT_END_LEFT : AT_END_WORKERS, event->now, out);
         return;
     }
     check_assembled(hub, out);

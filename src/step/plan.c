@@ -260,6 +260,6 @@ uint32_t at_plan_samples_max(const at_plan *plan)
     assert(plan->batch >= 1);
     uint32_t most = plan->size->changes_samples ? plan->batch_max : plan->batch;
     uint32_t then = plan->then ? at_plan_samples_max(plan->then) : 0;
-    if (plan->work->timed) most = plan->cap;
+    most = plan->work->timed ? plan->cap : most + plan->drawn_extra;
     return most > then ? most : then;
 }

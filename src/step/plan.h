@@ -60,8 +60,10 @@ typedef struct at_plan {
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
     bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
     uint32_t cap;           /* maximum samples of a round under timed work */
+    uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
     bool     cut_after;     /* as published: start a micro-batch while elapsed < T */
+    bool     own_batches;   /* programs decide the size of a micro-batch (seats) */
     bool     deal_global;   /* --deal global: sample positions come from the hub */
     at_ns    lease;         /* 0: adapts to past rounds */
     uint64_t samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */
@@ -135,7 +137,7 @@ const at_rule *at_plan_rule(const at_plan *plan, enum at_family family);
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
 
-/* The maximum samples_max of an order of this plan, or of the one that follows it. */
+/* The maximum number of samples in a round of this plan, or of the one that follows it. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
 /* ---- what the rules decide for worlds, reports and models ------------------------------------ */

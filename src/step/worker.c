@@ -30,6 +30,15 @@ bool at_worker_in_round(const at_worker *worker)
     return worker->state >= AT_WORKER_ORDERED && worker->state <= AT_WORKER_COMPUTING;
 }
 
+void at_worker_shift(at_worker *worker, at_ns by)
+{
+    assert(by >= 0);
+    worker->begun += by;
+    worker->awake += by;
+    worker->end += by;
+    if (worker->deadline != AT_NEVER) worker->deadline += by;
+}
+
 /* The deadline counts from here: installing parameters and sleeping are part of the time limit. */
 static void begin_round(at_worker *worker, at_ns now)
 {
@@ -45,6 +54,7 @@ static void begin_round(at_worker *worker, at_ns now)
     worker->work = (at_work){.round = order->round};
     at_cut_begin(&worker->cut, order, worker->deadline, worker->plan->micro_batch,
                  worker->plan->cut_after);
+    if (worker->plan->own_batches) at_cut_own(&worker->cut);
     worker->state = AT_WORKER_ORDERED;
 }
 
@@ -197,6 +207,15 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event)
     case AT_WORKER_MICRO_DONE: on_micro_done(worker, event); break;
     case AT_WORKER_SENT: on_sent(worker, event->now); break;
     }
+}
+
+void at_worker_resize(at_worker *worker, uint32_t samples)
+{
+    assert(worker->state == AT_WORKER_SLEEPING);
+    assert(worker->cut.done == 0);
+    assert(samples >= 1);
+    assert(samples <= worker->cut.samples_max + worker->plan->drawn_extra);
+    worker->cut.samples_max = samples;
 }
 
 /* ---- actions -------------------------------------------------------------------------------- */

@@ -29,9 +29,16 @@ class Bits(support.TestCase):
                 self.assertEqual(one, self.hashes(*arguments, *topology))
 
     def test_every_optimizer_gives_the_same_bits(self):
-        for optimizer in ("sgd", "momentum", "rmsprop", "adam", "adagrad", "dual-averaging"):
+        for optimizer in ("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "adagrad",
+                          "dual-averaging"):
             self.assert_all_same(*WIDE, "--workers", 4, "--optimizer", optimizer,
                                  "--weight-decay", "1e-3")
+
+    def test_clipped_gradients_give_the_same_bits(self):
+        self.assert_all_same(*WIDE, "--workers", 4, "--optimizer", "momentum", "--clip", "0.1")
+        self.assert_all_same(*WIDE, "--workers", 3, "--strategy", "noise", "--clip", "0.1")
+        self.assertNotEqual(self.hashes(*WIDE, "--workers", 4),
+                            self.hashes(*WIDE, "--workers", 4, "--clip", "0.1"))
 
     def test_timed_rounds_that_end_at_the_cap_give_the_same_bits(self):
         self.assert_all_same(*WIDE, "--workers", 4, "--strategy", "amb", "--time-limit", "60s",
@@ -118,7 +125,11 @@ class Deaths(support.TestCase):
         return sorted(run.wait_until(find, f"{count} other hubs run"))[-count:]
 
     def test_hubs_killed_one_after_another_do_not_change_a_bit(self):
-        arguments = (*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300)
+        for clip in (), ("--clip", "0.1"):
+            with self.subTest(clip=clip):
+                self.kill_hubs(*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300, *clip)
+
+    def kill_hubs(self, *arguments):
         undisturbed = self.train(*arguments).result["params_hash"]
         run = self.start(*arguments, "--hubs", 3)
         run.wait_working()

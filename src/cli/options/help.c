@@ -13,6 +13,7 @@ static int level_of(const at_option *row, unsigned verb)
     bool trains = (verb & AT_FOR_TRAIN) && !(verb & AT_FOR_SIMULATE);
     bool elsewhere = row->level == AT_LEVEL_SIMULATION ? trains : !(verb & AT_FOR_WATCH);
     if (!(row->verbs & verb)) return -1;
+    if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return -1;
     if (row->level <= AT_LEVEL_RARE) return (int)row->level;
     return elsewhere ? -1 : AT_LEVEL_RARE;
 }
@@ -107,7 +108,7 @@ size_t at_options_help(FILE *file, unsigned verb, bool all)
     if (is_short) {
         fprintf(file, "\nMain options:\n");
         for (const at_option *row = at_options; row->name; row++)
-            if ((row->verbs & verb) && row->level == AT_LEVEL_MAIN) print_option(file, row, true);
+            if (level_of(row, verb) == AT_LEVEL_MAIN) print_option(file, row, true);
     }
     for (int group = 0; group < AT_GROUP_COUNT; group++)
         print_group(file, verb, (at_option_group)group, is_short ? AT_LEVEL_COMMON : AT_LEVEL_MAIN,

@@ -59,11 +59,12 @@ at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *co
 /* ---- --resume ------------------------------------------------------------------------------ */
 
 static const char *const stopping[] = {"steps", "epochs", "samples", "seconds", "target"};
-static const char *const changeable[] = {"resume",      "workers",     "world",  "checkpoint-every",
-                                         "respawn",     "lease",       "watch",  "listen",
-                                         "token",       "open",        "json",   "quiet",
-                                         "config",      "mix",         "faults", "workers-min",
-                                         "workers-max", "join-timeout"};
+static const char *const changeable[] = {
+    "resume",      "workers",      "world",    "checkpoint-every",
+    "respawn",     "lease",        "watch",    "listen",
+    "token",       "open",         "json",     "quiet",
+    "config",      "mix",          "faults",   "workers-min",
+    "workers-max", "join-timeout", "restarts", "log-dir"};
 enum {
     STOPPING = sizeof stopping / sizeof *stopping,
     CHANGEABLE = sizeof changeable / sizeof *changeable,

@@ -36,6 +36,7 @@ enum {
     REPORT = AT_FOR_REPORT,
     WATCH = AT_FOR_WATCH,
     LIVE = AT_FOR_LIVE,
+    RUN_VERB = AT_FOR_RUN,
     TRAINED = AT_FOR_TRAINED,
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
@@ -54,7 +55,8 @@ const char *const at_option_group_name[AT_GROUP_COUNT] = {
 const at_option at_options[] = {
     /* ---- model and data ---- */
     TEXT("model", MAIN, MODEL, RUNS | SLICES, model, "softmax", "NAME",
-         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, ..; see `anytime models "
+         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, linear, sparse-lr, ..; see `anytime "
+         "models "
          "list`) or a file NAME.net"),
     TEXT("model", COMMON, MODEL, TRAINED, model, "softmax", "NAME",
          "Model that the weights belong to [as recorded with them]"),
@@ -126,20 +128,27 @@ const at_option at_options[] = {
          "[local; mpi if started with several ranks]"),
 
     /* ---- optimization, computation ---- */
-    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME",
-         "Optimizer: sgd momentum rmsprop adam adagrad dual-averaging"),
+    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME[:NUMBERS]",
+         "Optimizer: sgd momentum[:M] nesterov[:M] rmsprop[:DECAY,EPS] adam[:BETA1,BETA2,EPS] "
+         "adamw[:BETA1,BETA2,EPS] adagrad dual-averaging"),
     REAL("lr", MAIN, OPTIMIZATION, RUNS, lr, NULL, 1e-12, 1e6, "X",
          "Learning rate [the optimizer's default]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
     TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
-         "Learning-rate schedule over the samples used: const linear:END exp:EVERY,RATE "
-         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR"),
+         "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
+         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR one-cycle; with a warm-up before it: "
+         "warmup:LENGTH+SCHEDULE (5000 samples or 2e for epochs)"),
     TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
          "linear: scale the learning rate with the total batch that a size rule sets"),
     REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
-         "L2 weight decay, applied in the optimizer"),
-    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
-         "fast: optimized kernels; ref: slow reference implementation, for checking"),
+         "Weight decay, applied in the optimizer: L2, with adamw decoupled"),
+    REAL("clip", RARE, OPTIMIZATION, RUNS, clip, NULL, 1e-12, 1e12, "NORM",
+         "Scale the mean gradient of a step down to this L2 norm if it is longer [no limit]"),
+    REAL("label-smoothing", RARE, OPTIMIZATION, RUNS, label_smoothing, "0", 0, 1, "X",
+         "Part of each training label that is spread evenly over all classes"),
+    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|exact|ref",
+         "fast: optimized kernels; exact: without Winograd's method in convolutions, which rounds "
+         "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
 
@@ -150,6 +159,9 @@ const at_option at_options[] = {
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
+    TEXT("straggler-batch", SIMULATION, DELAYS, RUNS, straggler_batch, "none", "LAW",
+         "Draw the size of each round (n: as ordered): bernoulli:P,N (n with probability P, else "
+         "N), gauss:SD (around n) or rotate (n for one worker in turn, 1 for the others)"),
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
          "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
          "separate machines; measure: use the time of one sample here"),
@@ -175,8 +187,8 @@ const at_option at_options[] = {
     TIME("seconds", COMMON, STOPPING, RUNS, seconds, NULL, "T",
          "Stop after T, counted from the first computation"),
     TEXT("target", MAIN, STOPPING, RUNS, target, NULL, "accuracy=X,loss=Y",
-         "Stop when all test metrics listed here are reached; also auc (two classes) and top5 "
-         "(more than 20 classes)"),
+         "Stop when all test metrics listed here are reached; also auc (two classes), top5 (more "
+         "than 20 classes) and r2 (regression)"),
     WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
           "Steps between evaluations of the test set, in parallel with training; 0: only at the "
           "end [one epoch]"),
@@ -235,6 +247,14 @@ const at_option at_options[] = {
     TEXT("resources", RARE, RUN, RUNS, resources, "1s", "T",
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
+
+    WHOLE(
+        "restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
+        "How often a worker that ended with an error is started again, in a row without a report"),
+    TEXT(
+        "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
+        "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "
+        "in front of each line]"),
 
     /* ---- dashboard ---- */
     FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",

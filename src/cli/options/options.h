@@ -33,10 +33,10 @@ typedef struct at_settings {
     at_ns       lease;
     /* optimization and computation */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
-    double      lr, weight_decay;
+    double      lr, weight_decay, clip, label_smoothing;
     int64_t     threads;
     /* delays and faults */
-    const char *straggler, *straggler_scale, *sample_time, *faults;
+    const char *straggler, *straggler_scale, *straggler_batch, *sample_time, *faults;
     at_ns       latency, comm_delay;
     double      bandwidth;
     /* stopping and evaluation */
@@ -54,6 +54,8 @@ typedef struct at_settings {
     int64_t     trace_events;
     at_ns       trace_from;
     const char *listen, *token;
+    const char *log_dir;
+    int64_t     restarts;
     bool        watch, open, once;
     bool        json, quiet;
     const char *help; /* NULL, "yes" or "all" */
@@ -76,10 +78,11 @@ enum {
     AT_FOR_EXPORT = 4096,
     AT_FOR_LINK = 8192,
     AT_FOR_WATCH = 16384,
-    AT_FOR_LIVE = 32768, /* accompanies a run but is not one of its settings: never echoed */
+    AT_FOR_RUN = 1 << 20, /* programs with their own loop, see seat_options.c */
+    AT_FOR_LIVE = 32768,  /* accompanies a run but is not one of its settings: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 65535
+    AT_FOR_ALL = 65535 | AT_FOR_RUN
 };
 
 typedef enum at_option_type {
@@ -154,7 +157,9 @@ typedef struct at_parsed {
     bool        given[AT_OPTIONS_MAX]; /* by row */
     const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
     uint32_t    words;
-    at_arena    texts; /* owns copied texts */
+    /* The arguments after `--`: a command. NULL: there are none; otherwise NULL ends them. */
+    const char *const *command;
+    at_arena           texts; /* owns copied texts */
     /* The MPI launcher that started this process as one of several ranks, or NULL. */
     const struct at_launcher *launcher;
 } at_parsed;
@@ -186,6 +191,13 @@ at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *con
 
 /* Refuses arguments that are not options. */
 at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail);
+
+/* True for options that make sense when programs with their own loop are the workers. The others
+ * are about models, data and optimizers, which those programs have. (seat_options.c) */
+bool at_option_works_with_seats(const at_option *option);
+
+/* AT_ERR_USAGE for the first option given that does not. (seat_options.c) */
+at_err at_options_refuse_for_seats(const at_parsed *parsed, at_fail *fail);
 
 /* Whether the user gave this option. */
 bool at_options_given(const at_parsed *parsed, const char *name);

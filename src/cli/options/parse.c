@@ -434,7 +434,9 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
                         at_fail *fail)
 {
     char        name[64];
-    const char *text = strcmp(argv[*i], "-h") == 0 ? "help" : argv[*i] + 2;
+    const char *text = strcmp(argv[*i], "-h") == 0   ? "help"
+                       : strcmp(argv[*i], "-n") == 0 ? "workers"
+                                                     : argv[*i] + 2;
     const char *equals = strchr(text, '=');
     size_t      length = equals ? (size_t)(equals - text) : strlen(text);
     if (length >= sizeof name) return unknown_option(text, verb, fail);
@@ -453,11 +455,28 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
     return at_options_set(parsed, verb, name, value, fail);
 }
 
+/* What follows `--` belongs to another program. */
+static at_err take_command(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
+                           at_fail *fail)
+{
+    if (!(verb & (AT_FOR_RUN | AT_FOR_COMPARE | AT_FOR_SWEEP)))
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -- COMMAND`",
+                           "only run, compare and sweep take a command after --");
+    if (argc < 2)
+        return at_fail_set(fail, AT_ERR_USAGE, "write `anytime run -n 4 -- COMMAND`",
+                           "no command after --");
+    assert(!argv[argc]);
+    parsed->command = argv + 1;
+    return AT_OK;
+}
+
 at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
                         at_fail *fail)
 {
     for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "-h") == 0 || (strncmp(argv[i], "--", 2) == 0 && argv[i][2]))
+        if (strcmp(argv[i], "--") == 0) return take_command(parsed, verb, argc - i, argv + i, fail);
+        bool is_short = strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-n") == 0;
+        if (is_short || (strncmp(argv[i], "--", 2) == 0 && argv[i][2]))
             AT_TRY(parse_one(parsed, verb, argc, argv, &i, fail));
         else if (argv[i][0] == '-' && argv[i][1])
             return at_fail_set(fail, AT_ERR_USAGE,

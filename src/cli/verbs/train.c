@@ -1,4 +1,6 @@
 /* `anytime train` and `anytime simulate`. */
+#include "cli/verbs/train.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +50,8 @@ static at_err write_trace(const at_settings *settings, const char *folder, const
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-/* Writes and prints what the run left. The first error counts. */
-static at_err show_result(const at_parsed *parsed, const char *folder, const json_t *result,
-                          bool writes, at_err err, at_fail *fail)
+at_err at_show_result(const at_parsed *parsed, const char *folder, const json_t *result,
+                      bool writes, at_err err, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
     at_fail            ignored;
@@ -87,7 +88,7 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
     if (!err) err = at_run(&launch.run, &result, fail);
     at_watch_end(&watch);
-    if (result) err = show_result(parsed, folder, result, is_first, err, fail);
+    if (result) err = at_show_result(parsed, folder, result, is_first, err, fail);
     json_decref(result);
     at_launch_close(&launch);
     return err;

@@ -143,7 +143,7 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
         close_sink(self, NULL);
         return at_fail_memory(fail);
     }
-    at_roster_init(self->roster, self->workers);
+    at_roster_init(self->roster, self->workers, info->plan->workers);
     *sink = (at_sink){.name = "workers", .self = self, .put = put, .close = close_sink};
     return AT_OK;
 }

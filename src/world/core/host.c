@@ -116,7 +116,7 @@ void at_host_wait(at_host *host, at_bell *bell, uint32_t heard, uint32_t rings, 
     if (late) host->stopped += host->seen - seen;
 }
 
-/* For what is recorded after the end, when nobody is waited for. */
+/* For what is recorded after the end, when the run waits for no worker. */
 static at_ns now_at_end(const at_host *host)
 {
     assert(host->hub->finished);

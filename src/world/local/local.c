@@ -123,6 +123,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 static void flush(void *self)
 {
     local *l = self;
+    assert(l->map.head);
     if (l->cast_mask) at_bell_ring_loud(&l->map.head->cast_bell, l->cast_mask);
     l->cast_mask = 0;
 }
@@ -137,6 +138,7 @@ static void evict(void *self, at_node worker)
 {
     local   *l = self;
     process *p = &l->process[worker - 1];
+    assert(worker >= 1 && worker <= l->context->plan->workers_max);
     if (pid_of_worker(l, worker) == 0) return; /* it has just died; its LOST event follows */
     p->evicted = true;
     at_supervisor_kill(l->supervisor, worker - 1);
@@ -160,12 +162,14 @@ static void publish(void *self, uint64_t version)
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     local *l = self;
+    assert(l->map.gradient);
     return at_local_gradient(&l->map, worker, slot);
 }
 
 static pid_t pid_of(void *self, at_node worker, uint32_t *incarnation)
 {
     local *l = self;
+    assert(worker >= 1 && worker <= l->context->plan->workers_max);
     *incarnation = l->process[worker - 1].start.incarnation;
     return pid_of_worker(l, worker);
 }
@@ -306,7 +310,7 @@ static void tell_lost(local *l, at_node id, bool returns, const char *text)
     at_host_event(&l->host, &event, &(at_about){.text = text});
 }
 
-/* Gives up everybody who still waits for a replacement; the run ends with the reason. */
+/* Gives up all workers that still wait for a replacement; the run ends with the reason. */
 static void fail_start(local *l)
 {
     assert(nobody_can_start(l));
@@ -404,6 +408,7 @@ static void reap(local *l)
 static at_ns next_arrival(const local *l)
 {
     at_ns next = AT_NEVER;
+    assert(l->process);
     for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers_max; i++)
         if (pid_of_worker(l, i + 1) > 0 && l->process[i].report_due < next)
             next = l->process[i].report_due;
@@ -418,8 +423,8 @@ static at_ns next_due(const local *l)
     return l->restart_next < due ? l->restart_next : due;
 }
 
-/* Before deaths are looked at: a signal to the whole group may end workers, too, and nobody is
- * replaced once a stop was requested. */
+/* To be called before deaths are processed: a signal to the whole group may end workers, too, and
+ * no worker is replaced once a stop was requested. */
 static void stop(local *l)
 {
     at_event event = {.kind = AT_EV_STOP, .now = at_host_now(&l->host)};
@@ -431,6 +436,7 @@ static void stop(local *l)
 /* The lowest id that no worker has and none is going to take; 0: there is none. */
 static at_node vacant_id(const local *l)
 {
+    assert(l->process);
     for (at_node id = 1; id <= l->context->plan->workers_max; id++) {
         const at_member *member = &l->host.hub->member[id - 1];
         bool             away = member->state == AT_MEMBER_AWAY && !member->expected;
@@ -442,6 +448,7 @@ static at_node vacant_id(const local *l)
 /* SIGUSR2 asks for another worker, up to --workers-max. */
 static void admit_workers(local *l)
 {
+    assert(!l->host.finished);
     for (unsigned wanted = at_signals_joins(); wanted > 0; wanted--) {
         at_node id = vacant_id(l);
         at_fail fail = {0};
@@ -482,6 +489,7 @@ static at_err open_updater(local *l, at_fail *fail)
     const at_world_context *context = l->context;
     size_t                  params = context->task->params;
     uint32_t                pieces_max = l->host.hub->pieces_max;
+    assert(l->map.params && !l->pool);
     if (!at_local_update_pool_wanted(context))
         return at_updater_init(&l->updater, context->learning, l->map.params, params, pieces_max,
                                fail);
@@ -503,6 +511,7 @@ static at_err open_updater(local *l, at_fail *fail)
  * context switch. */
 static bool takes_turns(const at_world_context *context, uint32_t hubs)
 {
+    assert(hubs >= 1);
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
     return plan->workers_max == 1 && hubs == 1 && at_plan_reads_in_place(plan) &&
@@ -553,6 +562,8 @@ static at_err prepare(local *l, at_fail *fail)
 static at_err start_all(local *l, at_fail *fail)
 {
     at_event start = {.kind = AT_EV_START, .now = at_host_now(&l->host)};
+    assert(l->supervisor);
+    assert(l->host.hub->present == 0);
     at_host_event(&l->host, &start, NULL);
     for (uint32_t i = 1; i <= l->context->plan->workers; i++) AT_TRY(start_worker(l, i, fail));
     return AT_OK;
@@ -580,6 +591,7 @@ static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
 
 static void end_processes(local *l)
 {
+    assert(l->context);
     at_supervisor_close(l->supervisor);
     l->supervisor = NULL;
     at_evaluator_close(l->evaluator);
@@ -607,6 +619,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 {
     local  l = {.context = context};
     at_err err = prepare(&l, fail);
+    assert(context->plan->workers_max >= 1);
     if (!err) {
         at_signals_open(&l.map.head->hub_bell);
         err = train(&l, outcome, fail);
@@ -625,6 +638,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 static at_err check(const at_world_context *context, at_fail *fail)
 {
     uint32_t workers = context->plan->workers_max;
+    assert(context->plan->workers_max >= 1);
     if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
                        "%u workers are too many for one machine (at most %d)", workers,

@@ -23,11 +23,13 @@ struct at_local_update_pool {
 
 static bool by_workers(const at_world_context *context)
 {
+    assert(context->plan);
     return context->plan->mix->updates_by_workers;
 }
 
 bool at_local_update_pool_wanted(const at_world_context *context)
 {
+    assert(context->plan->workers_max >= 1);
     return at_plan_splits_update(context->plan);
 }
 
@@ -53,6 +55,7 @@ static bool worker_is_gone(void *self, uint32_t member)
 static void end_worker(void *self, uint32_t member)
 {
     const at_local_update_pool *p = self;
+    assert(member >= 1);
     p->options.evict(p->options.self, member);
 }
 
@@ -105,6 +108,8 @@ static int hub_main(void *self, at_fail *fail)
     (void)fail;
     at_update_pool *pool = hub->pool->pool;
     at_bell        *bell = at_update_pool_bell(pool);
+    assert(hub->number >= 1);
+    assert(hub->pool->pool);
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
         if (!at_update_pool_work(pool, hub->number))

@@ -10,8 +10,9 @@
 at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *launcher,
                             at_outcome *outcome, at_fail *fail);
 
-/* True after this process has called at_mpi_allreduce_run. */
-bool at_mpi_allreduce_ran(void);
+/* True when at_mpi_allreduce_run was admitted by rank 0. Otherwise it ends as a hub or worker that
+ * failed before training. */
+bool at_mpi_allreduce_admitted(void);
 
 /* Ends such a rank; true when all ranks can end MPI together. */
 bool at_mpi_allreduce_end(const at_fail *fail);

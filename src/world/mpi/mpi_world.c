@@ -135,6 +135,7 @@ static void mix_schedule(uint64_t *hash, const at_schedule *schedule)
     double end = schedule->samples_end > 0 ? schedule->samples_end : 100 * schedule->samples_epoch;
     assert(schedule->number_count <= AT_SCHEDULE_EPOCHS_MAX + 2);
     for (uint32_t i = 0; i < schedule->number_count; i++) mix_real(hash, schedule->number[i]);
+    mix_real(hash, schedule->warmup);
     for (int i = 0; i <= 16; i++) {
         double factor = at_schedule_rate(schedule, end * i / 16) / schedule->lr;
         mix(hash, (uint64_t)llround(factor * 1e6));
@@ -154,6 +155,9 @@ static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PART
 {
     assert(learning->groups <= AT_GROUPS_MAX);
     mix_text(&part[AT_JOB_OPTIMIZER], learning->optim->name);
+    for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++)
+        mix_real(&part[AT_JOB_OPTIMIZER], learning->number[i]);
+    mix_real(&part[AT_JOB_OPTIMIZER], learning->clip);
     for (uint32_t i = 0; i <= learning->groups; i++) {
         const at_rate *rate = &learning->rate[i];
         mix_real(&part[AT_JOB_OPTIMIZER], rate->weight_decay);
@@ -183,6 +187,7 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
     part[AT_JOB_LIMITS] = hash_limits(plan);
     part[AT_JOB_EVENTS] = HASH(plan->eval_steps, plan->eval_samples);
     mix_text(&part[AT_JOB_MODEL], last_name(task->model));
+    mix_real(&part[AT_JOB_MODEL], task->smoothing);
     mix_text(&part[AT_JOB_DATA], last_name(task->data));
     mix_text(&part[AT_JOB_DATA], task->prep_fitted ? task->prep_fitted : task->prep);
     hash_learning(context->learning, part);
@@ -228,6 +233,7 @@ at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t p
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     const at_launcher *launcher = context->launcher;
+    assert(launcher);
     if (at_plan_splits_update(context->plan))
         return at_mpi_allreduce_run(context, launcher, outcome, fail);
     assert(launcher->size == context->plan->workers_max + 1);
@@ -235,15 +241,18 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     return at_mpi_worker_run(context, launcher, fail);
 }
 
-bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code)
 {
-    bool in_order;
-    if (at_mpi_allreduce_ran())
+    bool   in_order;
+    at_err err = AT_OK;
+    assert(launcher->rank < launcher->size);
+    if (at_mpi_allreduce_admitted())
         in_order = at_mpi_allreduce_end(fail);
     else if (launcher->rank == 0)
         in_order = at_mpi_hub_end(launcher, fail);
     else
-        in_order = at_mpi_worker_end(launcher, fail);
+        in_order = at_mpi_worker_end(launcher, fail, &err);
+    if (launcher->rank > 0) *code = (int)err;
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }
@@ -278,6 +287,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 
 static bool records(const at_world_context *context)
 {
+    assert(context->launcher);
     return context->launcher->rank == 0;
 }
 

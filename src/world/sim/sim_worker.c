@@ -13,11 +13,14 @@ static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t sample
 {
     double each =
         (double)sim->context->sample_time * at_pace_factor(sim->context->pace, w->machine.id);
+    assert(samples >= 1);
+    assert(sim->context->sample_time >= 0);
     return (at_ns)(each * samples);
 }
 
 static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)
 {
+    assert(now >= 0);
     at_worker_feed(&w->machine, &(at_worker_event){.kind = kind, .now = now});
 }
 
@@ -29,6 +32,7 @@ static float *gradient_of(at_sim *sim, at_sim_worker *w)
 {
     size_t   size = sim->context->task->slot_floats * sizeof(float);
     uint32_t slot = at_worker_slot(&w->machine);
+    assert(slot < AT_SIM_SLOTS);
     if (!w->gradient[slot]) w->gradient[slot] = aligned_alloc(64, (size + 63) / 64 * 64);
     if (!w->gradient[slot])
         sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
@@ -56,6 +60,7 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
 static void compute_round(at_sim *sim, at_sim_worker *w)
 {
     uint32_t samples = w->machine.work.samples, m = sim->context->plan->micro_batch;
+    assert(m >= 1);
     for (uint32_t done = 0; done < samples;) {
         uint32_t left = samples - done, part = left < m ? left : m;
         if (!w->machine.abandon) add_gradient(sim, w, part, done);
@@ -68,12 +73,15 @@ static void compute_round(at_sim *sim, at_sim_worker *w)
 
 static bool can_be_interrupted(const at_sim_worker *w)
 {
+    assert(w->machine.plan);
     return at_plan_interrupts(w->machine.plan);
 }
 
 static void schedule(at_sim *sim, at_sim_worker *w, at_ns at, at_sim_kind kind)
 {
     at_heap_entry *entry = at_sim_at(sim, at, kind, w->machine.id);
+    assert(w->alive);
+    assert(at >= sim->now);
     if (entry) entry->token = w->token;
 }
 
@@ -93,6 +101,7 @@ static void install(at_sim *sim, at_sim_worker *w)
 static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
 {
     at_worker *machine = &w->machine;
+    assert(until >= 0);
     while (at_worker_has_more(machine)) {
         at_worker_action micro = at_worker_step(machine);
         assert(micro.kind == AT_WORKER_MICRO);
@@ -108,7 +117,13 @@ static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
 
 static void begin_sleep(at_sim *sim, at_sim_worker *w)
 {
-    at_ns nap = at_pace_sleep(sim->context->pace, w->machine.id, w->machine.work.round);
+    at_node  id = w->machine.id;
+    uint64_t round = w->machine.work.round;
+    at_ns    nap = at_pace_sleep(sim->context->pace, id, round);
+    at_worker_resize(&w->machine, at_round_size_draw(&sim->context->round_size, id, round,
+                                                     w->machine.cut.samples_max));
+    assert(!w->ahead);
+    assert(nap >= 0);
     w->token++;
     w->loss_sum = 0;
     w->awake = sim->now + nap;
@@ -129,6 +144,7 @@ static void begin_sleep(at_sim *sim, at_sim_worker *w)
 static at_ns replay(at_sim *sim, at_sim_worker *w, at_ns until)
 {
     at_worker ahead = w->machine;
+    assert(w->alive);
     assert(w->ahead);
     w->ahead = false;
     w->machine = w->start;
@@ -144,6 +160,7 @@ static void on_leave(at_sim *sim, at_sim_worker *w)
 {
     bool  ahead = w->ahead;
     at_ns end = ahead ? replay(sim, w, sim->now) : AT_NEVER;
+    assert(w->alive);
     feed(w, AT_WORKER_LEAVE, sim->now);
     if (!ahead) return;
     w->token++;
@@ -157,6 +174,7 @@ static void on_leave(at_sim *sim, at_sim_worker *w)
  * worker that was frozen meanwhile ends when it thaws. */
 static void on_computed(at_sim *sim, at_sim_worker *w)
 {
+    assert(w->alive);
     if (w->ahead && sim->now > w->machine.end) replay(sim, w, w->machine.end - 1);
     w->ahead = false;
     if (w->machine.state == AT_WORKER_COMPUTING) {
@@ -172,6 +190,7 @@ static void on_computed(at_sim *sim, at_sim_worker *w)
 /* The end of the sleep or of a micro-batch, in rounds that can be interrupted. */
 static void on_micro(at_sim *sim, at_sim_worker *w)
 {
+    assert(!w->ahead);
     if (w->machine.state == AT_WORKER_SLEEPING) {
         feed(w, AT_WORKER_AWAKE, sim->now);
         return;
@@ -196,6 +215,8 @@ static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
     double         bytes = empty ? 0 : at_task_message(task, report->work.samples);
     at_ns          arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
+    assert(w->alive);
+    assert(!w->in_flight);
     if (entry) entry->report = *report;
     w->late = 0;
     w->in_flight = true;
@@ -206,6 +227,7 @@ static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 /* At most one report outstanding: a second one waits until the first has arrived. */
 static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
+    assert(!w->pending);
     w->report = *report;
     w->report.work.loss_sum = w->loss_sum;
     w->report.work.idle_ns = w->idle_ns;
@@ -219,6 +241,7 @@ static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 void at_sim_worker_sent(at_sim *sim, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
+    assert(worker >= 1);
     w->in_flight = false;
     if (!w->pending || !w->alive) return;
     w->pending = false;
@@ -229,6 +252,8 @@ void at_sim_worker_sent(at_sim *sim, at_node worker)
 
 static void leave(at_sim *sim, at_sim_worker *w)
 {
+    assert(w->alive);
+    assert(!w->ahead);
     at_sim_worker_die(sim, w->machine.id);
     at_heap_entry *entry = at_sim_at(sim, sim->now + sim->net.latency, AT_SIM_GONE, w->machine.id);
     if (entry) entry->incarnation = w->incarnation;
@@ -237,6 +262,7 @@ static void leave(at_sim *sim, at_sim_worker *w)
 /* Begins what the machine asks for until it waits. */
 static void run(at_sim *sim, at_sim_worker *w)
 {
+    assert(w->machine.id >= 1);
     while (w->alive && !w->ahead) {
         at_worker_action action = at_worker_step(&w->machine);
         switch (action.kind) {
@@ -256,6 +282,7 @@ static void run(at_sim *sim, at_sim_worker *w)
 /* Parameters may overtake each other on a bad network: only newer ones count. */
 static bool take_params(at_sim_worker *w, at_sim_params *params)
 {
+    assert(params);
     if (w->newest && params->version <= w->newest->version) return false;
     at_sim_params_drop(w->newest);
     w->newest = at_sim_params_use(params);
@@ -298,6 +325,7 @@ void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
 void at_sim_worker_die(at_sim *sim, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
+    assert(worker >= 1);
     if (w->ahead) replay(sim, w, sim->now);
     if (at_worker_in_round(&w->machine)) {
         w->drawn += w->machine.micro;

@@ -1,0 +1,333 @@
+/* The world of seats, hub side: programs with their own loop, shared memory, one bell to wait at.
+ *
+ *     hub: connections ─► reports ─► deaths ─► signals ─► evaluations, timers ─► sleep
+ *
+ * It differs from world/local in who the workers are: any process that has proven the token. Their
+ * memory may hold anything, so nothing of it is used before it was checked, and a seat that sends
+ * nonsense is given up while the run goes on.
+ */
+#include "world/seat/seat_world.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "world/local/local.h"
+#include "world/process/signals.h"
+
+static const at_ns SPIN = AT_US(50);
+static const at_ns GRACE = AT_SEC(60); /* no lease after something else was done beside training */
+static const at_ns LOOK_EVERY = AT_SEC(1);
+
+/* ---- operations for the host ----------------------------------------------------------------- */
+
+static void send_order(void *self, at_node worker, const at_order *order)
+{
+    at_seat_world       *w = self;
+    const at_seat_chair *c = &w->chair[worker - 1];
+    at_seat_slot        *slot = at_seat_chair_slot(c);
+    if (!c->guest) return; /* it has just gone; its LOST event follows */
+    if (order->leave) {
+        if (w->seats->spec.at_workers) atomic_fetch_add(&slot->publish, 1);
+        atomic_store(&slot->leave, true);
+    } else { /* the seat could have changed the lock, so its value is ours */
+        uint64_t lock = atomic_load_explicit(&slot->order_lock, memory_order_relaxed) & ~1ull;
+        atomic_store_explicit(&slot->order_lock, lock + 1, memory_order_relaxed);
+        atomic_thread_fence(memory_order_release);
+        slot->order = *order;
+        atomic_store_explicit(&slot->order_lock, lock + 2, memory_order_release);
+    }
+    w->cast_mask |= at_bell_mask(worker);
+}
+
+void at_seat_flush(void *self)
+{
+    at_seat_world *w = self;
+    if (w->cast_mask)
+        at_bell_ring_loud(&((at_seat_bells *)w->seats->bells.memory)->cast, w->cast_mask);
+    w->cast_mask = 0;
+}
+
+/* A process of ours is killed, and its end follows; others are told, and lose their seat at once in
+ * the next turn of the loop. */
+void at_seat_evict(void *self, at_node worker)
+{
+    at_seat_world *w = self;
+    at_seat_chair *c = &w->chair[worker - 1];
+    if (!c->guest) return;
+    c->evicted = true;
+    atomic_store(&at_seat_chair_slot(c)->evicted, true);
+    w->cast_mask |= at_bell_mask(worker);
+    if (c->child >= 0)
+        at_seat_children_signal(w->seats->children, (uint32_t)c->child, SIGKILL);
+    else
+        at_bell_ring_loud(at_seat_world_bell(w), AT_BELL_ALL);
+}
+
+static void change(void *self)
+{
+    at_local_write_begin(&at_seat_world_board(self)->params_lock);
+}
+
+static void publish(void *self, uint64_t version)
+{
+    at_seat_world *w = self;
+    atomic_store(&at_seat_world_board(w)->version, version);
+    atomic_store(&at_seat_world_board(w)->samples_used, w->host.hub->samples_used);
+    at_local_write_end(&at_seat_world_board(w)->params_lock);
+}
+
+/* A gradient that the hub holds outlives the process that computed it, and its successor has memory
+ * of its own. */
+static const float *gradient_at(void *self, at_node worker, uint32_t slot)
+{
+    const at_seat_world *w = self;
+    const at_seat_chair *c = &w->chair[worker - 1];
+    const at_member     *member = &w->host.hub->member[worker - 1];
+    bool old = w->context->plan->release->holds && c->before.memory && member->pieces_held > 0 &&
+               member->piece.incarnation != c->incarnation;
+    return at_seat_slot_gradient(old ? &c->before : &c->file, w->seats->spec.floats, slot);
+}
+
+/* ---- patience -------------------------------------------------------------------------------- */
+
+/* The lease waits for seats that have not reported yet (programs load and compile) and for those
+ * that do something else, and for a while after that. */
+static bool lease_waits(at_seat_world *w, at_ns now)
+{
+    bool waits = false;
+    for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
+        at_seat_chair *c = &w->chair[i];
+        if (!c->guest) continue;
+        if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
+        waits = waits || !c->reported || now < c->grace;
+    }
+    return waits;
+}
+
+/* A process that runs and never joins is a mistake that the user should see, unless fewer workers
+ * are fine. */
+static void check_joined(at_seat_world *w, at_ns now)
+{
+    const at_hub *hub = w->host.hub;
+    if (w->seats->few_is_fine || hub->assembled || w->host.timer[AT_TIMER_JOIN] > now) return;
+    for (uint32_t i = 0; i < w->seats->ranks; i++) {
+        if (!hub->member[i].expected || at_seat_children_pid(w->seats->children, i) == 0) continue;
+        const char *line = at_seat_children_last_line(w->seats->children, i);
+        at_fail_set(&w->failure, AT_ERR_FAILED,
+                    "use --join-timeout to wait longer, or --workers-min to go on without it",
+                    "rank %u has not joined within %g s%s%s", i,
+                    at_seconds(hub->plan->join_timeout), *line ? "; its last line of errors: " : "",
+                    line);
+        at_host_event(&w->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
+        return;
+    }
+}
+
+/* ---- loop ------------------------------------------------------------------------------------ */
+
+static void stop(at_seat_world *w)
+{
+    w->stopping = true;
+    if (!w->host.finished)
+        at_host_event(&w->host, &(at_event){.kind = AT_EV_STOP, .now = at_host_now(&w->host)},
+                      NULL);
+}
+
+static void poll_time(at_seat_world *w)
+{
+    at_ns now = at_host_now(&w->host);
+    check_joined(w, now);
+    if (lease_waits(w, now) && w->host.timer[AT_TIMER_LEASE] <= now)
+        w->host.timer[AT_TIMER_LEASE] = now + LOOK_EVERY;
+    if (!w->host.finished) at_host_poll(&w->host, now);
+}
+
+static at_ns next_due(const at_seat_world *w, at_ns now)
+{
+    at_ns due = at_host_due(&w->host);
+    for (uint32_t i = 0; i < w->seats->ranks_max; i++) {
+        at_ns at = w->seats->restart_at[i];
+        if (at != AT_NEVER && at - w->host.stopped < due) due = at - w->host.stopped;
+    }
+    return due < now + LOOK_EVERY ? due : now + LOOK_EVERY;
+}
+
+/* Reading sockets costs a system call each, so they are read only after SIGIO, and once in a while
+ * in case one was lost. */
+static void hear_guests(at_seat_world *w)
+{
+    at_ns now = at_clock_now();
+    if (!at_signals_io() && now < w->look_at) return;
+    w->look_at = now + LOOK_EVERY;
+    at_seat_hub_poll(w->seats);
+}
+
+static void turn(at_seat_world *w)
+{
+    if (w->asked_id > 0) { /* what is published came before the report that follows it */
+        at_seat_hub_poll(w->seats);
+        at_seat_place_guests(w);
+    }
+    for (at_node id = 1; id <= at_seat_workers_max(w); id++) {
+        if (w->chair[id - 1].guest) at_seat_read_reports(w, id);
+        if (w->chair[id - 1].guest) at_seat_read_scores(w, id);
+    }
+    if (at_signals_stop() && !w->stopping) stop(w);
+    if (at_signals_child()) at_seat_reap(w);
+    at_seat_part_ways(w);
+    hear_guests(w);
+    at_seat_place_guests(w);
+    at_seat_start_again(w);
+    at_seat_start_more(w);
+    if (!w->host.finished) poll_time(w);
+    at_seat_flush(w);
+}
+
+static void loop(at_seat_world *w)
+{
+    at_bell *bell = at_seat_world_bell(w);
+    while (!w->host.finished) {
+        uint32_t heard = at_bell_heard(bell);
+        turn(w);
+        if (w->host.finished) break;
+        at_ns    now = at_host_now(&w->host);
+        uint32_t rings = at_hub_wake_after(w->host.hub, now);
+        at_host_wait(&w->host, bell, heard, rings, next_due(w, now), w->spin_ns);
+    }
+}
+
+/* ---- start and end --------------------------------------------------------------------------- */
+
+static at_err open_params(at_seat_world *w, at_fail *fail)
+{
+    size_t size;
+    if (!at_seat_params_size(w->seats->spec.floats, &size))
+        return at_fail_set(fail, AT_ERR_FAILED, "use a smaller model",
+                           "%zu parameters do not fit into memory", w->seats->spec.floats);
+    AT_TRY(at_seat_file_new("anytime-params", size, true, &w->params, fail));
+    return at_resume_params(w->context, at_seat_floats(&w->params), fail);
+}
+
+static at_err prepare(at_seat_world *w, at_fail *fail)
+{
+    const at_world_context *context = w->context;
+    const at_plan          *plan = context->plan;
+    w->chair = calloc(plan->workers_max, sizeof *w->chair);
+    w->left = calloc(w->seats->ranks_max, sizeof *w->left);
+    if (!w->chair || !w->left) return at_fail_memory(fail);
+    for (uint32_t i = 0; i < plan->workers_max; i++)
+        w->chair[i] = (at_seat_chair){.file = {.fd = -1}, .before = {.fd = -1}, .child = -1};
+    w->in_place = plan->release->holds && plan->gather->waits_for_all;
+    w->slots = plan->release->holds ? 1 : AT_SEAT_GRADIENTS;
+    bool idle_cores = plan->workers_max + 1 <= context->cores && context->sample_time == 0;
+    w->spin_ns = idle_cores ? SPIN : 0;
+    AT_TRY(open_params(w, fail));
+    at_world_ops ops = {.self = w,
+                        .send = send_order,
+                        .flush = at_seat_flush,
+                        .evict = at_seat_evict,
+                        .change = change,
+                        .publish = publish,
+                        .gradients = {w, gradient_at}};
+    AT_TRY(at_host_init(&w->host, plan, context->recorder, &w->updater, NULL, &ops, fail));
+    AT_TRY(at_host_watch(&w->host, context->usage_every, fail));
+    w->learning = *context->learning;
+    w->torch = *context->learning->torch;
+    w->learning.torch = &w->torch;
+    w->learning.rate[w->learning.groups].schedule.lr = w->torch.group[0].lr;
+    AT_TRY(at_updater_init(&w->updater, &w->learning, at_seat_floats(&w->params),
+                           w->seats->spec.floats, w->host.hub->pieces_max, fail));
+    AT_TRY(at_resume_host(context, &w->host, fail));
+    atomic_store(&at_seat_world_board(w)->version, w->host.hub->version);
+    for (uint32_t i = 0; i < plan->workers_max; i++)
+        w->chair[i].drawn = at_resume_drawn(&w->host, i + 1);
+    return AT_OK;
+}
+
+static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fail)
+{
+    size_t size = w->seats->spec.floats * sizeof(float);
+    at_host_outcome(&w->host, outcome);
+    outcome->params = malloc(size);
+    outcome->floats = w->seats->spec.floats;
+    outcome->drawn = calloc(at_seat_workers_max(w), sizeof(uint64_t));
+    if (!outcome->params || !outcome->drawn) return at_fail_memory(fail);
+    memcpy(outcome->params,
+           w->seats->spec.at_workers ? at_seat_hub_params(w->seats) : at_seat_floats(&w->params),
+           size);
+    for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
+        const at_member *member = &w->host.hub->member[i];
+        outcome->drawn[i] = w->chair[i].drawn;
+        assert(outcome->drawn[i] == member->used + member->dropped);
+    }
+    snprintf(outcome->engine, sizeof outcome->engine, "seat");
+    return AT_OK;
+}
+
+static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
+{
+    at_host_event(&w->host, &(at_event){.kind = AT_EV_START, .now = at_host_now(&w->host)}, NULL);
+    at_seat_reap(w); /* who has ended before we had handlers for signals */
+    loop(w);
+    if (w->failure.err) {
+        *fail = w->failure;
+        return fail->err;
+    }
+    if (w->seats->spec.at_workers && w->seats->base != w->host.hub->version)
+        at_host_say(&w->host, at_clock_now() - w->host.stopped,
+                    "the final parameters were not handed over; the model is that of an earlier "
+                    "step");
+    at_host_final_score(&w->host);
+    return hand_over(w, outcome, fail);
+}
+
+static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+{
+    at_seat_world w = {.context = context, .seats = context->seats, .params = {.fd = -1}};
+    assert(w.seats && w.seats->known);
+    at_err err = prepare(&w, fail);
+    if (!err) {
+        at_signals_open(at_seat_world_bell(&w));
+        err = train(&w, outcome, fail);
+        at_signals_close();
+    }
+    for (uint32_t i = 0; w.chair && i < at_seat_workers_max(&w); i++) {
+        if (w.chair[i].guest) at_seat_hub_forget(w.chair[i].guest);
+        at_seat_file_close(&w.chair[i].file);
+        at_seat_file_close(&w.chair[i].before);
+    }
+    at_updater_deinit(&w.updater);
+    at_host_deinit(&w.host);
+    at_seat_file_close(&w.params);
+    free(w.chair);
+    free(w.left);
+    return err;
+}
+
+static at_err check(const at_world_context *context, at_fail *fail)
+{
+    uint32_t workers = context->plan->workers_max;
+    if (!context->seats)
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -n 4 -- COMMAND`",
+                           "--world seat works only with `anytime run`");
+    if (at_plan_splits_update(context->plan) || context->plan->mix->updates_in_place)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "programs with their own loop need one hub");
+    if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
+                       "%u workers are too many for one machine (at most %d)", workers,
+                       AT_BELL_RINGS_MAX);
+}
+
+const at_world at_world_seat = {.name = "seat",
+                                .called = "`anytime run`",
+                                .runs_programs = true,
+                                .admits_workers = true,
+                                .has_hub = true,
+                                .check = check,
+                                .run = run};
