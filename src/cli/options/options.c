@@ -165,7 +165,7 @@ const at_option at_options[] = {
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
          "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
          "separate machines; measure: use the time of one sample here"),
-    TIME("comm-delay", RARE, DELAYS, RUNS, comm_delay, NULL, "SIGMA",
+    TIME("comm-delay", SIMULATION, DELAYS, RUNS, comm_delay, NULL, "SIGMA",
          "Delay every message by |N(0,1)| x SIGMA"),
     TIME("latency", SIMULATION, DELAYS, RUNS, latency, NULL, "T",
          "Simulation: latency of every message [0]"),
