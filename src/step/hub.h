@@ -69,29 +69,34 @@ typedef struct at_hub {
     uint32_t            present;      /* members that are not away */
     bool                assembled;    /* all expected workers have joined; none starts before */
     bool                applying, evaluating, finished;
-    bool                draining; /* a checkpoint is due: no worker starts until all are idle */
-    bool                resumed;  /* started from a snapshot .. */
+    bool                draining;    /* a checkpoint is due: no worker starts until all are idle */
+    bool                switching;   /* the next plan is due: the same */
+    bool                switched;    /* `plan` is the one that followed the first .. */
+    uint64_t            switched_at; /* .. from this version on */
+    bool                resumed;     /* started from a snapshot .. */
     bool                size_restored; /* .. including the state of the size rule */
     uint64_t            save_next;     /* version at which the next checkpoint is due */
     struct at_snapshot *snapshot;      /* filled by the last SAVE */
-    at_end              end;           /* AT_END_RUNNING until the run ends */
+    void               *snapshot_memory;
+    size_t              snapshot_size;
+    at_end              end; /* AT_END_RUNNING until the run ends */
 
-    at_ns         started_at;     /* START, less the duration of earlier parts of the run */
-    at_ns         clock_before;   /* duration of earlier parts, from START */
-    at_ns         elapsed_before; /* the same, from their first order */
-    at_ns         began_at;       /* first order, less elapsed_before; AT_NEVER before */
-    at_ns         applied_at;     /* last APPLY */
-    at_ns         ended_at;       /* FINISH */
-    at_ns         apply_ns;       /* duration of the last update */
-    at_ns         opened_at;      /* the open step's start */
+    at_ns started_at;     /* START, less the duration of earlier parts of the run */
+    at_ns clock_before;   /* duration of earlier parts, from START */
+    at_ns elapsed_before; /* the same, from their first order */
+    at_ns began_at;       /* first order, less elapsed_before; AT_NEVER before */
+    at_ns applied_at;     /* last APPLY */
+    at_ns ended_at;       /* FINISH */
+    at_ns apply_ns;       /* duration of the last update */
+    at_ns opened_at;      /* the open step's start */
     struct {
-        at_ns reached_at; /* K workers were in the open step; AT_NEVER: not yet */
-        at_ns closes_at;  /* AT_NEVER: when all are there */
-        bool  looks;      /* it waits for longer than it should, to learn */
-    } quorum;             /* of gather rule `quorum` */
-    at_ns         notice_wait;    /* next notice when the step has been open this long */
-    at_ns         lease_at;       /* when the lease timer expires; AT_NEVER: not set */
-    at_ns         round_ns_peak;  /* longest recent round, decaying; 0 before the first */
+        at_ns reached_at;        /* K workers were in the open step; AT_NEVER: not yet */
+        at_ns closes_at;         /* AT_NEVER: when all are there */
+        bool  looks;             /* it waits for longer than it should, to learn */
+    } quorum;                    /* of gather rule `quorum` */
+    at_ns         notice_wait;   /* next notice when the step has been open this long */
+    at_ns         lease_at;      /* when the lease timer expires; AT_NEVER: not set */
+    at_ns         round_ns_peak; /* longest recent round, decaying; 0 before the first */
     uint32_t      evicted_since_step;
     uint64_t      eval_samples_next;
     uint64_t      evaluations_due, evaluations_skipped; /* since START */
@@ -103,6 +108,10 @@ size_t at_hub_size(const at_plan *plan);
 
 /* Builds a hub in the caller's zeroed memory, which MUST outlive it and be 64-byte aligned. */
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size);
+
+/* Goes on under plan->then; no worker works, and no step is open. For the hub itself, and for a
+ * snapshot that was taken after a switch. */
+void at_hub_switch(at_hub *hub);
 
 /* One event in, actions out. After an APPLY the world MUST deliver APPLIED before anything else. */
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out);

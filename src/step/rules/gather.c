@@ -63,10 +63,10 @@ static at_err check_all(const at_plan *plan, at_fail *fail)
 /* ---- first:K and any:K ---------------------------------------------------------------------- */
 
 /* The hub reserves memory for K pieces. */
-#define K_ARG(kind)                                                              \
-    {                                                                            \
-        .name = "k", .type = kind, .min = 1, .max = 16 * AT_WORKERS_MAX, \
-        .unit = "reports", .derive = k_default                                   \
+#define K_ARG(kind)                                                                         \
+    {                                                                                       \
+        .name = "k", .type = kind, .min = 1, .max = 16 * AT_WORKERS_MAX, .unit = "reports", \
+        .derive = k_default                                                                 \
     }
 
 static int64_t k_default(const at_plan *plan)
@@ -121,8 +121,7 @@ static size_t state_first(const at_plan *plan)
 static bool valid_first(const void *state, const at_plan *plan)
 {
     const grow_state *s = state;
-    bool              k = s->k == 0 || (s->k >= k_of(plan) &&
-                           (int64_t)s->k <= plan->arg[AT_GATHER][0].last);
+    bool k = s->k == 0 || (s->k >= k_of(plan) && (int64_t)s->k <= plan->arg[AT_GATHER][0].last);
     return k && isfinite(s->loss_first) && isfinite(s->loss);
 }
 
@@ -136,8 +135,8 @@ static void closed_first(at_hub *hub, at_ns now)
     s->loss += (loss - s->loss) / (double)(s->steps < LOSS_STEPS ? s->steps : LOSS_STEPS);
     if (s->steps <= LOSS_STEPS) s->loss_first = s->loss;
     if (s->loss <= 0 || s->loss_first <= 0) return; /* a model without a loss */
-    double wanted = k_of(hub->plan) * sqrt(s->loss_first / s->loss);
-    double most = (double)hub->plan->arg[AT_GATHER][0].last;
+    double   wanted = k_of(hub->plan) * sqrt(s->loss_first / s->loss);
+    double   most = (double)hub->plan->arg[AT_GATHER][0].last;
     uint32_t k = (uint32_t)(wanted < most ? wanted + 0.5 : most);
     if (k > k_now(hub)) s->k = k;
 }
@@ -249,7 +248,10 @@ const at_gather_rule at_gather_rules[] = {
      .state_size = state_first,
      .state_version = 1,
      .valid = valid_first},
-    {.rule = {.name = "any", .summary = "any K reports", .arg = {K_ARG(AT_ARG_WHOLE)}, .check = check_any},
+    {.rule = {.name = "any",
+              .summary = "any K reports",
+              .arg = {K_ARG(AT_ARG_WHOLE)},
+              .check = check_any},
      .missing = missing_any,
      .reports = k_of},
     {.rule = {.name = "every",

@@ -163,7 +163,8 @@ static void learn(auto_state *s, const double *samples, double quorum_ns, double
 
 void at_gather_quorum_closed(at_hub *hub, at_ns now)
 {
-    if (!is_auto(hub->plan) || hub->quorum.reached_at == AT_NEVER) return; /* fewer than K are alive */
+    if (!is_auto(hub->plan) || hub->quorum.reached_at == AT_NEVER)
+        return; /* fewer than K are alive */
     auto_state *s = hub->gather_state;
     bool        all = at_gather_coming(hub) == 0;
     double      samples[CELLS] = {0}, waited = (double)(now - hub->quorum.reached_at);

@@ -113,7 +113,8 @@ static at_err wrong_type(enum at_family family, const at_rule *rule, const at_ru
                          const char *part, at_fail *fail)
 {
     static const char *const meant[] = {[AT_ARG_WHOLE] = "which is not a whole number",
-                                        [AT_ARG_SPAN] = "which is not a whole number, or two as in 1-4",
+                                        [AT_ARG_SPAN] =
+                                            "which is not a whole number, or two as in 1-4",
                                         [AT_ARG_REAL] = "which is not a number",
                                         [AT_ARG_TIME] = "which is not a duration above 0",
                                         [AT_ARG_WORD] = "",

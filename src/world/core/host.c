@@ -471,6 +471,8 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
     *outcome = (at_outcome){.version = hub->version,
                             .trace = hub->trace,
                             .end = hub->end,
+                            .switched = hub->switched,
+                            .switched_at = hub->switched_at,
                             .evaluations_skipped = hub->evaluations_skipped};
     memcpy(outcome->last_lost, host->last_lost, sizeof outcome->last_lost);
     for (int i = 0; i < AT_TARGETS_MAX; i++) outcome->target[i] = hub->target[i];

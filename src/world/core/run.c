@@ -21,6 +21,7 @@
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
+#include "step/switch.h"
 #include "world/core/hints.h"
 #include "world/core/result.h"
 #include "world/core/run_checks.h"
@@ -37,7 +38,7 @@ const char *const at_recording_name[AT_RECORDING_COUNT] = {
 /* The state of a run. */
 typedef struct run {
     const at_run_options *options;
-    at_plan               plan;
+    at_plan               plan, then;
     at_world_context      context;
     at_run_info           info;
     at_recorder           recorder;
@@ -196,6 +197,8 @@ static at_err set_plan(run *r, at_fail *fail)
     assert(r->options->world);
     const at_run_options *o = r->options;
     r->plan = o->plan;
+    r->then = o->then;
+    if (r->plan.then) r->plan.then = &r->then;
     r->cores = o->world->cores ? o->world->cores() : at_machine_cores();
     assert(r->cores >= 1);
     r->context = (at_world_context){.plan = &r->plan,
@@ -222,7 +225,9 @@ static at_err set_plan(run *r, at_fail *fail)
     AT_TRY(set_saving(r, fail));
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_time(r, fail));
-    return set_pace(r, fail);
+    AT_TRY(set_pace(r, fail));
+    if (r->plan.then) at_switch_share(&r->plan, &r->then);
+    return AT_OK;
 }
 
 /* ---- description of the run ------------------------------------------------------------------ */

@@ -362,7 +362,8 @@ static void unknown_names_get_the_nearest_known_one(void **state)
     assert_null(strstr(fail.hint, "did you mean"));
     o = settings("fmb");
     o.gather = "frist:2"; /* the number is not part of the name */
-    assert_refused(o, "unknown gather 'frist'", "did you mean first? known: all first any every quorum");
+    assert_refused(o, "unknown gather 'frist'",
+                   "did you mean first? known: all first any every quorum");
     o = settings("fmb");
     o.release = "barier";
     assert_refused(o, "unknown release 'barier'",
