@@ -7,8 +7,9 @@
 Each repeat runs all sides one after the other, each going first in turn; the ratio of a claim is
 the median of the ratios within repeats. All sides train the same net on the same synthetic samples
 from memory, momentum SGD, one thread per process. Timed are steps after a warm-up, between barriers
-under DDP and between the first and the last of a worker's steps in a run. Prints a table and exits with 0
-if every claim holds. --kills N instead kills workers of one run N times and checks its ledger.
+under DDP and between the first and the last of a worker's steps in a run. Prints a table and exits
+with 0 if every claim holds. --kills N instead kills workers of one run N times and checks its
+ledger.
 """
 import argparse
 import json

@@ -192,26 +192,39 @@ static int start_piped(const char *const *words, int output, pid_t *pid)
     return error;
 }
 
-/* The first line that a program prints within ten seconds; false if it fails. */
-static bool read_line_of(const char *const *words, char *line, size_t size)
+/* Reads to the end, or until nothing has come for ten seconds; false: it is not over. */
+static bool read_all(int fd, char *text, size_t size)
 {
     enum { PATIENCE_MS = 10000 };
-    int   ends[2], status = 0, ready = 0;
-    pid_t pid;
+    size_t used = 0;
     assert(size > 1);
+    for (;;) {
+        struct pollfd output = {.fd = fd, .events = POLLIN};
+        int           ready = poll(&output, 1, PATIENCE_MS);
+        if (ready < 0 && errno == EINTR) continue;
+        ssize_t got = ready == 1 ? read(fd, text + used, size - 1 - used) : -1;
+        if (got > 0) used += (size_t)got;
+        text[used] = '\0';
+        if (got <= 0) return got == 0;
+    }
+}
+
+/* The first line that a program prints; false if it fails. */
+static bool read_line_of(const char *const *words, char *line, size_t size)
+{
+    int   ends[2], status = 0;
+    pid_t pid;
+    assert(words[0]);
     if (pipe2(ends, O_CLOEXEC) != 0) return false;
     int error = start_piped(words, ends[1], &pid);
     close(ends[1]);
-    struct pollfd output = {.fd = ends[0], .events = POLLIN};
-    while (!error && (ready = poll(&output, 1, PATIENCE_MS)) < 0 && errno == EINTR) continue;
-    ssize_t got = ready == 1 ? read(ends[0], line, size - 1) : 0;
+    bool whole = !error && read_all(ends[0], line, size);
     close(ends[0]);
     if (error) return false;
-    if (ready != 1) kill(pid, SIGKILL);
+    if (!whole) kill(pid, SIGKILL);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
-    line[got > 0 ? got : 0] = '\0';
     line[strcspn(line, "\n")] = '\0';
-    return got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return whole && line[0] && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* Asked without importing it, which takes seconds. */
