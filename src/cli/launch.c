@@ -493,6 +493,18 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
     return open_launch(launch, parsed, command, NULL, fail);
 }
 
+/* A forked process has only the thread that forked it. One that needs the others, as thread pools
+ * of math libraries do, waits for ever. */
+static void note_threads(const at_settings *s)
+{
+    uint32_t threads = at_machine_threads();
+    if (s->workers == 0 || threads == 1) return;
+    fprintf(stderr,
+            "anytime: note: this process has %u threads, which workers forked from it lack; if "
+            "they hang, call at_train before threads are started (OMP_NUM_THREADS=1)\n",
+            threads);
+}
+
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
@@ -505,6 +517,7 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
                                "--%s works only with built-in models", built_in[i]);
     at_task_own_options own = {.model = *model, .start = params};
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
+    note_threads(&parsed->settings);
     launch->run.params_final = params;
     launch->run.folder = parsed->settings.run;
     return AT_OK;

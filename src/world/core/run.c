@@ -570,7 +570,8 @@ static at_err check_end(const run *r, at_fail *fail)
     case AT_END_FEW: return stopped(r, "too few workers", fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "see the messages above for how they ended",
-                           "no worker is left");
+                           "no worker is left%s%s", r->outcome.last_lost[0] ? ": " : "",
+                           r->outcome.last_lost);
     case AT_END_DIVERGED:
         return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --lr",
                            "training diverged: the loss is not a number in step %llu",
