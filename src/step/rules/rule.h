@@ -56,12 +56,13 @@ typedef struct at_rule_arg {
     at_arg_type        type;
     double             min, max; /* of numbers; min itself is excluded when `above` */
     bool               above;
-    const char        *unit;     /* of numbers, for messages; NULL: none */
+    const char        *unit;     /* of numbers, for messages; of times: shown with it; NULL: none */
     const char *const *words;    /* ends with NULL */
     const char        *fallback; /* the default, written as by the user; NULL: `derive`, or open */
     /* The default where it depends on the plan: families before this one are settled. */
     int64_t (*derive)(const struct at_plan *plan);
-    bool brief; /* shown only when given */
+    bool        brief; /* shown only when given */
+    const char *open;  /* of times: written and shown when the value is left open; NULL: nothing */
 } at_rule_arg;
 
 typedef struct at_rule {
@@ -77,8 +78,9 @@ typedef struct at_rule {
 /* The rows of a family, in order; NULL after the last one. */
 const at_rule *at_rule_row(enum at_family family, size_t index);
 
-/* Finds a rule by its name: the first `length` characters of `text`. An unknown name is
- * AT_ERR_USAGE with the nearest known one as a hint. */
+/* Finds a rule by its name: the first `length` characters of `text`. Of several rows with this name
+ * (`local:50`, `local:50ms`) it is the first that takes the arguments which follow the name. An
+ * unknown name is AT_ERR_USAGE with the nearest known one as a hint. */
 at_err at_rule_find(enum at_family family, const char *text, size_t length, const at_rule **rule,
                     at_fail *fail);
 

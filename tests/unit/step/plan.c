@@ -49,7 +49,7 @@ static void every_strategy_resolves_to_the_rules_of_its_row(void **state)
         const at_strategy *row = &at_strategies[i];
         at_plan            plan = resolved(settings(row->name));
         assert_ptr_equal(plan.strategy, row);
-        assert_string_equal(plan.work->rule.name, row->work);
+        assert_memory_equal(plan.work->rule.name, row->work, strcspn(row->work, ":"));
         assert_true(strlen(row->summary) > 0);
         assert_true(strlen(row->known_as) > 0);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(row->name, at_strategies[j].name);
