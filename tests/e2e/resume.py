@@ -11,7 +11,8 @@ import support
 
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe",
+              "anytime-sgd", "local-sgd", "diloco --optimizer sgd")
 OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
               "dual-averaging")
 
@@ -58,7 +59,7 @@ class SimulatedTime(Resume):
     def test_every_strategy_ends_with_the_same_bits(self):
         for strategy in STRATEGIES:
             with self.subTest(strategy=strategy):
-                whole = self.whole("--world", "sim", "--workers", 4, "--strategy", strategy,
+                whole = self.whole("--world", "sim", "--workers", 4, "--strategy", *strategy.split(),
                                    "--straggler", "exp:0,0.0001", "--steps", 130,
                                    "--checkpoint-every", 50)
                 self.assert_same_end(whole)

@@ -171,7 +171,7 @@ static at_err check_local(const at_plan *plan, at_fail *fail)
         return refuse_local(plan, "leave --size out, or use --work fixed", AT_SIZE,
                             "it needs gradients, and local steps report changes of parameters",
                             fail);
-    if (plan->lr_linear)
+    if (plan->lr_linear && plan->size->changes_samples)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --lr-scale out",
                            "--lr-scale linear does not work with --work local: the batch of a "
                            "local step does not change");
