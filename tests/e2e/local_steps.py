@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Workers that make local steps and report changes of parameters: local-sgd, anytime-sgd, diloco."""
+"""Workers that make local steps and report changes of their parameters."""
 import struct
 
 import support

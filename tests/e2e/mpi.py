@@ -42,8 +42,8 @@ class Bits(mpi.TestCase):
     def test_local_steps_do_too(self):
         for strategy in ("local-sgd:5", "diloco:5"):
             with self.subTest(strategy=strategy):
-                self.assert_same_everywhere(*support.SMALL[:2], "--strategy", strategy, "--steps", 20,
-                                            "--lr-schedule", "cosine")
+                self.assert_same_everywhere(*support.SMALL[:2], "--strategy", strategy, "--steps",
+                                            20, "--lr-schedule", "cosine")
 
     def test_a_net_with_batch_norm_and_dropout_does_too(self):
         net = self.folder / "small.net"

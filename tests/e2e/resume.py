@@ -59,9 +59,9 @@ class SimulatedTime(Resume):
     def test_every_strategy_ends_with_the_same_bits(self):
         for strategy in STRATEGIES:
             with self.subTest(strategy=strategy):
-                whole = self.whole("--world", "sim", "--workers", 4, "--strategy", *strategy.split(),
-                                   "--straggler", "exp:0,0.0001", "--steps", 130,
-                                   "--checkpoint-every", 50)
+                whole = self.whole("--world", "sim", "--workers", 4, "--strategy",
+                                   *strategy.split(), "--straggler", "exp:0,0.0001", "--steps",
+                                   130, "--checkpoint-every", 50)
                 self.assert_same_end(whole)
 
     def test_a_slow_network_changes_nothing(self):

@@ -419,8 +419,7 @@ static void local_work_refuses_what_makes_no_sense_with_it(void **state)
     (void)state;
     at_plan_options o = settings("local-sgd:5");
     o.batch = 64;
-    assert_refused(o,
-                   "local:5 with 32 samples per local step and --batch 64 contradict each other",
+    assert_refused(o, "local:5 with 32 samples per local step and --batch 64 contradict each other",
                    "leave --batch out: a round is STEPS local steps of --local-batch samples");
     o = settings("local-sgd");
     o.newer = "refresh";

@@ -47,10 +47,8 @@ static void set_up(rig *r, const char *work, const char *outer, const char *opti
     r->ranges[0] = (at_param_range){.count = TRAINED};
     r->ranges[1] = (at_param_range){.at = TRAINED, .count = STATISTICS, .group = -1, .keep = 0.5F};
     r->task = (at_task){.params = PARAMS, .trained = TRAINED, .gradient = gradient};
-    r->inner = (at_learning){.optim = at_optim_find(optim),
-                             .trained = TRAINED,
-                             .ranges = r->ranges,
-                             .ranges_count = 2};
+    r->inner = (at_learning){
+        .optim = at_optim_find(optim), .trained = TRAINED, .ranges = r->ranges, .ranges_count = 2};
     assert_non_null(r->inner.optim);
     for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++)
         r->inner.number[i] = r->inner.optim->number[i].normal;
@@ -121,12 +119,11 @@ static void a_round_is_steps_of_sgd_and_reports_its_weighted_change(void **state
         const char *work, *outer;
         uint32_t    batch, samples;
         double      weight;
-    } cases[] = {{"local:5,4", "average", 4, 20, 20},
-                 {"local:5,4", "average:steps", 4, 20, 5},
-                 {"local:5,4", "average:equal", 4, 20, 1},
-                 {"local:3,8", "average:steps", 8, 24, 3},
-                 {"local:3,8", "average:steps", 8, 19, 3}, /* the last step is cut short */
-                 {"local:50ms,batch=8", "average", 8, 20, 20}};
+    } cases[] = {
+        {"local:5,4", "average", 4, 20, 20},         {"local:5,4", "average:steps", 4, 20, 5},
+        {"local:5,4", "average:equal", 4, 20, 1},    {"local:3,8", "average:steps", 8, 24, 3},
+        {"local:3,8", "average:steps", 8, 19, 3}, /* the last step is cut short */
+        {"local:50ms,batch=8", "average", 8, 20, 20}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         rig r;
         set_up(&r, cases[k].work, cases[k].outer, "sgd");
