@@ -53,7 +53,7 @@ static at_err set_target(char *entry, at_target *target, at_fail *fail)
     while (metric < AT_METRIC_COUNT && strcmp(entry, at_metric_name[metric]) != 0) metric++;
     if (!equals || metric == AT_METRIC_COUNT)
         return at_fail_set(fail, AT_ERR_USAGE,
-                           "write accuracy=0.9 or loss=0.2; auc and top5 are also known",
+                           "write accuracy=0.9 or loss=0.2; auc, top5 and r2 are also known",
                            "--target: '%s' is not METRIC=VALUE with a known metric", entry);
     target->metric = (at_metric)metric;
     bool number = at_text_real(equals + 1, &target->value), fraction = metric != AT_METRIC_LOSS;
@@ -232,12 +232,33 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     return at_plan_resolve(&o, plan, fail);
 }
 
+/* After the plan and before the task, which reserves memory for the largest round. */
+static at_err resolve_round_size(const at_settings *s, at_run_options *run, at_fail *fail)
+{
+    at_plan       *plan = &run->plan;
+    at_round_size *size = &run->round_size;
+    AT_TRY(at_round_size_parse(s->straggler_batch, (uint64_t)s->seed, plan->workers, size, fail));
+    if (size->law == AT_ROUND_AS_ORDERED) return AT_OK;
+    if (plan->work->timed)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --straggler, or a strategy with fixed rounds",
+                           "--straggler-batch draws the size of a round, but the rounds of %s end "
+                           "by time",
+                           plan->strategy->name);
+    if (size->law == AT_ROUND_GAUSS && plan->deal_global)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --deal own",
+                           "--straggler-batch gauss and --deal global contradict each other: a "
+                           "round may need more samples than it was dealt");
+    plan->drawn_extra = at_round_size_max(size, plan->batch) - plan->batch;
+    return AT_OK;
+}
+
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
 {
-    static const char *const engines[] = {"fast", "ref"};
-    int                      choice;
-    AT_TRY(choose("engine", text, engines, 2, &choice, fail));
-    *engine = choice == 0 ? AT_ENGINE_FAST : AT_ENGINE_REF;
+    static const char *const engines[] = {
+        [AT_ENGINE_FAST] = "fast", [AT_ENGINE_EXACT] = "exact", [AT_ENGINE_REF] = "ref"};
+    int choice;
+    AT_TRY(choose("engine", text, engines, 3, &choice, fail));
+    *engine = (at_engine)choice;
     return AT_OK;
 }
 
@@ -259,7 +280,8 @@ static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_
     if (o->smoothing > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --model softmax",
                            "--label-smoothing does not work with %s: it has no softmax", o->model);
-    at_task_sparse_options sparse = {.feed = o->feed,
+    at_task_sparse_options sparse = {.model = o->model,
+                                     .feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
                                      .updates_in_place = plan->mix->updates_in_place,
@@ -285,21 +307,23 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
     at_engine engine;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
     AT_TRY(at_launch_engine(s->engine, &engine, fail));
-    at_task_net_options o = {.model = s->model,
-                             .feed = {.data = s->data,
-                                      .test_data = s->test_data,
-                                      .prep = s->prep,
-                                      .read_options = {.label = s->label,
-                                                       .hash_bits = (uint32_t)s->hash_bits,
-                                                       .cache = s->data_cache},
-                                      .seed = (uint64_t)s->seed,
-                                      .workers = plan->workers},
-                             .engine = engine,
-                             .micro_batch = plan->micro_batch,
-                             .threads = (uint32_t)s->threads,
-                             .smoothing = s->label_smoothing,
-                             .init = s->init,
-                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
+    at_task_net_options o = {
+        .model = s->model,
+        .feed = {.data = s->data,
+                 .test_data = s->test_data,
+                 .prep = s->prep,
+                 .read_options = {.label = s->label,
+                                  .hash_bits = (uint32_t)s->hash_bits,
+                                  .cache = s->data_cache,
+                                  .real_labels = at_task_is_regression(s->model)},
+                 .seed = (uint64_t)s->seed,
+                 .workers = plan->workers},
+        .engine = engine,
+        .micro_batch = plan->micro_batch,
+        .threads = (uint32_t)s->threads,
+        .smoothing = s->label_smoothing,
+        .init = s->init,
+        .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
     return load_model(s, plan, &o, task, fail);
 }
@@ -420,6 +444,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->eval_every = s->eval_every;
     run->seed = (uint64_t)s->seed;
     run->respawn = s->respawn;
+    run->skips_hints = s->quiet;
     run->console = at_console_detect(stderr, s->quiet);
     run->command = command;
     run->options = at_options_echo(parsed, AT_FOR_TRAIN);
@@ -450,6 +475,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    AT_TRY(resolve_round_size(s, &launch->run, fail));
     if (own) {
         AT_TRY(load_own(s, plan, own, &launch->task, fail));
     } else {

@@ -157,7 +157,8 @@ static void show_metric(const at_run_progress *progress, at_metric metric, char 
 {
     assert(!isnan(progress->tally->test[metric]));
     static const char *const names[AT_METRIC_COUNT] = {
-        "accuracy", "test loss", "AUC", "top-5", "worst accuracy", "worst loss", "disagreement"};
+        "accuracy", "test loss",      "AUC",        "top-5",
+        "R2",       "worst accuracy", "worst loss", "disagreement"};
     const at_limits *limits = &progress->info->plan->limits;
     char             value[16];
     at_text          text = at_text_in(part, size);

@@ -77,13 +77,14 @@ typedef struct at_piece {
 } at_piece;
 
 /* Metrics of an evaluation. Names are part of result.json; the event log depends on the order. */
-#define AT_METRIC_MAP(X)                                                         \
-    X(ACCURACY, "accuracy")                                                      \
-    X(LOSS, "loss")                                                              \
-    X(AUC, "auc")                                                                \
-    X(TOP5, "top5")                                                              \
-    X(WORST_ACCURACY, "worst_accuracy") /* of the workers' own models: gossip */ \
-    X(WORST_LOSS, "worst_loss")                                                  \
+#define AT_METRIC_MAP(X)                                                                       \
+    X(ACCURACY, "accuracy")                                                                    \
+    X(LOSS, "loss")                                                                            \
+    X(AUC, "auc")                                                                              \
+    X(TOP5, "top5")                                                                            \
+    X(R2, "r2")                         /* coefficient of determination, of regression only */ \
+    X(WORST_ACCURACY, "worst_accuracy") /* of the workers' own models: gossip */               \
+    X(WORST_LOSS, "worst_loss")                                                                \
     X(DISAGREEMENT, "disagreement") /* of the workers' parameters */
 typedef enum at_metric {
 #define X(id, text) AT_METRIC_##id,

@@ -267,5 +267,6 @@ uint32_t at_plan_samples_max(const at_plan *plan)
 {
     assert(plan->batch >= 1);
     if (plan->work->timed) return plan->cap;
-    return plan->size->changes_samples ? plan->batch_max : plan->batch;
+    uint32_t ordered = plan->size->changes_samples ? plan->batch_max : plan->batch;
+    return ordered + plan->drawn_extra;
 }

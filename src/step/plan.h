@@ -51,6 +51,7 @@ typedef struct at_plan {
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
     bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
     uint32_t cap;           /* maximum samples of a round under timed work */
+    uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
     uint32_t local_batch;   /* samples of a local step, a multiple of micro_batch; 0: none */
     bool     cut_after;     /* as published: start a micro-batch while elapsed < T */
@@ -126,7 +127,7 @@ const at_rule *at_plan_rule(const at_plan *plan, enum at_family family);
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
 
-/* The maximum samples_max of an order of this plan. */
+/* The maximum number of samples in a round of this plan. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
 /* Samples of a micro-batch if nobody says otherwise, for a plan whose strategy is known. */

@@ -208,6 +208,15 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event)
     }
 }
 
+void at_worker_resize(at_worker *worker, uint32_t samples)
+{
+    assert(worker->state == AT_WORKER_SLEEPING);
+    assert(worker->cut.done == 0);
+    assert(samples >= 1);
+    assert(samples <= worker->cut.samples_max + worker->plan->drawn_extra);
+    worker->cut.samples_max = samples;
+}
+
 /* ---- actions -------------------------------------------------------------------------------- */
 
 static at_worker_action begin(at_worker *worker, at_worker_action_kind kind, at_worker_state state)

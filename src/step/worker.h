@@ -106,6 +106,10 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event);
 /* Returns the next action. Every action but WAIT is returned once and counts as begun. */
 at_worker_action at_worker_step(at_worker *worker);
 
+/* Changes the size of the round under way from what was ordered (--straggler-batch). Between the
+ * SLEEP action and its AWAKE event only. */
+void at_worker_resize(at_worker *worker, uint32_t samples);
+
 /* True from the order to the end of the last micro-batch. */
 bool at_worker_in_round(const at_worker *worker);
 

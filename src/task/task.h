@@ -53,7 +53,8 @@ typedef struct at_task {
     uint64_t        samples;      /* training samples, one epoch */
     uint64_t        test_samples; /* 0: nothing to evaluate on */
     uint32_t        fingerprint;  /* checksum of the training samples; 0: unknown */
-    uint32_t        classes;      /* 0: metrics have no accuracy */
+    uint32_t        classes;      /* 0: unknown, or regression */
+    bool            regression;   /* predicts a real number; its metrics are loss and R2 */
     uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
     uint32_t        threads;      /* that compute in a worker; 0: unknown */
     double          smoothing;    /* part of each label that is spread over all classes */
@@ -91,8 +92,8 @@ typedef struct at_task {
     /* Adds the score of test samples first .. first+count-1. Called in order from 0; with the last
      * sample it also sets the metrics over all of them. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
-    /* Writes the predicted class probabilities of these test samples, (count, classes). Optional.
-     */
+    /* Writes the predicted class probabilities of these test samples, (count, classes); in
+     * regression the predicted values, (count). Optional. */
     void (*predict)(void *self, float *probabilities, const float *params, uint64_t first,
                     uint64_t count);
     /* Convert between the flat and the plain vector. Optional: without them they are the same. */

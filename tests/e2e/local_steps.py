@@ -121,6 +121,8 @@ class Runs(support.TestCase):
                  "--optimizer dual-averaging does not work with --work local"),
                 ((*DATA, "--strategy", "local-sgd", "--release", "free", "--stale", "use",
                   "--gather", "any:1", "--lr-schedule", "linear:0.01"), "start without orders"),
+                ((*DATA, "--strategy", "local-sgd", "--lr-schedule", "linear:0.01,steps"),
+                 "a step of the run is many local steps"),
                 ((*DATA, "--strategy", "local-sgd", "--lr-scale", "linear", "--size", "grow"),
                  "--lr-scale linear does not work with --work local")):
             with self.subTest(arguments=arguments):

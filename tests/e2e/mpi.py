@@ -56,6 +56,14 @@ class Bits(mpi.TestCase):
         self.assert_same_everywhere("--data", "synthetic-clicks:4000,4096", "--model", "sparse-lr",
                                     "--batch", 64, "--steps", 50)
 
+    def test_linear_regression_does_too(self):
+        rows = self.folder / "rows.svm"
+        rows.write_text("".join(f"{i % 17 / 4} 1:{i % 5} {2 + i % 7}:1\n" for i in range(400)))
+        self.assert_same_everywhere("--data", "synthetic-linear:2000,20,0.1", "--model", "linear",
+                                    "--lr", 0.05, "--steps", 50)
+        self.assert_same_everywhere("--data", rows, "--test-data", rows, "--model", "sparse-linear",
+                                    "--lr", 0.05, "--batch", 16, "--steps", 50)
+
     def test_late_messages_and_slow_ranks_do_not_change_a_bit(self):
         plain = self.train(*support.SMALL, "--steps", 40, *QUIET).result
         late = self.train(*support.SMALL, "--steps", 40, "--comm-delay", "1ms", "--straggler",

@@ -55,7 +55,8 @@ const char *const at_option_group_name[AT_GROUP_COUNT] = {
 const at_option at_options[] = {
     /* ---- model and data ---- */
     TEXT("model", MAIN, MODEL, RUNS | SLICES, model, "softmax", "NAME",
-         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, ..; see `anytime models "
+         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, linear, sparse-lr, ..; see `anytime "
+         "models "
          "list`) or a file NAME.net"),
     TEXT("model", COMMON, MODEL, TRAINED, model, "softmax", "NAME",
          "Model that the weights belong to [as recorded with them]"),
@@ -132,7 +133,7 @@ const at_option at_options[] = {
          "Learning rate [the optimizer's default]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
     TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
-         "Learning-rate schedule over the samples used: const linear:END exp:EVERY,RATE "
+         "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
          "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR one-cycle; with a warm-up before it: "
          "warmup:LENGTH+SCHEDULE (5000 samples or 2e for epochs)"),
     TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
@@ -143,8 +144,9 @@ const at_option at_options[] = {
          "Scale the mean gradient of a step down to this L2 norm if it is longer [no limit]"),
     REAL("label-smoothing", RARE, OPTIMIZATION, RUNS, label_smoothing, "0", 0, 1, "X",
          "Part of each training label that is spread evenly over all classes"),
-    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
-         "fast: optimized kernels; ref: slow reference implementation, for checking"),
+    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|exact|ref",
+         "fast: optimized kernels; exact: without Winograd's method in convolutions, which rounds "
+         "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
 
@@ -155,6 +157,9 @@ const at_option at_options[] = {
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
+    TEXT("straggler-batch", SIMULATION, DELAYS, RUNS, straggler_batch, "none", "LAW",
+         "Draw the size of each round (n: as ordered): bernoulli:P,N (n with probability P, else "
+         "N), gauss:SD (around n) or rotate (n for one worker in turn, 1 for the others)"),
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
          "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
          "separate machines; measure: use the time of one sample here"),
@@ -180,8 +185,8 @@ const at_option at_options[] = {
     TIME("seconds", COMMON, STOPPING, RUNS, seconds, NULL, "T",
          "Stop after T, counted from the first computation"),
     TEXT("target", MAIN, STOPPING, RUNS, target, NULL, "accuracy=X,loss=Y",
-         "Stop when all test metrics listed here are reached; also auc (two classes) and top5 "
-         "(more than 20 classes)"),
+         "Stop when all test metrics listed here are reached; also auc (two classes), top5 (more "
+         "than 20 classes) and r2 (regression)"),
     WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
           "Steps between evaluations of the test set, in parallel with training; 0: only at the "
           "end [one epoch]"),

@@ -35,7 +35,7 @@ typedef struct at_settings {
     double      lr, weight_decay, clip, label_smoothing;
     int64_t     threads;
     /* delays and faults */
-    const char *straggler, *straggler_scale, *sample_time, *faults;
+    const char *straggler, *straggler_scale, *straggler_batch, *sample_time, *faults;
     at_ns       latency, comm_delay;
     double      bandwidth;
     /* stopping and evaluation */

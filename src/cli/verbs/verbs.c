@@ -38,7 +38,8 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime compare fmb amb --workers 10 --sample-time 1ms --straggler niagara \\\n"
      "                          --straggler-scale 20% --target accuracy=0.8\n"
-     "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n",
+     "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n"
+     "  anytime compare fmb amb -n 4 --seconds 30 -- python3 train.py     programs, as in `run`\n",
      AT_FOR_COMPARE, at_verb_compare},
     {"sweep", "--over NAME=V1,V2,.. [options]", "Compare several values of one option",
      "Runs the same training with each value of one option and prints the results as `compare`\n"
@@ -91,7 +92,7 @@ const at_verb at_verbs[] = {
     {"eval", "RUN|FILE [options]", "Evaluate a trained model on a test set",
      "Evaluates the newest weights of a run, or a .safetensors file, on the whole test set or on\n"
      "--test-data. Prints loss, accuracy, AUC (two classes) and top-5 accuracy (more than 20\n"
-     "classes).\n"
+     "classes); for regression loss, RMSE and R2.\n"
      "\n"
      "  anytime eval runs/my-run\n"
      "  anytime eval runs/my-run --test-data new-images,new-labels\n"
@@ -100,7 +101,7 @@ const at_verb at_verbs[] = {
     {"predict", "RUN|FILE [options]", "Print the predictions of a trained model, one line per row",
      "RUN is the folder of a run, FILE a .safetensors file. For every test sample, or every row\n"
      "of --test-data, prints the most probable class and its probability; with two classes, the\n"
-     "probability of the second one (+1).\n"
+     "probability of the second one (+1); for regression, the predicted value.\n"
      "\n"
      "  anytime predict runs/my-run\n"
      "  anytime predict runs/clicks --test-data new.libsvm > scores.txt\n",

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/label.h"
 #include "learn/engines/activation_kernels.h"
 #include "learn/net/graph.h"
 #include "learn/net/model_parts.h"
@@ -255,12 +256,33 @@ static void smooth_gradient(const at_model *model, float *z, const uint32_t *lab
     }
 }
 
-static double loss(const at_model *model, float *logits, const uint32_t *labels, uint32_t count)
+static bool is_regression(const at_model *model)
+{
+    return model->net->shape.classes == 0;
+}
+
+/* z (count) predictions <- their gradient; returns the sum of the losses. */
+static double squared_loss(float *z, const uint32_t *labels, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        float off = z[n] - at_label_real(labels[n]);
+        sum += 0.5 * (double)off * (double)off;
+        z[n] = off;
+    }
+    return sum;
+}
+
+/* Replaces outputs by their gradients. */
+static double take_loss(const at_model *model, float *logits, const uint32_t *labels,
+                        uint32_t count)
 {
     const at_kernels *k = at_kernels_elementwise(model->net->engine);
     bool              smooth = model->smoothing > 0;
-    double            more = smooth ? smoothed_loss(model, logits, labels, count) : 0;
-    double            sum = k->softmax_loss(logits, labels, count, logits_width(model));
+    assert(!is_regression(model) || logits_width(model) == 1);
+    if (is_regression(model)) return squared_loss(logits, labels, count);
+    double more = smooth ? smoothed_loss(model, logits, labels, count) : 0;
+    double sum = k->softmax_loss(logits, labels, count, logits_width(model));
     if (!smooth) return sum;
     smooth_gradient(model, logits, labels, count);
     return sum + more;
@@ -272,7 +294,7 @@ static double train(at_model *model, float *gradient, at_write write, const floa
     assert(model->use == AT_USE_TRAIN);
     assert((uintptr_t)x % 32 == 0);
     float *logits = forward(model, params, x, count, true);
-    double loss_sum = loss(model, logits, labels, count);
+    double loss_sum = take_loss(model, logits, labels, count);
     if (write == AT_WRITE_SET) clear_padding(model, gradient);
     return backward(model, gradient, write, params, x, count) ? loss_sum : (double)NAN;
 }
@@ -300,23 +322,35 @@ static size_t label_rank(const float *z, uint32_t label, uint32_t classes)
     return rank;
 }
 
-void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
-                    const uint32_t *labels, uint32_t count)
+/* What only classifiers and what only regression models have. */
+static void score_labels(at_score *score, const float *logits, const uint32_t *labels,
+                         uint32_t count, uint32_t classes)
 {
-    const at_kernels *k = at_kernels_elementwise(model->net->engine);
-    uint32_t          classes = logits_width(model);
-    assert(score->correct <= score->count);
-    float *logits = forward(model, params, x, count, false);
-    for (uint32_t n = 0; n < count; n++) {
+    for (uint32_t n = 0; classes == 0 && n < count; n++) {
+        double label = (double)at_label_real(labels[n]);
+        score->label_sum += label;
+        score->label_squares += label * label;
+    }
+    for (uint32_t n = 0; classes > 0 && n < count; n++) {
         size_t rank = label_rank(logits + (size_t)n * classes, labels[n], classes);
         score->correct += rank == 0;
         score->correct_top5 += rank < 5;
     }
     for (uint32_t n = 0; classes == 2 && score->margins && n < count; n++)
         score->margins[n] = logits[2 * (size_t)n + 1] - logits[2 * (size_t)n];
+}
+
+void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
+                    const uint32_t *labels, uint32_t count)
+{
+    uint32_t classes = is_regression(model) ? 0 : logits_width(model);
+    assert(score->correct <= score->count);
+    float *logits = forward(model, params, x, count, false);
+    score_labels(score, logits, labels, count, classes);
     score->classes = classes;
+    score->regression = is_regression(model);
     score->count += count;
-    score->loss_sum += k->softmax_loss(logits, labels, count, classes);
+    score->loss_sum += take_loss(model, logits, labels, count);
 }
 
 /* Softmax; there may be more logits than classes. */
@@ -335,6 +369,7 @@ void at_model_predict(at_model *model, float *probabilities, const float *params
     uint32_t     classes = model->net->shape.classes, width = logits_width(model);
     const float *logits = forward(model, params, x, count, false);
     assert(classes <= width);
-    for (size_t n = 0; n < count; n++)
+    if (is_regression(model)) memcpy(probabilities, logits, count * sizeof *probabilities);
+    for (size_t n = 0; classes > 0 && n < count; n++)
         to_probabilities(probabilities + n * classes, logits + n * width, classes, width);
 }

@@ -69,10 +69,15 @@ static double rate_const(const at_schedule *s, double used)
     return s->lr;
 }
 
-/* linear:END */
+/* linear:END or linear:END,steps */
 static bool parse_linear(at_schedule *s, const char *args)
 {
-    return parse_numbers(s, args, 1) && s->number[0] >= 0;
+    char        number[32];
+    const char *end = args + strcspn(args, ",");
+    s->by_steps = strcmp(end, ",steps") == 0;
+    if (*end && !s->by_steps) return false;
+    return copy_word(number, sizeof number, args, end) && parse_numbers(s, number, 1) &&
+           s->number[0] >= 0;
 }
 
 static double rate_linear(const at_schedule *s, double used)
@@ -188,7 +193,7 @@ static double rate_stairs(const at_schedule *s, double used)
 
 static const at_schedule_kind kinds[] = {
     {"const", "const", false, parse_nothing, rate_const},
-    {"linear", "linear:END", true, parse_linear, rate_linear},
+    {"linear", "linear:END[,steps]", true, parse_linear, rate_linear},
     {"exp", "exp:EVERY,RATE", false, parse_exp, rate_exp},
     {"epochs", "epochs:A,B,..:FACTOR", false, parse_epochs, rate_epochs},
     {"cosine", "cosine", true, parse_nothing, rate_cosine},
@@ -237,14 +242,36 @@ static at_err parse_kind(const char *text, at_schedule *s, at_fail *fail)
     if (!s->kind->parse(s, colon ? colon + 1 : ""))
         return at_fail_set(fail, AT_ERR_USAGE, usage,
                            "\"%s\" is not a valid learning-rate schedule", text);
-    if (s->kind->needs_end && s->samples_end <= 0)
+    if (s->kind->needs_end && s->samples_end <= 0 && !s->by_steps)
         return at_fail_set(fail, AT_ERR_USAGE, "set it with --epochs or --samples",
                            "learning-rate schedule %s needs the length of the run", name);
-    if (s->kind->needs_end && s->warmup >= s->samples_end)
+    if (s->kind->needs_end && s->warmup > 0 && s->warmup >= s->samples_end)
         return at_fail_set(fail, AT_ERR_USAGE, "use a shorter warm-up or a longer run",
                            "a warm-up of %g samples leaves nothing for schedule %s: the run has %g",
                            s->warmup, name, s->samples_end);
     return AT_OK;
+}
+
+at_err at_schedule_set_steps(at_schedule *schedule, double steps, at_fail *fail)
+{
+    assert(steps >= 0);
+    if (!schedule->by_steps) return AT_OK;
+    if (schedule->warmup > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "a warm-up counts samples, and learning-rate schedule %s:..,steps does "
+                           "not",
+                           schedule->kind->name);
+    schedule->samples_end = steps;
+    if (steps > 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "set it with --steps",
+                       "learning-rate schedule %s:..,steps needs the number of steps of the run",
+                       schedule->kind->name);
+}
+
+double at_schedule_now(const at_schedule *schedule, double samples_used, double steps_done)
+{
+    assert(steps_done >= 0);
+    return at_schedule_rate(schedule, schedule->by_steps ? steps_done : samples_used);
 }
 
 /* warmup:LENGTH or warmup:LENGTH+SCHEDULE. Sets *rest to the schedule, also without a warm-up. */

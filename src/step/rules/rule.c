@@ -94,6 +94,11 @@ int at_rule_arg_find(const at_rule *rule, const char *name, size_t length)
 
 /* ---- names of arguments in texts ------------------------------------------------------------ */
 
+static void add_capitals(const at_rule_arg *arg, at_text *text)
+{
+    for (const char *c = arg->name; *c; c++) at_text_add(text, "%c", toupper(*c));
+}
+
 /* K, FACTOR; the words themselves where there are only some. */
 static void add_placeholder(const at_rule_arg *arg, at_text *text)
 {
@@ -101,7 +106,7 @@ static void add_placeholder(const at_rule_arg *arg, at_text *text)
         for (size_t i = 0; arg->words[i]; i++)
             at_text_add(text, "%s%s", i > 0 ? "|" : "", arg->words[i]);
     else
-        for (const char *c = arg->name; *c; c++) at_text_add(text, "%c", toupper(*c));
+        add_capitals(arg, text);
 }
 
 /* "--gather first: K is '0'", with what it must be appended by the caller. */
@@ -126,6 +131,7 @@ static at_err wrong_type(enum at_family family, const at_rule *rule, const at_ru
                          const char *part, at_fail *fail)
 {
     static const char *const meant[] = {[AT_ARG_WHOLE] = "which is not a whole number",
+                                        [AT_ARG_SPAN] = "which is not a whole number, or two as in 1-4",
                                         [AT_ARG_REAL] = "which is not a number",
                                         [AT_ARG_TIME] = "which is not a duration above 0",
                                         [AT_ARG_WORD] = "",
@@ -156,6 +162,22 @@ static int word_index(const at_rule_arg *arg, const char *part)
     return -1;
 }
 
+/* 4, 1-4 or 1- */
+static bool parse_span(const char *part, at_value *value)
+{
+    char        first[32];
+    const char *dash = part[0] ? strchr(part + 1, '-') : NULL; /* not a sign */
+    size_t      length = dash ? (size_t)(dash - part) : strlen(part);
+    if (length >= sizeof first) return false;
+    memcpy(first, part, length);
+    first[length] = '\0';
+    if (!at_text_whole(first, &value->whole)) return false;
+    value->last = value->whole;
+    if (dash && dash[1] == '\0') value->last = AT_SPAN_OPEN;
+    if (dash && dash[1] != '\0' && !at_text_whole(dash + 1, &value->last)) return false;
+    return value->last >= value->whole;
+}
+
 static at_err parse_value(enum at_family family, const at_rule *rule, const at_rule_arg *arg,
                           const char *part, at_value *value, at_fail *fail)
 {
@@ -164,6 +186,12 @@ static at_err parse_value(enum at_family family, const at_rule *rule, const at_r
     switch (arg->type) {
     case AT_ARG_WHOLE:
         fits = at_text_whole(part, &value->whole);
+        value->real = (double)value->whole;
+        break;
+    case AT_ARG_SPAN:
+        fits = parse_span(part, value);
+        if (fits && value->last != AT_SPAN_OPEN)
+            AT_TRY(check_bounds(family, rule, arg, part, (double)value->last, fail));
         value->real = (double)value->whole;
         break;
     case AT_ARG_REAL: fits = at_text_real(part, &value->real); break;
@@ -276,6 +304,7 @@ void at_rule_complete(const at_rule *rule, const at_plan *plan, at_value *value)
         value[i] = (at_value){.whole = arg->type == AT_ARG_TIME ? AT_NEVER : 0};
         if (arg->derive) value[i].whole = arg->derive(plan);
         value[i].real = (double)value[i].whole;
+        value[i].last = value[i].whole;
         if (!arg->fallback) continue;
         at_err err = parse_value(AT_WORK, rule, arg, arg->fallback, &value[i], &fail);
         assert(!err); /* it is written in the row */
@@ -302,6 +331,10 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
 {
     switch (arg->type) {
     case AT_ARG_WHOLE: at_text_add(text, "%lld", (long long)value->whole); break;
+    case AT_ARG_SPAN:
+        at_text_add(text, "%lld", (long long)value->whole);
+        if (value->last > value->whole) at_text_add(text, "-%lld", (long long)value->last);
+        break;
     case AT_ARG_REAL: add_real(text, value->real); break;
     case AT_ARG_TIME:
         if (value->whole == AT_NEVER)
@@ -344,7 +377,11 @@ void at_rule_list(enum at_family family, at_text *text)
         at_text_add(text, "%s%s", i > 0 ? " " : "", rule->name);
         for (int j = 0; j < args_count(rule); j++) {
             at_text_add(text, "%s", j == 0 ? "[:" : ",");
-            add_placeholder(&rule->arg[j], text);
+            if (rule->arg[j].brief)
+                add_capitals(&rule->arg[j], text);
+            else
+                add_placeholder(&rule->arg[j], text);
+            if (rule->arg[j].type == AT_ARG_SPAN) at_text_add(text, "[-MAX]");
         }
         if (args_count(rule) > 0) at_text_add(text, "]");
     }

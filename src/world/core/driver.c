@@ -119,8 +119,12 @@ static void begin_sleep(at_driver *d)
     assert(!d->sleeping);
     assert(!d->computing);
     assert(!d->sending);
-    at_ns nap = at_pace_sleep(d->options.context->pace, d->options.id, d->machine.work.round);
+    const at_world_context *context = d->options.context;
+    uint64_t                round = d->machine.work.round;
+    at_ns                   nap = at_pace_sleep(context->pace, d->options.id, round);
     assert(nap >= 0);
+    at_worker_resize(&d->machine, at_round_size_draw(&context->round_size, d->options.id, round,
+                                                     d->machine.cut.samples_max));
     d->idle_ns = d->machine.begun - d->idle_since;
     d->spent = 0;
     d->done = 0;

@@ -43,14 +43,22 @@ static json_t *ledger(const at_result_facts *f)
                      "dropped_why", why);
 }
 
+json_t *at_result_metrics(const double value[AT_METRIC_COUNT])
+{
+    json_t *object = json_pack("{s:o, s:o}", "loss", number(value[AT_METRIC_LOSS]), "accuracy",
+                               number(value[AT_METRIC_ACCURACY]));
+    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
+        if (!isnan(value[i])) json_object_set_new(object, at_metric_name[i], number(value[i]));
+    if (!isnan(value[AT_METRIC_R2])) /* the loss is half the squared error */
+        json_object_set_new(object, "rmse", number(sqrt(2 * value[AT_METRIC_LOSS])));
+    return object;
+}
+
 static json_t *test(const at_tally *tally)
 {
-    json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(tally->test[AT_METRIC_LOSS]),
-                               "accuracy", number(tally->test[AT_METRIC_ACCURACY]), "count",
-                               whole(tally->test_count), "step", whole(tally->test_step));
-    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
-        if (!isnan(tally->test[i]))
-            json_object_set_new(object, at_metric_name[i], number(tally->test[i]));
+    json_t *object = at_result_metrics(tally->test);
+    json_object_set_new(object, "count", whole(tally->test_count));
+    json_object_set_new(object, "step", whole(tally->test_step));
     return object;
 }
 

@@ -21,6 +21,7 @@
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
+#include "world/core/hints.h"
 #include "world/core/result.h"
 #include "world/core/run_checks.h"
 #include "world/process/child.h"
@@ -115,8 +116,9 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail);
+    double epoch = o->task->samples > 0 ? (double)o->task->samples : 1; /* unknown: seats */
+    AT_TRY(at_schedule_parse(schedule, lr * group->lr, epoch, samples_end, &rate->schedule, fail));
+    return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
 const char *at_run_optimizer(const at_run_options *o)
@@ -127,9 +129,14 @@ const char *at_run_optimizer(const at_run_options *o)
 }
 
 /* Where workers make local steps, the optimizer is theirs, and the hub follows the outer rule. */
-static void set_outer(run *r)
+static at_err set_outer(run *r, at_fail *fail)
 {
     const at_outer_rule *rule = r->plan.outer;
+    for (uint32_t i = 0; i <= r->learning.groups; i++)
+        if (r->learning.rate[i].schedule.by_steps)
+            return at_fail_set(fail, AT_ERR_USAGE, "use a schedule that counts samples",
+                               "--work local does not work with a learning-rate schedule that "
+                               "counts steps: a step of the run is many local steps");
     r->inner = r->learning;
     r->outer = (at_optim){.name = rule->rule.name,
                           .summary = rule->rule.summary,
@@ -138,6 +145,7 @@ static void set_outer(run *r)
     r->learning.outer = &r->plan;
     r->learning.inner = &r->inner;
     r->learning.clip = 0;
+    return AT_OK;
 }
 
 static at_err set_learning(run *r, at_fail *fail)
@@ -167,8 +175,7 @@ static at_err set_learning(run *r, at_fail *fail)
         AT_TRY(set_rate(r, &o->task->groups->group[i], end, &l->rate[i], fail));
     static const at_param_group rest = {.lr = 1, .decay = 1};
     AT_TRY(set_rate(r, &rest, end, &l->rate[l->groups], fail));
-    if (r->plan.work->reports_change) set_outer(r);
-    return AT_OK;
+    return r->plan.work->reports_change ? set_outer(r, fail) : AT_OK;
 }
 
 /* The default cost of a sample in virtual time is multiply-adds / 10^10 seconds. */
@@ -226,6 +233,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .learning = &r->learning,
                                     .recorder = &r->recorder,
                                     .seed = o->seed,
+                                    .round_size = o->round_size,
                                     .comm_delay = o->comm_delay,
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,
@@ -384,7 +392,7 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "tally", at_tally_json(r->tally, at));
 }
 
-static void say_saving(void *self, const char *text)
+static void take_note(void *self, const char *text)
 {
     at_recorder_put(&((run *)self)->recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
 }
@@ -399,7 +407,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .workers = r->plan.workers_max,
                                 .run = r->options->folder,
                                 .describe = describe_run,
-                                .say = say_saving,
+                                .say = take_note,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
     return at_saver_open(&options, &r->saver, fail);
@@ -505,7 +513,11 @@ static at_err run_world(run *r, at_fail *fail)
     context->fault_count = r->fault_count;
     context->saver = r->saver;
     warn(r);
-    return r->options->world->run(context, &r->outcome, fail);
+    bool hints = r->tally && !r->options->skips_hints;
+    if (hints) at_hints_before(r->options, &r->plan, take_note, r);
+    AT_TRY(r->options->world->run(context, &r->outcome, fail));
+    if (hints) at_hints_after(&r->plan, r->tally, take_note, r);
+    return AT_OK;
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
@@ -578,8 +590,10 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
 static at_err stopped(const run *r, const char *why, at_fail *fail)
 {
     char hint[300];
-    snprintf(hint, sizeof hint, "resume with: anytime train --resume %.250s",
-             r->options->folder ? r->options->folder : "");
+    bool programs = r->options->world->runs_programs;
+    snprintf(hint, sizeof hint, "resume with: anytime %s --resume %.250s%s",
+             programs ? "run" : "train", r->options->folder ? r->options->folder : "",
+             programs ? " -- COMMAND" : "");
     return at_fail_set(fail, AT_ERR_STOPPED, r->saved != UINT64_MAX ? hint : NULL,
                        "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }

@@ -34,6 +34,7 @@ typedef struct at_run_options {
     double             weight_decay;
     double             clip; /* largest norm of a step's mean gradient; 0: no limit */
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
+    at_round_size      round_size;                  /* law by which sizes of rounds are drawn */
     at_ns              sample_time;                 /* 0: not padded */
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
@@ -42,6 +43,7 @@ typedef struct at_run_options {
     int64_t            eval_every; /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
+    bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */
     const char *checkpoint_every; /* "100" steps, "60s", "0": at the start and the end, "none";

@@ -84,7 +84,8 @@ static at_err check_in_place(const at_run_options *o, const at_plan *plan, bool 
     char rule[AT_RULE_TEXT_SIZE];
     at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
     if (!o->task->descend)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use --model sparse-lr or sparse-linear, or --strategy async",
                            "--mix %s (--strategy %s) needs a sparse model: with a dense one, "
                            "workers that write without locks overwrite each other's updates",
                            rule, plan->strategy->name);
@@ -130,6 +131,21 @@ static at_err check_local(const at_run_options *o, const at_plan *plan, at_fail 
     return AT_OK;
 }
 
+/* A target that the model cannot have would never be reached. */
+static at_err check_targets(const at_task *task, const at_limits *limits, at_fail *fail)
+{
+    for (uint32_t i = 0; i < limits->targets; i++) {
+        at_metric metric = limits->target[i].metric;
+        if (metric == AT_METRIC_LOSS || (metric == AT_METRIC_R2) == task->regression) continue;
+        return at_fail_set(
+            fail, AT_ERR_USAGE,
+            task->regression ? "use --target loss=X or r2=X" : "use --target accuracy=X or loss=X",
+            "--target %s: %s predicts %s", at_metric_name[metric], task->model,
+            task->regression ? "real numbers, not classes" : "classes, and r2 is for regression");
+    }
+    return AT_OK;
+}
+
 static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     const char *optim = at_run_optimizer(o);
@@ -139,6 +155,7 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "--optimizer %s does not work with %s: it changes every weight in every "
                            "step",
                            optim, o->task->model);
+    AT_TRY(check_targets(o->task, &plan->limits, fail));
     if (o->task->sparse && o->clip > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use a smaller --lr",
                            "--clip does not work with %s: its gradients are never added up as a "

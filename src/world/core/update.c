@@ -417,7 +417,8 @@ static double samples_weighted(const at_updater *u, const at_action *apply)
 static double rate_of(const at_rate *rate, const at_action *apply)
 {
     assert(apply->as.apply.lr_factor > 0);
-    return at_schedule_rate(&rate->schedule, (double)apply->as.apply.samples_used) *
+    return at_schedule_now(&rate->schedule, (double)apply->as.apply.samples_used,
+                           (double)apply->as.apply.step - 1) *
            apply->as.apply.lr_factor;
 }
 

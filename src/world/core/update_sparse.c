@@ -24,10 +24,10 @@ struct at_sparse_update {
     double             norm2_added;
 };
 
-static double rate_at(const at_learning *l, uint64_t samples_used, double factor)
+static double rate_at(const at_learning *l, uint64_t samples_used, uint64_t steps, double factor)
 {
     assert(factor > 0);
-    return at_schedule_rate(&l->rate[0].schedule, (double)samples_used) * factor;
+    return at_schedule_now(&l->rate[0].schedule, (double)samples_used, (double)steps) * factor;
 }
 
 /* Space for the most pairs that an open step can have; pages are allocated when first written. */
@@ -59,7 +59,7 @@ at_err at_sparse_update_new(const at_learning *learning, float *w, size_t params
     u->learning = learning;
     u->w = w;
     u->dimension = params - AT_SPARSE_EXTRA;
-    *at_sparse_rate(w, u->dimension) = (float)rate_at(learning, 0, 1);
+    *at_sparse_rate(w, u->dimension) = (float)rate_at(learning, 0, 0, 1);
     if (learning->updates_in_place || reserve(u, pieces_max, learning->slot_floats)) return AT_OK;
     return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --batch or fewer workers",
                        "not enough memory for %u gradients of up to %zu bytes each", pieces_max,
@@ -202,7 +202,7 @@ static void follow_workers(at_sparse_update *u, const at_action *apply, double l
     double   each = 1 - lr * u->learning->rate[0].weight_decay;
     decay(u, pow(each > 0 ? each : 0, (double)samples));
     *at_sparse_rate(u->w, u->dimension) =
-        (float)rate_at(u->learning, used, apply->as.apply.lr_factor);
+        (float)rate_at(u->learning, used, apply->as.apply.step, apply->as.apply.lr_factor);
 }
 
 double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
@@ -210,7 +210,8 @@ double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
 {
     assert(apply->kind == AT_ACT_APPLY);
     const at_learning *l = u->learning;
-    double             lr = rate_at(l, apply->as.apply.samples_used, apply->as.apply.lr_factor);
+    double             lr = rate_at(l, apply->as.apply.samples_used, apply->as.apply.step - 1,
+                                    apply->as.apply.lr_factor);
     if (l->updates_in_place) {
         follow_workers(u, apply, lr);
         return lr;

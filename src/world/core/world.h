@@ -14,6 +14,7 @@
 
 #include "base/err.h"
 #include "pace/pace.h"
+#include "pace/round_size.h"
 #include "record/record.h"
 #include "step/hub.h"
 #include "task/task.h"
@@ -43,6 +44,7 @@ typedef struct at_world_context {
     const at_plan     *plan;
     const at_task     *task;
     const at_pace     *pace;
+    at_round_size      round_size; /* law by which sizes of rounds are drawn */
     const at_learning *learning;
     at_recorder       *recorder;
     uint64_t           seed;
@@ -87,6 +89,7 @@ typedef struct at_outcome {
 typedef struct at_world {
     const char *name;             /* as in --world and result.json */
     const char *called;           /* in sentences: "--world mpi", "a simulation" */
+    bool        runs_programs;    /* resumed by `anytime run` with a command */
     bool        virtual_time;     /* time is simulated: the machine's clock says nothing */
     bool        one_process;      /* no several hubs, no all-reduce */
     bool        has_messages;     /* that --comm-delay can hold back */

@@ -68,13 +68,22 @@ void at_signals_open(at_bell *bell)
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
         sigaction(watched[i], &action, &state.before[i]);
+        if (state.before[i].sa_handler == on_stop) state.before[i].sa_handler = SIG_DFL;
     }
 }
 
 void at_signals_close(void)
 {
     assert(state.bell);
-    for (int i = 0; i < WATCHED; i++) sigaction(watched[i], &state.before[i], NULL);
+    for (int i = 0; i < WATCHED; i++) {
+        struct sigaction after = state.before[i];
+        bool             stops = watched[i] == SIGINT || watched[i] == SIGTERM;
+        /* The second half of one request may come when the run has stopped already, and must not
+         * end the program before it has written its result. */
+        if (stops && atomic_load(&state.stop) && after.sa_handler == SIG_DFL)
+            after.sa_handler = on_stop;
+        sigaction(watched[i], &after, NULL);
+    }
     state.bell = NULL;
 }
 

@@ -120,7 +120,11 @@ static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
 
 static void begin_sleep(at_sim *sim, at_sim_worker *w)
 {
-    at_ns nap = at_pace_sleep(sim->context->pace, w->machine.id, w->machine.work.round);
+    at_node  id = w->machine.id;
+    uint64_t round = w->machine.work.round;
+    at_ns    nap = at_pace_sleep(sim->context->pace, id, round);
+    at_worker_resize(&w->machine, at_round_size_draw(&sim->context->round_size, id, round,
+                                                     w->machine.cut.samples_max));
     assert(!w->ahead);
     assert(nap >= 0);
     w->token++;

@@ -160,13 +160,14 @@ static void predict(void *self, float *probabilities, const float *params, uint6
                     uint64_t count)
 {
     net_task *t = self;
+    uint64_t  outputs = t->shape.classes ? t->shape.classes : 1;
     assert(t->score_rows >= 1);
     assert(first + count <= at_feed_count(t->feed, AT_SPLIT_TEST));
     for (uint64_t done = 0; done < count;) {
         uint64_t     left = count - done;
         uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
         at_feed_rows rows = at_feed_test(t->feed, first + done, some);
-        at_model_predict(t->model, probabilities + done * t->shape.classes, params, rows.x, some);
+        at_model_predict(t->model, probabilities + done * outputs, params, rows.x, some);
         done += some;
     }
 }
@@ -276,6 +277,7 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .test_samples = tests,
                       .fingerprint = at_feed_fingerprint(t->feed),
                       .classes = t->shape.classes,
+                      .regression = t->shape.classes == 0,
                       .mults = at_model_mults(t->model),
                       .threads = options->threads,
                       .smoothing = options->smoothing,

@@ -1,7 +1,7 @@
 /* tasks.h - creates the tasks that a run can train.
  *
  *     net.c      a built-in net, or one from a .net file, on a data set
- *     sparse.c   logistic regression on sparse rows
+ *     sparse.c   logistic and linear regression on sparse rows
  *     own.c      a user's callback (anytime.h)
  *     seat.c     a model in other programs, which have taken seats
  *     none.c     no training: only time is simulated
@@ -25,6 +25,9 @@ typedef struct at_task_net_options {
     const char     *init;      /* file of initial weights; NULL: random */
     uint64_t        eval_size; /* test samples to evaluate on; 0: all */
 } at_task_net_options;
+
+/* Whether the model predicts real numbers and so needs data with real-valued labels. */
+bool at_task_is_regression(const char *model);
 
 /* --model none:P, for simulation: no training, no floats. */
 bool   at_task_is_none(const char *model);
@@ -53,6 +56,7 @@ at_shape at_task_shape(at_image_shape image, uint32_t classes);
 at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *fail);
 
 typedef struct at_task_sparse_options {
+    const char     *model;
     at_feed_options feed; /* source of the samples; without `prep` */
     uint32_t        micro_batch;
     uint32_t        samples_max;      /* of a round */
@@ -61,7 +65,8 @@ typedef struct at_task_sparse_options {
     uint64_t        eval_size;        /* test samples to evaluate on; 0: all */
 } at_task_sparse_options;
 
-/* --model sparse-lr: logistic regression on sparse rows of two classes (docs/guide/sparse.md). */
+/* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear:
+ * linear regression on sparse rows with real-valued labels (docs/guide/sparse.md). */
 bool   at_task_is_sparse(const char *model);
 at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_fail *fail);
 

@@ -81,6 +81,23 @@ static void rates_follow_the_samples_used(void **state)
     }
 }
 
+static void steps_count_instead_of_samples(void **state)
+{
+    (void)state;
+    at_schedule schedule;
+    at_fail     fail = {0};
+    assert_int_equal(at_schedule_parse("linear:0.01,steps", 0.1, 1000, 0, &schedule, &fail), AT_OK);
+    assert_int_equal(at_schedule_set_steps(&schedule, 0, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.hint, "--steps"));
+    assert_int_equal(at_schedule_set_steps(&schedule, 10, &fail), AT_OK);
+    assert_true(fabs(at_schedule_now(&schedule, 1e9, 0) - 0.1) < 1e-12);
+    assert_true(fabs(at_schedule_now(&schedule, 0, 5) - 0.055) < 1e-12);
+    assert_true(fabs(at_schedule_now(&schedule, 0, 99) - 0.01) < 1e-12);
+    assert_int_equal(at_schedule_parse("linear:0.01", 0.1, 1000, 10000, &schedule, &fail), AT_OK);
+    assert_int_equal(at_schedule_set_steps(&schedule, 0, &fail), AT_OK); /* counts samples */
+    assert_true(fabs(at_schedule_now(&schedule, 5000, 3) - 0.055) < 1e-12);
+}
+
 static void invalid_schedules_are_refused_with_a_hint(void **state)
 {
     (void)state;
@@ -130,6 +147,10 @@ static void invalid_schedules_are_refused_with_a_hint(void **state)
         "one-cycle:.3,25,1e4,1",
         "warmup:5+warmup:5+const",
         "warmup:10000+cosine",
+        "linear:,steps",
+        "linear:0,step",
+        "linear:0,steps,",
+        "linear:steps",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         at_schedule schedule;
@@ -184,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_follow_the_samples_used),
+        cmocka_unit_test(steps_count_instead_of_samples),
         cmocka_unit_test(invalid_schedules_are_refused_with_a_hint),
         cmocka_unit_test(long_lists_are_refused_not_overrun),
         cmocka_unit_test(the_nearest_name_is_offered),
