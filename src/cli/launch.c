@@ -393,13 +393,15 @@ static void echo_decisions(const at_run_options *run)
 {
     const at_optim *optim;
     double          number[AT_OPTIM_NUMBERS_MAX];
-    bool            known = !at_optim_parse(run->optimizer, &optim, number, NULL);
+    const char     *optimizer = at_run_optimizer(run);
+    bool            known = !at_optim_parse(optimizer, &optim, number, NULL);
     json_t         *echo = run->options;
     assert(run->plan.workers >= 1);
     json_object_set_new(echo, "workers", json_integer(run->world->has_hub ? run->plan.workers : 0));
     json_object_set_new(echo, "batch", json_integer(run->plan.batch));
     json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
     if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
+    json_object_set_new(echo, "optimizer", json_string(optimizer));
     if (known && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
     if (run->sample_time > 0)
         json_object_set_new(echo, "sample-time",

@@ -260,6 +260,7 @@ static void code_order(cursor *c, at_order_message *message)
     code_u64(c, &order->position);
     code_i64(c, &order->time_limit);
     code_u32(c, &order->samples_max);
+    code_u64(c, &order->used);
     reject(c, message->worker < 1 || message->worker > AT_WORKERS_MAX, "worker", message->worker);
     assert(used(c) <= AT_ORDER_MESSAGE);
 }
@@ -291,6 +292,7 @@ at_err at_order_message_check(const at_order_message *message, uint32_t samples_
            order->samples_max);
     reject(&c, order->time_limit <= 0, "time limit", (uint64_t)order->time_limit);
     reject(&c, order->round >= AT_MESSAGE_COUNT_MAX, "round", order->round);
+    reject(&c, order->used >= AT_MESSAGE_COUNT_MAX, "samples used", order->used);
     reject(&c, order->position >= AT_MESSAGE_COUNT_MAX && order->position != AT_POSITION_OWN,
            "position", order->position);
     reject(&c, version == AT_VERSION_NONE || order->version > version,

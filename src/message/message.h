@@ -34,7 +34,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 3 };
+enum { AT_PROTOCOL = 4 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -43,7 +43,7 @@ enum { AT_PROTOCOL = 3 };
 enum { /* sizes in bytes */
        AT_MESSAGE_UNIT = 4,
        AT_HUB_MESSAGE_HEAD = 64, /* so that the vector after it begins on a cache line */
-       AT_ORDER_MESSAGE = 48,
+       AT_ORDER_MESSAGE = 56,
        AT_REPORT_MESSAGE_HEAD = 128,
        AT_TURN_MESSAGE = 288,
        AT_WORKER_NOTE = 1280,

@@ -28,6 +28,7 @@ typedef struct at_order {
     uint64_t round;       /* number of earlier rounds of this worker, over all incarnations */
     uint64_t version;     /* parameters to start from; a newer version may be used instead */
     uint64_t position;    /* first sample in the common order, or AT_POSITION_OWN */
+    uint64_t used;        /* samples used in the run so far; schedules of local steps need it */
     at_ns    time_limit;  /* length of the round; AT_NEVER: only samples_max limits it */
     uint32_t samples_max; /* >= 1 */
     bool     again;       /* start further rounds without another order */

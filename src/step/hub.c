@@ -87,6 +87,7 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
     *order = (at_order){.round = member->rounds_begun,
                         .version = hub->version,
                         .position = AT_POSITION_OWN,
+                        .used = hub->samples_used,
                         .again = plan->release->self_starting,
                         .then = hub->switched};
     member->ordered = hub->share[member->id - 1];

@@ -175,9 +175,10 @@ static at_err resolve_time_limit(const char *text, at_plan *plan, at_fail *fail)
 
 static at_err resolve_micro_batch(const at_plan_options *o, at_plan *plan, at_fail *fail)
 {
-    uint32_t micro_default =
-        plan->strategy->micro_batch > 0 ? plan->strategy->micro_batch : MICRO_DEFAULT;
+    uint32_t micro_default = at_plan_micro_default(plan);
     if (plan->batch < micro_default) micro_default = plan->batch;
+    if (plan->local_batch > 0 && plan->local_batch < micro_default)
+        micro_default = plan->local_batch;
     plan->micro_batch = o->micro_batch > 0 ? o->micro_batch : micro_default;
     if (plan->micro_batch <= plan->batch) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "lower --micro-batch, or raise --batch",
@@ -213,6 +214,7 @@ at_err at_plan_resolve(const at_plan_options *o, at_plan *plan, at_fail *fail)
     *plan = (at_plan){.deal_global = o->deal_global,
                       .lease = o->lease,
                       .batch = o->batch,
+                      .micro_batch = o->micro_batch, /* 0 until the rules are settled: default */
                       .eval_steps = o->eval_steps,
                       .eval_samples = o->eval_samples,
                       .limits = o->limits};
@@ -246,6 +248,12 @@ at_err at_plan_count_hubs(const at_plan_options *o, uint32_t *hubs, at_fail *fai
 }
 
 /* ---- queries -------------------------------------------------------------------------------- */
+
+uint32_t at_plan_micro_default(const at_plan *plan)
+{
+    const at_strategy *strategy = plan->strategy;
+    return strategy && strategy->micro_batch > 0 ? strategy->micro_batch : MICRO_DEFAULT;
+}
 
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer, size_t size)
 {

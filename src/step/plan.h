@@ -62,6 +62,7 @@ typedef struct at_plan {
     uint32_t cap;           /* maximum samples of a round under timed work */
     uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
+    uint32_t local_batch;   /* samples of a local step, a multiple of micro_batch; 0: none */
     bool     cut_after;     /* as published: start a micro-batch while elapsed < T */
     bool     own_batches;   /* programs decide the size of a micro-batch (seats) */
     bool     deal_global;   /* --deal global: sample positions come from the hub */
@@ -110,6 +111,8 @@ typedef struct at_strategy {
     enum at_family takes;              /* NAME:ARGS are the arguments of this family's rule */
     const char    *release_alone;      /* with .alone; NULL: the same */
     uint32_t       batch, micro_batch; /* defaults of this strategy; 0: the common ones */
+    uint32_t       steps;              /* the same for local steps per round */
+    const char    *optimizer;          /* the same; NULL: the common one */
 } at_strategy;
 
 extern const at_strategy at_strategies[];
@@ -139,6 +142,13 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
 
 /* The maximum number of samples in a round of this plan, or of the one that follows it. */
 uint32_t at_plan_samples_max(const at_plan *plan);
+
+/* Samples of a micro-batch if nobody says otherwise, for a plan whose strategy is known. */
+uint32_t at_plan_micro_default(const at_plan *plan);
+
+/* Where workers report changes of parameters: the weight of one over a round of `samples` samples.
+ * A report is the change times this weight, and a step divides their sum by the sum of weights. */
+double at_plan_change_weight(const at_plan *plan, uint32_t samples);
 
 /* ---- what the rules decide for worlds, reports and models ------------------------------------ */
 

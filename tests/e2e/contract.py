@@ -10,8 +10,8 @@ from support import mpi, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "probe")
-TIMED = ("amb", "async-timed")
+              "probe", "anytime-sgd", "local-sgd", "diloco")
+TIMED = ("amb", "async-timed", "anytime-sgd")
 STEPS, EVERY = 60, 15
 JOB = ("--data", "synthetic:2000,20,5", "--batch", 16, "--micro-batch", 2, "--straggler",
        "niagara", "--straggler-scale", "60%", "--sample-time", "100us", "--steps", STEPS,

@@ -10,7 +10,8 @@ import support
 from support import mpi
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
+              "probe", "anytime-sgd", "local-sgd", "diloco")
 QUIET = ("--quiet", "--json")
 NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\ndense classes\n"
 
@@ -37,6 +38,12 @@ class Bits(mpi.TestCase):
     def test_amb_at_its_cap_gives_the_parameters_of_local_and_sim(self):
         self.assert_same_everywhere(*support.SMALL, "--strategy", "amb", "--time-limit", "10s",
                                     "--cap", 48, "--steps", 100)
+
+    def test_local_steps_do_too(self):
+        for strategy in ("local-sgd:5", "diloco:5"):
+            with self.subTest(strategy=strategy):
+                self.assert_same_everywhere(*support.SMALL[:2], "--strategy", strategy, "--steps",
+                                            20, "--lr-schedule", "cosine")
 
     def test_a_net_with_batch_norm_and_dropout_does_too(self):
         net = self.folder / "small.net"

@@ -68,7 +68,8 @@ class Bits(mpi.TestCase):
         self.assertLess(self.distance(*self.both(*same, ranks=3)), 1e-4)
 
     def test_strategies_that_wait_for_all_learn(self):
-        for strategy in ("fmb", "amb", "dbs", "grow", "shrink", "loss", "probe"):
+        for strategy in ("fmb", "amb", "dbs", "grow", "shrink", "loss", "probe", "local-sgd",
+                         "diloco"):
             with self.subTest(strategy=strategy):
                 ended = self.train(*support.SMALL, "--strategy", strategy, "--steps", 200,
                                    "--time-limit", "2ms", *ALLREDUCE, *QUIET, ranks=4)

@@ -46,7 +46,7 @@ class Bits(mpi.TestCase):
                                   "--strategy", "amb", "--time-limit", "60s")
 
     def test_strategies_that_wait_for_all_learn(self):
-        for strategy in ("fmb", "amb", "dbs", "grow"):
+        for strategy in ("fmb", "amb", "dbs", "grow", "anytime-sgd", "diloco"):
             with self.subTest(strategy=strategy):
                 ended = self.train(*support.SMALL, "--strategy", strategy, "--steps", 200,
                                    "--time-limit", "2ms", "--hubs", 2, *QUIET)

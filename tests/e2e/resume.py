@@ -12,7 +12,7 @@ import support
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "probe")
+              "probe", "anytime-sgd", "local-sgd", "diloco --optimizer sgd")
 OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
               "dual-averaging")
 
@@ -59,9 +59,9 @@ class SimulatedTime(Resume):
     def test_every_strategy_ends_with_the_same_bits(self):
         for strategy in STRATEGIES:
             with self.subTest(strategy=strategy):
-                whole = self.whole("--world", "sim", "--workers", 4, "--strategy", strategy,
-                                   "--straggler", "exp:0,0.0001", "--steps", 130,
-                                   "--checkpoint-every", 50)
+                whole = self.whole("--world", "sim", "--workers", 4, "--strategy",
+                                   *strategy.split(), "--straggler", "exp:0,0.0001", "--steps",
+                                   130, "--checkpoint-every", 50)
                 self.assert_same_end(whole)
 
     def test_a_slow_network_changes_nothing(self):

@@ -128,9 +128,9 @@ const at_option at_options[] = {
          "[local; mpi if started with several ranks]"),
 
     /* ---- optimization, computation ---- */
-    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME[:NUMBERS]",
+    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, NULL, "NAME[:NUMBERS]",
          "Optimizer: sgd momentum[:M] nesterov[:M] rmsprop[:DECAY,EPS] adam[:BETA1,BETA2,EPS] "
-         "adamw[:BETA1,BETA2,EPS] adagrad dual-averaging"),
+         "adamw[:BETA1,BETA2,EPS] adagrad dual-averaging [sgd; for diloco adamw]"),
     REAL("lr", MAIN, OPTIMIZATION, RUNS, lr, NULL, 1e-12, 1e6, "X",
          "Learning rate [the optimizer's default]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
@@ -285,6 +285,7 @@ const at_option_alias at_option_aliases[] = {
     {"staleness", NULL, "release", ":staleness=%s"},
     {"cap", NULL, "work", ":cap=%s"},
     {"cut", NULL, "work", ":cut=%s"},
+    {"local-batch", NULL, "work", ":batch=%s"},
     {"batch-min", NULL, "size", ":min=%s"},
     {"batch-max", NULL, "size", ":max=%s"},
     {"hubs", "1", "mix", "central"},

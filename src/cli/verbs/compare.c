@@ -209,7 +209,7 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
     double           number[AT_OPTIM_NUMBERS_MAX];
     at_pace         *pace = NULL;
     bool             ends = run->epochs > 0 || limits->samples > 0 || limits->steps > 0;
-    AT_TRY(at_optim_parse(run->optimizer, &optim, number, fail));
+    AT_TRY(at_optim_parse(at_run_optimizer(run), &optim, number, fail));
     AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? HUGE_VAL : 0, &schedule, fail));
     AT_TRY(at_schedule_set_steps(&schedule, (double)limits->steps, fail));
     at_pace_options options = {.model = run->straggler,

@@ -294,7 +294,7 @@ static at_err open_bench(bench *b, at_fail *fail)
 {
     const at_settings *set = &b->slices->parsed->settings;
     AT_TRY(at_launch_engine(set->engine, &b->engine, fail));
-    AT_TRY(at_optim_parse(set->optimizer, &b->optim, b->number, fail));
+    AT_TRY(at_optim_parse(set->optimizer ? set->optimizer : "sgd", &b->optim, b->number, fail));
     AT_TRY(at_dataset_open(set->data, AT_SPLIT_TRAIN, &b->set, fail));
     b->shape = at_task_shape(at_dataset_shape(b->set), at_dataset_classes(b->set));
     AT_TRY(at_sampler_init(&b->walk, (uint64_t)set->seed, 0, 1, at_dataset_count(b->set), false,

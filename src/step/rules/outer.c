@@ -5,10 +5,30 @@
  *
  *     average     x <- x + c
  *     nesterov    v <- MOMENTUM v + c,   x <- x + LR (c + MOMENTUM v)          (DiLoCo)
+ *
+ * In the mean a worker counts by its samples, by its steps, or as much as any other. Running
+ * statistics are always averaged.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "step/plan.h"
+
+static const char *const weights[] = {"samples", "steps", "equal", NULL};
+enum { BY_SAMPLES, BY_STEPS, EQUAL };
+
+double at_plan_change_weight(const at_plan *plan, uint32_t samples)
+{
+    int index = at_rule_arg_find(&plan->outer->rule, "weights", sizeof "weights" - 1);
+    assert(index >= 0); /* every outer rule has them */
+    assert(plan->local_batch >= 1);
+    assert(samples >= 1);
+    switch (plan->arg[AT_OUTER][index].whole) {
+    case BY_STEPS: return ceil((double)samples / plan->local_batch);
+    case EQUAL: return 1;
+    default: return samples;
+    }
+}
 
 static void apply_average(const at_plan *plan, const at_outer_step *step)
 {
@@ -28,6 +48,15 @@ static void apply_nesterov(const at_plan *plan, const at_outer_step *step)
     }
 }
 
+static at_err check_average(const at_plan *plan, at_fail *fail)
+{
+    if (plan->work->reports_change || !plan->arg[AT_OUTER][0].given) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "leave --outer out, or use --work local",
+                       "--outer average:%s weights changes of parameters, but --work %s reports "
+                       "gradients, which always count by their samples",
+                       weights[plan->arg[AT_OUTER][0].whole], plan->work->rule.name);
+}
+
 static at_err check_nesterov(const at_plan *plan, at_fail *fail)
 {
     if (plan->work->reports_change) return AT_OK;
@@ -37,8 +66,17 @@ static at_err check_nesterov(const at_plan *plan, at_fail *fail)
                        plan->work->rule.name);
 }
 
+#define WEIGHTS_ARG                                                                      \
+    {                                                                                    \
+        .name = "weights", .type = AT_ARG_WORD, .words = weights, .fallback = "samples", \
+        .brief = true                                                                    \
+    }
+
 const at_outer_rule at_outer_rules[] = {
-    {.rule = {.name = "average", .summary = "the mean of the workers' parameters"},
+    {.rule = {.name = "average",
+              .summary = "the mean of the workers' parameters",
+              .arg = {WEIGHTS_ARG},
+              .check = check_average},
      .apply = apply_average},
     {.rule =
          {.name = "nesterov",
@@ -49,7 +87,8 @@ const at_outer_rule at_outer_rules[] = {
                    .max = 1e6,
                    .above = true,
                    .fallback = "0.7"},
-                  {.name = "momentum", .type = AT_ARG_REAL, .min = 0, .max = 1, .fallback = "0.9"}},
+                  {.name = "momentum", .type = AT_ARG_REAL, .min = 0, .max = 1, .fallback = "0.9"},
+                  WEIGHTS_ARG},
           .check = check_nesterov},
      .apply = apply_nesterov,
      .keeps_momentum = true},

@@ -41,29 +41,47 @@ const at_rule *at_rule_row(enum at_family family, size_t index)
     return rule->name ? rule : NULL;
 }
 
+static int args_count(const at_rule *rule)
+{
+    int count = 0;
+    while (count < AT_RULE_ARGS_MAX && rule->arg[count].name) count++;
+    return count;
+}
+
+/* Does the first of these arguments fit a rule of this name? `text` is empty or ":ARG,..". */
+static bool takes_first(const at_rule *rule, const char *text)
+{
+    if (text[0] != ':') return true;
+    char    part[PART_SIZE];
+    size_t  length = strcspn(++text, ","), name = strcspn(text, "=");
+    int64_t whole;
+    if (name < length) return at_rule_arg_find(rule, text, name) >= 0;
+    if (args_count(rule) == 0 || length >= sizeof part) return false;
+    memcpy(part, text, length);
+    part[length] = '\0';
+    return rule->arg[0].type != AT_ARG_WHOLE || at_text_whole(part, &whole);
+}
+
 at_err at_rule_find(enum at_family family, const char *text, size_t length, const at_rule **rule,
                     at_fail *fail)
 {
     const char    *names[RULES_MAX];
     size_t         count = 0;
-    const at_rule *row;
+    const at_rule *row, *found = NULL;
     while ((row = at_rule_row(family, count))) {
         names[count++] = row->name;
         if (strlen(row->name) != length || strncmp(row->name, text, length) != 0) continue;
-        *rule = row;
+        if (!found || (!takes_first(found, text + length) && takes_first(row, text + length)))
+            found = row;
+    }
+    if (found) {
+        *rule = found;
         return AT_OK;
     }
     char    name[PART_SIZE];
     at_text only = at_text_in(name, sizeof name);
     at_text_add(&only, "%.*s", (int)(length < sizeof name ? length : sizeof name - 1), text);
     return at_text_unknown(at_family_name[family], name, names, count, fail);
-}
-
-static int args_count(const at_rule *rule)
-{
-    int count = 0;
-    while (count < AT_RULE_ARGS_MAX && rule->arg[count].name) count++;
-    return count;
 }
 
 int at_rule_arg_find(const at_rule *rule, const char *name, size_t length)
@@ -323,7 +341,7 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
         if (value->whole == AT_NEVER)
             at_text_add(text, "%s", arg->open);
         else
-            at_text_add(text, "%.15g", at_seconds(value->whole));
+            at_text_add(text, "%.15g%s", at_seconds(value->whole), arg->unit ? arg->unit : "");
         break;
     case AT_ARG_WORD: at_text_add(text, "%s", arg->words[value->whole]); break;
     case AT_ARG_NAME: at_text_add(text, "%s", value->name); break;

@@ -60,7 +60,7 @@ typedef struct at_rule_arg {
     at_arg_type        type;
     double             min, max; /* of numbers; min itself is excluded when `above` */
     bool               above;
-    const char        *unit;     /* of numbers, for messages; NULL: none */
+    const char        *unit;     /* of numbers, for messages; of times: shown with it; NULL: none */
     const char *const *words;    /* ends with NULL */
     const char        *open;     /* of times: the word for "the rule finds it", its default */
     const char        *fallback; /* the default, written as by the user; NULL: `derive`, or open */
@@ -82,8 +82,9 @@ typedef struct at_rule {
 /* The rows of a family, in order; NULL after the last one. */
 const at_rule *at_rule_row(enum at_family family, size_t index);
 
-/* Finds a rule by its name: the first `length` characters of `text`. An unknown name is
- * AT_ERR_USAGE with the nearest known one as a hint. */
+/* Finds a rule by its name: the first `length` characters of `text`. Of several rows with this name
+ * (`local:50`, `local:50ms`) it is the first that takes the arguments which follow the name. An
+ * unknown name is AT_ERR_USAGE with the nearest known one as a hint. */
 at_err at_rule_find(enum at_family family, const char *text, size_t length, const at_rule **rule,
                     at_fail *fail);
 

@@ -167,6 +167,7 @@ static void begin_send(at_driver *d, const at_report *report)
 {
     assert(!d->computing);
     assert(!d->sending);
+    if (d->options.local && !report->work.abandoned) at_local_steps_end(d->options.local);
     d->report = *report;
     d->report.work.loss_sum = d->loss_sum;
     d->report.work.idle_ns = d->idle_ns;
@@ -332,17 +333,23 @@ void at_driver_done(at_driver *d, uint32_t samples, double loss_sum)
     if (!d->padding) end_micro(d, now, true);
 }
 
+/* Returns the sum of losses. */
+static double compute(const at_driver *d, const at_micro *m, float *shared)
+{
+    const at_task  *task = d->options.context->task;
+    at_local_steps *local = d->options.local;
+    if (shared) return task->descend(task->self, shared, &m->draw);
+    if (!local) return task->gradient(task->self, m->gradient, m->first, m->point, &m->draw);
+    if (m->first) at_local_steps_begin(local, m->point.params, m->gradient, d->machine.order.used);
+    return at_local_steps_micro(local, &m->draw);
+}
+
 void at_driver_run(at_driver *d, float *shared)
 {
-    const at_task *task = d->options.context->task;
-    at_micro       m;
-    assert(task->gradient);
-    assert(task->descend || !shared);
-    while (at_driver_next(d, &m)) {
-        double loss = shared ? task->descend(task->self, shared, &m.draw)
-                             : task->gradient(task->self, m.gradient, m.first, m.point, &m.draw);
-        at_driver_done(d, m.draw.count, loss);
-    }
+    at_micro m;
+    assert(d->options.context->task->gradient);
+    assert(d->options.context->task->descend || !shared);
+    while (at_driver_next(d, &m)) at_driver_done(d, m.draw.count, compute(d, &m, shared));
 }
 
 /* ---- hub and worker in one process ---------------------------------------------------------- */

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "step/worker.h"
+#include "world/core/local_steps.h"
 #include "world/core/world.h"
 
 /* A worker's side of the connection to its hub. No function but `wait` blocks. */
@@ -74,6 +75,7 @@ typedef struct at_driver_options {
     _Atomic uint64_t       *drawn;    /* samples drawn, continued from its current value */
     /* Sparse tasks: guards the parameters, which are read in place; NULL: they do not change. */
     const _Atomic uint64_t *params_lock;
+    at_local_steps         *local; /* its local steps; NULL: it reports gradients */
     bool asks_to_report; /* a complete round is reported by at_driver_report, not by itself */
 } at_driver_options;
 

@@ -46,6 +46,8 @@ typedef struct run {
     at_pace              *pace;
     at_pace_options       pace_options;
     at_learning           learning;
+    at_learning           inner;  /* of local steps */
+    at_optim              outer;  /* then: what the outer rule keeps */
     at_run_layer         *layers; /* of the net */
     at_outcome            outcome;
     at_ns                 began;
@@ -120,6 +122,33 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
+const char *at_run_optimizer(const at_run_options *o)
+{
+    const at_strategy *strategy = o->plan.strategy;
+    if (o->optimizer) return o->optimizer;
+    return strategy && strategy->optimizer ? strategy->optimizer : "sgd";
+}
+
+/* Where workers make local steps, the optimizer is theirs, and the hub follows the outer rule. */
+static at_err set_outer(run *r, at_fail *fail)
+{
+    const at_outer_rule *rule = r->plan.outer;
+    for (uint32_t i = 0; i <= r->learning.groups; i++)
+        if (r->learning.rate[i].schedule.by_steps)
+            return at_fail_set(fail, AT_ERR_USAGE, "use a schedule that counts samples",
+                               "--work local does not work with a learning-rate schedule that "
+                               "counts steps: a step of the run is many local steps");
+    r->inner = r->learning;
+    r->outer = (at_optim){.name = rule->rule.name,
+                          .summary = rule->rule.summary,
+                          .states = rule->keeps_momentum ? 1 : 0};
+    r->learning.optim = &r->outer;
+    r->learning.outer = &r->plan;
+    r->learning.inner = &r->inner;
+    r->learning.clip = 0;
+    return AT_OK;
+}
+
 static at_err set_learning(run *r, at_fail *fail)
 {
     const at_run_options *o = r->options;
@@ -129,7 +158,7 @@ static at_err set_learning(run *r, at_fail *fail)
     if (l->torch)
         l->optim = &l->torch->optim;
     else
-        AT_TRY(at_optim_parse(o->optimizer ? o->optimizer : "sgd", &l->optim, l->number, fail));
+        AT_TRY(at_optim_parse(at_run_optimizer(o), &l->optim, l->number, fail));
     double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
     if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
         end = (double)limits->steps * step;
@@ -146,7 +175,8 @@ static at_err set_learning(run *r, at_fail *fail)
     for (uint32_t i = 0; i < l->groups; i++)
         AT_TRY(set_rate(r, &o->task->groups->group[i], end, &l->rate[i], fail));
     static const at_param_group rest = {.lr = 1, .decay = 1};
-    return set_rate(r, &rest, end, &l->rate[l->groups], fail);
+    AT_TRY(set_rate(r, &rest, end, &l->rate[l->groups], fail));
+    return r->plan.work->reports_change ? set_outer(r, fail) : AT_OK;
 }
 
 /* The default cost of a sample in virtual time is multiply-adds / 10^10 seconds. */
@@ -454,6 +484,12 @@ static void warn_of_small_batches(const run *r)
     say(r, text);
 }
 
+static void warn_of_fresh_state(const run *r)
+{
+    if (!r->context.resume || !r->learning.inner || r->learning.inner->optim->states == 0) return;
+    say(r, "note: checkpoints do not hold the workers' optimizer states; they start anew");
+}
+
 /* Prints notes about settings that are allowed but may surprise. */
 static void warn(const run *r)
 {
@@ -462,6 +498,7 @@ static void warn(const run *r)
     if (scaled && (!o->straggler || strcmp(o->straggler, "none") == 0))
         say(r, "note: --straggler-scale has no effect without --straggler");
     warn_of_small_batches(r);
+    warn_of_fresh_state(r);
     if (!r->oversubscribed) return;
     char text[200];
     snprintf(text, sizeof text,

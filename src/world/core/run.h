@@ -29,7 +29,7 @@ typedef struct at_run_options {
     const at_task     *task;
     const at_world    *world;
     const at_launcher *launcher;    /* of the ranks; NULL: not started by a launcher */
-    const char        *optimizer;   /* NULL: sgd */
+    const char        *optimizer;   /* NULL: see at_run_optimizer */
     double             lr;          /* 0: the optimizer's default */
     const char        *lr_schedule; /* NULL: const */
     double             weight_decay;
@@ -57,6 +57,9 @@ typedef struct at_run_options {
     json_t             *options; /* all resolved options, for the result; borrowed, may be NULL */
     struct at_seat_hub *seats;   /* of programs with their own loop; NULL: there are none */
 } at_run_options;
+
+/* The optimizer of a run: the one given, or the default of its strategy. */
+const char *at_run_optimizer(const at_run_options *options);
 
 /* Runs. *result is the content of result.json, owned by the caller; NULL when training did not
  * start. It is also set after AT_ERR_STOPPED (ended by a signal), and after AT_ERR_FAILED and

@@ -101,6 +101,36 @@ static at_err check_in_place(const at_run_options *o, const at_plan *plan, bool 
     return AT_OK;
 }
 
+/* Models that workers train on their own for a while. */
+static at_err check_local(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    const char *optim = at_run_optimizer(o), *schedule = o->lr_schedule;
+    bool        changes = schedule && strcmp(schedule, "const") != 0;
+    if (!plan->work->reports_change) return AT_OK;
+    if (!o->world->steps_locally)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --strategy fmb or amb",
+                           "--work local (--strategy %s) does not work with %s: its programs "
+                           "report gradients",
+                           plan->strategy->name, o->world->called);
+    if (o->task->sparse)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a dense model, or --strategy fmb",
+                           "--work local (--strategy %s) averages whole vectors, and the gradients "
+                           "of %s are sparse",
+                           plan->strategy->name, o->task->model);
+    if (strcmp(optim, "dual-averaging") == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd, momentum or adamw",
+                           "--optimizer dual-averaging does not work with --work local: its "
+                           "parameters follow from all gradients of one worker, so averaging them "
+                           "has no effect");
+    if (changes && plan->release->self_starting)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --lr-schedule const, or --release barrier",
+                           "--lr-schedule %s does not work with --work local and --release %s: "
+                           "local steps learn from their orders how far the run is, and these "
+                           "workers start without orders",
+                           schedule, plan->release->rule.name);
+    return AT_OK;
+}
+
 /* A target that the model cannot have would never be reached. */
 static at_err check_targets(const at_task *task, const at_limits *limits, at_fail *fail)
 {
@@ -118,7 +148,7 @@ static at_err check_targets(const at_task *task, const at_limits *limits, at_fai
 
 static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
-    const char *optim = o->optimizer ? o->optimizer : "sgd";
+    const char *optim = at_run_optimizer(o);
     bool        sgd = strcmp(optim, "sgd") == 0, adagrad = strcmp(optim, "adagrad") == 0;
     if (o->task->sparse && !sgd && !adagrad)
         return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd or adagrad",
@@ -192,9 +222,10 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
     const at_task *task = o->task;
     at_memory      memory = at_machine_memory();
     double         copies = at_plan_has_one_slot(context->plan) ? 2 : 3; /* gradients, parameters */
-    double         vectors = copies * (double)task->slot_likely * sizeof(float);
-    uint32_t       workers = at_run_workers_here(o->world, context);
-    double         needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
+    if (context->plan->work->reports_change) copies += 1; /* a gradient beside the change */
+    double   vectors = copies * (double)task->slot_likely * sizeof(float);
+    uint32_t workers = at_run_workers_here(o->world, context);
+    double   needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
     if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
     if (o->world->virtual_time || memory.available == 0 || needed < (double)memory.available)
         return AT_OK;
@@ -250,6 +281,7 @@ at_err at_run_check(const at_run_options *o, const at_world_context *context, at
     AT_TRY(check_workers(o, plan, fail));
     AT_TRY(check_resume(o, plan, fail));
     AT_TRY(check_model(o, plan, fail));
+    AT_TRY(check_local(o, plan, fail));
     AT_TRY(check_owned(o, plan, context->seed, fail));
     AT_TRY(check_slices(o, plan, fail));
     AT_TRY(check_switch(o, plan, fail));

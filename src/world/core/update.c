@@ -215,6 +215,35 @@ static void update_torch(const at_updater *u, const float *const *sources, const
     at_torch_update_slice(&update, slice);
 }
 
+/* Running statistics are averaged; the rest follows the outer rule. */
+static void apply_outer(const at_updater *u, const float *change, size_t at, size_t n)
+{
+    const at_plan *plan = u->learning->outer;
+    size_t         trained = u->learning->trained, left = at < trained ? trained - at : 0;
+    size_t         first = n < left ? n : left;
+    at_outer_step  step = {.count = first, .params = u->w + at, .change = change};
+    assert(plan->outer->apply);
+    if (plan->outer->keeps_momentum) step.momentum = u->state[0] + at;
+    plan->outer->apply(plan, &step);
+    for (size_t i = first; i < n; i++) u->w[at + i] += change[i];
+}
+
+/* One block at a time: the mean change, then the step. */
+static void update_outer(const at_updater *u, const float *const *sources, const float *weights,
+                         uint32_t count, at_slice slice)
+{
+    float       change[AT_SUM_BLOCK];
+    const float scale = (float)(1 / u->work->divisor);
+    assert(u->work->divisor > 0);
+    for (size_t at = 0; at < slice.count;) {
+        size_t n = at_sum_block_size(at, slice.count);
+        at_sum_block(change, sources, weights, count, slice.first + at, n);
+        for (size_t i = 0; i < n; i++) change[i] *= scale;
+        apply_outer(u, change, slice.first + at, n);
+        at += n;
+    }
+}
+
 /* Norms need the sum of the gradients first; without them the optimizer adds up on the fly. */
 void at_updater_slice(const at_updater *u, at_slice slice)
 {
@@ -240,6 +269,10 @@ void at_updater_slice(const at_updater *u, at_slice slice)
     if (work->adds || work->gauges) return;
     if (u->learning->torch) {
         update_torch(u, sources, weights, count, slice);
+        return;
+    }
+    if (u->learning->outer) {
+        update_outer(u, sources, weights, count, slice);
         return;
     }
     at_optim_apply_slice(u->learning->optim, u->w, u->state[0], u->state[1], sources, weights,
@@ -305,6 +338,13 @@ static void set_source(at_updater *u, uint32_t i, const float *source, double we
     u->shares[i] = samples > 0 ? 1 / ((double)samples * samples) : 0;
 }
 
+/* The weight of a change in the mean; 0 for gradients, which are divided by their samples. */
+static double share_of(const at_updater *u, const at_piece *piece)
+{
+    const at_plan *plan = u->learning->outer;
+    return plan ? at_plan_change_weight(plan, piece->samples) : 0;
+}
+
 void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gradients)
 {
     assert(piece->worker >= 1);
@@ -315,12 +355,13 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
     }
     uint32_t count = 0;
     assert(piece->samples >= 1);
-    if (!u->folded_any) u->weight_folded = 0;
+    if (!u->folded_any) u->weight_folded = u->divisor_folded = 0;
     if (u->folded_any) set_source(u, count++, u->folded, 1, 0);
     set_source(u, count++, gradients->at(gradients->self, piece->worker, piece->slot),
                piece->weight, piece->samples);
     *u->work = (at_update_work){.count = count, .weighted = true, .adds = true};
     u->weight_folded += piece->weight * piece->samples;
+    u->divisor_folded += share_of(u, piece);
     u->folded_any = true;
     run_slices(u, piece, 1, u->wants_norms);
 }
@@ -351,6 +392,15 @@ static void list_sources(at_updater *u, const at_action *apply, const at_gradien
                    piece->samples);
         u->work->weighted = u->work->weighted || u->weights[i] < 1;
     }
+}
+
+static double sum_of_shares(const at_updater *u, const at_action *apply)
+{
+    double sum = 0;
+    if (apply->as.apply.folded) return u->divisor_folded;
+    for (uint32_t i = 0; i < apply->as.apply.count; i++)
+        sum += share_of(u, &apply->as.apply.pieces[i]);
+    return sum;
 }
 
 /* Samples of a step, each multiplied by its weight; the running statistics are sums over them. */
@@ -424,6 +474,7 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
         return at_sparse_update_apply(u->sparse, apply, gradients);
     }
     list_sources(u, apply, gradients);
+    if (u->learning->outer) u->work->divisor = sum_of_shares(u, apply);
     double lr = set_updates(u, apply), samples = (double)apply->as.apply.samples;
     bool   clips = u->learning->clip > 0;
     if (clips) clip(u, apply);

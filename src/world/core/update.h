@@ -7,7 +7,7 @@
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
 #include "learn/optim/torch_learning.h"
-#include "step/event.h"
+#include "step/plan.h"
 
 /* Finds the gradient of a piece; valid until its worker gets a new order. */
 typedef struct at_gradients {
@@ -36,6 +36,11 @@ typedef struct at_learning {
     bool                     sparse;  /* gradients are at_pairs of at most slot_floats floats */
     bool   updates_in_place;          /* workers update the parameters, the hub only counts */
     size_t slot_floats;
+    /* Workers make local steps with these settings and report changes of parameters, which the
+     * outer rule of the plan combines; then `optim` only says which state that rule keeps. Both
+     * NULL: workers report gradients. */
+    const struct at_learning *inner;
+    const at_plan            *outer;
 } at_learning;
 
 typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */
@@ -56,12 +61,14 @@ typedef struct at_update_work {
     bool     folded;   /* the only source of APPLY is `folded` */
     bool     measures; /* compute norms per block */
     bool     gauges;   /* APPLY, first of two passes: only the sum and its norm, for clipping */
+    double   divisor;  /* APPLY of changes: makes their mean */
 } at_update_work;
 
 typedef struct at_updater {
     const at_learning *learning;
     size_t             params;
-    double             weight_folded; /* sum of weight x samples of the gradients in `folded` */
+    double             weight_folded;  /* sum of weight x samples of the gradients in `folded` */
+    double             divisor_folded; /* changes: sum of their weights in the mean */
     bool               folded_any;
     bool               wants_norms; /* may be set before the first step */
     double             norm2_step;  /* of the last APPLY, see AT_EV_APPLIED */
@@ -105,7 +112,9 @@ void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradien
 
 /* AT_ACT_APPLY: w <- optimizer(w, sum of weight_i G_i / samples). Returns the learning rate. A mean
  * gradient longer than learning->clip is scaled down to it; then all slices run twice. Computes the
- * norms that size rules use if wants_norms is set, which changes no bit of w. */
+ * norms that size rules use if wants_norms is set, which changes no bit of w. Where workers report
+ * changes, the outer rule takes the place of the optimizer, at_plan_change_weight that of the
+ * samples, and the learning rate is that of the local steps. */
 double at_updater_apply(at_updater *updater, const at_action *apply, const at_gradients *gradients);
 
 enum {

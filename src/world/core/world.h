@@ -97,6 +97,7 @@ typedef struct at_world {
     bool        one_process;      /* no several hubs, no all-reduce */
     bool        has_messages;     /* that --comm-delay can hold back */
     bool        admits_workers;   /* beyond --workers, while the run goes on */
+    bool        steps_locally;    /* its workers compute here, so they can make local steps */
     bool        shares_memory;    /* workers can change the parameters themselves */
     bool        has_hub;          /* false: --workers counts 0 */
     bool        holds_all_params; /* one process can reach each worker's own parameters (gossip) */

@@ -646,6 +646,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 }
 
 const at_world at_world_local = {.name = "local",
+                                 .steps_locally = true,
                                  .called = "--world local",
                                  .has_messages = true,
                                  .admits_workers = true,

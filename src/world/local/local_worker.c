@@ -17,7 +17,8 @@ typedef struct worker {
     float              *aside;  /* a newer one; NULL: there are no delays, so the copy may change */
     uint64_t            order_seen; /* order_lock value of the newest order we took */
     at_ns               spin_ns;
-    at_update_pool     *pool; /* it works on slices of updates while it waits; NULL: none */
+    at_local_steps     *local; /* its local steps; NULL: it reports gradients */
+    at_update_pool     *pool;  /* it works on slices of updates while it waits; NULL: none */
 } worker;
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -160,6 +161,7 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
     bool in_place = context->task->sparse || at_plan_reads_in_place(plan);
     if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
     if (!in_place && context->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));
+    AT_TRY(at_local_steps_new(context, &w->local, fail));
     AT_TRY(context->task->open(context->task->self, start->id, fail));
     snprintf(w->slot->engine, sizeof w->slot->engine, "%s",
              context->task->engine(context->task->self));
@@ -190,12 +192,14 @@ int at_local_worker_main(void *self, at_fail *fail)
                                  .incarnation = start->incarnation,
                                  .slots = slots,
                                  .sequence = start->sequence,
+                                 .local = w.local,
                                  .drawn = &w.slot->drawn};
     if (context->task->sparse) options.params_lock = &start->map->head->params_lock;
     if (start->core >= 0) at_machine_pin(start->core);
     at_driver driver;
     at_driver_init(&driver, &options);
     at_driver_run(&driver, context->learning->updates_in_place ? start->map->params : NULL);
+    at_local_steps_free(w.local);
     free(w.params);
     free(w.aside);
     return 0;

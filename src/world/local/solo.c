@@ -23,6 +23,7 @@ typedef struct solo {
     at_evaluator           *evaluator;
     at_bell                *bell; /* shared with the evaluator */
     float                  *params, *gradient;
+    at_local_steps         *local; /* NULL: it reports gradients */
     _Atomic uint64_t        drawn;
     bool                    stopping;
 } solo;
@@ -112,6 +113,7 @@ static void work(solo *s)
                                        .incarnation = 1,
                                        .slots = 1,
                                        .sequence = s->host.hub->member[0].sequence,
+                                       .local = s->local,
                                        .drawn = &s->drawn};
     at_driver               driver;
     options.transport.heard = heard;
@@ -142,6 +144,7 @@ static at_err prepare(solo *s, at_fail *fail)
     AT_TRY(
         at_evaluator_open(task, s->bell, &s->evaluator, fail)); /* forks before we have engines */
     AT_TRY(task->open(task->self, 1, fail));
+    AT_TRY(at_local_steps_new(context, &s->local, fail));
     at_world_ops link = {
         .self = s, .send = send_order, .evict = evict, .gradients = {s, gradient_at}};
     AT_TRY(at_host_init(&s->host, context->plan, context->recorder, &s->updater, s->evaluator,
@@ -201,6 +204,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     at_updater_deinit(&s.updater);
     at_host_deinit(&s.host);
     if (s.bell) munmap(s.bell, sizeof *s.bell);
+    at_local_steps_free(s.local);
     free(s.params);
     free(s.gradient);
     return err;
@@ -219,6 +223,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 }
 
 const at_world at_world_solo = {.name = "local",
+                                .steps_locally = true,
                                 .called = "--workers 0",
                                 .one_process = true,
                                 .shares_memory = true,

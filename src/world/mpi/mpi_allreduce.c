@@ -285,6 +285,7 @@ static void work(at_mpi_replica *r)
         while (take_turn(r, &(at_report){0})) continue;
         return;
     }
+    options.local = r->local;
     options.sequence = r->host.hub->member[r->id - 1].sequence;
     r->place.hub = r->host.hub;
     r->place.params = r->params;

@@ -65,6 +65,7 @@ static at_err open_worker(at_mpi_replica *r, at_fail *fail)
     const at_task *task = r->context->task;
     assert(r->id >= 1 && r->id <= r->workers);
     atomic_store(&r->drawn, at_resume_drawn(&r->host, r->id));
+    AT_TRY(at_local_steps_new(r->context, &r->local, fail));
     return task->open(task->self, r->id, fail);
 }
 
@@ -157,5 +158,6 @@ void at_mpi_replica_close(at_mpi_replica *r)
     at_evaluator_close(r->evaluator);
     at_host_deinit(&r->host);
     if (r->hubs == 0) at_updater_deinit(&r->updater); /* else MPI may still read its states */
+    at_local_steps_free(r->local);
     if (r->bell) munmap(r->bell, sizeof *r->bell);
 }

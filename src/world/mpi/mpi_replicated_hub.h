@@ -29,6 +29,7 @@ typedef struct at_mpi_replica {
     at_mpi_ranks            ranks;
     at_mpi_slices           slices; /* with hubs */
     float                  *params, *gradient;
+    at_local_steps         *local; /* NULL: it reports gradients, or is a hub */
     _Atomic uint64_t        drawn;
     bool                    admitted; /* all ranks agree, and all of them start */
     bool                    over;     /* there are no more turns */

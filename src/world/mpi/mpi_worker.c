@@ -119,7 +119,7 @@ static void send_note(at_mpi_transport *w, at_worker_note *note)
     at_backoff_end(&w->backoff);
 }
 
-static void work(at_mpi_transport *w)
+static void work(at_mpi_transport *w, at_local_steps *local)
 {
     at_driver_options options = {.context = w->context,
                                  .transport = at_mpi_transport_of(w),
@@ -127,6 +127,7 @@ static void work(at_mpi_transport *w)
                                  .incarnation = w->welcome.incarnation,
                                  .slots = w->slots,
                                  .sequence = w->welcome.sequence,
+                                 .local = local,
                                  .drawn = &w->drawn};
     at_driver         driver;
     assert(w->welcomed && w->id >= 1);
@@ -195,6 +196,7 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
 {
     at_mpi_transport *w = &the_worker;
     at_worker_note    ready = {.kind = AT_WORKER_NOTE_READY};
+    at_local_steps   *local;
     assert(launcher->rank > 0);
     if (w->context) release_previous(w);
     w->context = context;
@@ -210,8 +212,10 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
     atomic_store(&w->drawn, w->welcome.drawn);
     AT_TRY(context->task->open(context->task->self, w->id, fail));
     snprintf(ready.engine, sizeof ready.engine, "%s", context->task->engine(context->task->self));
+    AT_TRY(at_local_steps_new(context, &local, fail));
     send_note(w, &ready);
-    work(w);
+    work(w, local);
+    at_local_steps_free(local);
     if (w->fail.err) return failed(w, fail);
     depart(w);
     return AT_OK;

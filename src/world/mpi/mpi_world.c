@@ -154,6 +154,7 @@ static const char *last_name(const char *path)
 static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PARTS])
 {
     assert(learning->groups <= AT_GROUPS_MAX);
+    if (learning->inner) hash_learning(learning->inner, part);
     mix_text(&part[AT_JOB_OPTIMIZER], learning->optim->name);
     for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++)
         mix_real(&part[AT_JOB_OPTIMIZER], learning->number[i]);
@@ -304,6 +305,7 @@ static uint32_t workers_here(const at_world_context *context)
 const at_world at_world_mpi = {.name = "mpi",
                                .called = "--world mpi",
                                .has_messages = true,
+                               .steps_locally = true,
                                .has_hub = true,
                                .check = check,
                                .records = records,

@@ -260,6 +260,10 @@ static void join(at_sim *sim, at_node worker)
     w->frozen_until = 0;
     w->late = 0;
     w->idle_since = sim->now;
+    if (w->local)
+        at_local_steps_restart(w->local);
+    else if (at_local_steps_new(sim->context, &w->local, sim->fail))
+        sim->err = sim->fail->err;
     double learned = w->machine.cut.sample_ns; /* a replacement runs on the same machine */
     at_worker_init(&w->machine, sim->context->plan, worker, w->incarnation, AT_SIM_SLOTS,
                    sim->host.hub->member[worker - 1].sequence);
@@ -545,6 +549,7 @@ static void release(at_sim *sim)
         at_sim_params_drop(sim->worker[i].newest);
         at_sim_params_drop(sim->worker[i].installed);
         for (int slot = 0; slot < AT_SIM_SLOTS; slot++) free(sim->worker[i].gradient[slot]);
+        at_local_steps_free(sim->worker[i].local);
     }
     at_sim_params_drop(sim->current);
     at_updater_deinit(&sim->updater);
@@ -595,6 +600,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 const at_world at_world_sim = {.name = "sim",
                                .called = "a simulation",
                                .virtual_time = true,
+                               .steps_locally = true,
                                .one_process = true,
                                .has_messages = true,
                                .admits_workers = true,

@@ -14,6 +14,7 @@
 
 #include "step/worker.h"
 #include "world/core/host.h"
+#include "world/core/local_steps.h"
 #include "world/core/world.h"
 #include "world/sim/heap.h"
 
@@ -41,23 +42,24 @@ at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes);
 at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes);
 
 typedef struct at_sim_worker {
-    at_worker      machine;
-    bool           ahead; /* the machine is at the end of a round that ends in the future */
-    at_worker      start; /* then: as it was when that round's sleep began */
-    bool           alive;
-    uint32_t       incarnation;
-    uint64_t       token; /* of the current round; heap entries with an older one are void */
-    uint64_t       drawn;
-    at_ns          frozen_until;
-    at_ns          late; /* extra delay of its next report */
-    at_ns          awake, idle_since, idle_ns;
-    double         loss_sum; /* of the current round */
-    at_sim_params *newest;   /* arrived */
-    at_sim_params *installed;
-    float         *gradient[AT_SIM_SLOTS];
-    bool           in_flight, pending; /* a report is in transit; another one waits for it */
-    at_report      report;             /* the pending one */
-    at_ns          pending_since, send_ns;
+    at_worker       machine;
+    bool            ahead; /* the machine is at the end of a round that ends in the future */
+    at_worker       start; /* then: as it was when that round's sleep began */
+    bool            alive;
+    uint32_t        incarnation;
+    uint64_t        token; /* of the current round; heap entries with an older one are void */
+    uint64_t        drawn;
+    at_ns           frozen_until;
+    at_ns           late; /* extra delay of its next report */
+    at_ns           awake, idle_since, idle_ns;
+    double          loss_sum; /* of the current round */
+    at_sim_params  *newest;   /* arrived */
+    at_sim_params  *installed;
+    float          *gradient[AT_SIM_SLOTS];
+    at_local_steps *local;              /* NULL: it reports gradients */
+    bool            in_flight, pending; /* a report is in transit; another one waits for it */
+    at_report       report;             /* the pending one */
+    at_ns           pending_since, send_ns;
 } at_sim_worker;
 
 typedef struct at_sim {

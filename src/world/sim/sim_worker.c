@@ -53,7 +53,10 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
     }
     at_point point = {.params = w->installed->w, .version = w->installed->version};
     assert(point.params); /* the hub has kept what we need */
-    w->loss_sum += task->gradient(task->self, gradient, done == 0, point, &draw);
+    if (w->local && done == 0)
+        at_local_steps_begin(w->local, point.params, gradient, w->machine.order.used);
+    w->loss_sum += w->local ? at_local_steps_micro(w->local, &draw)
+                            : task->gradient(task->self, gradient, done == 0, point, &draw);
 }
 
 /* A whole round at its end, in the same micro-batches as in every world. */
@@ -228,6 +231,7 @@ static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
     assert(!w->pending);
+    if (w->local && !report->work.abandoned && !sim->err) at_local_steps_end(w->local);
     w->report = *report;
     w->report.work.loss_sum = w->loss_sum;
     w->report.work.idle_ns = w->idle_ns;

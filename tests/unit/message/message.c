@@ -53,6 +53,7 @@ static void orders_survive_a_round_trip(void **state)
                                           .position = AT_POSITION_OWN,
                                           .time_limit = AT_NEVER,
                                           .samples_max = UINT32_MAX,
+                                          .used = UINT64_MAX - 5,
                                           .again = true,
                                           .leave = true}};
     at_order_message_write(bytes, &in);
@@ -63,6 +64,7 @@ static void orders_survive_a_round_trip(void **state)
     assert_int_equal(out.order.position, in.order.position);
     assert_int_equal(out.order.time_limit, in.order.time_limit);
     assert_int_equal(out.order.samples_max, in.order.samples_max);
+    assert_int_equal(out.order.used, in.order.used);
     assert_true(out.order.again);
     assert_true(out.order.leave);
     assert_false(out.order.pause);
@@ -370,6 +372,9 @@ static void an_order_must_fit_what_the_worker_has(void **state)
     assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
     bad = good;
     bad.order.samples_max = 0;
+    assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
+    bad = good;
+    bad.order.used = AT_MESSAGE_COUNT_MAX;
     assert_int_not_equal(at_order_message_check(&bad, 32, 4, &fail), AT_OK);
     bad = good;
     bad.order.position = AT_POSITION_OWN - 1;

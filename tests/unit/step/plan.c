@@ -49,7 +49,7 @@ static void every_strategy_resolves_to_the_rules_of_its_row(void **state)
         const at_strategy *row = &at_strategies[i];
         at_plan            plan = resolved(settings(row->name));
         assert_ptr_equal(plan.strategy, row);
-        assert_string_equal(plan.work->rule.name, row->work);
+        assert_memory_equal(plan.work->rule.name, row->work, strcspn(row->work, ":"));
         assert_true(strlen(row->summary) > 0);
         assert_true(strlen(row->known_as) > 0);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(row->name, at_strategies[j].name);
@@ -373,6 +373,106 @@ static void unknown_names_get_the_nearest_known_one(void **state)
     assert_refused(o, "--work timed: 'before' is not one of nearest|after", "");
 }
 
+/* ---- local steps ----------------------------------------------------------------------------- */
+
+static void local_work_is_a_number_of_steps_or_a_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy, *work, *text;
+        uint32_t    batch, micro, round, local_batch;
+        bool        timed;
+    } cases[] = {{"local-sgd", NULL, "local:16,32", 0, 0, 512, 32, false},
+                 {"local-sgd:5", NULL, "local:5,32", 0, 0, 160, 32, false},
+                 {"local-sgd", NULL, "local:4,8", 32, 8, 32, 8, false},
+                 {"local-sgd", ":batch=64", "local:16,64", 0, 0, 1024, 64, false},
+                 {"diloco", NULL, "local:50,16", 0, 16, 800, 16, false},
+                 {"diloco", NULL, "local:4,32", 100, 0, 100, 32, false},
+                 {"fmb", "local:7,24", "local:7,24", 0, 8, 168, 24, false},
+                 {"fmb", "local:20ms", "local:0.02s,batch=32", 0, 0, 64, 32, true},
+                 {"fmb", "local:5s", "local:5s,batch=32", 0, 0, 64, 32, true},
+                 {"fmb", "local:time=5s,batch=8", "local:5s,batch=8", 0, 0, 64, 8, true},
+                 {"anytime-sgd", NULL, "local:auto,batch=32", 0, 0, 512, 32, true},
+                 {"anytime-sgd:50ms", NULL, "local:0.05s,batch=32", 0, 0, 512, 32, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        at_plan_options options = settings(cases[i].strategy);
+        char            text[AT_RULE_TEXT_SIZE];
+        options.work = cases[i].work;
+        options.batch = cases[i].batch;
+        options.micro_batch = cases[i].micro;
+        at_plan plan = resolved(options);
+        assert_string_equal(at_plan_rule_text(&plan, AT_WORK, text, sizeof text), cases[i].text);
+        assert_true(plan.work->reports_change);
+        assert_int_equal(plan.work->timed, cases[i].timed);
+        assert_int_equal(plan.batch, cases[i].round);
+        assert_int_equal(plan.local_batch, cases[i].local_batch);
+        at_plan again = plan; /* as a log or another rank reads it */
+        assert_int_equal(at_plan_read_rule(&again, AT_WORK, text, NULL), AT_OK);
+        assert_ptr_equal(again.work, plan.work);
+        assert_int_equal(again.local_batch, plan.local_batch);
+        assert_true(again.time_limit == plan.time_limit);
+    }
+}
+
+static void changes_are_weighted_by_samples_steps_or_equally(void **state)
+{
+    (void)state;
+    at_plan_options options = settings("anytime-sgd");
+    at_plan         plan = resolved(options);
+    assert_true(at_plan_change_weight(&plan, 100) == 100);
+    options.outer = "average:steps";
+    plan = resolved(options);
+    assert_true(at_plan_change_weight(&plan, 96) == 3);
+    assert_true(at_plan_change_weight(&plan, 100) == 4);
+    plan = resolved(settings("local-sgd"));
+    assert_true(at_plan_change_weight(&plan, 100) == 1);
+    plan = resolved(settings("diloco"));
+    assert_true(at_plan_change_weight(&plan, 100) == 100);
+}
+
+static void local_work_refuses_what_makes_no_sense_with_it(void **state)
+{
+    (void)state;
+    at_plan_options o = settings("local-sgd:5");
+    o.batch = 64;
+    assert_refused(o, "local:5 with 32 samples per local step and --batch 64 contradict each other",
+                   "leave --batch out: a round is STEPS local steps of --local-batch samples");
+    o = settings("local-sgd");
+    o.newer = "refresh";
+    assert_refused(o,
+                   "--work local does not work with --newer refresh: newer parameters would undo "
+                   "the local steps of the round",
+                   "use --newer finish or abandon");
+    o = settings("local-sgd");
+    o.mix = "gossip:ring,2";
+    assert_refused(o,
+                   "--work local does not work with --mix gossip:ring,2: local steps start from "
+                   "the parameters of the hub",
+                   "leave --mix out, or use --work fixed");
+    o = settings("local-sgd");
+    o.size = "noise";
+    assert_refused(o,
+                   "--work local does not work with --size noise: it needs gradients, and local "
+                   "steps report changes of parameters",
+                   "leave --size out, or use --work fixed");
+    o = settings("local-sgd");
+    o.work = ":batch=50";
+    assert_refused(o,
+                   "a local step of 50 samples cannot be computed in micro-batches of 32: it must "
+                   "be a multiple of them",
+                   "change --micro-batch or --local-batch");
+    o = settings("local-sgd");
+    o.work = "local:1000000000,1000";
+    assert_refused(o, "--work local:1000000000,1000: a round of more than 1000000000 samples",
+                   "use fewer steps, or a smaller BATCH");
+    o = settings("fmb");
+    o.outer = "average:steps";
+    assert_refused(o,
+                   "--outer average:steps weights changes of parameters, but --work fixed reports "
+                   "gradients, which always count by their samples",
+                   "leave --outer out, or use --work local");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -391,6 +491,9 @@ int main(void)
         cmocka_unit_test(invalid_sizes_are_refused),
         cmocka_unit_test(invalid_numbers_are_refused),
         cmocka_unit_test(unknown_names_get_the_nearest_known_one),
+        cmocka_unit_test(local_work_is_a_number_of_steps_or_a_time),
+        cmocka_unit_test(changes_are_weighted_by_samples_steps_or_equally),
+        cmocka_unit_test(local_work_refuses_what_makes_no_sense_with_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -272,7 +272,7 @@ static at_plan_options random_options(at_rng *rng)
         .newer = PICK(rng, NULL, "finish", "abandon", "refresh"),
         .stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3"),
         .time_limit = PICK(rng, NULL, "auto", "20ms", "70ms"),
-        .work = PICK(rng, NULL, ":cut=nearest", ":cut=after"),
+        .work = PICK(rng, NULL, ":cut=nearest", ":cut=after", NULL, NULL, "local", "local:40ms"),
         .workers = 1 + (uint32_t)at_rng_below(rng, 8),
         .batch = 1 + (uint32_t)at_rng_below(rng, 96),
         .deal_global = chance(rng, 0.2),
