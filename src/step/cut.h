@@ -23,6 +23,9 @@ typedef struct at_cut {
 void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t micro_batch,
                   bool after);
 
+/* Back to the start of the round, with the prediction of that moment. */
+void at_cut_rewind(at_cut *cut, double sample_ns);
+
 /* Size of the next micro-batch, 0 when the round ends now. */
 uint32_t at_cut_next(const at_cut *cut, at_ns now);
 

@@ -42,6 +42,7 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     assert(hub);
     *hub = (at_hub){.plan = plan,
                     .pieces_max = (uint32_t)pieces_max(plan),
+                    .expected = plan->workers,
                     .began_at = AT_NEVER,
                     .lease_at = AT_NEVER};
     hub->member = at_arena_get(&arena, plan->workers_max, sizeof *hub->member);
@@ -309,13 +310,10 @@ static void finish_if_all_gone(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->pieces == 0);
     assert(hub->end != AT_END_RUNNING);
-    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (is_present(&hub->member[i])) return;
-    if (hub->finished) return;
+    if (hub->present > 0 || hub->finished) return;
     hub->finished = true;
     hub->ended_at = now;
     at_out_push(out, AT_ACT_FINISH)->as.finish.why = hub->end;
-    assert(hub->present == 0);
 }
 
 /* From here on nothing is applied: all workers are ordered to leave, and samples they drew but did
@@ -583,6 +581,14 @@ static uint64_t slowest_round(const at_hub *hub, uint64_t fallback)
     return slowest == UINT64_MAX ? fallback : slowest;
 }
 
+static void set_expected(at_hub *hub, at_member *member, bool expected)
+{
+    assert(!member->expected || hub->expected > 0);
+    hub->expected += expected;
+    hub->expected -= member->expected;
+    member->expected = expected;
+}
+
 static void set_join_timer(at_ns at, at_out *out)
 {
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
@@ -592,9 +598,7 @@ static void set_join_timer(at_ns at, at_out *out)
 
 static void check_assembled(at_hub *hub, at_out *out)
 {
-    if (hub->assembled) return;
-    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (!is_present(&hub->member[i]) && hub->member[i].expected) return;
+    if (hub->assembled || hub->expected > 0) return;
     hub->assembled = true;
     if (hub->present >= hub->plan->workers_min) set_join_timer(AT_NEVER, out);
 }
@@ -617,7 +621,7 @@ static void on_join_timeout(at_hub *hub, at_ns now, at_out *out)
         return;
     }
     for (uint32_t i = 0; !hub->assembled && i < hub->plan->workers_max; i++)
-        hub->member[i].expected = false;
+        set_expected(hub, &hub->member[i], false);
     hub->assembled = true;
     release_ready(hub, now, out);
     assert(hub->present >= hub->plan->workers_min);
@@ -634,7 +638,7 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     bool waits = hub->assembled && step_in_progress(hub);
     if (hub->assembled) member->rounds_ended = slowest_round(hub, member->rounds_ended);
     member->state = AT_MEMBER_IDLE;
-    member->expected = false;
+    set_expected(hub, member, false);
     hub->present++;
     member->incarnation = event->as.joined.incarnation;
     member->begun_on = waits ? hub->version : AT_VERSION_NONE;
@@ -655,13 +659,6 @@ static void admit_waiting(at_hub *hub)
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
 }
 
-static bool any_worker_left(const at_hub *hub)
-{
-    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (is_present(&hub->member[i]) || hub->member[i].expected) return true;
-    return false;
-}
-
 /* Samples that it drew but did not report are dropped; a gradient it had handed over stays. LOST is
  * also the event for a replacement that fails before it joins. */
 static void on_lost(at_hub *hub, const at_event *event, at_out *out)
@@ -677,13 +674,13 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     bool was_present = is_present(member);
     if (was_present) hub->present--;
     member->state = AT_MEMBER_AWAY;
-    member->expected = event->as.lost.returns;
+    set_expected(hub, member, event->as.lost.returns);
     if (hub->end != AT_END_RUNNING) {
         finish_if_all_gone(hub, event->now, out);
         return;
     }
     if (was_present) hold_if_few(hub, event->now, out);
-    if (!any_worker_left(hub) && !hub->plan->open) {
+    if (hub->present + hub->expected == 0 && !hub->plan->open) {
         wind_down(hub, AT_END_WORKERS, event->now, out);
         return;
     }

@@ -66,6 +66,7 @@ typedef struct at_hub {
     uint64_t            dealt;        /* position in the common sample order of --deal global */
     uint64_t            dealt_closed; /* the same, when the last step was closed */
     uint32_t            present;      /* members that are not away */
+    uint32_t            expected;     /* members that are away but will join */
     bool                assembled;    /* all expected workers have joined; none starts before */
     bool                applying, evaluating, finished;
     bool                draining; /* a checkpoint is due: no worker starts until all are idle */

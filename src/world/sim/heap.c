@@ -3,7 +3,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-enum { SIZE_INITIAL = 1024 };
+enum {
+    SIZE_INITIAL = 1024,
+    CHILDREN = 4 /* half the levels of a binary heap, whose lower ones are not in the cache */
+};
 
 void at_heap_deinit(at_heap *heap)
 {
@@ -35,7 +38,7 @@ bool at_heap_put(at_heap *heap, at_ns at, at_heap_entry *entry)
     at_heap_item item = {.at = at, .birth = heap->births++, .entry = entry};
     size_t       hole = heap->count++;
     for (size_t parent; hole > 0; hole = parent) {
-        parent = (hole - 1) / 2;
+        parent = (hole - 1) / CHILDREN;
         if (!before(&item, &heap->item[parent])) break;
         heap->item[hole] = heap->item[parent];
     }
@@ -49,14 +52,23 @@ at_ns at_heap_due(const at_heap *heap)
     return heap->count > 0 ? heap->item[0].at : AT_NEVER;
 }
 
+/* The first of the children of an item that start at `child`. */
+static size_t first_child(const at_heap *heap, size_t child)
+{
+    assert(child < heap->count);
+    size_t end = child + CHILDREN < heap->count ? child + CHILDREN : heap->count, first = child;
+    for (size_t i = child + 1; i < end; i++)
+        if (before(&heap->item[i], &heap->item[first])) first = i;
+    return first;
+}
+
 at_heap_item at_heap_take(at_heap *heap)
 {
     assert(heap->count > 0);
     at_heap_item first = heap->item[0], last = heap->item[--heap->count];
     size_t       hole = 0;
-    for (size_t child; (child = 2 * hole + 1) < heap->count; hole = child) {
-        bool right = child + 1 < heap->count && before(&heap->item[child + 1], &heap->item[child]);
-        child += right;
+    for (size_t child; (child = CHILDREN * hole + 1) < heap->count; hole = child) {
+        child = first_child(heap, child);
         if (!before(&heap->item[child], &last)) break;
         heap->item[hole] = heap->item[child];
     }

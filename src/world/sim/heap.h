@@ -1,4 +1,4 @@
-/* heap.h - the queue of future events in virtual time: a binary heap ordered by (time, birth). */
+/* heap.h - the queue of future events in virtual time: a heap ordered by (time, birth). */
 #ifndef AT_WORLD_SIM_HEAP_H
 #define AT_WORLD_SIM_HEAP_H
 

@@ -11,7 +11,7 @@
 #include "world/process/signals.h"
 #include "world/sim/faults.h"
 
-static void out_of_memory(at_sim *sim)
+void at_sim_out_of_memory(at_sim *sim)
 {
     sim->err =
         at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers",
@@ -72,7 +72,7 @@ static at_sim_params *current_params(at_sim *sim)
     if (sim->current && sim->current->version == version) return sim->current;
     at_sim_params *fresh = calloc(1, sizeof *fresh);
     if (!fresh) {
-        out_of_memory(sim);
+        at_sim_out_of_memory(sim);
         return sim->current; /* the run ends before it is used */
     }
     fresh->version = version;
@@ -114,7 +114,7 @@ static void change(void *self)
     if (old->w)
         memcpy(old->w, sim->w, task->params * sizeof(float));
     else
-        out_of_memory(sim);
+        at_sim_out_of_memory(sim);
 }
 
 /* ---- heap ------------------------------------------------------------------------------------ */
@@ -122,26 +122,26 @@ static void change(void *self)
 at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
-    at_heap_entry *entry = calloc(1, sizeof *entry);
+    at_heap_entry *entry = at_pool_take(&sim->entries);
     at_ns          thaw = w->frozen_until;
     assert(at >= sim->now);
     bool of_worker = kind <= AT_SIM_COMPUTED;
     if (entry && of_worker && at < thaw) at = thaw; /* a frozen worker reacts when it thaws */
     if (!entry || !at_heap_put(&sim->heap, at, entry)) {
-        free(entry);
-        out_of_memory(sim);
+        at_pool_give(&sim->entries, entry);
+        at_sim_out_of_memory(sim);
         return NULL;
     }
-    entry->kind = kind;
-    entry->worker = worker;
-    entry->incarnation = w->incarnation;
+    *entry = (at_heap_entry){.kind = kind, .worker = worker, .incarnation = w->incarnation};
     return entry;
 }
 
-static void free_entry(at_heap_entry *entry)
+static void free_entry(at_sim *sim, at_heap_entry *entry)
 {
     at_sim_params_drop(entry->params);
-    free(entry);
+    at_pool_give(&sim->orders, entry->order);
+    at_pool_give(&sim->reports, entry->report);
+    at_pool_give(&sim->entries, entry);
 }
 
 /* ---- operations for the host ----------------------------------------------------------------- */
@@ -155,7 +155,12 @@ static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     if (!entry) return;
     if (!leave) entry->params = at_sim_params_use(current_params(sim));
-    if (order) entry->order = *order;
+    if (!order) return;
+    entry->order = at_pool_take(&sim->orders);
+    if (entry->order)
+        *entry->order = *order;
+    else
+        at_sim_out_of_memory(sim);
 }
 
 static void send_order(void *self, at_node worker, const at_order *order)
@@ -233,7 +238,7 @@ static void join(at_sim *sim, at_node worker)
 static void on_report(at_sim *sim, const at_heap_entry *entry)
 {
     at_event event = {.kind = AT_EV_MESSAGE, .worker = entry->worker, .now = sim->now};
-    event.as.report = entry->report;
+    event.as.report = *entry->report;
     bool current = entry->incarnation == sim->worker[entry->worker - 1].incarnation;
     at_host_event(&sim->host, &event, NULL);
     if (current && !sim->host.finished) at_sim_worker_sent(sim, entry->worker);
@@ -276,8 +281,8 @@ static void freeze(at_sim *sim, at_node worker, at_ns until)
         bool         its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
         at_ns        at = its && due.at < until ? until : due.at;
         if (!at_heap_put(&moved, at, due.entry)) {
-            free_entry(due.entry);
-            out_of_memory(sim);
+            free_entry(sim, due.entry);
+            at_sim_out_of_memory(sim);
         }
     }
     at_heap_deinit(heap);
@@ -346,7 +351,7 @@ static void loop(at_sim *sim)
         else if (heap == first) {
             at_heap_item due = at_heap_take(&sim->heap);
             dispatch(sim, due.entry);
-            free_entry(due.entry);
+            free_entry(sim, due.entry);
         } else
             at_host_poll(&sim->host, sim->now);
         if (sim->cast_due) cast(sim);
@@ -366,7 +371,7 @@ static void publish(void *self, uint64_t version)
 /* As of its last round that ended. */
 static double learned_speed(const at_sim_worker *w)
 {
-    return w->ahead ? w->start.cut.sample_ns : w->machine.cut.sample_ns;
+    return w->ahead ? w->sample_ns : w->machine.cut.sample_ns;
 }
 
 /* State of the simulation in a checkpoint: the link, and the workers' estimates of their speed. */
@@ -455,7 +460,7 @@ static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
 
 static void release(at_sim *sim)
 {
-    while (sim->heap.count > 0) free_entry(at_heap_take(&sim->heap).entry);
+    while (sim->heap.count > 0) free_entry(sim, at_heap_take(&sim->heap).entry);
     at_heap_deinit(&sim->heap);
     for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers_max; i++) {
         at_sim_params_drop(sim->worker[i].newest);
@@ -463,6 +468,9 @@ static void release(at_sim *sim)
         for (int slot = 0; slot < AT_SIM_SLOTS; slot++) free(sim->worker[i].gradient[slot]);
     }
     at_sim_params_drop(sim->current);
+    at_pool_deinit(&sim->entries);
+    at_pool_deinit(&sim->orders);
+    at_pool_deinit(&sim->reports);
     at_updater_deinit(&sim->updater);
     at_host_deinit(&sim->host);
     free(sim->worker);
@@ -492,7 +500,11 @@ static void simulate(at_sim *sim)
 
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
-    at_sim sim = {.context = context, .fail = fail};
+    at_sim sim = {.context = context,
+                  .fail = fail,
+                  .entries.size = sizeof(at_heap_entry),
+                  .orders.size = sizeof(at_order),
+                  .reports.size = sizeof(at_report)};
     at_err err = prepare(&sim, fail);
     if (!err) {
         simulate(&sim);

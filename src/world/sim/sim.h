@@ -16,6 +16,7 @@
 #include "world/core/host.h"
 #include "world/core/world.h"
 #include "world/sim/heap.h"
+#include "world/sim/pool.h"
 
 enum { AT_SIM_SLOTS = 2 }; /* gradients in flight per worker */
 
@@ -42,10 +43,11 @@ at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes);
 
 typedef struct at_sim_worker {
     at_worker      machine;
-    bool           ahead; /* the machine is at the end of a round that ends in the future */
-    at_worker      start; /* then: as it was when that round's sleep began */
     bool           alive;
+    bool           ahead;     /* the machine is at the end of a round that ends in the future */
+    bool           in_flight; /* a report is in transit */
     uint32_t       incarnation;
+    double         sample_ns; /* its estimate of its speed when the round's sleep began */
     uint64_t       token; /* of the current round; heap entries with an older one are void */
     uint64_t       drawn;
     at_ns          frozen_until;
@@ -55,8 +57,7 @@ typedef struct at_sim_worker {
     at_sim_params *newest;   /* arrived */
     at_sim_params *installed;
     float         *gradient[AT_SIM_SLOTS];
-    bool           in_flight, pending; /* a report is in transit; another one waits for it */
-    at_report      report;             /* the pending one */
+    at_report     *pending; /* waits until the one in transit has arrived; NULL: none */
     at_ns          pending_since, send_ns;
 } at_sim_worker;
 
@@ -66,6 +67,7 @@ typedef struct at_sim {
     at_updater              updater;
     at_sim_net              net;
     at_heap                 heap;
+    at_pool                 entries, orders, reports; /* memory of what is in the heap */
     at_sim_worker          *worker;  /* plan->workers_max */
     at_sim_params          *current; /* the hub's version; messages refer to it */
     float                  *w;       /* the hub's parameters */
@@ -94,9 +96,12 @@ struct at_heap_entry {
     uint32_t       incarnation;
     uint64_t       token;
     at_sim_params *params;
-    at_order       order;
-    at_report      report;
+    at_order      *order;  /* ORDER; owned */
+    at_report     *report; /* REPORT; owned */
 };
+
+/* Ends the run: memory is exhausted. */
+void at_sim_out_of_memory(at_sim *sim);
 
 /* Inserts an entry for the time `at`; returns it to be filled in. NULL: out of memory, which ends
  * the run. */
