@@ -18,6 +18,7 @@ static size_t pieces_max(const at_plan *plan)
     assert(!plan->gather->counts_k || plan->k >= 1);
     size_t many = 16 * (size_t)plan->workers_max;
     if (plan->release->holds) return plan->workers_max;
+    if (many > AT_PIECES_MAX) many = AT_PIECES_MAX;
     return plan->gather->counts_k && plan->k > many ? plan->k : many;
 }
 
@@ -100,12 +101,11 @@ static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t
     action->as.drop.why = why;
 }
 
-/* Samples of this member in the open step. */
-static uint64_t samples_held(const at_hub *hub, const at_member *member)
+uint64_t at_hub_samples_held(const at_hub *hub, const at_member *member)
 {
     assert(member->pieces_held <= hub->pieces);
     if (member->pieces_held == 0) return 0;
-    if (hub->plan->release->holds) return member->piece.samples;
+    if (hub->plan->release->holds) return hub->piece[member->id - 1].samples;
     uint64_t samples = 0;
     for (uint32_t i = 0; i < hub->pieces; i++)
         if (hub->piece[i].worker == member->id) samples += hub->piece[i].samples;
@@ -330,8 +330,8 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
         at_member *member = &hub->member[i];
         at_piece   held = {
               .worker = member->id, .sequence = member->sequence, .version = hub->version};
-        if (hub->plan->release->holds) held = member->piece;
-        drop(hub, member, &held, samples_held(hub, member), AT_DROP_STOPPED, out);
+        if (hub->plan->release->holds) held = hub->piece[i];
+        drop(hub, member, &held, at_hub_samples_held(hub, member), AT_DROP_STOPPED, out);
         member->pieces_held = 0;
         if (member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING)
             send_leave(hub, member, now, out);
@@ -375,13 +375,13 @@ static bool end_if_complete(at_hub *hub, at_ns now, at_out *out)
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-/* Held gradients are stored with their members; a step lists them in worker order. */
+/* Closes the gaps between held gradients; a step lists them in worker order. */
 static void collect_held(at_hub *hub)
 {
     assert(hub->plan->release->holds);
     uint32_t count = 0;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->member[i].piece;
+        if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->piece[i];
     assert(count == hub->pieces);
 }
 
@@ -494,7 +494,7 @@ static void hold(at_hub *hub, at_member *member, const at_piece *piece, double l
     assert(hub->pieces < hub->pieces_max);
     if (hub->plan->release->holds) {
         assert(member->pieces_held == 0); /* under a barrier one gradient per worker and step */
-        member->piece = *piece;
+        hub->piece[member->id - 1] = *piece;
     } else {
         hub->piece[hub->pieces] = *piece;
         at_out_push(out, AT_ACT_ADD)->as.add = *piece;
@@ -666,7 +666,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     at_member *member = member_of(hub, event->worker);
     if (!is_present(member) && !member->expected)
         return; /* given up when its time to join was up */
-    uint64_t counted = member->used + member->dropped + samples_held(hub, member);
+    uint64_t counted = member->used + member->dropped + at_hub_samples_held(hub, member);
     assert(event->as.lost.drawn >= counted);
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;

@@ -18,7 +18,7 @@ enum {
     CAP_FACTOR = 4,
     RANGE_FACTOR = 16, /* default limits of size rules: batch / 16 .. batch x 16 */
     STALENESS_DEFAULT = 3,
-    K_MAX = 16 * AT_WORKERS_MAX, /* the hub reserves memory for K pieces */
+    K_MAX = AT_PIECES_MAX, /* the hub reserves memory for K pieces */
     NAMES_MAX = 32
 };
 

@@ -80,11 +80,11 @@ const at_option at_options[] = {
          "Start from the weights in a .safetensors file or a run folder"),
 
     /* ---- workers and strategy ---- */
-    WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 65536, "N",
+    WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 1e6, "N",
           "Worker processes; 0 trains in this process, without a hub [one per core]"),
-    WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 65536, "N",
+    WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 1e6, "N",
           "With fewer workers present the run holds, and stops after --join-timeout [1]"),
-    WHOLE("workers-max", RARE, WORKERS, RUNS, workers_max, NULL, 1, 65536, "N",
+    WHOLE("workers-max", RARE, WORKERS, RUNS, workers_max, NULL, 1, 1e6, "N",
           "Most workers at a time, when workers join later (simulation: --faults join) "
           "[--workers]"),
     TIME("join-timeout", RARE, WORKERS, RUNS, join_timeout, NULL, "T",

@@ -316,8 +316,10 @@ static at_err add_file_sinks(run *r, at_fail *fail)
     assert(r->options->recording < AT_RECORDING_COUNT);
     at_sink sink;
     at_append_file_reserve(bytes_reserved(r));
-    AT_TRY(at_sink_workers(&r->info, &sink, fail));
-    at_recorder_add(&r->recorder, sink);
+    if (r->plan.workers_max <= AT_WORKERS_LISTED) {
+        AT_TRY(at_sink_workers(&r->info, &sink, fail));
+        at_recorder_add(&r->recorder, sink);
+    }
     if (r->options->recording == AT_RECORDING_NONE) return AT_OK;
     at_recorder tables = {0};
     at_err      err = open_tables(r, &tables, fail);
@@ -340,7 +342,9 @@ static at_err open_sinks(run *r, at_fail *fail)
         AT_TRY(at_file_make_folder(r->options->folder, fail));
         AT_TRY(add_file_sinks(r, fail));
     }
-    AT_TRY(at_sink_console(&r->info, &r->options->console, &sink, fail));
+    at_console_options console = r->options->console;
+    if (!r->info.resume) console.tally = r->tally; /* else it includes the steps before */
+    AT_TRY(at_sink_console(&r->info, &console, &sink, fail));
     at_recorder_add(&r->recorder, sink);
     return AT_OK;
 }

@@ -173,9 +173,14 @@ static at_err check_time(const at_run_options *o, at_fail *fail)
     return AT_OK;
 }
 
-/* Who may join a run that has begun. */
+/* How many there may be, and who may join a run that has begun. */
 static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
+    enum { PROCESSES_MAX = 65536 };
+    if (!o->world->virtual_time && plan->workers_max > PROCESSES_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, "use fewer, or `anytime simulate`",
+                           "%u workers are too many: with %s there are at most %d",
+                           plan->workers_max, o->world->called, PROCESSES_MAX);
     if (o->world->admits_workers || plan->workers_max == plan->workers) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use --world local or sim, or leave --workers-max out",
                        "--workers-max %u is above --workers %u, but with %s nobody can join later",

@@ -30,6 +30,7 @@ void *at_pool_take(at_pool *pool)
     void *object = pool->unused;
     if (object) {
         memcpy(&pool->unused, object, sizeof pool->unused);
+        __builtin_prefetch(pool->unused, 1);
         return object;
     }
     if (pool->fresh == pool->end && !grow(pool)) return NULL;

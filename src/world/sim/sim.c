@@ -139,8 +139,8 @@ at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker
 static void free_entry(at_sim *sim, at_heap_entry *entry)
 {
     at_sim_params_drop(entry->params);
-    at_pool_give(&sim->orders, entry->order);
-    at_pool_give(&sim->reports, entry->report);
+    if (entry->kind == AT_SIM_ORDER) at_pool_give(&sim->orders, entry->order);
+    if (entry->kind == AT_SIM_REPORT) at_pool_give(&sim->reports, entry->report);
     at_pool_give(&sim->entries, entry);
 }
 
@@ -331,6 +331,28 @@ static at_ns next_fault(const at_sim *sim)
     return sim->fault < end ? sim->fault->at : AT_NEVER;
 }
 
+static void prefetch(const void *begin, size_t size)
+{
+    enum { LINE = 64 };
+    for (size_t i = 0; i < size; i += LINE) __builtin_prefetch((const char *)begin + i, 1);
+}
+
+/* Asks for the memory of events that come soon while this one is processed: with very many workers
+ * none of it is in the cache. Soon are the items in the upper levels of the heap. */
+static void look_ahead(const at_sim *sim)
+{
+    enum { FEW = 2000, NEXT = 5, SOON = 21 }; /* one, two levels below the first */
+    const at_heap *heap = &sim->heap;
+    assert(sim->worker);
+    if (heap->count < FEW) return;
+    for (size_t i = NEXT; i < SOON; i++) __builtin_prefetch(heap->item[i].entry);
+    for (size_t i = 0; i < NEXT; i++) {
+        uint32_t worker = heap->item[i].entry->worker - 1;
+        prefetch(&sim->worker[worker], sizeof *sim->worker);
+        prefetch(&sim->host.hub->member[worker], sizeof(at_member));
+    }
+}
+
 static void loop(at_sim *sim)
 {
     while (!sim->host.finished && !sim->err) {
@@ -350,6 +372,7 @@ static void loop(at_sim *sim)
             inject(sim, sim->fault++);
         else if (heap == first) {
             at_heap_item due = at_heap_take(&sim->heap);
+            look_ahead(sim);
             dispatch(sim, due.entry);
             free_entry(sim, due.entry);
         } else
@@ -401,6 +424,15 @@ static void resume(at_sim *sim, const at_snapshot *snapshot)
     }
 }
 
+static at_sim_worker *new_workers(uint32_t workers)
+{
+    size_t         size = workers * sizeof(at_sim_worker);
+    at_sim_worker *worker = at_large_new(size);
+    assert(workers >= 1);
+    if (worker) memset(worker, 0, size);
+    return worker;
+}
+
 static at_err prepare(at_sim *sim, at_fail *fail)
 {
     const at_world_context *context = sim->context;
@@ -411,7 +443,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
                             .delay_sigma = context->comm_delay,
                             .seed = context->seed};
     sim->fault = context->faults;
-    sim->worker = calloc(context->plan->workers_max, sizeof *sim->worker);
+    sim->worker = new_workers(context->plan->workers_max);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
     if (!sim->worker || !sim->w)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",

@@ -96,8 +96,10 @@ struct at_heap_entry {
     uint32_t       incarnation;
     uint64_t       token;
     at_sim_params *params;
-    at_order      *order;  /* ORDER; owned */
-    at_report     *report; /* REPORT; owned */
+    union {
+        at_order  *order;  /* ORDER; owned */
+        at_report *report; /* REPORT; owned */
+    };
 };
 
 /* Ends the run: memory is exhausted. */
