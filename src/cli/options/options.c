@@ -181,6 +181,22 @@ const at_option at_options[] = {
          "Simulation: latency of every message [0]"),
     REAL("bandwidth", RARE, DELAYS, RUNS, bandwidth, NULL, 1, 1e15, "BYTES/S",
          "Simulation: bandwidth of the hub's link in each direction [unlimited]"),
+    TEXT("worker-bandwidth", RARE, DELAYS, RUNS, worker_bandwidth, NULL, "B1,B2,..",
+         "Simulation: bandwidth of the workers' own links; the list repeats [unlimited]"),
+    TEXT("worker-latency", RARE, DELAYS, RUNS, worker_latency, NULL, "T1,T2,..",
+         "Simulation: latency of the workers' own links, added to --latency; the list repeats [0]"),
+    TEXT("broadcast", RARE, DELAYS, RUNS, broadcast, NULL, "each|all|tree",
+         "Simulation: parameters go to each worker in turn, to all at once, or workers pass them "
+         "on along a tree [each]"),
+    TEXT("reduce", RARE, DELAYS, RUNS, reduce, NULL, "each|tree",
+         "Simulation: gradients go to the hub one after another, or are added up along a tree "
+         "[each]"),
+    TEXT("allreduce", RARE, DELAYS, RUNS, allreduce, NULL, "ring|tree",
+         "Simulation: how workers exchange gradients under --topology allreduce [ring]"),
+    TIME("micro-cost", RARE, DELAYS, RUNS, micro_cost, NULL, "T",
+         "Simulation: cost of a micro-batch besides that of its samples [0]"),
+    REAL("jitter", RARE, DELAYS, RUNS, jitter, NULL, 0, 1, "X",
+         "Simulation: relative standard deviation of the time of a micro-batch [0]"),
     TEXT("faults", RARE, DELAYS, RUNS, faults, NULL, "F,..",
          "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), join:W@T (it joins "
          "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
@@ -222,6 +238,8 @@ const at_option at_options[] = {
          "Option to vary, and its values (required)"),
     WHOLE("repeats", MAIN, RUN, COMPARE | SWEEP, repeats, "3", 1, 1000, "R",
           "Runs per entry, with consecutive seeds; confidence intervals need 3"),
+    WHOLE("jobs", COMMON, RUN, COMPARE | SWEEP, jobs, NULL, 1, 1024, "N",
+          "Simulated runs at the same time; the results are the same for any N [one per core]"),
     WHOLE("seed", COMMON, RUN, RUNS, seed, "1", 0, 9e18, "N",
           "Seed for the data order, the initial parameters and the induced delays"),
     WHOLE("seed", COMMON, RUN, SLICES, seed, "1", 0, 9e18, "N",

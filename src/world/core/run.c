@@ -176,11 +176,12 @@ static at_err set_pace(run *r, at_fail *fail)
     uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
     assert(round >= 1);
     uint64_t        rounds = o->task->samples / round;
+    uint32_t        micros = (r->plan.batch + r->plan.micro_batch - 1) / r->plan.micro_batch;
     at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
                             .scale = scale,
                             .seed = o->seed,
                             .workers = r->plan.workers_max,
-                            .round_ns_mean = sample_time * r->plan.batch,
+                            .round_ns_mean = sample_time * r->plan.batch + o->micro_cost * micros,
                             .rounds_per_epoch = rounds > 0 ? rounds : 1};
     return at_pace_new(&pace, &r->pace, fail);
 }
@@ -209,6 +210,9 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,
                                     .bandwidth = o->bandwidth,
+                                    .links = o->links,
+                                    .micro_cost = o->micro_cost,
+                                    .jitter = o->jitter,
                                     .faults = r->faults,
                                     .cores = r->cores,
                                     .resume = o->resume,

@@ -123,7 +123,7 @@ static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fa
                            "--hubs %u and --topology allreduce contradict each other: all-reduce "
                            "has no hub to split",
                            o->hubs);
-    if (o->world->one_process)
+    if (o->world->one_process && !(allreduce && o->world->virtual_time))
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out: the result is the same bit for bit",
                            "%s needs several processes, and %s is one process", option,
                            o->world->called);
@@ -160,9 +160,19 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
 static at_err check_time(const at_run_options *o, at_fail *fail)
 {
     const char *simulate = "use `anytime simulate`, or --world sim";
+    const at_link_options *links = &o->links;
+    bool travels = links->broadcast || links->reduce || links->allreduce ||
+                   links->worker_bandwidth || links->worker_latency;
     if (!o->world->virtual_time && (o->latency > 0 || o->bandwidth > 0 || o->faults))
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--latency, --bandwidth and --faults work only in simulation");
+    if (!o->world->virtual_time && travels)
+        return at_fail_set(fail, AT_ERR_USAGE, simulate,
+                           "--broadcast, --reduce, --allreduce, --worker-bandwidth and "
+                           "--worker-latency work only in simulation");
+    if (!o->world->virtual_time && (o->micro_cost > 0 || o->jitter > 0))
+        return at_fail_set(fail, AT_ERR_USAGE, simulate,
+                           "--micro-cost and --jitter work only in simulation");
     if (!o->world->virtual_time && o->task->timing_only)
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--model none:P works only in simulation: it computes nothing");

@@ -18,36 +18,6 @@ void at_sim_out_of_memory(at_sim *sim)
                     "not enough memory to simulate %u workers", sim->context->plan->workers_max);
 }
 
-/* ---- network --------------------------------------------------------------------------------- */
-
-static at_ns transfer(const at_sim_net *net, double bytes)
-{
-    return net->bandwidth > 0 ? AT_SEC(bytes / net->bandwidth) : 0;
-}
-
-static at_ns delay(at_sim_net *net)
-{
-    return at_comm_delay(net->delay_sigma, net->seed, 0, net->messages++);
-}
-
-static at_ns pass(at_ns *link_free, at_ns arrives, at_ns takes)
-{
-    at_ns begins = arrives > *link_free ? arrives : *link_free;
-    assert(takes >= 0);
-    *link_free = begins + takes;
-    return *link_free;
-}
-
-at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes)
-{
-    return pass(&net->in_free, now + net->latency, transfer(net, bytes)) + delay(net);
-}
-
-at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes)
-{
-    return pass(&net->out_free, now, transfer(net, bytes)) + net->latency + delay(net);
-}
-
 /* ---- versions -------------------------------------------------------------------------------- */
 
 at_sim_params *at_sim_params_use(at_sim_params *params)
@@ -151,7 +121,9 @@ static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_
     bool           leave = order && order->leave;
     uint64_t       samples = order ? order->samples_max : sim->context->plan->batch;
     double         bytes = leave ? 0 : at_task_message(sim->context->task, samples);
-    at_ns          arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    at_ns          arrives = at_sim_net_down(&sim->net, sim->now, worker, bytes);
+    if (!leave && sim->net.allreduce != AT_ALLREDUCE_NONE && sim->host.hub->version > 0)
+        arrives += at_sim_net_allreduce(&sim->net, sim->host.hub->present, bytes);
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     if (!entry) return;
     if (!leave) entry->params = at_sim_params_use(current_params(sim));
@@ -438,10 +410,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     const at_world_context *context = sim->context;
     const at_task          *task = context->task;
     size_t                  floats = task->timing_only ? 0 : task->params;
-    sim->net = (at_sim_net){.latency = context->latency,
-                            .bandwidth = context->bandwidth,
-                            .delay_sigma = context->comm_delay,
-                            .seed = context->seed};
+    AT_TRY(at_sim_net_init(&sim->net, context, fail));
     sim->fault = context->faults;
     sim->worker = new_workers(context->plan->workers_max);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
@@ -505,6 +474,7 @@ static void release(at_sim *sim)
     at_pool_deinit(&sim->reports);
     at_updater_deinit(&sim->updater);
     at_host_deinit(&sim->host);
+    at_sim_net_deinit(&sim->net);
     free(sim->worker);
     free(sim->w);
 }
@@ -553,4 +523,5 @@ const at_world at_world_sim = {.name = "sim",
                                .has_messages = true,
                                .admits_workers = true,
                                .has_hub = true,
+                               .check = at_sim_net_check,
                                .run = run};

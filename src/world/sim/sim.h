@@ -1,7 +1,7 @@
 /* sim.h - the world in virtual time. Internal to world/.
  *
  *   heap (heap.c)        future events, totally ordered by (time, birth)
- *   network              latency, then the hub's link, first come first served, per direction
+ *   network (network.c)  latencies, links, broadcasts, reductions
  *   versions             reference-counted copies of parameters that are still needed
  *   workers              worker.c as in every world; the time of a round is computed, not spent
  *   hub                  hub.c through host.c as in every world
@@ -16,6 +16,7 @@
 #include "world/core/host.h"
 #include "world/core/world.h"
 #include "world/sim/heap.h"
+#include "world/sim/network.h"
 #include "world/sim/pool.h"
 
 enum { AT_SIM_SLOTS = 2 }; /* gradients in flight per worker */
@@ -27,19 +28,6 @@ typedef struct at_sim_params {
     float   *w;        /* NULL when only time is simulated, or when it will not be read any more */
     bool     borrowed; /* w is the hub's own vector, which has not changed since */
 } at_sim_params;
-
-/* The network between the hub and all workers. */
-typedef struct at_sim_net {
-    at_ns    latency;
-    double   bandwidth;   /* of the hub's link in bytes per second, 0: unlimited */
-    double   delay_sigma; /* --comm-delay: adds |N(0,1)| * sigma seconds to every message */
-    uint64_t seed, messages;
-    at_ns    in_free, out_free; /* when the link is free again, per direction */
-} at_sim_net;
-
-/* Arrival of a message of `bytes` sent now, at the hub (up) or at a worker (down). */
-at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes);
-at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes);
 
 typedef struct at_sim_worker {
     at_worker      machine;

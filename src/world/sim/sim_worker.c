@@ -4,16 +4,32 @@
  * the machine back to the round's start and replays it to now. Otherwise every micro-batch is an
  * entry of its own. Gradients are really computed, when the entry fires, and only if they count. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "base/rng.h"
 #include "pace/pace.h"
 #include "world/sim/sim.h"
 
+/* --jitter: a factor for this micro-batch, by its place in the round. */
+static double jitter(const at_sim *sim, const at_worker *machine)
+{
+    static const double LEAST = 0.1; /* a computation takes some time */
+    uint64_t            place = (machine->work.round << 32) + machine->work.samples;
+    at_rng rng = at_rng_stream(sim->context->seed, machine->id, AT_RNG_PURPOSE_JITTER, place);
+    assert(sim->context->jitter > 0);
+    return fmax(1 + sim->context->jitter * at_rng_normal(&rng), LEAST);
+}
+
+/* Of the micro-batch that is about to begin, or under way. */
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
-    double each =
-        (double)sim->context->sample_time * at_pace_factor(sim->context->pace, w->machine.id);
-    return (at_ns)(each * samples);
+    const at_world_context *context = sim->context;
+    double                  factor = at_pace_factor(context->pace, w->machine.id);
+    double                  each = (double)context->sample_time * factor, ns = each * samples;
+    if (context->jitter > 0) ns *= jitter(sim, &w->machine);
+    if (context->micro_cost > 0) ns += (double)context->micro_cost * factor;
+    return (at_ns)ns;
 }
 
 static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)
@@ -191,7 +207,7 @@ static void transmit(at_sim *sim, at_sim_worker *w, at_report *report)
 {
     const at_task *task = sim->context->task;
     double         bytes = report->work.abandoned ? 0 : at_task_message(task, report->work.samples);
-    at_ns          arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
+    at_ns          arrives = at_sim_net_up(&sim->net, sim->now, w->machine.id, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
     if (entry)
         entry->report = report;
