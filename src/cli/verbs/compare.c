@@ -265,6 +265,24 @@ static at_err open_entries(at_compare *compare, at_fail *fail)
     return AT_OK;
 }
 
+static bool are_simulated(const at_compare *compare)
+{
+    bool simulated = true;
+    assert(compare->entry);
+    for (uint32_t i = 0; i < compare->entries; i++)
+        simulated = simulated && compare->entry[i].simulated;
+    return simulated;
+}
+
+static at_err check_jobs(const at_compare *compare, at_fail *fail)
+{
+    int64_t jobs = compare->parsed->settings.jobs;
+    if (jobs <= 1 || are_simulated(compare)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or add --world sim",
+                       "--jobs %lld: only simulated runs can run at the same time",
+                       (long long)jobs);
+}
+
 static at_err open_compare(at_compare *compare, at_fail *fail)
 {
     const at_settings *s = &compare->parsed->settings;
@@ -278,6 +296,7 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
     compare->entry = calloc(compare->parsed->words, sizeof *compare->entry);
     if (!compare->entry) return at_fail_memory(fail);
     AT_TRY(open_entries(compare, fail));
+    AT_TRY(check_jobs(compare, fail));
     AT_TRY(at_file_make_folder(compare->folder, fail));
     return at_compare_write(compare, fail);
 }
@@ -391,15 +410,8 @@ static at_err run_in_turn(at_compare *compare, at_fail *fail)
 static at_err run_all(at_compare *compare, at_fail *fail)
 {
     int64_t jobs = compare->parsed->settings.jobs;
-    bool    simulated = true;
-    for (uint32_t i = 0; i < compare->entries; i++)
-        simulated = simulated && compare->entry[i].simulated;
-    if (jobs > 1 && !simulated)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or add --world sim",
-                           "--jobs %lld: only simulated runs can run at the same time",
-                           (long long)jobs);
-    if (jobs == 0) jobs = simulated ? at_machine_cores() : 1;
-    assert(jobs >= 1);
+    if (jobs < 1) jobs = are_simulated(compare) ? at_machine_cores() : 1;
+    assert(jobs == 1 || are_simulated(compare));
     if (jobs == 1) return run_in_turn(compare, fail);
     return at_compare_run_jobs(compare, (uint32_t)jobs, fail);
 }
