@@ -22,8 +22,7 @@ _Bool at_arena_init(at_arena *arena, size_t size)
     *arena = (at_arena){0};
     if (!block) return 0;
     uintptr_t offset = (ALIGN - (uintptr_t)block % ALIGN) % ALIGN;
-    *arena =
-        (at_arena){.base = (unsigned char *)block + offset, .size = rounded, .block = block};
+    *arena = (at_arena){.base = (unsigned char *)block + offset, .size = rounded, .block = block};
     return 1;
 }
 

@@ -24,7 +24,7 @@
 enum { ENTRY_SIZE_MAX = 1024 };
 
 /* Options that must be the same for all entries. */
-static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",   "repeats",
+static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",    "repeats",
                                           "plots",    "json", "quiet",  "help", "config", "jobs"};
 
 static bool is_label_letter(char letter)

@@ -159,9 +159,9 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
 
 static at_err check_time(const at_run_options *o, at_fail *fail)
 {
-    const char *simulate = "use `anytime simulate`, or --world sim";
+    const char            *simulate = "use `anytime simulate`, or --world sim";
     const at_link_options *links = &o->links;
-    bool travels = links->broadcast || links->reduce || links->allreduce ||
+    bool                   travels = links->broadcast || links->reduce || links->allreduce ||
                    links->worker_bandwidth || links->worker_latency;
     if (!o->world->virtual_time && (o->latency > 0 || o->bandwidth > 0 || o->faults))
         return at_fail_set(fail, AT_ERR_USAGE, simulate,

@@ -61,7 +61,7 @@ typedef struct at_world_context {
     at_ns                       usage_every; /* resource sampling interval, 0: never */
     /* Virtual time only. */
     at_ns           latency;
-    double          bandwidth;  /* bytes per second, 0: unlimited */
+    double          bandwidth; /* bytes per second, 0: unlimited */
     at_link_options links;
     at_ns           micro_cost; /* of a micro-batch besides its samples */
     double          jitter;     /* relative standard deviation of a micro-batch's time */

@@ -67,8 +67,8 @@ static at_err read_options(at_sim_net *net, const at_world_context *context, at_
     net->broadcast = (at_broadcast)broadcast;
     net->reduce = (at_reduce)reduce;
     if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE) net->allreduce = (at_allreduce)allreduce;
-    AT_TRY(read_list("--worker-bandwidth", o->worker_bandwidth, false, &net->worker_bandwidth,
-                     fail));
+    AT_TRY(
+        read_list("--worker-bandwidth", o->worker_bandwidth, false, &net->worker_bandwidth, fail));
     return read_list("--worker-latency", o->worker_latency, true, &net->worker_latency, fail);
 }
 

@@ -57,7 +57,7 @@ at_ns at_sim_net_up(at_sim_net *net, at_ns now, at_node worker, double bytes);
  * are sent at the same moment are one broadcast. */
 at_ns at_sim_net_down(at_sim_net *net, at_ns now, at_node worker, double bytes);
 
-/* Duration of an all-reduce of `bytes` among so many workers, from the moment when all are ready. */
+/* Duration of an all-reduce of `bytes` among so many workers, once all of them are ready. */
 at_ns at_sim_net_allreduce(const at_sim_net *net, uint32_t workers, double bytes);
 
 #endif

@@ -118,10 +118,10 @@ static void free_entry(at_sim *sim, at_heap_entry *entry)
 
 static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
 {
-    bool           leave = order && order->leave;
-    uint64_t       samples = order ? order->samples_max : sim->context->plan->batch;
-    double         bytes = leave ? 0 : at_task_message(sim->context->task, samples);
-    at_ns          arrives = at_sim_net_down(&sim->net, sim->now, worker, bytes);
+    bool     leave = order && order->leave;
+    uint64_t samples = order ? order->samples_max : sim->context->plan->batch;
+    double   bytes = leave ? 0 : at_task_message(sim->context->task, samples);
+    at_ns    arrives = at_sim_net_down(&sim->net, sim->now, worker, bytes);
     if (!leave && sim->net.allreduce != AT_ALLREDUCE_NONE && sim->host.hub->version > 0)
         arrives += at_sim_net_allreduce(&sim->net, sim->host.hub->present, bytes);
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);

@@ -36,7 +36,7 @@ typedef struct at_sim_worker {
     bool           in_flight; /* a report is in transit */
     uint32_t       incarnation;
     double         sample_ns; /* its estimate of its speed when the round's sleep began */
-    uint64_t       token; /* of the current round; heap entries with an older one are void */
+    uint64_t       token;     /* of the current round; heap entries with an older one are void */
     uint64_t       drawn;
     at_ns          frozen_until;
     at_ns          late; /* extra delay of its next report */
@@ -56,9 +56,9 @@ typedef struct at_sim {
     at_sim_net              net;
     at_heap                 heap;
     at_pool                 entries, orders, reports; /* memory of what is in the heap */
-    at_sim_worker          *worker;  /* plan->workers_max */
-    at_sim_params          *current; /* the hub's version; messages refer to it */
-    float                  *w;       /* the hub's parameters */
+    at_sim_worker          *worker;                   /* plan->workers_max */
+    at_sim_params          *current;                  /* the hub's version; messages refer to it */
+    float                  *w;                        /* the hub's parameters */
     at_ns                   now;
     at_bell                 bell;     /* for signals only */
     const at_fault         *fault;    /* the next one */

@@ -36,7 +36,8 @@ static void messages_pass_the_hubs_link_one_by_one(void **state)
 {
     (void)state;
     at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
-    for (int i = 1; i <= 5; i++) assert_int_equal(at_sim_net_up(&net, 0, 1, 200), AT_SEC(1 + 2 * i));
+    for (int i = 1; i <= 5; i++)
+        assert_int_equal(at_sim_net_up(&net, 0, 1, 200), AT_SEC(1 + 2 * i));
     assert_int_equal(at_sim_net_up(&net, AT_SEC(20), 1, 200), AT_SEC(23)); /* the link was free */
 }
 
