@@ -15,7 +15,7 @@
 
 /* Most reports per worker that a gather rule leaves undecided. Under a release rule that holds, a
  * worker waits until its report is decided. */
-enum { RING = 8, RING_HELD = 2 };
+enum { RING = 8, RING_HELD = 1 };
 
 /* 2^(-1/50): a half-life of 50 steps. */
 static const double loss_decay = 0.98623270449335921;

@@ -89,6 +89,14 @@ static void change(void *self)
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
+/* Messages arrive in the order in which they were sent, in most networks. */
+static unsigned lane_of(at_sim_kind kind)
+{
+    assert(kind <= AT_SIM_RETURN);
+    if (kind == AT_SIM_ORDER || kind == AT_SIM_PARAMS) return 0;
+    return kind == AT_SIM_REPORT ? 1 : AT_HEAP_NO_LANE;
+}
+
 at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
@@ -97,7 +105,7 @@ at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker
     assert(at >= sim->now);
     bool of_worker = kind <= AT_SIM_COMPUTED;
     if (entry && of_worker && at < thaw) at = thaw; /* a frozen worker reacts when it thaws */
-    if (!entry || !at_heap_put(&sim->heap, at, entry)) {
+    if (!entry || !at_heap_put(&sim->heap, at, entry, lane_of(kind))) {
         at_pool_give(&sim->entries, entry);
         at_sim_out_of_memory(sim);
         return NULL;
@@ -248,11 +256,11 @@ static void freeze(at_sim *sim, at_node worker, at_ns until)
     if (until <= sim->worker[worker - 1].frozen_until) return; /* already frozen for longer */
     sim->worker[worker - 1].frozen_until = until;
     at_heap moved = {0};
-    while (heap->count > 0) {
+    while (at_heap_due(heap) != AT_NEVER) {
         at_heap_item due = at_heap_take(heap);
         bool         its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
         at_ns        at = its && due.at < until ? until : due.at;
-        if (!at_heap_put(&moved, at, due.entry)) {
+        if (!at_heap_put(&moved, at, due.entry, AT_HEAP_NO_LANE)) {
             free_entry(sim, due.entry);
             at_sim_out_of_memory(sim);
         }
@@ -309,20 +317,29 @@ static void prefetch(const void *begin, size_t size)
     for (size_t i = 0; i < size; i += LINE) __builtin_prefetch((const char *)begin + i, 1);
 }
 
+static void prefetch_worker(const at_sim *sim, at_node worker)
+{
+    assert(worker >= 1);
+    prefetch(&sim->worker[worker - 1], sizeof *sim->worker);
+    prefetch(&sim->host.hub->member[worker - 1], sizeof(at_member));
+}
+
 /* Asks for the memory of events that come soon while this one is processed: with very many workers
  * none of it is in the cache. Soon are the items in the upper levels of the heap. */
 static void look_ahead(const at_sim *sim)
 {
-    enum { FEW = 2000, NEXT = 5, SOON = 21 }; /* one, two levels below the first */
+    enum { FEW = 2000, NEXT = 5, SOON = 21, LATER = 8 }; /* one, two levels below the first */
     const at_heap *heap = &sim->heap;
     assert(sim->worker);
+    for (unsigned lane = 0; lane < AT_HEAP_LANES; lane++) {
+        const at_heap_entry *entry = at_heap_lane_entry(heap, lane, LATER / 2);
+        if (entry) prefetch_worker(sim, entry->worker);
+        entry = at_heap_lane_entry(heap, lane, LATER);
+        if (entry) __builtin_prefetch(entry);
+    }
     if (heap->count < FEW) return;
     for (size_t i = NEXT; i < SOON; i++) __builtin_prefetch(heap->item[i].entry);
-    for (size_t i = 0; i < NEXT; i++) {
-        uint32_t worker = heap->item[i].entry->worker - 1;
-        prefetch(&sim->worker[worker], sizeof *sim->worker);
-        prefetch(&sim->host.hub->member[worker], sizeof(at_member));
-    }
+    for (size_t i = 0; i < NEXT; i++) prefetch_worker(sim, heap->item[i].entry->worker);
 }
 
 static void loop(at_sim *sim)
@@ -461,7 +478,7 @@ static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
 
 static void release(at_sim *sim)
 {
-    while (sim->heap.count > 0) free_entry(sim, at_heap_take(&sim->heap).entry);
+    while (at_heap_due(&sim->heap) != AT_NEVER) free_entry(sim, at_heap_take(&sim->heap).entry);
     at_heap_deinit(&sim->heap);
     for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers_max; i++) {
         at_sim_params_drop(sim->worker[i].newest);
