@@ -5,7 +5,7 @@
 
 First 100 steps of amb, times only, for up to 10,000 workers: target 20 s on one core and 1 GB. Then
 10 steps for up to 1,000,000 workers: target 60 s and 1 GB, and a round (with its share of joining
-and leaving) costs at most 1.5 times what it costs with 1,000 workers. Exits with 1 if one is missed.
+and leaving) costs at most 1.5 times what it costs with 1,000 workers. Exits with 1 on a miss.
 Seconds are processor time, because other programs may run; the best of several runs counts.
 """
 import os

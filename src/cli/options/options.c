@@ -238,7 +238,7 @@ const at_option at_options[] = {
          "Option to vary, and its values (required)"),
     WHOLE("repeats", MAIN, RUN, COMPARE | SWEEP, repeats, "3", 1, 1000, "R",
           "Runs per entry, with consecutive seeds; confidence intervals need 3"),
-    WHOLE("jobs", COMMON, RUN, COMPARE | SWEEP, jobs, NULL, 1, 1024, "N",
+    WHOLE("jobs", RARE, RUN, COMPARE | SWEEP, jobs, NULL, 1, 1024, "N",
           "Simulated runs at the same time; the results are the same for any N [one per core]"),
     WHOLE("seed", COMMON, RUN, RUNS, seed, "1", 0, 9e18, "N",
           "Seed for the data order, the initial parameters and the induced delays"),
