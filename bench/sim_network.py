@@ -93,7 +93,7 @@ def compare(program, rate, what, folder):
     """Whether the simulated step is near the real one."""
     allreduce = what == "allreduce"
     words = ["--topology", "allreduce"] if allreduce else []
-    network = ["--allreduce", "tree"] if allreduce else []  # what Open MPI does with four ranks
+    network = ["--allreduce", "tree"] if allreduce else []  # nearer than a ring
     ranks = WORKERS if allreduce else WORKERS + 1
     cluster = Cluster(ranks, rate, folder)
     try:
