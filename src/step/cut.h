@@ -15,6 +15,7 @@ typedef struct at_cut {
     uint32_t samples_max, micro_batch;
     uint32_t done;      /* samples so far */
     bool     after;     /* the published rule */
+    bool     own;       /* the size of a micro-batch is not ours to choose: see at_cut_own */
     at_ns    deadline;  /* AT_NEVER: none */
     double   sample_ns; /* predicted from earlier rounds; 0: unknown */
 } at_cut;
@@ -25,6 +26,10 @@ void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t m
 
 /* Back to the start of the round, with the prediction of that moment. */
 void at_cut_rewind(at_cut *cut, double sample_ns);
+
+/* From here on the caller decides how large a micro-batch is, and the next one is expected to be
+ * like the last. The round ends when another like that would pass samples_max. */
+void at_cut_own(at_cut *cut);
 
 /* Size of the next micro-batch, 0 when the round ends now. */
 uint32_t at_cut_next(const at_cut *cut, at_ns now);

@@ -10,6 +10,7 @@ enum {
 
 void at_heap_deinit(at_heap *heap)
 {
+    assert(heap->count <= heap->size);
     free(heap->item);
     for (unsigned i = 0; i < AT_HEAP_LANES; i++) free(heap->lane[i].item);
     *heap = (at_heap){0};
@@ -17,6 +18,7 @@ void at_heap_deinit(at_heap *heap)
 
 static bool before(const at_heap_item *a, const at_heap_item *b)
 {
+    assert(a->birth != b->birth);
     return a->at != b->at ? a->at < b->at : a->birth < b->birth;
 }
 

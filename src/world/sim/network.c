@@ -66,7 +66,7 @@ static at_err read_options(at_sim_net *net, const at_world_context *context, at_
     AT_TRY(find_name("--allreduce", o->allreduce, allreduce_names, 1, 3, &allreduce, fail));
     net->broadcast = (at_broadcast)broadcast;
     net->reduce = (at_reduce)reduce;
-    if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE) net->allreduce = (at_allreduce)allreduce;
+    if (context->plan->mix->updates_by_workers) net->allreduce = (at_allreduce)allreduce;
     AT_TRY(
         read_list("--worker-bandwidth", o->worker_bandwidth, false, &net->worker_bandwidth, fail));
     return read_list("--worker-latency", o->worker_latency, true, &net->worker_latency, fail);
@@ -76,18 +76,22 @@ static at_err read_options(at_sim_net *net, const at_world_context *context, at_
 static at_err check_plan(const at_sim_net *net, const at_world_context *context, at_fail *fail)
 {
     const at_plan *plan = context->plan;
-    bool waits = plan->release->holds && !plan->gather->counts_k && !plan->gather->counts_time;
-    bool without_hub = plan->topology == AT_TOPOLOGY_ALLREDUCE;
-    if (net->reduce == AT_REDUCE_TREE && !waits)
+    char           rule[AT_RULE_TEXT_SIZE];
+    assert(plan->mix);
+    if (net->reduce == AT_REDUCE_TREE && !at_plan_waits_for_all(plan))
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use fmb or amb",
                            "--reduce tree needs a strategy whose steps wait for all workers");
-    if (context->links.allreduce && !without_hub)
-        return at_fail_set(fail, AT_ERR_USAGE, "add --topology allreduce",
-                           "--allreduce %s needs --topology allreduce", context->links.allreduce);
-    if (without_hub && (context->links.broadcast || context->links.reduce))
-        return at_fail_set(fail, AT_ERR_USAGE, "use --allreduce ring or tree",
-                           "--broadcast and --reduce are about a hub, and --topology allreduce has "
-                           "none");
+    if (context->links.allreduce && !plan->mix->updates_by_workers)
+        return at_fail_set(fail, AT_ERR_USAGE, "add --mix replicated",
+                           "--allreduce %s needs --mix replicated", context->links.allreduce);
+    bool through_hub = !plan->mix->updates_by_workers && !plan->mix->owned_by_workers;
+    if (!through_hub && (context->links.broadcast || context->links.reduce))
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           plan->mix->updates_by_workers ? "use --allreduce ring or tree"
+                                                         : "leave them out",
+                           "--broadcast and --reduce are about a hub with parameters, and --mix %s "
+                           "has none",
+                           at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
     return AT_OK;
 }
 
@@ -281,4 +285,10 @@ at_ns at_sim_net_allreduce(const at_sim_net *net, uint32_t workers, double bytes
     if (net->allreduce == AT_ALLREDUCE_RING) /* first the sums of n parts, then the parts to all */
         return 2 * (at_ns)(workers - 1) * slowest_hop(net, bytes / workers);
     return 2 * (at_ns)(log2_of(workers - 1) + 1) * slowest_hop(net, bytes); /* up and down */
+}
+
+at_ns at_sim_net_gossip(const at_sim_net *net, at_node worker, uint32_t neighbours, double bytes)
+{
+    assert(net->allreduce == AT_ALLREDUCE_NONE);
+    return neighbours > 0 ? hop(net, worker, bytes * neighbours) + latency_of(net, worker) : 0;
 }

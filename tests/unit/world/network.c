@@ -16,16 +16,14 @@ enum { BYTES = 200, WORKERS = 10 };
 static at_plan          plan_;
 static at_world_context context_;
 
-static at_sim_net open_net(at_link_options links, const char *topology)
+static at_sim_net open_net(at_link_options links, const char *mix)
 {
     at_fail         fail = {0};
     at_sim_net      net;
     at_plan_options o = {.strategy = "fmb",
                          .workers = WORKERS,
                          .batch = 8,
-                         .topology = topology,
-                         .k = -1,
-                         .staleness = -1};
+                         .mix = mix};
     if (at_plan_resolve(&o, &plan_, &fail)) fail_msg("%s", fail.text);
     context_ = (at_world_context){
         .plan = &plan_, .bandwidth = 100, .latency = AT_SEC(1), .links = links, .seed = 3};
@@ -126,22 +124,33 @@ static void the_slower_link_of_a_path_counts_and_lists_repeat(void **state)
 static void an_all_reduce_takes_what_ring_and_tree_take(void **state)
 {
     (void)state;
-    at_sim_net net = open_net((at_link_options){0}, "allreduce");
+    at_sim_net net = open_net((at_link_options){0}, "replicated");
     assert_int_equal(net.allreduce, AT_ALLREDUCE_RING);
     assert_int_equal(at_sim_net_allreduce(&net, 1, BYTES), 0);
     assert_int_equal(at_sim_net_allreduce(&net, 2, BYTES), 2 * AT_MS(2000));
     assert_int_equal(at_sim_net_allreduce(&net, 10, BYTES), 18 * AT_MS(1200));
     assert_int_equal(at_sim_net_up(&net, AT_SEC(7), 1, BYTES), AT_SEC(7)); /* there is no hub */
     at_sim_net_deinit(&net);
-    net = open_net((at_link_options){.allreduce = "tree", .worker_latency = "0s,2s"}, "allreduce");
+    net = open_net((at_link_options){.allreduce = "tree", .worker_latency = "0s,2s"}, "replicated");
     assert_int_equal(at_sim_net_allreduce(&net, 8, BYTES), 2 * 3 * AT_SEC(2 + 1 + 2));
     assert_int_equal(at_sim_net_allreduce(&net, 9, BYTES), 2 * 4 * AT_SEC(2 + 1 + 2));
     at_sim_net_deinit(&net);
 }
 
+static void a_worker_sends_to_its_neighbours_in_turn(void **state)
+{
+    (void)state;
+    at_link_options links = {.worker_latency = "0s,2s", .worker_bandwidth = "100,50"};
+    at_sim_net      net = open_net(links, "gossip:ring,2");
+    assert_int_equal(at_sim_net_gossip(&net, 1, 0, BYTES), 0);
+    assert_int_equal(at_sim_net_gossip(&net, 1, 3, BYTES), AT_SEC(3 * 2 + 1));
+    assert_int_equal(at_sim_net_gossip(&net, 2, 3, BYTES), AT_SEC(3 * 4 + 1 + 2));
+    at_sim_net_deinit(&net);
+}
+
 typedef struct refusal {
     at_link_options links;
-    const char     *strategy, *topology, *expected;
+    const char     *strategy, *mix, *expected;
 } refusal;
 
 static void options_that_make_no_sense_are_refused(void **state)
@@ -152,9 +161,10 @@ static void options_that_make_no_sense_are_refused(void **state)
         {{.reduce = "ring"}, "fmb", NULL, "ring"},
         {{.reduce = "tree"}, "async", NULL, "--reduce tree needs"},
         {{.reduce = "tree"}, "backup", NULL, "--reduce tree needs"},
-        {{.allreduce = "ring"}, "fmb", NULL, "needs --topology allreduce"},
-        {{.allreduce = "none"}, "fmb", "allreduce", "none"},
-        {{.broadcast = "tree"}, "fmb", "allreduce", "are about a hub"},
+        {{.allreduce = "ring"}, "fmb", NULL, "needs --mix replicated"},
+        {{.allreduce = "none"}, "fmb", "replicated", "none"},
+        {{.broadcast = "tree"}, "fmb", "replicated", "are about a hub"},
+        {{.reduce = "tree"}, "fmb", "gossip:ring,2", "--mix gossip:ring,2"},
         {{.worker_bandwidth = "1e8,fast"}, "fmb", NULL, "'fast'"},
         {{.worker_bandwidth = "1e8,,1e8"}, "fmb", NULL, "''"},
         {{.worker_bandwidth = "0"}, "fmb", NULL, "'0'"},
@@ -166,9 +176,7 @@ static void options_that_make_no_sense_are_refused(void **state)
         at_plan_options o = {.strategy = cases[i].strategy,
                              .workers = 4,
                              .batch = 8,
-                             .topology = cases[i].topology,
-                             .k = -1,
-                             .staleness = -1};
+                             .mix = cases[i].mix};
         if (at_plan_resolve(&o, &plan_, &fail)) fail_msg("%s", fail.text);
         context_ = (at_world_context){.plan = &plan_, .links = cases[i].links};
         assert_int_equal(at_sim_net_check(&context_, &fail), AT_ERR_USAGE);
@@ -186,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_worker_that_left_does_not_hold_the_next_reduction),
         cmocka_unit_test(the_slower_link_of_a_path_counts_and_lists_repeat),
         cmocka_unit_test(an_all_reduce_takes_what_ring_and_tree_take),
+        cmocka_unit_test(a_worker_sends_to_its_neighbours_in_turn),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
