@@ -254,10 +254,11 @@ static at_err resolve_round_size(const at_settings *s, at_run_options *run, at_f
 
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
 {
-    static const char *const engines[] = {"fast", "ref"};
-    int                      choice;
-    AT_TRY(choose("engine", text, engines, 2, &choice, fail));
-    *engine = choice == 0 ? AT_ENGINE_FAST : AT_ENGINE_REF;
+    static const char *const engines[] = {
+        [AT_ENGINE_FAST] = "fast", [AT_ENGINE_EXACT] = "exact", [AT_ENGINE_REF] = "ref"};
+    int choice;
+    AT_TRY(choose("engine", text, engines, 3, &choice, fail));
+    *engine = (at_engine)choice;
     return AT_OK;
 }
 

@@ -144,8 +144,9 @@ const at_option at_options[] = {
          "Scale the mean gradient of a step down to this L2 norm if it is longer [no limit]"),
     REAL("label-smoothing", RARE, OPTIMIZATION, RUNS, label_smoothing, "0", 0, 1, "X",
          "Part of each training label that is spread evenly over all classes"),
-    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
-         "fast: optimized kernels; ref: slow reference implementation, for checking"),
+    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|exact|ref",
+         "fast: optimized kernels; exact: without Winograd's method in convolutions, which rounds "
+         "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
 
@@ -156,7 +157,7 @@ const at_option at_options[] = {
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
-    TEXT("straggler-batch", RARE, DELAYS, RUNS, straggler_batch, "none", "LAW",
+    TEXT("straggler-batch", SIMULATION, DELAYS, RUNS, straggler_batch, "none", "LAW",
          "Draw the size of each round (n: as ordered): bernoulli:P,N (n with probability P, else "
          "N), gauss:SD (around n) or rotate (n for one worker in turn, 1 for the others)"),
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",

@@ -13,8 +13,9 @@
  * and messages treat all of it alike. The *plain* vector is the same for files and users: tensor
  * after tensor, row-major, parameters, then statistics, no padding.
  *
- * Two engines compute the same function: `ref`, a slow reference implementation for tests; `fast`,
- * chosen at run time for the processor. Same engine, same call, same bits.
+ * Three engines compute the same function: `ref`, a slow reference implementation for tests;
+ * `fast`, chosen at run time for the processor; `exact`, which is `fast` without Winograd's method
+ * in convolutions, whose rounding errors are larger. Same engine, same call, same bits.
  */
 #ifndef AT_LEARN_NET_MODEL_H
 #define AT_LEARN_NET_MODEL_H
@@ -29,7 +30,7 @@
 typedef struct at_model at_model;
 struct at_net; /* see learn/net/net.h */
 
-typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_REF } at_engine;
+typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_EXACT, AT_ENGINE_REF } at_engine;
 
 typedef struct at_shape {
     uint32_t features;                /* numbers per sample */

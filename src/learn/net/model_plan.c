@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "learn/engines/isa.h"
 #include "learn/net/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };
@@ -93,6 +94,7 @@ at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_
                      at_model **model, at_fail *fail)
 {
     *model = NULL;
+    AT_TRY(at_isa_check_environment(fail));
     AT_TRY(check_labels(name, shape.classes, fail));
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");

@@ -245,7 +245,7 @@ static at_err parse_kind(const char *text, at_schedule *s, at_fail *fail)
     if (s->kind->needs_end && s->samples_end <= 0 && !s->by_steps)
         return at_fail_set(fail, AT_ERR_USAGE, "set it with --epochs or --samples",
                            "learning-rate schedule %s needs the length of the run", name);
-    if (s->kind->needs_end && s->warmup >= s->samples_end)
+    if (s->kind->needs_end && s->warmup > 0 && s->warmup >= s->samples_end)
         return at_fail_set(fail, AT_ERR_USAGE, "use a shorter warm-up or a longer run",
                            "a warm-up of %g samples leaves nothing for schedule %s: the run has %g",
                            s->warmup, name, s->samples_end);

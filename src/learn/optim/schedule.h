@@ -1,13 +1,14 @@
 /* schedule.h - learning-rate schedules: the rate as a function of the samples used so far, or of
  * the steps done.
  *
- * Syntax: const | linear:END | linear:END,steps | exp:EVERY,RATE (staircase; EVERY in samples, or in epochs with
- * the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) | epochs:A,B,..:FACTOR (at
- * these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal length, the last one FACTOR
- * times lower than the first) | one-cycle:PEAK,START,END (PyTorch's OneCycleLR: lr is reached after
- * the part PEAK of the run, by default 0.3, from lr / START, by default 25; then it falls to
- * 1 / END of where it began, by default 1e4). linear, cosine, stairs and one-cycle end at
- * samples_end. linear:END,steps counts steps, whatever their sizes, and ends with the last one.
+ * Syntax: const | linear:END | linear:END,steps | exp:EVERY,RATE (staircase; EVERY in samples, or
+ * in epochs with the suffix e, as in exp:0.5e,0.96) | epochs:A:FACTOR (every A epochs) |
+ * epochs:A,B,..:FACTOR (at these epochs) | cosine | stairs:COUNT,FACTOR (COUNT levels of equal
+ * length, the last one FACTOR times lower than the first) | one-cycle:PEAK,START,END (PyTorch's
+ * OneCycleLR: lr is reached after the part PEAK of the run, by default 0.3, from lr / START, by
+ * default 25; then it falls to 1 / END of where it began, by default 1e4). linear, cosine, stairs
+ * and one-cycle end at samples_end. linear:END,steps counts steps, whatever their sizes, and ends
+ * with the last one.
  *
  * warmup:LENGTH+SCHEDULE rises evenly over LENGTH (in samples or, with the suffix e, epochs) from
  * 1 % of the rate with which SCHEDULE continues. Schedules that end at samples_end begin there;

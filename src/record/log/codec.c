@@ -192,30 +192,21 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
     action->as.apply.pieces = codec->pieces;
 }
 
-static void code_metric(at_codec *codec, double *value, bool known)
-{
-    if (known)
-        at_wire_real(&codec->wire, value);
-    else
-        *value = NAN;
-}
-
 static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
 {
     uint64_t now = codec->base.now;
     at_wire_u64(&codec->wire, &event->as.evaluated.step);
     at_wire_delta_i64(&codec->wire, &event->as.evaluated.at, &now);
-    for (int i = 0; i < AT_METRIC_R2; i++) {
+    for (int i = 0; i < AT_METRIC_COUNT; i++) {
         bool known = !isnan(event->as.evaluated.value[i]);
         at_wire_flag(&codec->wire, &known);
-        code_metric(codec, &event->as.evaluated.value[i], known);
+        if (known)
+            at_wire_real(&codec->wire, &event->as.evaluated.value[i]);
+        else
+            event->as.evaluated.value[i] = NAN;
     }
     at_wire_u64(&codec->wire, &record->count);
-    /* R2 came later: without it the bytes are those of earlier logs. */
-    bool        has_r2 = !isnan(event->as.evaluated.value[AT_METRIC_R2]);
-    bool *const flags[] = {&record->final, &has_r2};
-    at_wire_flags(&codec->wire, flags, 2);
-    code_metric(codec, &event->as.evaluated.value[AT_METRIC_R2], has_r2);
+    at_wire_flag(&codec->wire, &record->final);
 }
 
 /* Only few size rules need the norms. */

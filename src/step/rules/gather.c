@@ -56,10 +56,10 @@ static at_err check_all(const at_plan *plan, at_fail *fail)
 /* ---- first:K and any:K ---------------------------------------------------------------------- */
 
 /* The hub reserves memory for K pieces. */
-#define K_ARG                                                                    \
-    {                                                                            \
-        .name = "k", .type = AT_ARG_WHOLE, .min = 1, .max = AT_PIECES_MAX, \
-        .unit = "reports", .derive = k_default \
+#define K_ARG                                                                                 \
+    {                                                                                         \
+        .name = "k", .type = AT_ARG_WHOLE, .min = 1, .max = AT_PIECES_MAX, .unit = "reports", \
+        .derive = k_default                                                                   \
     }
 
 static int64_t k_default(const at_plan *plan)

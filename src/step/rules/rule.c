@@ -76,6 +76,11 @@ int at_rule_arg_find(const at_rule *rule, const char *name, size_t length)
 
 /* ---- names of arguments in texts ------------------------------------------------------------ */
 
+static void add_capitals(const at_rule_arg *arg, at_text *text)
+{
+    for (const char *c = arg->name; *c; c++) at_text_add(text, "%c", toupper(*c));
+}
+
 /* K, FACTOR; the words themselves where there are only some. */
 static void add_placeholder(const at_rule_arg *arg, at_text *text)
 {
@@ -83,7 +88,7 @@ static void add_placeholder(const at_rule_arg *arg, at_text *text)
         for (size_t i = 0; arg->words[i]; i++)
             at_text_add(text, "%s%s", i > 0 ? "|" : "", arg->words[i]);
     else
-        for (const char *c = arg->name; *c; c++) at_text_add(text, "%c", toupper(*c));
+        add_capitals(arg, text);
 }
 
 /* "--gather first: K is '0'", with what it must be appended by the caller. */
@@ -319,7 +324,10 @@ void at_rule_list(enum at_family family, at_text *text)
         at_text_add(text, "%s%s", i > 0 ? " " : "", rule->name);
         for (int j = 0; j < args_count(rule); j++) {
             at_text_add(text, "%s", j == 0 ? "[:" : ",");
-            add_placeholder(&rule->arg[j], text);
+            if (rule->arg[j].brief)
+                add_capitals(&rule->arg[j], text);
+            else
+                add_placeholder(&rule->arg[j], text);
         }
         if (args_count(rule) > 0) at_text_add(text, "]");
     }

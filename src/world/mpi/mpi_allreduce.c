@@ -12,8 +12,8 @@
  * Under all-reduce all gradients are there before any hub decides anything, so when a rank is lost
  * the others are between two steps and can save. The price is that no part of the vector is updated
  * while another one is still being added up: docs/guide/topologies.md says how much that is.
- * With --mix sliced ranks do not add up: each hub gets its slice of every gradient (mpi_slices.h), and
- * only hubs make updates. */
+ * With --mix sliced ranks do not add up: each hub gets its slice of every gradient (mpi_slices.h),
+ * and only hubs make updates. */
 #include "world/mpi/mpi_allreduce.h"
 
 #include <assert.h>

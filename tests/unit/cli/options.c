@@ -564,6 +564,7 @@ static bool belongs(const at_option *row, unsigned verb)
     bool simulates = !(verb & AT_FOR_TRAIN) || (verb & AT_FOR_SIMULATE);
     if (row->level == AT_LEVEL_SIMULATION && !simulates) return false;
     if (row->level == AT_LEVEL_WATCHING && !(verb & AT_FOR_WATCH)) return false;
+    if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return false;
     return (row->verbs & verb) != 0;
 }
 

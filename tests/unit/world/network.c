@@ -20,10 +20,7 @@ static at_sim_net open_net(at_link_options links, const char *mix)
 {
     at_fail         fail = {0};
     at_sim_net      net;
-    at_plan_options o = {.strategy = "fmb",
-                         .workers = WORKERS,
-                         .batch = 8,
-                         .mix = mix};
+    at_plan_options o = {.strategy = "fmb", .workers = WORKERS, .batch = 8, .mix = mix};
     if (at_plan_resolve(&o, &plan_, &fail)) fail_msg("%s", fail.text);
     context_ = (at_world_context){
         .plan = &plan_, .bandwidth = 100, .latency = AT_SEC(1), .links = links, .seed = 3};
@@ -173,10 +170,8 @@ static void options_that_make_no_sense_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         at_fail         fail = {0};
-        at_plan_options o = {.strategy = cases[i].strategy,
-                             .workers = 4,
-                             .batch = 8,
-                             .mix = cases[i].mix};
+        at_plan_options o = {
+            .strategy = cases[i].strategy, .workers = 4, .batch = 8, .mix = cases[i].mix};
         if (at_plan_resolve(&o, &plan_, &fail)) fail_msg("%s", fail.text);
         context_ = (at_world_context){.plan = &plan_, .links = cases[i].links};
         assert_int_equal(at_sim_net_check(&context_, &fail), AT_ERR_USAGE);
