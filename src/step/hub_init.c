@@ -13,6 +13,7 @@ static size_t pieces_max(const at_plan *plan)
     size_t many = 16 * (size_t)plan->workers_max;
     size_t reports = plan->gather->reports ? plan->gather->reports(plan) : 0;
     if (plan->release->holds) return plan->workers_max;
+    if (many > AT_PIECES_MAX) many = AT_PIECES_MAX;
     return reports > many ? reports : many;
 }
 
@@ -45,6 +46,7 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     assert(hub);
     *hub = (at_hub){.plan = plan,
                     .pieces_max = (uint32_t)pieces_max(plan),
+                    .expected = plan->workers,
                     .began_at = AT_NEVER,
                     .lease_at = AT_NEVER,
                     .quorum = {.reached_at = AT_NEVER, .closes_at = AT_NEVER}};

@@ -39,6 +39,9 @@ typedef struct at_run_options {
     at_ns              sample_time;                 /* 0: not padded */
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
+    at_link_options    links;
+    at_ns              micro_cost;
+    double             jitter;
     const char        *faults;
     double             epochs;     /* 0: no such limit */
     int64_t            eval_every; /* steps; 0: at the end only; -1: once per epoch */
