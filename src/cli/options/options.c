@@ -168,7 +168,7 @@ const at_option at_options[] = {
     /* ---- delays and faults ---- */
     TEXT("straggler", COMMON, DELAYS, RUNS, straggler, "none", "MODEL",
          "Straggler model: none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN "
-         "pareto:MIN,ALPHA speed:F1,F2,.. disturb:P trace:FILE"),
+         "pareto:MIN,ALPHA speed:F1,F2,.. disturb:P burst:P,LENGTH,FACTOR vary:SD trace:FILE"),
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
@@ -184,7 +184,10 @@ const at_option at_options[] = {
     TEXT("faults", RARE, DELAYS, RUNS, faults, NULL, "F,..",
          "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), join:W@T (it joins "
          "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
-         "takes D longer)"),
+         "takes D longer); or trace:FILE (recorded faults, or availability of spot instances)"),
+
+    REAL("trace-scale", RARE, DELAYS, RUNS, trace_scale, "1", 1e-12, 1e12, "X",
+         "Factor for all times of --straggler trace:FILE and --faults trace:FILE"),
 
     /* ---- stopping and evaluation ---- */
     WHOLE("steps", COMMON, STOPPING, RUNS, steps, NULL, 1, 1e15, "N",

@@ -38,7 +38,7 @@ typedef struct at_settings {
     /* delays and faults */
     const char *straggler, *straggler_scale, *sample_time, *faults;
     at_ns       latency, comm_delay;
-    double      bandwidth;
+    double      bandwidth, trace_scale;
     /* stopping and evaluation */
     int64_t     steps, samples;
     double      epochs;

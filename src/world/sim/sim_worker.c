@@ -11,9 +11,9 @@
 
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
-    double each =
-        (double)sim->context->sample_time * at_pace_factor(sim->context->pace, w->machine.id);
-    return (at_ns)(each * samples);
+    double factor =
+        at_pace_factor(sim->context->pace, w->machine.id, w->machine.work.round);
+    return (at_ns)((double)sim->context->sample_time * factor * samples);
 }
 
 static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)

@@ -230,12 +230,12 @@ static void speeds_repeat_cyclically_and_do_not_sleep(void **state)
     at_pace *pace = make("speed:1,2.5,4", "0.1", 5);
     double   expected[] = {1, 2.5, 4, 1, 2.5};
     for (uint32_t w = 1; w <= 5; w++) {
-        assert_true(at_pace_factor(pace, w) == expected[w - 1]);
+        assert_true(at_pace_factor(pace, w, 0) == expected[w - 1]);
         assert_int_equal(at_pace_sleep(pace, w, 7), 0);
     }
     at_pace_free(pace);
     pace = make("niagara", "1", 2);
-    assert_true(at_pace_factor(pace, 2) == 1);
+    assert_true(at_pace_factor(pace, 2, 0) == 1);
     at_pace_free(pace);
 }
 
@@ -247,7 +247,7 @@ static void speeds_combine_with_a_model_that_sleeps(void **state)
     for (size_t i = 0; i < COUNT(spelling); i++) {
         at_pace *both = make(spelling[i], "0.5", 3);
         for (uint32_t w = 1; w <= 3; w++) {
-            assert_true(at_pace_factor(both, w) == (double)(1u << (w - 1)));
+            assert_true(at_pace_factor(both, w, 0) == (double)(1u << (w - 1)));
             for (uint64_t r = 0; r < 50; r++)
                 assert_int_equal(at_pace_sleep(both, w, r), at_pace_sleep(alone, w, r));
         }
@@ -260,7 +260,7 @@ static void a_plus_in_a_number_is_not_a_separator(void **state)
 {
     (void)state;
     at_pace *pace = make("exp:0,1e+0+speed:1e+1", NULL, 1);
-    assert_true(at_pace_factor(pace, 1) == 10);
+    assert_true(at_pace_factor(pace, 1, 0) == 10);
     check_near(sample(pace, 1, 40000).mean, 1, 0.02);
     at_pace_free(pace);
 }
