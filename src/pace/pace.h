@@ -44,7 +44,7 @@ typedef struct at_pace_options {
     const char *scale; /* "1", "0.05", or "20%": mean sleep = 20 % of round_ns_mean; NULL: "1" */
     uint64_t    seed;
     uint32_t    workers;
-    at_ns       round_ns_mean;    /* mean compute time of a round for "20%" and traces; 0: not known */
+    at_ns       round_ns_mean; /* mean compute time of a round for "20%" and traces; 0: not known */
     uint64_t    rounds_per_epoch; /* of one worker, >= 1; used by disturb only */
     double      trace_scale;      /* times of a trace are multiplied by this; 0 means 1 */
 } at_pace_options;

@@ -140,13 +140,15 @@ static at_err settle_duplicates(at_step_rows *rows, at_text *notes, at_fail *fai
     if (dropped == 0) return AT_OK;
     const char *key = rows->by_time ? "time" : "step", *name = rows->names[first.worker];
     if ((double)dropped > DUPLICATES_MAX * (double)before)
-        return at_fail_set(fail, AT_ERR_FORMAT, "give one job per file, with one row per worker "
-                                                "and step",
+        return at_fail_set(fail, AT_ERR_FORMAT,
+                           "give one job per file, with one row per worker "
+                           "and step",
                            "line %u: worker %s already has a row for %s %.10g; %zu rows are "
                            "duplicates",
                            first.line, name, key, first.key, dropped);
-    at_text_add(notes, "%zu row%s ignored because the worker already has one for the same %s "
-                       "(the first: line %u, worker %s). ",
+    at_text_add(notes,
+                "%zu row%s ignored because the worker already has one for the same %s "
+                "(the first: line %u, worker %s). ",
                 dropped, dropped == 1 ? " is" : "s are", key, first.line, name);
     return AT_OK;
 }
@@ -184,8 +186,7 @@ static at_err order_workers(at_step_rows *rows, at_fail *fail)
             memcpy(names[i], rows->names[order[i].worker], sizeof *names);
         }
         memcpy(rows->names, names, rows->workers * sizeof *names);
-        for (size_t i = 0; i < rows->count; i++)
-            rows->row[i].worker = rank[rows->row[i].worker];
+        for (size_t i = 0; i < rows->count; i++) rows->row[i].worker = rank[rows->row[i].worker];
     }
     free(order);
     free(rank);

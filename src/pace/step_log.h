@@ -39,11 +39,11 @@ enum {
 typedef struct at_step_log {
     uint32_t workers, steps;
     char (*names)[AT_STEP_LOG_NAME_SIZE];
-    double *key;     /* (steps) value of the column step or time */
-    double *seconds; /* (steps, workers) > 0 */
-    double *pause;   /* (steps, workers) part of seconds without computing; NULL: not known */
-    double *samples; /* (steps, workers) > 0; NULL: not recorded */
-    double *when;    /* (steps, workers) when the row was written, in seconds; NULL: not known */
+    double *key;        /* (steps) value of the column step or time */
+    double *seconds;    /* (steps, workers) > 0 */
+    double *pause;      /* (steps, workers) part of seconds without computing; NULL: not known */
+    double *samples;    /* (steps, workers) > 0; NULL: not recorded */
+    double *when;       /* (steps, workers) when the row was written, in seconds; NULL: not known */
     bool    normalised; /* times have no absolute scale */
     bool    by_time;    /* steps are numbered by a column `time` */
     char    notes[AT_STEP_LOG_NOTES_SIZE]; /* sentences about what was left out; "": nothing */
@@ -66,6 +66,10 @@ typedef struct at_step_log_reader at_step_log_reader;
 at_err at_step_log_reader_new(const at_step_log_options *options, at_step_log_reader **reader,
                               at_fail *fail);
 void   at_step_log_reader_free(at_step_log_reader *reader); /* accepts NULL */
+
+/* Begins a file, with a header of its own; its rows are added to those of the files before. Not
+ * needed for a single file. */
+at_err at_step_log_next_file(at_step_log_reader *reader, at_fail *fail);
 
 /* Adds the next bytes of the file. AT_ERR_FORMAT, with the line number, for a header without the
  * needed columns and for values that no job can have measured. */

@@ -132,6 +132,25 @@ static at_err check_header(const at_step_log_reader *r, at_fail *fail)
                        "line %u: there is no column %s", r->line_number, missing);
 }
 
+/* All files of a job have the same columns, because their rows become one table. */
+static at_err take_header(at_step_log_reader *r, bool normalised, at_fail *fail)
+{
+    at_step_rows *rows = &r->rows;
+    bool          by_time = r->field[STEP] == UNUSED, has_samples = r->field[SAMPLES] != UNUSED;
+    bool          has_when = !by_time && r->field[TIME] != UNUSED, first = rows->count == 0;
+    if (!first && (by_time != rows->by_time || has_samples != rows->has_samples ||
+                   has_when != rows->has_when || normalised != rows->normalised))
+        return at_fail_set(fail, AT_ERR_FORMAT, "give files with the same columns",
+                           "line %u: the columns differ from those of the file before",
+                           r->line_number);
+    rows->normalised = normalised;
+    rows->has_samples = has_samples;
+    rows->by_time = by_time;
+    rows->has_when = has_when;
+    r->headed = true;
+    return AT_OK;
+}
+
 static at_err read_header(at_step_log_reader *r, at_fail *fail)
 {
     int best[COLUMNS], index = 0;
@@ -152,12 +171,7 @@ static at_err read_header(at_step_log_reader *r, at_fail *fail)
         }
     }
     AT_TRY(check_header(r, fail));
-    r->rows.normalised = r->normalised || aliases[best[SECONDS]].normalised;
-    r->rows.has_samples = r->field[SAMPLES] != UNUSED;
-    r->rows.by_time = r->field[STEP] == UNUSED;
-    r->rows.has_when = !r->rows.by_time && r->field[TIME] != UNUSED;
-    r->headed = true;
-    return AT_OK;
+    return take_header(r, r->normalised || aliases[best[SECONDS]].normalised, fail);
 }
 
 /* ---- workers --------------------------------------------------------------------------------- */
@@ -299,6 +313,14 @@ static at_err end_line(at_step_log_reader *r, at_fail *fail)
     const char *text = r->line + strspn(r->line, " \t");
     if (!*text || *text == '#') return AT_OK;
     return r->headed ? read_row(r, fail) : read_header(r, fail);
+}
+
+at_err at_step_log_next_file(at_step_log_reader *reader, at_fail *fail)
+{
+    if (reader->used > 0) AT_TRY(end_line(reader, fail));
+    reader->headed = false;
+    reader->line_number = 0;
+    return AT_OK;
 }
 
 at_err at_step_log_feed(at_step_log_reader *reader, const void *bytes, size_t size, at_fail *fail)

@@ -21,9 +21,9 @@ static const char   BLANKS[] = " \t\r,";
 typedef struct trace {
     uint32_t workers;
     size_t   rounds;
-    double   mean;    /* of the sleeps */
-    double   scale;   /* of the sleeps */
-    double  *factors; /* rounds x workers, behind the sleeps; NULL: 1 */
+    double   mean;     /* of the sleeps */
+    double   scale;    /* of the sleeps */
+    double  *factors;  /* rounds x workers, behind the sleeps; NULL: 1 */
     double   sleeps[]; /* rounds x workers */
 } trace;
 
@@ -212,8 +212,8 @@ static at_err take_log(const at_step_log *log, const at_pace_options *options, v
     if (!factor) return at_fail_memory(fail);
     at_err err = to_factors(log, options, factor, fail);
     if (!err) {
-        *self = at_pace_trace_new(&(at_pace_rounds){
-            .workers = options->workers, .rounds = log->steps, .factor = factor});
+        *self = at_pace_trace_new(
+            &(at_pace_rounds){.workers = options->workers, .rounds = log->steps, .factor = factor});
         if (!*self) err = at_fail_memory(fail);
     }
     free(factor);

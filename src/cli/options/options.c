@@ -38,6 +38,7 @@ enum {
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
     MODELS = AT_FOR_MODELS,
+    MEASURED = AT_FOR_ADVISE | AT_FOR_CALIBRATE,
     ALL = AT_FOR_ALL
 };
 
@@ -219,6 +220,19 @@ const at_option at_options[] = {
           "Largest number of workers to measure [8]"),
     TIME("seconds", COMMON, MEASUREMENT, LINK, seconds, NULL, "T",
          "Duration of each measurement [600ms]"),
+
+    /* ---- measured logs: advise, calibrate ---- */
+    TEXT("unit", COMMON, MEASUREMENT, MEASURED, unit, "s", "s|ms|us|min",
+         "Unit of the times in a CSV log"),
+    FLAG("normalised", COMMON, MEASUREMENT, MEASURED, normalised, "no",
+         "The times of a CSV log have no absolute scale"),
+    TEXT("delays", COMMON, MEASUREMENT, MEASURED, delays, "auto", "auto|pause|slow",
+         "What a long round of a CSV log was: a pause, or slow computing; auto: slow computing if "
+         "delays last several rounds"),
+    REAL("cost", COMMON, MEASUREMENT, AT_FOR_ADVISE, cost, NULL, 1e-9, 1e9, "PER_HOUR",
+         "Price of one worker per hour, to show the cost of a million samples"),
+    TEXT("html", COMMON, MEASUREMENT, AT_FOR_ADVISE, html, NULL, "FILE",
+         "Also write the advice as a web page"),
 
     /* ---- the run and its files ---- */
     TEXT("over", MAIN, RUN, SWEEP, over, NULL, "NAME=V1,V2,..",

@@ -40,8 +40,8 @@ typedef struct at_run_options {
     const char        *faults;
     double             trace_scale; /* of the times of traces; 0: 1 */
     const at_pace     *pace;        /* instead of `straggler`; borrowed; NULL: as that says */
-    double             epochs;     /* 0: no such limit */
-    int64_t            eval_every; /* steps; 0: at the end only; -1: once per epoch */
+    double             epochs;      /* 0: no such limit */
+    int64_t            eval_every;  /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */

@@ -11,8 +11,7 @@
 
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
-    double factor =
-        at_pace_factor(sim->context->pace, w->machine.id, w->machine.work.round);
+    double factor = at_pace_factor(sim->context->pace, w->machine.id, w->machine.work.round);
     return (at_ns)((double)sim->context->sample_time * factor * samples);
 }
 
