@@ -20,7 +20,7 @@ enum {
     STEPS_MIN = 100, /* a shorter log is repeated */
     SEED = 1
 };
-static const double INTERVAL_MIN = 0.01; /* half a width: no simulation is more exact than this */
+static const double INTERVAL_MIN = 0.02; /* half a width: simulations are not more exact */
 
 /* Rounds to repeat, as a pace. */
 typedef struct rounds {

@@ -159,7 +159,6 @@ static at_err read_header(at_step_log_reader *r, at_fail *fail)
         best[c] = ALIASES;
     }
     char *rest = r->line;
-    if (strncmp(rest, "\xef\xbb\xbf", 3) == 0) rest += 3; /* byte order mark */
     find_separator(r);
     for (; rest; index++) {
         const char *name = next_field(&rest, r->separator);
@@ -297,12 +296,22 @@ static at_err read_row(at_step_log_reader *r, at_fail *fail)
     return AT_OK;
 }
 
+static void drop_byte_order_mark(at_step_log_reader *r)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t            size = sizeof mark - 1;
+    if (r->line_number != 1 || r->used < size || memcmp(r->line, mark, size) != 0) return;
+    r->used -= size;
+    memmove(r->line, r->line + size, r->used);
+}
+
 static at_err end_line(at_step_log_reader *r, at_fail *fail)
 {
     r->line_number++;
     if (r->too_long)
         return at_fail_set(fail, AT_ERR_FORMAT, "a log is a text file with short lines",
                            "line %u is longer than %d bytes", r->line_number, LINE_SIZE_MAX - 1);
+    drop_byte_order_mark(r);
     if (r->used > 0 && r->line[r->used - 1] == '\r') r->used--;
     r->line[r->used] = '\0';
     bool binary = strlen(r->line) != r->used;

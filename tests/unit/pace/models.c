@@ -265,6 +265,43 @@ static void a_plus_in_a_number_is_not_a_separator(void **state)
     at_pace_free(pace);
 }
 
+/* With P = 0.01 and a mean of 10 rounds, a worker is slow in 1 of 11 rounds. */
+static void bursts_have_their_share_and_length(void **state)
+{
+    (void)state;
+    enum { WORKERS = 20, ROUNDS = 8192 };
+    at_pace *pace = make("burst:0.01,10,3", NULL, WORKERS);
+    double   slow = 0, starts = 0;
+    for (uint32_t w = 1; w <= WORKERS; w++)
+        for (uint64_t r = 1; r < ROUNDS; r++) {
+            double factor = at_pace_factor(pace, w, r);
+            assert_true(factor == 1 || factor == 3);
+            slow += factor == 3;
+            starts += factor == 3 && at_pace_factor(pace, w, r - 1) == 1;
+        }
+    check_near(slow / (WORKERS * ROUNDS), 1.0 / 11, 0.01);
+    check_near(slow / starts, 10, 1);
+    at_pace_free(pace);
+}
+
+static void variation_has_a_mean_of_1_and_is_independent_of_sleeps(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 20000 };
+    at_pace *pace = make("vary:0.2+exp:0,1", NULL, 1);
+    double   sum = 0, square = 0, product = 0;
+    for (uint64_t r = 0; r < ROUNDS; r++) {
+        double factor = at_pace_factor(pace, 1, r);
+        sum += factor / ROUNDS;
+        square += log(factor) * log(factor) / ROUNDS;
+        product += (factor - 1) * (at_seconds(at_pace_sleep(pace, 1, r)) - 1) / ROUNDS;
+    }
+    check_near(sum, 1, 0.01);
+    check_near(sqrt(square), 0.2, 0.01);
+    check_near(product, 0, 0.01);
+    at_pace_free(pace);
+}
+
 static void an_invalid_model_in_a_sum_is_refused(void **state)
 {
     (void)state;
@@ -321,6 +358,14 @@ static void every_invalid_model_is_refused_with_a_hint(void **state)
         "mix:1",
         "mix:1,1",
         "mix:1,1,x",
+        "burst:0.1,5",
+        "burst:2,5,3",
+        "burst:0.1,0.5,3",
+        "burst:0.1,5,0",
+        "burst:0.1,5,3,1",
+        "vary",
+        "vary:4",
+        "vary:x",
         "mix:1,-1,1",
         "mix:-1,1,1",
         "mix:1,1,1,1",
@@ -440,6 +485,8 @@ int main(void)
         cmocka_unit_test(speeds_repeat_cyclically_and_do_not_sleep),
         cmocka_unit_test(speeds_combine_with_a_model_that_sleeps),
         cmocka_unit_test(a_plus_in_a_number_is_not_a_separator),
+        cmocka_unit_test(bursts_have_their_share_and_length),
+        cmocka_unit_test(variation_has_a_mean_of_1_and_is_independent_of_sleeps),
         cmocka_unit_test(an_invalid_model_in_a_sum_is_refused),
         cmocka_unit_test(a_disturbance_stays_for_epochs_and_costs_5_to_10_seconds_each),
         cmocka_unit_test(every_invalid_model_is_refused_with_a_hint),
