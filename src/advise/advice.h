@@ -33,6 +33,8 @@ typedef struct at_advice {
     char              command[4096]; /* "": change nothing */
 } at_advice;
 
+/* Reads the logs of one job (see at_measured_read) and gives advice. AT_ERR_FORMAT also when there
+ * is only one worker. */
 at_err at_advice_new(const char *const *paths, uint32_t count, const at_advice_options *options,
                      at_advice *advice, at_fail *fail);
 void   at_advice_deinit(at_advice *advice); /* accepts a zeroed one */

@@ -1,10 +1,10 @@
 /* fit.h - the pace of a measured job: how fast each worker is and how it varies.
  *
- * A round of worker w takes base_w, its usual time, and now and then longer. Whether the excess is a
- * pause (the worker stands still, then computes as usual) or slow computing makes no difference to
- * a fixed round but decides how many samples a timed one has. Our runs record pauses. A CSV log does
- * not; there, delays that come and go from round to round count as pauses, and delays that last
- * count as slow computing, because a machine that shares its processor is slow for a while.
+ * A round of worker w takes base_w, its usual time, and now and then longer. Whether the excess is
+ * a pause (the worker stands still, then computes as usual) or slow computing makes no difference
+ * to a fixed round but decides how many samples a timed one has. Our runs record pauses. A CSV log
+ * does not; there, delays that come and go from round to round count as pauses, and delays that
+ * last count as slow computing, because a machine that shares its processor is slow for a while.
  */
 #ifndef AT_ADVISE_FIT_H
 #define AT_ADVISE_FIT_H
@@ -37,6 +37,7 @@ typedef struct at_fit {
     double *sleep_s, *factor;
 } at_fit;
 
+/* Fits the log. AT_ERR_FAILED when out of memory. */
 at_err at_fit_new(const at_measured *measured, at_delays delays, at_fit *fit, at_fail *fail);
 void   at_fit_deinit(at_fit *fit); /* accepts a zeroed one */
 

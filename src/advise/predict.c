@@ -20,7 +20,7 @@ enum {
     STEPS_MIN = 100, /* a shorter log is repeated */
     SEED = 1
 };
-static const double INTERVAL_MIN = 0.02; /* half a width: simulations are not more exact */
+static const double INTERVAL_MIN = 0.02; /* half a width: no simulation is more exact */
 
 /* Rounds to repeat, as a pace. */
 typedef struct rounds {
@@ -33,6 +33,7 @@ typedef struct forecast {
     const at_fit      *fit;
     FILE              *null;  /* where the runs print */
     uint32_t           steps; /* of one simulation */
+    uint32_t           micro_batch;
 } forecast;
 
 /* ---- one simulation -------------------------------------------------------------------------- */
@@ -51,7 +52,7 @@ static at_plan_options plan_options(const forecast *f, const char *strategy)
                                   .staleness = -1,
                                   .workers = m->log.workers,
                                   .batch = m->batch,
-                                  .micro_batch = m->micro_batch};
+                                  .micro_batch = f->micro_batch};
     options.limits.samples = (uint64_t)f->steps * m->log.workers * m->batch;
     return options;
 }
@@ -73,12 +74,12 @@ static void describe(const at_plan *plan, at_prediction *p)
     char text[32];
     if (at_plan_uses(plan, "time-limit")) {
         snprintf(p->settings, sizeof p->settings, "time limit auto, about %.3g s", p->step_s);
-    } else if (at_plan_uses(plan, "k")) {
-        snprintf(p->settings, sizeof p->settings, "%s",
-                 at_plan_rule_text(plan, AT_GATHER, text, sizeof text));
     } else if (at_plan_uses(plan, "staleness")) {
-        snprintf(p->settings, sizeof p->settings, "%s",
+        snprintf(p->settings, sizeof p->settings, "release %s",
                  at_plan_rule_text(plan, AT_RELEASE, text, sizeof text));
+    } else if (at_plan_uses(plan, "k")) {
+        snprintf(p->settings, sizeof p->settings, "gather %s",
+                 at_plan_rule_text(plan, AT_GATHER, text, sizeof text));
     }
 }
 
@@ -239,6 +240,19 @@ static at_err fit_all(const forecast *f, const row_plans *plans, at_predictions 
     return AT_OK;
 }
 
+/* Plans for the resampled logs. Only how much their gains differ is of interest, and that takes
+ * fewer micro-batches. */
+static at_err coarsen(forecast *f, row_plans *plans, const at_predictions *all, at_fail *fail)
+{
+    enum { COARSE = 4, MICRO_BATCHES_MIN = 16 };
+    if (f->m->batch / f->micro_batch >= COARSE * MICRO_BATCHES_MIN) f->micro_batch *= COARSE;
+    for (uint32_t i = 0; i < all->count; i++) {
+        at_plan_options options = plan_options(f, all->row[i].strategy);
+        AT_TRY(at_plan_resolve(&options, &plans->plan[i], fail));
+    }
+    return AT_OK;
+}
+
 /* Deviations of the logarithm of the gain over the resampled logs. */
 static at_err spread_all(const forecast *f, const row_plans *plans, at_predictions *all,
                          at_stats *spread, rounds *r, at_fail *fail)
@@ -257,13 +271,15 @@ static at_err spread_all(const forecast *f, const row_plans *plans, at_predictio
     return AT_OK;
 }
 
-static void conclude(at_predictions *all, const at_stats *spread, double limit)
+/* An interval covers the chance in the log, what simulations miss in general, and what this one
+ * misses the log by. */
+static void conclude(at_predictions *all, const at_stats *spread, double limit, double measured)
 {
-    double own = all->row[all->own].rate;
+    double own = all->row[all->own].rate, missed = fabs(log(own / measured));
     limit *= all->row[0].rate / own; /* it is relative to fmb, the first strategy */
     for (uint32_t i = 0; i < all->count; i++) {
         at_prediction *p = &all->row[i];
-        double         half = fmax(1.96 * at_stats_sd(&spread[i]), INTERVAL_MIN);
+        double         half = hypot(1.96 * at_stats_sd(&spread[i]), INTERVAL_MIN) + missed;
         if (i == all->own) half = 0;
         p->gain = fmin(p->rate / own, limit);
         p->low = p->gain * exp(-half);
@@ -272,7 +288,7 @@ static void conclude(at_predictions *all, const at_stats *spread, double limit)
     }
 }
 
-static at_err predict(const forecast *f, double limit, row_plans *plans, at_predictions *all,
+static at_err predict(forecast *f, double limit, row_plans *plans, at_predictions *all,
                       at_fail *fail)
 {
     at_stats spread[AT_PREDICTIONS_MAX] = {{0}};
@@ -280,20 +296,21 @@ static at_err predict(const forecast *f, double limit, row_plans *plans, at_pred
     rounds   r = {.steps = f->steps};
     AT_TRY(replay_all(f, plans, all, fail));
     AT_TRY(fit_all(f, plans, all, fail));
+    AT_TRY(coarsen(f, plans, all, fail));
     r.sleep_s = malloc(cells * sizeof(double));
     r.factor = malloc(cells * sizeof(double));
     at_err err =
         r.sleep_s && r.factor ? spread_all(f, plans, all, spread, &r, fail) : at_fail_memory(fail);
     free(r.sleep_s);
     free(r.factor);
-    if (!err) conclude(all, spread, limit);
+    if (!err) conclude(all, spread, limit, f->m->rate);
     return err;
 }
 
 static at_err open_forecast(const at_measured *m, const at_fit *fit, forecast *f, at_fail *fail)
 {
     uint32_t most = ROUNDS_ONE_MAX / m->log.workers;
-    *f = (forecast){.m = m, .fit = fit, .steps = m->log.steps};
+    *f = (forecast){.m = m, .fit = fit, .steps = m->log.steps, .micro_batch = m->micro_batch};
     if (f->steps < STEPS_MIN) f->steps = STEPS_MIN;
     if (f->steps > most) f->steps = most > 10 ? most : 10;
     f->null = fopen("/dev/null", "w");

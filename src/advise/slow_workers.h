@@ -1,7 +1,7 @@
 /* slow_workers.h - which workers hold the others up, since when, and what replacing them gives.
  *
- * A worker's time is compared with the median of its step. Its sequence of ratios is split where its
- * mean changes (binary segmentation); a part whose median is well above 1 is a slow period.
+ * A worker's time is compared with the median of its step. Its sequence of ratios is split where
+ * its mean changes (binary segmentation); a part whose median is well above 1 is a slow period.
  */
 #ifndef AT_ADVISE_SLOW_WORKERS_H
 #define AT_ADVISE_SLOW_WORKERS_H
@@ -23,6 +23,7 @@ typedef struct at_slow_workers {
     double         gain; /* of replacing all of them */
 } at_slow_workers;
 
+/* Finds them. AT_ERR_FAILED when out of memory. */
 at_err at_slow_workers_find(const at_measured *measured, at_slow_workers *slow, at_fail *fail);
 
 #endif

@@ -15,7 +15,7 @@
  *   disturb:P                              DBS: in each epoch, with probability P, a worker becomes
  *                                          slow: U{5..10} s per epoch, spread over its rounds, for
  *                                          U{4..20} epochs; a new disturbance replaces the old one
- *   burst:P,LENGTH,FACTOR                  in each round, with probability P, a worker becomes slow:
+ *   burst:P,LENGTH,FACTOR                  in each round, with probability P, a worker gets slow:
  *                                          FACTOR times as long, for LENGTH rounds on average
  *   vary:SD                                each round takes exp(N(0, SD)) times as long, mean 1
  *   trace:FILE                             one line per round, one sleep in seconds per worker,

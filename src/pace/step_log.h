@@ -63,6 +63,7 @@ typedef struct at_step_log_options {
 
 typedef struct at_step_log_reader at_step_log_reader;
 
+/* A reader without rows. AT_ERR_FAILED when out of memory. */
 at_err at_step_log_reader_new(const at_step_log_options *options, at_step_log_reader **reader,
                               at_fail *fail);
 void   at_step_log_reader_free(at_step_log_reader *reader); /* accepts NULL */

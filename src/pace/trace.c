@@ -1,6 +1,5 @@
 /* A recorded pace. Two kinds of files: sleeps, where line r is round r and column w the sleep of
- * worker w in seconds, and CSV files of step times (step_log.h). A run longer than the trace repeats
- * it. */
+ * worker w in seconds, and CSV files of step times (step_log.h). A longer run repeats the trace. */
 #include "pace/pace_model.h"
 
 #include <assert.h>

@@ -4,11 +4,15 @@
 Real runs would depend on the load of the machine; here the runs that are foreseen are simulated.
 bench/foresight.py does the same with real processes.
 """
+import contextlib
 import gzip
 import json
 import random
 import re
 import statistics
+import sys
+import types
+import unittest.mock
 
 import support
 
@@ -37,6 +41,20 @@ def noisy(factor, workers=6, steps=120, noise=0.01, seed=1):
 def ceiling(times):
     every = [t for row in times for t in row]
     return statistics.mean(map(max, times)) * statistics.mean(1 / t for t in every)
+
+
+class FakeModel:
+    """What the documented script needs of a DDP model: backward calls the hook per bucket."""
+
+    def register_comm_hook(self, state, hook):
+        self.state, self.hook = state, hook
+
+    def __call__(self, x):
+        return self
+
+    def backward(self):
+        for bucket in range(3):
+            self.hook(self.state, bucket)
 
 
 class Advise(support.TestCase):
@@ -184,6 +202,24 @@ class Advise(support.TestCase):
             self.assertAlmostEqual(advice["log"]["step_seconds"],
                                    expected["log"]["step_seconds"], places=3)
 
+    def test_the_documented_python_writes_a_log_that_is_read(self):
+        """With stand-ins for the few functions of PyTorch that it calls."""
+        page = (support.ROOT / "docs" / "guide" / "advise.md").read_text()
+        code = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+        hooks = types.ModuleType("default_hooks")
+        hooks.allreduce_hook = lambda group, bucket: bucket
+        code = re.sub(r"from torch\S* import", "from default_hooks import", code)
+        for rank in range(3):
+            model = FakeModel()
+            with unittest.mock.patch.dict(sys.modules, default_hooks=hooks), \
+                    contextlib.chdir(self.folder):
+                exec(code, {"rank": rank, "model": model,  # pylint: disable=exec-used
+                            "loss_fn": lambda output, y: output,
+                            "loader": [([0] * 8, [0] * 8)] * 20})
+        advice = self.advise_json(*(self.folder / f"rank{rank}.csv" for rank in range(3)))
+        self.assertEqual((advice["log"]["workers"], advice["log"]["steps"]), (3, 20))
+        self.assertEqual(advice["log"]["batch"], 8)
+
     def test_the_table_the_page_and_the_cost(self):
         times = noisy(lambda worker, step: 1.5 if worker == 2 else 1, workers=4, steps=60)
         log = write_log(self.folder / "<b>&.csv", times)
@@ -235,67 +271,6 @@ class Advise(support.TestCase):
         self.advise(self.folder, code=support.MISSING)
         self.advise(code=support.USAGE)
         self.advise(self.folder / "nan.csv", "--unit", "days", code=support.USAGE)
-
-
-class Traces(support.TestCase):
-    def simulate(self, *words, code=support.DONE):
-        self.runs += 1
-        return self.anytime("simulate", "--model", "none:1000", "--sample-time", "1ms", "--batch",
-                            10, *words, "--run", self.folder / f"run{self.runs}", "--json",
-                            "--quiet", code=code)
-
-    def test_step_times_of_a_trace_are_those_of_the_run(self):
-        times = noisy(lambda worker, step: 0.02 if worker == step % 3 else 0.01, workers=3)
-        trace = write_log(self.folder / "trace.csv", times)
-        result = self.simulate("--straggler", f"trace:{trace}", "--workers", 3, "--steps", 120)
-        expected = statistics.mean(map(max, times))
-        self.assertAlmostEqual(result.result["step_seconds"]["mean"] / expected, 1, delta=1e-3)
-        result = self.simulate("--straggler", f"trace:{trace}", "--workers", 3, "--steps", 120,
-                               "--trace-scale", 10)
-        self.assertAlmostEqual(result.result["step_seconds"]["mean"] / expected, 10, delta=1e-2)
-
-    def test_padded_processes_follow_a_trace(self):
-        times = [[0.002 if worker else 0.2 for worker in range(2)] for _ in range(5)]
-        trace = write_log(self.folder / "trace.csv", times)
-        result = self.train_json(*support.SMALL, "--straggler", f"trace:{trace}", "--workers", 2,
-                                 "--sample-time", "1ms", "--steps", 5)
-        self.assertGreaterEqual(result["worker"][0]["compute_seconds"], 1)
-
-    def test_recorded_faults_kill_and_return_workers(self):
-        trace = self.folder / "faults.csv"
-        trace.write_text("days,node,event,level\n1,2,start,GPU\n2,2,end,GPU\n3,3,start,GPU\n"
-                         "3,99,start,GPU\n")
-        ended = self.simulate("--faults", f"trace:{trace}", "--trace-scale", 1 / 86400,
-                              "--workers", 4, "--steps", 500)
-        rounds = [row["rounds"] for row in ended.result["worker"]]
-        self.assertEqual(rounds[0], 500)
-        self.assertEqual(rounds[3], 500)
-        self.assertAlmostEqual(rounds[1], 400, delta=3)
-        self.assertAlmostEqual(rounds[2], 300, delta=3)
-        self.assert_ledger(ended)
-
-    def test_spot_instances_join_and_die(self):
-        trace = self.folder / "spot.json"
-        trace.write_text(json.dumps({"metadata": {"gap_seconds": 1},
-                                     "data": [0, 1, 2, 6, 6, 3, 4]}))
-        for respawn in ("--respawn", "--no-respawn"):
-            ended = self.simulate("--faults", f"trace:{trace}", "--workers", 2, "--workers-max",
-                                  4, "--steps", 500, respawn)
-            rounds = [row["rounds"] for row in ended.result["worker"]]
-            self.assertEqual(rounds[:2], [500, 500])
-            self.assertAlmostEqual(rounds[2], 400, delta=3)  # joins after 1 s
-            self.assertAlmostEqual(rounds[3], 300, delta=3)  # and is away from 3 s to 4 s
-            self.assert_ledger(ended)
-
-    def test_bad_traces_get_a_sentence(self):
-        trace = self.folder / "trace"
-        trace.write_text("step,worker,seconds\n1,0,1\n2,0,1\n3,0,1\n")
-        ended = self.simulate("--straggler", f"trace:{trace}", "--workers", 2, "--steps", 1,
-                              code=support.FORMAT)
-        self.assert_complaint(ended, "step times of 1 workers for 2 workers")
-        ended = self.simulate("--faults", f"trace:{trace}", "--workers", 2, "--steps", 1,
-                              code=support.FORMAT)
-        self.assert_complaint(ended, "a column is missing")
 
 
 if __name__ == "__main__":

@@ -114,20 +114,31 @@ static void print_config(const calibration *c)
     printf("steps = %u\n", m->log.steps);
 }
 
-static json_t *calibration_json(const calibration *c)
+static json_t *options_json(const calibration *c)
 {
     const at_measured *m = &c->measured;
-    json_t            *options = json_pack(
-                   "{s:i, s:i, s:i, s:s, s:o, s:s, s:o, s:i}", "workers", (int)m->log.workers, "batch",
-                   (int)m->batch, "micro-batch", (int)m->micro_batch, "strategy", m->strategy, "sample-time",
-                   json_sprintf("%.6gms", 1e3 * c->fit.sample_fitted_s), "straggler", c->straggler, "model",
-                   json_sprintf("none:%.0f", c->parameters), "steps", (int)m->log.steps);
+    json_t            *options = json_object();
+    json_object_set_new(options, "model", json_sprintf("none:%.0f", c->parameters));
+    json_object_set_new(options, "workers", json_integer(m->log.workers));
+    json_object_set_new(options, "strategy", json_string(m->strategy));
+    json_object_set_new(options, "batch", json_integer(m->batch));
+    json_object_set_new(options, "micro-batch", json_integer(m->micro_batch));
+    json_object_set_new(options, "sample-time",
+                        json_sprintf("%.6gms", 1e3 * c->fit.sample_fitted_s));
+    json_object_set_new(options, "straggler", json_string(c->straggler));
+    json_object_set_new(options, "steps", json_integer(m->log.steps));
     if (m->latency_s > 0)
         json_object_set_new(options, "latency", json_sprintf("%.6gs", m->latency_s));
     if (c->bandwidth > 0) json_object_set_new(options, "bandwidth", at_json_number(c->bandwidth));
+    return options;
+}
+
+static json_t *calibration_json(const calibration *c)
+{
+    const at_measured *m = &c->measured;
     return json_pack(
-        "{s:o, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}}", "options", options, "measured",
-        "step_seconds", at_json_number(m->step_s), "slowest_seconds",
+        "{s:o, s:{s:o, s:o, s:o}, s:{s:o, s:o}, s:{s:o, s:o}}", "options", options_json(c),
+        "measured", "step_seconds", at_json_number(m->step_s), "slowest_seconds",
         at_json_number(at_measured_slowest(m)), "samples_per_second", at_json_number(m->rate),
         "simulated", "step_seconds", at_json_number(c->fitted.step_s), "samples_per_second",
         at_json_number(c->fitted.rate), "replayed", "step_seconds",

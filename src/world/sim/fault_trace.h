@@ -4,8 +4,8 @@
  *
  *   fault events   CSV with a header and the columns days (or hours, seconds), node (or worker) and
  *                  event (start or end); others are ignored. Node W is worker W; nodes above
- *                  --workers-max are left out. From start to end the worker is dead; a fault without
- *                  an end lasts until the run ends.
+ *                  --workers-max are left out. From start to end the worker is dead; a fault
+ *                  without an end lasts until the run ends.
  *
  *   availability   JSON {"metadata": {"gap_seconds": S}, "data": [c0, c1, ..]}: how many spot
  *                  instances could be had every S seconds. With c instances, workers 1 .. c are

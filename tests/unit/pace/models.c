@@ -302,6 +302,21 @@ static void variation_has_a_mean_of_1_and_is_independent_of_sleeps(void **state)
     at_pace_free(pace);
 }
 
+static void invalid_bursts_and_variations_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"burst:0.1,5",   "burst:2,5,3", "burst:0.1,0.5,3",
+                                        "burst:0.1,5,0", "vary",        "burst:0.1,5,3,1",
+                                        "vary:4",        "vary:x"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        at_pace        *pace;
+        at_fail         fail = {0};
+        at_pace_options options = {.model = wrong[i], .workers = 2};
+        assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_USAGE);
+        assert_true(fail.text[0] && fail.hint[0]);
+    }
+}
+
 static void an_invalid_model_in_a_sum_is_refused(void **state)
 {
     (void)state;
@@ -358,14 +373,6 @@ static void every_invalid_model_is_refused_with_a_hint(void **state)
         "mix:1",
         "mix:1,1",
         "mix:1,1,x",
-        "burst:0.1,5",
-        "burst:2,5,3",
-        "burst:0.1,0.5,3",
-        "burst:0.1,5,0",
-        "burst:0.1,5,3,1",
-        "vary",
-        "vary:4",
-        "vary:x",
         "mix:1,-1,1",
         "mix:-1,1,1",
         "mix:1,1,1,1",
@@ -487,6 +494,7 @@ int main(void)
         cmocka_unit_test(a_plus_in_a_number_is_not_a_separator),
         cmocka_unit_test(bursts_have_their_share_and_length),
         cmocka_unit_test(variation_has_a_mean_of_1_and_is_independent_of_sleeps),
+        cmocka_unit_test(invalid_bursts_and_variations_are_refused),
         cmocka_unit_test(an_invalid_model_in_a_sum_is_refused),
         cmocka_unit_test(a_disturbance_stays_for_epochs_and_costs_5_to_10_seconds_each),
         cmocka_unit_test(every_invalid_model_is_refused_with_a_hint),

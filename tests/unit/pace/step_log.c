@@ -39,7 +39,8 @@ static const char plain[] = "step,worker,seconds,samples\n"
 
 static void check_plain(const at_step_log *log)
 {
-    static const double seconds[] = {0.5, 0.25, 0.5, 0.75, 2, 1}, samples[] = {32, 32, 32, 16, 4, 8};
+    static const double seconds[] = {0.5, 0.25, 0.5, 0.75, 2, 1},
+                        samples[] = {32, 32, 32, 16, 4, 8};
     assert_int_equal(log->workers, 2);
     assert_int_equal(log->steps, 3);
     assert_memory_equal(log->seconds, seconds, sizeof seconds);
@@ -66,7 +67,8 @@ static void columns_are_found_by_name_and_others_ignored(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "samples;x;seconds;rank;step\r\n32;a;.5;0;1\r\n32;b;.25;1;1\r\n32;;.5;0;2\r\n16;;.75;1;2\r\n"
+        "samples;x;seconds;rank;step\r\n32;a;.5;0;1\r\n32;b;.25;1;1\r\n32;;.5;0;2\r\n16;;.75;1;"
+        "2\r\n"
         "4;;2;0;3\r\n8;;1;1;3",
         "\xef\xbb\xbf# made by hand\nworker\tstep\tbatch_time\tsamples\tnote\n0\t1\t0.5\t32\t\n"
         "1\t1\t0.25\t32\t\n0\t2\t0.5\t32\t\n\n1\t2\t0.75\t16\t\n0\t3\t2\t4\t\n1\t3\t1\t8\t",
