@@ -176,6 +176,15 @@ static void note_link(const at_advice *a, at_text *text)
         at_text_add(text, "The log has no time stamps: messages are assumed to take no time.");
 }
 
+static void note_left_out(const at_advice *a, at_text *text)
+{
+    if (*a->predictions.left_out)
+        at_text_add(text,
+                    "Left out, because simulating them takes too long with so many workers: "
+                    "%s.",
+                    a->predictions.left_out);
+}
+
 static void note_fmb(const at_advice *a, at_text *text)
 {
     if (!a->measured.command)
@@ -199,7 +208,8 @@ static void note_staleness(const at_advice *a, at_text *text)
 const char *at_advice_note(const at_advice *advice, uint32_t index, char *buffer, size_t size)
 {
     static void (*const notes[])(const at_advice *, at_text *) = {
-        note_log, note_scale, note_samples, note_link, note_fmb, note_delays, note_staleness};
+        note_log, note_scale,    note_samples, note_link,
+        note_fmb, note_left_out, note_delays,  note_staleness};
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
         at_text text = at_text_in(buffer, size);
         notes[i](advice, &text);

@@ -15,9 +15,10 @@
 enum {
     RESAMPLED_MAX = 24,
     RESAMPLED_MIN = 8,
-    ROUNDS_MAX = 4000000, /* of all simulations of one strategy together */
-    ROUNDS_ONE_MAX = 200000,
-    STEPS_MIN = 100, /* a shorter log is repeated */
+    ROUNDS_MAX = 500000, /* of all simulations of one strategy together */
+    ROUNDS_ONE_MAX = 50000,
+    SENDS_MAX = 5000000, /* of one simulation, about: every step may send to every worker */
+    STEPS_MIN = 100,     /* a shorter log is repeated */
     SEED = 1
 };
 static const double INTERVAL_MIN = 0.02; /* half a width: no simulation is more exact */
@@ -67,6 +68,23 @@ static bool is_about_time(const at_plan *plan)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i]) == length && strncmp(text, known[i], length) == 0) return true;
     return false;
+}
+
+/* Reports per step: the number in "any:9", or all workers. */
+static uint32_t reports_per_step(const at_plan *plan)
+{
+    char        text[64];
+    int64_t     reports;
+    const char *number = strchr(at_plan_rule_text(plan, AT_GATHER, text, sizeof text), ':');
+    bool        given = at_plan_uses(plan, "k") && number && at_text_whole(number + 1, &reports);
+    return given && reports >= 1 ? (uint32_t)reports : plan->workers;
+}
+
+/* With many workers, a step per report takes very long: each step goes to all of them. */
+static bool takes_too_long(const forecast *f, const at_plan *plan)
+{
+    double rounds_all = (double)f->steps * plan->workers;
+    return rounds_all / reports_per_step(plan) * plan->workers > SENDS_MAX;
 }
 
 static void describe(const at_plan *plan, at_prediction *p)
@@ -192,18 +210,21 @@ typedef struct row_plans {
     at_plan plan[AT_PREDICTIONS_MAX];
 } row_plans;
 
-/* Simulates with the log itself, or with its first steps when it is long. A strategy that refuses a
- * simulation is left out. */
-static at_err replay_log(const forecast *f, const char *strategy, at_plan *plan, at_prediction *p,
-                         bool *refused, at_fail *fail)
+/* A strategy that differs in more than time, or that a simulation refuses, is left out. */
+static bool resolve(const forecast *f, const char *strategy, at_plan *plan)
 {
+    at_fail         why = {0};
     at_plan_options options = plan_options(f, strategy);
-    rounds          log = {.sleep_s = f->fit->sleep_s, .factor = f->fit->factor};
-    log.steps = f->m->log.steps;
+    return !at_plan_resolve(&options, plan, &why) && is_about_time(plan);
+}
+
+/* Simulates with the log itself, or with its first steps when it is long. */
+static at_err replay_log(const forecast *f, const at_plan *plan, at_prediction *p, bool *refused,
+                         at_fail *fail)
+{
     at_fail why = {0};
-    *p = (at_prediction){.strategy = strategy};
-    *refused = at_plan_resolve(&options, plan, &why) || !is_about_time(plan);
-    if (*refused) return AT_OK;
+    rounds  log = {.sleep_s = f->fit->sleep_s, .factor = f->fit->factor};
+    log.steps = f->m->log.steps;
     at_err err = simulate_rounds(f, plan, &log, p, &why);
     *refused = err == AT_ERR_USAGE;
     if (!err || *refused) return AT_OK;
@@ -213,12 +234,19 @@ static at_err replay_log(const forecast *f, const char *strategy, at_plan *plan,
 
 static at_err replay_all(const forecast *f, row_plans *plans, at_predictions *all, at_fail *fail)
 {
+    at_text left_out = at_text_in(all->left_out, sizeof all->left_out);
     all->own = UINT32_MAX;
     for (size_t i = 0; i < at_strategies_count && all->count < AT_PREDICTIONS_MAX; i++) {
         bool           refused;
         at_prediction *p = &all->row[all->count];
         const char    *name = at_strategies[i].name;
-        AT_TRY(replay_log(f, name, &plans->plan[all->count], p, &refused, fail));
+        *p = (at_prediction){.strategy = name};
+        if (!resolve(f, name, &plans->plan[all->count])) continue;
+        if (takes_too_long(f, &plans->plan[all->count])) {
+            at_text_add(&left_out, "%s%s", *all->left_out ? ", " : "", name);
+            continue;
+        }
+        AT_TRY(replay_log(f, &plans->plan[all->count], p, &refused, fail));
         if (refused) continue;
         if (strcmp(name, f->m->strategy) == 0) all->own = all->count;
         all->count++;
@@ -240,12 +268,19 @@ static at_err fit_all(const forecast *f, const row_plans *plans, at_predictions 
     return AT_OK;
 }
 
+/* Four times as large, if a round still has enough of them. */
+static uint32_t larger_micro_batch(const forecast *f)
+{
+    enum { COARSE = 4, MICRO_BATCHES_MIN = 16 };
+    bool enough = f->m->batch / f->micro_batch >= COARSE * MICRO_BATCHES_MIN;
+    return enough ? COARSE * f->micro_batch : f->micro_batch;
+}
+
 /* Plans for the resampled logs. Only how much their gains differ is of interest, and that takes
  * fewer micro-batches. */
 static at_err coarsen(forecast *f, row_plans *plans, const at_predictions *all, at_fail *fail)
 {
-    enum { COARSE = 4, MICRO_BATCHES_MIN = 16 };
-    if (f->m->batch / f->micro_batch >= COARSE * MICRO_BATCHES_MIN) f->micro_batch *= COARSE;
+    f->micro_batch = larger_micro_batch(f);
     for (uint32_t i = 0; i < all->count; i++) {
         at_plan_options options = plan_options(f, all->row[i].strategy);
         AT_TRY(at_plan_resolve(&options, &plans->plan[i], fail));
@@ -253,9 +288,13 @@ static at_err coarsen(forecast *f, row_plans *plans, const at_predictions *all, 
     return AT_OK;
 }
 
-/* Deviations of the logarithm of the gain over the resampled logs. */
+/* The resampled logs: the logarithm of each gain, and the rates. */
+typedef struct sample_stats {
+    at_stats gain[AT_PREDICTIONS_MAX], rate[AT_PREDICTIONS_MAX];
+} sample_stats;
+
 static at_err spread_all(const forecast *f, const row_plans *plans, at_predictions *all,
-                         at_stats *spread, rounds *r, at_fail *fail)
+                         sample_stats *spread, rounds *r, at_fail *fail)
 {
     double rate[AT_PREDICTIONS_MAX];
     for (uint32_t number = 0; number < all->resampled; number++) {
@@ -265,21 +304,33 @@ static at_err spread_all(const forecast *f, const row_plans *plans, at_predictio
             AT_TRY(simulate_rounds(f, &plans->plan[i], r, &p, fail));
             rate[i] = p.rate;
         }
-        for (uint32_t i = 0; i < all->count; i++)
-            at_stats_add(&spread[i], log(rate[i] / rate[all->own]));
+        for (uint32_t i = 0; i < all->count; i++) {
+            at_stats_add(&spread->gain[i], log(rate[i] / rate[all->own]));
+            at_stats_add(&spread->rate[i], rate[i]);
+        }
     }
     return AT_OK;
 }
 
+/* Of a long log only the beginning was replayed; the resampled logs are from all of it. */
+static void use_samples(at_predictions *all, const sample_stats *spread)
+{
+    for (uint32_t i = 0; i < all->count; i++) {
+        at_prediction *p = &all->row[i];
+        p->step_s *= p->rate / spread->rate[i].mean;
+        p->rate = spread->rate[i].mean;
+    }
+}
+
 /* An interval covers the chance in the log, what simulations miss in general, and what this one
  * misses the log by. */
-static void conclude(at_predictions *all, const at_stats *spread, double limit, double measured)
+static void conclude(at_predictions *all, const sample_stats *spread, double limit, double measured)
 {
     double own = all->row[all->own].rate, missed = fabs(log(own / measured));
     limit *= all->row[0].rate / own; /* it is relative to fmb, the first strategy */
     for (uint32_t i = 0; i < all->count; i++) {
         at_prediction *p = &all->row[i];
-        double         half = hypot(1.96 * at_stats_sd(&spread[i]), INTERVAL_MIN) + missed;
+        double         half = hypot(1.96 * at_stats_sd(&spread->gain[i]), INTERVAL_MIN) + missed;
         if (i == all->own) half = 0;
         p->gain = fmin(p->rate / own, limit);
         p->low = p->gain * exp(-half);
@@ -291,19 +342,20 @@ static void conclude(at_predictions *all, const at_stats *spread, double limit, 
 static at_err predict(forecast *f, double limit, row_plans *plans, at_predictions *all,
                       at_fail *fail)
 {
-    at_stats spread[AT_PREDICTIONS_MAX] = {{0}};
-    size_t   cells = (size_t)f->steps * f->m->log.workers;
-    rounds   r = {.steps = f->steps};
+    sample_stats spread = {0};
+    size_t       cells = (size_t)f->steps * f->m->log.workers;
+    rounds       r = {.steps = f->steps};
     AT_TRY(replay_all(f, plans, all, fail));
     AT_TRY(fit_all(f, plans, all, fail));
     AT_TRY(coarsen(f, plans, all, fail));
     r.sleep_s = malloc(cells * sizeof(double));
     r.factor = malloc(cells * sizeof(double));
     at_err err =
-        r.sleep_s && r.factor ? spread_all(f, plans, all, spread, &r, fail) : at_fail_memory(fail);
+        r.sleep_s && r.factor ? spread_all(f, plans, all, &spread, &r, fail) : at_fail_memory(fail);
     free(r.sleep_s);
     free(r.factor);
-    if (!err) conclude(all, spread, limit, f->m->rate);
+    if (!err && f->steps < f->m->log.steps) use_samples(all, &spread);
+    if (!err) conclude(all, &spread, limit, f->m->rate);
     return err;
 }
 
@@ -312,7 +364,8 @@ static at_err open_forecast(const at_measured *m, const at_fit *fit, forecast *f
     uint32_t most = ROUNDS_ONE_MAX / m->log.workers;
     *f = (forecast){.m = m, .fit = fit, .steps = m->log.steps, .micro_batch = m->micro_batch};
     if (f->steps < STEPS_MIN) f->steps = STEPS_MIN;
-    if (f->steps > most) f->steps = most > 10 ? most : 10;
+    if (f->steps > most) f->steps = most > 5 ? most : 5;
+    if (most < STEPS_MIN) f->micro_batch = larger_micro_batch(f); /* many workers, few steps */
     f->null = fopen("/dev/null", "w");
     return f->null ? AT_OK : at_fail_set(fail, AT_ERR_IO, NULL, "cannot open /dev/null");
 }

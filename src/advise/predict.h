@@ -29,8 +29,9 @@ typedef struct at_prediction {
 
 typedef struct at_predictions {
     at_prediction row[AT_PREDICTIONS_MAX];
-    uint32_t      count, own; /* own: the strategy of the log */
-    uint32_t      resampled;  /* logs behind the intervals */
+    uint32_t      count, own;    /* own: the strategy of the log */
+    uint32_t      resampled;     /* logs behind the intervals */
+    char          left_out[120]; /* strategies that take too long to simulate; "": none */
 } at_predictions;
 
 /* Predicts all strategies that differ in time alone: those whose batches follow the loss, and those
