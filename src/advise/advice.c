@@ -10,6 +10,7 @@ static const double WORTH = 1.02;  /* gains below this are not worth a change */
 static const double ROOM = 1.03;   /* with less room than this nothing is */
 static const double BEYOND = 1.05; /* how much better a strategy with staleness must be */
 static const double NO_STALENESS = 0.01;
+static const double ABOUT = 0.99;
 
 void at_advice_deinit(at_advice *advice)
 {
@@ -20,21 +21,33 @@ void at_advice_deinit(at_advice *advice)
 
 /* ---- the choice ------------------------------------------------------------------------------ */
 
-/* The row with the largest gain; `stale`: also among strategies that use stale gradients. */
-static uint32_t best_row(const at_predictions *all, bool stale)
+/* The row with the largest gain among those that use no stale gradients. */
+static uint32_t best_row(const at_predictions *all)
 {
     uint32_t best = all->own;
     for (uint32_t i = 0; i < all->count; i++)
-        if ((stale || all->row[i].staleness < NO_STALENESS) &&
-            all->row[i].gain > all->row[best].gain)
+        if (all->row[i].staleness < NO_STALENESS && all->row[i].gain > all->row[best].gain)
             best = i;
+    return best;
+}
+
+/* The row with the least staleness among those with about the largest gain of all. */
+static uint32_t best_stale_row(const at_predictions *all)
+{
+    uint32_t best = all->own;
+    double   most = 0;
+    for (uint32_t i = 0; i < all->count; i++) most = fmax(most, all->row[i].gain);
+    for (uint32_t i = 0; i < all->count; i++) {
+        bool leads = all->row[i].gain >= ABOUT * most, led = all->row[best].gain >= ABOUT * most;
+        if (leads && (!led || all->row[i].staleness < all->row[best].staleness)) best = i;
+    }
     return best;
 }
 
 /* A synchronous strategy, because what staleness does to learning is not in a log. */
 static uint32_t choose(const at_advice *a)
 {
-    uint32_t             best = best_row(&a->predictions, false);
+    uint32_t             best = best_row(&a->predictions);
     const at_prediction *p = &a->predictions.row[best];
     bool                 sure = p->low > 1 && p->gain >= WORTH;
     return sure && a->room >= ROOM ? best : a->predictions.own;
@@ -82,8 +95,8 @@ static void say_slow(const at_advice *a, at_text *text)
 
 static void say_stale(const at_advice *a, at_text *text)
 {
-    const at_prediction *sync = &a->predictions.row[best_row(&a->predictions, false)];
-    const at_prediction *best = &a->predictions.row[best_row(&a->predictions, true)];
+    const at_prediction *sync = &a->predictions.row[best_row(&a->predictions)];
+    const at_prediction *best = &a->predictions.row[best_stale_row(&a->predictions)];
     if (best->gain < sync->gain * BEYOND || best->gain < WORTH) return;
     at_text_add(text,
                 "; %s would give %.2fx, but with stale gradients (%.1f steps on average), whose "
@@ -95,7 +108,7 @@ static void say_advice(at_advice *a)
 {
     at_text               text = at_text_in(a->sentence, sizeof a->sentence);
     const at_predictions *all = &a->predictions;
-    const at_prediction  *p = &all->row[best_row(all, false)];
+    const at_prediction  *p = &all->row[best_row(all)];
     double                room = fmax(0, 100 * (a->room - 1));
     if (a->best != all->own)
         at_text_add(&text, "%s would give %.2fx [%.2f, %.2f]; at most %.0f %% can be gained here",
