@@ -46,7 +46,7 @@ typedef struct at_pace_options {
     uint32_t    workers;
     at_ns       round_ns_mean; /* mean compute time of a round for "20%" and traces; 0: not known */
     uint64_t    rounds_per_epoch; /* of one worker, >= 1; used by disturb only */
-    double      trace_scale;      /* times of a trace are multiplied by this; 0 means 1 */
+    double      trace_scale;      /* step times of a trace are multiplied by this; 0 means 1 */
 } at_pace_options;
 
 /* Parses and checks. AT_ERR_USAGE for an invalid model or number, AT_ERR_MISSING / AT_ERR_FORMAT

@@ -2,14 +2,11 @@
 #include "pace/step_log.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "pace/step_rows.h"
 
@@ -240,37 +237,4 @@ at_err at_step_rows_build(at_step_rows *rows, at_step_log *log, at_fail *fail)
     log->by_time = rows->by_time;
     memcpy(log->notes, text, sizeof text);
     return AT_OK;
-}
-
-/* ---- files ----------------------------------------------------------------------------------- */
-
-static at_err read_file(FILE *file, const char *path, at_step_log_reader *reader, at_fail *fail)
-{
-    enum { BLOCK = 1 << 16 };
-    char  *block = malloc(BLOCK);
-    at_err err = block ? AT_OK : at_fail_memory(fail);
-    while (!err) {
-        size_t got = fread(block, 1, BLOCK, file);
-        if (got == 0) break;
-        err = at_step_log_feed(reader, block, got, fail);
-    }
-    if (!err && ferror(file)) err = at_file_error("read", path, errno, fail);
-    free(block);
-    return err;
-}
-
-at_err at_step_log_read(const char *path, const at_step_log_options *options, at_step_log *log,
-                        at_fail *fail)
-{
-    at_step_log_reader *reader = NULL;
-    FILE               *file = fopen(path, "re");
-    if (!file && errno == ENOENT)
-        return at_fail_set(fail, AT_ERR_MISSING, NULL, "%s: no such file", path);
-    if (!file) return at_file_error("open", path, errno, fail);
-    at_err err = at_step_log_reader_new(options, &reader, fail);
-    if (!err) err = read_file(file, path, reader, fail);
-    if (!err) err = at_step_log_end(reader, log, fail);
-    at_step_log_reader_free(reader);
-    fclose(file);
-    return err;
 }

@@ -80,8 +80,4 @@ at_err at_step_log_feed(at_step_log_reader *reader, const void *bytes, size_t si
  * worker in a step is ignored, both with a note; AT_ERR_FORMAT when too little is left. */
 at_err at_step_log_end(at_step_log_reader *reader, at_step_log *log, at_fail *fail);
 
-/* Reads a file that is not packed. */
-at_err at_step_log_read(const char *path, const at_step_log_options *options, at_step_log *log,
-                        at_fail *fail);
-
 #endif

@@ -21,7 +21,6 @@ typedef struct trace {
     uint32_t workers;
     size_t   rounds;
     double   mean;     /* of the sleeps */
-    double   scale;    /* of the sleeps */
     double  *factors;  /* rounds x workers, behind the sleeps; NULL: 1 */
     double   sleeps[]; /* rounds x workers */
 } trace;
@@ -36,7 +35,6 @@ void *at_pace_trace_new(const at_pace_rounds *rounds)
     if (!t) return NULL;
     t->workers = rounds->workers;
     t->rounds = rounds->rounds;
-    t->scale = 1;
     if (rounds->sleep_s) memcpy(t->sleeps, rounds->sleep_s, cells * sizeof(double));
     if (rounds->factor) {
         t->factors = t->sleeps + cells;
@@ -123,7 +121,7 @@ static trace *new_trace(const char *text, uint32_t workers)
     if (!at_size_product(values, sizeof(double), &size)) return NULL;
     if (size > SIZE_MAX - sizeof(trace)) return NULL;
     trace *t = malloc(sizeof *t + size);
-    if (t) *t = (trace){.workers = workers, .scale = 1};
+    if (t) *t = (trace){.workers = workers};
     return t;
 }
 
@@ -243,13 +241,9 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     size_t         size;
     if (!*arguments) return at_fail_set(fail, AT_ERR_USAGE, NULL, "FILE is missing");
     AT_TRY(at_file_read(arguments, TRACE_SIZE_MAX, &bytes, &size, fail));
-    at_err err;
-    if (has_header((const char *)bytes)) {
-        err = read_step_times((const char *)bytes, size, options, self, fail);
-    } else {
-        err = parse(bytes, size, options->workers, self, fail);
-        if (!err && options->trace_scale > 0) ((trace *)*self)->scale = options->trace_scale;
-    }
+    at_err err = has_header((const char *)bytes)
+                     ? read_step_times((const char *)bytes, size, options, self, fail)
+                     : parse(bytes, size, options->workers, self, fail);
     free(bytes);
     return err;
 }
@@ -258,14 +252,14 @@ static double recorded_sleep(const void *self, const at_pace_draw *draw)
 {
     const trace *t = self;
     assert(draw->worker >= 1 && draw->worker <= t->workers);
-    return t->scale * t->sleeps[draw->round % t->rounds * t->workers + draw->worker - 1];
+    return t->sleeps[draw->round % t->rounds * t->workers + draw->worker - 1];
 }
 
 static double mean(const void *self)
 {
     const trace *t = self;
     assert(t->mean >= 0);
-    return t->scale * t->mean;
+    return t->mean;
 }
 
 static double recorded_factor(const void *self, const at_pace_draw *draw)

@@ -187,8 +187,9 @@ const at_option at_options[] = {
          "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
          "takes D longer); or trace:FILE (recorded faults, or availability of spot instances)"),
 
-    REAL("trace-scale", RARE, DELAYS, RUNS, trace_scale, "1", 1e-12, 1e12, "X",
-         "Factor for all times of --straggler trace:FILE and --faults trace:FILE"),
+    REAL(
+        "trace-scale", RARE, DELAYS, RUNS, trace_scale, "1", 1e-12, 1e12, "X",
+        "Factor for the step times of --straggler trace:FILE and all times of --faults trace:FILE"),
 
     /* ---- stopping and evaluation ---- */
     WHOLE("steps", COMMON, STOPPING, RUNS, steps, NULL, 1, 1e15, "N",
