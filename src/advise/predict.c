@@ -91,7 +91,7 @@ static void describe(const at_plan *plan, at_prediction *p)
 {
     char text[32];
     if (at_plan_uses(plan, "time-limit")) {
-        snprintf(p->settings, sizeof p->settings, "time limit auto, about %.3g s", p->step_s);
+        snprintf(p->settings, sizeof p->settings, "time limit auto");
     } else if (at_plan_uses(plan, "staleness")) {
         snprintf(p->settings, sizeof p->settings, "release %s",
                  at_plan_rule_text(plan, AT_RELEASE, text, sizeof text));
@@ -322,7 +322,8 @@ static void use_samples(at_predictions *all, const sample_stats *spread)
     }
 }
 
-/* An interval covers the chance in the log, what simulations miss in general, and what this one
+/* Rates and step times are the measured ones times simulated ratios, so that whatever slows down
+ * every strategy alike is in them. An interval covers the chance in the log, what simulations miss in general, and what this one
  * misses the log by. */
 static void conclude(at_predictions *all, const sample_stats *spread, double limit, double measured)
 {
@@ -336,6 +337,8 @@ static void conclude(at_predictions *all, const sample_stats *spread, double lim
         p->low = p->gain * exp(-half);
         p->high = fmin(p->gain * exp(half), fmax(limit, p->gain));
         p->fitted_gain = fmin(p->fitted_gain, limit);
+        p->rate *= measured / own;
+        p->step_s *= own / measured;
     }
 }
 
