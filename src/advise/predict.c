@@ -323,8 +323,8 @@ static void use_samples(at_predictions *all, const sample_stats *spread)
 }
 
 /* Rates and step times are the measured ones times simulated ratios, so that whatever slows down
- * every strategy alike is in them. An interval covers the chance in the log, what simulations miss in general, and what this one
- * misses the log by. */
+ * every strategy alike is in them. An interval covers the chance in the log, what simulations miss
+ * in general, and what this one misses the log by. */
 static void conclude(at_predictions *all, const sample_stats *spread, double limit, double measured)
 {
     double own = all->row[all->own].rate, missed = fabs(log(own / measured));
