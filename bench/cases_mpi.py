@@ -39,6 +39,33 @@ def samples_side(model, batch, workers):
     return "anytime", side
 
 
+WAITING_LIMIT = 0.05  # of a core
+SLOW_STEPS = (2, 12)
+
+
+def waiting_ranks(topology, workers, ranks_started):
+    """The share of a core that a rank uses while it waits for a worker that is 50 times slower.
+    All workers are padded, so nobody computes; a short run has the cost of starting."""
+    def measure(runner, repeat, _repeats):
+        speeds = ",".join(["1"] * (workers - 1) + ["50"])
+        runs = [runner.anytime(
+            "anytime", "--data", "synthetic:2000,20,5", "--batch", 32, "--straggler",
+            f"speed:{speeds}", "--sample-time", "1ms", "--eval-every", 0, "--steps", steps,
+            "--seed", repeat + 1, *topology, launcher=(*LAUNCHER, str(ranks_started)), extra=ENV)
+            for steps in SLOW_STEPS]
+        cpu, seconds = (runs[1][key] - runs[0][key] for key in ("cpu_seconds", "seconds"))
+        return {"rank": {"cores": cpu / seconds / ranks_started},
+                "limit": {"cores": WAITING_LIMIT}}
+    return lambda _runner: measure
+
+
+def waiting_case(name, topology, workers, ranks_started):
+    return Case(name, f"{ranks_started} ranks that wait for a slow one: processor time of each",
+                ("rank", "limit"), waiting_ranks(topology, workers, ranks_started),
+                (Claim("while waiting", "cores", "cores", at_most=1.0, best="low"),), repeats=2,
+                repeats_quick=1)
+
+
 MPI_CASES = (
     Case("mpi-softmax", "softmax, batch 60, 4 workers under MPI, and PyTorch DDP over gloo",
          ("anytime", "DDP"), in_turn(steps_side("softmax", 60, 4), steps_of_ddp("softmax", 60, 4)),
@@ -48,4 +75,6 @@ MPI_CASES = (
          in_turn(samples_side("mnist-cnn", 64, 4), samples_of_ddp("mnist-cnn", 64, 4)),
          (Claim("speed", "samples_per_second", "samples/s", at_least=1.4),), repeats=3,
          repeats_quick=2),
+    waiting_case("mpi-waiting", (), 4, 5),
+    waiting_case("mpi-waiting-allreduce", ("--topology", "allreduce"), 4, 4),
 )

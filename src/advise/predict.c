@@ -49,8 +49,6 @@ static at_plan_options plan_options(const forecast *f, const char *strategy)
 {
     const at_measured *m = f->m;
     at_plan_options    options = {.strategy = strategy,
-                                  .k = -1,
-                                  .staleness = -1,
                                   .workers = m->log.workers,
                                   .batch = m->batch,
                                   .micro_batch = f->micro_batch};
@@ -58,47 +56,25 @@ static at_plan_options plan_options(const forecast *f, const char *strategy)
     return options;
 }
 
-/* Whether the sizes of rounds depend on time alone. */
-static bool is_about_time(const at_plan *plan)
-{
-    static const char *const known[] = {"static", "auto", "speed"};
-    char                     text[64];
-    at_plan_rule_text(plan, AT_SIZE, text, sizeof text);
-    size_t length = strcspn(text, ":");
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i]) == length && strncmp(text, known[i], length) == 0) return true;
-    return false;
-}
-
-/* Reports per step: the number in "any:9", or all workers. */
-static uint32_t reports_per_step(const at_plan *plan)
-{
-    char        text[64];
-    int64_t     reports;
-    const char *number = strchr(at_plan_rule_text(plan, AT_GATHER, text, sizeof text), ':');
-    bool        given = at_plan_uses(plan, "k") && number && at_text_whole(number + 1, &reports);
-    return given && reports >= 1 ? (uint32_t)reports : plan->workers;
-}
-
 /* With many workers, a step per report takes very long: each step goes to all of them. */
 static bool takes_too_long(const forecast *f, const at_plan *plan)
 {
     double rounds_all = (double)f->steps * plan->workers;
-    return rounds_all / reports_per_step(plan) * plan->workers > SENDS_MAX;
+    double reports = plan->gather->reports ? plan->gather->reports(plan) : plan->workers;
+    assert(reports >= 1);
+    return rounds_all / reports * plan->workers > SENDS_MAX;
 }
 
+/* What the user has to know or set besides the name of the strategy: the rule of its arguments. */
 static void describe(const at_plan *plan, at_prediction *p)
 {
-    char text[32];
-    if (at_plan_uses(plan, "time-limit")) {
+    char           text[AT_RULE_TEXT_SIZE];
+    enum at_family takes = plan->strategy->takes;
+    if (plan->work->timed)
         snprintf(p->settings, sizeof p->settings, "time limit auto");
-    } else if (at_plan_uses(plan, "staleness")) {
-        snprintf(p->settings, sizeof p->settings, "release %s",
-                 at_plan_rule_text(plan, AT_RELEASE, text, sizeof text));
-    } else if (at_plan_uses(plan, "k")) {
-        snprintf(p->settings, sizeof p->settings, "gather %s",
-                 at_plan_rule_text(plan, AT_GATHER, text, sizeof text));
-    }
+    else if (takes != AT_WORK)
+        snprintf(p->settings, sizeof p->settings, "%s %.40s", at_family_name[takes],
+                 at_plan_rule_text(plan, takes, text, sizeof text));
 }
 
 static void take_result(const at_plan *plan, const json_t *result, at_prediction *p)
@@ -210,12 +186,16 @@ typedef struct row_plans {
     at_plan plan[AT_PREDICTIONS_MAX];
 } row_plans;
 
-/* A strategy that differs in more than time, or that a simulation refuses, is left out. */
+/* A strategy that differs in more than time is left out: batches that grow, and parameters that
+ * workers update in place or own. The last would need a network between workers, which a log does
+ * not describe; a log of such a run is still compared with itself. */
 static bool resolve(const forecast *f, const char *strategy, at_plan *plan)
 {
     at_fail         why = {0};
     at_plan_options options = plan_options(f, strategy);
-    return !at_plan_resolve(&options, plan, &why) && is_about_time(plan);
+    if (at_plan_resolve(&options, plan, &why)) return false;
+    bool others = plan->mix->owned_by_workers && strcmp(strategy, f->m->strategy) != 0;
+    return plan->size->keeps_batch && !plan->mix->updates_in_place && !others;
 }
 
 /* Simulates with the log itself, or with its first steps when it is long. */

@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "world/seat/seat_hub.h"
 #include "world/tasks/tasks.h"
 
 enum { EPOCHS_DEFAULT = 10, EPOCHS_TO_TARGET = 100 };
@@ -52,7 +53,7 @@ static at_err set_target(char *entry, at_target *target, at_fail *fail)
     while (metric < AT_METRIC_COUNT && strcmp(entry, at_metric_name[metric]) != 0) metric++;
     if (!equals || metric == AT_METRIC_COUNT)
         return at_fail_set(fail, AT_ERR_USAGE,
-                           "write accuracy=0.9 or loss=0.2; auc and top5 are also known",
+                           "write accuracy=0.9 or loss=0.2; auc, top5 and r2 are also known",
                            "--target: '%s' is not METRIC=VALUE with a known metric", entry);
     target->metric = (at_metric)metric;
     bool number = at_text_real(equals + 1, &target->value), fraction = metric != AT_METRIC_LOSS;
@@ -107,6 +108,8 @@ at_err at_launch_folder(const char *given, const char *name, char *path, size_t 
         bool    exists;
         at_fail tried; /* a name that is taken is no failure */
         int     used = snprintf(path, size, "%s/%s-%s", runs_folder, stamp, name);
+        for (char *c = path; *c; c++)
+            if (strchr(":,=", *c)) *c = '-'; /* backup:5 */
         if (i > 1 && used > 0 && (size_t)used < size)
             snprintf(path + used, size - (size_t)used, "-%d", i);
         at_err err = at_file_new_folder(path, &exists, &tried);
@@ -134,24 +137,24 @@ void at_launch_drop_folder(const char *path)
 /* ---- ranks ----------------------------------------------------------------------------------- */
 
 /* Ranks that act as hubs; none with all-reduce. */
-static uint32_t hub_ranks(const at_settings *s)
+static at_err hub_ranks(const at_settings *s, uint32_t *hubs, at_fail *fail)
 {
-    const char *allreduce = at_topology_name[AT_TOPOLOGY_ALLREDUCE];
-    if (s->topology && strcmp(s->topology, allreduce) == 0) return 0;
-    return s->hubs > 1 ? (uint32_t)s->hubs : 1;
+    at_plan_options options = {.strategy = s->strategy, .mix = s->mix};
+    return at_plan_count_hubs(&options, hubs, fail);
 }
 
-static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, at_fail *fail)
+static at_err check_ranks(const at_parsed *parsed, const at_launcher *launcher, uint32_t hubs,
+                          at_fail *fail)
 {
     int64_t workers = parsed->settings.workers;
     if (!launcher->name)
         return at_fail_set(fail, AT_ERR_USAGE, "start it with: mpirun -n 5 anytime train ...",
                            "--world mpi: not started by mpirun or srun");
-    uint32_t hubs = hub_ranks(&parsed->settings), ranks = launcher->size;
+    uint32_t ranks = launcher->size;
     if (hubs > 1 && hubs >= ranks)
         return at_fail_set(fail, AT_ERR_USAGE, "start more ranks",
-                           "--hubs %u leaves no workers: %s started %u ranks", hubs, launcher->name,
-                           ranks);
+                           "--mix %s leaves no workers: %s started %u ranks", parsed->settings.mix,
+                           launcher->name, ranks);
     if (!at_options_given(parsed, "workers") || workers == ranks - hubs) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "leave --workers out, or use --world local",
                        "--workers %lld, but %s started %u ranks: %u hub%s and %u workers",
@@ -165,8 +168,10 @@ at_err at_launch_ranks(at_parsed *parsed, const at_launcher *launcher, at_fail *
     bool given = at_options_given(parsed, "world");
     bool wanted = given && strcmp(parsed->settings.world, "mpi") == 0;
     if (!wanted && (given || !launcher->name)) return AT_OK;
-    AT_TRY(check_ranks(parsed, launcher, fail));
-    snprintf(workers, sizeof workers, "%u", launcher->size - hub_ranks(&parsed->settings));
+    uint32_t hubs;
+    AT_TRY(hub_ranks(&parsed->settings, &hubs, fail));
+    AT_TRY(check_ranks(parsed, launcher, hubs, fail));
+    snprintf(workers, sizeof workers, "%u", launcher->size - hubs);
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "workers", workers, fail));
     AT_TRY(
         at_options_set(parsed, AT_FOR_TRAIN, "world", launcher->size > 1 ? "mpi" : "local", fail));
@@ -191,45 +196,32 @@ static uint32_t workers_of(const at_settings *s)
     return s->workers == 0 ? 1 : at_machine_cores();
 }
 
-/* Without workers, hogwild runs as a single loop, which needs the barrier rule. */
-static const char *release_of(const at_settings *s)
-{
-    bool solo = s->workers == 0 && s->strategy && strcmp(s->strategy, "hogwild") == 0;
-    return solo && !s->release ? "barrier" : s->release;
-}
-
 static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
 {
     static const char *const deals[] = {"own", "global"};
     int                      deal;
     const at_world          *world;
     AT_TRY(check_duration("time-limit", s->time_limit, "auto", fail));
-    AT_TRY(check_duration("period", s->period, NULL, fail));
     AT_TRY(check_duration("sample-time", s->sample_time, "measure", fail));
     AT_TRY(choose("deal", s->deal, deals, 2, &deal, fail));
     AT_TRY(at_world_find(s->world, s->workers == 0, &world, fail));
     at_plan_options o = {.strategy = s->strategy,
                          .work = s->work,
                          .gather = s->gather,
-                         .release = release_of(s),
+                         .release = s->release,
                          .newer = s->newer,
                          .stale = s->stale,
                          .size = s->size,
                          .time_limit = s->time_limit,
-                         .period = s->period,
-                         .cut = s->cut,
-                         .topology = s->topology,
-                         .k = s->k,
-                         .staleness = s->staleness,
+                         .mix = s->mix,
+                         .outer = s->outer,
+                         .alone = s->workers == 0,
                          .workers = workers_of(s),
                          .workers_min = whole_or_zero(s->workers_min),
                          .workers_max = whole_or_zero(s->workers_max),
                          .join_timeout = s->join_timeout,
                          .batch = whole_or_zero(s->batch),
                          .micro_batch = whole_or_zero(s->micro_batch),
-                         .cap = whole_or_zero(s->cap),
-                         .batch_min = whole_or_zero(s->batch_min),
-                         .batch_max = whole_or_zero(s->batch_max),
                          .lr_scale = s->lr_scale,
                          .deal_global = deal == 1,
                          .lease = s->lease};
@@ -240,12 +232,33 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     return at_plan_resolve(&o, plan, fail);
 }
 
+/* After the plan and before the task, which reserves memory for the largest round. */
+static at_err resolve_round_size(const at_settings *s, at_run_options *run, at_fail *fail)
+{
+    at_plan       *plan = &run->plan;
+    at_round_size *size = &run->round_size;
+    AT_TRY(at_round_size_parse(s->straggler_batch, (uint64_t)s->seed, plan->workers, size, fail));
+    if (size->law == AT_ROUND_AS_ORDERED) return AT_OK;
+    if (plan->work->timed)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --straggler, or a strategy with fixed rounds",
+                           "--straggler-batch draws the size of a round, but the rounds of %s end "
+                           "by time",
+                           plan->strategy->name);
+    if (size->law == AT_ROUND_GAUSS && plan->deal_global)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --deal own",
+                           "--straggler-batch gauss and --deal global contradict each other: a "
+                           "round may need more samples than it was dealt");
+    plan->drawn_extra = at_round_size_max(size, plan->batch) - plan->batch;
+    return AT_OK;
+}
+
 at_err at_launch_engine(const char *text, at_engine *engine, at_fail *fail)
 {
-    static const char *const engines[] = {"fast", "ref"};
-    int                      choice;
-    AT_TRY(choose("engine", text, engines, 2, &choice, fail));
-    *engine = choice == 0 ? AT_ENGINE_FAST : AT_ENGINE_REF;
+    static const char *const engines[] = {
+        [AT_ENGINE_FAST] = "fast", [AT_ENGINE_EXACT] = "exact", [AT_ENGINE_REF] = "ref"};
+    int choice;
+    AT_TRY(choose("engine", text, engines, 3, &choice, fail));
+    *engine = (at_engine)choice;
     return AT_OK;
 }
 
@@ -264,10 +277,14 @@ static at_err resolve_shard(const at_settings *s, const at_plan *plan, at_shard_
 static at_err load_sparse(const at_task_net_options *o, const at_plan *plan, at_task *task,
                           at_fail *fail)
 {
-    at_task_sparse_options sparse = {.feed = o->feed,
+    if (o->smoothing > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --model softmax",
+                           "--label-smoothing does not work with %s: it has no softmax", o->model);
+    at_task_sparse_options sparse = {.model = o->model,
+                                     .feed = o->feed,
                                      .micro_batch = o->micro_batch,
                                      .samples_max = at_plan_samples_max(plan),
-                                     .hogwild = plan->topology == AT_TOPOLOGY_HOGWILD,
+                                     .updates_in_place = plan->mix->updates_in_place,
                                      .init = o->init,
                                      .eval_size = o->eval_size};
     return at_task_sparse(&sparse, task, fail);
@@ -290,20 +307,23 @@ static at_err load_task(const at_settings *s, const at_plan *plan, at_task *task
     at_engine engine;
     if (at_task_is_none(s->model)) return at_task_none(s->model, task, fail);
     AT_TRY(at_launch_engine(s->engine, &engine, fail));
-    at_task_net_options o = {.model = s->model,
-                             .feed = {.data = s->data,
-                                      .test_data = s->test_data,
-                                      .prep = s->prep,
-                                      .read_options = {.label = s->label,
-                                                       .hash_bits = (uint32_t)s->hash_bits,
-                                                       .cache = s->data_cache},
-                                      .seed = (uint64_t)s->seed,
-                                      .workers = plan->workers},
-                             .engine = engine,
-                             .micro_batch = plan->micro_batch,
-                             .threads = (uint32_t)s->threads,
-                             .init = s->init,
-                             .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
+    at_task_net_options o = {
+        .model = s->model,
+        .feed = {.data = s->data,
+                 .test_data = s->test_data,
+                 .prep = s->prep,
+                 .read_options = {.label = s->label,
+                                  .hash_bits = (uint32_t)s->hash_bits,
+                                  .cache = s->data_cache,
+                                  .real_labels = at_task_is_regression(s->model)},
+                 .seed = (uint64_t)s->seed,
+                 .workers = plan->workers},
+        .engine = engine,
+        .micro_batch = plan->micro_batch,
+        .threads = (uint32_t)s->threads,
+        .smoothing = s->label_smoothing,
+        .init = s->init,
+        .eval_size = s->eval_size > 0 ? (uint64_t)s->eval_size : 0};
     AT_TRY(resolve_shard(s, plan, &o.feed.shard, fail));
     return load_model(s, plan, &o, task, fail);
 }
@@ -327,29 +347,56 @@ static double epochs_of(const at_settings *s)
     return s->target ? EPOCHS_TO_TARGET : EPOCHS_DEFAULT;
 }
 
-/* Notes options that were given but have no effect under this plan. */
-static void note_unused(const at_parsed *parsed, const at_plan *plan)
+static void note_unused(const char *option, const at_plan *plan)
 {
-    static const char *const names[] = {"time-limit", "cap",       "cut",       "k",       "period",
-                                        "staleness",  "batch-min", "batch-max", "lr-scale"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (at_options_given(parsed, names[i]) && !at_plan_uses(plan, names[i]))
-            fprintf(stderr, "anytime: note: --%s is not used by %s\n", names[i],
-                    plan->strategy->name);
+    fprintf(stderr, "anytime: note: --%s is not used by %s\n", option, plan->strategy->name);
+}
+
+/* Notes arguments given by an alias (":k=8") that the rule in use does not have. */
+static void note_unused_alias(const at_parsed *parsed, const at_plan *plan,
+                              const at_option_alias *alias)
+{
+    const at_settings *s = &parsed->settings;
+    const char *const  texts[AT_FAMILY_COUNT] = {s->work,  s->gather, s->release, s->newer,
+                                                 s->stale, s->size,   s->mix,     s->outer};
+    size_t             length = strcspn(alias->text, "=");
+    for (int i = 0; i < AT_FAMILY_COUNT && alias->text[0] == ':'; i++) {
+        const at_rule *rule = at_plan_rule(plan, (enum at_family)i);
+        if (strcmp(at_family_name[i], alias->option) != 0 || !texts[i] || texts[i][0] != ':')
+            continue;
+        char    name[32];
+        at_text text = at_text_in(name, sizeof name);
+        at_text_add(&text, "%.*s=", (int)length - 1, alias->text + 1);
+        if (strstr(texts[i], name) && at_rule_arg_find(rule, alias->text + 1, length - 1) < 0)
+            note_unused(alias->name, plan);
+    }
+}
+
+/* Notes options that were given but have no effect under this plan. */
+static void note_unused_options(const at_parsed *parsed, const at_plan *plan)
+{
+    if (at_options_given(parsed, "time-limit") && !plan->work->timed)
+        note_unused("time-limit", plan);
+    if (at_options_given(parsed, "lr-scale") && !plan->size->changes_samples)
+        note_unused("lr-scale", plan);
+    for (const at_option_alias *alias = at_option_aliases; alias->name; alias++)
+        note_unused_alias(parsed, plan, alias);
 }
 
 /* Echoes values chosen by a default or by this machine, so that the run can be repeated
  * elsewhere. */
 static void echo_decisions(const at_run_options *run)
 {
-    const at_optim *optim = at_optim_find(run->optimizer);
+    const at_optim *optim;
+    double          number[AT_OPTIM_NUMBERS_MAX];
+    bool            known = !at_optim_parse(run->optimizer, &optim, number, NULL);
     json_t         *echo = run->options;
     assert(run->plan.workers >= 1);
     json_object_set_new(echo, "workers", json_integer(run->world->has_hub ? run->plan.workers : 0));
     json_object_set_new(echo, "batch", json_integer(run->plan.batch));
     json_object_set_new(echo, "micro-batch", json_integer(run->plan.micro_batch));
     if (run->epochs > 0) json_object_set_new(echo, "epochs", json_real(run->epochs));
-    if (optim && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
+    if (known && run->lr <= 0) json_object_set_new(echo, "lr", json_real(optim->lr_default));
     if (run->sample_time > 0)
         json_object_set_new(echo, "sample-time",
                             json_sprintf("%.9gs", at_seconds(run->sample_time)));
@@ -375,12 +422,12 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     AT_TRY(resolve_resources(s->resources, &run->resources, fail));
     run->task = &launch->task;
     AT_TRY(at_world_find(s->world, s->workers == 0, &run->world, fail));
-    run->hubs = (uint32_t)s->hubs;
     run->checkpoint_every = s->checkpoint_every;
     run->optimizer = s->optimizer;
     run->lr = s->lr;
     run->lr_schedule = s->lr_schedule;
     run->weight_decay = s->weight_decay;
+    run->clip = s->clip;
     run->straggler = s->straggler;
     run->straggler_scale = s->straggler_scale;
     run->launcher = parsed->launcher;
@@ -396,6 +443,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->eval_every = s->eval_every;
     run->seed = (uint64_t)s->seed;
     run->respawn = s->respawn;
+    run->skips_hints = s->quiet;
     run->console = at_console_detect(stderr, s->quiet);
     run->command = command;
     run->options = at_options_echo(parsed, AT_FOR_TRAIN);
@@ -426,6 +474,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
     AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    AT_TRY(resolve_round_size(s, &launch->run, fail));
     if (own) {
         AT_TRY(load_own(s, plan, own, &launch->task, fail));
     } else {
@@ -435,7 +484,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     if (err)
         at_launch_close(launch);
     else if (!parsed->launcher || parsed->launcher->rank == 0)
-        note_unused(parsed, plan);
+        note_unused_options(parsed, plan);
     return err;
 }
 
@@ -448,9 +497,9 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
-    static const char *const built_in[] = {"model",      "data",   "test-data",
-                                           "prep",       "label",  "hash-bits",
-                                           "data-cache", "engine", "eval-size"};
+    static const char *const built_in[] = {"model",     "data",           "test-data",  "prep",
+                                           "label",     "hash-bits",      "data-cache", "engine",
+                                           "eval-size", "label-smoothing"};
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
         if (at_options_given(parsed, built_in[i]))
             return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
@@ -459,6 +508,88 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
     launch->run.params_final = params;
     launch->run.folder = parsed->settings.run;
+    return AT_OK;
+}
+
+/* ---- seats ----------------------------------------------------------------------------------- */
+
+at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    at_plan            plan;
+    AT_TRY(at_options_refuse_for_seats(parsed, fail));
+    if (s->sample_time && strcmp(s->sample_time, "measure") == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--sample-time measure works only with built-in models");
+    if (s->straggler_scale && strchr(s->straggler_scale, '%') && !s->sample_time)
+        return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
+                           "--straggler-scale %s needs --sample-time: the hub cannot measure a "
+                           "program",
+                           s->straggler_scale);
+    return resolve_plan(s, &plan, fail);
+}
+
+/* By default a round is one batch of the program. */
+static at_err set_batch(at_parsed *parsed, uint32_t batch, at_fail *fail)
+{
+    char number[32];
+    snprintf(number, sizeof number, "%u", batch);
+    if (!at_options_given(parsed, "batch"))
+        AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "batch", number, fail));
+    if (batch > parsed->settings.batch)
+        snprintf(number, sizeof number, "%lld", (long long)parsed->settings.batch);
+    return at_options_set(parsed, AT_FOR_TRAIN, "micro-batch", number, fail);
+}
+
+static at_err check_spec(const at_settings *s, const at_spec *spec, at_fail *fail)
+{
+    if (s->epochs > 0 && spec->samples == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --steps, --samples or --seconds",
+                           "--epochs needs the number of training samples, and the program did "
+                           "not give it");
+    return AT_OK;
+}
+
+/* Seats that update must all get the same mean gradients. */
+static at_err check_place(const at_spec *spec, const at_plan *plan, at_fail *fail)
+{
+    if (!spec->at_workers || (plan->release->holds && plan->gather->waits_for_all)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use a strategy that waits for everybody (fmb, amb), or update at the hub",
+                       "updates at the workers need --gather all and --release barrier; %s has "
+                       "others",
+                       plan->strategy->name);
+}
+
+at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command,
+                       struct at_seat_hub *seats, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    const at_spec     *spec = &seats->spec;
+    *launch = (at_launch){0};
+    AT_TRY(check_spec(s, spec, fail));
+    AT_TRY(set_batch(parsed, spec->batch, fail));
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "optimizer", spec->optimizer, fail));
+    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    launch->run.plan.own_batches = true;
+    AT_TRY(check_place(spec, &launch->run.plan, fail));
+    AT_TRY(at_task_seat(spec, seats->params, &launch->task, fail));
+    at_err err = fill_run(launch, parsed, command, fail);
+    if (err) {
+        at_launch_close(launch);
+        return err;
+    }
+    note_unused_options(parsed, &launch->run.plan);
+    at_run_options *run = &launch->run;
+    run->seats = seats;
+    if (spec->at_workers) run->checkpoint_every = "none"; /* the hub has no parameters to save */
+    run->epochs = s->epochs;
+    run->eval_every = 0;
+    run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */
+    run->lr_schedule = NULL;
+    json_object_set_new(run->options, "lr", json_real(spec->group[0].lr));
+    json_object_set_new(run->options, "weight-decay", json_real(spec->group[0].weight_decay));
+    json_object_set_new(run->options, "epochs", s->epochs > 0 ? json_real(s->epochs) : json_null());
     return AT_OK;
 }
 

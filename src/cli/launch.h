@@ -17,6 +17,12 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
 /* The same for a user's own model (anytime.h). Training starts from `params` and ends there. */
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail);
+/* Checks the settings for programs that take seats, as far as that is possible before they have
+ * said what they train. */
+at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail);
+/* The same for them, when that is known. `seats` is borrowed. */
+at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command,
+                       struct at_seat_hub *seats, at_fail *fail);
 /* Releases it; accepts a zeroed one. */
 void at_launch_close(at_launch *launch);
 

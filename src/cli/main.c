@@ -150,12 +150,12 @@ static void print_error(const at_fail *fail)
     if (fail->hint[0]) fprintf(stderr, "  hint: %s\n", fail->hint);
 }
 
-/* Rank 0 prints, and its exit code is that of the job. After the loss of a rank, skip exit handlers
- * that could wait for it. */
+/* Rank 0 prints, and its exit code is that of the job and of the other ranks. After the loss of a
+ * rank, skip exit handlers that could wait for it. */
 static int end_rank(const at_launcher *launcher, at_err err, const at_fail *fail)
 {
-    int code = launcher->rank == 0 ? (int)err : 0;
-    if (at_mpi_world_end(launcher, fail)) return code;
+    int code = (int)err;
+    if (at_mpi_world_end(launcher, fail, &code)) return code;
     fflush(NULL);
     _exit(code);
 }

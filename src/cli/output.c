@@ -34,7 +34,11 @@ static double real_at(const json_t *object, const char *key)
 
 void at_print_test(const json_t *test)
 {
-    printf("test: loss %.4f, accuracy %.4f", real_at(test, "loss"), real_at(test, "accuracy"));
+    bool regression = json_is_number(json_object_get(test, "r2"));
+    printf(regression ? "test: loss %.4g" : "test: loss %.4f", real_at(test, "loss"));
+    if (json_is_number(json_object_get(test, "accuracy")))
+        printf(", accuracy %.4f", real_at(test, "accuracy"));
+    if (regression) printf(", RMSE %.4g, R2 %.4f", real_at(test, "rmse"), real_at(test, "r2"));
     if (json_object_get(test, "auc")) printf(", AUC %.4f", real_at(test, "auc"));
     if (json_object_get(test, "top5")) printf(", top-5 %.4f", real_at(test, "top5"));
     printf(" on %lld samples\n", (long long)json_integer_value(json_object_get(test, "count")));

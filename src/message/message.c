@@ -5,7 +5,12 @@
 #include <assert.h>
 #include <string.h>
 
-enum { HUB_MAGIC = 0x61746d31, REPORT_MAGIC = 0x61747231, NOTE_MAGIC = 0x61746e31 };
+enum {
+    HUB_MAGIC = 0x61746d31,
+    REPORT_MAGIC = 0x61747231,
+    NOTE_MAGIC = 0x61746e31,
+    TURN_MAGIC = 0x61747431
+};
 
 typedef struct cursor {
     unsigned char *begin, *at, *end;
@@ -166,6 +171,22 @@ static size_t used(const cursor *c)
     return (size_t)(c->at - c->begin);
 }
 
+static bool is_code(uint32_t code)
+{
+    return code == AT_OK || code == AT_ERR_FAILED || code == AT_ERR_USAGE ||
+           code == AT_ERR_FORMAT || code == AT_ERR_MISSING || code == AT_ERR_IO ||
+           code == AT_ERR_STOPPED;
+}
+
+static void code_err(cursor *c, at_err *err)
+{
+    uint32_t code = *err;
+    code_u32(c, &code);
+    assert(is_code(code) || !c->writes);
+    reject(c, !is_code(code), "unknown error", code);
+    *err = is_code(code) ? (at_err)code : AT_ERR_FAILED;
+}
+
 /* ---- hub messages and orders --------------------------------------------------------------- */
 
 static void code_welcome(cursor *c, at_hub_message *message)
@@ -194,7 +215,10 @@ static void code_hub_message(cursor *c, at_hub_message *message)
                "version", message->version);
         break;
     case AT_HUB_MESSAGE_PULSE: break;
-    case AT_HUB_MESSAGE_BYE: code_flags(c, flags, 1); break;
+    case AT_HUB_MESSAGE_BYE:
+        code_flags(c, flags, 1);
+        code_err(c, &message->err);
+        break;
     }
     assert(used(c) <= AT_HUB_MESSAGE_HEAD);
 }
@@ -294,8 +318,9 @@ static void code_work(cursor *c, at_work *work)
 
 static void code_report(cursor *c, at_report_message *message)
 {
-    at_report *report = &message->report;
-    bool      *flags[] = {&report->again};
+    at_report           *report = &message->report;
+    bool                *flags[] = {&report->again};
+    const unsigned char *begin = c->at;
     (void)code_kind(c, REPORT_MAGIC, 0, 1);
     code_flags(c, flags, 1);
     code_u32(c, &report->incarnation);
@@ -304,7 +329,7 @@ static void code_report(cursor *c, at_report_message *message)
     code_work(c, &report->work);
     code_count(c, &message->drawn, "samples drawn");
     code_count(c, &message->floats, "size of the gradient");
-    assert(used(c) <= AT_REPORT_MESSAGE_HEAD);
+    assert((size_t)(c->at - begin) <= AT_REPORT_MESSAGE_HEAD);
 }
 
 void at_report_message_write(void *bytes, const at_report_message *message)
@@ -349,22 +374,66 @@ at_err at_report_message_check(const at_report_message *message, const at_report
     return fail->err;
 }
 
-/* ---- notes --------------------------------------------------------------------------------- */
+/* ---- turns --------------------------------------------------------------------------------- */
 
-static bool is_code(uint32_t code)
+static const at_ns TIME_MAX = (at_ns)1 << 60; /* 36 years of nanoseconds */
+
+static void code_score(cursor *c, at_turn_score *score)
 {
-    return code == AT_OK || code == AT_ERR_FAILED || code == AT_ERR_USAGE ||
-           code == AT_ERR_FORMAT || code == AT_ERR_MISSING || code == AT_ERR_IO ||
-           code == AT_ERR_STOPPED;
+    code_count(c, &score->step, "step of an evaluation");
+    code_duration(c, &score->at, "negative time");
+    code_real(c, &score->loss_sum);
+    code_real(c, &score->auc);
+    code_count(c, &score->correct, "correct samples");
+    code_count(c, &score->correct_top5, "correct samples");
+    code_count(c, &score->count, "samples of an evaluation");
+    code_u32(c, &score->classes);
+    reject(c, score->at >= TIME_MAX, "time", (uint64_t)score->at);
+    reject(c, score->correct > score->count || score->correct_top5 > score->count,
+           "more correct samples than samples", score->count);
 }
+
+static void code_turn(cursor *c, at_turn_message *message)
+{
+    bool *flags[] = {&message->stops, &message->has_score};
+    (void)code_kind(c, TURN_MAGIC, 0, 1);
+    code_report(c, &message->report);
+    code_duration(c, &message->now, "negative time");
+    code_count(c, &message->version, "version");
+    code_u64(c, &message->trace);
+    code_u64(c, &message->hash);
+    code_flags(c, flags, 2);
+    code_score(c, &message->score);
+    code_text(c, message->engine, sizeof message->engine);
+    reject(c, message->now >= TIME_MAX, "time", (uint64_t)message->now);
+    reject(c, message->report.floats != 0, "size of the gradient", message->report.floats);
+    reject(c, message->has_score && message->score.count == 0, "an evaluation of no samples", 0);
+    reject(c, message->has_score && message->score.step > message->version,
+           "an evaluation of parameters that do not exist, step", message->score.step);
+    assert(used(c) <= AT_TURN_MESSAGE);
+}
+
+void at_turn_message_write(void *bytes, const at_turn_message *message)
+{
+    cursor          c = writing(bytes, AT_TURN_MESSAGE);
+    at_turn_message copy = *message;
+    assert(message->report.floats == 0);
+    code_turn(&c, &copy);
+}
+
+at_err at_turn_message_read(const void *bytes, size_t size, at_turn_message *message, at_fail *fail)
+{
+    cursor c = reading(bytes, size, fail);
+    *message = (at_turn_message){0};
+    if (has(&c, AT_TURN_MESSAGE)) code_turn(&c, message);
+    return fail->err;
+}
+
+/* ---- notes --------------------------------------------------------------------------------- */
 
 static void code_fail(cursor *c, at_fail *fail)
 {
-    uint32_t code = fail->err;
-    code_u32(c, &code);
-    assert(is_code(code) || !c->writes);
-    reject(c, !is_code(code), "unknown error", code);
-    fail->err = is_code(code) ? (at_err)code : AT_ERR_FAILED;
+    code_err(c, &fail->err);
     code_text(c, fail->text, sizeof fail->text);
     code_text(c, fail->hint, sizeof fail->hint);
 }

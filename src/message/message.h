@@ -3,6 +3,7 @@
  *     hub ──hub message──► worker    head │ parameters, if any │ orders
  *     worker ──report──► hub         head │ gradient
  *     worker ──note──► hub           hello, ready, alive, left
+ *     rank ──turn──► all ranks       without a hub: report, time, and what all must agree on
  *
  * One message per round in each direction: a hub message carries an order together with the
  * parameters to start from, and a report carries its gradient. All receivers of a hub message get
@@ -33,7 +34,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 2 };
+enum { AT_PROTOCOL = 3 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -44,6 +45,7 @@ enum { /* sizes in bytes */
        AT_HUB_MESSAGE_HEAD = 64, /* so that the vector after it begins on a cache line */
        AT_ORDER_MESSAGE = 48,
        AT_REPORT_MESSAGE_HEAD = 128,
+       AT_TURN_MESSAGE = 288,
        AT_WORKER_NOTE = 1280,
        AT_HOST_NAME_SIZE = 64, /* including the final zero, as the next one */
        AT_ENGINE_NAME_SIZE = 32
@@ -55,7 +57,7 @@ enum { /* sizes in bytes */
     X(MODEL, "model")                     \
     X(DATA, "data")                       \
     X(LAYOUT, "vector units")             \
-    X(RANKS, "topology or hubs")          \
+    X(RANKS, "mix rule or workers")       \
     X(RULES, "rules")                     \
     X(NUMBERS, "numbers of the rules")    \
     X(BATCH, "batch")                     \
@@ -92,7 +94,8 @@ typedef struct at_hub_message {
     uint64_t born;
     at_ns    usage_every; /* resource sampling interval, which only the hub knows */
     /* BYE */
-    bool together; /* no process was lost: all of them shut the transport down together */
+    bool   together; /* no process was lost: all of them shut the transport down together */
+    at_err err;      /* why the run failed, the exit code of all its processes */
 } at_hub_message;
 
 /* An order and the worker it is for. */
@@ -107,6 +110,28 @@ typedef struct at_report_message {
     uint64_t  drawn;  /* samples drawn by this worker so far */
     uint64_t  floats; /* size of the gradient that follows */
 } at_report_message;
+
+/* An evaluation that one rank tells the others; see at_score for the numbers. */
+typedef struct at_turn_score {
+    uint64_t step;
+    at_ns    at;
+    double   loss_sum, auc;
+    uint64_t correct, correct_top5, count;
+    uint32_t classes;
+} at_turn_score;
+
+/* What each rank tells all others after a round, when there is no hub: its report (the gradient
+ * goes another way, so `floats` is 0) and what must be the same everywhere. */
+typedef struct at_turn_message {
+    at_report_message report;
+    at_ns             now;            /* on the clock of rank 0 */
+    uint64_t          version, trace; /* of its hub */
+    uint64_t          hash;           /* of its parameters; 0: not computed in this round */
+    bool              stops;          /* it was told to stop the run */
+    bool              has_score;      /* of rank 0: */
+    at_turn_score     score;
+    char              engine[AT_ENGINE_NAME_SIZE];
+} at_turn_message;
 
 typedef enum at_worker_note_kind {
     AT_WORKER_NOTE_HELLO, /* the process has started, or could not: see `fail` */
@@ -151,6 +176,11 @@ at_err at_order_message_read(const void *bytes, size_t size, at_order_message *m
 void   at_report_message_write(void *bytes, const at_report_message *message);
 at_err at_report_message_read(const void *bytes, size_t size, at_report_message *message,
                               at_fail *fail);
+
+/* A turn, AT_TURN_MESSAGE bytes of at least `size`. */
+void   at_turn_message_write(void *bytes, const at_turn_message *message);
+at_err at_turn_message_read(const void *bytes, size_t size, at_turn_message *message,
+                            at_fail *fail);
 
 /* A note, at most AT_WORKER_NOTE bytes. Writing returns its size in units; reading accepts more
  * than that, since notes are also exchanged at full length. */

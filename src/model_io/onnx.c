@@ -30,10 +30,15 @@ typedef struct file_parts {
     Onnx__TensorShapeProto__Dimension dim[2][DIMS_MAX], *dims[2][DIMS_MAX];
 } file_parts;
 
-static char INPUT[] = "input", OUTPUT[] = "logits", BATCH[] = "batch", PRODUCER[] = "anytime",
-            VERSION[] = ANYTIME_VERSION, DOMAIN[] = "";
+static char INPUT[] = "input", LOGITS[] = "logits", PREDICTION[] = "prediction", BATCH[] = "batch",
+            PRODUCER[] = "anytime", VERSION[] = ANYTIME_VERSION, DOMAIN[] = "";
 
 /* ---- graph ----------------------------------------------------------------------------------- */
+
+static char *output_name(const at_onnx_graph *g)
+{
+    return g->net->shape.classes > 0 ? LOGITS : PREDICTION;
+}
 
 /* Renames a value wherever it is used. */
 static void rename_value(at_onnx_graph *g, const char *from, char *to)
@@ -55,7 +60,7 @@ static at_err write_layers(at_onnx_graph *g, at_fail *fail)
     const at_layer *last = &net->layer[net->count - 1];
     at_onnx_value   logits = at_onnx_flatten(g, last, g->value[net->count - 1]);
     assert(g->nodes > 0);
-    rename_value(g, logits.name, OUTPUT);
+    rename_value(g, logits.name, output_name(g));
     return AT_OK;
 }
 
@@ -95,7 +100,7 @@ static void set_graph(file_parts *f, const at_onnx_graph *g)
     int64_t         logits = (int64_t)at_activation_numbers(&out);
     onnx__graph_proto__init(&f->graph);
     set_value(f, 0, INPUT, s->channels ? image : &numbers, s->channels ? 3 : 1);
-    set_value(f, 1, OUTPUT, &logits, 1);
+    set_value(f, 1, output_name(g), &logits, 1);
     f->graph.name = PRODUCER;
     f->graph.n_node = g->nodes;
     f->graph.node = g->node;
@@ -155,15 +160,20 @@ static char *describe(const at_task *task)
     if (!to) return NULL;
     fprintf(to, "%s, trained by anytime %s on %s.\n", task->model, ANYTIME_VERSION, task->data);
     fprintf(to, "Input: float32, channels first. Samples of the data set are %s.", form);
-    if (bytes) fputs(" Divide bytes by 255.", to);
+    bool raw = task->prep_fitted && strncmp(task->prep_fitted, "raw", 3) == 0;
+    if (bytes) fputs(raw ? " Bytes stay 0 to 255." : " Divide bytes by 255.", to);
     if (task->prep_fitted)
         fprintf(to,
                 " Then apply these steps in this order: %s. Crop from the center and do not flip; "
                 "normalise is (x - mean) / standard deviation.",
                 task->prep_fitted);
-    fprintf(to,
-            "\nOutput: logits; their softmax gives the probabilities of the %" PRIu32 " classes.\n",
-            task->classes);
+    if (task->regression)
+        fputs("\nOutput: prediction, the predicted label.\n", to);
+    else
+        fprintf(to,
+                "\nOutput: logits; their softmax gives the probabilities of the %" PRIu32
+                " classes.\n",
+                task->classes);
     if (fclose(to) == 0) return text;
     free(text);
     return NULL;

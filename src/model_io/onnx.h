@@ -1,6 +1,7 @@
 /* onnx.h - writes a trained net as an ONNX file, for use without anytime.
  *
  *     input (batch, channels, height, width) or (batch, numbers)  ──►  logits (batch, classes)
+ *                                                            or prediction (batch, 1), regression
  *
  * The graph is that of evaluation: no dropout, batch norm with running statistics. The input is a
  * preprocessed sample; preprocessing is not part of the net and is described in the doc_string and

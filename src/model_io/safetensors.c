@@ -221,7 +221,7 @@ static bool same_shape(const json_t *shape, const at_tensor *tensor)
 
 static at_err wrong_shape(const reader *r, const json_t *shape, const at_tensor *tensor)
 {
-    char  expected[64] = "";
+    char  expected[12 * AT_TENSOR_DIMS_MAX] = "";
     char *found = shape ? json_dumps(shape, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     for (uint32_t i = 0, used = 0; i < tensor->dims; i++)
         used += (uint32_t)snprintf(expected + used, sizeof expected - used, i ? ",%u" : "%u",

@@ -156,10 +156,12 @@ static void show_goal(const at_run_progress *progress, at_goal goal, char *part,
 static void show_metric(const at_run_progress *progress, at_metric metric, char *part, size_t size)
 {
     assert(!isnan(progress->tally->test[metric]));
-    static const char *const names[AT_METRIC_COUNT] = {"accuracy", "test loss", "AUC", "top-5"};
-    const at_limits         *limits = &progress->info->plan->limits;
-    char                     value[16];
-    at_text                  text = at_text_in(part, size);
+    static const char *const names[AT_METRIC_COUNT] = {
+        "accuracy", "test loss",      "AUC",        "top-5",
+        "R2",       "worst accuracy", "worst loss", "disagreement"};
+    const at_limits *limits = &progress->info->plan->limits;
+    char             value[16];
+    at_text          text = at_text_in(part, size);
     at_text_add(&text, "%s %s", names[metric],
                 show_value(value, sizeof value, progress->tally->test[metric]));
     for (uint32_t i = 0; i < limits->targets; i++)

@@ -40,7 +40,6 @@ typedef struct at_run_info {
     double               date;        /* start of the run, seconds since 1970 */
     bool                 progressive; /* show the progressive validation loss */
     bool                 usage;       /* resource usage is sampled: USAGE records will come */
-    uint32_t             hubs;        /* number of hubs that share the updates; 0 means 1 */
     const struct json_t *options;     /* every resolved option by name; NULL: unknown */
     const at_run_layer  *layers;      /* of the model, in order; NULL: none or unknown */
     uint32_t             layer_count;

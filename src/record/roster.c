@@ -3,15 +3,16 @@
 #include <assert.h>
 #include <stdio.h>
 
-const char at_state_starting[] = "starting", at_state_working[] = "working",
-           at_state_finished[] = "finished", at_state_lost[] = "lost",
-           at_state_evicted[] = "evicted";
+const char at_state_absent[] = "not joined", at_state_starting[] = "starting",
+           at_state_working[] = "working", at_state_finished[] = "finished",
+           at_state_lost[] = "lost", at_state_evicted[] = "evicted";
 
-void at_roster_init(at_worker_status *roster, uint32_t workers)
+void at_roster_init(at_worker_status *roster, uint32_t workers, uint32_t expected)
 {
     assert(workers <= AT_WORKERS_MAX);
+    assert(expected <= workers);
     for (uint32_t i = 0; i < workers; i++)
-        roster[i] = (at_worker_status){.state = at_state_starting};
+        roster[i] = (at_worker_status){.state = i < expected ? at_state_starting : at_state_absent};
 }
 
 static at_worker_status *find(at_worker_status *roster, uint32_t workers, at_node worker)

@@ -10,12 +10,6 @@
 #include "record/log/snapshot_json.h"
 
 static const at_json_field numbers[] = {
-    {"k", AT_JSON_U32, offsetof(at_plan, k)},
-    {"period", AT_JSON_COUNT, offsetof(at_plan, period)},
-    {"staleness", AT_JSON_U32, offsetof(at_plan, staleness)},
-    {"size_factor", AT_JSON_REAL, offsetof(at_plan, size_factor)},
-    {"size_epochs", AT_JSON_REAL, offsetof(at_plan, size_epochs)},
-    {"size_each_step", AT_JSON_FLAG, offsetof(at_plan, size_each_step)},
     {"workers", AT_JSON_U32, offsetof(at_plan, workers)},
     {"workers_min", AT_JSON_U32, offsetof(at_plan, workers_min)},
     {"workers_max", AT_JSON_U32, offsetof(at_plan, workers_max)},
@@ -23,12 +17,7 @@ static const at_json_field numbers[] = {
     {"open", AT_JSON_FLAG, offsetof(at_plan, open)},
     {"batch", AT_JSON_U32, offsetof(at_plan, batch)},
     {"micro_batch", AT_JSON_U32, offsetof(at_plan, micro_batch)},
-    {"batch_min", AT_JSON_U32, offsetof(at_plan, batch_min)},
-    {"batch_max", AT_JSON_U32, offsetof(at_plan, batch_max)},
     {"lr_linear", AT_JSON_FLAG, offsetof(at_plan, lr_linear)},
-    {"cap", AT_JSON_U32, offsetof(at_plan, cap)},
-    {"time_limit", AT_JSON_COUNT, offsetof(at_plan, time_limit)},
-    {"cut_after", AT_JSON_FLAG, offsetof(at_plan, cut_after)},
     {"deal_global", AT_JSON_FLAG, offsetof(at_plan, deal_global)},
     {"lease", AT_JSON_COUNT, offsetof(at_plan, lease)},
     {"samples_epoch", AT_JSON_U64, offsetof(at_plan, samples_epoch)},
@@ -44,31 +33,6 @@ static const at_json_field numbers[] = {
 };
 
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
-
-/* The rule families: where a plan points to its rule, and the table of rules. Every row of every
- * table begins with its name; a row without a name ends the table. */
-static const struct {
-    const char *name;
-    size_t      offset;
-    const void *rows;
-    size_t      row_size;
-} families[] = {
-    {"work", offsetof(at_plan, work), at_work_rules, sizeof(at_work_rule)},
-    {"gather", offsetof(at_plan, gather), at_gather_rules, sizeof(at_gather_rule)},
-    {"release", offsetof(at_plan, release), at_release_rules, sizeof(at_release_rule)},
-    {"newer", offsetof(at_plan, newer), at_newer_rules, sizeof(at_newer_rule)},
-    {"stale", offsetof(at_plan, stale), at_stale_rules, sizeof(at_stale_rule)},
-    {"size", offsetof(at_plan, size), at_size_rules, sizeof(at_size_rule)},
-};
-
-enum { FAMILIES = sizeof families / sizeof *families };
-
-static const char *row_name(const void *row)
-{
-    const char *name;
-    memcpy(&name, row, sizeof name);
-    return name;
-}
 
 /* The text may not be UTF-8 (a command line): then all non-ASCII bytes become '?'. */
 static json_t *text_json(const char *text)
@@ -98,10 +62,13 @@ static json_t *plan_json(const at_plan *plan)
 {
     json_t *object = json_object();
     if (plan->strategy) json_object_set_new(object, "strategy", text_json(plan->strategy->name));
-    for (size_t i = 0; i < FAMILIES; i++) {
-        const void *row;
-        memcpy(&row, (const char *)plan + families[i].offset, sizeof row);
-        json_object_set_new(object, families[i].name, row ? text_json(row_name(row)) : json_null());
+    for (int i = 0; i < AT_FAMILY_COUNT; i++) {
+        enum at_family family = (enum at_family)i;
+        char           rule[AT_RULE_TEXT_SIZE];
+        bool           known = at_plan_rule(plan, family) != NULL;
+        json_object_set_new(object, at_family_name[i],
+                            known ? text_json(at_plan_rule_text(plan, family, rule, sizeof rule))
+                                  : json_null());
     }
     at_json_fields_write(numbers, NUMBERS, plan, object);
     json_object_set_new(object, "targets", targets_json(&plan->limits));
@@ -135,15 +102,12 @@ static at_err invalid(const char *what, at_fail *fail)
                        "the plan in the event log has no valid `%s`", what);
 }
 
-static at_err read_rule(const json_t *object, size_t index, at_plan *plan, at_fail *fail)
+static at_err read_rule(const json_t *object, enum at_family family, at_plan *plan, at_fail *fail)
 {
-    assert(index < FAMILIES);
-    const char *name = json_string_value(json_object_get(object, families[index].name));
-    const char *row = families[index].rows;
-    if (!name) return invalid(families[index].name, fail);
-    while (row_name(row) && strcmp(row_name(row), name)) row += families[index].row_size;
-    if (!row_name(row)) return invalid(families[index].name, fail);
-    memcpy((char *)plan + families[index].offset, &row, sizeof row);
+    const char *name = at_family_name[family];
+    const char *text = json_string_value(json_object_get(object, name));
+    at_fail     reason;
+    if (!text || at_plan_read_rule(plan, family, text, &reason)) return invalid(name, fail);
     return AT_OK;
 }
 
@@ -172,21 +136,10 @@ static at_err read_targets(const json_t *object, at_limits *limits, at_fail *fai
     return AT_OK;
 }
 
-static at_err check_size(const at_plan *plan, at_fail *fail)
+/* Preconditions of rules and state machines. */
+static at_err check_numbers(const at_plan *plan, at_fail *fail)
 {
-    assert(plan->size);
-    if (!plan->size->changes_samples) return AT_OK;
-    if (plan->batch_min < 1 || plan->batch_min > plan->batch) return invalid("batch_min", fail);
-    if (plan->batch_max < plan->batch) return invalid("batch_max", fail);
-    if (plan->size->by_factor && !(plan->size_factor > 1)) return invalid("size_factor", fail);
-    if (plan->size->by_factor && !(plan->size_epochs > 0)) return invalid("size_epochs", fail);
-    return AT_OK;
-}
-
-/* Preconditions of the state machines. */
-static at_err check_plan(const at_plan *plan, at_fail *fail)
-{
-    assert(plan->gather);
+    assert(plan->strategy);
     if (plan->workers_max < 1 || plan->workers_max > AT_WORKERS_MAX)
         return invalid("workers_max", fail);
     if (plan->workers < 1 || plan->workers > plan->workers_max) return invalid("workers", fail);
@@ -194,20 +147,22 @@ static at_err check_plan(const at_plan *plan, at_fail *fail)
     if (plan->batch < 1) return invalid("batch", fail);
     if (plan->micro_batch < 1 || plan->micro_batch > plan->batch)
         return invalid("micro_batch", fail);
-    if (plan->gather->counts_k && plan->k < 1) return invalid("k", fail);
-    return check_size(plan, fail);
+    return AT_OK;
 }
 
 static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
 {
-    *plan = (at_plan){0};
+    at_fail reason;
+    *plan = (at_plan){.time_limit = AT_NEVER};
     if (!json_is_object(object)) return invalid("plan", fail);
     AT_TRY(read_strategy(object, plan, fail));
-    for (size_t i = 0; i < FAMILIES; i++) AT_TRY(read_rule(object, i, plan, fail));
     const char *wrong = at_json_fields_read(numbers, NUMBERS, object, plan);
     if (wrong) return invalid(wrong, fail);
+    AT_TRY(check_numbers(plan, fail));
+    for (int i = 0; i < AT_FAMILY_COUNT; i++)
+        AT_TRY(read_rule(object, (enum at_family)i, plan, fail));
     AT_TRY(read_targets(object, &plan->limits, fail));
-    return check_plan(plan, fail);
+    return at_plan_check(plan, &reason) ? invalid("combination of rules", fail) : AT_OK;
 }
 
 at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)

@@ -355,7 +355,7 @@ at_tally *at_tally_new(const at_run_info *info, at_sink *sink)
         at_tally_free(&self->totals);
         return NULL;
     }
-    at_roster_init(self->roster, workers);
+    at_roster_init(self->roster, workers, info->plan->workers);
     for (at_node worker = 1; worker <= workers; worker++) copy_status(self, worker);
     self->totals.info = info;
     self->totals.began_at = AT_NEVER;

@@ -36,7 +36,7 @@ typedef struct at_worker_tally {
     uint64_t       samples_used, samples_dropped;
     at_ns          compute_ns, sleep_ns, idle_ns, send_ns;
     at_ns          useful_ns; /* compute time of the rounds that were used */
-    const char    *state;     /* "starting", "working", "finished", "lost", "evicted"; static */
+    const char    *state;     /* one of record/roster.h */
     at_usage_tally usage;
 } at_worker_tally;
 

@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "serve/token.h"
+#include "base/token.h"
 
 enum { AT_ACCESS_NAME_SIZE = 256, AT_ACCESS_COOKIE_SIZE = 24 };
 

@@ -250,8 +250,8 @@ static void put_staleness(const metrics *m)
 static void put_workers(const metrics *m)
 {
     static const char  name[] = "anytime_workers";
-    static const char *states[] = {at_state_starting, at_state_working, at_state_finished,
-                                   at_state_lost, at_state_evicted};
+    static const char *states[] = {at_state_absent,   at_state_starting, at_state_working,
+                                   at_state_finished, at_state_lost,     at_state_evicted};
     head(m, name, "gauge", "Workers by state.");
     for (size_t r = 0; r < m->count; r++) {
         const at_tally *tally = tally_of(m->followers[r]);

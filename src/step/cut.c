@@ -16,6 +16,12 @@ void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t m
                     .sample_ns = sample_ns};
 }
 
+void at_cut_own(at_cut *cut)
+{
+    assert(cut->done == 0);
+    cut->own = true;
+}
+
 /* Stopping now misses the deadline by (deadline - now), continuing by (now + next - deadline). */
 static bool time_for(const at_cut *cut, uint32_t samples, at_ns now)
 {
@@ -30,9 +36,10 @@ uint32_t at_cut_next(const at_cut *cut, at_ns now)
 {
     assert(cut->samples_max >= 1);
     assert(cut->micro_batch >= 1);
+    bool     first = cut->done == 0;
     uint32_t left = cut->done < cut->samples_max ? cut->samples_max - cut->done : 0;
     uint32_t samples = left < cut->micro_batch ? left : cut->micro_batch;
-    bool     first = cut->done == 0;
+    if (cut->own) samples = first || left >= cut->micro_batch ? cut->micro_batch : 0;
     return first || (samples > 0 && time_for(cut, samples, now)) ? samples : 0;
 }
 
@@ -41,6 +48,7 @@ void at_cut_done(at_cut *cut, uint32_t samples, at_ns took)
     assert(samples >= 1);
     assert(took >= 0);
     cut->done += samples;
+    if (cut->own) cut->micro_batch = samples;
     if (took == 0) return;
     double sample_ns = (double)took / samples;
     /* An average over about eight micro-batches follows a changing speed and ignores one hiccup. */

@@ -15,6 +15,7 @@ typedef struct at_cut {
     uint32_t samples_max, micro_batch;
     uint32_t done;      /* samples so far */
     bool     after;     /* the published rule */
+    bool     own;       /* the size of a micro-batch is not ours to choose: see at_cut_own */
     at_ns    deadline;  /* AT_NEVER: none */
     double   sample_ns; /* predicted from earlier rounds; 0: unknown */
 } at_cut;
@@ -22,6 +23,10 @@ typedef struct at_cut {
 /* Begins a round; keeps the prediction of earlier rounds. */
 void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t micro_batch,
                   bool after);
+
+/* From here on the caller decides how large a micro-batch is, and the next one is expected to be
+ * like the last. The round ends when another like that would pass samples_max. */
+void at_cut_own(at_cut *cut);
 
 /* Size of the next micro-batch, 0 when the round ends now. */
 uint32_t at_cut_next(const at_cut *cut, at_ns now);

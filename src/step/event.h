@@ -76,7 +76,15 @@ typedef struct at_piece {
 } at_piece;
 
 /* Metrics of an evaluation. Names are part of result.json; the event log depends on the order. */
-#define AT_METRIC_MAP(X) X(ACCURACY, "accuracy") X(LOSS, "loss") X(AUC, "auc") X(TOP5, "top5")
+#define AT_METRIC_MAP(X)                                                                       \
+    X(ACCURACY, "accuracy")                                                                    \
+    X(LOSS, "loss")                                                                            \
+    X(AUC, "auc")                                                                              \
+    X(TOP5, "top5")                                                                            \
+    X(R2, "r2")                         /* coefficient of determination, of regression only */ \
+    X(WORST_ACCURACY, "worst_accuracy") /* of the workers' own models: gossip */               \
+    X(WORST_LOSS, "worst_loss")                                                                \
+    X(DISAGREEMENT, "disagreement") /* of the workers' parameters */
 typedef enum at_metric {
 #define X(id, text) AT_METRIC_##id,
     AT_METRIC_MAP(X)
@@ -116,6 +124,7 @@ typedef struct at_event {
         struct {
             uint64_t drawn;   /* samples counted by this worker itself, over all incarnations */
             bool     returns; /* a replacement will join */
+            bool     left;    /* it has left of its own accord (seats) */
         } lost;
         at_report report; /* MESSAGE */
         struct {
@@ -168,7 +177,8 @@ extern const char *const at_drop_name[AT_DROP_COUNT];
     X(FEW, "too few workers") \
     X(WORKERS, "no workers")  \
     X(DIVERGED, "diverged")   \
-    X(LOST, "rank lost")
+    X(LOST, "rank lost")      \
+    X(LEFT, "workers left")
 typedef enum at_end {
 #define X(id, text) AT_END_##id,
     AT_END_MAP(X)

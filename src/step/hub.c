@@ -15,10 +15,10 @@
  * step that gets full closes early. */
 static size_t pieces_max(const at_plan *plan)
 {
-    assert(!plan->gather->counts_k || plan->k >= 1);
     size_t many = 16 * (size_t)plan->workers_max;
+    size_t reports = plan->gather->reports ? plan->gather->reports(plan) : 0;
     if (plan->release->holds) return plan->workers_max;
-    return plan->gather->counts_k && plan->k > many ? plan->k : many;
+    return reports > many ? reports : many;
 }
 
 size_t at_hub_size(const at_plan *plan)
@@ -143,20 +143,14 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
     return order;
 }
 
-/* Only under size rule `auto` is the period not given, and it sets one time limit for all. */
-at_ns at_hub_period(const at_hub *hub)
-{
-    assert(hub->plan->gather->counts_time);
-    return hub->plan->period != AT_NEVER ? hub->plan->period : hub->share[0].time_limit;
-}
-
 static void set_period_timer(const at_hub *hub, at_out *out)
 {
     assert(!hub->applying);
-    if (!hub->plan->gather->counts_time || at_hub_period(hub) == AT_NEVER) return;
+    at_ns period = hub->plan->gather->period ? hub->plan->gather->period(hub) : AT_NEVER;
+    if (period == AT_NEVER) return;
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
     timer->as.timer.timer = AT_TIMER_PERIOD;
-    timer->as.timer.at = hub->opened_at + at_hub_period(hub);
+    timer->as.timer.at = hub->opened_at + period;
 }
 
 static void set_save_timer(const at_hub *hub, at_ns now, at_out *out)
@@ -524,7 +518,7 @@ static void take_report(at_hub *hub, at_member *member, const at_report *report,
     } else {
         assert(work->samples >= 1);
         assert(work->version <= hub->version);
-        piece.weight = hub->plan->stale->weight(hub->version - work->version);
+        piece.weight = hub->plan->stale->weight(hub->plan, hub->version - work->version);
         if (piece.weight < 0)
             drop(hub, member, &piece, work->samples, AT_DROP_STALE, out);
         else
@@ -684,7 +678,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     }
     if (was_present) hold_if_few(hub, event->now, out);
     if (!any_worker_left(hub) && !hub->plan->open) {
-        wind_down(hub, AT_END_WORKERS, event->now, out);
+        wind_down(hub, event->as.lost.left ? AT_END_LEFT : AT_END_WORKERS, event->now, out);
         return;
     }
     check_assembled(hub, out);

@@ -104,8 +104,4 @@ void at_hub_step(at_hub *hub, const at_event *event, at_out *out);
  * let it sleep. */
 uint32_t at_hub_wake_after(const at_hub *hub, at_ns now);
 
-/* The current period of gather rule `every`: as given, or the time limit found so far; AT_NEVER
- * while neither is known. */
-at_ns at_hub_period(const at_hub *hub);
-
 #endif

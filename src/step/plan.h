@@ -1,13 +1,14 @@
-/* plan.h - a strategy with all its settings: six rules and their numbers.
+/* plan.h - a strategy with all its settings: a rule of each family, with its arguments.
  *
- * A strategy is a named row of six rules (strategy.c), one per family (rules/rules.h). A plan is a
- * strategy with overrides and numbers filled in and checked. It does not change during a run.
+ * A strategy is a named row of rules (strategy.c), one per family (rules/rules.h). A plan is a
+ * strategy with overrides and arguments filled in and checked. It does not change during a run.
  */
 #ifndef AT_STEP_PLAN_H
 #define AT_STEP_PLAN_H
 
 #include "base/err.h"
 #include "step/event.h"
+#include "step/mixing.h"
 #include "step/rules/rules.h"
 
 enum { AT_TARGETS_MAX = 4 };
@@ -27,18 +28,6 @@ typedef struct at_limits {
     uint32_t  targets;
 } at_limits;
 
-/* Where parameters are updated: at the hub, from the workers' gradients; at the workers when a step
- * closes, each a slice or its own copy; or in one vector that all workers update at any time. Names
- * are part of result.json. */
-#define AT_TOPOLOGY_MAP(X) X(HUB, "hub") X(ALLREDUCE, "allreduce") X(HOGWILD, "hogwild")
-typedef enum at_topology {
-#define X(id, text) AT_TOPOLOGY_##id,
-    AT_TOPOLOGY_MAP(X)
-#undef X
-        AT_TOPOLOGY_COUNT
-} at_topology;
-extern const char *const at_topology_name[AT_TOPOLOGY_COUNT];
-
 typedef struct at_plan {
     const struct at_strategy *strategy;
     const at_work_rule       *work;
@@ -47,13 +36,9 @@ typedef struct at_plan {
     const at_newer_rule      *newer;
     const at_stale_rule      *stale;
     const at_size_rule       *size;
-    at_topology               topology;
-    /* Numbers of the rules; unused where the rule has none. */
-    uint32_t k;         /* gather first:K, any:K */
-    at_ns    period;    /* gather every:Tp; AT_NEVER: the time limit found by size rule `auto` */
-    uint32_t staleness; /* release bound:S */
-    double   size_factor, size_epochs; /* size grow and shrink */
-    bool     size_each_step;           /* size speed:step */
+    const at_mix_rule        *mix;
+    const at_outer_rule      *outer;
+    at_value                  arg[AT_FAMILY_COUNT][AT_RULE_ARGS_MAX]; /* of these rules */
 
     uint32_t workers;       /* expected at the start, >= 1 */
     uint32_t workers_max;   /* capacity: ids are 1 .. workers_max */
@@ -65,9 +50,11 @@ typedef struct at_plan {
     uint32_t batch_min;     /* limits of size rules that change the number of samples: */
     uint32_t batch_max;     /* 1 <= batch_min <= batch <= batch_max */
     bool     lr_linear;     /* --lr-scale linear: the learning rate scales with the batch */
-    uint32_t cap;           /* maximum samples of a timed round */
+    uint32_t cap;           /* maximum samples of a round under timed work */
+    uint32_t drawn_extra;   /* samples by which a round may exceed its order (--straggler-batch) */
     at_ns    time_limit;    /* of timed work; AT_NEVER: size rule `auto` finds it */
-    bool     cut_after;     /* --cut after (published): start a micro-batch while elapsed < T */
+    bool     cut_after;     /* as published: start a micro-batch while elapsed < T */
+    bool     own_batches;   /* programs decide the size of a micro-batch (seats) */
     bool     deal_global;   /* --deal global: sample positions come from the hub */
     at_ns    lease;         /* 0: adapts to past rounds */
     uint64_t samples_epoch; /* length of an epoch; 0: unknown, size rules see no epochs */
@@ -83,19 +70,17 @@ typedef struct at_plan {
 
 /* The user's settings, not yet checked. Texts may be NULL or empty: not given. */
 typedef struct at_plan_options {
-    const char *strategy;
-    const char *work, *gather, *release, *newer, *stale, *size; /* overrides, "first:9" */
-    const char *time_limit;                                     /* "auto" or a duration */
-    const char *period;
-    const char *cut;          /* "nearest" or "after" */
-    const char *topology;     /* default: the strategy's */
-    const char *lr_scale;     /* "none" or "linear" */
-    int64_t     k, staleness; /* -1: not given */
+    const char *strategy; /* "backup" or, with arguments, "backup:5" */
+    /* Rules that replace those of the strategy: "first:9". Without a name, ":k=9": arguments for
+     * the rule of the strategy, ignored where it has none of that name. */
+    const char *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
+    const char *time_limit; /* "auto" or a duration */
+    const char *lr_scale;   /* "none" or "linear" */
     uint32_t    workers;
     uint32_t    workers_min, workers_max; /* 0: 1, and as many as `workers` */
     at_ns       join_timeout;             /* 0: 60 s */
-    uint32_t    batch, micro_batch, cap;  /* 0: default */
-    uint32_t    batch_min, batch_max;     /* 0: a sixteenth of batch, 16 x batch */
+    bool        alone;                    /* the only worker is the process of the hub */
+    uint32_t    batch, micro_batch;       /* 0: default */
     bool        deal_global;
     at_ns       lease;
     uint64_t    eval_steps, eval_samples;
@@ -104,12 +89,14 @@ typedef struct at_plan_options {
 
 /* One row of the strategy table. */
 typedef struct at_strategy {
-    const char *name;
-    const char *summary;
-    const char *work, *gather, *release, *newer, *stale, *size;
-    const char *known_as;
-    at_topology topology;
-    uint32_t    batch, micro_batch; /* defaults of this strategy; 0: the common ones */
+    const char    *name;
+    const char    *summary;
+    const char    *work, *gather, *release, *newer, *stale, *size;
+    const char    *known_as;
+    const char    *mix, *outer;        /* NULL: central, average */
+    enum at_family takes;              /* NAME:ARGS are the arguments of this family's rule */
+    const char    *release_alone;      /* with .alone; NULL: the same */
+    uint32_t       batch, micro_batch; /* defaults of this strategy; 0: the common ones */
 } at_strategy;
 
 extern const at_strategy at_strategies[];
@@ -119,18 +106,73 @@ extern const size_t      at_strategies_count;
  * one), contradictions and unsupported combinations. */
 at_err at_plan_resolve(const at_plan_options *options, at_plan *plan, at_fail *fail);
 
-enum at_family { AT_WORK, AT_GATHER, AT_RELEASE, AT_NEWER, AT_STALE, AT_SIZE, AT_FAMILY_COUNT };
-extern const char *const at_family_name[AT_FAMILY_COUNT];
+/* The hub processes that these settings ask for; needs no number of workers. */
+at_err at_plan_count_hubs(const at_plan_options *options, uint32_t *hubs, at_fail *fail);
+
+/* Reads one rule, as written by at_plan_rule_text, into a plan whose numbers of workers and batch
+ * are set. AT_ERR_USAGE, with the reason, when there is no such rule or an argument does not
+ * fit. */
+at_err at_plan_read_rule(at_plan *plan, enum at_family family, const char *text, at_fail *fail);
+
+/* Checks the combination of rules; at_plan_resolve has done it. */
+at_err at_plan_check(const at_plan *plan, at_fail *fail);
+
+/* The rule of one family, without its function. */
+const at_rule *at_plan_rule(const at_plan *plan, enum at_family family);
 
 /* Writes the rule of one family as text ("timed:0.05", "first:9") for result.json. */
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
 
-/* The maximum samples_max of an order of this plan. */
+/* The maximum number of samples in a round of this plan. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
-/* True when a rule of this plan uses the option of that name (time-limit, k, period, ..). The
- * command line accepts unused options with a warning. */
-bool at_plan_uses(const at_plan *plan, const char *option);
+/* ---- what the rules decide for worlds, reports and models ------------------------------------ */
+
+/* Every worker is in every step, and none computes while it is applied. */
+static inline bool at_plan_waits_for_all(const at_plan *plan)
+{
+    return plan->gather->waits_for_all && plan->release->holds;
+}
+
+/* Newer parameters may act on a round under way, so that workers must see them at once. */
+static inline bool at_plan_interrupts(const at_plan *plan)
+{
+    return plan->newer->interrupts || (plan->stale->interrupts && plan->stale->interrupts(plan));
+}
+
+/* Workers may read the parameters where the hub has them: nobody writes while one computes. */
+static inline bool at_plan_reads_in_place(const at_plan *plan)
+{
+    return at_plan_waits_for_all(plan);
+}
+
+/* Gradients are kept until the step closes and summed in worker order, so that the bits do not
+ * depend on the order of arrival. Otherwise each is added when it arrives. */
+static inline bool at_plan_sums_in_order(const at_plan *plan)
+{
+    return plan->release->holds;
+}
+
+/* A worker starts only after its last gradient was read, so it needs only one slot for them. */
+static inline bool at_plan_has_one_slot(const at_plan *plan)
+{
+    return plan->release->holds;
+}
+
+/* Hub processes that update the parameters; 0: the workers do, together. */
+static inline uint32_t at_plan_hubs(const at_plan *plan)
+{
+    return plan->mix->hubs ? plan->mix->hubs(plan) : 0;
+}
+
+/* The settings of `mix gossip`; for plans whose parameters are owned by the workers. */
+at_mixing at_plan_mixing(const at_plan *plan);
+
+/* Several processes make an update, each a slice of it. */
+static inline bool at_plan_splits_update(const at_plan *plan)
+{
+    return plan->mix->updates_by_workers || at_plan_hubs(plan) > 1;
+}
 
 #endif

@@ -17,9 +17,9 @@ void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, 
     *snapshot =
         (at_snapshot){.workers = plan->workers_max, .size_bytes = at_size_state_bytes(plan)};
     snapshot->size_version = plan->size->state_version;
-    size_t length = strlen(plan->size->name);
+    size_t length = strlen(plan->size->rule.name);
     assert(length < sizeof snapshot->size_rule);
-    memcpy(snapshot->size_rule, plan->size->name, length + 1);
+    memcpy(snapshot->size_rule, plan->size->rule.name, length + 1);
     snapshot->member = at_arena_get(&arena, plan->workers_max, sizeof *snapshot->member);
     snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
     assert(snapshot->member && snapshot->size_state);
@@ -108,7 +108,7 @@ static bool same_workers(const at_snapshot *snapshot, const at_plan *plan)
 /* The state of a size rule is as this version of the rule wrote it. */
 static bool size_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
-    if (strcmp(snapshot->size_rule, plan->size->name) != 0) return false;
+    if (strcmp(snapshot->size_rule, plan->size->rule.name) != 0) return false;
     if (snapshot->size_version != plan->size->state_version) return false;
     return !same_workers(snapshot, plan) || !plan->size->valid ||
            plan->size->valid(snapshot->size_state, plan, snapshot->samples_used);

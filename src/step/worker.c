@@ -30,6 +30,15 @@ bool at_worker_in_round(const at_worker *worker)
     return worker->state >= AT_WORKER_ORDERED && worker->state <= AT_WORKER_COMPUTING;
 }
 
+void at_worker_shift(at_worker *worker, at_ns by)
+{
+    assert(by >= 0);
+    worker->begun += by;
+    worker->awake += by;
+    worker->end += by;
+    if (worker->deadline != AT_NEVER) worker->deadline += by;
+}
+
 /* The deadline counts from here: installing parameters and sleeping are part of the time limit. */
 static void begin_round(at_worker *worker, at_ns now)
 {
@@ -45,6 +54,7 @@ static void begin_round(at_worker *worker, at_ns now)
     worker->work = (at_work){.round = order->round};
     at_cut_begin(&worker->cut, order, worker->deadline, worker->plan->micro_batch,
                  worker->plan->cut_after);
+    if (worker->plan->own_batches) at_cut_own(&worker->cut);
     worker->state = AT_WORKER_ORDERED;
 }
 
@@ -103,11 +113,25 @@ static void on_leave(at_worker *worker, at_ns now)
         abandon(worker, now);
 }
 
-/* Only a computation can be overtaken by newer parameters; otherwise the next round takes them. */
-static void on_newer(at_worker *worker, at_ns now)
+/* Would the hub, which has this version by now, drop the gradient of this round? */
+static bool is_too_old(const at_worker *worker, uint64_t newest)
 {
+    const at_plan *plan = worker->plan;
+    if (!plan->stale->interrupts || !plan->stale->interrupts(plan)) return false;
+    if (newest <= worker->work.version) return false; /* the notice was late */
+    return plan->stale->weight(plan, newest - worker->work.version) < 0;
+}
+
+/* Only a computation can be overtaken by newer parameters; otherwise the next round takes them. */
+static void on_newer(at_worker *worker, const at_worker_event *event)
+{
+    at_ns now = event->now;
     if (!at_worker_in_round(worker) || worker->state < AT_WORKER_SLEEPING || worker->leaving)
         return;
+    if (is_too_old(worker, event->version)) {
+        abandon(worker, now);
+        return;
+    }
     switch (worker->plan->newer->choice) {
     case AT_NEWER_FINISH: break;
     case AT_NEWER_ABANDON: abandon(worker, now); break;
@@ -176,12 +200,21 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event)
     switch (event->kind) {
     case AT_WORKER_ORDER: on_order(worker, event); break;
     case AT_WORKER_LEAVE: on_leave(worker, event->now); break;
-    case AT_WORKER_NEWER: on_newer(worker, event->now); break;
+    case AT_WORKER_NEWER: on_newer(worker, event); break;
     case AT_WORKER_INSTALLED: on_installed(worker, event); break;
     case AT_WORKER_AWAKE: on_awake(worker, event->now); break;
     case AT_WORKER_MICRO_DONE: on_micro_done(worker, event); break;
     case AT_WORKER_SENT: on_sent(worker, event->now); break;
     }
+}
+
+void at_worker_resize(at_worker *worker, uint32_t samples)
+{
+    assert(worker->state == AT_WORKER_SLEEPING);
+    assert(worker->cut.done == 0);
+    assert(samples >= 1);
+    assert(samples <= worker->cut.samples_max + worker->plan->drawn_extra);
+    worker->cut.samples_max = samples;
 }
 
 /* ---- actions -------------------------------------------------------------------------------- */

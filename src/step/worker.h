@@ -35,7 +35,7 @@ typedef struct at_worker_event {
     at_worker_event_kind kind;
     at_ns                now;
     at_order             order;   /* ORDER */
-    uint64_t             version; /* INSTALLED: of the parameters */
+    uint64_t             version; /* INSTALLED, NEWER: of the parameters */
     uint32_t             samples; /* MICRO_DONE: really computed; a loader may give other numbers */
     at_ns                took;    /* MICRO_DONE: its duration, for predictions; 0: cut short */
 } at_worker_event;
@@ -106,11 +106,18 @@ void at_worker_feed(at_worker *worker, const at_worker_event *event);
 /* Returns the next action. Every action but WAIT is returned once and counts as begun. */
 at_worker_action at_worker_step(at_worker *worker);
 
+/* Changes the size of the round under way from what was ordered (--straggler-batch). Between the
+ * SLEEP action and its AWAKE event only. */
+void at_worker_resize(at_worker *worker, uint32_t samples);
+
 /* True from the order to the end of the last micro-batch. */
 bool at_worker_in_round(const at_worker *worker);
 
 /* Between two micro-batches: true if the round has another one. */
 bool at_worker_has_more(const at_worker *worker);
+
+/* The round's clock stood still for this long: moves its times. */
+void at_worker_shift(at_worker *worker, at_ns by);
 
 /* The slot that the current round writes its gradient to. */
 uint32_t at_worker_slot(const at_worker *worker);

@@ -14,6 +14,7 @@
 #include "anytime.h"
 #include "base/err.h"
 #include "learn/net/model.h"
+#include "learn/optim/torch_learning.h"
 #include "step/event.h"
 
 /* For `open`: this process computes for all workers and evaluates. */
@@ -52,9 +53,11 @@ typedef struct at_task {
     uint64_t        samples;      /* training samples, one epoch */
     uint64_t        test_samples; /* 0: nothing to evaluate on */
     uint32_t        fingerprint;  /* checksum of the training samples; 0: unknown */
-    uint32_t        classes;      /* 0: metrics have no accuracy */
+    uint32_t        classes;      /* 0: unknown, or regression */
+    bool            regression;   /* predicts a real number; its metrics are loss and R2 */
     uint64_t        mults;        /* multiply-adds of one sample, forward; 0: unknown */
     uint32_t        threads;      /* that compute in a worker; 0: unknown */
+    double          smoothing;    /* part of each label that is spread over all classes */
     size_t          scratch_size; /* bytes a process needs to compute, about */
     bool            wants_large_batches; /* has batch norm, which tiny micro-batches spoil */
     bool            timing_only; /* no floats: `params` only determines the size of messages */
@@ -70,6 +73,8 @@ typedef struct at_task {
     size_t                 ranges_count;
     const at_param_groups *groups;
 
+    const at_torch_learning *torch; /* PyTorch's optimizer instead of --optimizer; NULL: none */
+
     /* Writes the initial parameters. Called once, by the hub. */
     at_err (*init)(void *self, float *params, uint64_t seed, at_fail *fail);
     /* Prepares this process to compute as `worker` (0: to evaluate; AT_NODE_ALL: both, for all).
@@ -82,13 +87,13 @@ typedef struct at_task {
     double (*gradient)(void *self, float *gradient, bool first, at_point point,
                        const at_draw *draw);
     /* Updates the parameters with the drawn samples, one by one, while other workers do the same
-     * (topology hogwild). Returns the sum of losses, each before the update. Optional. */
+     * (mix rule shared). Returns the sum of losses, each before the update. Optional. */
     double (*descend)(void *self, float *params, const at_draw *draw);
     /* Adds the score of test samples first .. first+count-1. Called in order from 0; with the last
      * sample it also sets the metrics over all of them. */
     void (*score)(void *self, at_score *score, const float *params, uint64_t first, uint64_t count);
-    /* Writes the predicted class probabilities of these test samples, (count, classes). Optional.
-     */
+    /* Writes the predicted class probabilities of these test samples, (count, classes); in
+     * regression the predicted values, (count). Optional. */
     void (*predict)(void *self, float *probabilities, const float *params, uint64_t first,
                     uint64_t count);
     /* Convert between the flat and the plain vector. Optional: without them they are the same. */

@@ -38,7 +38,7 @@ def rows_of(*path):
 
 def test_invalid_entries_are_rejected_before_anything_is_created():
     wrong = [([], "strategies"), (["fmb", "nope"], "nope"), (["fmb", "amb:lrr=1"], "--lr"),
-             (["fmb", "amb:lr"], "no value"), (["fmb", "amb:seed=3"], "seed"),
+             (["fmb", "amb:lr"], "not a duration"), (["fmb", "amb:seed=3"], "seed"),
              (["fmb", "amb:optimizer=adm"], "adm"), (["fmb", "amb:straggler=exq:1,2"], "exq"),
              (["fmb", "amb:lr-schedule=sine"], "sine"), (["fmb", "amb:label=../up"], "label"),
              (["amb:label=a", "fmb:label=a"], "label"), (["fmb", ":lr=1"], "entry ':lr=1'")]

@@ -7,7 +7,7 @@ import signal
 import support
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
 SMALL = (*support.SMALL, "--micro-batch", 8, "--sample-time", "1ms")
 NETWORK = ("--latency", "2ms", "--comm-delay", "0.003")
 # Workers 5 and 6 join; 2 dies for good, 5 dies and comes back.
@@ -54,6 +54,9 @@ class Elastic(support.TestCase):
     def test_only_workers_that_joined_are_listed(self):
         ended = self.simulate("--steps", 20, "--workers", 2, "--workers-max", 5)
         self.assertEqual(sorted(by_id(ended.result)), [1, 2])
+        rows = json.loads((ended.folder / "workers.json").read_text())["workers"]
+        self.assertEqual([row["state"] for row in rows],
+                         ["finished"] * 2 + ["not joined"] * 3)
 
     def test_shards_are_cut_by_workers_and_others_draw_from_all(self):
         for shard in ("yes", "by-class"):
@@ -106,7 +109,7 @@ class Elastic(support.TestCase):
 
     def test_nobody_joins_where_hub_and_worker_are_one_loop(self):
         ended = self.train("--workers", 0, "--workers-max", 4, *SMALL, code=support.USAGE)
-        self.assert_complaint(ended, "with --workers 0 nobody can join later")
+        self.assert_complaint(ended, "with --workers 0 no worker can join later")
 
 
 class Local(support.TestCase):

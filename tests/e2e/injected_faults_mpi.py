@@ -2,7 +2,7 @@
 """Every MPI call of a rank fails once, at its n-th call, and messages arrive with wrong bytes.
 
 A job whose MPI fails ends with a sentence; one whose worker sends nonsense goes on without it.
-Nothing hangs, and nobody dies from a signal.
+Nothing hangs, and no process dies from a signal.
 """
 import json
 import os
@@ -68,6 +68,20 @@ class InjectedFaults(mpi.TestCase):
 
     def test_each_call_of_rank_0_may_fail_once(self):
         self.fail_calls(0, (1, 2, 7))
+
+    def test_a_rank_that_cannot_start_ends_the_job_in_order(self):
+        faults = ((0, "fork:2", "cannot start another process"),  # the evaluator
+                  (0, "calloc:1", "not enough memory"), (1, "aligned_alloc:1", "rank 1 on"))
+        for topology in ("hub", "allreduce", "hubs"):
+            for rank, fault, says in faults:
+                with self.subTest(topology=topology, rank=rank, fault=fault):
+                    ended, folder = self.begin(f"start-{topology}-{rank}-{fault}", rank, fault,
+                                               *TOPOLOGIES[topology])
+                    said = f"{fault} exits with {ended.returncode}: {ended.stderr[-900:]}"
+                    self.check_end(ended, folder, said)
+                    self.assertEqual(ended.returncode, support.FAILED, said)
+                    self.assertIn(says, ended.stderr, said)
+                    self.assertNotIn("MPI_ABORT", ended.stderr, said)
 
     def test_a_call_of_a_worker_may_fail(self):
         for call in POINT_TO_POINT:

@@ -2,7 +2,6 @@
 """All-reduce: all ranks are workers, decide alike, keep equal parameters and end together."""
 import os
 import signal
-import unittest
 
 import support
 from support import mpi, tensors
@@ -25,7 +24,7 @@ class Bits(mpi.TestCase):
         for ended in equals, hub:
             self.assertEqual(ended.result["workers"], ranks)
             self.assert_ledger(ended)
-        self.assertEqual(equals.result["topology"], "allreduce")
+        self.assertEqual(equals.result["rules"]["mix"], "replicated")
         self.assertEqual(equals.result["trace_hash"], hub.result["trace_hash"])
         return equals, hub
 
@@ -44,8 +43,9 @@ class Bits(mpi.TestCase):
 
     def test_the_sum_of_two_gradients_has_the_bits_of_a_hub(self):
         """With two ranks there is only one order."""
-        equals, hub = self.both(*WIDE, "--steps", 60, "--optimizer", "adam", ranks=2)
-        self.assertEqual(equals.result["params_hash"], hub.result["params_hash"])
+        for options in ("--optimizer", "adam"), ("--optimizer", "nesterov", "--clip", "0.05"):
+            equals, hub = self.both(*WIDE, "--steps", 60, *options, ranks=2)
+            self.assertEqual(equals.result["params_hash"], hub.result["params_hash"])
 
     def test_weights_stay_close_to_those_of_a_hub(self):
         for optimizer, lr, bound in (("sgd", 0.1, 1e-5), ("momentum", 0.01, 1e-5),
@@ -109,8 +109,7 @@ class Together(mpi.TestCase):
         for arguments, says in ((("--strategy", "async"), "does not wait for all"),
                                 (("--strategy", "noise"), "the whole gradient of every worker"),
                                 (("--comm-delay", "1ms"), "--comm-delay"),
-                                (("--workers", 7), "3 ranks: 0 hubs and 3 workers"),
-                                (("--hubs", 2), "contradict each other")):
+                                (("--workers", 7), "3 ranks: 0 hubs and 3 workers")):
             with self.subTest(arguments=arguments):
                 self.refused(*arguments, says=says, ranks=3)
 
@@ -124,12 +123,11 @@ class Together(mpi.TestCase):
                 self.refused(says="rank 2 on", code=code, ranks=3, more=[str(script)],
                              env={"OTHER": data})
 
-    @unittest.skipIf(support.is_sanitized(), "sanitizers use more processor time")
-    def test_a_waiting_rank_uses_less_than_a_twentieth_of_a_core(self):
+    def test_a_waiting_rank_sleeps(self):
         run = self.start(*support.SMALL, "--straggler", "speed:1,1,50", "--sample-time", "1ms",
                          "--steps", 1000, *ALLREDUCE, ranks=3)
         pids = [run.wait_working()[i]["pid"] for i in (1, 2)]
-        self.assert_idle(run, pids)
+        self.assert_sleep(run, pids)
 
 
 class Losses(mpi.TestCase):

@@ -26,6 +26,12 @@ class Bits(mpi.TestCase):
             with self.subTest(optimizer=optimizer):
                 self.assert_same_as_local(*WIDE, "--optimizer", optimizer, "--steps", 40)
 
+    def test_clipped_gradients_do_too(self):
+        for hubs in (2, 3):
+            self.assert_same_as_local(*WIDE, "--optimizer", "adamw", "--clip", "0.05",
+                                      "--steps", 40, hubs=hubs)
+        self.assert_same_as_local(*support.SMALL, "--clip", "0.05", "--steps", 40, hubs=3)
+
     def test_three_hubs_do_too(self):
         self.assert_same_as_local(*WIDE, "--optimizer", "adam", "--steps", 40, hubs=3)
 

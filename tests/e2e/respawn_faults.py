@@ -80,6 +80,34 @@ class Replacements(support.TestCase):
         self.assert_ledger(ended)
         self.assert_gone(run)
 
+    def test_a_run_ends_when_its_saver_cannot_be_forked(self):
+        run = self.start_faulty(f"fork:{FIRST_REPLACEMENT}+", *LONG)
+        run.wait_working()
+        run.wait_steps(1)
+        os.kill(run.child_named("anytime-saver"), signal.SIGKILL)
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertIn("no process can be started to write it", ended.err)
+        self.assertEqual([path.name for path in (run.folder / "checkpoint").iterdir()],
+                         ["step-000000000000.safetensors"])
+        self.assert_ledger(ended)
+        self.assert_gone(run)
+
+    def test_a_saver_that_cannot_be_forked_once_is_forked_later(self):
+        run = self.start_faulty(f"fork:{FIRST_REPLACEMENT}", *LONG)
+        run.wait_working()
+        run.wait_steps(1)
+        os.kill(run.child_named("anytime-saver"), signal.SIGKILL)
+        run.signal(signal.SIGUSR1)
+        run.wait_until(lambda: len(list((run.folder / "checkpoint").iterdir())) == 2,
+                       "a checkpoint is written")
+        run.signal(signal.SIGTERM)
+        ended = run.wait()
+        self.assertEqual(ended.code, support.STOPPED, ended)
+        self.assertIn("cannot start another process", ended.err)
+        self.assert_gone(run)
+
     def test_a_run_whose_workers_cannot_be_replaced_ends(self):
         run = self.start_faulty(f"fork:{FIRST_REPLACEMENT}+", *LONG)
         run.wait_working()

@@ -11,8 +11,9 @@ import support
 
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "grow", "shrink", "loss", "noise", "probe")
-OPTIMIZERS = ("sgd", "momentum", "rmsprop", "adam", "adagrad", "dual-averaging")
+              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
+OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
+              "dual-averaging")
 
 
 def checkpoints(folder):
@@ -100,10 +101,12 @@ class RealTime(Resume):
                 self.assert_same_end(whole)
 
     def test_schedules_and_weight_decay_continue(self):
-        for schedule in ("linear:0.001", "exp:500,0.5", "epochs:1,2:0.1", "stairs:3,0.5"):
+        for schedule in ("linear:0.001", "exp:500,0.5", "epochs:1,2:0.1", "stairs:3,0.5",
+                         "warmup:4000+one-cycle"):
             with self.subTest(schedule=schedule):
                 whole = self.whole("--workers", 2, "--lr-schedule", schedule, "--weight-decay",
-                                   "1e-3", "--steps", 120, "--checkpoint-every", 50)
+                                   "1e-3", "--clip", "0.2", "--label-smoothing", "0.1",
+                                   "--steps", 120, "--checkpoint-every", 50)
                 self.assert_same_end(whole)
 
     def test_batch_norm_and_dropout_continue(self):

@@ -10,13 +10,13 @@ import subprocess
 import support
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "grow")
+              "ringmaster", "dbs", "grow")
 
 NUMBER, TEXT, WHOLE = (int, float), str, int
 
 # Every key that scripts may rely on, with the type of its value.
 RESULT = {
-    "anytime": TEXT, "world": TEXT, "topology": TEXT, "strategy": TEXT,
+    "anytime": TEXT, "world": TEXT, "strategy": TEXT,
     "rules": {"work": TEXT, "gather": TEXT, "release": TEXT, "newer": TEXT, "stale": TEXT,
               "size": TEXT},
     "command": TEXT, "options": dict, "machine": {"cores": WHOLE, "oversubscribed": bool},

@@ -136,7 +136,7 @@ class Hogwild(TestCase):
         runs = [self.train_json(*CLICKS, "--strategy", "hogwild", "--workers", workers, "--lr",
                                 0.02, "--epochs", 1) for workers in (0, 1)]
         for result in runs:
-            self.assertEqual(result["topology"], "hogwild")
+            self.assertEqual(result["rules"]["mix"], "shared")
             self.assertEqual(result["samples"]["used"], 20480)
         self.assertEqual(runs[0]["train"]["progressive"], runs[1]["train"]["progressive"])
 

@@ -133,7 +133,7 @@ class Groups(support.TestCase):
             self.assertEqual({row["state"] for row in ended.result["worker"]}, {"finished"}, ended)
 
     def test_time_in_which_all_processes_were_stopped_does_not_count(self):
-        """Ctrl-Z and fg: nobody is evicted, and the bits are those of an undisturbed run."""
+        """Ctrl-Z and fg: no worker is evicted, and the bits are those of an undisturbed run."""
         job = (*support.SMALL, "--quiet", "--json", "--steps", 150, "--sample-time", "1ms",
                "--lease", "1s", "--eval-every", 0)
         stop = 3.0  # seconds; three leases

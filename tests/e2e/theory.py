@@ -37,6 +37,18 @@ class Theory(support.TestCase):
                 result = self.simulate("fmb", n, f"exp:{shift},{mean}", 40000 // n + 4000, *TINY)
                 self.check(result["step_seconds"]["mean"], shift + mean * harmonic(n) + 1e-6, n)
 
+    def test_a_slow_worker_does_not_matter_to_ringmaster(self):
+        """Steps of nine equal workers, with and without a tenth that is 100 times slower."""
+        for bound in (8, 16):
+            steps = {}
+            for name, speeds in (("without", "1," * 8 + "1"), ("with", "1," * 9 + "100")):
+                result = self.simulate(f"ringmaster:{bound}", speeds.count(",") + 1,
+                                       f"speed:{speeds}", 3000, *TINY[:4], "--batch", 32,
+                                       "--micro-batch", 8)
+                self.assertLessEqual(result["staleness"]["max"], bound)
+                steps[name] = result["step_seconds"]["mean"]
+            self.assertLess(steps["with"], 1.05 * steps["without"])
+
     def test_k_sync_waits_for_the_k_fastest_of_p(self):
         p, mean = 16, 1.0
         for k in (1, 4, 8, 12, 15, 16):

@@ -29,9 +29,16 @@ class Bits(support.TestCase):
                 self.assertEqual(one, self.hashes(*arguments, *topology))
 
     def test_every_optimizer_gives_the_same_bits(self):
-        for optimizer in ("sgd", "momentum", "rmsprop", "adam", "adagrad", "dual-averaging"):
+        for optimizer in ("sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw", "adagrad",
+                          "dual-averaging"):
             self.assert_all_same(*WIDE, "--workers", 4, "--optimizer", optimizer,
                                  "--weight-decay", "1e-3")
+
+    def test_clipped_gradients_give_the_same_bits(self):
+        self.assert_all_same(*WIDE, "--workers", 4, "--optimizer", "momentum", "--clip", "0.1")
+        self.assert_all_same(*WIDE, "--workers", 3, "--strategy", "noise", "--clip", "0.1")
+        self.assertNotEqual(self.hashes(*WIDE, "--workers", 4),
+                            self.hashes(*WIDE, "--workers", 4, "--clip", "0.1"))
 
     def test_timed_rounds_that_end_at_the_cap_give_the_same_bits(self):
         self.assert_all_same(*WIDE, "--workers", 4, "--strategy", "amb", "--time-limit", "60s",
@@ -53,11 +60,14 @@ class Bits(support.TestCase):
         self.assert_all_same("--data", "synthetic:200,3x12x12,4", "--model", net, "--batch", 16,
                              "--workers", 3, "--optimizer", "momentum", "--steps", 4)
 
-    def test_the_result_has_the_topology(self):
-        for arguments, expected in (((), ("hub", 1)), (("--hubs", 3), ("hub", 3)),
-                                    (("--topology", "allreduce"), ("allreduce", 1))):
+    def test_the_result_has_the_mix_rule(self):
+        for arguments, expected in (((), ("central", 1)), (("--hubs", 3), ("sliced:3", 3)),
+                                    (("--mix", "sliced:3"), ("sliced:3", 3)),
+                                    (("--mix", "replicated"), ("replicated", 1)),
+                                    (("--topology", "allreduce"), ("replicated", 1)),
+                                    (("--topology", "allreduce", "--hubs", 1), ("central", 1))):
             result = self.train_json(*support.SMALL, "--steps", 3, "--workers", 2, *arguments)
-            self.assertEqual((result["topology"], result["hubs"]), expected)
+            self.assertEqual((result["rules"]["mix"], result["hubs"]), expected)
 
     def test_several_hubs_support_strategies_that_do_not_wait(self):
         for strategy in ("async", "async-fmb", "backup", "ssp", "async-timed", "batch-sync"):
@@ -115,7 +125,11 @@ class Deaths(support.TestCase):
         return sorted(run.wait_until(find, f"{count} other hubs run"))[-count:]
 
     def test_hubs_killed_one_after_another_do_not_change_a_bit(self):
-        arguments = (*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300)
+        for clip in (), ("--clip", "0.1"):
+            with self.subTest(clip=clip):
+                self.kill_hubs(*self.HEAVY, *QUIET, "--workers", 2, "--steps", 300, *clip)
+
+    def kill_hubs(self, *arguments):
         undisturbed = self.train(*arguments).result["params_hash"]
         run = self.start(*arguments, "--hubs", 3)
         run.wait_working()
@@ -157,13 +171,13 @@ class Refusals(support.TestCase):
         for arguments, words in (
                 (("--topology", "allreduce", "--strategy", "async"), "does not wait for all"),
                 (("--topology", "allreduce", "--gather", "first:1"), "does not wait for all"),
-                (("--topology", "allreduce", "--hubs", 2), "contradict each other"),
                 (("--topology", "allreduce", "--world", "sim"), "a simulation is one process"),
-                (("--topology", "ring"), "unknown topology 'ring'"),
+                (("--topology", "ring"), "--topology: unknown value 'ring'"),
+                (("--mix", "ring"), "unknown mix 'ring'"),
                 (("--topology", "hogwild"), "does not work with --strategy fmb"),
                 (("--hubs", 2, "--world", "sim"), "a simulation is one process"),
                 (("--hubs", 2, "--workers", 0), "--workers 0 is one process"),
-                (("--hubs", 0), "--hubs")):
+                (("--hubs", 0), "HUBS is '0', but it must be 1 to 1024 processes")):
             with self.subTest(arguments=arguments):
                 ended = self.train(*support.SMALL, "--workers", 2, "--steps", 3, *arguments,
                                    code=support.USAGE)

@@ -3,15 +3,44 @@
 
 #include "base/text.h"
 #include "cli/options/options.h"
+#include "step/plan.h"
 
 enum { COLUMN = 33, COLUMNS_MAX = 100 }; /* where texts begin, and the width of a line */
+
+/* The level of an option for this verb. What belongs to another verb is not listed: -1. */
+static int level_of(const at_option *row, unsigned verb)
+{
+    bool trains = (verb & AT_FOR_TRAIN) && !(verb & AT_FOR_SIMULATE);
+    bool elsewhere = row->level == AT_LEVEL_SIMULATION ? trains : !(verb & AT_FOR_WATCH);
+    if (!(row->verbs & verb)) return -1;
+    if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return -1;
+    if (row->level <= AT_LEVEL_RARE) return (int)row->level;
+    return elsewhere ? -1 : AT_LEVEL_RARE;
+}
 
 static size_t count_options(unsigned verb, at_option_level rarest)
 {
     size_t count = 0;
-    for (const at_option *row = at_options; row->name; row++)
-        count += (row->verbs & verb) && row->level <= rarest;
+    for (const at_option *row = at_options; row->name; row++) {
+        int level = level_of(row, verb);
+        count += level >= 0 && level <= (int)rarest;
+    }
     return count;
+}
+
+static void add_list(at_text *text, const at_option *row)
+{
+    if (row->type == AT_OPTION_STRATEGY) {
+        at_text_add(text, ":");
+        for (size_t i = 0; i < at_strategies_count; i++)
+            at_text_add(text, " %s", at_strategies[i].name);
+    }
+    for (int i = 0; row->type == AT_OPTION_RULE && i < AT_FAMILY_COUNT; i++) {
+        if (strcmp(row->name, at_family_name[i]) != 0) continue;
+        at_text_add(text, ": ");
+        at_rule_list((enum at_family)i, text);
+        at_text_add(text, " [set by the strategy]");
+    }
 }
 
 /* Prints text in lines of at most COLUMNS_MAX columns, continuation lines indented. */
@@ -46,12 +75,13 @@ static void add_default(at_text *text, const at_option *row)
 /* A placeholder in brackets is optional; it is shown only where it makes a difference. */
 static void print_option(FILE *file, const at_option *row, bool has_more)
 {
-    char    name[64], help[400];
+    char    name[64], help[600];
     at_text text = at_text_in(name, sizeof name), about = at_text_in(help, sizeof help);
     bool    shows_value = row->value && (row->value[0] != '[' || has_more);
     at_text_add(&text, "--%s%s%s", row->name, shows_value ? " " : "",
                 shows_value ? row->value : "");
     at_text_add(&about, "%s", row->help);
+    add_list(&about, row);
     add_default(&about, row);
     fprintf(file, "  %-*s", COLUMN - 2, name);
     print_wrapped(file, help);
@@ -63,9 +93,8 @@ static void print_group(FILE *file, unsigned verb, at_option_group group, at_opt
 {
     bool has_heading = false;
     for (const at_option *row = at_options; row->name; row++) {
-        bool shown =
-            (row->verbs & verb) && row->group == group && row->level >= first && row->level <= last;
-        if (!shown) continue;
+        int level = level_of(row, verb);
+        if (row->group != group || level < (int)first || level > (int)last) continue;
         if (!has_heading) fprintf(file, "\n%s:\n", at_option_group_name[group]);
         has_heading = true;
         print_option(file, row, has_more);
@@ -79,7 +108,7 @@ size_t at_options_help(FILE *file, unsigned verb, bool all)
     if (is_short) {
         fprintf(file, "\nMain options:\n");
         for (const at_option *row = at_options; row->name; row++)
-            if ((row->verbs & verb) && row->level == AT_LEVEL_MAIN) print_option(file, row, true);
+            if (level_of(row, verb) == AT_LEVEL_MAIN) print_option(file, row, true);
     }
     for (int group = 0; group < AT_GROUP_COUNT; group++)
         print_group(file, verb, (at_option_group)group, is_short ? AT_LEVEL_COMMON : AT_LEVEL_MAIN,

@@ -60,11 +60,11 @@ at_err at_inherit_run_options(at_parsed *parsed, const char *run, const char *co
 
 static const char *const stopping[] = {"steps", "epochs", "samples", "seconds", "target"};
 static const char *const changeable[] = {
-    "resume",      "workers",     "world",       "checkpoint-every",
-    "respawn",     "lease",       "watch",       "listen",
-    "token",       "open",        "json",        "quiet",
-    "config",      "topology",    "hubs",        "faults",
-    "workers-min", "workers-max", "join-timeout"};
+    "resume",      "workers",      "world",    "checkpoint-every",
+    "respawn",     "lease",        "watch",    "listen",
+    "token",       "open",         "json",     "quiet",
+    "config",      "mix",          "faults",   "workers-min",
+    "workers-max", "join-timeout", "restarts", "log-dir"};
 enum {
     STOPPING = sizeof stopping / sizeof *stopping,
     CHANGEABLE = sizeof changeable / sizeof *changeable,
@@ -84,7 +84,7 @@ static at_err check_given(const at_parsed *parsed, at_fail *fail)
         if (at_options_given(parsed, option->name) && !is_among(option->name, stopping, STOPPING) &&
             !is_among(option->name, changeable, CHANGEABLE))
             return at_fail_set(fail, AT_ERR_USAGE,
-                               "leave it out; only --workers, --world, --topology and the "
+                               "leave it out; only --workers, --world, --mix and the "
                                "stopping options can be changed",
                                "--%s cannot be changed when resuming", option->name);
     return AT_OK;

@@ -18,6 +18,8 @@
     ROW(name, level, group, verbs, REAL, field, fallback, min, max, value, help)
 #define TIME(name, level, group, verbs, field, fallback, value, help) \
     ROW(name, level, group, verbs, DURATION, field, fallback, 0, 0, value, help)
+#define RULE(name, field, help) \
+    ROW(name, RARE, WORKERS, RUNS, RULE, field, NULL, 0, 0, "RULE", help)
 #define FLAG(name, level, group, verbs, field, fallback, help) \
     ROW(name, level, group, verbs, YES_NO, field, fallback, 0, 0, NULL, help)
 #define SWITCH(name, level, group, verbs, field, fallback, value, help) \
@@ -34,6 +36,7 @@ enum {
     REPORT = AT_FOR_REPORT,
     WATCH = AT_FOR_WATCH,
     LIVE = AT_FOR_LIVE,
+    RUN_VERB = AT_FOR_RUN,
     TRAINED = AT_FOR_TRAINED,
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
@@ -53,7 +56,8 @@ const char *const at_option_group_name[AT_GROUP_COUNT] = {
 const at_option at_options[] = {
     /* ---- model and data ---- */
     TEXT("model", MAIN, MODEL, RUNS | SLICES, model, "softmax", "NAME",
-         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, sparse-lr, ..; see `anytime models "
+         "Built-in model (softmax, mlp:H1,H2,.., mnist-cnn, linear, sparse-lr, ..; see `anytime "
+         "models "
          "list`) or a file NAME.net"),
     TEXT("model", COMMON, MODEL, TRAINED, model, "softmax", "NAME",
          "Model that the weights belong to [as recorded with them]"),
@@ -91,50 +95,23 @@ const at_option at_options[] = {
     TIME("join-timeout", RARE, WORKERS, RUNS, join_timeout, NULL, "T",
          "How long the run waits for workers to join: at the start for --workers, later for "
          "--workers-min [60s]"),
-    TEXT("strategy", MAIN, WORKERS, TRAIN | SWEEP, strategy, "fmb", "S",
-         "Training strategy: fmb (fixed minibatch) amb (anytime minibatch) backup batch-sync async "
-         "async-fmb async-timed ssp dbs grow shrink loss noise probe hogwild"),
-    TEXT("work", RARE, WORKERS, RUNS, work, NULL, "RULE",
-         "When a round ends: fixed[:N] timed[:T] [set by the strategy]"),
-    TEXT("gather", RARE, WORKERS, RUNS, gather, NULL, "RULE",
-         "Which reports a step waits for: all first[:K] any[:K] every[:T] [set by the strategy]"),
-    TEXT("release", RARE, WORKERS, RUNS, release, NULL, "RULE",
-         "When a worker may start its next round: barrier free bound[:S] [set by the strategy]"),
-    TEXT("newer", RARE, WORKERS, RUNS, newer, NULL, "RULE",
-         "What a worker does when new parameters arrive mid-round: finish abandon refresh [set by "
-         "the strategy]"),
-    TEXT("stale", RARE, WORKERS, RUNS, stale, NULL, "RULE",
-         "What the hub does with stale gradients: use drop scale [set by the strategy]"),
-    TEXT("size", RARE, WORKERS, RUNS, size, NULL, "RULE",
-         "How the round size changes: static auto speed[:epoch|step] grow[:FACTOR,EPOCHS] "
-         "shrink[:FACTOR,EPOCHS] loss noise probe [set by the strategy]"),
-    TEXT("topology", RARE, WORKERS, RUNS, topology, NULL, "hub|allreduce",
-         "hub: the hub computes every update; allreduce: workers update jointly, one slice each "
-         "(strategies that wait for everyone) [hub]"),
-    WHOLE("hubs", RARE, WORKERS, RUNS, hubs, "1", 1, 1024, "H",
-          "Hub processes; each updates one slice of the parameters"),
+    ROW("strategy", MAIN, WORKERS, TRAIN | SWEEP, STRATEGY, strategy, "fmb", 0, 0, "S[:ARGS]",
+        "Training strategy, with the arguments of its main rule"),
+    RULE("work", work, "When a round ends"),
+    RULE("gather", gather, "Which reports a step waits for"),
+    RULE("release", release, "When a worker may start its next round"),
+    RULE("newer", newer, "What a worker does when new parameters arrive mid-round"),
+    RULE("stale", stale, "What the hub does with stale gradients"),
+    RULE("size", size, "How the round size changes"),
+    RULE("mix", mix, "Who updates the parameters"),
+    RULE("outer", outer, "How a step combines changes of parameters (not gradients)"),
     WHOLE("batch", MAIN, WORKERS, RUNS, batch, NULL, 1, 1e9, "N",
           "Samples per worker per round. Fixed strategies: exact; timed ones: average, or maximum "
           "with a given --time-limit [64]"),
     WHOLE("micro-batch", RARE, WORKERS, RUNS, micro_batch, NULL, 1, 1e6, "M",
           "Samples computed at once; a round can end only between micro-batches [min(32, batch)]"),
-    WHOLE("cap", RARE, WORKERS, RUNS, cap, NULL, 1, 1e9, "N",
-          "Maximum samples in a timed round [4 x batch with --time-limit auto, else batch]"),
-    WHOLE("batch-min", RARE, WORKERS, RUNS, batch_min, NULL, 1, 1e9, "N",
-          "Minimum samples per round for size rules that change it [batch / 16]"),
-    WHOLE("batch-max", RARE, WORKERS, RUNS, batch_max, NULL, 1, 1e9, "N",
-          "Maximum samples per round for size rules that change it [16 x batch]"),
     TEXT("time-limit", COMMON, WORKERS, RUNS, time_limit, "auto", "T|auto",
          "Length of a timed round; auto finds the length that gives --batch on average"),
-    TEXT("cut", RARE, WORKERS, RUNS, cut, "nearest", "nearest|after",
-         "End a timed round at the micro-batch nearest to the time limit, or at the first one "
-         "after it, as published"),
-    TEXT("period", RARE, WORKERS, RUNS, period, NULL, "T",
-         "Step interval for --gather every [--time-limit]"),
-    WHOLE("k", RARE, WORKERS, RUNS, k, NULL, 1, 1e6, "K",
-          "Reports per step for --gather first and any [workers - 1]"),
-    WHOLE("staleness", RARE, WORKERS, RUNS, staleness, NULL, 0, 1e6, "S",
-          "Rounds a worker may be ahead of the slowest for --release bound [3]"),
     SWITCH("shard", RARE, WORKERS, RUNS, shard, "no", "no|yes|by-class",
            "Give each worker its own part of the data; by-class: worker W of N gets the classes "
            "W-1, W-1+N, .."),
@@ -146,23 +123,31 @@ const at_option at_options[] = {
          "Evict a worker after T without a message [estimated from past rounds]"),
     TEXT("world", COMMON, WORKERS, RUNS, world, "local", "local|sim|mpi",
          "local: processes on this machine; sim: simulation in virtual time, with any number of "
-         "workers; mpi: the ranks of mpirun or srun [local; mpi if started with several ranks]"),
+         "workers (its options: `anytime simulate --help all`); mpi: the ranks of mpirun or srun "
+         "[local; mpi if started with several ranks]"),
 
     /* ---- optimization, computation ---- */
-    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME",
-         "Optimizer: sgd momentum rmsprop adam adagrad dual-averaging"),
+    TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, "sgd", "NAME[:NUMBERS]",
+         "Optimizer: sgd momentum[:M] nesterov[:M] rmsprop[:DECAY,EPS] adam[:BETA1,BETA2,EPS] "
+         "adamw[:BETA1,BETA2,EPS] adagrad dual-averaging"),
     REAL("lr", MAIN, OPTIMIZATION, RUNS, lr, NULL, 1e-12, 1e6, "X",
          "Learning rate [the optimizer's default]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
     TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
-         "Learning-rate schedule over the samples used: const linear:END exp:EVERY,RATE "
-         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR"),
+         "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
+         "epochs:A,B,..:FACTOR cosine stairs:COUNT,FACTOR one-cycle; with a warm-up before it: "
+         "warmup:LENGTH+SCHEDULE (5000 samples or 2e for epochs)"),
     TEXT("lr-scale", RARE, OPTIMIZATION, RUNS, lr_scale, "none", "none|linear",
          "linear: scale the learning rate with the total batch that a size rule sets"),
     REAL("weight-decay", COMMON, OPTIMIZATION, RUNS | SLICES, weight_decay, "0", 0, 1e3, "X",
-         "L2 weight decay, applied in the optimizer"),
-    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|ref",
-         "fast: optimized kernels; ref: slow reference implementation, for checking"),
+         "Weight decay, applied in the optimizer: L2, with adamw decoupled"),
+    REAL("clip", RARE, OPTIMIZATION, RUNS, clip, NULL, 1e-12, 1e12, "NORM",
+         "Scale the mean gradient of a step down to this L2 norm if it is longer [no limit]"),
+    REAL("label-smoothing", RARE, OPTIMIZATION, RUNS, label_smoothing, "0", 0, 1, "X",
+         "Part of each training label that is spread evenly over all classes"),
+    TEXT("engine", RARE, COMPUTATION, RUNS | SLICES | TRAINED, engine, "fast", "fast|exact|ref",
+         "fast: optimized kernels; exact: without Winograd's method in convolutions, which rounds "
+         "less; ref: slow reference implementation, for checking"),
     WHOLE("threads", RARE, COMPUTATION, RUNS | SLICES | TRAINED, threads, "1", 1, 1024, "N",
           "Engine threads in each process"),
 
@@ -173,22 +158,25 @@ const at_option at_options[] = {
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
+    TEXT("straggler-batch", SIMULATION, DELAYS, RUNS, straggler_batch, "none", "LAW",
+         "Draw the size of each round (n: as ordered): bernoulli:P,N (n with probability P, else "
+         "N), gauss:SD (around n) or rotate (n for one worker in turn, 1 for the others)"),
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
          "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
          "separate machines; measure: use the time of one sample here"),
     TIME("comm-delay", RARE, DELAYS, RUNS, comm_delay, NULL, "SIGMA",
          "Delay every message by |N(0,1)| x SIGMA"),
-    TIME("latency", RARE, DELAYS, RUNS, latency, NULL, "T",
+    TIME("latency", SIMULATION, DELAYS, RUNS, latency, NULL, "T",
          "Simulation: latency of every message [0]"),
-    REAL("bandwidth", RARE, DELAYS, RUNS, bandwidth, NULL, 1, 1e15, "BYTES/S",
+    REAL("bandwidth", SIMULATION, DELAYS, RUNS, bandwidth, NULL, 1, 1e15, "BYTES/S",
          "Simulation: bandwidth of the hub's link in each direction [unlimited]"),
-    TEXT("faults", RARE, DELAYS, RUNS, faults, NULL, "F,..",
+    TEXT("faults", SIMULATION, DELAYS, RUNS, faults, NULL, "F,..",
          "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), join:W@T (it joins "
          "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
          "takes D longer); or trace:FILE (recorded faults, or availability of spot instances)"),
 
     REAL(
-        "trace-scale", RARE, DELAYS, RUNS, trace_scale, "1", 1e-12, 1e12, "X",
+        "trace-scale", SIMULATION, DELAYS, RUNS, trace_scale, "1", 1e-12, 1e12, "X",
         "Factor for the step times of --straggler trace:FILE and all times of --faults trace:FILE"),
 
     /* ---- stopping and evaluation ---- */
@@ -202,8 +190,8 @@ const at_option at_options[] = {
     TIME("seconds", COMMON, STOPPING, RUNS, seconds, NULL, "T",
          "Stop after T, counted from the first computation"),
     TEXT("target", MAIN, STOPPING, RUNS, target, NULL, "accuracy=X,loss=Y",
-         "Stop when all test metrics listed here are reached; also auc (two classes) and top5 "
-         "(more than 20 classes)"),
+         "Stop when all test metrics listed here are reached; also auc (two classes), top5 (more "
+         "than 20 classes) and r2 (regression)"),
     WHOLE("eval-every", COMMON, STOPPING, RUNS, eval_every, NULL, 0, 1e15, "STEPS",
           "Steps between evaluations of the test set, in parallel with training; 0: only at the "
           "end [one epoch]"),
@@ -248,7 +236,7 @@ const at_option at_options[] = {
          "Run folder to create; must not exist [runs/DATE-STRATEGY]"),
     TEXT("resume", COMMON, RUN, TRAIN, resume, NULL, "RUN",
          "Resume a run in its folder from its newest checkpoint, with its settings; --workers, "
-         "--world, --topology and the stopping options may change"),
+         "--world, --mix and the stopping options may change"),
     TEXT("from", COMMON, RUN, SIMULATE, from, NULL, "RUN",
          "Simulate the machines of a recorded run under the options given here"),
     TEXT("checkpoint-every", RARE, RUN, TRAIN, checkpoint_every, NULL, "STEPS|T",
@@ -276,14 +264,23 @@ const at_option at_options[] = {
          "Resource sampling interval (processor, memory, disk and network of each process); 0 "
          "disables it"),
 
+    WHOLE(
+        "restarts", COMMON, RUN, RUN_VERB, restarts, "5", 0, 1e9, "N",
+        "How often a worker that ended with an error is started again, in a row without a report"),
+    TEXT(
+        "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
+        "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "
+        "in front of each line]"),
+
     /* ---- dashboard ---- */
     FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",
-         "Serve a live dashboard of the run and print its address"),
-    TEXT("listen", RARE, DASHBOARD, WATCH | LIVE, listen, "127.0.0.1:0", "ADDR:PORT",
+         "Serve a live dashboard of the run and print its address; `anytime watch --help` has its "
+         "options"),
+    TEXT("listen", WATCHING, DASHBOARD, WATCH | LIVE, listen, "127.0.0.1:0", "ADDR:PORT",
          "Address of the dashboard; port 0 picks a free one"),
-    TEXT("token", RARE, DASHBOARD, WATCH | LIVE, token, NULL, "FILE",
+    TEXT("token", WATCHING, DASHBOARD, WATCH | LIVE, token, NULL, "FILE",
          "File with the access token of the dashboard; created if missing [a new token each time]"),
-    FLAG("open", RARE, DASHBOARD, WATCH | LIVE, open, "no", "Open the dashboard in a browser"),
+    FLAG("open", WATCHING, DASHBOARD, WATCH | LIVE, open, "no", "Open the dashboard in a browser"),
     FLAG("once", COMMON, DASHBOARD, WATCH, once, "no",
          "Print the current metrics in the Prometheus format and exit"),
 
@@ -294,5 +291,25 @@ const at_option at_options[] = {
          "Print one JSON document to stdout and nothing else"),
     FLAG("quiet", COMMON, GENERAL, ALL, quiet, "no", "Print only warnings and errors to stderr"),
     SWITCH("help", COMMON, GENERAL, ALL, help, NULL, "[all]", "Show this help"),
+    {0},
+};
+
+/* Options of earlier versions that are arguments of rules now. */
+const at_option_alias at_option_aliases[] = {
+    {"k", NULL, "gather", ":k=%s"},
+    {"period", NULL, "gather", ":period=%s"},
+    {"staleness", NULL, "release", ":staleness=%s"},
+    {"cap", NULL, "work", ":cap=%s"},
+    {"cut", NULL, "work", ":cut=%s"},
+    {"batch-min", NULL, "size", ":min=%s"},
+    {"batch-max", NULL, "size", ":max=%s"},
+    {"hubs", "1", "mix", "central"},
+    {"hubs", NULL, "mix", "sliced:%s"},
+    {"mix-weights", NULL, "mix", ":weights=%s"},
+    {"mix-form", NULL, "mix", ":form=%s"},
+    {"mix-matrix", NULL, "mix", ":matrix=%s"},
+    {"topology", "hub", "mix", "central"},
+    {"topology", "allreduce", "mix", "replicated"},
+    {"topology", "hogwild", "mix", "shared"},
     {0},
 };

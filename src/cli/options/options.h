@@ -22,21 +22,20 @@ typedef struct at_settings {
     int64_t     hash_bits;
     bool        data_cache;
     /* workers and strategy */
-    const char *strategy, *work, *gather, *release, *newer, *stale, *size;
-    const char *time_limit, *period, *cut, *deal, *shard, *topology;
-    int64_t     hubs;
+    const char *strategy, *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
+    const char *time_limit, *deal, *shard;
     int64_t     workers; /* -1: one per core */
     int64_t     workers_min, workers_max;
     at_ns       join_timeout;
-    int64_t     batch, micro_batch, batch_min, batch_max, cap, k, staleness;
+    int64_t     batch, micro_batch;
     bool        respawn;
     at_ns       lease;
     /* optimization and computation */
     const char *optimizer, *lr_schedule, *lr_scale, *engine;
-    double      lr, weight_decay;
+    double      lr, weight_decay, clip, label_smoothing;
     int64_t     threads;
     /* delays and faults */
-    const char *straggler, *straggler_scale, *sample_time, *faults;
+    const char *straggler, *straggler_scale, *straggler_batch, *sample_time, *faults;
     at_ns       latency, comm_delay;
     double      bandwidth, trace_scale;
     /* stopping and evaluation */
@@ -58,6 +57,8 @@ typedef struct at_settings {
     int64_t     trace_events;
     at_ns       trace_from;
     const char *listen, *token;
+    const char *log_dir;
+    int64_t     restarts;
     bool        watch, open, once;
     bool        json, quiet;
     const char *help; /* NULL, "yes" or "all" */
@@ -80,16 +81,19 @@ enum {
     AT_FOR_EXPORT = 4096,
     AT_FOR_LINK = 8192,
     AT_FOR_WATCH = 16384,
-    AT_FOR_LIVE = 32768, /* accompanies a run but is not one of its settings: never echoed */
+    AT_FOR_RUN = 1 << 20, /* programs with their own loop, see seat_options.c */
+    AT_FOR_LIVE = 32768,  /* accompanies a run but is not one of its settings: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ADVISE = 1 << 20,
-    AT_FOR_CALIBRATE = 1 << 21,
+    AT_FOR_ADVISE = 1 << 21,
+    AT_FOR_CALIBRATE = 1 << 22,
     AT_FOR_ALL = (1 << 24) - 1
 };
 
 typedef enum at_option_type {
     AT_OPTION_TEXT,
+    AT_OPTION_STRATEGY, /* NAME[:ARGS]; --help lists the strategies */
+    AT_OPTION_RULE,     /* a rule of the family of the option's name; --help lists the rules */
     AT_OPTION_WHOLE,
     AT_OPTION_REAL,
     AT_OPTION_DURATION,
@@ -97,8 +101,15 @@ typedef enum at_option_type {
     AT_OPTION_SWITCH /* yes or no, as AT_OPTION_YES_NO, or another word of `value` (no|yes|..) */
 } at_option_type;
 
-/* How often an option is needed: --help shows RARE ones only with `all`. */
-typedef enum at_option_level { AT_LEVEL_MAIN, AT_LEVEL_COMMON, AT_LEVEL_RARE } at_option_level;
+/* How often an option is needed: --help shows RARE ones only with `all`. Of the last two kinds,
+ * `train` takes the options but leaves listing them to `simulate` and `watch`. */
+typedef enum at_option_level {
+    AT_LEVEL_MAIN,
+    AT_LEVEL_COMMON,
+    AT_LEVEL_RARE,
+    AT_LEVEL_SIMULATION,
+    AT_LEVEL_WATCHING
+} at_option_level;
 
 /* Headings of --help, in order. */
 #define AT_OPTION_GROUP_MAP(X)             \
@@ -134,6 +145,15 @@ typedef struct at_option {
     const char     *help;
 } at_option;
 
+/* Another spelling of an option, as in earlier versions. */
+typedef struct at_option_alias {
+    const char *name;
+    const char *value;  /* the row is for this value only; NULL: for any other */
+    const char *option; /* what it sets .. */
+    const char *text;   /* .. to this, with the value as %s. ":k=8" is an argument for whatever
+                           rule is used */
+} at_option_alias;
+
 enum { AT_OPTIONS_MAX = 128, AT_WORDS_MAX = 64, AT_HELP_SHORT_MAX = 30 };
 
 /* Settings, and which of them the user gave. */
@@ -142,12 +162,15 @@ typedef struct at_parsed {
     bool        given[AT_OPTIONS_MAX]; /* by row */
     const char *word[AT_WORDS_MAX];    /* arguments that are not options, in order */
     uint32_t    words;
-    at_arena    texts; /* owns copied texts */
+    /* The arguments after `--`: a command. NULL: there are none; otherwise NULL ends them. */
+    const char *const *command;
+    at_arena           texts; /* owns copied texts */
     /* The MPI launcher that started this process as one of several ranks, or NULL. */
     const struct at_launcher *launcher;
 } at_parsed;
 
-extern const at_option at_options[]; /* ends with a row of zeros */
+extern const at_option       at_options[]; /* ends with a row of zeros */
+extern const at_option_alias at_option_aliases[];
 
 /* Sets all defaults. AT_ERR_FAILED when out of memory. */
 at_err at_options_init(at_parsed *parsed, at_fail *fail);
@@ -173,6 +196,13 @@ at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *con
 
 /* Refuses arguments that are not options. */
 at_err at_options_refuse_words(const at_parsed *parsed, at_fail *fail);
+
+/* True for options that make sense when programs with their own loop are the workers. The others
+ * are about models, data and optimizers, which those programs have. (seat_options.c) */
+bool at_option_works_with_seats(const at_option *option);
+
+/* AT_ERR_USAGE for the first option given that does not. (seat_options.c) */
+at_err at_options_refuse_for_seats(const at_parsed *parsed, at_fail *fail);
 
 /* Whether the user gave this option. */
 bool at_options_given(const at_parsed *parsed, const char *name);

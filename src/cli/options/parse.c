@@ -25,10 +25,26 @@ static size_t row_count(void)
     return count;
 }
 
+static bool is_text(const at_option *row)
+{
+    return row->type == AT_OPTION_TEXT || row->type == AT_OPTION_STRATEGY ||
+           row->type == AT_OPTION_RULE || row->type == AT_OPTION_SWITCH;
+}
+
 static const at_option *find_row(const char *name, unsigned verb)
 {
     for (const at_option *row = at_options; row->name; row++)
         if ((row->verbs & verb) && strcmp(row->name, name) == 0) return row;
+    return NULL;
+}
+
+/* The alias of this name for this value; with NULL, for any value. */
+static const at_option_alias *find_alias(const char *name, const char *value, unsigned verb)
+{
+    for (const at_option_alias *alias = at_option_aliases; alias->name; alias++)
+        if (strcmp(alias->name, name) == 0 && find_row(alias->option, verb) &&
+            (!value || !alias->value || strcmp(alias->value, value) == 0))
+            return alias;
     return NULL;
 }
 
@@ -120,11 +136,27 @@ static at_err set_switch(at_parsed *parsed, const at_option *row, const char *va
     return unknown_value(row, value, fail);
 }
 
+/* ":k=8" adds an argument to the rule given before, or to the one that is given later. */
+static at_err set_rule(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
+{
+    const char *old = *(const char **)field(&parsed->settings, row);
+    bool        adds = old && value[0] == ':', completes = old && old[0] == ':' && !adds;
+    const char *first = adds ? old : value, *second = adds ? value : old;
+    char        both[256];
+    at_text     text = at_text_in(both, sizeof both);
+    if (!adds && !completes) return set_text(parsed, row, value, fail);
+    at_text_add(&text, "%s%c%s", first, strchr(first, ':') ? ',' : ':', second + 1);
+    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s is too long", row->name);
+    return set_text(parsed, row, both, fail);
+}
+
 static at_err set_value(at_parsed *parsed, const at_option *row, const char *value, at_fail *fail)
 {
     void *place = field(&parsed->settings, row);
     switch (row->type) {
-    case AT_OPTION_TEXT: return set_text(parsed, row, value, fail);
+    case AT_OPTION_TEXT:
+    case AT_OPTION_STRATEGY: return set_text(parsed, row, value, fail);
+    case AT_OPTION_RULE: return set_rule(parsed, row, value, fail);
     case AT_OPTION_SWITCH: return set_switch(parsed, row, value, fail);
     case AT_OPTION_WHOLE: {
         int64_t whole;
@@ -162,6 +194,8 @@ static void set_absent(at_settings *settings, const at_option *row)
 {
     switch (row->type) {
     case AT_OPTION_TEXT:
+    case AT_OPTION_STRATEGY:
+    case AT_OPTION_RULE:
     case AT_OPTION_SWITCH: *(const char **)field(settings, row) = NULL; break;
     case AT_OPTION_WHOLE: *(int64_t *)field(settings, row) = -1; break;
     case AT_OPTION_REAL: *(double *)field(settings, row) = 0; break;
@@ -196,8 +230,7 @@ at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail)
     to->texts = texts;
     for (const at_option *row = at_options; row->name; row++) {
         const char **place = field(&to->settings, row);
-        bool         text = row->type == AT_OPTION_TEXT || row->type == AT_OPTION_SWITCH;
-        if (!text || !*place) continue;
+        if (!is_text(row) || !*place) continue;
         *place = keep_text(to, *place);
         assert(*place); /* the arena has the same size, so everything fits again */
     }
@@ -208,10 +241,39 @@ at_err at_options_copy(at_parsed *to, const at_parsed *from, at_fail *fail)
 
 static at_err read_config(at_parsed *parsed, unsigned verb, const char *path, at_fail *fail);
 
+/* An alias with rows for certain values only. */
+static at_err unknown_alias_value(const char *name, const char *value, at_fail *fail)
+{
+    char    hint[160];
+    at_text text = at_text_in(hint, sizeof hint);
+    at_text_add(&text, "known:");
+    for (const at_option_alias *alias = at_option_aliases; alias->name; alias++)
+        if (strcmp(alias->name, name) == 0) at_text_add(&text, " %s", alias->value);
+    return at_fail_set(fail, AT_ERR_USAGE, hint, "--%s: unknown value '%s'", name, value);
+}
+
+static at_err set_alias(at_parsed *parsed, unsigned verb, const char *name, const char *value,
+                        at_fail *fail)
+{
+    const at_option_alias *alias = find_alias(name, value, verb);
+    char                   meant[128];
+    at_text                text = at_text_in(meant, sizeof meant);
+    if (!alias) return unknown_alias_value(name, value, fail);
+    const char *place = strstr(alias->text, "%s");
+    if (!place)
+        at_text_add(&text, "%s", alias->text);
+    else
+        at_text_add(&text, "%.*s%s", (int)(place - alias->text), alias->text, value);
+    if (!*value || text.full || strchr(value, ','))
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s: '%s' is not a value", name, value);
+    return at_options_set(parsed, verb, alias->option, meant, fail);
+}
+
 at_err at_options_set(at_parsed *parsed, unsigned verb, const char *name, const char *value,
                       at_fail *fail)
 {
     const at_option *row = find_row(name, verb);
+    if (!row && find_alias(name, NULL, verb)) return set_alias(parsed, verb, name, value, fail);
     if (!row) return unknown_option(name, verb, fail);
     AT_TRY(set_value(parsed, row, value, fail));
     parsed->given[row - at_options] = true;
@@ -239,6 +301,30 @@ static bool is_among(const char *name, const char *const *names, size_t count)
     return false;
 }
 
+/* The value of an echo as text; NULL: none. */
+static const char *echo_text(const json_t *echo, const char *name, char *number, size_t size)
+{
+    const json_t *value = json_object_get(echo, name);
+    const char   *text = json_string_value(value); /* of any length, as a list of speeds */
+    return !text && echo_number(value, number, size) ? number : text;
+}
+
+/* Options that an earlier version echoed under the names that are aliases now. */
+static at_err inherit_aliases(at_parsed *parsed, const json_t *echo, const char *const *except,
+                              size_t except_count, at_fail *fail)
+{
+    char number[64];
+    for (const at_option_alias *alias = at_option_aliases; alias->name; alias++) {
+        bool wanted = !at_options_given(parsed, alias->option) &&
+                      !is_among(alias->option, except, except_count);
+        const char *text = echo_text(echo, alias->name, number, sizeof number);
+        if (!wanted || !text || find_alias(alias->name, text, AT_FOR_TRAIN) != alias) continue;
+        AT_TRY(set_alias(parsed, AT_FOR_TRAIN, alias->name, text, fail));
+        parsed->given[find_row(alias->option, AT_FOR_TRAIN) - at_options] = false;
+    }
+    return AT_OK;
+}
+
 at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *const *except,
                           size_t except_count, at_fail *fail)
 {
@@ -246,12 +332,10 @@ at_err at_options_inherit(at_parsed *parsed, const json_t *echo, const char *con
     for (const at_option *row = at_options; row->name; row++) {
         bool wanted = (row->verbs & AT_FOR_TRAIN) && !at_options_given(parsed, row->name) &&
                       !is_among(row->name, except, except_count);
-        const json_t *value = json_object_get(echo, row->name);
-        const char   *text = json_string_value(value); /* of any length, as a list of speeds */
-        if (wanted && !text && echo_number(value, number, sizeof number)) text = number;
+        const char *text = echo_text(echo, row->name, number, sizeof number);
         if (wanted && text) AT_TRY(set_value(parsed, row, text, fail));
     }
-    return AT_OK;
+    return inherit_aliases(parsed, echo, except, except_count, fail);
 }
 
 bool at_options_given(const at_parsed *parsed, const char *name)
@@ -350,7 +434,9 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
                         at_fail *fail)
 {
     char        name[64];
-    const char *text = strcmp(argv[*i], "-h") == 0 ? "help" : argv[*i] + 2;
+    const char *text = strcmp(argv[*i], "-h") == 0   ? "help"
+                       : strcmp(argv[*i], "-n") == 0 ? "workers"
+                                                     : argv[*i] + 2;
     const char *equals = strchr(text, '=');
     size_t      length = equals ? (size_t)(equals - text) : strlen(text);
     if (length >= sizeof name) return unknown_option(text, verb, fail);
@@ -362,17 +448,35 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
     if (!value && next && is_value_of_flag(name, verb, next)) value = argv[++*i];
     AT_TRY(set_flag(parsed, verb, name, value, &done, fail));
     if (done) return AT_OK;
-    if (!find_row(name, verb)) return unknown_option(name, verb, fail);
+    if (!find_row(name, verb) && !find_alias(name, NULL, verb))
+        return unknown_option(name, verb, fail);
     if (!value && next) value = argv[++*i];
     if (!value) return at_fail_set(fail, AT_ERR_USAGE, NULL, "--%s needs a value", name);
     return at_options_set(parsed, verb, name, value, fail);
+}
+
+/* What follows `--` belongs to another program. */
+static at_err take_command(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
+                           at_fail *fail)
+{
+    if (!(verb & AT_FOR_RUN))
+        return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -- COMMAND`",
+                           "only `anytime run` takes a command after --");
+    if (argc < 2)
+        return at_fail_set(fail, AT_ERR_USAGE, "write `anytime run -n 4 -- COMMAND`",
+                           "no command after --");
+    assert(!argv[argc]);
+    parsed->command = argv + 1;
+    return AT_OK;
 }
 
 at_err at_options_parse(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
                         at_fail *fail)
 {
     for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "-h") == 0 || (strncmp(argv[i], "--", 2) == 0 && argv[i][2]))
+        if (strcmp(argv[i], "--") == 0) return take_command(parsed, verb, argc - i, argv + i, fail);
+        bool is_short = strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "-n") == 0;
+        if (is_short || (strncmp(argv[i], "--", 2) == 0 && argv[i][2]))
             AT_TRY(parse_one(parsed, verb, argc, argv, &i, fail));
         else if (argv[i][0] == '-' && argv[i][1])
             return at_fail_set(fail, AT_ERR_USAGE,
@@ -399,6 +503,8 @@ static json_t *value_json(const at_settings *settings, const at_option *row)
     char        text[32];
     switch (row->type) {
     case AT_OPTION_TEXT:
+    case AT_OPTION_STRATEGY:
+    case AT_OPTION_RULE:
     case AT_OPTION_SWITCH: {
         const char *value = *(const char *const *)place;
         return value ? json_string(value) : json_null();

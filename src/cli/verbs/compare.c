@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,12 @@ static at_err set_own(at_entry *entry, char *option, at_fail *fail)
     return AT_OK;
 }
 
+/* Whether "name=value" comes first, and not arguments of the strategy. */
+static bool takes_options(const char *text)
+{
+    return text[strcspn(text, ",=")] == '=';
+}
+
 static at_err read_entry(at_entry *entry, at_fail *fail)
 {
     char copy[ENTRY_SIZE_MAX];
@@ -86,8 +93,13 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the entry is too long");
     snprintf(copy, sizeof copy, "%s", entry->text);
     char *rest = strchr(copy, ':'), *option;
-    if (rest) *rest++ = '\0';
-    if (!*copy)
+    if (rest && !takes_options(rest + 1)) { /* backup:5,lr=0.1 */
+        rest++;
+        next_option(&rest);
+    } else if (rest) {
+        *rest++ = '\0';
+    }
+    if (!*copy || *copy == ':')
         return at_fail_set(fail, AT_ERR_USAGE, "write it as 'amb:lr=0.05'",
                            "an entry must begin with a strategy");
     AT_TRY(at_options_set(&entry->parsed, AT_FOR_TRAIN, "strategy", copy, fail));
@@ -95,9 +107,10 @@ static at_err read_entry(at_entry *entry, at_fail *fail)
     return AT_OK;
 }
 
-/* Parses 'amb:time-limit=50ms,label=fast' on top of a copy of the common options. A part without
- * '=' belongs to the value before it, so that 'fmb:straggler=speed:1,2' works. `label` names the
- * entry; with dashes, as any option may be written, it is the option of that name. */
+/* Parses 'amb:time-limit=50ms,label=fast' or 'backup:5,lr=0.1' (with arguments of the strategy) on
+ * top of a copy of the common options. A part without '=' belongs to the value before it, so that
+ * 'fmb:straggler=speed:1,2' works. `label` names the entry; with dashes, as any option may be
+ * written, it is the option of that name. */
 static at_err open_entry(at_entry *entry, const char *text, const at_parsed *common, at_fail *fail)
 {
     assert(text);
@@ -144,11 +157,11 @@ static bool has_unique_strategy(const at_entry *entries, uint32_t count, const a
     return true;
 }
 
-/* Makes a label of the entry's text: amb:lr=0.05 becomes amb-lr-0.05. */
-static void label_by_text(at_entry *entry)
+/* Makes a label of a text: amb:lr=0.05 becomes amb-lr-0.05. */
+static void label_by_text(at_entry *entry, const char *text)
 {
     size_t i = 0;
-    for (const char *p = entry->text; *p && i + 1 < sizeof entry->label; p++)
+    for (const char *p = text; *p && i + 1 < sizeof entry->label; p++)
         entry->label[i++] = is_label_letter(*p) ? *p : '-';
     entry->label[i] = '\0';
 }
@@ -175,9 +188,9 @@ static at_err label_entries(at_entry *entries, uint32_t count, at_fail *fail)
     for (at_entry *entry = entries; entry < entries + count; entry++) {
         if (entry->labelled) continue;
         if (has_unique_strategy(entries, count, entry))
-            snprintf(entry->label, sizeof entry->label, "%s", strategy_of(entry));
+            label_by_text(entry, strategy_of(entry));
         else
-            label_by_text(entry);
+            label_by_text(entry, entry->text);
         label_by_number(entries, count, entry);
         assert(*entry->label);
     }
@@ -191,12 +204,13 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
 {
     const at_limits *limits = &run->plan.limits;
     at_schedule      schedule;
+    const at_optim  *optim;
+    double           number[AT_OPTIM_NUMBERS_MAX];
     at_pace         *pace = NULL;
     bool             ends = run->epochs > 0 || limits->samples > 0 || limits->steps > 0;
-    if (!at_optim_find(run->optimizer))
-        return at_fail_set(fail, AT_ERR_USAGE, "`anytime compare --help` lists them",
-                           "unknown optimizer '%s'", run->optimizer);
-    AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? 1 : 0, &schedule, fail));
+    AT_TRY(at_optim_parse(run->optimizer, &optim, number, fail));
+    AT_TRY(at_schedule_parse(run->lr_schedule, 1, 1, ends ? HUGE_VAL : 0, &schedule, fail));
+    AT_TRY(at_schedule_set_steps(&schedule, (double)limits->steps, fail));
     at_pace_options options = {.model = run->straggler,
                                .scale = run->straggler_scale,
                                .seed = run->seed,
@@ -321,6 +335,7 @@ static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     at_run_lock lock = {0};
     at_err      err = at_file_make_folder(path, fail);
     if (!err) err = at_run_lock_take(path, &lock, fail);
+    if (entry->run_count > 0) launch.run.skips_hints = true; /* the first repeat gave them */
     if (!err) err = at_run(&launch.run, &result, fail);
     at_run_lock_release(&lock);
     if (!err) err = at_compare_add(compare, entry, result, name, fail);

@@ -192,6 +192,18 @@ static bool has_staleness(const at_compare *compare)
     return false;
 }
 
+/* Accuracy or, for models that have none, the test loss. */
+static at_measure quality_of(const at_compare *compare)
+{
+    for (uint32_t i = 0; i < compare->entries; i++)
+        if (!isnan(at_compare_mean(&compare->entry[i], AT_MEASURE_ACCURACY).value))
+            return AT_MEASURE_ACCURACY;
+    for (uint32_t i = 0; i < compare->entries; i++)
+        if (!isnan(at_compare_mean(&compare->entry[i], AT_MEASURE_TEST_LOSS).value))
+            return AT_MEASURE_TEST_LOSS;
+    return AT_MEASURE_ACCURACY;
+}
+
 static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
 {
     char   step[32];
@@ -207,7 +219,7 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
     at_table_add(table, "%.1f", at_compare_mean(entry, AT_MEASURE_BATCH).value);
     at_table_add(table, "%.0f %%", 100 * useful);
     if (has_staleness(compare)) add_mean(table, entry, AT_MEASURE_STALENESS, 3);
-    add_mean(table, entry, AT_MEASURE_ACCURACY, 3);
+    add_mean(table, entry, quality_of(compare), 3);
     if (target) add_mean(table, entry, AT_MEASURE_TARGET, 3);
     if (target) at_table_add(table, "%u of %u", at_compare_reached(entry), entry->run_count);
     if (compare->entries == 1) return;
@@ -227,7 +239,8 @@ static at_table *make_table(const at_compare *compare)
     columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"useful", AT_ALIGN_RIGHT};
     if (has_staleness(compare)) columns[count++] = (at_column){"staleness", AT_ALIGN_RIGHT};
-    columns[count++] = (at_column){"accuracy", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){
+        quality_of(compare) == AT_MEASURE_ACCURACY ? "accuracy" : "test loss", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"s to target", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"reached", AT_ALIGN_RIGHT};
     if (several) columns[count++] = (at_column){"samples/s ratio", AT_ALIGN_RIGHT};

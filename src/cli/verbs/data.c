@@ -64,8 +64,9 @@ static void add_row(at_table *table, const at_catalog_row *row)
 static void add_synthetic(at_table *table)
 {
     static const char *const cells[] = {
-        SYNTHETIC ":N,F,C",     "N + N/5", "F floats",    "C", "none", "generated on use",
-        SYNTHETIC ":N,DxHxW,C", "N + N/5", "DxHxW bytes", "C", "none", "generated on use"};
+        SYNTHETIC ":N,F,C",         "N + N/5", "F floats",    "C",    "none", "generated on use",
+        SYNTHETIC ":N,DxHxW,C",     "N + N/5", "DxHxW bytes", "C",    "none", "generated on use",
+        SYNTHETIC "-linear:N,F,SD", "N + N/5", "F floats",    "real", "none", "generated on use"};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) at_table_add(table, "%s", cells[i]);
 }
 
@@ -124,6 +125,12 @@ static at_err get(const at_parsed *parsed, const char *name, at_fail *fail)
 static json_t *split_json(const at_description *d, at_split split)
 {
     if (d->count[split] == 0) return json_null();
+    if (d->real_labels) {
+        const at_label_range *real = &d->real[split];
+        return json_pack("{s:I, s:{s:f, s:f, s:f, s:f}}", "samples", (json_int_t)d->count[split],
+                         "labels", "min", real->min, "max", real->max, "mean", real->mean,
+                         "deviation", real->deviation);
+    }
     json_t *labels = d->labels[split] ? json_array() : json_null();
     for (uint32_t c = 0; d->labels[split] && c < d->classes; c++)
         json_array_append_new(labels, json_integer((json_int_t)d->labels[split][c]));
@@ -179,6 +186,15 @@ static void print_extremes(const at_description *d)
     }
 }
 
+static void print_real_labels(const at_description *d)
+{
+    for (int split = AT_SPLIT_TRAIN; split <= AT_SPLIT_TEST; split++)
+        if (d->count[split] > 0)
+            printf("%-9s real numbers in the %s set: %.6g to %.6g, mean %.6g, deviation %.6g\n",
+                   "labels", split_name[split], d->real[split].min, d->real[split].max,
+                   d->real[split].mean, d->real[split].deviation);
+}
+
 static void print_facts(const char *name, const at_description *d)
 {
     printf("%-9s %s\n", "name", name);
@@ -191,6 +207,17 @@ static void print_facts(const char *name, const at_description *d)
             printf("%-9s %llu samples%s\n", split_name[split], (unsigned long long)d->count[split],
                    d->cached[split] ? " (from the cache)" : "");
     if (d->classes > 0) printf("%-9s %u\n", "classes", d->classes);
+    if (d->real_labels) print_real_labels(d);
+}
+
+/* Files whose labels cannot be classes may be for regression. */
+static at_err describe(const char *name, at_read_options *reading, at_description *d, at_fail *fail)
+{
+    at_fail ignored;
+    at_err  err = at_describe(name, reading, d, fail);
+    if (err != AT_ERR_FORMAT) return err;
+    reading->real_labels = true;
+    return at_describe(name, reading, d, &ignored) ? err : AT_OK;
 }
 
 static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
@@ -202,7 +229,7 @@ static at_err info(const at_parsed *parsed, const char *name, at_fail *fail)
                                .hash_bits = (uint32_t)parsed->settings.hash_bits,
                                .cache = parsed->settings.data_cache,
                                .progress = &line.loading};
-    at_err          err = at_describe(name, &reading, &d, fail);
+    at_err          err = describe(name, &reading, &d, fail);
     at_loading_line_end(&line);
     if (err) return err;
     if (parsed->settings.json) {

@@ -25,6 +25,7 @@
 #include "cli/verbs/verbs.h"
 #include "data/fetch/catalog.h"
 #include "learn/engines/blas.h"
+#include "learn/engines/isa.h"
 #include "learn/net/model.h"
 #include "world/mpi/mpi_world.h"
 #include "world/process/bell.h"
@@ -234,8 +235,9 @@ static void probe_processor(finding *f)
     bool avx512 = __builtin_cpu_supports("avx512f");
     add(f, "; AVX2 %s, FMA %s, AVX-512 %s", avx2 ? "yes" : "no", fma ? "yes" : "no",
         avx512 ? "yes" : "no");
-    f->facts = json_pack("{s:s, s:b, s:b, s:b}", "model", name, "avx2", avx2, "fma", fma, "avx512f",
-                         avx512);
+    if (at_isa_is_limited()) add(f, "; limited to AVX2 by ANYTIME_ISA");
+    f->facts = json_pack("{s:s, s:b, s:b, s:b, s:b}", "model", name, "avx2", avx2, "fma", fma,
+                         "avx512f", avx512, "limited", at_isa_is_limited());
 #endif
 }
 

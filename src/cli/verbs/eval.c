@@ -1,12 +1,12 @@
 /* `anytime eval`: evaluates a trained model on test samples. */
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "cli/loading_progress.h"
 #include "cli/output.h"
 #include "cli/trained_model.h"
 #include "cli/verbs/verbs.h"
+#include "world/core/result.h"
 #include "world/process/evaluator.h"
 
 enum { ROWS = 1024 }; /* scored between two progress updates */
@@ -22,23 +22,12 @@ static void score_all(const at_trained_model *t, at_score *sum, const at_load_pr
     }
 }
 
-/* A diverged model has no finite loss: null. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* Uses the names of result.json; leaves out metrics that the task does not have. */
 static json_t *test_json(const at_score *score)
 {
-    double  value[AT_METRIC_COUNT];
-    json_t *test = json_object();
+    double value[AT_METRIC_COUNT];
     at_score_metrics(value, score);
-    json_object_set_new(test, "loss", number(value[AT_METRIC_LOSS]));
-    json_object_set_new(test, "accuracy", number(value[AT_METRIC_ACCURACY]));
-    for (int i = 0; i < AT_METRIC_COUNT; i++)
-        if (i != AT_METRIC_LOSS && i != AT_METRIC_ACCURACY && !isnan(value[i]))
-            json_object_set_new(test, at_metric_name[i], number(value[i]));
+    json_t *test = at_result_metrics(value);
     json_object_set_new(test, "count", json_integer((json_int_t)score->count));
     return test;
 }

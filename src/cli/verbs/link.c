@@ -111,8 +111,6 @@ static at_err run_rounds(const link *l, const at_task *task, uint32_t workers, a
 {
     bool            solo = workers == 0;
     at_plan_options plan = {.strategy = "fmb",
-                            .k = -1,
-                            .staleness = -1,
                             .workers = solo ? 1 : workers,
                             .batch = 1,
                             .micro_batch = 1,

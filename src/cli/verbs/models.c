@@ -10,6 +10,7 @@
 #include "data/set/dataset.h"
 #include "learn/net/model.h"
 #include "learn/net/net.h"
+#include "world/tasks/tasks.h"
 
 enum { ROWS = 32, /* the usual micro-batch, for which layouts are chosen */ FORM_SIZE = 40 };
 
@@ -71,9 +72,15 @@ static json_t *entry_json(const entry *e)
                      "multiply_adds", (json_int_t)e->mults);
 }
 
-/* The only model without layers. */
-static const at_model_family sparse = {
-    .name = "sparse-lr", .usage = "sparse-lr", .summary = "logistic regression on sparse rows"};
+/* Models without layers. */
+static const at_model_family sparse[] = {
+    {.name = "sparse-lr", .usage = "sparse-lr", .summary = "logistic regression on sparse rows"},
+    {.name = "sparse-linear",
+     .usage = "sparse-linear",
+     .summary = "linear regression on sparse rows",
+     .regression = true}};
+
+enum { SPARSE = sizeof sparse / sizeof *sparse };
 
 static json_t *family_json(const at_model_family *family)
 {
@@ -86,7 +93,7 @@ static at_err list_json(at_fail *fail)
     json_t *list = json_array();
     for (size_t i = 0; i < at_model_families_count; i++)
         json_array_append_new(list, family_json(&at_model_families[i]));
-    json_array_append_new(list, family_json(&sparse));
+    for (size_t i = 0; i < SPARSE; i++) json_array_append_new(list, family_json(&sparse[i]));
     for (size_t i = 0; i < at_net_builtins_count; i++) {
         entry  e;
         at_err err = measure(&at_net_builtins[i], &e, fail);
@@ -101,6 +108,7 @@ static at_err list_json(at_fail *fail)
 
 static void add_family(at_table *table, const at_model_family *family, const char *classes)
 {
+    if (family->regression) classes = "none";
     at_table_add(table, "%s", family->usage);
     at_table_add(table, "any");
     at_table_add(table, "%s", classes);
@@ -132,7 +140,7 @@ static at_err list(const at_parsed *parsed, const char *none, at_fail *fail)
     at_table *table = at_table_new(columns, sizeof columns / sizeof *columns);
     for (size_t i = 0; table && i < at_model_families_count; i++)
         add_family(table, &at_model_families[i], "any");
-    if (table) add_family(table, &sparse, "2");
+    for (size_t i = 0; table && i < SPARSE; i++) add_family(table, &sparse[i], "2");
     for (size_t i = 0; table && i < at_net_builtins_count; i++) {
         entry  e;
         at_err err = measure(&at_net_builtins[i], &e, fail);
@@ -159,8 +167,9 @@ typedef struct built_model {
 
 static at_err shape_of_data(built_model *s, at_fail *fail)
 {
-    at_dataset *set;
-    AT_TRY(at_dataset_open(s->data, AT_SPLIT_TRAIN, &set, fail));
+    at_dataset     *set;
+    at_read_options options = {.real_labels = at_model_is_regression(s->name)};
+    AT_TRY(at_dataset_open_as(s->data, AT_SPLIT_TRAIN, &options, &set, fail));
     at_image_shape image = at_dataset_shape(set);
     s->shape = (at_shape){.features = at_dataset_features(set), .classes = at_dataset_classes(set)};
     if (image.width != s->shape.features) { /* otherwise a flat vector */
@@ -176,7 +185,7 @@ static at_err shape_of_data(built_model *s, at_fail *fail)
  * because the set may not have been downloaded. */
 static at_err find_shape(const at_parsed *parsed, built_model *s, at_fail *fail)
 {
-    if (strcmp(s->name, sparse.name) == 0)
+    if (at_task_is_sparse(s->name))
         return at_fail_set(fail, AT_ERR_USAGE, "see docs/guide/sparse.md",
                            "%s has no layers, only one weight per feature and a bias", s->name);
     AT_TRY(at_net_info_find(s->name, &s->about, fail));
@@ -192,6 +201,10 @@ static at_err find_shape(const at_parsed *parsed, built_model *s, at_fail *fail)
                            "%s does not state its input shape and classes", s->name);
     else
         s->shape = (at_shape){.features = 784, .classes = 10};
+    if (at_model_is_regression(s->name)) {
+        s->shape.classes = 0;
+        s->data = "synthetic-linear:10000,784,0.1";
+    }
     return AT_OK;
 }
 
@@ -236,9 +249,13 @@ static void add_layer(at_table *table, size_t number, const at_layer_info *l)
 static void print_head(const built_model *s)
 {
     size_t stats = at_model_plain(s->model) - at_model_params(s->model);
-    printf("%s on %s: %u features, %u classes, engine %s\n", s->name,
-           s->data ? s->data : "its published shape", s->shape.features, s->shape.classes,
-           at_model_engine(s->model));
+    printf("%s on %s: %u features, ", s->name, s->data ? s->data : "its published shape",
+           s->shape.features);
+    if (s->shape.classes > 0)
+        printf("%u classes, ", s->shape.classes);
+    else
+        printf("real-valued labels, ");
+    printf("engine %s\n", at_model_engine(s->model));
     if (s->about.summary[0]) printf("%s\n", s->about.summary);
     if (stats)
         printf("not counted as parameters: %zu running statistics of batch normalization\n", stats);
@@ -258,7 +275,7 @@ static at_err show_table(const built_model *s, at_fail *fail)
     if (table) {
         at_table_add(table, "total");
         at_table_add(table, "%s", show_form(in, s->layer[0].in));
-        at_table_add(table, "%u", s->shape.classes);
+        at_table_add(table, "%u", s->shape.classes ? s->shape.classes : 1);
         add_numbers(table, at_model_params(s->model), at_model_mults(s->model));
         at_table_add(table, "%s", at_model_engine(s->model));
     }

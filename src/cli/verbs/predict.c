@@ -13,16 +13,18 @@ enum { ROWS = 1024 }; /* predicted at a time */
 typedef struct predictor {
     at_trained_model model;
     float           *probabilities;
-    json_t          *rows; /* with --json */
+    size_t           outputs; /* probabilities per sample, or 1 value */
+    json_t          *rows;    /* with --json */
 } predictor;
 
 static at_err open_predictor(predictor *p, at_parsed *parsed, const char *command, at_fail *fail)
 {
     AT_TRY(at_trained_model_open(&p->model, "predict", parsed, command, fail));
     const at_task *task = &p->model.launch.task;
-    if (!task->predict || task->classes < 2)
+    if (!task->predict || (task->classes < 2 && !task->regression))
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "%s has no classes to predict", task->model);
-    p->probabilities = calloc((size_t)ROWS * task->classes, sizeof(float));
+    p->outputs = task->regression ? 1 : task->classes;
+    p->probabilities = calloc((size_t)ROWS * p->outputs, sizeof(float));
     if (!p->probabilities) return at_fail_memory(fail);
     if (parsed->settings.json) p->rows = json_array();
     return AT_OK;
@@ -36,8 +38,20 @@ static uint32_t most_probable(const float *probabilities, uint32_t classes)
     return best;
 }
 
+static void add_value(predictor *p, double value)
+{
+    if (p->rows)
+        json_array_append_new(p->rows, json_real(value));
+    else
+        printf("%.9g\n", value);
+}
+
 static void add_row(predictor *p, const float *probabilities)
 {
+    if (p->model.launch.task.regression) {
+        add_value(p, (double)*probabilities);
+        return;
+    }
     uint32_t classes = p->model.launch.task.classes, best = most_probable(probabilities, classes);
     double   probability = probabilities[classes == 2 ? 1 : best];
     assert(best < classes);
@@ -53,7 +67,7 @@ static at_err predict_all(predictor *p, at_fail *fail)
     for (uint64_t first = 0; first < task->test_samples; first += ROWS) {
         uint64_t left = task->test_samples - first, count = left < ROWS ? left : ROWS;
         task->predict(task->self, p->probabilities, p->model.params, first, count);
-        for (uint64_t i = 0; i < count; i++) add_row(p, p->probabilities + i * task->classes);
+        for (uint64_t i = 0; i < count; i++) add_row(p, p->probabilities + i * p->outputs);
         if (ferror(stdout)) return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to stdout");
     }
     return AT_OK;

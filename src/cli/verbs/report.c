@@ -152,37 +152,53 @@ static json_t *report_json(const run_set *set)
     return root;
 }
 
-static const struct {
+typedef struct report_column {
     const char *head;
     at_measure  measure;
     int         digits; /* after the decimal point */
     double      factor;
-} columns[] = {{"steps", AT_MEASURE_STEPS, 0, 1},
-               {"seconds", AT_MEASURE_SECONDS, 3, 1},
-               {"step ms", AT_MEASURE_STEP_SECONDS, 3, 1e3},
-               {"samples/s", AT_MEASURE_RATE, 0, 1},
-               {"batch", AT_MEASURE_BATCH, 1, 1},
-               {"useful %", AT_MEASURE_USEFUL, 0, 100},
-               {"staleness", AT_MEASURE_STALENESS, 2, 1},
-               {"loss", AT_MEASURE_TRAIN_LOSS, 4, 1},
-               {"accuracy", AT_MEASURE_ACCURACY, 4, 1}};
+} report_column;
+
+static const report_column columns[] = {{"steps", AT_MEASURE_STEPS, 0, 1},
+                                        {"seconds", AT_MEASURE_SECONDS, 3, 1},
+                                        {"step ms", AT_MEASURE_STEP_SECONDS, 3, 1e3},
+                                        {"samples/s", AT_MEASURE_RATE, 0, 1},
+                                        {"batch", AT_MEASURE_BATCH, 1, 1},
+                                        {"useful %", AT_MEASURE_USEFUL, 0, 100},
+                                        {"staleness", AT_MEASURE_STALENESS, 2, 1},
+                                        {"loss", AT_MEASURE_TRAIN_LOSS, 4, 1},
+                                        {"accuracy", AT_MEASURE_ACCURACY, 4, 1}};
 enum { NUMBERS = sizeof columns / sizeof *columns, TEXTS = 2 };
+
+/* The test loss takes the place of an accuracy that no run has. */
+static report_column column_of(const run_set *set, int index)
+{
+    static const report_column test_loss = {"test loss", AT_MEASURE_TEST_LOSS, 4, 1};
+    bool                       accuracy = false, loss = false;
+    if (columns[index].measure != AT_MEASURE_ACCURACY) return columns[index];
+    for (uint32_t i = 0; i < set->count; i++) {
+        accuracy = accuracy || !isnan(set->runs[i].value[AT_MEASURE_ACCURACY]);
+        loss = loss || !isnan(set->runs[i].value[AT_MEASURE_TEST_LOSS]);
+    }
+    return !accuracy && loss ? test_loss : columns[index];
+}
 
 static at_table *runs_table(const run_set *set)
 {
     at_column heads[TEXTS + NUMBERS] = {{"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}};
     for (int i = 0; i < NUMBERS; i++)
-        heads[TEXTS + i] = (at_column){columns[i].head, AT_ALIGN_RIGHT};
+        heads[TEXTS + i] = (at_column){column_of(set, i).head, AT_ALIGN_RIGHT};
     at_table *table = at_table_new(heads, TEXTS + NUMBERS);
     for (uint32_t i = 0; table && i < set->count; i++) {
         at_table_add(table, "%s", set->runs[i].label);
         at_table_add(table, "%s", text_of(&set->runs[i], "strategy"));
         for (int c = 0; c < NUMBERS; c++) {
-            double value = set->runs[i].value[columns[c].measure] * columns[c].factor;
+            report_column column = column_of(set, c);
+            double        value = set->runs[i].value[column.measure] * column.factor;
             if (isnan(value))
                 at_table_add(table, "-");
             else
-                at_table_add(table, "%.*f", columns[c].digits, value);
+                at_table_add(table, "%.*f", column.digits, value);
         }
     }
     return table;

@@ -32,6 +32,7 @@ typedef struct bench {
     at_shape        shape;
     at_engine       engine;
     const at_optim *optim;
+    double          number[AT_OPTIM_NUMBERS_MAX]; /* of the optimizer */
     at_sampler      walk;
     uint64_t        position; /* of the next sample in the permutation */
     at_ns           began;
@@ -117,7 +118,8 @@ static at_err list_updates(const bench *b, workspace *s, at_fail *fail)
         double                lr = set->lr > 0 ? set->lr : LR_DEFAULT;
         s->updates[i].how = (at_update){.lr = (float)(lr * group->lr),
                                         .weight_decay = (float)(set->weight_decay * group->decay),
-                                        .momentum = (float)group->momentum};
+                                        .momentum = (float)group->momentum,
+                                        .number = b->number};
     }
     return AT_OK;
 }
@@ -288,19 +290,11 @@ static at_err list_sizes(bench *b, at_fail *fail)
     return AT_OK;
 }
 
-static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail)
-{
-    *optim = at_optim_find(name);
-    if (*optim) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "`anytime slices --help` lists them",
-                       "unknown optimizer '%s'", name);
-}
-
 static at_err open_bench(bench *b, at_fail *fail)
 {
     const at_settings *set = &b->slices->parsed->settings;
     AT_TRY(at_launch_engine(set->engine, &b->engine, fail));
-    AT_TRY(find_optim(set->optimizer, &b->optim, fail));
+    AT_TRY(at_optim_parse(set->optimizer, &b->optim, b->number, fail));
     AT_TRY(at_dataset_open(set->data, AT_SPLIT_TRAIN, &b->set, fail));
     b->shape = at_task_shape(at_dataset_shape(b->set), at_dataset_classes(b->set));
     AT_TRY(at_sampler_init(&b->walk, (uint64_t)set->seed, 0, 1, at_dataset_count(b->set), false,

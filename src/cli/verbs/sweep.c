@@ -25,7 +25,8 @@ static at_err add_entry(at_parsed *parsed, const char *name, const char *value, 
     if (!entry || parsed->words == AT_WORDS_MAX)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "--over: more than %d values", AT_WORDS_MAX);
     at_text text = at_text_in(entry, ENTRY_SIZE);
-    at_text_add(&text, "%s:%s%s=%s,label=", parsed->settings.strategy,
+    at_text_add(&text, "%s%c%s%s=%s,label=", parsed->settings.strategy,
+                strchr(parsed->settings.strategy, ':') ? ',' : ':',
                 strcmp(name, "label") == 0 ? "--" : "", name, value);
     add_label(&text, name, value);
     if (!*value || text.full)

@@ -1,4 +1,6 @@
 /* `anytime train` and `anytime simulate`. */
+#include "cli/verbs/train.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,9 +50,8 @@ static at_err write_trace(const at_settings *settings, const char *folder, const
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
-/* Writes and prints what the run left. The first error counts. */
-static at_err show_result(const at_parsed *parsed, const char *folder, const json_t *result,
-                          bool writes, at_err err, at_fail *fail)
+at_err at_show_result(const at_parsed *parsed, const char *folder, const json_t *result,
+                      bool writes, at_err err, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
     at_fail            ignored;
@@ -81,13 +82,13 @@ static at_err run_into(const char *folder, at_parsed *parsed, const char *comman
     AT_TRY(at_launch_open(&launch, parsed, command, fail));
     if (is_first) launch.run.folder = folder;
     /* Ranks that share the update restore their own part of the checkpoint. */
-    bool shared = launch.run.plan.topology == AT_TOPOLOGY_ALLREDUCE || launch.run.hubs > 1;
+    bool shared = at_plan_splits_update(&launch.run.plan);
     if (is_first || shared) launch.run.resume = resume;
     at_watch watch;
     at_err   err = at_watch_start(&watch, parsed, folder, fail);
     if (!err) err = at_run(&launch.run, &result, fail);
     at_watch_end(&watch);
-    if (result) err = show_result(parsed, folder, result, is_first, err, fail);
+    if (result) err = at_show_result(parsed, folder, result, is_first, err, fail);
     json_decref(result);
     at_launch_close(&launch);
     return err;
@@ -129,7 +130,7 @@ static at_err lock_resumed(const char *run, const at_launcher *launcher, at_run_
     return err;
 }
 
-/* The ranks are assigned after the settings of the run are known: --hubs and --topology decide how
+/* The ranks are assigned after the settings of the run are known: --mix decides how
  * many are workers. */
 static at_err resume_run(at_parsed *parsed, const at_launcher *launcher, const char *command,
                          at_fail *fail)

@@ -14,6 +14,14 @@ const at_verb at_verbs[] = {
      "                                                  anytime minibatch, with induced delays\n"
      "  anytime train --model mlp:300,100 --optimizer adam --target accuracy=0.88\n",
      AT_FOR_TRAIN | AT_FOR_LIVE, at_verb_train},
+    {"run", "-n N [options] -- COMMAND", "Train with programs of your own as workers",
+     "Starts a hub and N copies of COMMAND, which take seats in the run through libanytime\n"
+     "(anytime.h). Model, data and optimizer are theirs; strategy, stopping, recording and\n"
+     "checkpoints are the hub's. Without a stopping option the programs decide when to end.\n"
+     "\n"
+     "  anytime run -n 4 --strategy amb --epochs 3 -- python3 train.py --lr 0.1\n"
+     "  anytime run -n 4 --steps 1000 --log-dir logs -- ./program\n",
+     AT_FOR_TRAIN | AT_FOR_LIVE | AT_FOR_RUN, at_verb_run},
     {"simulate", "[options]", "Train in virtual time, with any number of workers on one core",
      "The same as `anytime train --world sim`. Gradients are computed (except with --model\n"
      "none:P); time is simulated from --sample-time, --straggler, --latency, --bandwidth,\n"
@@ -100,7 +108,7 @@ const at_verb at_verbs[] = {
     {"eval", "RUN|FILE [options]", "Evaluate a trained model on a test set",
      "Evaluates the newest weights of a run, or a .safetensors file, on the whole test set or on\n"
      "--test-data. Prints loss, accuracy, AUC (two classes) and top-5 accuracy (more than 20\n"
-     "classes).\n"
+     "classes); for regression loss, RMSE and R2.\n"
      "\n"
      "  anytime eval runs/my-run\n"
      "  anytime eval runs/my-run --test-data new-images,new-labels\n"
@@ -109,7 +117,7 @@ const at_verb at_verbs[] = {
     {"predict", "RUN|FILE [options]", "Print the predictions of a trained model, one line per row",
      "RUN is the folder of a run, FILE a .safetensors file. For every test sample, or every row\n"
      "of --test-data, prints the most probable class and its probability; with two classes, the\n"
-     "probability of the second one (+1).\n"
+     "probability of the second one (+1); for regression, the predicted value.\n"
      "\n"
      "  anytime predict runs/my-run\n"
      "  anytime predict runs/clicks --test-data new.libsvm > scores.txt\n",

@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/token.h"
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "serve/metrics.h"
 #include "serve/server.h"
-#include "serve/token.h"
 #include "world/process/child.h"
 #include "world/process/signals.h"
 

@@ -24,7 +24,7 @@ static at_err check_possible(const at_shards *shards, const at_dataset *set, at_
             "--shard yes needs at least one sample per worker (got %llu samples, %u workers)",
             samples, shards->workers);
     if (shards->kind != AT_SHARD_BY_CLASS) return AT_OK;
-    if (!set)
+    if (!set || at_dataset_classes(set) == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "use --shard yes",
                            "--shard by-class needs samples with classes");
     if (samples > UINT32_MAX) /* LIMIT */

@@ -5,6 +5,7 @@
  */
 #include "data/formats/format.h"
 
+#include "base/label.h"
 #include "base/text.h"
 #include "data/files/decimal.h"
 #include "data/files/folder.h"
@@ -41,6 +42,7 @@ typedef struct csv_columns {
     uint64_t    numbers;  /* nonzero, in all rows */
     uint32_t    features; /* of all columns except the label */
     bool        sparse;   /* some column is text */
+    bool        real;     /* the label is a real number instead of a class */
 } csv_columns;
 
 /* Called for every row of every file, except headers. */
@@ -183,8 +185,17 @@ static at_err scan_label(csv_column *column, const at_csv *csv, const char *fiel
                             column->name);
     if (!at_string_table_add(&column->values, field)) return no_memory(fail);
     if (column->values.count <= CLASSES_MAX) return AT_OK;
-    return at_csv_error(csv, "choose another column with --label", fail,
+    return at_csv_error(csv, "choose another column with --label, or use --model linear", fail,
                         "more than %d distinct labels in column '%s'", CLASSES_MAX, column->name);
+}
+
+static at_err scan_real_label(const csv_column *column, const at_csv *csv, const char *field,
+                              at_fail *fail)
+{
+    float value;
+    if (parse_number(field, &value)) return AT_OK;
+    return at_csv_error(csv, "choose a numeric column with --label", fail,
+                        "the label '%.40s' in column '%s' is not a number", field, column->name);
 }
 
 static at_err scan_field(csv_column *column, const at_csv *csv, const char *field, at_fail *fail)
@@ -216,8 +227,9 @@ static at_err scan_row(void *self, const at_csv *csv, at_fail *fail)
     for (size_t i = 0; i < columns->count; i++) {
         csv_column *column = &columns->column[i];
         const char *field = at_csv_cell(csv, i);
-        AT_TRY(i == columns->label ? scan_label(column, csv, field, fail)
-                                   : scan_field(column, csv, field, fail));
+        AT_TRY(i != columns->label ? scan_field(column, csv, field, fail)
+               : columns->real     ? scan_real_label(column, csv, field, fail)
+                                   : scan_label(column, csv, field, fail));
     }
     columns->rows++;
     return AT_OK;
@@ -241,13 +253,13 @@ static at_err finish_column(csv_columns *columns, csv_column *column, const char
     return AT_OK;
 }
 
-/* Reads all files and fills *columns, to be deinited even after an error. label NULL: the column
- * named label, class or target, or the last one. */
-static at_err scan_files(csv_columns *columns, const at_file_list *files, const char *label,
-                         at_fail *fail)
+/* Reads all files and fills *columns, to be deinited even after an error. Without a label in the
+ * options: the column named label, class or target, or the last one. */
+static at_err scan_files(csv_columns *columns, const at_file_list *files,
+                         const at_read_options *options, at_fail *fail)
 {
-    scanner s = {.columns = columns, .label = label};
-    *columns = (csv_columns){0};
+    scanner s = {.columns = columns, .label = options->label};
+    *columns = (csv_columns){.real = options->real_labels};
     AT_TRY(visit_files(columns, files, scan_row, &s, fail));
     if (columns->rows == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, "check that it is the right file",
@@ -424,15 +436,28 @@ static at_err fill_field(filler *f, const at_csv *csv, size_t index, at_fail *fa
     return AT_OK;
 }
 
+static at_err fill_label(filler *f, const at_csv *csv, at_fail *fail)
+{
+    const csv_columns *columns = f->columns;
+    const char        *field = at_csv_cell(csv, columns->label);
+    float              value;
+    if (columns->real) {
+        if (!parse_number(field, &value)) return changed(csv, fail);
+        f->set->labels[f->row] = at_label_of_real(value);
+        return AT_OK;
+    }
+    uint32_t label = at_string_table_find(&columns->column[columns->label].values, field);
+    if (label == UINT32_MAX) return changed(csv, fail);
+    f->set->labels[f->row] = label;
+    return AT_OK;
+}
+
 static at_err fill_row(void *self, const at_csv *csv, at_fail *fail)
 {
     filler            *f = self;
     const csv_columns *columns = f->columns;
     if (f->row == columns->rows) return changed(csv, fail);
-    uint32_t label = at_string_table_find(&columns->column[columns->label].values,
-                                          at_csv_cell(csv, columns->label));
-    if (label == UINT32_MAX) return changed(csv, fail);
-    f->set->labels[f->row] = label;
+    AT_TRY(fill_label(f, csv, fail));
     for (size_t i = 0; i < columns->count; i++)
         if (i != columns->label) AT_TRY(fill_field(f, csv, i, fail));
     f->row++;
@@ -465,7 +490,7 @@ static at_err load(at_dataset *set, const char *name, const at_file_list *files,
 {
     (void)name; /* messages name the file instead */
     csv_columns columns;
-    at_err      err = scan_files(&columns, files, set->read_options.label, fail);
+    at_err      err = scan_files(&columns, files, &set->read_options, fail);
     if (!err) err = fill(set, &columns, files, fail);
     columns_deinit(&columns);
     return err;
@@ -476,6 +501,7 @@ const at_format at_format_csv = {
     .summary = "CSV with a header; one feature per numeric column or distinct text (sparse)",
     .expects = "comma-separated fields, column names in the first line",
     .slow_to_read = true,
+    .reads_real_labels = true,
     .is_split_file = is_ours,
     .load_files = load,
 };

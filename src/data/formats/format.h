@@ -16,6 +16,8 @@ typedef struct at_format {
     /* Reading takes much longer than copying (text, images), so the result is worth caching.
      * Packed files are cached in any case. */
     bool slow_to_read;
+    /* Reads real-valued labels when set->read_options.real_labels is set. */
+    bool reads_real_labels;
     /* Generated from the numbers in the name, "NAME:..", of which claims, has_split and load get
      * the whole text. Other formats get only the path of FORMAT:PATH. */
     bool synthetic;
@@ -30,7 +32,7 @@ typedef struct at_format {
     /* Optional: whether the claimed name has that split; by default it has both. */
     bool (*has_split)(const char *name, at_split split);
     /* Reserves and fills *set, which is zeroed, and sets classes and form; does not seal it. On
-     * failure the caller frees what was reserved. */
+     * failure the caller frees what was reserved. classes stays 0 if labels are real numbers. */
     at_err (*load)(at_dataset *set, const char *name, at_split split, at_fail *fail);
     /* Optional: adds every file that `load` would read, for checking cache entries; by default the
      * name itself. AT_ERR_FAILED when memory runs out; unreadable files are skipped. */
@@ -47,6 +49,7 @@ extern const at_format at_format_criteo;
 extern const at_format at_format_tfrecord;
 extern const at_format at_format_csv;
 extern const at_format at_format_synthetic_clicks;
+extern const at_format at_format_synthetic_linear;
 
 /* In the order in which they are tried; ends with NULL. */
 extern const at_format *const at_formats[];

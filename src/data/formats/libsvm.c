@@ -4,10 +4,12 @@
  *     +1 qid:7 3:0.5 11:1e-3  # a comment    also accepted
  *
  * Blank lines, trailing blanks and comments are skipped; qid is parsed but not used. Indices begin
- * with 1, or with 0 if an index 0 occurs. For which files are read, see split_files.h.
+ * with 1, or with 0 if an index 0 occurs. A label is a class number or, for regression, any number.
+ * For which files are read, see split_files.h.
  */
 #include "data/formats/format.h"
 
+#include "base/label.h"
 #include "data/files/decimal.h"
 #include "data/files/lines.h"
 #include "data/files/split_files.h"
@@ -51,7 +53,8 @@ static const char *end_of_line(const char *p)
 
 /* ---- one row; NULL after an error ------------------------------------------------------------ */
 
-static const char *read_label(const char *p, int32_t *label, at_parse_error *e)
+/* The label as at_sparse_builder_end_row takes it. */
+static const char *read_label(const char *p, bool real, int32_t *label, at_parse_error *e)
 {
     float       value;
     const char *end = at_decimal_float(p, &value);
@@ -64,8 +67,10 @@ static const char *read_label(const char *p, int32_t *label, at_parse_error *e)
     if (*end == ':') return at_parse_fail(e, p, HINT, "the row has no label"), NULL;
     if (!is_end(*end))
         return at_parse_fail(e, end, HINT, "unexpected '%c' in the label", *end), NULL;
+    if (real) return *label = (int32_t)at_label_of_real(value), end;
     if (!(fabsf(value) <= LABEL_MAX) || value != truncf(value))
-        return at_parse_fail(e, p, "labels must be class numbers",
+        return at_parse_fail(e, p,
+                             "labels must be class numbers; for regression use --model linear",
                              "the label is not an integer of at most %.0f", (double)LABEL_MAX),
                NULL;
     *label = (int32_t)value;
@@ -147,14 +152,14 @@ static const char *read_pairs(const char *p, at_sparse_builder *builder, at_pars
 static bool parse(const void *self, const char *begin, const char *end, at_sparse_builder *builder,
                   at_parse_error *error)
 {
-    (void)self;
+    const at_sparse_build_options *options = self;
     assert(end > begin && end[-1] == '\n');
     for (const char *p = begin; p < end; p++, builder->lines++) {
         error->line = p;
         p = skip_blanks(p);
         if (*p != '\n' && *p != '#') {
             int32_t label;
-            if (!(p = read_label(p, &label, error))) return false;
+            if (!(p = read_label(p, options->real_labels, &label, error))) return false;
             if (!(p = skip_qid(p, error))) return false;
             if (!(p = read_pairs(p, builder, error))) return false;
             at_sparse_builder_end_row(builder, label);
@@ -164,12 +169,6 @@ static bool parse(const void *self, const char *begin, const char *end, at_spars
     }
     return true;
 }
-
-static const at_lines_parser parser = {
-    .parse = parse,
-    .row_size_min = ROW_SIZE_MIN,
-    .number_size_min = NUMBER_SIZE_MIN,
-};
 
 /* Whether the text begins with a row; looks only at the first line, up to the first index. */
 static bool begins_with_row(const char *text)
@@ -198,7 +197,12 @@ static bool is_ours(const char *path)
 
 static at_err load(at_dataset *set, const char *name, const at_file_list *files, at_fail *fail)
 {
-    return at_lines_load(set, files, &parser, &(at_sparse_build_options){.path = name}, fail);
+    at_sparse_build_options options = {.path = name, .real_labels = set->read_options.real_labels};
+    at_lines_parser         parser = {.self = &options,
+                                      .parse = parse,
+                                      .row_size_min = ROW_SIZE_MIN,
+                                      .number_size_min = NUMBER_SIZE_MIN};
+    return at_lines_load(set, files, &parser, &options, fail);
 }
 
 const at_format at_format_libsvm = {
@@ -206,6 +210,7 @@ const at_format at_format_libsvm = {
     .summary = "LIBSVM text, LABEL INDEX:VALUE ... (sparse), raw, gzip or xz",
     .expects = "text with LABEL INDEX:VALUE ...",
     .slow_to_read = true,
+    .reads_real_labels = true,
     .is_split_file = is_ours,
     .load_files = load,
 };

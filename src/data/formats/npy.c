@@ -1,6 +1,7 @@
 #include "data/formats/npy.h"
 
 #include "base/arena.h"
+#include "base/label.h"
 #include "data/files/sniff.h"
 #include "data/files/source.h"
 
@@ -250,15 +251,35 @@ static at_err take_label(void *to, uint64_t index, double number)
     return (double)(uint32_t)number == number ? AT_OK : AT_ERR_USAGE;
 }
 
-at_err at_npy_read_rows(const at_npy *npy, at_npy_input *input, unsigned char *rows, at_fail *fail)
+static at_err take_real_label(void *to, uint64_t index, double number)
+{
+    float value = (float)number;
+    ((uint32_t *)to)[index] = at_label_of_real(value);
+    return isfinite(value) ? AT_OK : AT_ERR_USAGE;
+}
+
+static at_err read_finite(const at_npy *npy, at_npy_input *input, take_number *take, void *to,
+                          at_fail *fail)
 {
     uint64_t index;
-    size_t   total = (size_t)npy->count * npy->features;
-    if (npy->type == AT_NPY_BYTE) return read_exactly(input, rows, total, "its elements", fail);
-    at_err err = read_numbers(npy, input, take_float, rows, &index, fail);
+    at_err   err = read_numbers(npy, input, take, to, &index, fail);
     if (err != AT_ERR_USAGE) return err;
     return bad_element(npy, input, index, "is not a finite number",
                        "clean the data, for example with numpy.nan_to_num", fail);
+}
+
+at_err at_npy_read_rows(const at_npy *npy, at_npy_input *input, unsigned char *rows, at_fail *fail)
+{
+    size_t total = (size_t)npy->count * npy->features;
+    if (npy->type == AT_NPY_BYTE) return read_exactly(input, rows, total, "its elements", fail);
+    return read_finite(npy, input, take_float, rows, fail);
+}
+
+at_err at_npy_read_real_labels(const at_npy *npy, at_npy_input *input, uint32_t *labels,
+                               at_fail *fail)
+{
+    assert(npy->features == 1);
+    return read_finite(npy, input, take_real_label, labels, fail);
 }
 
 at_err at_npy_read_labels(const at_npy *npy, at_npy_input *input, uint32_t *labels, at_fail *fail)

@@ -56,4 +56,8 @@ at_err at_npy_read_rows(const at_npy *npy, at_npy_input *input, unsigned char *r
 /* Reads all elements as labels, integers from 0 to 2^31-1; features MUST be 1. */
 at_err at_npy_read_labels(const at_npy *npy, at_npy_input *input, uint32_t *labels, at_fail *fail);
 
+/* The same as real numbers, which must be finite (base/label.h). */
+at_err at_npy_read_real_labels(const at_npy *npy, at_npy_input *input, uint32_t *labels,
+                               at_fail *fail);
+
 #endif

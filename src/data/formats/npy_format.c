@@ -5,7 +5,7 @@
  *     FOLDER                  train*.npz and test*.npz or val*.npz (downsampled ImageNet), or .npy
  *                             files with the same names as in an archive
  *
- * Labels count from 0, or from 1 when no training label is 0, as in downsampled ImageNet.
+ * Classes count from 0, or from 1 when no training label is 0, as in downsampled ImageNet.
  */
 #include "data/formats/format.h"
 
@@ -159,8 +159,26 @@ static at_err check_same(const at_npy *now, const at_npy *before, const char *pa
                        "%s: changed while it was read", path);
 }
 
+typedef at_err read_elements(const at_npy *npy, at_npy_input *input, void *to, at_fail *fail);
+
+static at_err read_samples(const at_npy *npy, at_npy_input *input, void *to, at_fail *fail)
+{
+    return at_npy_read_rows(npy, input, to, fail);
+}
+
+static at_err read_classes(const at_npy *npy, at_npy_input *input, void *to, at_fail *fail)
+{
+    return at_npy_read_labels(npy, input, to, fail);
+}
+
+static at_err read_reals(const at_npy *npy, at_npy_input *input, void *to, at_fail *fail)
+{
+    return at_npy_read_real_labels(npy, input, to, fail);
+}
+
 /* Reads an array of a measured pair: samples (count, features), or labels (count). */
-static at_err read_array(const array_pair *arrays, int which, void *to, at_fail *fail)
+static at_err read_array(const array_pair *arrays, int which, read_elements *read, void *to,
+                         at_fail *fail)
 {
     const at_npy *before = which == SAMPLES ? &arrays->samples : &arrays->labels;
     opened        array;
@@ -168,9 +186,7 @@ static at_err read_array(const array_pair *arrays, int which, void *to, at_fail 
     assert(before->count > 0);
     at_err err = open_array(&array, arrays, which, &npy, fail);
     if (!err) err = check_same(&npy, before, arrays->path[which], fail);
-    if (!err)
-        err = which == SAMPLES ? at_npy_read_rows(&npy, &array.input, to, fail)
-                               : at_npy_read_labels(&npy, &array.input, to, fail);
+    if (!err) err = read(&npy, &array.input, to, fail);
     if (!err) err = end_array(&array, fail);
     close_array(&array);
     return err;
@@ -373,12 +389,13 @@ static at_err set_shape(at_dataset *set, const at_npy *npy, at_fail *fail)
 
 static at_err fill(at_dataset *set, const pair_list *list, at_fail *fail)
 {
-    uint64_t filled = 0;
+    uint64_t       filled = 0;
+    read_elements *read_labels = set->read_options.real_labels ? read_reals : read_classes;
     for (size_t i = 0; i < list->count; i++) {
         const array_pair *one = &list->each[i];
         assert(one->samples.count <= set->count - filled);
-        AT_TRY(read_array(one, SAMPLES, set->rows + filled * set->row_size, fail));
-        AT_TRY(read_array(one, LABELS, set->labels + filled, fail));
+        AT_TRY(read_array(one, SAMPLES, read_samples, set->rows + filled * set->row_size, fail));
+        AT_TRY(read_array(one, LABELS, read_labels, set->labels + filled, fail));
         filled += one->samples.count;
         at_load_progress_report(set->progress, filled, set->count);
     }
@@ -404,7 +421,7 @@ static at_err extend_by(range *labels, array_pair *arrays, at_fail *fail)
     AT_TRY(measure_pair(arrays, fail));
     uint32_t *label = reallocarray(NULL, (size_t)arrays->labels.count, sizeof *label);
     if (!label) return at_fail_memory_for(fail, "for labels");
-    at_err err = read_array(arrays, LABELS, label, fail);
+    at_err err = read_array(arrays, LABELS, read_classes, label, fail);
     if (!err) extend(labels, label, arrays->labels.count);
     free(label);
     return err;
@@ -455,7 +472,8 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     at_err    err = find_arrays(&list, name, split, fail);
     if (!err) err = load_arrays(set, &list, fail);
     free(list.each);
-    return err ? err : set_classes(set, name, split, fail);
+    if (err || set->read_options.real_labels) return err;
+    return set_classes(set, name, split, fail);
 }
 
 static at_err source_files(const char *name, at_split split, at_file_list *files, at_fail *fail)
@@ -473,6 +491,7 @@ const at_format at_format_npy = {
     .name = "npy",
     .summary = "NumPy arrays of samples and labels, .npz or .npy",
     .expects = "train*.npz, val*.npz or x.npy, y.npy",
+    .reads_real_labels = true,
     .claims = claims,
     .has_split = has_split,
     .load = load,

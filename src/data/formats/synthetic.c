@@ -3,15 +3,13 @@
  *
  * Class c has a center m_c, and its samples are m_c + noise with deviation 1 in every feature.
  * Centers are on average 5 apart for any number of features, which leaves a linear model a few
- * percent of errors with ten classes.
- *
- * The bits are the same on every machine: a normal number is the exact sum of eight uniform 16-bit
- * integers, because log() and cos() differ in their last bits between math libraries.
+ * percent of errors with ten classes. The bits are the same on every machine (see synthetic.h).
  */
-#include "data/formats/format.h"
+#include "data/formats/synthetic.h"
 
 #include "base/rng.h"
 #include "base/text.h"
+#include "data/formats/format.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -129,9 +127,9 @@ static int64_t sum_of_four(uint64_t bits)
                      (bits >> 48));
 }
 
-/* Mean 0, deviation 1: eight uniform numbers of 0 .. 65535 have mean 8 * 32767.5 and variance
- * 8 * 65536^2 / 12 (less 8/12). */
-static double normal(at_rng *rng)
+/* Eight uniform numbers of 0 .. 65535 have mean 8 * 32767.5 and variance 8 * 65536^2 / 12 (less
+ * 8/12). */
+double at_synthetic_normal(at_rng *rng)
 {
     int64_t sum = sum_of_four(at_rng_next(rng));
     sum += sum_of_four(at_rng_next(rng));
@@ -142,7 +140,7 @@ static void fill_row(float *row, uint32_t features, at_rng *center, at_rng *nois
 {
     assert(features > 0 && spread > 0.0);
     for (uint32_t f = 0; f < features; f++)
-        row[f] = (float)(normal(center) * spread + normal(noise));
+        row[f] = (float)(at_synthetic_normal(center) * spread + at_synthetic_normal(noise));
 }
 
 /* Centers are not stored: their random stream restarts for every sample. Classes alternate, so

@@ -1,4 +1,4 @@
-/* Steps that scale numbers: scale, normalise, standardise. */
+/* Steps that scale numbers: scale, raw, normalise, standardise. */
 #include "data/prep/prep_kind.h"
 
 #include "base/arena.h"
@@ -102,6 +102,29 @@ const at_prep_kind at_prep_scale = {
     .fit = fit_scale,
     .write_fitted = write_pairs,
     .floats_only = true,
+};
+
+static bool plan_raw(at_prep_step *step, const char *args, const char **why)
+{
+    (void)step;
+    *why = "this step takes no numbers";
+    return !args;
+}
+
+/* Rounding gives the byte exactly: reading it multiplied by 1/255, which is inexact. */
+static void apply_raw(const at_prep_step *step, float *out, const float *in, float *scratch)
+{
+    (void)scratch;
+    size_t count = at_image_shape_size(step->in);
+    assert(count >= 1);
+    for (size_t i = 0; i < count; i++) out[i] = rintf(in[i] * 255.0f);
+}
+
+const at_prep_kind at_prep_raw = {
+    .name = "raw", /* bytes as 0 .. 255 */
+    .plan = plan_raw,
+    .apply = apply_raw,
+    .bytes_only = true,
 };
 
 static pair pair_of(double mean, double deviation)

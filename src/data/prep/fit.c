@@ -88,6 +88,11 @@ at_err at_prep_fit(at_prep *prep, const at_dataset *train, at_fail *fail)
                            "--prep works only with dense data, but this set is sparse");
     assert(at_dataset_features(train) == at_image_shape_size(prep->in));
     bool bytes = train->element == AT_ELEMENT_BYTE;
+    if (!bytes && prep->steps > 0 && prep->step[0].kind->bytes_only)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "leave it out: numbers that are not bytes are never scaled",
+                           "--prep %s works only with bytes, but the samples are %s",
+                           prep->step[0].text, at_dataset_form(train));
     for (size_t i = 0; i < prep->steps; i++) {
         bool needed = prep->step[i].needs_stats && !(bytes && prep->step[i].kind->floats_only);
         if (needed) AT_TRY(fit_step(prep, i, train, fail));

@@ -15,7 +15,7 @@ static const size_t NUMBERS_MAX = (size_t)1 << 26; /* LIMIT: 256 MiB per prepare
 
 static const at_prep_kind *const kinds[] = {
     &at_prep_scale,     &at_prep_resize,      &at_prep_pad, &at_prep_crop, &at_prep_flip,
-    &at_prep_normalise, &at_prep_standardise, &at_prep_rgb, &at_prep_grey,
+    &at_prep_normalise, &at_prep_standardise, &at_prep_rgb, &at_prep_grey, &at_prep_raw,
 };
 
 enum { KIND_COUNT = sizeof kinds / sizeof *kinds };
@@ -100,6 +100,10 @@ static at_err add_step(at_prep *prep, char *entry, at_fail *fail)
     if (good && (!at_size_product(step->out.height, step->out.width, &plane) ||
                  !at_size_product(plane, step->out.channels, &size) || size > NUMBERS_MAX)) {
         why = "the result would be too large";
+        good = false;
+    }
+    if (good && kind->bytes_only && prep->steps > 1) {
+        why = "write it first: it needs the bytes as they were read";
         good = false;
     }
     if (colon) *colon = ':';

@@ -41,6 +41,7 @@ typedef struct at_prep_kind {
     /* Optional: writes the fitted step as it could have been typed: "NAME:..". */
     void (*write_fitted)(const at_prep_step *step, FILE *to);
     bool floats_only; /* no effect on bytes, which are already in 0 .. 1 */
+    bool bytes_only;  /* needs bytes as they were read, so it must be the first step */
 } at_prep_kind;
 
 struct at_prep_step {
@@ -66,7 +67,7 @@ struct at_prep {
 
 extern const at_prep_kind at_prep_pad, at_prep_crop, at_prep_flip; /* window.c */
 extern const at_prep_kind at_prep_scale, at_prep_normalise;        /* affine.c */
-extern const at_prep_kind at_prep_standardise;                     /* affine.c */
+extern const at_prep_kind at_prep_raw, at_prep_standardise;        /* affine.c */
 extern const at_prep_kind at_prep_rgb, at_prep_grey;               /* color.c */
 extern const at_prep_kind at_prep_resize;                          /* resize.c */
 

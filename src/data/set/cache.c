@@ -30,10 +30,11 @@ static char *make_key(const at_resolved *found, at_split split, const at_read_op
     _Static_assert(sizeof(at_read_options) == 2 * sizeof(void *) + 8,
                    "a new field of at_read_options may belong in the key");
     char *key = NULL;
-    int   size = asprintf(&key, "%s\n%s\n%s\n%s\nlabel=%s\nhash_bits=%u\n" ANYTIME_VERSION,
-                          found->format->name, found->path, found->row ? found->row->name : "",
-                        split == AT_SPLIT_TRAIN ? "train" : "test",
-                        options->label ? options->label : "", options->hash_bits);
+    int   size =
+        asprintf(&key, "%s\n%s\n%s\n%s\nlabel=%s\nhash_bits=%u\nreal=%d\n" ANYTIME_VERSION,
+                 found->format->name, found->path, found->row ? found->row->name : "",
+                 split == AT_SPLIT_TRAIN ? "train" : "test", options->label ? options->label : "",
+                 options->hash_bits, options->real_labels);
     return size < 0 ? NULL : key;
 }
 

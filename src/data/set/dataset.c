@@ -22,6 +22,7 @@ enum {
 const at_format *const at_formats[] = {
     &at_format_synthetic,
     &at_format_synthetic_clicks,
+    &at_format_synthetic_linear,
     &at_format_cifar,
     &at_format_images,
     &at_format_npy,
@@ -38,6 +39,7 @@ static at_err fix_classes(at_dataset *set, const at_catalog_row *row, const char
                           at_fail *fail)
 {
     assert(row->classes > 0);
+    if (set->read_options.real_labels) return AT_OK;
     if (set->classes > row->classes)
         return at_fail_set(fail, AT_ERR_FORMAT, AT_SOURCE_GET_AGAIN,
                            "%s: label %u is out of range; %s has labels 0 to %u", folder,
@@ -61,6 +63,16 @@ static at_err read_files(at_dataset *set, const at_resolved *found, at_split spl
     return at_store_seal(set, fail);
 }
 
+static at_err check_labels(const at_format *format, const char *name,
+                           const at_read_options *options, at_fail *fail)
+{
+    if (!options->real_labels || format->reads_real_labels) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use CSV, LIBSVM or NumPy data, or synthetic-linear:ROWS,FEATURES,NOISE",
+                       "%s: the labels of %s data are classes, and regression needs real numbers",
+                       name, format->name);
+}
+
 /* Reads from the cache, else from the files, which are then cached. */
 static at_err read_cached(at_dataset *set, const at_resolved *found, at_split split, at_fail *fail)
 {
@@ -81,6 +93,7 @@ static at_err load(at_dataset *set, const char *name, at_split split, at_fail *f
     at_resolved found;
     AT_TRY(at_resolve(name, &found, fail));
     set->format_name = found.format->name;
+    AT_TRY(check_labels(found.format, name, &set->read_options, fail));
     return set->read_options.cache ? read_cached(set, &found, split, fail)
                                    : read_files(set, &found, split, fail);
 }
@@ -191,7 +204,7 @@ at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail)
     assert(set);
     if (!set->starts || set->features <= DENSE_FEATURES_MAX) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
-                       "use --model sparse-lr, which reads sparse rows directly",
+                       "use --model sparse-lr or sparse-linear, which read sparse rows directly",
                        "the data has %u features; models that read dense rows accept at most %d",
                        set->features, DENSE_FEATURES_MAX);
 }

@@ -50,8 +50,9 @@ static inline void at_load_progress_report(const at_load_progress *progress, uin
 typedef struct at_read_options {
     const char
             *label; /* CSV: label column; NULL: the one named label, class or target, or the last */
-    uint32_t hash_bits; /* Criteo: categories are hashed to 2^hash_bits features; 0: 20 */
-    bool     cache;     /* use the cache for sets that are slow to read (cache.h) */
+    uint32_t hash_bits;   /* Criteo: categories are hashed to 2^hash_bits features; 0: 20 */
+    bool     cache;       /* use the cache for sets that are slow to read (cache.h) */
+    bool     real_labels; /* labels are real numbers, for regression, instead of classes */
     const at_load_progress *progress; /* NULL: none */
 } at_read_options;
 
@@ -75,7 +76,7 @@ at_err at_dataset_match(const at_dataset *train, at_dataset *test, at_fail *fail
 uint64_t at_dataset_count(const at_dataset *set);
 /* Floats per sample, at least 1. */
 uint32_t at_dataset_features(const at_dataset *set);
-/* Number of classes; every label is below it. */
+/* Number of classes; every label is below it. 0: labels are real numbers (base/label.h). */
 uint32_t at_dataset_classes(const at_dataset *set);
 /* The shape of a sample as an image: floats in the order (channels, height, width). */
 typedef struct at_image_shape {
@@ -128,7 +129,7 @@ at_err at_dataset_check_dense(const at_dataset *set, at_fail *fail);
  * when the set has changed. */
 uint32_t at_dataset_fingerprint(const at_dataset *set);
 
-/* Label of one sample, for shards by class and statistics. */
+/* Label of one sample, for shards by class and statistics (base/label.h). */
 uint32_t at_dataset_label(const at_dataset *set, uint64_t index);
 
 #endif

@@ -1,10 +1,12 @@
 #include "data/set/describe.h"
 
+#include "base/label.h"
 #include "base/text.h"
 #include "data/formats/idx.h"
 #include "data/set/resolve.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,6 +17,24 @@ static at_err make_counts(at_description *description, at_split split, at_fail *
     description->labels[split] = calloc(description->classes, sizeof **description->labels);
     if (description->labels[split]) return AT_OK;
     return at_fail_memory_for(fail, "to count labels");
+}
+
+static at_label_range describe_real_labels(const at_dataset *set)
+{
+    double         count = (double)at_dataset_count(set), squares = 0;
+    at_label_range all = {.min = INFINITY, .max = -INFINITY};
+    for (uint64_t i = 0; i < at_dataset_count(set); i++) {
+        double value = (double)at_label_real(at_dataset_label(set, i));
+        all.min = fmin(all.min, value);
+        all.max = fmax(all.max, value);
+        all.mean += value / count;
+    }
+    for (uint64_t i = 0; i < at_dataset_count(set); i++) {
+        double off = (double)at_label_real(at_dataset_label(set, i)) - all.mean;
+        squares += off * off;
+    }
+    all.deviation = sqrt(squares / count);
+    return all;
 }
 
 static at_err describe_split(at_description *description, const at_dataset *set, at_split split,
@@ -29,6 +49,11 @@ static at_err describe_split(at_description *description, const at_dataset *set,
     if (!description->form[0]) {
         at_text form = at_text_in(description->form, sizeof description->form);
         at_text_add(&form, "%s", at_dataset_form(set));
+    }
+    description->real_labels = description->classes == 0;
+    if (description->real_labels) {
+        description->real[split] = describe_real_labels(set);
+        return AT_OK;
     }
     AT_TRY(make_counts(description, split, fail));
     for (uint64_t i = 0; i < at_dataset_count(set); i++)

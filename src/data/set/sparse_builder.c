@@ -158,10 +158,11 @@ static bool collect_builder_labels(labels *all, const at_sparse_builder *builder
 static at_err collect_labels(labels *all, const at_sparse_builders *builders,
                              const at_sparse_build_options *options, at_fail *fail)
 {
+    if (options->real_labels) return AT_OK;
     for (size_t i = 0; i < builders->count; i++)
         if (!collect_builder_labels(all, &builders->builder[i]))
             return at_fail_set(fail, AT_ERR_FORMAT,
-                               "labels must be class numbers; this looks like regression data",
+                               "labels must be class numbers; for regression use --model linear",
                                "%s: more than %d distinct labels", options->path, CLASSES_MAX);
     assert(all->count > 0);
     /* A file with only one class of the pairs 0, 1 and -1, 1 still has two classes. */
@@ -222,7 +223,8 @@ static void copy_rows(at_dataset *set, uint64_t row, const at_sparse_builder *bu
 {
     assert(row + builder->rows <= set->count);
     for (uint64_t i = 0; i < builder->rows; i++, row++) {
-        set->labels[row] = position_of(all, builder->labels[i]);
+        set->labels[row] =
+            set->classes ? position_of(all, builder->labels[i]) : (uint32_t)builder->labels[i];
         set->starts[row + 1] = set->starts[row] + builder->counts[i];
     }
 }

@@ -22,7 +22,7 @@
 typedef struct at_sparse_builder {
     uint64_t  rows, rows_max;
     uint64_t  numbers, numbers_max;
-    int32_t  *labels;  /* (rows) as in the file */
+    int32_t  *labels;  /* (rows) as in the file; real ones: the word of base/label.h */
     uint32_t *counts;  /* (rows) numbers per row */
     uint32_t *indices; /* (numbers) as in the file */
     float    *values;  /* (numbers) */
@@ -70,10 +70,11 @@ typedef struct at_sparse_build_options {
     uint32_t    features;       /* 0: as many as the largest index implies */
     bool        zero_based;     /* indices begin with 0; otherwise only when an index 0 occurs */
     bool        unnamed_labels; /* labels are 0 and 1 and need no names */
+    bool        real_labels;    /* labels are real numbers, not classes */
 } at_sparse_build_options;
 
 /* Fills the set and releases the builders one by one, so that peak memory stays near the size of
- * the set. Labels become 0 .. classes-1 in ascending order, with the original numbers as names.
+ * the set. Classes become 0 .. classes-1 in ascending order, with the original numbers as names.
  * AT_ERR_FORMAT when there is no row, or too many distinct labels. */
 at_err at_sparse_builders_finish(at_sparse_builders *builders, at_dataset *set,
                                  const at_sparse_build_options *options, at_fail *fail);

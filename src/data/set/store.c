@@ -1,8 +1,10 @@
 #include "data/set/store.h"
 
 #include "base/arena.h"
+#include "base/label.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -124,6 +126,14 @@ uint32_t at_store_label_max(const at_dataset *set)
     return max;
 }
 
+static bool labels_are_valid(const at_dataset *set)
+{
+    if (set->classes > 0) return at_store_label_max(set) < set->classes;
+    for (uint64_t i = 0; i < set->count; i++)
+        if (!isfinite(at_label_real(set->labels[i]))) return false;
+    return true;
+}
+
 /* Sparse rows are used without further checks, so this is the last one. It costs a few percent of
  * reading them. */
 static bool sparse_rows_are_valid(const at_dataset *set)
@@ -143,7 +153,7 @@ static bool sparse_rows_are_valid(const at_dataset *set)
 bool at_store_is_valid(const at_dataset *set)
 {
     assert(set->map);
-    return at_store_label_max(set) < set->classes && (!set->starts || sparse_rows_are_valid(set)) &&
+    return labels_are_valid(set) && (!set->starts || sparse_rows_are_valid(set)) &&
            (!set->names || set->names[set->names_size - 1] == '\0');
 }
 

@@ -15,7 +15,8 @@ typedef enum at_element { AT_ELEMENT_BYTE, AT_ELEMENT_FLOAT } at_element;
 
 struct at_dataset {
     uint64_t       count;
-    uint32_t       features, classes;
+    uint32_t       features;
+    uint32_t       classes;    /* 0: labels are real numbers (base/label.h) */
     at_image_shape shape;      /* of a row; zero: a plain feature vector */
     size_t         row_size;   /* bytes per row */
     at_element     element;    /* type of the numbers in a row */
@@ -52,11 +53,11 @@ at_err at_store_reserve_sparse(at_dataset *set, uint64_t count, uint64_t numbers
  * set is freed. Takes time linear in the index. */
 const char *at_store_name(const at_dataset *set, uint64_t index);
 
-/* The largest label. */
+/* The largest label, of a set with classes. */
 uint32_t at_store_label_max(const at_dataset *set);
 
-/* Whether the mapping is consistent: labels below classes, the indices of each sparse row ascending
- * and below features, names terminated. */
+/* Whether the mapping is consistent: labels below classes (finite, if they are real), the indices
+ * of each sparse row ascending and below features, names terminated. */
 bool at_store_is_valid(const at_dataset *set);
 
 /* Makes the mapping read-only. The set MUST be valid. */

@@ -43,23 +43,37 @@ static named *sorted_names(const at_dataset *set, uint32_t first, uint32_t count
     return list;
 }
 
-/* Looks up every name of the test set from test_first on in the train set. */
-static at_err map_by_name(mapping *m, const at_dataset *train, uint32_t train_first,
-                          const at_dataset *test, uint32_t test_first, at_fail *fail)
+/* Names that follow each other in a set. */
+typedef struct name_range {
+    const at_dataset *set;
+    uint32_t          first, count;
+} name_range;
+
+static name_range class_names(const at_dataset *set)
 {
-    uint32_t train_count = train_first ? train->features : train->classes;
-    named   *known = sorted_names(train, train_first, train_count);
-    m->count = test_first ? test->features : test->classes;
+    return (name_range){set, 0, set->classes};
+}
+
+static name_range feature_names(const at_dataset *set)
+{
+    return (name_range){set, set->classes, set->features};
+}
+
+/* Looks up every name of the test set in the train set. */
+static at_err map_by_name(mapping *m, name_range train, name_range test, at_fail *fail)
+{
+    named *known = sorted_names(train.set, train.first, train.count);
+    m->count = test.count;
     m->to = calloc(m->count, sizeof *m->to);
     if (!known || !m->to) {
         free(known);
         return at_fail_memory_for(fail, "to compare names");
     }
-    const char *name = at_store_name(test, test_first);
+    const char *name = at_store_name(test.set, test.first);
     assert(name);
     for (uint32_t i = 0; i < m->count; i++, name += strlen(name) + 1) {
         const named *found =
-            bsearch(&(named){.name = name}, known, train_count, sizeof *known, by_name);
+            bsearch(&(named){.name = name}, known, train.count, sizeof *known, by_name);
         m->to[i] = found ? found->index : ABSENT;
     }
     free(known);
@@ -80,10 +94,15 @@ static at_err map_labels(const mapping *m, at_dataset *test, at_fail *fail)
 
 static at_err match_classes(const at_dataset *train, at_dataset *test, at_fail *fail)
 {
+    mapping m = {0};
+    if (!train->classes != !test->classes)
+        return at_fail_set(fail, AT_ERR_FORMAT, HINT,
+                           "labels are real numbers in the %s set, but classes in the %s set",
+                           train->classes ? "test" : "train", train->classes ? "train" : "test");
+    if (!train->classes) return AT_OK;
     uint32_t label_max = at_store_label_max(test);
-    mapping  m = {0};
     if (train->names && test->names) {
-        at_err err = map_by_name(&m, train, 0, test, 0, fail);
+        at_err err = map_by_name(&m, class_names(train), class_names(test), fail);
         if (!err) err = map_labels(&m, test, fail);
         free(m.to);
         if (err) return err;
@@ -149,7 +168,7 @@ static at_err match_sparse(const at_dataset *train, at_dataset *test, at_fail *f
     bool    by_names = train->names && at_store_name(train, train->classes) && test->names &&
                     at_store_name(test, test->classes);
     if (by_names) {
-        at_err err = map_by_name(&m, train, train->classes, test, test->classes, fail);
+        at_err err = map_by_name(&m, feature_names(train), feature_names(test), fail);
         if (err) {
             free(m.to);
             return err;

@@ -1,9 +1,10 @@
 #include "learn/engines/activation_kernels.h"
 
+#include "learn/engines/isa.h"
+#include "learn/engines/vectorize.h"
+
 #include <assert.h>
 #include <string.h>
-
-#include "learn/engines/vectorize.h"
 
 AT_VECTORIZED void at_vector_add(float *restrict to, const float *restrict from, size_t n)
 {
@@ -47,7 +48,7 @@ const at_reorder_kernels at_reorder_plain = {.to_plain = to_plain, .from_plain =
 #if defined(__x86_64__)
 static const at_reorder_kernels *reorder_for(const at_activation *blocked)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx2 = at_isa_here() >= AT_ISA_AVX2;
     return avx2 && blocked->block % 8 == 0 ? &at_reorder_avx2 : &at_reorder_plain;
 }
 #else

@@ -39,6 +39,29 @@ TILE float sum_lanes(__m256 v)
     return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
+/* Transposes 8x8 values: swaps single lanes, then pairs, then halves. */
+TILE void transpose(__m256 v[LANES])
+{
+    __m256 two[LANES], four[LANES];
+    EACH(i, 4)
+    {
+        two[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
+        two[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
+    }
+    EACH(i, 2)
+    EACH(j, 2)
+    {
+        __m256 a = two[4 * i + j], b = two[4 * i + j + 2];
+        four[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
+        four[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
+    }
+    EACH(i, 4)
+    {
+        v[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
+        v[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
+    }
+}
+
 /* dense_weight for layers with many outputs: first packs x into scratch (at_avx2_packed floats). */
 size_t at_avx2_packed(size_t B, size_t I);
 void   at_avx2_weight_wide(float *dw, const float *dy, const float *x, size_t B, size_t I, size_t O,

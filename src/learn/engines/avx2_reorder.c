@@ -35,29 +35,6 @@ TILE void load_tile(__m256 v[LANES], const float *from, tile t)
     v[i] = i < t.rows ? _mm256_maskload_ps(from + i * t.stride, mask) : _mm256_setzero_ps();
 }
 
-/* Swaps single lanes, then pairs, then halves. */
-TILE void transpose(__m256 v[LANES])
-{
-    __m256 two[LANES], four[LANES];
-    EACH(i, 4)
-    {
-        two[2 * i] = _mm256_unpacklo_ps(v[2 * i], v[2 * i + 1]);
-        two[2 * i + 1] = _mm256_unpackhi_ps(v[2 * i], v[2 * i + 1]);
-    }
-    EACH(i, 2)
-    EACH(j, 2)
-    {
-        __m256 a = two[4 * i + j], b = two[4 * i + j + 2];
-        four[4 * i + 2 * j] = _mm256_shuffle_ps(a, b, 0x44);
-        four[4 * i + 2 * j + 1] = _mm256_shuffle_ps(a, b, 0xee);
-    }
-    EACH(i, 4)
-    {
-        v[i] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x20);
-        v[i + 4] = _mm256_permute2f128_ps(four[i], four[i + 4], 0x31);
-    }
-}
-
 TILE void transpose_tile(float *to, tile into, const float *from, tile outof)
 {
     __m256 v[LANES];

@@ -51,6 +51,34 @@ at_err at_window_fit(at_window *window, bool same, const at_activation *in, at_a
     return AT_OK;
 }
 
+at_window_reach at_window_reach_of(size_t offset, size_t before, size_t in, size_t out)
+{
+    at_window_reach r = {offset < before ? before - offset : 0,
+                         in + before > offset ? in + before - offset : 0};
+    if (r.end > out) r.end = out;
+    if (r.begin > r.end) r.begin = r.end;
+    return r;
+}
+
+/* Positions of all elements of the window along one axis. */
+static size_t reach_sum(size_t elements, size_t before, size_t in, size_t out)
+{
+    size_t sum = 0;
+    for (size_t offset = 0; offset < elements; offset++) {
+        at_window_reach r = at_window_reach_of(offset, before, in, out);
+        sum += r.end - r.begin;
+    }
+    return sum;
+}
+
+uint64_t at_window_products(const at_window *window, const at_activation *in,
+                            const at_activation *out)
+{
+    assert(window->stride == 1);
+    return (uint64_t)reach_sum(window->height, window->top, in->height, out->height) *
+           reach_sum(window->width, window->left, in->width, out->width);
+}
+
 at_weight_layout at_weight_layout_plain(const at_conv_spec *spec)
 {
     at_weight_layout layout = {
@@ -92,6 +120,17 @@ size_t at_weight_layout_offset(const at_weight_layout *layout, uint32_t o, uint3
         part(layout, 0, o) + part(layout, 1, i) + part(layout, 2, h) + part(layout, 3, w);
     assert(offset < layout->floats);
     return offset;
+}
+
+bool at_weight_layout_is_blocked(const at_weight_layout *layout, const at_conv_spec *spec)
+{
+    uint32_t block = spec->in.block;
+    assert(layout->inner_count <= 4);
+    return block > 1 && spec->out.block == block && layout->inner_count == 2 &&
+           layout->inner_dim[0] == 1 && layout->inner_dim[1] == 0 &&
+           layout->inner_size[0] == block && layout->inner_size[1] == block &&
+           layout->stride[3] == (size_t)block * block &&
+           layout->stride[2] == layout->stride[3] * layout->shape[3];
 }
 
 /* Copies all weights to or from plain order. */

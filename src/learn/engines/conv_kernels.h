@@ -32,6 +32,20 @@ typedef struct at_window {
 at_err at_window_fit(at_window *window, bool same, const at_activation *in, at_activation *out,
                      at_fail *fail);
 
+/* Output positions begin .. end-1 along one axis. */
+typedef struct at_window_reach {
+    size_t begin, end;
+} at_window_reach;
+
+/* The output positions for which element `offset` of the window is inside the image; `before` is
+ * the padding. For stride 1. */
+at_window_reach at_window_reach_of(size_t offset, size_t before, size_t in, size_t out);
+
+/* How many pairs of an output position and an element of the window are inside the image, for
+ * stride 1. */
+uint64_t at_window_products(const at_window *window, const at_activation *in,
+                            const at_activation *out);
+
 typedef struct at_conv_spec {
     at_activation in, out; /* in.block may be 1 for samples */
     at_window     window;
@@ -57,6 +71,10 @@ at_weight_layout at_weight_layout_plain(const at_conv_spec *spec);
 /* Offset of one weight. */
 size_t at_weight_layout_offset(const at_weight_layout *layout, uint32_t o, uint32_t i, uint32_t h,
                                uint32_t w);
+
+/* Whether weights are in blocks of both channels as large as those of the images, outputs innermost
+ * (oneDNN's OIhw8i8o and OIhw16i16o). */
+bool at_weight_layout_is_blocked(const at_weight_layout *layout, const at_conv_spec *spec);
 
 /* Between the plain layout and this one; from_plain zeroes the padding. */
 void at_weight_layout_to_plain(const at_weight_layout *layout, float *plain, const float *weights);
@@ -100,8 +118,10 @@ typedef struct at_conv_kernels {
 
 extern const at_conv_kernels at_conv_ref;    /* ref_conv.c: plain loops in double */
 extern const at_conv_kernels at_conv_onednn; /* onednn.c */
+extern const at_conv_kernels at_conv_exact;  /* the same with direct sums only */
 
-/* Sets how many threads a convolution of at_conv_onednn may use; the default of 1 starts none. To
+/* Sets how many threads a convolution of at_conv_onednn or at_conv_exact may use; the default of 1
+ * starts none. To
  * be called before the first open, by the same thread. The number changes how sums are grouped, so
  * the bits of a job depend on it. */
 void at_onednn_threads(int threads);

@@ -1,5 +1,7 @@
 #include "learn/engines/kernels.h"
 
+#include "learn/engines/isa.h"
+
 #include <assert.h>
 #include <stdbool.h>
 
@@ -11,7 +13,7 @@ enum { OUTPUTS_FEW_MAX = 32 };
 #if defined(__x86_64__)
 static bool has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return at_isa_here() >= AT_ISA_AVX2;
 }
 
 static const at_kernels *fast_elementwise(void)

@@ -1,10 +1,9 @@
-/* Convolutions by oneDNN: its just-in-time compiled implementations on blocked activations, direct
- * ones everywhere, and on AVX-512 Winograd's F(4x4, 3x3) where it is faster (onednn_plan.c).
+/* Convolutions by oneDNN: its just-in-time compiled direct implementations on blocked activations.
+ * Passes for which Winograd's method is faster (onednn_plan.c) are computed by winograd.c.
  *
  * Precision: over the convolutions of the built-in models, on values like those after a ReLU, the
- * largest difference to sums in double, relative to the largest value, is 0.5e-6 for y and dx when
- * computed directly and 3e-6 by Winograd; 1.3e-6 for dw with both (root mean square: 0.2e-6,
- * 1.2e-6, 0.8e-6). Rounding to float alone costs 0.06e-6. */
+ * largest difference to sums in double, relative to the largest value, is 0.5e-6 for y and dx and
+ * 1.3e-6 for dw. Rounding to float alone costs 0.06e-6. */
 #include "learn/engines/avx2_conv.h"
 #include "learn/engines/conv_kernels.h"
 #include "learn/engines/onednn_plan.h"
@@ -30,8 +29,10 @@ struct at_conv {
     at_conv_spec     spec;
     at_weight_layout layout;
     uint32_t         rows;
-    at_activation    padded;      /* see onednn_plan.h */
-    bool             weight_gemm; /* the same */
+    at_activation    padded;                   /* see onednn_plan.h */
+    bool             weight_gemm;              /* the same */
+    bool             winograd[AT_CONV_PASSES]; /* the same */
+    int              threads;
     task             forward, weight, input, reorder;
     size_t           reordered; /* floats */
 };
@@ -47,9 +48,8 @@ void at_onednn_threads(int threads)
 
 static uint32_t block(void)
 {
-    unsigned isa = dnnl_get_effective_cpu_isa();
-    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core) return 16;
-    return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? 8 : 0;
+    at_isa isa = at_onednn_isa();
+    return isa == AT_ISA_AVX512 ? 16 : isa == AT_ISA_AVX2 ? 8 : 0;
 }
 
 static at_err choose(const at_conv_spec *spec, uint32_t rows, at_weight_layout *layout,
@@ -57,7 +57,7 @@ static at_err choose(const at_conv_spec *spec, uint32_t rows, at_weight_layout *
 {
     at_onednn_plan plan;
     AT_TRY(at_onednn_check_environment(fail));
-    AT_TRY(at_onednn_plan_make(spec, NULL, rows, &plan, fail));
+    AT_TRY(at_onednn_plan_make(spec, NULL, rows, false, &plan, fail));
     at_err err = at_onednn_plan_layout(&plan, spec, layout, fail);
     at_onednn_plan_free(&plan);
     return err;
@@ -123,25 +123,27 @@ static bool open_tasks(at_conv *conv, const at_onednn_plan *plan, bool bias)
                           bias ? DNNL_ARG_DIFF_BIAS : 0, 0};
     const int input[] = {DNNL_ARG_DIFF_SRC, DNNL_ARG_DIFF_DST, DNNL_ARG_WEIGHTS, 0};
     const int reorder_args[] = {DNNL_ARG_FROM, DNNL_ARG_TO, 0};
-    return open_task(&conv->forward, plan->forward, forward) &&
+    return (plan->winograd[AT_CONV_FORWARD] || open_task(&conv->forward, plan->forward, forward)) &&
            (!plan->weight || open_task(&conv->weight, plan->weight, weight)) &&
            (!plan->input || open_task(&conv->input, plan->input, input)) &&
            (!plan->reorder || open_task(&conv->reorder, plan->reorder, reorder_args));
 }
 
-static at_err open(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
-                   at_conv **conv, at_fail *fail)
+static at_err open_conv(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
+                        bool exact, at_conv **conv, at_fail *fail)
 {
     at_onednn_plan plan;
     omp_set_num_threads(threads_max); /* OpenMP keeps it per calling thread */
-    AT_TRY(at_onednn_plan_make(spec, layout, rows, &plan, fail));
+    AT_TRY(at_onednn_plan_make(spec, layout, rows, exact, &plan, fail));
     *conv = calloc(1, sizeof **conv);
     if (*conv)
         **conv = (at_conv){.spec = *spec,
                            .layout = *layout,
                            .rows = rows,
                            .padded = plan.padded,
-                           .weight_gemm = plan.weight_gemm};
+                           .weight_gemm = plan.weight_gemm,
+                           .threads = threads_max};
+    if (*conv) memcpy((*conv)->winograd, plan.winograd, sizeof plan.winograd);
     bool fine = *conv && open_tasks(*conv, &plan, spec->bias);
     if (fine && plan.reorder)
         (*conv)->reordered = dnnl_memory_desc_get_size(dnnl_primitive_desc_query_md(
@@ -152,6 +154,18 @@ static at_err open(const at_conv_spec *spec, const at_weight_layout *layout, uin
     close(*conv);
     *conv = NULL;
     return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for a convolution of oneDNN");
+}
+
+static at_err open(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
+                   at_conv **conv, at_fail *fail)
+{
+    return open_conv(spec, layout, rows, false, conv, fail);
+}
+
+static at_err open_exact(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
+                         at_conv **conv, at_fail *fail)
+{
+    return open_conv(spec, layout, rows, true, conv, fail);
 }
 
 static size_t rounded(size_t floats)
@@ -183,9 +197,26 @@ static size_t gemm_size(const at_conv *conv)
     return conv->weight_gemm ? rounded(at_weight_gemm_scratch(&gemm)) : 0;
 }
 
+static at_winograd winograd_of(const at_conv *conv)
+{
+    return (at_winograd){&conv->spec, &conv->layout, conv->rows, conv->threads};
+}
+
+static size_t winograd_size(const at_conv *conv)
+{
+    at_winograd w = winograd_of(conv);
+    size_t      most = 0;
+    for (at_conv_pass pass = 0; pass < AT_CONV_PASSES; pass++) {
+        size_t size = conv->winograd[pass] ? at_winograd_scratch(&w, pass) : 0;
+        if (size > most) most = size;
+    }
+    return most;
+}
+
 static size_t scratch(const at_conv *conv)
 {
     size_t most = conv->forward.scratch; /* only one runs at a time */
+    if (winograd_size(conv) > most) most = winograd_size(conv);
     if (conv->weight.scratch > most) most = conv->weight.scratch;
     if (conv->input.scratch > most) most = conv->input.scratch;
     if (gemm_size(conv) > most) most = gemm_size(conv);
@@ -215,9 +246,14 @@ static void forward(at_conv *conv, float *y, const float *x, const float *w, con
         memset(filled, 0, size);
         memcpy(filled, b, conv->spec.out.channels * sizeof *b);
     }
-    void *without[] = {y, (void *)x, (void *)w, rest};
-    void *with[] = {y, (void *)x, (void *)w, size ? filled : (void *)b, rest};
-    run_task(&conv->forward, b ? with : without);
+    const float *bias = size ? filled : b;
+    at_winograd  winograd = winograd_of(conv);
+    void        *without[] = {y, (void *)x, (void *)w, rest};
+    void        *with[] = {y, (void *)x, (void *)w, (void *)bias, rest};
+    if (conv->winograd[AT_CONV_FORWARD])
+        at_winograd_forward(&winograd, y, x, w, bias, rest);
+    else
+        run_task(&conv->forward, b ? with : without);
 }
 
 /* Copies x of all samples and adds its padding. */
@@ -243,7 +279,10 @@ static void weight_without_primitive(at_conv *conv, float *dw, float *db, const 
                                      const float *x, float *rest)
 {
     at_weight_gemm gemm = gemm_of(conv);
-    if (conv->weight_gemm)
+    at_winograd    winograd = winograd_of(conv);
+    if (conv->winograd[AT_CONV_WEIGHT])
+        at_winograd_weight(&winograd, dw, db, dy, x, rest);
+    else if (conv->weight_gemm)
         at_weight_gemm_run(&gemm, dw, db, dy, x, rest);
     else
         at_avx2_conv_weight(&(at_avx2_conv){&conv->spec, &conv->layout, conv->padded, conv->rows},
@@ -272,7 +311,11 @@ static void weight(at_conv *conv, float *dw, float *db, const float *dy, const f
 static void input(at_conv *conv, float *dx, const float *dy, const float *reordered,
                   void *scratch_bytes)
 {
-    run_task(&conv->input, (void *[]){dx, (void *)dy, (void *)reordered, scratch_bytes});
+    at_winograd winograd = winograd_of(conv);
+    if (conv->winograd[AT_CONV_INPUT])
+        at_winograd_input(&winograd, dx, dy, reordered, scratch_bytes);
+    else
+        run_task(&conv->input, (void *[]){dx, (void *)dy, (void *)reordered, scratch_bytes});
 }
 
 const at_conv_kernels at_conv_onednn = {
@@ -280,6 +323,20 @@ const at_conv_kernels at_conv_onednn = {
     .block = block,
     .choose = choose,
     .open = open,
+    .close = close,
+    .scratch = scratch,
+    .reordered_size = reordered_size,
+    .reorder = reorder,
+    .forward = forward,
+    .weight = weight,
+    .input = input,
+};
+
+const at_conv_kernels at_conv_exact = {
+    .name = "onednn exact",
+    .block = block,
+    .choose = choose,
+    .open = open_exact,
     .close = close,
     .scratch = scratch,
     .reordered_size = reordered_size,

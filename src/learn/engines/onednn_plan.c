@@ -9,6 +9,7 @@
 #include "learn/engines/onednn_plan.h"
 
 #include "learn/engines/avx2_conv.h"
+#include "learn/engines/isa.h"
 #include "learn/engines/onednn_weight_gemm.h"
 
 #include <assert.h>
@@ -22,8 +23,23 @@ static dnnl_engine_t engine;
 static dnnl_stream_t stream;
 static once_flag     once = ONCE_FLAG_INIT;
 
+static void limit(void)
+{
+    if (at_isa_is_limited()) dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+}
+
+at_isa at_onednn_isa(void)
+{
+    static once_flag limited = ONCE_FLAG_INIT;
+    call_once(&limited, limit); /* oneDNN accepts it only before anything else */
+    unsigned isa = dnnl_get_effective_cpu_isa();
+    if ((isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core) return AT_ISA_AVX512;
+    return (isa & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2 ? AT_ISA_AVX2 : AT_ISA_PORTABLE;
+}
+
 static void make_engine(void)
 {
+    at_onednn_isa();
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
     if (engine && dnnl_stream_create(&stream, engine, dnnl_stream_default_flags)) engine = NULL;
 }
@@ -47,26 +63,23 @@ static const char *requested_algorithm(void)
     return value && *value ? value : NULL;
 }
 
-static bool is_direct(const char *algorithm)
+static bool is_requested(const char *name)
 {
-    return algorithm && strcmp(algorithm, "direct") == 0;
+    const char *algorithm = requested_algorithm();
+    return algorithm && strcmp(algorithm, name) == 0;
 }
 
 at_err at_onednn_check_environment(at_fail *fail)
 {
-    const char *algorithm = requested_algorithm();
-    if (!algorithm || is_direct(algorithm)) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "unset it, or set it to \"direct\"",
-                       "invalid environment variable ANYTIME_CONV=%s", algorithm);
+    if (!requested_algorithm() || is_requested("direct") || is_requested("winograd")) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "unset it, or set it to \"direct\" or \"winograd\"",
+                       "invalid environment variable ANYTIME_CONV=%s", requested_algorithm());
 }
 
 /* The descriptors that the three primitives of a convolution share. */
 typedef struct conv_desc {
     dnnl_memory_desc_t x, w, b, y;
     dnnl_dims_t        strides, before, after;
-    struct {
-        bool forward, weight, input;
-    } winograd; /* try Winograd first */
 } conv_desc;
 
 static dnnl_dim_t whole_channels(const at_activation *shape)
@@ -170,20 +183,6 @@ static dnnl_primitive_desc_t make_first(const dnnl_convolution_desc_t *desc, boo
     return NULL;
 }
 
-/* Winograd if requested and available, else direct. */
-static dnnl_primitive_desc_t make_fast(dnnl_convolution_desc_t *desc, bool winograd, bool relu,
-                                       const_dnnl_primitive_desc_t hint)
-{
-    dnnl_primitive_desc_t pd = NULL;
-    assert(desc->alg_kind == dnnl_convolution_direct);
-    if (winograd) {
-        desc->alg_kind = dnnl_convolution_winograd;
-        pd = make_first(desc, relu, hint);
-        desc->alg_kind = dnnl_convolution_direct;
-    }
-    return pd ? pd : make_first(desc, relu, hint);
-}
-
 static dnnl_primitive_desc_t make_forward(const conv_desc *s, bool relu)
 {
     dnnl_convolution_desc_t desc;
@@ -191,7 +190,7 @@ static dnnl_primitive_desc_t make_forward(const conv_desc *s, bool relu)
                                            &s->x, &s->w, s->b.ndims ? &s->b : NULL, &s->y,
                                            s->strides, s->before, s->after))
         return NULL;
-    return make_fast(&desc, s->winograd.forward, relu, NULL);
+    return make_first(&desc, relu, NULL);
 }
 
 static dnnl_primitive_desc_t make_weight(const conv_desc *s, const_dnnl_primitive_desc_t forward)
@@ -201,7 +200,7 @@ static dnnl_primitive_desc_t make_weight(const conv_desc *s, const_dnnl_primitiv
                                                     s->b.ndims ? &s->b : NULL, &s->y, s->strides,
                                                     s->before, s->after))
         return NULL;
-    return make_fast(&desc, s->winograd.weight, false, forward);
+    return make_first(&desc, false, forward);
 }
 
 static dnnl_primitive_desc_t make_input(const conv_desc *s, const_dnnl_primitive_desc_t forward)
@@ -212,7 +211,7 @@ static dnnl_primitive_desc_t make_input(const conv_desc *s, const_dnnl_primitive
         dnnl_convolution_backward_data_desc_init(&desc, dnnl_convolution_direct, &s->x, &any, &s->y,
                                                  s->strides, s->before, s->after))
         return NULL;
-    return make_fast(&desc, s->winograd.input, false, forward);
+    return make_first(&desc, false, forward);
 }
 
 /* The conversion of weights to the layout of `input`, if necessary. False on failure. */
@@ -242,11 +241,10 @@ static bool choose_weight(const conv_desc *s, const at_conv_spec *spec, uint32_t
                           at_onednn_plan *plan)
 {
     at_weight_layout layout;
-    if (plan->weight_gemm) return true;
+    if (plan->winograd[AT_CONV_WEIGHT] || plan->weight_gemm) return true;
     plan->weight = make_weight(s, plan->forward);
     if (plan->weight) return true;
     conv_desc padded = *s;
-    padded.winograd.forward = padded.winograd.weight = false;
     plan->padded = with_padding(spec);
     memset(padded.before, 0, sizeof padded.before);
     memset(padded.after, 0, sizeof padded.after);
@@ -260,30 +258,15 @@ static bool choose_weight(const conv_desc *s, const at_conv_spec *spec, uint32_t
     return plan->weight != NULL;
 }
 
-/* Winograd computes tiles of 4x4 positions of a 3x3 window with 36 products instead of 144, but the
- * transforms slow it down: a tile costs as much as about 9 positions directly, and the transform of
- * the weights as much as 16 tiles. With few channels to sum over, transforms dominate. The rule
- * uses only sizes, never times, so that runs repeat bit for bit. */
-static bool winograd_pays(const at_conv_spec *spec, uint32_t rows)
+/* Chooses the passes that oneDNN does not compute. */
+static void choose_algorithms(at_onednn_plan *plan, const at_winograd *w, bool exact)
 {
-    enum { TILE = 4, POSITIONS_PER_TILE = 9, TILES_PER_WEIGHTS = 16 };
-    const at_activation *out = &spec->out;
-    const at_window     *k = &spec->window;
-    uint64_t             tiles =
-        (uint64_t)rows * ((out->height + TILE - 1) / TILE) * ((out->width + TILE - 1) / TILE);
-    return k->height == 3 && k->width == 3 && k->stride == 1 && !is_direct(requested_algorithm()) &&
-           (tiles + TILES_PER_WEIGHTS) * POSITIONS_PER_TILE < rows * at_activation_area(out);
-}
-
-static void choose_algorithms(conv_desc *s, const at_conv_spec *spec, uint32_t rows)
-{
-    enum { SUMMED_MIN = 32 };
-    bool pays = winograd_pays(spec, rows);
-    bool many_in = whole_channels(&spec->in) >= SUMMED_MIN;
-    bool many_out = whole_channels(&spec->out) >= SUMMED_MIN;
-    s->winograd.forward = pays && many_in;
-    s->winograd.input = pays && many_out;
-    s->winograd.weight = pays && (many_in || many_out);
+    bool forced = is_requested("winograd");
+    bool possible = !exact && !is_requested("direct") && at_winograd_supports(w);
+    for (at_conv_pass pass = 0; pass < AT_CONV_PASSES; pass++)
+        plan->winograd[pass] = possible && (forced || at_winograd_is_faster(w, pass));
+    plan->weight_gemm = !plan->winograd[AT_CONV_WEIGHT] &&
+                        at_weight_gemm_is_faster(&(at_weight_gemm){w->spec, w->layout, w->rows});
 }
 
 /* Fills the plan; returns what has no fast implementation, or NULL. */
@@ -294,7 +277,7 @@ static const char *make_all(conv_desc *s, const at_conv_spec *spec, uint32_t row
     if (!plan->forward) return "forward pass";
     s->w = *dnnl_primitive_desc_query_md(plan->forward, dnnl_query_weights_md, 0);
     if (!choose_weight(s, spec, rows, plan)) return "weight gradient";
-    if (!spec->wants_dx) return NULL;
+    if (!spec->wants_dx || plan->winograd[AT_CONV_INPUT]) return NULL;
     plan->input = make_input(s, plan->forward);
     return plan->input && make_reorder(s, plan) ? NULL : "input gradient";
 }
@@ -311,17 +294,16 @@ static at_err refuse(const at_conv_spec *spec, uint32_t rows, const char *what, 
 }
 
 at_err at_onednn_plan_make(const at_conv_spec *spec, const at_weight_layout *layout, uint32_t rows,
-                           at_onednn_plan *plan, at_fail *fail)
+                           bool exact, at_onednn_plan *plan, at_fail *fail)
 {
     conv_desc s;
     assert(rows > 0);
     *plan = (at_onednn_plan){0};
     if (!at_onednn_engine() || !describe(&s, spec, layout, rows))
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "oneDNN cannot describe a convolution");
-    if (layout) { /* else the layout must suit every algorithm */
-        choose_algorithms(&s, spec, rows);
-        plan->weight_gemm = at_weight_gemm_is_faster(&(at_weight_gemm){spec, layout, rows});
-    }
+    if (layout) /* else the layout must suit every algorithm */
+        choose_algorithms(plan, &(at_winograd){.spec = spec, .layout = layout, .rows = rows},
+                          exact);
     const char *missing = make_all(&s, spec, rows, plan);
     if (!missing) return AT_OK;
     at_onednn_plan_free(plan);

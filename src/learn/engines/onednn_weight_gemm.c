@@ -15,51 +15,15 @@ static size_t whole(const at_activation *shape)
     return at_activation_blocks(shape) * shape->block;
 }
 
-/* The output positions begin .. end-1 along one axis whose window has an element inside the
- * image. */
-typedef struct reach {
-    size_t begin, end;
-} reach;
-
-static reach reach_of(size_t offset, size_t before, size_t in, size_t out)
-{
-    reach r = {offset < before ? before - offset : 0,
-               in + before > offset ? in + before - offset : 0};
-    if (r.end > out) r.end = out;
-    if (r.begin > r.end) r.begin = r.end;
-    return r;
-}
-
-/* Positions of all elements of the window along one axis. */
-static size_t reach_sum(size_t elements, size_t before, size_t in, size_t out)
-{
-    size_t sum = 0;
-    for (size_t offset = 0; offset < elements; offset++) {
-        reach r = reach_of(offset, before, in, out);
-        sum += r.end - r.begin;
-    }
-    return sum;
-}
-
-/* Weights (out, in, height, width) in blocks of both channels, out innermost. */
-static bool supports_layout(const at_conv_spec *spec, const at_weight_layout *layout)
-{
-    uint32_t block = spec->in.block;
-    return block > 1 && spec->out.block == block && layout->inner_count == 2 &&
-           layout->inner_dim[0] == 1 && layout->inner_dim[1] == 0 &&
-           layout->inner_size[0] == block && layout->inner_size[1] == block;
-}
-
 bool at_weight_gemm_is_faster(const at_weight_gemm *gemm)
 {
     enum { CHANNELS_MIN = 64, ROW_MIN = 32 }; /* smaller products are slow */
     const at_conv_spec *spec = gemm->spec;
     const at_window    *k = &spec->window;
-    if (k->stride != 1 || !supports_layout(spec, gemm->layout)) return false;
+    if (k->stride != 1 || !at_weight_layout_is_blocked(gemm->layout, spec)) return false;
     if (whole(&spec->in) < CHANNELS_MIN || whole(&spec->out) < CHANNELS_MIN) return false;
     if ((size_t)gemm->rows * spec->out.width < ROW_MIN) return false;
-    uint64_t inside = reach_sum(k->height, k->top, spec->in.height, spec->out.height) *
-                      reach_sum(k->width, k->left, spec->in.width, spec->out.width);
+    uint64_t inside = at_window_products(k, &spec->in, &spec->out);
     uint64_t all = at_activation_area(&spec->out) * k->height * k->width;
     return inside * 5 < all * 3; /* oneDNN does all products, each a little faster */
 }
@@ -94,8 +58,8 @@ static void multiply(const at_weight_gemm *gemm, float *sum, const float *dy, co
     const at_conv_spec *spec = gemm->spec;
     const at_window    *k = &spec->window;
     size_t              in = whole(&spec->in), out = whole(&spec->out), rows = gemm->rows;
-    reach               v = reach_of(h, k->top, spec->in.height, spec->out.height);
-    reach               u = reach_of(w, k->left, spec->in.width, spec->out.width);
+    at_window_reach     v = at_window_reach_of(h, k->top, spec->in.height, spec->out.height);
+    at_window_reach     u = at_window_reach_of(w, k->left, spec->in.width, spec->out.width);
     size_t              range = (u.end - u.begin) * rows;
     if (range == 0 || v.begin == v.end) memset(sum, 0, in * out * sizeof *sum);
     for (size_t i = v.begin; i < v.end && range; i++) {

@@ -1,5 +1,7 @@
 #include "learn/engines/pool_kernels.h"
 
+#include "learn/engines/isa.h"
+
 #include <assert.h>
 
 enum { BLOCK_MAX = 16 };
@@ -194,7 +196,7 @@ const at_pool_kernels at_pools_plain = {
 #if defined(__x86_64__)
 const at_pool_kernels *at_pools_for(const at_pool *pool)
 {
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx2 = at_isa_here() >= AT_ISA_AVX2;
     check(pool);
     return avx2 && pool->in.block % 8 == 0 ? &at_pools_avx2 : &at_pools_plain;
 }

@@ -19,6 +19,18 @@ static at_err build_softmax(at_net *net, const char *args, at_fail *fail)
     return at_net_add(net, dense, fail);
 }
 
+/* Linear regression: one dense layer with one output. Convex too. */
+static at_err build_linear(at_net *net, const char *args, at_fail *fail)
+{
+    assert(net->count == 0);
+    assert(net->shape.classes == 0);
+    if (args)
+        return at_fail_set(fail, AT_ERR_USAGE, "write just linear",
+                           "model linear takes no arguments (got \"%s\")", args);
+    at_layer_spec dense = {.kind = &at_layer_dense, .from = AT_FROM_LAST, .units = 1, .bias = true};
+    return at_net_add(net, dense, fail);
+}
+
 /* Parses the width at *text and moves *text past its comma, or to NULL at the end. */
 static at_err take_width(const char **text, uint32_t *width, at_fail *fail)
 {
@@ -65,7 +77,21 @@ static at_err build_mlp(at_net *net, const char *args, at_fail *fail)
 }
 
 const at_model_family at_model_families[] = {
-    {"softmax", "softmax", "softmax regression: one dense layer", build_softmax},
-    {"mlp", "mlp:H1,H2,..", "dense layers of these widths with ReLU between them", build_mlp},
+    {"softmax", "softmax", "softmax regression: one dense layer", build_softmax, false},
+    {"mlp", "mlp:H1,H2,..", "dense layers of these widths with ReLU between them", build_mlp,
+     false},
+    {"linear", "linear", "linear regression: one dense layer, real-valued labels, squared loss",
+     build_linear, true},
 };
 const size_t at_model_families_count = sizeof at_model_families / sizeof *at_model_families;
+
+bool at_model_is_regression(const char *name)
+{
+    size_t length = strcspn(name, ":");
+    for (size_t i = 0; i < at_model_families_count; i++) {
+        const at_model_family *family = &at_model_families[i];
+        if (strlen(family->name) == length && !strncmp(family->name, name, length))
+            return family->regression;
+    }
+    return false;
+}

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/label.h"
 #include "learn/engines/activation_kernels.h"
 #include "learn/net/graph.h"
 #include "learn/net/model_parts.h"
@@ -104,6 +105,12 @@ void at_model_install(at_model *model, const float *params)
 void at_model_noise(at_model *model, uint64_t key)
 {
     model->noise = key;
+}
+
+void at_model_smooth_labels(at_model *model, double part)
+{
+    assert(part >= 0 && part <= 1);
+    model->smoothing = part;
 }
 
 static const float *output_of(const at_model *model, int32_t layer, const float *x)
@@ -221,14 +228,73 @@ static uint32_t logits_width(const at_model *model)
     return (uint32_t)at_activation_numbers(&out);
 }
 
+/* With the label spread over C classes, the loss of one sample is, for logits z and label y,
+ *     (1 - e) (log Z - z_y) + e (log Z - mean z)  =  loss without smoothing + e (z_y - mean z),
+ * and its gradient is that without smoothing plus e - e / C at the label and minus e / C elsewhere.
+ * The kernel turns logits into gradients in place, so the first part comes before it. */
+static double smoothed_loss(const at_model *model, const float *z, const uint32_t *labels,
+                            uint32_t count)
+{
+    uint32_t width = logits_width(model);
+    double   sum = 0;
+    for (uint32_t n = 0; n < count; n++, z += width) {
+        double mean = 0;
+        for (uint32_t c = 0; c < width; c++) mean += (double)z[c] / width;
+        assert(labels[n] < width);
+        sum += (double)z[labels[n]] - mean;
+    }
+    return model->smoothing * sum;
+}
+
+static void smooth_gradient(const at_model *model, float *z, const uint32_t *labels, uint32_t count)
+{
+    uint32_t width = logits_width(model);
+    float    part = (float)model->smoothing, each = (float)(model->smoothing / width);
+    for (uint32_t n = 0; n < count; n++, z += width) {
+        for (uint32_t c = 0; c < width; c++) z[c] -= each;
+        z[labels[n]] += part;
+    }
+}
+
+static bool is_regression(const at_model *model)
+{
+    return model->net->shape.classes == 0;
+}
+
+/* z (count) predictions <- their gradient; returns the sum of the losses. */
+static double squared_loss(float *z, const uint32_t *labels, uint32_t count)
+{
+    double sum = 0;
+    for (uint32_t n = 0; n < count; n++) {
+        float off = z[n] - at_label_real(labels[n]);
+        sum += 0.5 * (double)off * (double)off;
+        z[n] = off;
+    }
+    return sum;
+}
+
+/* Replaces outputs by their gradients. */
+static double take_loss(const at_model *model, float *logits, const uint32_t *labels,
+                        uint32_t count)
+{
+    const at_kernels *k = at_kernels_elementwise(model->net->engine);
+    bool              smooth = model->smoothing > 0;
+    assert(!is_regression(model) || logits_width(model) == 1);
+    if (is_regression(model)) return squared_loss(logits, labels, count);
+    double more = smooth ? smoothed_loss(model, logits, labels, count) : 0;
+    double sum = k->softmax_loss(logits, labels, count, logits_width(model));
+    if (!smooth) return sum;
+    smooth_gradient(model, logits, labels, count);
+    return sum + more;
+}
+
 static double train(at_model *model, float *gradient, at_write write, const float *params,
                     const float *x, const uint32_t *labels, uint32_t count)
 {
-    const at_kernels *k = at_kernels_elementwise(model->net->engine);
     assert(model->use == AT_USE_TRAIN);
     assert((uintptr_t)x % 32 == 0);
     float *logits = forward(model, params, x, count, true);
-    double loss_sum = k->softmax_loss(logits, labels, count, logits_width(model));
+    double loss_sum = take_loss(model, logits, labels, count);
     if (write == AT_WRITE_SET) clear_padding(model, gradient);
     return backward(model, gradient, write, params, x, count) ? loss_sum : (double)NAN;
 }
@@ -256,23 +322,35 @@ static size_t label_rank(const float *z, uint32_t label, uint32_t classes)
     return rank;
 }
 
-void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
-                    const uint32_t *labels, uint32_t count)
+/* What only classifiers and what only regression models have. */
+static void score_labels(at_score *score, const float *logits, const uint32_t *labels,
+                         uint32_t count, uint32_t classes)
 {
-    const at_kernels *k = at_kernels_elementwise(model->net->engine);
-    uint32_t          classes = logits_width(model);
-    assert(score->correct <= score->count);
-    float *logits = forward(model, params, x, count, false);
-    for (uint32_t n = 0; n < count; n++) {
+    for (uint32_t n = 0; classes == 0 && n < count; n++) {
+        double label = (double)at_label_real(labels[n]);
+        score->label_sum += label;
+        score->label_squares += label * label;
+    }
+    for (uint32_t n = 0; classes > 0 && n < count; n++) {
         size_t rank = label_rank(logits + (size_t)n * classes, labels[n], classes);
         score->correct += rank == 0;
         score->correct_top5 += rank < 5;
     }
     for (uint32_t n = 0; classes == 2 && score->margins && n < count; n++)
         score->margins[n] = logits[2 * (size_t)n + 1] - logits[2 * (size_t)n];
+}
+
+void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
+                    const uint32_t *labels, uint32_t count)
+{
+    uint32_t classes = is_regression(model) ? 0 : logits_width(model);
+    assert(score->correct <= score->count);
+    float *logits = forward(model, params, x, count, false);
+    score_labels(score, logits, labels, count, classes);
     score->classes = classes;
+    score->regression = is_regression(model);
     score->count += count;
-    score->loss_sum += k->softmax_loss(logits, labels, count, classes);
+    score->loss_sum += take_loss(model, logits, labels, count);
 }
 
 /* Softmax; there may be more logits than classes. */
@@ -291,6 +369,7 @@ void at_model_predict(at_model *model, float *probabilities, const float *params
     uint32_t     classes = model->net->shape.classes, width = logits_width(model);
     const float *logits = forward(model, params, x, count, false);
     assert(classes <= width);
-    for (size_t n = 0; n < count; n++)
+    if (is_regression(model)) memcpy(probabilities, logits, count * sizeof *probabilities);
+    for (size_t n = 0; classes > 0 && n < count; n++)
         to_probabilities(probabilities + n * classes, logits + n * width, classes, width);
 }

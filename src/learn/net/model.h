@@ -13,8 +13,9 @@
  * and messages treat all of it alike. The *plain* vector is the same for files and users: tensor
  * after tensor, row-major, parameters, then statistics, no padding.
  *
- * Two engines compute the same function: `ref`, a slow reference implementation for tests; `fast`,
- * chosen at run time for the processor. Same engine, same call, same bits.
+ * Three engines compute the same function: `ref`, a slow reference implementation for tests;
+ * `fast`, chosen at run time for the processor; `exact`, which is `fast` without Winograd's method
+ * in convolutions, whose rounding errors are larger. Same engine, same call, same bits.
  */
 #ifndef AT_LEARN_NET_MODEL_H
 #define AT_LEARN_NET_MODEL_H
@@ -29,11 +30,11 @@
 typedef struct at_model at_model;
 struct at_net; /* see learn/net/net.h */
 
-typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_REF } at_engine;
+typedef enum at_engine { AT_ENGINE_FAST, AT_ENGINE_EXACT, AT_ENGINE_REF } at_engine;
 
 typedef struct at_shape {
     uint32_t features;                /* numbers per sample */
-    uint32_t classes;                 /* labels are 0 .. classes-1 */
+    uint32_t classes;                 /* labels are 0 .. classes-1; 0: real (base/label.h) */
     uint32_t channels, height, width; /* of an image; 0: samples are flat vectors */
 } at_shape;
 
@@ -47,10 +48,17 @@ typedef struct at_score {
     uint64_t correct_top5; /* the label is among the five largest */
     uint64_t count;
     uint32_t classes; /* 0: not a classifier */
-    double   auc;     /* two classes, over all samples (see auc.h) */
+    /* Regression: instead of correct ones, the sum of labels and of their squares, for R2. */
+    bool   regression;
+    double label_sum, label_squares;
+    double auc; /* two classes, over all samples (see auc.h) */
     /* If not NULL and there are two classes: the margin of sample n of a call (logit of class 1
      * minus that of class 0) is written to margins[n]. */
     float *margins;
+    /* Workers with parameters of their own; the rest is about their mean. */
+    bool   apart;
+    double worst_loss, worst_accuracy; /* of one worker; NAN: not measured */
+    double disagreement; /* root mean square distance of the workers' parameters from their mean */
 } at_score;
 
 /* Builds a model from a family ("softmax", "mlp:H1,H2,.."), a built-in net ("mnist-cnn"), or a file
@@ -84,9 +92,10 @@ void at_model_to_plain(const at_model *model, float *plain, const float *flat);
 void at_model_from_plain(const at_model *model, float *flat, const float *plain);
 
 /* A named part of the plain vector. */
+enum { AT_TENSOR_NAME_SIZE = 200, AT_TENSOR_DIMS_MAX = 8 };
 typedef struct at_tensor {
-    char     name[48];
-    uint32_t dims, shape[4];
+    char     name[AT_TENSOR_NAME_SIZE];
+    uint32_t dims, shape[AT_TENSOR_DIMS_MAX];
     size_t   at; /* its first number */
 } at_tensor;
 
@@ -126,12 +135,17 @@ at_err at_model_init(const at_model *model, float *params, uint64_t seed, at_fai
  * one and after every change of the parameters. */
 void at_model_install(at_model *model, const float *params);
 
+/* Sets the part of each label that the next at_model_gradient calls spread evenly over all classes
+ * (Szegedy et al. 2016), 0 .. 1; 0 at first. Scores and predictions do not depend on it. */
+void at_model_smooth_labels(at_model *model, double part);
+
 /* Sets the seed of the random numbers (dropout) of the next at_model_gradient call. */
 void at_model_noise(at_model *model, uint64_t key);
 
-/* ADDS to gradient the sum over `count` samples (1 .. rows_max) of the gradient of the softmax
- * cross-entropy, and returns the sum of the losses; NaN when weights or gradients of a convolution
- * are not finite, even if the logits are. x is (count, features), row-major, 32-byte aligned. The
+/* ADDS to gradient the sum over `count` samples (1 .. rows_max) of the gradient of the loss, and
+ * returns the sum of the losses; NaN when weights or gradients of a convolution are not finite,
+ * even if the logits are. The loss of a sample is the softmax cross-entropy or, in regression,
+ * 1/2 (label - prediction)^2. x is (count, features), row-major, 32-byte aligned. The
  * sum over this call's samples is computed first and then added in one addition per element, so n
  * calls into one vector equal n vectors added in the same order, bit for bit. */
 double at_model_gradient(at_model *model, float *gradient, const float *params, const float *x,
@@ -146,7 +160,8 @@ double at_model_gradient_set(at_model *model, float *gradient, const float *para
 void at_model_score(at_model *model, at_score *score, const float *params, const float *x,
                     const uint32_t *labels, uint32_t count);
 
-/* Predicted class probabilities, (count, classes), of up to rows_max samples. */
+/* Predicted class probabilities, (count, classes), of up to rows_max samples; in regression the
+ * predicted values, (count). */
 void at_model_predict(at_model *model, float *probabilities, const float *params, const float *x,
                       uint32_t count);
 
@@ -169,8 +184,12 @@ typedef struct at_model_family {
     const char *summary;
     /* Appends the layers to an empty net. `args` is the text after the colon, NULL without one. */
     at_err (*build)(struct at_net *net, const char *args, at_fail *fail);
+    bool regression; /* predicts a real number, with the squared loss */
 } at_model_family;
 extern const at_model_family at_model_families[];
 extern const size_t          at_model_families_count;
+
+/* Whether a model of this name is for regression, which needs data with real-valued labels. */
+bool at_model_is_regression(const char *name);
 
 #endif

@@ -44,9 +44,10 @@ struct at_model {
     at_net      *net;
     uint32_t     rows_max;
     at_model_use use;
-    bool         training; /* in the current pass */
-    uint64_t     noise;    /* seed of dropout */
-    at_graph    *graph;    /* NULL: nothing is allocated */
+    bool         training;  /* in the current pass */
+    uint64_t     noise;     /* seed of dropout */
+    double       smoothing; /* part of each label that is spread over all classes */
+    at_graph    *graph;     /* NULL: nothing is allocated */
     at_arena     arena;
     float       *y[AT_NET_LAYERS_MAX];
     float       *dy[AT_NET_LAYERS_MAX];

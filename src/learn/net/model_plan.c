@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "learn/engines/isa.h"
 #include "learn/net/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };
@@ -73,13 +74,28 @@ static at_err build_net(const char *name, at_shape shape, at_engine engine, uint
     return err;
 }
 
+static at_err check_labels(const char *name, uint32_t classes, at_fail *fail)
+{
+    bool regression = at_model_is_regression(name);
+    if (regression && classes > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --model softmax, or data with real labels",
+                           "model %s predicts real numbers, and the data have %u classes", name,
+                           classes);
+    if (!regression && classes == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --model linear, or data with classes",
+                           "model %s predicts classes, and the labels of the data are real numbers",
+                           name);
+    if (regression || classes >= 2) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use data with at least two classes",
+                       "training needs at least two classes (the data have %u)", classes);
+}
+
 at_err at_model_plan(const char *name, at_shape shape, at_engine engine, uint32_t rows,
                      at_model **model, at_fail *fail)
 {
     *model = NULL;
-    if (shape.classes < 2)
-        return at_fail_set(fail, AT_ERR_USAGE, "use data with at least two classes",
-                           "training needs at least two classes (the data have %u)", shape.classes);
+    AT_TRY(at_isa_check_environment(fail));
+    AT_TRY(check_labels(name, shape.classes, fail));
     at_model *m = calloc(1, sizeof *m);
     if (!m) return at_fail_set(fail, AT_ERR_FAILED, NULL, "no memory for the model");
     at_err err = build_net(name, shape, engine, rows, false, &m->net, fail);

@@ -27,7 +27,9 @@ at_net *at_net_new(at_engine engine, at_shape shape, uint32_t rows, bool referen
     net->shape = shape;
     net->rows = rows;
     net->block = engine == AT_ENGINE_REF || reference_conv ? 0 : at_conv_onednn.block();
-    net->conv = net->block ? &at_conv_onednn : &at_conv_ref;
+    net->conv = net->block == 0             ? &at_conv_ref
+                : engine == AT_ENGINE_EXACT ? &at_conv_exact
+                                            : &at_conv_onednn;
     if (net->block == 0) net->block = at_conv_ref.block();
     return net;
 }

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -295,7 +296,7 @@ static at_err read_schedule(at_param_group *group, const at_net_line *line, cons
     if (strlen(text) >= sizeof group->schedule)
         return at_net_line_fail(line, fail, NULL, "a schedule may have at most %zu characters",
                                 sizeof group->schedule - 1);
-    if (at_schedule_parse(text, 1, 1, 1, &schedule, &why))
+    if (at_schedule_parse(text, 1, 1, HUGE_VAL, &schedule, &why))
         return at_net_line_fail(line, fail, why.hint, "%s", why.text);
     snprintf(group->schedule, sizeof group->schedule, "%s", text);
     return AT_OK;

@@ -7,13 +7,12 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "learn/engines/activation_kernels.h"
+#include "base/text.h"
 #include "learn/engines/vectorize.h"
-
-/* A sum and three or four other vectors of this many floats fit into 32 kB together. */
-enum { BLOCK = 1024 };
+#include "learn/optim/torch_update.h"
 
 /* The mean gradient of one parameter, including weight decay. */
 static inline float mean_gradient(float w, float sum, const float scale, const float decay)
@@ -37,8 +36,6 @@ static void sgd(float *w, const float *g, float *s0, float *s1, size_t n, const 
 
 /* ---- momentum (Polyak 1964, in TensorFlow's form): v <- m v + g, w <- w - lr v --------------- */
 
-static const float MOMENTUM_DEFAULT = 0.9f;
-
 AT_VECTORIZED static void momentum_loop(float *restrict w, float *restrict v,
                                         const float *restrict sum, size_t n, float lr, float scale,
                                         float decay, float momentum)
@@ -52,61 +49,98 @@ AT_VECTORIZED static void momentum_loop(float *restrict w, float *restrict v,
 static void momentum(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how)
 {
     assert(s0 && !s1);
-    float factor = how->momentum > 0 ? how->momentum : MOMENTUM_DEFAULT;
+    float factor = how->momentum > 0 ? how->momentum : (float)how->number[0];
     momentum_loop(w, s0, g, n, how->lr, how->scale, how->weight_decay, factor);
+}
+
+/* ---- nesterov (Nesterov 1983, in PyTorch's form): v <- m v + g, w <- w - lr (g + m v) -------- */
+
+static void nesterov(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how)
+{
+    assert(s0 && !s1);
+    at_torch_group group = {.lr = (double)how->lr,
+                            .weight_decay = (double)how->weight_decay,
+                            .momentum = how->momentum > 0 ? (double)how->momentum : how->number[0],
+                            .nesterov = true};
+    at_torch_step  step = at_torch_step_of(AT_TORCH_SGD, &group, how->step);
+    at_torch_update_block(&step, w, g, how->scale, s0, NULL, n);
 }
 
 /* ---- rmsprop --------------------------------------------------------------------------------- */
 
 /* Tieleman and Hinton 2012 in TensorFlow's form: epsilon under the root, the mean square starts at
- * 1. s <- 0.9 s + 0.1 g^2, w <- w - lr g / sqrt(s + epsilon). */
-static const float RMSPROP_DECAY = 0.9f, RMSPROP_REST = 0.1f, RMSPROP_EPSILON = 1e-10f;
-
+ * 1. s <- r s + (1 - r) g^2, w <- w - lr g / sqrt(s + epsilon). */
 AT_VECTORIZED static void rmsprop_loop(float *restrict w, float *restrict s,
                                        const float *restrict sum, size_t n, float lr, float scale,
-                                       float decay)
+                                       float decay, float keep, float rest, float epsilon)
 {
     for (size_t i = 0; i < n; i++) {
         float g = mean_gradient(w[i], sum[i], scale, decay);
-        s[i] = RMSPROP_DECAY * s[i] + RMSPROP_REST * (g * g);
-        w[i] -= lr * g / sqrtf(s[i] + RMSPROP_EPSILON);
+        s[i] = keep * s[i] + rest * (g * g);
+        w[i] -= lr * g / sqrtf(s[i] + epsilon);
     }
 }
 
 static void rmsprop(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how)
 {
     assert(s0 && !s1);
-    rmsprop_loop(w, s0, g, n, how->lr, how->scale, how->weight_decay);
+    rmsprop_loop(w, s0, g, n, how->lr, how->scale, how->weight_decay, (float)how->number[0],
+                 (float)(1 - how->number[0]), (float)how->number[1]);
 }
 
 /* ---- adam ------------------------------------------------------------------------------------ */
 
-/* Kingma and Ba 2015, in the form before section 2.1, which TensorFlow uses: with t the step,
- *     m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,
- *     w <- w - lr sqrt(1 - 0.999^t) / (1 - 0.9^t) * m / (sqrt(v) + epsilon).
- * The complements are written out: 1.0f - 0.999f is off by 5e-5 of its value. */
-static const float  BETA1 = 0.9f, REST1 = 0.1f, BETA2 = 0.999f, REST2 = 0.001f;
-static const float  ADAM_EPSILON = 1e-8f;
-static const double BETA1_EXACT = 0.9, BETA2_EXACT = 0.999; /* for powers, where errors add up */
+/* Kingma and Ba 2015, in the form before section 2.1, which TensorFlow uses: with t the step, b1
+ * and b2 the decays,
+ *     m <- b1 m + (1 - b1) g,  v <- b2 v + (1 - b2) g^2,
+ *     w <- w - lr sqrt(1 - b2^t) / (1 - b1^t) * m / (sqrt(v) + epsilon).
+ * Complements and powers are computed in double precision: 1.0f - 0.999f is off by 5e-5 of its
+ * value, and errors of a power add up. */
+typedef struct adam_constants {
+    float lr, scale, decay, keep1, rest1, keep2, rest2, epsilon;
+} adam_constants;
 
 AT_VECTORIZED static void adam_loop(float *restrict w, float *restrict m, float *restrict v,
-                                    const float *restrict sum, size_t n, float lr, float scale,
-                                    float decay)
+                                    const float *restrict sum, size_t n,
+                                    const adam_constants *restrict constants)
 {
+    const adam_constants c = *constants;
     for (size_t i = 0; i < n; i++) {
-        float g = mean_gradient(w[i], sum[i], scale, decay);
-        m[i] = BETA1 * m[i] + REST1 * g;
-        v[i] = BETA2 * v[i] + REST2 * (g * g);
-        w[i] -= lr * m[i] / (sqrtf(v[i]) + ADAM_EPSILON);
+        float g = mean_gradient(w[i], sum[i], c.scale, c.decay);
+        m[i] = c.keep1 * m[i] + c.rest1 * g;
+        v[i] = c.keep2 * v[i] + c.rest2 * (g * g);
+        w[i] -= c.lr * m[i] / (sqrtf(v[i]) + c.epsilon);
     }
 }
 
 static void adam(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how)
 {
     assert(s0 && s1 && how->step > 0);
-    double t = (double)how->step;
-    double lr = how->lr * sqrt(1.0 - pow(BETA2_EXACT, t)) / (1.0 - pow(BETA1_EXACT, t));
-    adam_loop(w, s0, s1, g, n, (float)lr, how->scale, how->weight_decay);
+    double t = (double)how->step, beta1 = how->number[0], beta2 = how->number[1];
+    double lr = how->lr * sqrt(1.0 - pow(beta2, t)) / (1.0 - pow(beta1, t));
+    adam_loop(w, s0, s1, g, n,
+              &(adam_constants){.lr = (float)lr,
+                                .scale = how->scale,
+                                .decay = how->weight_decay,
+                                .keep1 = (float)beta1,
+                                .rest1 = (float)(1 - beta1),
+                                .keep2 = (float)beta2,
+                                .rest2 = (float)(1 - beta2),
+                                .epsilon = (float)how->number[2]});
+}
+
+/* Loshchilov and Hutter 2019, in PyTorch's form: the weights shrink by lr * decay, and the decay
+ * does not enter the moments. */
+static void adamw(float *w, const float *g, float *s0, float *s1, size_t n, const at_update *how)
+{
+    assert(s0 && s1 && how->step > 0);
+    at_torch_group group = {.lr = (double)how->lr,
+                            .weight_decay = (double)how->weight_decay,
+                            .beta1 = how->number[0],
+                            .beta2 = how->number[1],
+                            .eps = how->number[2]};
+    at_torch_step  step = at_torch_step_of(AT_TORCH_ADAMW, &group, how->step);
+    at_torch_update_block(&step, w, g, how->scale, s0, s1, n);
 }
 
 /* ---- adagrad (Duchi, Hazan and Singer 2011): a <- a + g^2, w <- w - lr g / sqrt(a) ----------- */
@@ -160,6 +194,20 @@ static void dual_averaging(float *w, const float *g, float *s0, float *s1, size_
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+#define MOMENTUM                     \
+    {                                \
+        "MOMENTUM", 0.9, 0, 0.999999 \
+    }
+#define BETAS                        \
+    {"BETA1", 0.9, 0, 0.999999},     \
+    {                                \
+        "BETA2", 0.999, 0, 0.9999999 \
+    }
+#define EPSILON(normal)             \
+    {                               \
+        "EPSILON", normal, 1e-30, 1 \
+    }
+
 const at_optim *const at_optims[] = {
     &(const at_optim){
         .name = "sgd",
@@ -170,14 +218,24 @@ const at_optim *const at_optims[] = {
     },
     &(const at_optim){
         .name = "momentum",
-        .summary = "gradient descent with momentum 0.9",
+        .summary = "gradient descent with momentum",
+        .number = {MOMENTUM},
         .states = 1,
         .lr_default = 0.01,
         .update = momentum,
     },
     &(const at_optim){
+        .name = "nesterov",
+        .summary = "gradient descent with momentum that looks one step ahead",
+        .number = {MOMENTUM},
+        .states = 1,
+        .lr_default = 0.01,
+        .update = nesterov,
+    },
+    &(const at_optim){
         .name = "rmsprop",
-        .summary = "gradient divided by the root of its mean square, decay 0.9",
+        .summary = "gradient divided by the root of its mean square",
+        .number = {{"DECAY", 0.9, 0, 0.999999}, EPSILON(1e-10)},
         .states = 1,
         .state_start = 1.0f,
         .lr_default = 0.001,
@@ -185,10 +243,19 @@ const at_optim *const at_optims[] = {
     },
     &(const at_optim){
         .name = "adam",
-        .summary = "adaptive moments, decays 0.9 and 0.999",
+        .summary = "adaptive moments",
+        .number = {BETAS, EPSILON(1e-8)},
         .states = 2,
         .lr_default = 0.001,
         .update = adam,
+    },
+    &(const at_optim){
+        .name = "adamw",
+        .summary = "adaptive moments with decoupled weight decay",
+        .number = {BETAS, EPSILON(1e-8)},
+        .states = 2,
+        .lr_default = 0.001,
+        .update = adamw,
     },
     &(const at_optim){
         .name = "adagrad",
@@ -216,50 +283,72 @@ const at_optim *at_optim_find(const char *name)
     return NULL;
 }
 
-/* ---- sums of gradients ----------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
-AT_VECTORIZED static void scale(float *restrict dst, const float *restrict src, float weight,
-                                size_t n)
+static at_err unknown(const char *name, at_fail *fail)
 {
-    for (size_t i = 0; i < n; i++) dst[i] = src[i] * weight;
+    const char *names[32];
+    size_t      count = 0;
+    for (; at_optims[count]; count++) names[count] = at_optims[count]->name;
+    assert(count <= sizeof names / sizeof *names);
+    return at_text_unknown("optimizer", name, names, count, fail);
 }
 
-AT_VECTORIZED static void add_scaled(float *restrict dst, const float *restrict src, float weight,
-                                     size_t n)
+/* "write it as adam:BETA1,BETA2,EPSILON" */
+static at_err misspelt(const at_optim *optim, const char *text, at_fail *fail)
 {
-    for (size_t i = 0; i < n; i++) dst[i] += src[i] * weight;
+    char    usage[128];
+    at_text hint = at_text_in(usage, sizeof usage);
+    at_text_add(&hint, "write it as %s", optim->name);
+    for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX && optim->number[i].name; i++)
+        at_text_add(&hint, "%s%s", i ? "," : ":", optim->number[i].name);
+    return at_fail_set(fail, AT_ERR_USAGE, usage, "\"%s\" is not a valid optimizer%s", text,
+                       optim->number[0].name ? "" : ": it has no numbers to set");
 }
 
-/* Elements at .. at+n-1 of the sum. */
-static void sum_block(float *dst, const float *const *src, const float *weights, size_t count,
-                      size_t at, size_t n)
+static at_err out_of_range(const at_optim *optim, size_t i, double value, at_fail *fail)
 {
-    if (weights)
-        scale(dst, src[0] + at, weights[0], n);
-    else
-        memcpy(dst, src[0] + at, n * sizeof *dst);
-    for (size_t s = 1; s < count; s++) {
-        if (weights)
-            add_scaled(dst, src[s] + at, weights[s], n);
-        else
-            at_vector_add(dst, src[s] + at, n);
+    const at_optim_number *number = &optim->number[i];
+    char                   hint[96];
+    snprintf(hint, sizeof hint, "its default is %g", number->normal);
+    return at_fail_set(fail, AT_ERR_USAGE, hint,
+                       "%s of optimizer %s must be from %g to %.7g (got %g)", number->name,
+                       optim->name, number->least, number->most, value);
+}
+
+/* The numbers after the colon. */
+static at_err parse_numbers(const at_optim *optim, const char *text, const char *args,
+                            double *number, at_fail *fail)
+{
+    for (size_t i = 0;; i++) {
+        char   word[32];
+        size_t length = strcspn(args, ",");
+        if (i == AT_OPTIM_NUMBERS_MAX || !optim->number[i].name || length >= sizeof word)
+            return misspelt(optim, text, fail);
+        snprintf(word, sizeof word, "%.*s", (int)length, args);
+        if (length > 0 && !at_text_real(word, &number[i])) return misspelt(optim, text, fail);
+        if (!(number[i] >= optim->number[i].least && number[i] <= optim->number[i].most))
+            return out_of_range(optim, i, number[i], fail);
+        if (!args[length]) return AT_OK;
+        args += length + 1;
     }
 }
 
-static size_t block_size(size_t at, size_t n)
+static void set_defaults(const at_optim *optim, double number[AT_OPTIM_NUMBERS_MAX])
 {
-    assert(at < n);
-    return n - at < BLOCK ? n - at : BLOCK;
+    for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++) number[i] = optim->number[i].normal;
 }
 
-void at_sum_slice(float *dst, const float *const *src, const float *weights, size_t count,
-                  at_slice slice)
+at_err at_optim_parse(const char *text, const at_optim **optim, double number[AT_OPTIM_NUMBERS_MAX],
+                      at_fail *fail)
 {
-    assert(count > 0);
-    for (size_t at = 0; at < slice.count; at += BLOCK) {
-        size_t first = slice.first + at;
-        sum_block(dst + first, src, weights, count, first, block_size(at, slice.count));
-    }
+    char        name[32];
+    const char *colon = strchr(text, ':');
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
+    *optim = at_optim_find(name);
+    if (!*optim) return unknown(name, fail);
+    set_defaults(*optim, number);
+    return colon ? parse_numbers(*optim, text, colon + 1, number, fail) : AT_OK;
 }
 
 /* ---- updates --------------------------------------------------------------------------------- */
@@ -284,15 +373,19 @@ static void update_params(const vectors *v, size_t first, size_t n, const at_upd
     assert(how->step > 0);
     assert((v->optim->states > 0) == (v->s0 != NULL));
     assert((v->optim->states > 1) == (v->s1 != NULL));
+    double    defaults[AT_OPTIM_NUMBERS_MAX];
+    at_update with = *how;
+    set_defaults(v->optim, defaults);
+    if (!how->number) with.number = defaults;
     if (v->count == 1 && !v->weights) { /* nothing to sum */
-        update(v, v->src[0] + first, first, n, how);
+        update(v, v->src[0] + first, first, n, &with);
         return;
     }
-    for (size_t at = 0; at < n; at += BLOCK) {
-        float  sum[BLOCK];
-        size_t size = block_size(at, n);
-        sum_block(sum, v->src, v->weights, v->count, first + at, size);
-        update(v, sum, first + at, size, how);
+    for (size_t at = 0; at < n; at += AT_SUM_BLOCK) {
+        float  sum[AT_SUM_BLOCK];
+        size_t size = at_sum_block_size(at, n);
+        at_sum_block(sum, v->src, v->weights, v->count, first + at, size);
+        update(v, sum, first + at, size, &with);
     }
 }
 
@@ -307,25 +400,12 @@ AT_VECTORIZED static void average_in(float *restrict s, const float *restrict su
 static void update_statistics(const vectors *v, const at_param_range_update *range)
 {
     assert(range->keep >= 0 && range->keep <= 1);
-    for (size_t at = 0; at < range->count; at += BLOCK) {
-        float  sum[BLOCK];
-        size_t size = block_size(at, range->count), first = range->at + at;
-        sum_block(sum, v->src, v->weights, v->count, first, size);
+    for (size_t at = 0; at < range->count; at += AT_SUM_BLOCK) {
+        float  sum[AT_SUM_BLOCK];
+        size_t size = at_sum_block_size(at, range->count), first = range->at + at;
+        at_sum_block(sum, v->src, v->weights, v->count, first, size);
         average_in(v->w + first, sum, range->how.scale, range->keep, size);
     }
-}
-
-/* The part of a range that lies in a slice; its count is 0 when they do not overlap. */
-static at_param_range_update cut(const at_param_range_update *range, at_slice slice)
-{
-    assert(slice.first <= SIZE_MAX - slice.count);
-    at_param_range_update part = *range;
-    size_t                end = slice.first + slice.count;
-    size_t                range_end = range->at + range->count;
-    if (part.at < slice.first) part.at = slice.first;
-    if (range_end < end) end = range_end;
-    part.count = end > part.at ? end - part.at : 0;
-    return part;
 }
 
 void at_optim_apply_slice(const at_optim *optim, float *w, float *s0, float *s1,
@@ -335,8 +415,11 @@ void at_optim_apply_slice(const at_optim *optim, float *w, float *s0, float *s1,
     vectors v = {optim, w, s0, s1, src, weights, count};
     assert(count > 0);
     for (size_t i = 0; i < ranges_count; i++) {
-        at_param_range_update part = cut(&ranges[i], slice);
-        if (part.count == 0) continue;
+        at_param_range_update part = ranges[i];
+        at_slice              cut = at_slice_cut(part.at, part.count, slice);
+        if (cut.count == 0) continue;
+        part.at = cut.first;
+        part.count = cut.count;
         if (part.statistics)
             update_statistics(&v, &part);
         else

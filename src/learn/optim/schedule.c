@@ -19,6 +19,11 @@ struct at_schedule_kind {
 
 enum { ARGS_MAX = 512, STAIRS_MAX = 1000 };
 
+static const double PI = 3.14159265358979323846;
+
+/* Where a warm-up begins, as a part of where it ends: a first step at rate 0 would be lost. */
+static const double WARMUP_START = 0.01;
+
 /* Copies text up to `end` into word; false when it does not fit. */
 static bool copy_word(char *word, size_t size, const char *text, const char *end)
 {
@@ -44,11 +49,12 @@ static bool parse_numbers(at_schedule *s, const char *text, uint32_t count_max)
     }
 }
 
-/* 0 at the start, 1 at samples_end and after it. */
+/* 0 at the start or the end of the warm-up, 1 at samples_end and after it. */
 static double progress(const at_schedule *s, double used)
 {
-    assert(s->samples_end > 0);
-    return used < s->samples_end ? used / s->samples_end : 1.0;
+    assert(s->samples_end > s->warmup);
+    assert(used >= s->warmup);
+    return used < s->samples_end ? (used - s->warmup) / (s->samples_end - s->warmup) : 1.0;
 }
 
 static bool parse_nothing(at_schedule *s, const char *args)
@@ -63,10 +69,15 @@ static double rate_const(const at_schedule *s, double used)
     return s->lr;
 }
 
-/* linear:END */
+/* linear:END or linear:END,steps */
 static bool parse_linear(at_schedule *s, const char *args)
 {
-    return parse_numbers(s, args, 1) && s->number[0] >= 0;
+    char        number[32];
+    const char *end = args + strcspn(args, ",");
+    s->by_steps = strcmp(end, ",steps") == 0;
+    if (*end && !s->by_steps) return false;
+    return copy_word(number, sizeof number, args, end) && parse_numbers(s, number, 1) &&
+           s->number[0] >= 0;
 }
 
 static double rate_linear(const at_schedule *s, double used)
@@ -76,21 +87,30 @@ static double rate_linear(const at_schedule *s, double used)
     return s->lr * (1.0 - part) + s->number[0] * part;
 }
 
-/* exp:EVERY,RATE; EVERY is converted to samples. */
-static bool parse_exp(at_schedule *s, const char *args)
+/* A number of samples, or of epochs with the suffix e, from text up to `end`; becomes number[0], in
+ * samples. */
+static bool parse_length(at_schedule *s, const char *text, const char *end)
 {
-    char        every[32];
-    const char *comma = strchr(args, ',');
-    double      unit = 1;
-    if (!comma || !copy_word(every, sizeof every, args, comma)) return false;
-    size_t length = strlen(every);
-    if (length && every[length - 1] == 'e') {
-        every[length - 1] = '\0';
+    char   word[32];
+    double unit = 1;
+    assert(s->number_count == 0);
+    if (!copy_word(word, sizeof word, text, end)) return false;
+    size_t length = strlen(word);
+    if (length && word[length - 1] == 'e') {
+        word[length - 1] = '\0';
         unit = s->samples_epoch;
     }
-    if (!parse_numbers(s, every, 1) || !parse_numbers(s, comma + 1, 2)) return false;
+    if (!parse_numbers(s, word, 1)) return false;
     s->number[0] *= unit;
-    return s->number[0] > 0 && s->number[1] > 0;
+    return s->number[0] > 0;
+}
+
+/* exp:EVERY,RATE */
+static bool parse_exp(at_schedule *s, const char *args)
+{
+    const char *comma = strchr(args, ',');
+    return comma && parse_length(s, args, comma) && parse_numbers(s, comma + 1, 2) &&
+           s->number[1] > 0;
 }
 
 static double rate_exp(const at_schedule *s, double used)
@@ -125,8 +145,35 @@ static double rate_epochs(const at_schedule *s, double used)
 
 static double rate_cosine(const at_schedule *s, double used)
 {
-    const double pi = 3.14159265358979323846;
-    return s->lr * 0.5 * (1.0 + cos(pi * progress(s, used)));
+    return s->lr * 0.5 * (1.0 + cos(PI * progress(s, used)));
+}
+
+/* one-cycle or one-cycle:PEAK,START,END, as PyTorch's OneCycleLR */
+static bool parse_one_cycle(at_schedule *s, const char *args)
+{
+    static const double defaults[] = {0.3, 25, 1e4};
+    if (*args && !parse_numbers(s, args, 3)) return false;
+    while (s->number_count < 3) {
+        s->number[s->number_count] = defaults[s->number_count];
+        s->number_count++;
+    }
+    return s->number[0] > 0 && s->number[0] < 1 && s->number[1] >= 1 && s->number[2] >= 1;
+}
+
+/* From one rate to another along half a cosine. */
+static double ease(double from, double to, double part)
+{
+    assert(part >= 0 && part <= 1);
+    return to + (from - to) * 0.5 * (1.0 + cos(PI * part));
+}
+
+static double rate_one_cycle(const at_schedule *s, double used)
+{
+    assert(s->number_count == 3);
+    double part = progress(s, used), peak = s->number[0];
+    double start = s->lr / s->number[1], end = start / s->number[2];
+    return part < peak ? ease(start, s->lr, part / peak)
+                       : ease(s->lr, end, (part - peak) / (1 - peak));
 }
 
 /* stairs:COUNT,FACTOR */
@@ -146,24 +193,29 @@ static double rate_stairs(const at_schedule *s, double used)
 
 static const at_schedule_kind kinds[] = {
     {"const", "const", false, parse_nothing, rate_const},
-    {"linear", "linear:END", true, parse_linear, rate_linear},
+    {"linear", "linear:END[,steps]", true, parse_linear, rate_linear},
     {"exp", "exp:EVERY,RATE", false, parse_exp, rate_exp},
     {"epochs", "epochs:A,B,..:FACTOR", false, parse_epochs, rate_epochs},
     {"cosine", "cosine", true, parse_nothing, rate_cosine},
     {"stairs", "stairs:COUNT,FACTOR", true, parse_stairs, rate_stairs},
+    {"one-cycle", "one-cycle[:PEAK,START,END]", true, parse_one_cycle, rate_one_cycle},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
+/* A prefix of any of them. */
+static const char WARMUP[] = "warmup", WARMUP_USAGE[] = "warmup:LENGTH[+SCHEDULE]";
+
 static at_err unknown_kind(const char *name, at_fail *fail)
 {
-    const char *names[KINDS];
-    char        known[200];
+    const char *names[KINDS + 1] = {WARMUP};
+    char        known[250];
     at_text     list = at_text_in(known, sizeof known);
+    at_text_add(&list, "schedules are %s", WARMUP_USAGE);
     for (size_t i = 0; i < KINDS; i++) {
-        names[i] = kinds[i].name;
-        at_text_add(&list, "%s%s", i ? ", " : "schedules are ", kinds[i].usage);
+        names[i + 1] = kinds[i].name;
+        at_text_add(&list, ", %s", kinds[i].usage);
     }
-    const char *nearest = at_text_nearest(name, names, KINDS);
+    const char *nearest = at_text_nearest(name, names, KINDS + 1);
     if (!nearest)
         return at_fail_set(fail, AT_ERR_USAGE, known, "unknown learning-rate schedule \"%s\"",
                            name);
@@ -178,32 +230,87 @@ static const at_schedule_kind *find(const char *name)
     return NULL;
 }
 
-at_err at_schedule_parse(const char *text, double lr, double samples_epoch, double samples_end,
-                         at_schedule *schedule, at_fail *fail)
+/* One of the kinds, without a warm-up. */
+static at_err parse_kind(const char *text, at_schedule *s, at_fail *fail)
 {
     char        name[32], usage[64];
     const char *colon = strchr(text, ':');
-    assert(samples_epoch > 0);
-    assert(samples_end >= 0);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(text, ":"), text);
-    const at_schedule_kind *kind = find(name);
-    if (!kind) return unknown_kind(name, fail);
-
-    *schedule = (at_schedule){
-        .kind = kind, .lr = lr, .samples_epoch = samples_epoch, .samples_end = samples_end};
-    snprintf(usage, sizeof usage, "write it as %s", kind->usage);
-    if (!kind->parse(schedule, colon ? colon + 1 : ""))
+    s->kind = find(name);
+    if (!s->kind) return unknown_kind(name, fail);
+    snprintf(usage, sizeof usage, "write it as %s", s->kind->usage);
+    if (!s->kind->parse(s, colon ? colon + 1 : ""))
         return at_fail_set(fail, AT_ERR_USAGE, usage,
                            "\"%s\" is not a valid learning-rate schedule", text);
-    if (kind->needs_end && samples_end <= 0)
+    if (s->kind->needs_end && s->samples_end <= 0 && !s->by_steps)
         return at_fail_set(fail, AT_ERR_USAGE, "set it with --epochs or --samples",
                            "learning-rate schedule %s needs the length of the run", name);
+    if (s->kind->needs_end && s->warmup > 0 && s->warmup >= s->samples_end)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a shorter warm-up or a longer run",
+                           "a warm-up of %g samples leaves nothing for schedule %s: the run has %g",
+                           s->warmup, name, s->samples_end);
     return AT_OK;
 }
 
-double at_schedule_rate(const at_schedule *schedule, double samples_used)
+at_err at_schedule_set_steps(at_schedule *schedule, double steps, at_fail *fail)
 {
-    assert(schedule->kind);
+    assert(steps >= 0);
+    if (!schedule->by_steps) return AT_OK;
+    if (schedule->warmup > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "a warm-up counts samples, and learning-rate schedule %s:..,steps does "
+                           "not",
+                           schedule->kind->name);
+    schedule->samples_end = steps;
+    if (steps > 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "set it with --steps",
+                       "learning-rate schedule %s:..,steps needs the number of steps of the run",
+                       schedule->kind->name);
+}
+
+double at_schedule_now(const at_schedule *schedule, double samples_used, double steps_done)
+{
+    assert(steps_done >= 0);
+    return at_schedule_rate(schedule, schedule->by_steps ? steps_done : samples_used);
+}
+
+/* warmup:LENGTH or warmup:LENGTH+SCHEDULE. Sets *rest to the schedule, also without a warm-up. */
+static at_err parse_warmup(const char *text, at_schedule *s, const char **rest, at_fail *fail)
+{
+    size_t prefix = strlen(WARMUP);
+    *rest = text;
+    if (strncmp(text, WARMUP, prefix) != 0 || (text[prefix] && text[prefix] != ':')) return AT_OK;
+    const char *length = text + prefix + (text[prefix] == ':');
+    /* 1e+3 is a number, 5e+cosine a length and a schedule */
+    const char *plus = strchr(length, '+');
+    while (plus && plus[1] >= '0' && plus[1] <= '9') plus = strchr(plus + 1, '+');
+    if (!parse_length(s, length, plus ? plus : length + strlen(length)))
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "write it as warmup:LENGTH or warmup:LENGTH+SCHEDULE, with LENGTH in "
+                           "samples (5000) or epochs (2e)",
+                           "\"%s\" is not a valid learning-rate schedule", text);
+    s->warmup = s->number[0];
+    s->number_count = 0;
+    *rest = plus ? plus + 1 : "const";
+    return AT_OK;
+}
+
+at_err at_schedule_parse(const char *text, double lr, double samples_epoch, double samples_end,
+                         at_schedule *schedule, at_fail *fail)
+{
+    const char *rest;
+    assert(samples_epoch > 0);
+    assert(samples_end >= 0);
+    *schedule = (at_schedule){.lr = lr, .samples_epoch = samples_epoch, .samples_end = samples_end};
+    AT_TRY(parse_warmup(text, schedule, &rest, fail));
+    return parse_kind(rest, schedule, fail);
+}
+
+double at_schedule_rate(const at_schedule *s, double samples_used)
+{
+    assert(s->kind);
     assert(samples_used >= 0);
-    return schedule->kind->rate(schedule, samples_used);
+    if (samples_used >= s->warmup) return s->kind->rate(s, samples_used);
+    double part = samples_used / s->warmup;
+    return s->kind->rate(s, s->warmup) * (WARMUP_START + (1 - WARMUP_START) * part);
 }

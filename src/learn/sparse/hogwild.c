@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/label.h"
 #include "learn/sparse/sparse_row.h"
 
 enum { SAMPLED_ROWS = 1 << 14 }; /* to find hot features */
@@ -106,14 +107,22 @@ static inline float *weight_at(const two_arrays *p, uint32_t index)
 typedef struct descent {
     at_row_losses losses;
     float         bias, scale, step; /* step: learning rate / scale */
+    bool          squared;           /* the loss */
 } descent;
 
 /* The step of a row with this dot product: the factor of its values. Also updates bias and loss. */
 static inline float row_step(descent *d, float dot, uint32_t label)
 {
-    float z = d->scale * (d->bias + dot), e = at_row_exp(z);
-    at_row_loss(&d->losses, z, e, label);
-    float factor = d->step * (at_row_sigmoid(z, e) - (float)label);
+    float z = d->scale * (d->bias + dot), off;
+    if (d->squared) {
+        off = z - at_label_real(label);
+        d->losses.sum += at_row_squared_loss(off);
+    } else {
+        float e = at_row_exp(z);
+        at_row_loss(&d->losses, z, e, label);
+        off = at_row_sigmoid(z, e) - (float)label;
+    }
+    float factor = d->step * off;
     d->bias -= factor;
     return factor;
 }
@@ -173,7 +182,10 @@ double at_hogwild_rows(at_hogwild *h, const at_csr *rows, const at_csr_list *lis
 {
     bool    small = dimension <= AT_ROW_SMALL;
     float   bias = flat[dimension], scale = flat[dimension + 1];
-    descent d = {.losses = {.product = 1}, .bias = bias, .scale = scale};
+    descent d = {.losses = {.product = 1},
+                 .bias = bias,
+                 .scale = scale,
+                 .squared = rows->loss == AT_SPARSE_SQUARED};
     d.step = *at_sparse_rate(flat, dimension) / scale;
     assert(list->count >= 1);
     if (h->hot)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/label.h"
 #include "learn/sparse/sparse_row.h"
 
 enum { PAIRS_AHEAD = 32 }; /* prefetch distance */
@@ -62,11 +63,24 @@ void at_sparse_margins(float *margins, const at_csr *rows, const at_csr_list *li
     }
 }
 
+static double squared_losses(float *coefs, const at_csr *rows, const at_csr_list *list,
+                             const float *margins)
+{
+    double sum = 0;
+    for (uint32_t n = 0; n < list->count; n++) {
+        float off = margins[n] - at_label_real(rows->labels[list->row[n]]);
+        sum += at_row_squared_loss(off);
+        if (coefs) coefs[n] = off;
+    }
+    return sum;
+}
+
 double at_sparse_losses(float *coefs, const at_csr *rows, const at_csr_list *list,
                         const float *margins)
 {
     at_row_losses losses = {.product = 1};
     assert(margins || list->count == 0);
+    if (rows->loss == AT_SPARSE_SQUARED) return squared_losses(coefs, rows, list, margins);
     for (uint32_t n = 0; n < list->count; n++) {
         uint32_t label = rows->labels[list->row[n]];
         float    z = margins[n], e = at_row_exp(z);

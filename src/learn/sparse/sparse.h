@@ -1,4 +1,4 @@
-/* sparse.h - logistic regression on sparse rows: the computing loops.
+/* sparse.h - logistic and linear regression on sparse rows: the computing loops.
  *
  *   flat vector   w_0 .. w_(d-1) │ bias │ scale │ rate
  *   meaning       weight i = scale * w_i; the bias is the weight of a feature that every row has
@@ -8,13 +8,18 @@
  * one multiplication of `scale`. `rate` is the learning rate for workers that update the vector
  * themselves (hogwild.h); it is unused otherwise.
  *
- * Labels are 0 and 1. Every loop does the same operations in the same order wherever it runs.
+ * A margin is the linear function of a row; its loss depends on at_csr.loss. Every loop
+ * does the same operations in the same order wherever it runs.
  */
 #ifndef AT_LEARN_SPARSE_SPARSE_H
 #define AT_LEARN_SPARSE_SPARSE_H
 
 #include <stddef.h>
 #include <stdint.h>
+
+/* LOGISTIC: labels are 0 and 1, and the sigmoid of the margin is the probability of 1. SQUARED:
+ * labels are real (base/label.h), the margin predicts them, the loss is 1/2 (label - margin)^2. */
+typedef enum at_sparse_loss { AT_SPARSE_LOGISTIC, AT_SPARSE_SQUARED } at_sparse_loss;
 
 enum { AT_SPARSE_EXTRA = 3 }; /* floats after the weights: bias, scale, rate */
 
@@ -28,6 +33,7 @@ typedef struct at_csr {
     const uint32_t *indices;
     const float    *values;
     const uint32_t *labels;
+    at_sparse_loss  loss;
 } at_csr;
 
 /* Row numbers, in order: `count` to compute, then `ahead` that come next, to prefetch. */
@@ -66,8 +72,8 @@ void at_sparse_from_plain(float *flat, const float *plain, uint64_t dimension);
 void at_sparse_margins(float *margins, const at_csr *rows, const at_csr_list *list,
                        const float *flat, uint64_t dimension);
 
-/* coefs (count) <- sigmoid(margin) - label, the derivative of the loss with respect to the margin;
- * returns the sum of the losses. `coefs` may be NULL. */
+/* coefs (count) <- the derivative of the loss with respect to the margin: sigmoid(margin) - label,
+ * or margin - label; returns the sum of the losses. `coefs` may be NULL. */
 double at_sparse_losses(float *coefs, const at_csr *rows, const at_csr_list *list,
                         const float *margins);
 

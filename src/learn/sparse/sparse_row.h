@@ -96,6 +96,12 @@ static inline void at_row_loss(at_row_losses *losses, float z, float e, uint32_t
     losses->factors = 0;
 }
 
+/* The squared loss of a prediction that is off by this much. */
+static inline double at_row_squared_loss(float off)
+{
+    return 0.5 * (double)off * (double)off;
+}
+
 /* The sum of all losses added so far. */
 static inline double at_row_losses_sum(const at_row_losses *losses)
 {

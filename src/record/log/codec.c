@@ -179,13 +179,12 @@ static void code_evaluated(at_codec *codec, at_event *event, at_record *record)
     at_wire_u64(&codec->wire, &event->as.evaluated.step);
     at_wire_delta_i64(&codec->wire, &event->as.evaluated.at, &now);
     for (int i = 0; i < AT_METRIC_COUNT; i++) {
-        double *value = &event->as.evaluated.value[i];
-        bool    known = !isnan(*value);
+        bool known = !isnan(event->as.evaluated.value[i]);
         at_wire_flag(&codec->wire, &known);
         if (known)
-            at_wire_real(&codec->wire, value);
+            at_wire_real(&codec->wire, &event->as.evaluated.value[i]);
         else
-            *value = NAN;
+            event->as.evaluated.value[i] = NAN;
     }
     at_wire_u64(&codec->wire, &record->count);
     at_wire_flag(&codec->wire, &record->final);
@@ -211,7 +210,8 @@ static void code_event_fields(at_codec *codec, at_event *event, at_record *recor
         break;
     case AT_EV_LOST:
         at_wire_u64(&codec->wire, &event->as.lost.drawn);
-        at_wire_flag(&codec->wire, &event->as.lost.returns);
+        at_wire_flags(&codec->wire, (bool *const[]){&event->as.lost.returns, &event->as.lost.left},
+                      2);
         at_wire_text(&codec->wire, &record->text);
         break;
     case AT_EV_MESSAGE: code_report(codec, &event->as.report, last); break;

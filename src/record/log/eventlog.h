@@ -15,7 +15,7 @@
 
 #include "record/record.h"
 
-enum { AT_EVENTLOG_FORMAT = 5, AT_EVENTLOG_NAME_SIZE = 32 };
+enum { AT_EVENTLOG_FORMAT = 6, AT_EVENTLOG_NAME_SIZE = 32 };
 
 typedef struct at_eventlog at_eventlog;
 

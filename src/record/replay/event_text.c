@@ -80,7 +80,9 @@ void at_event_text(at_text *out, const at_event *event, at_ns started)
     case AT_EV_JOINED: at_text_add(out, ", process %u", event->as.joined.incarnation); break;
     case AT_EV_LOST:
         at_text_add(out, ": %" PRIu64 " samples drawn, %s", event->as.lost.drawn,
-                    event->as.lost.returns ? "will be replaced" : "will not be replaced");
+                    event->as.lost.returns ? "will be replaced"
+                    : event->as.lost.left  ? "has left"
+                                           : "will not be replaced");
         break;
     case AT_EV_MESSAGE: add_report(out, &event->as.report); break;
     case AT_EV_APPLIED: add_applied(out, event); break;

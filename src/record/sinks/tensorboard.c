@@ -425,7 +425,7 @@ static void write_number(FILE *out, const char *name, uint64_t value)
 
 static void write_run(FILE *out, const at_run_info *info)
 {
-    char text[64];
+    char text[AT_RULE_TEXT_SIZE];
     assert(info->plan);
     write_row(out, "anytime", ANYTIME_VERSION);
     write_row(out, "command", info->command);

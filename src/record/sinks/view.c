@@ -222,12 +222,14 @@ static void draw_bar(const at_view *view, const group *it, int columns, at_text 
     add_blocks(view, LOST, lost, out);
 }
 
-/* A single worker that is starting, lost or evicted gets a word instead of a bar. */
+/* A single worker that has not joined, is starting, lost or evicted gets a word instead of a
+ * bar. */
 static void draw_group(const at_view *view, const group *it, int bar, at_text *out)
 {
     assert(bar >= 1);
     const char *state = view->progress->tally->worker[it->first].state;
-    bool        is_word = it->count == 1 && (it->lost > 0 || state == at_state_starting);
+    bool        waits = state == at_state_starting || state == at_state_absent;
+    bool        is_word = it->count == 1 && (it->lost > 0 || waits);
     if (!is_word) {
         draw_bar(view, it, bar, out);
         return;

@@ -137,14 +137,13 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
     workers_file *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory(fail);
     self->workers = info->plan->workers_max;
-    bool without_hub = info->plan->topology == AT_TOPOLOGY_ALLREDUCE;
-    self->first_rank = info->hubs > 1 ? info->hubs : without_hub ? 0 : 1;
+    self->first_rank = at_plan_hubs(info->plan);
     self->written_at = AT_NEVER;
     if (!allocate(self, info->folder)) {
         close_sink(self, NULL);
         return at_fail_memory(fail);
     }
-    at_roster_init(self->roster, self->workers);
+    at_roster_init(self->roster, self->workers, info->plan->workers);
     *sink = (at_sink){.name = "workers", .self = self, .put = put, .close = close_sink};
     return AT_OK;
 }

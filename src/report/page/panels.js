@@ -51,6 +51,14 @@
             get: tests("top5"),
         },
         {
+            title: "Test R2 vs. time",
+            x: "time",
+            y: "test R2",
+            formatX: seconds,
+            formatY: (v) => number(v, 4),
+            get: tests("r2"),
+        },
+        {
             title: "Throughput vs. time",
             x: "time",
             y: "samples per second",

@@ -5,9 +5,9 @@
     const { number, seconds, percent, count } = A.format;
     const { table, cell } = A;
 
-    const accuracyOf = (run) => {
+    const testOf = (metric) => (run) => {
         const test = run.summary ? run.summary.state.test : (run.result || {}).test || {};
-        return test.accuracy;
+        return test[metric];
     };
     const stateOf = A.stateOf;
     const resultOf = (run, key) => (run.result ? run.result[key] : undefined);
@@ -67,7 +67,8 @@
             (run) => first(stateOf(run).loss, (resultOf(run, "train") || {}).loss),
             (v, digits = 4) => number(v, digits),
         ],
-        ["test accuracy", accuracyOf, (v, digits = 4) => number(v, digits)],
+        ["test accuracy", testOf("accuracy"), (v, digits = 4) => number(v, digits)],
+        ["test R2", testOf("r2"), (v, digits = 4) => number(v, digits)],
     ];
 
     A.SummaryTable = class {

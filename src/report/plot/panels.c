@@ -93,7 +93,7 @@ static const panel panels[PANELS] = {
      .source = {.x = "time", .y = "accuracy"},
      .mean = true,
      .alone = true,
-     .note = "not evaluated"},
+     .note = "no accuracy measured"},
     {.name = "learning-rate-vs-step",
      .heading = "Learning rate vs. step",
      .x_label = "step",

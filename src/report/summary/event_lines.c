@@ -166,6 +166,7 @@ static const char *end_reason(at_end why)
     case AT_END_TARGET: return "target reached";
     case AT_END_SIGNAL: return "interrupted by a signal";
     case AT_END_WORKERS: return "no workers left";
+    case AT_END_LEFT: return "all workers have left";
     case AT_END_FEW:
     case AT_END_RUNNING:
     case AT_END_DIVERGED:

@@ -19,7 +19,7 @@ static const char *const distribution_name[AT_DISTRIBUTION_COUNT] = {
 static json_t *rules_json(const at_plan *plan)
 {
     json_t *rules = json_object();
-    char    text[64];
+    char    text[AT_RULE_TEXT_SIZE];
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         json_object_set_new(
             rules, at_family_name[i],

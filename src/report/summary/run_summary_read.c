@@ -87,11 +87,11 @@ static char *make_info(const json_t *result)
         .newer = text_at(rules, "newer"),
         .stale = text_at(rules, "stale"),
         .size = text_at(rules, "size"),
-        .k = -1,
-        .staleness = -1,
+        .mix = text_at(rules, "mix"),
+        .outer = text_at(rules, "outer"),
         .workers = workers >= 1 && workers <= AT_WORKERS_MAX ? (uint32_t)workers : 1};
     if (at_plan_resolve(&options, &plan, &ignored)) {
-        options = (at_plan_options){.strategy = "fmb", .k = -1, .staleness = -1, .workers = 1};
+        options = (at_plan_options){.strategy = "fmb", .workers = 1};
         if (at_plan_resolve(&options, &plan, &ignored)) return NULL;
     }
     at_run_info info = {.plan = &plan,

@@ -1,14 +1,18 @@
-/* rules.h - the six rule families that make up a strategy.
+/* rules.h - the eight rule families that make up a strategy.
  *
- *   work     how much does a worker compute before it reports?                    rules.c
- *   gather   when does the hub close a step?                                      rules.c
- *   release  when may a worker start again?                                       rules.c
- *   newer    what does a worker do when a newer version appears during its round? rules.c
- *   stale    what happens to a gradient of an older version?                      rules.c
+ *   work     how much does a worker compute before it reports?                    work.c
+ *   gather   when does the hub close a step?                                      gather.c
+ *   release  when may a worker start again?                                       release.c
+ *   newer    what does a worker do when a newer version appears during its round? newer.c
+ *   stale    what happens to a gradient of an older version?                      stale.c
  *   size     how do batch size and time limit change during a run?                size.c, size_*.c
+ *   mix      who owns the parameters, and who updates them?                       mix.c
+ *   outer    how is a step made of changed parameters (instead of gradients)?     outer.c
  *
- * A new rule is one small function and one row in its family's table. Each table ends with a row
- * whose name is NULL. `number` names what may follow the colon; NULL: nothing may.
+ * A new rule is a row in the table of its family, with its name, arguments, checks and function, in
+ * one file. Each table ends with a row whose name is NULL. Outside src/step nobody asks for a rule
+ * by its name: what a world needs to know is a capability, named for what it decides (here, and
+ * at the end of plan.h where it follows from several rules).
  */
 #ifndef AT_STEP_RULES_RULES_H
 #define AT_STEP_RULES_RULES_H
@@ -18,9 +22,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/text.h"
 #include "base/time.h"
 #include "step/event.h"
+#include "step/rules/rule.h"
 
 struct at_plan;
 struct at_hub;
@@ -33,22 +37,27 @@ typedef struct at_share {
 } at_share;
 
 typedef struct at_work_rule {
-    const char *name, *summary, *number;
+    at_rule rule;
     /* Fills samples_max and time_limit of an order from the worker's share. */
     void (*amount)(const struct at_plan *plan, const at_share *share, at_order *order);
     bool timed;
+    bool reports_change; /* of the parameters, by local steps; otherwise gradients */
 } at_work_rule;
 
 typedef struct at_gather_rule {
-    const char *name, *summary, *number;
+    at_rule rule;
     /* Number of reports still needed before the open step can close; 0: it closes now. */
     uint32_t (*missing)(const struct at_hub *hub, at_ns now);
-    bool counts_k, counts_time;
+    /* Reports that close a step, where their number is fixed. Optional. */
+    uint32_t (*reports)(const struct at_plan *plan);
+    /* Time from one step to the next, where steps close by time; AT_NEVER: not known yet.
+     * Optional. */
+    at_ns (*period)(const struct at_hub *hub);
     bool waits_for_all; /* no worker computes while a step is applied */
 } at_gather_rule;
 
 typedef struct at_release_rule {
-    const char *name, *summary, *number;
+    at_rule rule;
     /* May this idle member begin another round on the newest version? */
     bool (*may_start)(const struct at_hub *hub, const struct at_member *member);
     bool holds; /* gradients are held until the close and summed in worker order: reproducible */
@@ -63,15 +72,43 @@ typedef enum at_newer_choice {
 } at_newer_choice;
 
 typedef struct at_newer_rule {
-    const char     *name, *summary, *number;
+    at_rule         rule;
     at_newer_choice choice;
+    bool            interrupts; /* newer parameters act on a round under way */
 } at_newer_rule;
 
 typedef struct at_stale_rule {
-    const char *name, *summary, *number;
+    at_rule rule;
     /* Weight of a gradient that is `staleness` versions old; negative: drop it. */
-    double (*weight)(uint64_t staleness);
+    double (*weight)(const struct at_plan *plan, uint64_t staleness);
+    /* True when a worker starts over as soon as its gradient could only be dropped. Optional. */
+    bool (*interrupts)(const struct at_plan *plan);
+    bool uses_all; /* with full weight */
 } at_stale_rule;
+
+typedef struct at_mix_rule {
+    at_rule rule;
+    /* Hub processes that update the parameters. Optional: none do. */
+    uint32_t (*hubs)(const struct at_plan *plan);
+    bool updates_by_workers; /* the workers of a step make its update together */
+    bool updates_in_place;   /* each worker updates one shared vector while it computes */
+    bool owned_by_workers;   /* each worker has its own parameters, see at_plan_mixing */
+} at_mix_rule;
+
+/* One step from the mean change of the parameters over the workers' rounds. `momentum` is the
+ * rule's state, zero at first; arrays of `count`. */
+typedef struct at_outer_step {
+    size_t       count;
+    float       *params;
+    const float *change;
+    float       *momentum; /* unused unless the rule keeps_momentum */
+} at_outer_step;
+
+typedef struct at_outer_rule {
+    at_rule rule;
+    void (*apply)(const struct at_plan *plan, const at_outer_step *step);
+    bool keeps_momentum;
+} at_outer_rule;
 
 /* Input of a size rule: the run so far, and the step that was just closed. */
 typedef struct at_progress {
@@ -87,11 +124,7 @@ typedef struct at_progress {
 } at_progress;
 
 typedef struct at_size_rule {
-    const char *name, *summary, *number;
-    /* Parses the text after the colon (NULL: none) into the plan. Optional. */
-    at_err (*parse)(const char *number, struct at_plan *plan, at_fail *fail);
-    /* Appends the numbers in the form that `parse` accepts. Optional. */
-    void (*format)(const struct at_plan *plan, at_text *text);
+    at_rule rule;
     /* Bytes of private state; the hub reserves and zeroes them. Optional: 0. */
     size_t (*state_size)(const struct at_plan *plan);
     /* To be increased when the layout of the state changes: checkpoints store it. */
@@ -103,10 +136,8 @@ typedef struct at_size_rule {
     /* Sets the shares (index 0 .. workers-1) at the start and after each closed step. */
     void (*decide)(void *state, const struct at_plan *plan, at_share *shares,
                    const at_progress *progress);
-    bool finds_time_limit;
     bool changes_samples; /* within plan->batch_min .. batch_max; requires fixed work */
-    bool by_factor;       /* by plan->size_factor every plan->size_epochs */
-    bool balances;        /* assigns unequal amounts so that all workers finish together */
+    bool keeps_batch;     /* the mean batch of a step does not change in the course of a run */
     bool wants_norms;     /* the world computes the norms of APPLIED */
 } at_size_rule;
 
@@ -116,6 +147,8 @@ extern const at_release_rule at_release_rules[];
 extern const at_newer_rule   at_newer_rules[];
 extern const at_stale_rule   at_stale_rules[];
 extern const at_size_rule    at_size_rules[];
+extern const at_mix_rule     at_mix_rules[];
+extern const at_outer_rule   at_outer_rules[];
 
 /* ---- size.c, for the hub -------------------------------------------------------------------- */
 
@@ -140,6 +173,26 @@ void at_size_set_all(const struct at_plan *plan, at_share *shares, uint32_t samp
 /* Whole epochs in this many used samples; 0 when the length of an epoch is not known. */
 uint64_t at_size_epochs(const struct at_plan *plan, uint64_t samples_used);
 
+/* The arguments `min` and `max` of a rule that changes the number of samples: indices in its row.
+ * Settles batch_min and batch_max; `min` is -1 for a rule without one. */
+at_err at_size_settle_range(struct at_plan *plan, int min, int max, at_fail *fail);
+
+/* For `check`: the rule changes samples, so work must be fixed. */
+at_err at_size_check_fixed(const struct at_plan *plan, at_fail *fail);
+
+#define AT_SIZE_MIN_ARG                                                               \
+    {                                                                                 \
+        .name = "min", .type = AT_ARG_WHOLE, .min = 1, .max = 1e9, .unit = "samples", \
+        .derive = at_size_least, .brief = true                                        \
+    }
+#define AT_SIZE_MAX_ARG                                                               \
+    {                                                                                 \
+        .name = "max", .type = AT_ARG_WHOLE, .min = 1, .max = 1e9, .unit = "samples", \
+        .derive = at_size_most, .brief = true                                         \
+    }
+int64_t at_size_least(const struct at_plan *plan); /* a sixteenth of the batch */
+int64_t at_size_most(const struct at_plan *plan);  /* 16 x batch */
+
 /* True for a batch within the plan's limits, and for 0: not decided yet. */
 bool at_size_batch_valid(const struct at_plan *plan, uint32_t batch);
 
@@ -154,10 +207,8 @@ void   at_size_auto_decide(void *state, const struct at_plan *plan, at_share *sh
 
 /* ---- size rule `speed` (size_speed.c), see at_size_rule ------------------------------------- */
 
-at_err at_size_speed_parse(const char *number, struct at_plan *plan,
-                           at_fail *fail); /* epoch|step */
-void   at_size_speed_format(const struct at_plan *plan, at_text *text);
-size_t at_size_speed_state(const struct at_plan *plan);
+at_err at_size_speed_settle(struct at_plan *plan, at_fail *fail); /* rule.settle */
+size_t at_size_speed_state(const struct at_plan *plan);           /* state_size */
 bool   at_size_speed_valid(const void *state, const struct at_plan *plan, uint64_t samples_used);
 void   at_size_speed_observe(void *state, const struct at_plan *plan, at_node worker,
                              const at_work *work);

@@ -27,6 +27,92 @@ void at_size_set_all(const at_plan *plan, at_share *shares, uint32_t samples)
         shares[i] = (at_share){.samples = samples, .time_limit = plan->time_limit};
 }
 
+/* ---- limits and checks ---------------------------------------------------------------------- */
+
+enum { RANGE_FACTOR = 16 }; /* default limits: batch / 16 .. batch x 16 */
+
+int64_t at_size_least(const at_plan *plan)
+{
+    assert(plan->batch >= 1);
+    return plan->batch >= RANGE_FACTOR ? plan->batch / RANGE_FACTOR : 1;
+}
+
+int64_t at_size_most(const at_plan *plan)
+{
+    assert(plan->batch >= 1);
+    uint64_t most = (uint64_t)plan->batch * RANGE_FACTOR;
+    return most < UINT32_MAX ? (int64_t)most : UINT32_MAX;
+}
+
+at_err at_size_settle_range(at_plan *plan, int min, int max, at_fail *fail)
+{
+    const at_value *arg = plan->arg[AT_SIZE];
+    plan->batch_min = (uint32_t)(min >= 0 ? arg[min].whole : at_size_least(plan));
+    plan->batch_max = (uint32_t)arg[max].whole;
+    if (plan->batch >= plan->batch_min && plan->batch <= plan->batch_max) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "choose limits that include --batch",
+                       "--size %s: --batch %u is not between MIN %u and MAX %u",
+                       plan->size->rule.name, plan->batch, plan->batch_min, plan->batch_max);
+}
+
+/* Of rules without limits of their own: only those that change samples look at them. */
+static at_err settle_wide(at_plan *plan, at_fail *fail)
+{
+    (void)fail;
+    plan->batch_min = (uint32_t)at_size_least(plan);
+    plan->batch_max = (uint32_t)at_size_most(plan);
+    return AT_OK;
+}
+
+at_err at_size_check_fixed(const at_plan *plan, at_fail *fail)
+{
+    if (!plan->work->timed) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use --work fixed",
+                       "--size %s sets the samples per round, but timed work ends by time",
+                       plan->size->rule.name);
+}
+
+static at_err check_static(const at_plan *plan, at_fail *fail)
+{
+    if (!plan->work->timed || plan->time_limit != AT_NEVER) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "give --time-limit, or --size auto",
+                       "timed work with --size %s needs a time limit", plan->size->rule.name);
+}
+
+static at_err check_auto(const at_plan *plan, at_fail *fail)
+{
+    if (!plan->work->timed)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --work timed",
+                           "--size %s sets the time limit, but fixed work has none",
+                           plan->size->rule.name);
+    if (plan->time_limit != AT_NEVER)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--size %s and an explicit time limit contradict each other",
+                           plan->size->rule.name);
+    return AT_OK;
+}
+
+static at_err check_speed(const at_plan *plan, at_fail *fail)
+{
+    AT_TRY(at_size_check_fixed(plan, fail));
+    if (plan->release->holds) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use --release barrier",
+                       "--size %s balances workers that wait for each other; under --release %s "
+                       "they do not",
+                       plan->size->rule.name, plan->release->rule.name);
+}
+
+static at_err check_noise(const at_plan *plan, at_fail *fail)
+{
+    AT_TRY(at_size_check_fixed(plan, fail));
+    bool one = plan->gather->reports && plan->gather->reports(plan) == 1;
+    if (plan->workers > 1 && !one) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use more workers, or a larger K",
+                       "--size %s compares the gradients of a step; with these settings each "
+                       "step has only one",
+                       plan->size->rule.name);
+}
+
 bool at_size_batch_valid(const at_plan *plan, uint32_t batch)
 {
     assert(plan->batch_min <= plan->batch_max);
@@ -94,47 +180,22 @@ static void decide_static(void *state, const at_plan *plan, at_share *shares,
  * 1711.00489) grow the batch instead of lowering the learning rate. Default: 2,2.
  */
 
-static const double FACTOR_DEFAULT = 2, FACTOR_MAX = 1000, EPOCHS_DEFAULT = 2, EPOCHS_MAX = 1e6;
+enum { GROW_FACTOR, GROW_EPOCHS, GROW_MIN, GROW_MAX };
 
-/* Splits "FACTOR,EPOCHS" and parses both. */
-static bool parse_both(const char *number, double *factor, double *epochs)
+static at_err settle_grow(at_plan *plan, at_fail *fail)
 {
-    char        first[32];
-    const char *comma = strchr(number, ',');
-    if (!comma || (size_t)(comma - number) >= sizeof first) return false;
-    at_text text = at_text_in(first, sizeof first);
-    at_text_add(&text, "%.*s", (int)(comma - number), number);
-    return at_text_real(first, factor) && at_text_real(comma + 1, epochs);
-}
-
-static at_err grow_parse(const char *number, at_plan *plan, at_fail *fail)
-{
-    assert(plan->size->by_factor);
-    plan->size_factor = FACTOR_DEFAULT;
-    plan->size_epochs = EPOCHS_DEFAULT;
-    if (!number) return AT_OK;
-    bool both = parse_both(number, &plan->size_factor, &plan->size_epochs);
-    bool valid = both && plan->size_factor > 1 && plan->size_factor <= FACTOR_MAX &&
-                 plan->size_epochs > 0 && plan->size_epochs <= EPOCHS_MAX;
-    if (valid) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "give a factor above 1 and a number of epochs: 2,5",
-                       "--size %s: '%s' is not FACTOR,EPOCHS", plan->size->name, number);
-}
-
-static void grow_format(const at_plan *plan, at_text *text)
-{
-    assert(plan->size_factor > 1);
-    at_text_add(text, ":%.9g,%.9g", plan->size_factor, plan->size_epochs);
+    return at_size_settle_range(plan, GROW_MIN, GROW_MAX, fail);
 }
 
 /* FACTOR^k for the samples used so far. */
 static double growth(const at_plan *plan, uint64_t samples_used)
 {
+    const at_value *arg = plan->arg[AT_SIZE];
     if (plan->samples_epoch == 0) return 1;
-    assert(plan->size_factor > 1);
-    assert(plan->size_epochs > 0);
+    assert(arg[GROW_FACTOR].real > 1);
+    assert(arg[GROW_EPOCHS].real > 0);
     double epochs = (double)samples_used / (double)plan->samples_epoch;
-    return pow(plan->size_factor, floor(epochs / plan->size_epochs));
+    return pow(arg[GROW_FACTOR].real, floor(epochs / arg[GROW_EPOCHS].real));
 }
 
 static void grow_decide(void *state, const at_plan *plan, at_share *shares,
@@ -385,60 +446,101 @@ static void probe_decide(void *state, const at_plan *plan, at_share *shares,
 
 /* ---- the table ------------------------------------------------------------------------------ */
 
+static at_err settle_range(at_plan *plan, at_fail *fail)
+{
+    return at_size_settle_range(plan, 0, 1, fail);
+}
+
+static at_err settle_probe(at_plan *plan, at_fail *fail)
+{
+    return at_size_settle_range(plan, -1, 0, fail);
+}
+
+#define GROW_ARGS             \
+    {.name = "factor",        \
+     .type = AT_ARG_REAL,     \
+     .min = 1,                \
+     .max = 1000,             \
+     .above = true,           \
+     .fallback = "2"},        \
+        {.name = "epochs",    \
+         .type = AT_ARG_REAL, \
+         .min = 0,            \
+         .max = 1e6,          \
+         .above = true,       \
+         .fallback = "2"},    \
+        AT_SIZE_MIN_ARG, AT_SIZE_MAX_ARG
+
+static const char *const windows[] = {"epoch", "step", NULL};
+
 const at_size_rule at_size_rules[] = {
-    {.name = "static", .summary = "never", .decide = decide_static},
-    {.name = "auto",
-     .summary = "the time limit adjusts to give the requested mean batch",
+    {.rule = {.name = "static", .summary = "never", .settle = settle_wide, .check = check_static},
+     .decide = decide_static,
+     .keeps_batch = true},
+    {.rule = {.name = "auto",
+              .summary = "the time limit adjusts to give the requested mean batch",
+              .settle = settle_wide,
+              .check = check_auto},
      .state_size = at_size_auto_state,
      .valid = at_size_auto_valid,
      .observe = at_size_auto_observe,
      .decide = at_size_auto_decide,
-     .finds_time_limit = true},
-    {.name = "speed",
-     .summary = "shares follow measured speed, after each epoch or step",
-     .number = "epoch|step",
-     .parse = at_size_speed_parse,
-     .format = at_size_speed_format,
+     .keeps_batch = true},
+    {.rule =
+         {.name = "speed",
+          .summary = "shares follow measured speed, after each epoch or step",
+          .arg = {{.name = "window", .type = AT_ARG_WORD, .words = windows, .fallback = "epoch"},
+                  AT_SIZE_MIN_ARG,
+                  AT_SIZE_MAX_ARG},
+          .settle = at_size_speed_settle,
+          .check = check_speed},
      .state_size = at_size_speed_state,
      .valid = at_size_speed_valid,
      .observe = at_size_speed_observe,
      .decide = at_size_speed_decide,
      .changes_samples = true,
-     .balances = true},
-    {.name = "grow",
-     .summary = "grows by a factor every few epochs",
-     .number = "FACTOR,EPOCHS",
-     .parse = grow_parse,
-     .format = grow_format,
+     .keeps_batch = true},
+    {.rule = {.name = "grow",
+              .summary = "grows by a factor every few epochs",
+              .arg = {GROW_ARGS},
+              .settle = settle_grow,
+              .check = at_size_check_fixed},
      .decide = grow_decide,
-     .changes_samples = true,
-     .by_factor = true},
-    {.name = "shrink",
-     .summary = "shrinks by a factor every few epochs",
-     .number = "FACTOR,EPOCHS",
-     .parse = grow_parse,
-     .format = grow_format,
+     .changes_samples = true},
+    {.rule = {.name = "shrink",
+              .summary = "shrinks by a factor every few epochs",
+              .arg = {GROW_ARGS},
+              .settle = settle_grow,
+              .check = at_size_check_fixed},
      .decide = shrink_decide,
-     .changes_samples = true,
-     .by_factor = true},
-    {.name = "loss",
-     .summary = "doubles after a good epoch, halves after a bad one",
+     .changes_samples = true},
+    {.rule = {.name = "loss",
+              .summary = "doubles after a good epoch, halves after a bad one",
+              .arg = {AT_SIZE_MIN_ARG, AT_SIZE_MAX_ARG},
+              .settle = settle_range,
+              .check = at_size_check_fixed},
      .state_size = loss_state_size,
      .valid = loss_valid,
      .decide = loss_decide,
      .changes_samples = true},
-    {.name = "noise",
-     .summary = "follows the gradient noise scale",
+    {.rule = {.name = "noise",
+              .summary = "follows the gradient noise scale",
+              .arg = {AT_SIZE_MIN_ARG, AT_SIZE_MAX_ARG},
+              .settle = settle_range,
+              .check = check_noise},
      .state_size = noise_state_size,
      .valid = noise_valid,
      .decide = noise_decide,
      .changes_samples = true,
      .wants_norms = true},
-    {.name = "probe",
-     .summary = "tries 1, 2, 4, 8 times the batch, keeps the fastest",
+    {.rule = {.name = "probe",
+              .summary = "tries 1, 2, 4, 8 times the batch, keeps the fastest",
+              .arg = {AT_SIZE_MAX_ARG},
+              .settle = settle_probe,
+              .check = at_size_check_fixed},
      .state_size = probe_state_size,
      .valid = probe_valid,
      .decide = probe_decide,
      .changes_samples = true},
-    {0},
+    {.rule = {0}},
 };

@@ -42,17 +42,16 @@ typedef struct speed_state {
     worker_speed worker[];
 } speed_state;
 
-at_err at_size_speed_parse(const char *number, at_plan *plan, at_fail *fail)
+enum { SPEED_WINDOW, SPEED_MIN, SPEED_MAX };
+
+static bool is_each_step(const at_plan *plan)
 {
-    plan->size_each_step = number && strcmp(number, "step") == 0;
-    if (!number || plan->size_each_step || strcmp(number, "epoch") == 0) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "known: speed:epoch speed:step",
-                       "--size speed: unknown window '%s'", number);
+    return plan->arg[AT_SIZE][SPEED_WINDOW].whole == 1;
 }
 
-void at_size_speed_format(const at_plan *plan, at_text *text)
+at_err at_size_speed_settle(at_plan *plan, at_fail *fail)
 {
-    at_text_add(text, plan->size_each_step ? ":step" : ":epoch");
+    return at_size_settle_range(plan, SPEED_MIN, SPEED_MAX, fail);
 }
 
 size_t at_size_speed_state(const at_plan *plan)
@@ -97,7 +96,7 @@ void at_size_speed_observe(void *state, const at_plan *plan, at_node worker, con
 /* Ends the window and updates the speeds from it. */
 static void update_speeds(speed_state *s, const at_plan *plan)
 {
-    double move = plan->size_each_step ? MOVE_STEP : MOVE_EPOCH;
+    double move = is_each_step(plan) ? MOVE_STEP : MOVE_EPOCH;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         worker_speed *w = &s->worker[i];
         if (w->samples > 0 && w->time_ns > 0) {
@@ -257,7 +256,7 @@ void at_size_speed_decide(void *state, const at_plan *plan, at_share *shares,
         return;
     }
     uint64_t epochs = at_size_epochs(plan, progress->samples_used);
-    bool     ended = plan->size_each_step || epochs > s->epochs;
+    bool     ended = is_each_step(plan) || epochs > s->epochs;
     s->epochs = epochs;
     if (ended) update_speeds(s, plan);
     if (update_presence(s, plan, progress->member) || ended) set_shares(s, plan, shares);

@@ -71,8 +71,12 @@ static void poll_order(at_driver *d)
 static void poll_params(at_driver *d)
 {
     bool in_round = d->sleeping || d->computing || d->machine.state == AT_WORKER_READY;
-    if (!in_round || d->machine.plan->newer->choice == AT_NEWER_FINISH) return;
-    if (newest_arrived(d) != d->version) feed(d, AT_WORKER_NEWER, at_clock_now());
+    if (!in_round || !at_plan_interrupts(d->machine.plan)) return;
+    uint64_t newest = newest_arrived(d);
+    if (newest == d->version) return;
+    at_worker_feed(
+        &d->machine,
+        &(at_worker_event){.kind = AT_WORKER_NEWER, .now = at_clock_now(), .version = newest});
 }
 
 /* Feeds everything that has arrived; after LEAVE nothing more. */
@@ -115,8 +119,12 @@ static void begin_sleep(at_driver *d)
     assert(!d->sleeping);
     assert(!d->computing);
     assert(!d->sending);
-    at_ns nap = at_pace_sleep(d->options.context->pace, d->options.id, d->machine.work.round);
+    const at_world_context *context = d->options.context;
+    uint64_t                round = d->machine.work.round;
+    at_ns                   nap = at_pace_sleep(context->pace, d->options.id, round);
     assert(nap >= 0);
+    at_worker_resize(&d->machine, at_round_size_draw(&context->round_size, d->options.id, round,
+                                                     d->machine.cut.samples_max));
     d->idle_ns = d->machine.begun - d->idle_since;
     d->spent = 0;
     d->done = 0;
@@ -222,32 +230,77 @@ static void begin_micro(at_driver *d, const at_worker_action *action, at_micro *
     d->computing = true;
 }
 
-bool at_driver_next(at_driver *d, at_micro *micro)
+/* True when only the caller's consent to report is missing. Abandoned rounds need none. */
+static bool awaits_consent(const at_driver *d)
+{
+    at_worker_state state = d->machine.state;
+    if (!d->options.asks_to_report || d->machine.abandon) return false;
+    return state == AT_WORKER_REPORTING ||
+           (state == AT_WORKER_READY && !at_worker_has_more(&d->machine));
+}
+
+at_driver_status at_driver_turn(at_driver *d, at_micro *micro, at_ns until)
 {
     const at_transport *t = &d->options.transport;
     assert(!d->computing || d->padding); /* at_driver_done comes first */
     uint32_t heard = 0;
-    for (bool look = true;;) {
+    for (bool look = true, waited = false;;) {
         bool looked = look;
         if (look) {
             heard = t->heard(t->self);
             poll_transport(d);
         }
+        if (awaits_consent(d)) return AT_DRIVER_ROUND_OVER;
         at_worker_action action = at_worker_step(&d->machine);
         look = false; /* poll again before waiting and before all but the first micro-batch */
         switch (action.kind) {
         case AT_WORKER_INSTALL: install(d); break;
         case AT_WORKER_SLEEP: begin_sleep(d); break;
-        case AT_WORKER_MICRO: begin_micro(d, &action, micro); return true;
-        case AT_WORKER_SEND: begin_send(d, &action.report); break;
+        case AT_WORKER_MICRO: begin_micro(d, &action, micro); return AT_DRIVER_MICRO;
+        case AT_WORKER_SEND:
+            begin_send(d, &action.report);
+            if (d->options.asks_to_report && !d->machine.leaving) return AT_DRIVER_ABANDONED;
+            break;
         case AT_WORKER_ABANDON: end_micro(d, at_clock_now(), false); break;
-        case AT_WORKER_FINISH: return false;
+        case AT_WORKER_FINISH: return AT_DRIVER_FINISHED;
         case AT_WORKER_WAIT:
             look = true;
-            if (looked && !feed_ended(d)) t->wait(t->self, heard, wake_at(d));
+            if (!looked || feed_ended(d)) break;
+            if (waited && until != AT_NEVER) return AT_DRIVER_WAITING;
+            t->wait(t->self, heard, wake_at(d) < until ? wake_at(d) : until);
+            waited = until == AT_NEVER || t->interrupted(t->self) || at_clock_now() >= until;
             break;
         }
     }
+}
+
+bool at_driver_next(at_driver *d, at_micro *micro)
+{
+    assert(!d->options.asks_to_report);
+    return at_driver_turn(d, micro, AT_NEVER) == AT_DRIVER_MICRO;
+}
+
+void at_driver_report(at_driver *d)
+{
+    assert(awaits_consent(d));
+    at_worker_action action = at_worker_step(&d->machine);
+    assert(action.kind == AT_WORKER_SEND);
+    begin_send(d, &action.report);
+}
+
+void at_driver_return_micro(at_driver *d)
+{
+    if (!d->computing || d->padding) return;
+    atomic_fetch_sub(d->options.drawn, d->micro);
+    d->micro = 0;
+}
+
+void at_driver_shift(at_driver *d, at_ns by)
+{
+    assert(by >= 0);
+    if (!at_worker_in_round(&d->machine)) return;
+    at_worker_shift(&d->machine, by);
+    d->until += by;
 }
 
 /* The earliest time at which the samples of this round may be done; 0: not padded. It counts from

@@ -42,6 +42,8 @@ typedef struct at_transport {
     float *(*gradient)(void *self, uint32_t slot);
     /* Sends a report with the gradient of its slot; false: the previous one is still pending. */
     bool (*send)(void *self, const at_report *report);
+    /* True when a signal ended the last `wait`. Only at_driver_turn asks. */
+    bool (*interrupted)(void *self);
 } at_transport;
 
 /* A worker whose hub runs in the same process: an order is an assignment, parameters are read and
@@ -72,6 +74,7 @@ typedef struct at_driver_options {
     _Atomic uint64_t       *drawn;    /* samples drawn, continued from its current value */
     /* Sparse tasks: guards the parameters, which are read in place; NULL: they do not change. */
     const _Atomic uint64_t *params_lock;
+    bool asks_to_report; /* a complete round is reported by at_driver_report, not by itself */
 } at_driver_options;
 
 typedef struct at_driver {
@@ -113,6 +116,29 @@ void at_driver_init(at_driver *driver, const at_driver_options *options);
 /* Waits until there is a micro-batch to compute; its samples are counted as drawn by then. False:
  * the worker was ordered to leave, and its last report was sent. */
 bool at_driver_next(at_driver *driver, at_micro *micro);
+
+/* ---- for callers that must not wait for long (seats) ---- */
+
+typedef enum at_driver_status {
+    AT_DRIVER_MICRO,      /* a micro-batch to compute, as at_driver_next */
+    AT_DRIVER_ROUND_OVER, /* with asks_to_report: call at_driver_report */
+    AT_DRIVER_ABANDONED,  /* with asks_to_report: the round was given up and reported as such */
+    AT_DRIVER_FINISHED,   /* the worker was ordered to leave, and its last report was sent */
+    AT_DRIVER_WAITING     /* nothing until `until`, or a signal came */
+} at_driver_status;
+
+/* at_driver_next that waits until `until` at most. */
+at_driver_status at_driver_turn(at_driver *driver, at_micro *micro, at_ns until);
+
+/* After ROUND_OVER: sends the report. If the transport does not take it yet, later turns do. */
+void at_driver_report(at_driver *driver);
+
+/* The current micro-batch, if any, is never computed: its samples were not drawn. Only before the
+ * worker ends. */
+void at_driver_return_micro(at_driver *driver);
+
+/* The round's clock stood still for this long. */
+void at_driver_shift(at_driver *driver, at_ns by);
 
 /* The micro-batch was computed with `samples` samples (as requested, unless a loader returned
  * another number); `loss_sum` is the sum over them. */

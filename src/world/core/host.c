@@ -116,7 +116,7 @@ void at_host_wait(at_host *host, at_bell *bell, uint32_t heard, uint32_t rings, 
     if (late) host->stopped += host->seen - seen;
 }
 
-/* For what is recorded after the end, when nobody is waited for. */
+/* For what is recorded after the end, when the run waits for no worker. */
 static at_ns now_at_end(const at_host *host)
 {
     assert(host->hub->finished);
@@ -223,17 +223,29 @@ static at_evaluation score_at_once(at_host *host, uint64_t step, at_ns now)
     assert(step <= host->hub->version);
     at_evaluation evaluation = {.step = step, .at = now};
     host->ops.score(host->ops.self, &evaluation.score);
+    if (host->gossip) at_gossip_score(host->gossip, &evaluation.score, true);
     return evaluation;
 }
 
-static double apply(at_host *host, const at_action *action)
+/* Averages over the graph as it is; describes it when it is another one than before. */
+static double apply_gossip(at_host *host, const at_action *action, at_ns now)
+{
+    char text[200];
+    bool changed = host->gossip->changed;
+    if (changed) at_gossip_describe(host->gossip, text, sizeof text);
+    if (changed) at_host_say(host, now, text);
+    return at_gossip_apply(host->gossip, action, &host->ops.gradients);
+}
+
+static double apply(at_host *host, const at_action *action, at_ns now)
 {
     assert(action->kind == AT_ACT_APPLY);
     assert(action->as.apply.step == host->hub->version + 1);
     at_world_ops *ops = &host->ops;
     at_ns         begin = ops->virtual_time ? 0 : at_clock_now();
     if (ops->change) ops->change(ops->self);
-    double lr = at_updater_apply(host->updater, action, &ops->gradients);
+    double lr = host->gossip ? apply_gossip(host, action, now)
+                             : at_updater_apply(host->updater, action, &ops->gradients);
     if (ops->publish) ops->publish(ops->self, action->as.apply.step);
     host->took = ops->virtual_time ? 0 : at_clock_now() - begin;
     assert(host->took >= 0);
@@ -261,7 +273,7 @@ static double perform(at_host *host, const at_action *action, at_ns now)
     case AT_ACT_EVICT: ops->evict(ops->self, action->worker); break;
     case AT_ACT_TIMER: host->timer[action->as.timer.timer] = action->as.timer.at; break;
     case AT_ACT_ADD: at_updater_add(host->updater, &action->as.add, &ops->gradients); break;
-    case AT_ACT_APPLY: return apply(host, action);
+    case AT_ACT_APPLY: return apply(host, action, now);
     case AT_ACT_EVALUATE:
         if (host->ops.score) {
             host->evaluation = score_at_once(host, action->as.evaluate.step, now);
@@ -300,6 +312,14 @@ static bool feed(at_host *host, const at_event *event, const at_about *about)
 static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, at_ns now,
                                bool final);
 
+/* Keeps track of whose parameters are averaged. */
+static void follow_gossip(at_gossip *gossip, const at_event *event)
+{
+    assert(gossip->graph.nodes > 0);
+    if (event->kind == AT_EV_JOINED) at_gossip_join(gossip, event->worker);
+    if (event->kind == AT_EV_LOST) at_gossip_lose(gossip, event->worker);
+}
+
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
     assert(event->kind != AT_EV_APPLIED); /* said here, after an update */
@@ -307,6 +327,7 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
         host->started = event->now - host->hub->clock_before;
         host->updater->wants_norms = host->hub->plan->size->wants_norms;
     }
+    if (host->gossip) follow_gossip(host->gossip, event);
     bool applied = feed(host, event, about);
     if (applied) {
         at_event done = {.kind = AT_EV_APPLIED, .now = event->now};
@@ -328,6 +349,8 @@ static void deliver_evaluation(at_host *host, const at_evaluation *evaluation, a
     event.as.evaluated.step = evaluation->step;
     event.as.evaluated.at = evaluation->at;
     at_score_metrics(event.as.evaluated.value, &evaluation->score);
+    if (host->gossip) /* as of the newest step: the evaluator knows only the mean model */
+        event.as.evaluated.value[AT_METRIC_DISAGREEMENT] = host->gossip->disagreement;
     at_host_event(host, &event, &(at_about){.count = evaluation->score.count, .final = final});
 }
 

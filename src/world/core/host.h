@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "record/record.h"
 #include "step/hub.h"
+#include "world/core/gossip.h"
 #include "world/core/update.h"
 #include "world/core/world.h"
 #include "world/process/evaluator.h"
@@ -63,6 +64,7 @@ typedef struct at_host {
     at_updater       *updater;
     at_evaluator     *evaluator; /* may be NULL */
     at_saver         *saver;     /* may be NULL */
+    at_gossip        *gossip;    /* NULL: the hub's are the only parameters; set before START */
     at_world_ops      ops;
     at_ns             timer[AT_TIMER_COUNT]; /* AT_NEVER: none */
     at_ns             started;

@@ -21,7 +21,7 @@ static json_t *rules(const at_plan *plan)
 {
     assert(plan->strategy);
     json_t *object = json_object();
-    char    text[64];
+    char    text[AT_RULE_TEXT_SIZE];
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         json_object_set_new(
             object, at_family_name[i],
@@ -43,14 +43,22 @@ static json_t *ledger(const at_result_facts *f)
                      "dropped_why", why);
 }
 
+json_t *at_result_metrics(const double value[AT_METRIC_COUNT])
+{
+    json_t *object = json_pack("{s:o, s:o}", "loss", number(value[AT_METRIC_LOSS]), "accuracy",
+                               number(value[AT_METRIC_ACCURACY]));
+    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
+        if (!isnan(value[i])) json_object_set_new(object, at_metric_name[i], number(value[i]));
+    if (!isnan(value[AT_METRIC_R2])) /* the loss is half the squared error */
+        json_object_set_new(object, "rmse", number(sqrt(2 * value[AT_METRIC_LOSS])));
+    return object;
+}
+
 static json_t *test(const at_tally *tally)
 {
-    json_t *object = json_pack("{s:o, s:o, s:o, s:o}", "loss", number(tally->test[AT_METRIC_LOSS]),
-                               "accuracy", number(tally->test[AT_METRIC_ACCURACY]), "count",
-                               whole(tally->test_count), "step", whole(tally->test_step));
-    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
-        if (!isnan(tally->test[i]))
-            json_object_set_new(object, at_metric_name[i], number(tally->test[i]));
+    json_t *object = at_result_metrics(tally->test);
+    json_object_set_new(object, "count", whole(tally->test_count));
+    json_object_set_new(object, "step", whole(tally->test_step));
     return object;
 }
 
@@ -159,12 +167,12 @@ static double mean_of(double sum, uint64_t count)
 
 static void add_identity(json_t *root, const at_result_facts *f)
 {
-    assert(f->plan->topology < AT_TOPOLOGY_COUNT);
+    assert(f->plan->mix);
+    uint32_t              hubs = at_plan_hubs(f->plan);
     const at_run_options *o = f->options;
     json_object_set_new(root, "anytime", json_string(ANYTIME_VERSION));
     json_object_set_new(root, "world", json_string(f->info->world));
-    json_object_set_new(root, "topology", json_string(at_topology_name[f->plan->topology]));
-    json_object_set_new(root, "hubs", json_integer(o->hubs > 1 ? (int)o->hubs : 1));
+    json_object_set_new(root, "hubs", json_integer(hubs > 1 ? (int)hubs : 1));
     json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
     json_object_set_new(root, "rules", rules(f->plan));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));

@@ -20,6 +20,9 @@ typedef struct at_result_facts {
     uint64_t              saved;        /* step of the newest checkpoint, UINT64_MAX: none */
 } at_result_facts;
 
+/* Metrics by name: loss and accuracy (null if unknown), and those that the task has. */
+json_t *at_result_metrics(const double value[AT_METRIC_COUNT]);
+
 /* Builds the document; NULL: out of memory. */
 json_t *at_result_json(const at_result_facts *facts);
 

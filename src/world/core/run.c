@@ -21,6 +21,7 @@
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
+#include "world/core/hints.h"
 #include "world/core/result.h"
 #include "world/core/run_checks.h"
 #include "world/process/child.h"
@@ -42,6 +43,7 @@ typedef struct run {
     at_recorder           recorder;
     at_tally             *tally;
     at_pace              *pace;
+    at_pace_options       pace_options;
     at_learning           learning;
     at_run_layer         *layers; /* of the net */
     at_outcome            outcome;
@@ -65,10 +67,10 @@ static bool records(const run *r)
 
 static void set_limits(run *r)
 {
-    assert(r->options->task->samples >= 1);
     const at_run_options *o = r->options;
-    at_limits            *limits = &r->plan.limits;
-    uint64_t              epoch = o->task->samples;
+    assert(o->task->samples >= 1 || o->epochs <= 0);
+    at_limits *limits = &r->plan.limits;
+    uint64_t   epoch = o->task->samples;
     if (o->epochs > 0) {
         uint64_t samples = (uint64_t)ceil(o->epochs * (double)epoch);
         if (limits->samples == 0 || samples < limits->samples) {
@@ -101,16 +103,6 @@ static at_err set_saving(run *r, at_fail *fail)
                        "--checkpoint-every '%s' is neither a number of steps nor a time", every);
 }
 
-static at_err find_optim(const char *name, const at_optim **optim, at_fail *fail)
-{
-    const char *names[32];
-    size_t      count = 0;
-    *optim = at_optim_find(name);
-    if (*optim) return AT_OK;
-    for (; at_optims[count]; count++) names[count] = at_optims[count]->name;
-    return at_text_unknown("optimizer", name, names, count, fail);
-}
-
 /* Settings of a group: those of the run times the group's factors, or the group's own. */
 static at_err set_rate(const run *r, const at_param_group *group, double samples_end, at_rate *rate,
                        at_fail *fail)
@@ -122,8 +114,9 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    return at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail);
+    AT_TRY(at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
+                             &rate->schedule, fail));
+    return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
 static at_err set_learning(run *r, at_fail *fail)
@@ -131,15 +124,20 @@ static at_err set_learning(run *r, at_fail *fail)
     const at_run_options *o = r->options;
     const at_limits      *limits = &r->plan.limits;
     at_learning          *l = &r->learning;
-    AT_TRY(find_optim(o->optimizer ? o->optimizer : "sgd", &l->optim, fail));
+    l->torch = o->task->torch;
+    if (l->torch)
+        l->optim = &l->torch->optim;
+    else
+        AT_TRY(at_optim_parse(o->optimizer ? o->optimizer : "sgd", &l->optim, l->number, fail));
     double step = (double)r->plan.workers * r->plan.batch, end = (double)limits->samples;
     if (limits->steps > 0 && (end <= 0 || (double)limits->steps * step < end))
         end = (double)limits->steps * step;
     l->ranges = o->task->ranges;
     l->ranges_count = o->task->ranges_count;
     l->trained = o->task->timing_only ? 0 : o->task->trained;
+    l->clip = o->clip;
     l->sparse = o->task->sparse;
-    l->hogwild = r->plan.topology == AT_TOPOLOGY_HOGWILD;
+    l->updates_in_place = r->plan.mix->updates_in_place;
     l->slot_floats = o->task->slot_floats;
     l->groups = o->task->groups ? o->task->groups->count : 0;
     assert(l->groups <= AT_GROUPS_MAX);
@@ -181,15 +179,15 @@ static at_err set_pace(run *r, at_fail *fail)
     if (o->pace) return AT_OK;
     uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
     assert(round >= 1);
-    uint64_t        rounds = o->task->samples / round;
-    at_pace_options pace = {.model = o->straggler ? o->straggler : "none",
-                            .scale = scale,
-                            .seed = o->seed,
-                            .workers = r->plan.workers_max,
-                            .round_ns_mean = sample_time * r->plan.batch,
-                            .rounds_per_epoch = rounds > 0 ? rounds : 1,
-                            .trace_scale = o->trace_scale};
-    return at_pace_new(&pace, &r->pace, fail);
+    uint64_t rounds = o->task->samples / round;
+    r->pace_options = (at_pace_options){.model = o->straggler ? o->straggler : "none",
+                                        .scale = scale,
+                                        .seed = o->seed,
+                                        .workers = r->plan.workers_max,
+                                        .round_ns_mean = sample_time * r->plan.batch,
+                                        .rounds_per_epoch = rounds > 0 ? rounds : 1,
+                                        .trace_scale = o->trace_scale};
+    return at_pace_new(&r->pace_options, &r->pace, fail);
 }
 
 /* Usage is sampled only if it is recorded; in virtual time it means nothing. */
@@ -212,6 +210,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .learning = &r->learning,
                                     .recorder = &r->recorder,
                                     .seed = o->seed,
+                                    .round_size = o->round_size,
                                     .comm_delay = o->comm_delay,
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,
@@ -219,7 +218,8 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .cores = r->cores,
                                     .resume = o->resume,
                                     .launcher = o->launcher,
-                                    .hubs = o->hubs,
+                                    .seats = o->seats,
+                                    .pace_options = &r->pace_options,
                                     .respawn = o->respawn};
     uint32_t here = at_run_workers_here(o->world, &r->context);
     r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
@@ -284,7 +284,6 @@ static void set_info(run *r)
                             .seed = o->seed,
                             .date = at_clock_date(),
                             .progressive = o->task->sparse,
-                            .hubs = o->hubs,
                             .usage = usage_every(o) > 0,
                             .options = o->options};
     r->info.layers = r->layers = list_layers(o->task, &r->info.layer_count);
@@ -369,7 +368,7 @@ static void describe_run(void *self, json_t *state, at_ns at)
     json_object_set_new(state, "tally", at_tally_json(r->tally, at));
 }
 
-static void say_saving(void *self, const char *text)
+static void take_note(void *self, const char *text)
 {
     at_recorder_put(&((run *)self)->recorder, &(at_record){.kind = AT_REC_TEXT, .text = text});
 }
@@ -384,7 +383,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .workers = r->plan.workers_max,
                                 .run = r->options->folder,
                                 .describe = describe_run,
-                                .say = say_saving,
+                                .say = take_note,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
     return at_saver_open(&options, &r->saver, fail);
@@ -483,7 +482,11 @@ static at_err run_world(run *r, at_fail *fail)
     context->fault_count = r->fault_count;
     context->saver = r->saver;
     warn(r);
-    return r->options->world->run(context, &r->outcome, fail);
+    bool hints = r->tally && !r->options->skips_hints;
+    if (hints) at_hints_before(r->options, &r->plan, take_note, r);
+    AT_TRY(r->options->world->run(context, &r->outcome, fail));
+    if (hints) at_hints_after(&r->plan, r->tally, take_note, r);
+    return AT_OK;
 }
 
 /* ---- result ---------------------------------------------------------------------------------- */
@@ -582,6 +585,7 @@ static at_err check_end(const run *r, at_fail *fail)
     case AT_END_EPOCHS:
     case AT_END_SECONDS:
     case AT_END_TARGET:
+    case AT_END_LEFT:
     case AT_END_COUNT: break;
     }
     return AT_OK;

@@ -28,12 +28,13 @@ typedef struct at_run_options {
     const at_task     *task;
     const at_world    *world;
     const at_launcher *launcher;    /* of the ranks; NULL: not started by a launcher */
-    uint32_t           hubs;        /* processes that share the updates; 0 and 1: one */
     const char        *optimizer;   /* NULL: sgd */
     double             lr;          /* 0: the optimizer's default */
     const char        *lr_schedule; /* NULL: const */
     double             weight_decay;
+    double             clip; /* largest norm of a step's mean gradient; 0: no limit */
     const char        *straggler, *straggler_scale; /* NULL: none, 1 */
+    at_round_size      round_size;                  /* law by which sizes of rounds are drawn */
     at_ns              sample_time;                 /* 0: not padded */
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
@@ -44,16 +45,18 @@ typedef struct at_run_options {
     int64_t            eval_every;  /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
+    bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */
     float      *params_final;     /* receives the final parameters, task->plain floats; optional */
     const char *folder;           /* NULL: nothing is written */
     const char *checkpoint_every; /* "100" steps, "60s", "0": at the start and the end, "none";
                                         NULL: 60s, in simulation 0 */
     const struct at_checkpoint *resume; /* NULL: start at step 0 */
     at_recording                recording;
-    at_ns              resources; /* resource sampling interval, 0: never; used only if recorded */
-    at_console_options console;
-    const char        *command; /* as typed */
-    json_t            *options; /* all resolved options, for the result; borrowed, may be NULL */
+    at_ns               resources; /* resource sampling interval, 0: never; used only if recorded */
+    at_console_options  console;
+    const char         *command; /* as typed */
+    json_t             *options; /* all resolved options, for the result; borrowed, may be NULL */
+    struct at_seat_hub *seats;   /* of programs with their own loop; NULL: there are none */
 } at_run_options;
 
 /* Runs. *result is the content of result.json, owned by the caller; NULL when training did not

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "model_io/checkpoint.h"
+#include "world/core/graph.h"
 
 uint32_t at_run_workers_here(const at_world *world, const at_world_context *context)
 {
@@ -77,22 +78,41 @@ static at_err check_resume(const at_run_options *o, const at_plan *plan, at_fail
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static at_err check_hogwild(const at_run_options *o, const char *strategy, bool sgd, at_fail *fail)
+/* Models whose updates the workers make themselves, in shared memory (hogwild). */
+static at_err check_in_place(const at_run_options *o, const at_plan *plan, bool sgd, at_fail *fail)
 {
+    char rule[AT_RULE_TEXT_SIZE];
+    at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
     if (!o->task->descend)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --model sparse-lr, or --strategy async",
-                           "--strategy %s needs a sparse model: with a dense one, workers that "
-                           "write without locks overwrite each other's updates",
-                           strategy);
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "use --model sparse-lr or sparse-linear, or --strategy async",
+                           "--mix %s (--strategy %s) needs a sparse model: with a dense one, "
+                           "workers that write without locks overwrite each other's updates",
+                           rule, plan->strategy->name);
     if (!o->world->shares_memory)
         return at_fail_set(fail, AT_ERR_USAGE, "use --world local, or --strategy async",
-                           "--strategy %s needs shared memory, which %s does not have", strategy,
-                           o->world->called);
+                           "--mix %s (--strategy %s) needs shared memory, which %s does not have",
+                           rule, plan->strategy->name, o->world->called);
     if (!sgd)
         return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd",
-                           "--strategy %s works only with --optimizer sgd (got %s): workers share "
-                           "the weights but no optimizer state",
-                           strategy, o->optimizer);
+                           "--mix %s (--strategy %s) works only with --optimizer sgd (got %s): "
+                           "workers share the weights but no optimizer state",
+                           rule, plan->strategy->name, o->optimizer);
+    return AT_OK;
+}
+
+/* A target that the model cannot have would never be reached. */
+static at_err check_targets(const at_task *task, const at_limits *limits, at_fail *fail)
+{
+    for (uint32_t i = 0; i < limits->targets; i++) {
+        at_metric metric = limits->target[i].metric;
+        if (metric == AT_METRIC_LOSS || (metric == AT_METRIC_R2) == task->regression) continue;
+        return at_fail_set(
+            fail, AT_ERR_USAGE,
+            task->regression ? "use --target loss=X or r2=X" : "use --target accuracy=X or loss=X",
+            "--target %s: %s predicts %s", at_metric_name[metric], task->model,
+            task->regression ? "real numbers, not classes" : "classes, and r2 is for regression");
+    }
     return AT_OK;
 }
 
@@ -105,24 +125,51 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "--optimizer %s does not work with %s: it changes every weight in every "
                            "step",
                            optim, o->task->model);
-    if (plan->topology != AT_TOPOLOGY_HOGWILD) return AT_OK;
-    return check_hogwild(o, plan->strategy->name, sgd, fail);
+    AT_TRY(check_targets(o->task, &plan->limits, fail));
+    if (o->task->sparse && o->clip > 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use a smaller --lr",
+                           "--clip does not work with %s: its gradients are never added up as a "
+                           "whole",
+                           o->task->model);
+    if (!plan->mix->updates_in_place) return AT_OK;
+    return check_in_place(o, plan, sgd, fail);
 }
 
-/* ---- topologies ------------------------------------------------------------------------------ */
-
-static at_err check_topology(const at_run_options *o, const at_plan *plan, at_fail *fail)
+/* Models whose workers have parameters of their own. */
+static at_err check_owned(const at_run_options *o, const at_plan *plan, uint64_t seed,
+                          at_fail *fail)
 {
-    assert(plan->topology < AT_TOPOLOGY_COUNT);
-    bool allreduce = plan->topology == AT_TOPOLOGY_ALLREDUCE;
-    char option[64] = "--topology allreduce";
-    if (!allreduce && o->hubs <= 1) return AT_OK;
-    if (!allreduce) snprintf(option, sizeof option, "--hubs %u", o->hubs);
-    if (allreduce && o->hubs > 1)
-        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
-                           "--hubs %u and --topology allreduce contradict each other: all-reduce "
-                           "has no hub to split",
-                           o->hubs);
+    char     rule[AT_RULE_TEXT_SIZE];
+    at_graph graph;
+    if (!plan->mix->owned_by_workers) return AT_OK;
+    at_mixing mixing = at_plan_mixing(plan);
+    at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
+    if (!o->world->holds_all_params)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --world local or sim",
+                           "--mix %s does not work with %s yet", rule, o->world->called);
+    if (o->task->sparse)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a dense model, or --mix central",
+                           "--mix %s averages whole vectors, and the gradients of %s are sparse",
+                           rule, o->task->model);
+    if (mixing.form == AT_MIX_DA && o->task->trained < o->task->params)
+        return at_fail_set(fail, AT_ERR_USAGE, "use form=pwg, or a model without batch norm",
+                           "--mix %s: dual averaging has no place for running statistics", rule);
+    if (mixing.form == AT_MIX_DA && o->optimizer && strcmp(o->optimizer, "sgd") != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --optimizer sgd, or form=pwg",
+                           "--mix %s: dual averaging is its own optimizer, and %s is another one",
+                           rule, o->optimizer);
+    AT_TRY(at_graph_init(&graph, mixing.graph, plan->workers_max, mixing.matrix, seed, fail));
+    at_graph_deinit(&graph);
+    return AT_OK;
+}
+
+/* ---- slices ---------------------------------------------------------------------------------- */
+
+static at_err check_slices(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    char rule[AT_RULE_TEXT_SIZE], option[AT_RULE_TEXT_SIZE + 8];
+    if (!at_plan_splits_update(plan)) return AT_OK;
+    snprintf(option, sizeof option, "--mix %s", at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
     if (o->world->one_process)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out: the result is the same bit for bit",
                            "%s needs several processes, and %s is one process", option,
@@ -144,7 +191,7 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
     enum { PROCESS_SIZE = 1 << 20 }; /* overhead of a worker process, about */
     const at_task *task = o->task;
     at_memory      memory = at_machine_memory();
-    double         copies = context->plan->release->holds ? 2 : 3; /* gradients, parameters */
+    double         copies = at_plan_has_one_slot(context->plan) ? 2 : 3; /* gradients, parameters */
     double         vectors = copies * (double)task->slot_likely * sizeof(float);
     uint32_t       workers = at_run_workers_here(o->world, context);
     double         needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
@@ -177,9 +224,10 @@ static at_err check_time(const at_run_options *o, at_fail *fail)
 static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
     if (o->world->admits_workers || plan->workers_max == plan->workers) return AT_OK;
-    return at_fail_set(fail, AT_ERR_USAGE, "use --world local or sim, or leave --workers-max out",
-                       "--workers-max %u is above --workers %u, but with %s nobody can join later",
-                       plan->workers_max, plan->workers, o->world->called);
+    return at_fail_set(
+        fail, AT_ERR_USAGE, "use --world local or sim, or leave --workers-max out",
+        "--workers-max %u is above --workers %u, but with %s no worker can join later",
+        plan->workers_max, plan->workers, o->world->called);
 }
 
 at_err at_run_check(const at_run_options *o, const at_world_context *context, at_fail *fail)
@@ -190,7 +238,8 @@ at_err at_run_check(const at_run_options *o, const at_world_context *context, at
     AT_TRY(check_workers(o, plan, fail));
     AT_TRY(check_resume(o, plan, fail));
     AT_TRY(check_model(o, plan, fail));
-    AT_TRY(check_topology(o, plan, fail));
+    AT_TRY(check_owned(o, plan, context->seed, fail));
+    AT_TRY(check_slices(o, plan, fail));
     if (o->world->check) AT_TRY(o->world->check(context, fail));
     AT_TRY(check_memory(o, context, fail));
     return check_time(o, fail);

@@ -5,7 +5,7 @@
 #include "world/core/run.h"
 
 /* AT_ERR_USAGE with a sentence when a run cannot be done with these options in their world. The
- * context has its plan, task, launcher, hubs and delays. */
+ * context has its plan, task, launcher and delays. */
 at_err at_run_check(const at_run_options *options, const at_world_context *context, at_fail *fail);
 
 /* Number of workers that compute on this machine. */

@@ -1,6 +1,7 @@
 #include "world/core/update.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -151,6 +152,20 @@ static double squares(const at_updater *u, const float *v, size_t at, size_t n)
     return sum;
 }
 
+/* The sum of the step's gradients: one that needs no adding up is read where it is. */
+static const float *sum_of(const at_updater *u)
+{
+    assert(u->work->count >= 1);
+    return u->work->count == 1 && !u->work->weighted ? u->sources[0] : u->folded;
+}
+
+static void gauge_block(const at_updater *u, size_t at, size_t n)
+{
+    size_t trained = u->learning->trained, left = at < trained ? trained - at : 0;
+    assert(at % AT_UPDATER_BLOCK == 0);
+    u->norm2_sums[at / AT_UPDATER_BLOCK] = at_sum_squares(sum_of(u) + at, n < left ? n : left);
+}
+
 /* Norms are summed per block and then over blocks in order: the result does not depend on which
  * process did which block, and rounding errors stay small. */
 static void measure_block(const at_updater *u, size_t at, size_t n)
@@ -161,15 +176,43 @@ static void measure_block(const at_updater *u, size_t at, size_t n)
     for (uint32_t i = 0; i < u->work->count; i++)
         if (u->shares[i] > 0) sum += squares(u, u->sources[i], at, n) * u->shares[i];
     u->norm2_pieces[at / AT_UPDATER_BLOCK] = sum;
-    u->norm2_sums[at / AT_UPDATER_BLOCK] = squares(u, u->folded, at, n);
+    u->norm2_sums[at / AT_UPDATER_BLOCK] = squares(u, sum_of(u), at, n);
 }
 
 static void measure(const at_updater *u, at_slice slice)
 {
     for (size_t at = 0; at < slice.count; at += AT_UPDATER_BLOCK) {
-        size_t left = slice.count - at;
-        measure_block(u, slice.first + at, left < AT_UPDATER_BLOCK ? left : AT_UPDATER_BLOCK);
+        size_t left = slice.count - at, n = left < AT_UPDATER_BLOCK ? left : AT_UPDATER_BLOCK;
+        if (u->work->measures) measure_block(u, slice.first + at, n);
+        if (u->work->gauges) gauge_block(u, slice.first + at, n);
     }
+}
+
+/* Its groups have their own numbers; of ours only the scales are used. */
+static void update_torch(const at_updater *u, const float *const *sources, const float *weights,
+                         uint32_t count, at_slice slice)
+{
+    const at_torch_learning *torch = u->learning->torch;
+    at_torch_update          update = {.kind = torch->kind,
+                                       .params = u->w,
+                                       .state = {u->state[0], u->state[1]},
+                                       .gradients = sources,
+                                       .weights = weights,
+                                       .gradients_count = count,
+                                       .groups = torch->group,
+                                       .ranges = torch->ranges,
+                                       .ranges_count = torch->ranges_count};
+    for (size_t i = 0; i < u->updates_count; i++) {
+        const at_param_range_update *range = &u->updates[i];
+        if (range->statistics) {
+            update.mean_buffers = range->how.scale;
+        } else {
+            update.mean = range->how.scale;
+            update.step = range->how.step;
+        }
+    }
+    if (update.mean_buffers == 0) update.mean_buffers = update.mean;
+    at_torch_update_slice(&update, slice);
 }
 
 /* Norms need the sum of the gradients first; without them the optimizer adds up on the fly. */
@@ -178,29 +221,46 @@ void at_updater_slice(const at_updater *u, at_slice slice)
     const at_update_work *work = u->work;
     const float          *weights = work->weighted ? u->weights : NULL;
     const float *const   *sources = u->sources;
-    const float          *sum = u->folded;
+    const float          *sum = sum_of(u);
     uint32_t              count = work->count;
+    bool                  norms = work->measures || work->gauges;
     assert(count >= 1);
     assert(count <= u->sources_max);
     assert(slice.first % AT_UPDATER_BLOCK == 0);
     assert(slice.first <= u->params);
     assert(slice.count <= u->params - slice.first);
-    if (work->adds || (work->measures && !work->folded))
+    if (sum == u->folded && !work->folded && (work->adds || norms))
         at_sum_slice(u->folded, sources, weights, count, slice);
-    if (work->measures) {
+    if (norms) {
         measure(u, slice);
         sources = &sum;
         weights = NULL;
         count = 1;
     }
-    if (work->adds) return;
+    if (work->adds || work->gauges) return;
+    if (u->learning->torch) {
+        update_torch(u, sources, weights, count, slice);
+        return;
+    }
     at_optim_apply_slice(u->learning->optim, u->w, u->state[0], u->state[1], sources, weights,
                          count, u->updates, u->updates_count, slice);
+}
+
+at_update_result at_updater_result(const at_updater *u, at_slice slice)
+{
+    size_t first = slice.first / AT_UPDATER_BLOCK;
+    size_t blocks = (slice.count + AT_UPDATER_BLOCK - 1) / AT_UPDATER_BLOCK;
+    assert(slice.first % AT_UPDATER_BLOCK == 0);
+    assert(!u->work->adds);
+    if (!u->work->gauges) return (at_update_result){u->w + slice.first, slice.count};
+    return (at_update_result){(float *)(void *)(u->norm2_sums + first),
+                              blocks * (sizeof(double) / sizeof(float))};
 }
 
 uint32_t at_updater_changes(const at_updater *u, float *vectors[AT_UPDATER_CHANGES_MAX])
 {
     uint32_t count = 0;
+    if (u->work->gauges) return 0; /* a sum that is computed again comes out the same */
     if (u->work->adds) {
         vectors[count++] = u->folded;
         return count;
@@ -221,17 +281,17 @@ static double total(const double *blocks, size_t count)
 }
 
 /* Computes all slices, here or in the helpers. */
-static void run_slices(at_updater *u, const at_piece *pieces, uint32_t count)
+static void run_slices(at_updater *u, const at_piece *pieces, uint32_t count, bool measures)
 {
     assert(count >= 1);
     assert(u->work->count >= 1);
     assert(u->work->count <= u->sources_max);
-    u->work->measures = u->wants_norms;
+    u->work->measures = measures;
     if (u->helpers.run)
         u->helpers.run(u->helpers.self, pieces, count);
     else
         at_updater_slice(u, (at_slice){0, u->params});
-    if (u->wants_norms) u->norm2_added += total(u->norm2_pieces, blocks_of(u));
+    if (measures) u->norm2_added += total(u->norm2_pieces, blocks_of(u));
 }
 
 static void set_source(at_updater *u, uint32_t i, const float *source, double weight,
@@ -262,7 +322,7 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
     *u->work = (at_update_work){.count = count, .weighted = true, .adds = true};
     u->weight_folded += piece->weight * piece->samples;
     u->folded_any = true;
-    run_slices(u, piece, 1);
+    run_slices(u, piece, 1, u->wants_norms);
 }
 
 /* Lists the gradients of a step; weights are used only when one is below 1. */
@@ -307,7 +367,8 @@ static double samples_weighted(const at_updater *u, const at_action *apply)
 static double rate_of(const at_rate *rate, const at_action *apply)
 {
     assert(apply->as.apply.lr_factor > 0);
-    return at_schedule_rate(&rate->schedule, (double)apply->as.apply.samples_used) *
+    return at_schedule_now(&rate->schedule, (double)apply->as.apply.samples_used,
+                           (double)apply->as.apply.step - 1) *
            apply->as.apply.lr_factor;
 }
 
@@ -330,9 +391,25 @@ static double set_updates(at_updater *u, const at_action *apply)
                                   .weight_decay = (float)rate->weight_decay,
                                   .momentum = rate->momentum,
                                   .scale = scale,
-                                  .step = apply->as.apply.step};
+                                  .step = apply->as.apply.step,
+                                  .number = l->number};
     }
     return rate_of(&l->rate[l->groups], apply);
+}
+
+/* The first pass over the slices: adds up the gradients and, if their mean is too long, makes the
+ * second one scale it down. A norm that is not finite clips nothing: the run has diverged. */
+static void clip(at_updater *u, const at_action *apply)
+{
+    double samples = (double)apply->as.apply.samples, most = u->learning->clip;
+    assert(most > 0);
+    u->work->gauges = true;
+    run_slices(u, apply->as.apply.pieces, apply->as.apply.count, u->wants_norms);
+    double norm = sqrt(total(u->norm2_sums, blocks_of(u))) / samples;
+    for (size_t i = 0; i < u->updates_count && norm > most && isfinite(norm); i++)
+        if (!u->updates[i].statistics) u->updates[i].how.scale = (float)(most / norm / samples);
+    set_source(u, 0, sum_of(u), 1, 0);
+    *u->work = (at_update_work){.count = 1, .folded = true};
 }
 
 double at_updater_apply(at_updater *u, const at_action *apply, const at_gradients *gradients)
@@ -348,7 +425,9 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
     }
     list_sources(u, apply, gradients);
     double lr = set_updates(u, apply), samples = (double)apply->as.apply.samples;
-    run_slices(u, apply->as.apply.pieces, apply->as.apply.count);
+    bool   clips = u->learning->clip > 0;
+    if (clips) clip(u, apply);
+    run_slices(u, apply->as.apply.pieces, apply->as.apply.count, u->wants_norms && !clips);
     if (!u->wants_norms) return lr;
     u->norm2_piece = u->norm2_added / apply->as.apply.count;
     u->norm2_step = total(u->norm2_sums, blocks_of(u)) / (samples * samples);

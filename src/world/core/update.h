@@ -6,6 +6,7 @@
 #include "learn/net/group.h"
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
+#include "learn/optim/torch_learning.h"
 #include "step/event.h"
 
 /* Finds the gradient of a piece; valid until its worker gets a new order. */
@@ -23,15 +24,18 @@ typedef struct at_rate {
 
 /* Optimizer settings of a run: rate[g] for group g of the task, rate[groups] for all the rest. */
 typedef struct at_learning {
-    const at_optim       *optim;
-    at_rate               rate[AT_GROUPS_MAX + 1];
-    uint32_t              groups;
-    const at_param_range *ranges; /* of the flat vector; NULL: rate[0] for all of it */
-    size_t                ranges_count;
-    size_t                trained; /* floats before the running statistics */
-    bool                  sparse;  /* gradients are at_pairs of at most slot_floats floats */
-    bool                  hogwild; /* workers update the parameters, the hub only counts */
-    size_t                slot_floats;
+    const at_optim          *optim;
+    double                   number[AT_OPTIM_NUMBERS_MAX]; /* of the optimizer */
+    at_rate                  rate[AT_GROUPS_MAX + 1];
+    uint32_t                 groups;
+    const at_param_range    *ranges; /* of the flat vector; NULL: rate[0] for all of it */
+    size_t                   ranges_count;
+    const at_torch_learning *torch;   /* PyTorch's update with its own numbers; NULL: by `optim` */
+    double                   clip;    /* largest norm of a step's mean gradient; 0: no limit */
+    size_t                   trained; /* floats before the running statistics */
+    bool                     sparse;  /* gradients are at_pairs of at most slot_floats floats */
+    bool   updates_in_place;          /* workers update the parameters, the hub only counts */
+    size_t slot_floats;
 } at_learning;
 
 typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */
@@ -51,6 +55,7 @@ typedef struct at_update_work {
     bool     adds;     /* ADD: the last source is added to `folded`; else APPLY */
     bool     folded;   /* the only source of APPLY is `folded` */
     bool     measures; /* compute norms per block */
+    bool     gauges;   /* APPLY, first of two passes: only the sum and its norm, for clipping */
 } at_update_work;
 
 typedef struct at_updater {
@@ -80,7 +85,7 @@ typedef struct at_updater {
     float                 *weights;
     double                *shares; /* 1 / samples^2 */
     uint32_t               sources_max;
-    double *norm2_sums;   /* per block: squared norm of the step's sum, if norms are wanted */
+    double *norm2_sums;   /* per block: squared norm of the step's sum, if it is needed */
     double *norm2_pieces; /* per block: squared norms of the sources, added up by their shares */
 } at_updater;
 
@@ -98,8 +103,9 @@ void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 /* AT_ACT_ADD: adds one gradient to the open step. */
 void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradients *gradients);
 
-/* AT_ACT_APPLY: w <- optimizer(w, sum of weight_i G_i / samples). Returns the learning rate.
- * Computes the norms that size rules use if wants_norms is set, which changes no bit of w. */
+/* AT_ACT_APPLY: w <- optimizer(w, sum of weight_i G_i / samples). Returns the learning rate. A mean
+ * gradient longer than learning->clip is scaled down to it; then all slices run twice. Computes the
+ * norms that size rules use if wants_norms is set, which changes no bit of w. */
 double at_updater_apply(at_updater *updater, const at_action *apply, const at_gradients *gradients);
 
 enum {
@@ -110,6 +116,16 @@ enum {
 /* Computes a slice of the current ADD or APPLY. Elementwise: the result does not depend on how the
  * vectors are cut. */
 void at_updater_slice(const at_updater *updater, at_slice slice);
+
+/* Floats that a slice of the current APPLY has computed. */
+typedef struct at_update_result {
+    float *floats;
+    size_t count;
+} at_update_result;
+
+/* What other processes need of a slice when they do not share memory: its parameters or, while the
+ * work gauges, the norms of its blocks, each as two floats. The slice MUST NOT be empty. */
+at_update_result at_updater_result(const at_updater *updater, at_slice slice);
 
 /* Lists the vectors that the current ADD or APPLY changes in place; returns how many. A slice whose
  * previous values are restored in all of them can be computed again. */

@@ -24,10 +24,10 @@ struct at_sparse_update {
     double             norm2_added;
 };
 
-static double rate_at(const at_learning *l, uint64_t samples_used, double factor)
+static double rate_at(const at_learning *l, uint64_t samples_used, uint64_t steps, double factor)
 {
     assert(factor > 0);
-    return at_schedule_rate(&l->rate[0].schedule, (double)samples_used) * factor;
+    return at_schedule_now(&l->rate[0].schedule, (double)samples_used, (double)steps) * factor;
 }
 
 /* Space for the most pairs that an open step can have; pages are allocated when first written. */
@@ -59,8 +59,8 @@ at_err at_sparse_update_new(const at_learning *learning, float *w, size_t params
     u->learning = learning;
     u->w = w;
     u->dimension = params - AT_SPARSE_EXTRA;
-    *at_sparse_rate(w, u->dimension) = (float)rate_at(learning, 0, 1);
-    if (learning->hogwild || reserve(u, pieces_max, learning->slot_floats)) return AT_OK;
+    *at_sparse_rate(w, u->dimension) = (float)rate_at(learning, 0, 0, 1);
+    if (learning->updates_in_place || reserve(u, pieces_max, learning->slot_floats)) return AT_OK;
     return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --batch or fewer workers",
                        "not enough memory for %u gradients of up to %zu bytes each", pieces_max,
                        learning->slot_floats * sizeof(float));
@@ -94,7 +94,7 @@ void at_sparse_update_add(at_sparse_update *u, const at_piece *piece, const at_g
 {
     assert(piece->samples >= 1);
     assert(piece->weight >= 0);
-    if (u->learning->hogwild) return;
+    if (u->learning->updates_in_place) return;
     const at_pairs *pairs = pairs_of(gradients, piece);
     float           weight = (float)piece->weight;
     at_pair        *to = u->folded->pair + u->folded->count;
@@ -112,7 +112,7 @@ void at_sparse_update_add(at_sparse_update *u, const at_piece *piece, const at_g
 static const at_pairs *source(at_sparse_update *u, const at_action *apply,
                               const at_gradients *gradients, uint32_t index, float *weight)
 {
-    assert(!u->learning->hogwild); /* its gradients are not kept */
+    assert(!u->learning->updates_in_place); /* its gradients are not kept */
     *weight = 1;
     if (apply->as.apply.folded) return index == 0 ? u->folded : NULL;
     if (index >= apply->as.apply.count) return NULL;
@@ -139,7 +139,7 @@ void at_sparse_update_measure(at_sparse_update *u, const at_action *apply,
     double          samples = (double)apply->as.apply.samples, sum = 0;
     assert(apply->as.apply.count >= 1);
     *norm2_step = *norm2_piece = 0;
-    if (u->learning->hogwild) return;
+    if (u->learning->updates_in_place) return;
     for (uint32_t i = 0; !apply->as.apply.folded && i < apply->as.apply.count; i++) {
         const at_piece *piece = &apply->as.apply.pieces[i];
         u->norm2_added += norm2_of(u, pairs_of(gradients, piece), piece->samples);
@@ -159,7 +159,7 @@ static void decay(at_sparse_update *u, double factor)
     assert(*scale > 0);
     if (factor >= 1) return;
     *scale *= factor > 0x1p-20 ? (float)factor : 0x1p-20f; /* lr * decay may reach 1 */
-    if (u->learning->hogwild) {
+    if (u->learning->updates_in_place) {
         if (*scale < SCALE_FLOOR) *scale = SCALE_FLOOR;
     } else if (*scale < SCALE_MIN) {
         for (uint64_t i = 0; i <= u->dimension; i++) u->w[i] *= *scale;
@@ -197,12 +197,12 @@ static void adagrad(at_sparse_update *u, const at_action *apply, const at_gradie
 /* Workers make one update per sample: applies the decay once per sample and sets the next rate. */
 static void follow_workers(at_sparse_update *u, const at_action *apply, double lr)
 {
-    assert(u->learning->hogwild);
+    assert(u->learning->updates_in_place);
     uint64_t samples = apply->as.apply.samples, used = apply->as.apply.samples_used + samples;
     double   each = 1 - lr * u->learning->rate[0].weight_decay;
     decay(u, pow(each > 0 ? each : 0, (double)samples));
     *at_sparse_rate(u->w, u->dimension) =
-        (float)rate_at(u->learning, used, apply->as.apply.lr_factor);
+        (float)rate_at(u->learning, used, apply->as.apply.step, apply->as.apply.lr_factor);
 }
 
 double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
@@ -210,8 +210,9 @@ double at_sparse_update_apply(at_sparse_update *u, const at_action *apply,
 {
     assert(apply->kind == AT_ACT_APPLY);
     const at_learning *l = u->learning;
-    double             lr = rate_at(l, apply->as.apply.samples_used, apply->as.apply.lr_factor);
-    if (l->hogwild) {
+    double             lr = rate_at(l, apply->as.apply.samples_used, apply->as.apply.step - 1,
+                                    apply->as.apply.lr_factor);
+    if (l->updates_in_place) {
         follow_workers(u, apply, lr);
         return lr;
     }

@@ -4,6 +4,7 @@
  *   solo    --workers 0: hub and worker in one loop of one process      world/local/solo.c
  *   sim     virtual time, any number of workers in one process          world/sim/sim.c
  *   mpi     ranks of a launcher, on any number of machines              world/mpi/mpi_world.c
+ *   seat    programs with their own loop, shared memory                 world/seat/seat_world.c
  *
  * A world is a row of a table: its name, what it can do, what it refuses and how it runs. Nothing
  * outside its folder asks which one it is. A new world is a folder and a line in worlds.c.
@@ -13,6 +14,7 @@
 
 #include "base/err.h"
 #include "pace/pace.h"
+#include "pace/round_size.h"
 #include "record/record.h"
 #include "step/hub.h"
 #include "task/task.h"
@@ -35,24 +37,27 @@ typedef struct at_fault {
 struct at_saver;
 struct at_checkpoint;
 struct at_launcher;
+struct at_seat_hub;
 
 /* Input of a world; borrowed for the run. */
 typedef struct at_world_context {
     const at_plan     *plan;
     const at_task     *task;
     const at_pace     *pace;
+    at_round_size      round_size; /* law by which sizes of rounds are drawn */
     const at_learning *learning;
     at_recorder       *recorder;
     uint64_t           seed;
     at_ns              sample_time; /* pad computation to this, 0: no; in sim: cost of a sample */
     uint32_t           cores;
     bool               respawn;
-    uint32_t           hubs;                 /* processes that share the updates; 0 and 1: one */
-    double             comm_delay;           /* sigma of message delays in seconds, 0: none */
-    struct at_saver   *saver;                /* NULL: write no checkpoints */
-    const struct at_checkpoint *resume;      /* NULL: start at step 0 */
-    const struct at_launcher   *launcher;    /* what started the ranks; NULL: nothing did */
-    at_ns                       usage_every; /* resource sampling interval, 0: never */
+    double             comm_delay;            /* sigma of message delays in seconds, 0: none */
+    struct at_saver   *saver;                 /* NULL: write no checkpoints */
+    const struct at_checkpoint *resume;       /* NULL: start at step 0 */
+    const struct at_launcher   *launcher;     /* what started the ranks; NULL: nothing did */
+    at_ns                       usage_every;  /* resource sampling interval, 0: never */
+    struct at_seat_hub         *seats;        /* seats only: who has connected so far */
+    const at_pace_options      *pace_options; /* what `pace` was made from, to make it elsewhere */
     /* Virtual time only. */
     at_ns           latency;
     double          bandwidth; /* bytes per second, 0: unlimited */
@@ -82,14 +87,15 @@ typedef struct at_outcome {
 } at_outcome;
 
 typedef struct at_world {
-    const char *name;           /* as in --world and result.json */
-    const char *called;         /* in sentences: "--world mpi", "a simulation" */
-    bool        virtual_time;   /* time is simulated: the machine's clock says nothing */
-    bool        one_process;    /* no several hubs, no all-reduce */
-    bool        has_messages;   /* that --comm-delay can hold back */
-    bool        admits_workers; /* beyond --workers, while the run goes on */
-    bool        shares_memory;  /* workers can change the parameters themselves */
-    bool        has_hub;        /* false: --workers counts 0 */
+    const char *name;             /* as in --world and result.json */
+    const char *called;           /* in sentences: "--world mpi", "a simulation" */
+    bool        virtual_time;     /* time is simulated: the machine's clock says nothing */
+    bool        one_process;      /* no several hubs, no all-reduce */
+    bool        has_messages;     /* that --comm-delay can hold back */
+    bool        admits_workers;   /* beyond --workers, while the run goes on */
+    bool        shares_memory;    /* workers can change the parameters themselves */
+    bool        has_hub;          /* false: --workers counts 0 */
+    bool        holds_all_params; /* one process can reach each worker's own parameters (gossip) */
     /* AT_ERR_USAGE with a sentence for what only this world refuses. Optional. */
     at_err (*check)(const at_world_context *context, at_fail *fail);
     /* Does this process record, print and save? Optional: yes. */
@@ -103,7 +109,7 @@ typedef struct at_world {
     at_err (*run)(const at_world_context *context, at_outcome *outcome, at_fail *fail);
 } at_world;
 
-extern const at_world at_world_local, at_world_solo, at_world_sim, at_world_mpi;
+extern const at_world at_world_local, at_world_solo, at_world_sim, at_world_mpi, at_world_seat;
 
 /* All rows; NULL ends them. */
 extern const at_world *const at_worlds[];

@@ -40,6 +40,7 @@ typedef struct local {
     at_host                 host;
     at_updater              updater;
     at_evaluator           *evaluator;
+    at_gossip               gossip;     /* used where workers have their own parameters */
     at_local_update_pool   *pool;       /* NULL: the hub updates alone */
     at_supervisor          *supervisor; /* its child i is worker i+1 */
     process                *process;    /* plan->workers_max */
@@ -67,15 +68,15 @@ static size_t whole_lines(size_t floats)
 
 /* Pages are allocated when first written. */
 static at_err open_map(at_local_map *map, uint32_t workers, size_t params, size_t slot_floats,
-                       at_fail *fail)
+                       bool owned, at_fail *fail)
 {
     assert(workers >= 1);
     assert(params >= 1 && slot_floats >= 1);
     size_t stride = whole_lines(params), slot_stride = whole_lines(slot_floats);
-    size_t floats, bytes, head = sizeof(at_local_head) + workers * sizeof(at_local_slot);
+    size_t floats, own, bytes, head = sizeof(at_local_head) + workers * sizeof(at_local_slot);
     if (!at_size_product(slot_stride, (size_t)workers * AT_LOCAL_GRADIENTS, &floats) ||
-        floats > SIZE_MAX - stride || !at_size_product(floats + stride, sizeof(float), &bytes) ||
-        bytes > SIZE_MAX / 2)
+        !at_size_product(stride, owned ? workers + 1u : 1, &own) || floats > SIZE_MAX - own ||
+        !at_size_product(floats + own, sizeof(float), &bytes) || bytes > SIZE_MAX / 2)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
                            "%u workers with %zu parameters do not fit into memory", workers,
                            params);
@@ -86,6 +87,7 @@ static at_err open_map(at_local_map *map, uint32_t workers, size_t params, size_
                           .slot = (at_local_slot *)(void *)(memory + sizeof(at_local_head)),
                           .params = vector,
                           .gradient = vector + stride,
+                          .own = owned ? vector + stride + floats : NULL,
                           .params_count = params,
                           .stride = stride,
                           .slot_stride = slot_stride,
@@ -121,6 +123,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 static void flush(void *self)
 {
     local *l = self;
+    assert(l->map.head);
     if (l->cast_mask) at_bell_ring_loud(&l->map.head->cast_bell, l->cast_mask);
     l->cast_mask = 0;
 }
@@ -135,6 +138,7 @@ static void evict(void *self, at_node worker)
 {
     local   *l = self;
     process *p = &l->process[worker - 1];
+    assert(worker >= 1 && worker <= l->context->plan->workers_max);
     if (pid_of_worker(l, worker) == 0) return; /* it has just died; its LOST event follows */
     p->evicted = true;
     at_supervisor_kill(l->supervisor, worker - 1);
@@ -158,12 +162,14 @@ static void publish(void *self, uint64_t version)
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     local *l = self;
+    assert(l->map.gradient);
     return at_local_gradient(&l->map, worker, slot);
 }
 
 static pid_t pid_of(void *self, at_node worker, uint32_t *incarnation)
 {
     local *l = self;
+    assert(worker >= 1 && worker <= l->context->plan->workers_max);
     *incarnation = l->process[worker - 1].start.incarnation;
     return pid_of_worker(l, worker);
 }
@@ -238,7 +244,7 @@ static void read_reports(local *l, at_node id, bool dead)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
-    bool           holds = l->context->plan->release->holds;
+    bool           holds = at_plan_sums_in_order(l->context->plan);
     assert(id >= 1 && id <= l->context->plan->workers_max);
     while (taken < atomic_load(&slot->sent)) {
         const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
@@ -304,7 +310,7 @@ static void tell_lost(local *l, at_node id, bool returns, const char *text)
     at_host_event(&l->host, &event, &(at_about){.text = text});
 }
 
-/* Gives up everybody who still waits for a replacement; the run ends with the reason. */
+/* Gives up all workers that still wait for a replacement; the run ends with the reason. */
 static void fail_start(local *l)
 {
     assert(nobody_can_start(l));
@@ -402,6 +408,7 @@ static void reap(local *l)
 static at_ns next_arrival(const local *l)
 {
     at_ns next = AT_NEVER;
+    assert(l->process);
     for (uint32_t i = 0; l->context->comm_delay > 0 && i < l->context->plan->workers_max; i++)
         if (pid_of_worker(l, i + 1) > 0 && l->process[i].report_due < next)
             next = l->process[i].report_due;
@@ -416,8 +423,8 @@ static at_ns next_due(const local *l)
     return l->restart_next < due ? l->restart_next : due;
 }
 
-/* Before deaths are looked at: a signal to the whole group may end workers, too, and nobody is
- * replaced once a stop was requested. */
+/* To be called before deaths are processed: a signal to the whole group may end workers, too, and
+ * no worker is replaced once a stop was requested. */
 static void stop(local *l)
 {
     at_event event = {.kind = AT_EV_STOP, .now = at_host_now(&l->host)};
@@ -429,6 +436,7 @@ static void stop(local *l)
 /* The lowest id that no worker has and none is going to take; 0: there is none. */
 static at_node vacant_id(const local *l)
 {
+    assert(l->process);
     for (at_node id = 1; id <= l->context->plan->workers_max; id++) {
         const at_member *member = &l->host.hub->member[id - 1];
         bool             away = member->state == AT_MEMBER_AWAY && !member->expected;
@@ -440,6 +448,7 @@ static at_node vacant_id(const local *l)
 /* SIGUSR2 asks for another worker, up to --workers-max. */
 static void admit_workers(local *l)
 {
+    assert(!l->host.finished);
     for (unsigned wanted = at_signals_joins(); wanted > 0; wanted--) {
         at_node id = vacant_id(l);
         at_fail fail = {0};
@@ -480,6 +489,7 @@ static at_err open_updater(local *l, at_fail *fail)
     const at_world_context *context = l->context;
     size_t                  params = context->task->params;
     uint32_t                pieces_max = l->host.hub->pieces_max;
+    assert(l->map.params && !l->pool);
     if (!at_local_update_pool_wanted(context))
         return at_updater_init(&l->updater, context->learning, l->map.params, params, pieces_max,
                                fail);
@@ -501,10 +511,11 @@ static at_err open_updater(local *l, at_fail *fail)
  * context switch. */
 static bool takes_turns(const at_world_context *context, uint32_t hubs)
 {
+    assert(hubs >= 1);
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
-    return plan->workers_max == 1 && hubs == 1 && plan->release->holds &&
-           plan->gather->waits_for_all && context->task->threads == 1 && !context->task->sparse &&
+    return plan->workers_max == 1 && hubs == 1 && at_plan_waits_for_all(plan) &&
+           context->task->threads == 1 && !context->task->sparse &&
            context->task->params * sizeof(float) >= BYTES_MIN;
 }
 
@@ -514,7 +525,7 @@ static at_err prepare(local *l, at_fail *fail)
     const at_plan          *plan = context->plan;
     assert(plan->workers_max >= plan->workers);
     AT_TRY(open_map(&l->map, plan->workers_max, context->task->params, context->task->slot_floats,
-                    fail));
+                    plan->mix->owned_by_workers, fail));
     AT_TRY(at_resume_params(context, l->map.params, fail));
     l->process = calloc(plan->workers_max, sizeof *l->process);
     if (!l->process) return at_fail_memory(fail);
@@ -522,7 +533,7 @@ static at_err prepare(local *l, at_fail *fail)
     l->restart_next = AT_NEVER;
     AT_TRY(at_supervisor_open(plan->workers_max, &l->supervisor, fail));
     /* Spinning pays off only while every process has its own core. */
-    uint32_t hubs = context->hubs > 1 ? context->hubs : 1;
+    uint32_t hubs = at_plan_hubs(context->plan) > 1 ? at_plan_hubs(context->plan) : 1;
     bool     idle_cores = plan->workers_max + hubs <= context->cores && context->sample_time == 0;
     l->core = takes_turns(context, hubs) ? at_machine_core() : -1;
     l->spin_ns = idle_cores && l->core < 0 ? SPIN : 0;
@@ -538,6 +549,10 @@ static at_err prepare(local *l, at_fail *fail)
     AT_TRY(at_host_watch(&l->host, context->usage_every, fail));
     AT_TRY(open_updater(l, fail));
     AT_TRY(at_resume_host(context, &l->host, fail));
+    if (l->map.own) {
+        AT_TRY(at_gossip_init(&l->gossip, context, l->map.params, l->map.own, l->map.stride, fail));
+        l->host.gossip = &l->gossip;
+    }
     atomic_store(&l->map.head->version, l->host.hub->version);
     for (uint32_t i = 0; i < plan->workers_max; i++)
         atomic_store(&l->map.slot[i].drawn, at_resume_drawn(&l->host, i + 1));
@@ -547,6 +562,8 @@ static at_err prepare(local *l, at_fail *fail)
 static at_err start_all(local *l, at_fail *fail)
 {
     at_event start = {.kind = AT_EV_START, .now = at_host_now(&l->host)};
+    assert(l->supervisor);
+    assert(l->host.hub->present == 0);
     at_host_event(&l->host, &start, NULL);
     for (uint32_t i = 1; i <= l->context->plan->workers; i++) AT_TRY(start_worker(l, i, fail));
     return AT_OK;
@@ -574,6 +591,7 @@ static at_err hand_over(const local *l, at_outcome *outcome, at_fail *fail)
 
 static void end_processes(local *l)
 {
+    assert(l->context);
     at_supervisor_close(l->supervisor);
     l->supervisor = NULL;
     at_evaluator_close(l->evaluator);
@@ -601,6 +619,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 {
     local  l = {.context = context};
     at_err err = prepare(&l, fail);
+    assert(context->plan->workers_max >= 1);
     if (!err) {
         at_signals_open(&l.map.head->hub_bell);
         err = train(&l, outcome, fail);
@@ -610,6 +629,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     end_processes(&l);
     at_updater_deinit(&l.updater);
     at_host_deinit(&l.host);
+    at_gossip_deinit(&l.gossip);
     free(l.process);
     if (l.map.head) munmap(l.map.head, l.map.size);
     return err;
@@ -618,6 +638,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 static at_err check(const at_world_context *context, at_fail *fail)
 {
     uint32_t workers = context->plan->workers_max;
+    assert(context->plan->workers_max >= 1);
     if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
                        "%u workers are too many for one machine (at most %d)", workers,
@@ -630,5 +651,6 @@ const at_world at_world_local = {.name = "local",
                                  .admits_workers = true,
                                  .shares_memory = true,
                                  .has_hub = true,
+                                 .holds_all_params = true,
                                  .check = check,
                                  .run = run};

@@ -1,6 +1,6 @@
 /* local.h - memory shared by the hub and the workers of the local world. Internal to world/.
  *
- *   one mapping:  head │ slot 1 .. n │ parameters │ gradients: 2 per worker
+ *   one mapping:  head │ slot 1 .. n │ parameters │ gradients: 2 per worker │ own parameters
  *
  * Each field has one writer. A report is published by a counter after it is complete, so what a
  * worker killed while writing leaves behind is never read. The hub reads gradients where the worker
@@ -48,6 +48,7 @@ typedef struct at_local_map {
     at_local_slot *slot; /* slot[i] is that of worker i+1 */
     float         *params;
     float         *gradient; /* AT_LOCAL_GRADIENTS per worker */
+    float         *own;      /* under gossip: parameters of each worker; else NULL */
     size_t         params_count;
     size_t         stride, slot_stride; /* floats of parameters and of a gradient, rounded up to
                                          * whole cache lines */

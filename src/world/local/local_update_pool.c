@@ -23,12 +23,14 @@ struct at_local_update_pool {
 
 static bool by_workers(const at_world_context *context)
 {
-    return context->plan->topology == AT_TOPOLOGY_ALLREDUCE;
+    assert(context->plan);
+    return context->plan->mix->updates_by_workers;
 }
 
 bool at_local_update_pool_wanted(const at_world_context *context)
 {
-    return by_workers(context) || context->hubs > 1;
+    assert(context->plan->workers_max >= 1);
+    return at_plan_splits_update(context->plan);
 }
 
 /* Does not reap the child. */
@@ -53,6 +55,7 @@ static bool worker_is_gone(void *self, uint32_t member)
 static void end_worker(void *self, uint32_t member)
 {
     const at_local_update_pool *p = self;
+    assert(member >= 1);
     p->options.evict(p->options.self, member);
 }
 
@@ -105,6 +108,8 @@ static int hub_main(void *self, at_fail *fail)
     (void)fail;
     at_update_pool *pool = hub->pool->pool;
     at_bell        *bell = at_update_pool_bell(pool);
+    assert(hub->number >= 1);
+    assert(hub->pool->pool);
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
         if (!at_update_pool_work(pool, hub->number))
@@ -163,9 +168,10 @@ at_err at_local_update_pool_open(const at_local_update_pool_options *options,
     *pool = p;
     if (!p) return at_fail_memory(fail);
     p->options = *options;
-    p->hubs_count = by_workers(context) ? 0 : context->hubs - 1;
+    p->hubs_count = by_workers(context) ? 0 : at_plan_hubs(context->plan) - 1;
     p->hubs = calloc(p->hubs_count + 1, sizeof *p->hubs);
-    p->members = calloc(context->plan->workers_max + context->hubs, sizeof *p->members);
+    p->members =
+        calloc(context->plan->workers_max + at_plan_hubs(context->plan), sizeof *p->members);
     if (!p->hubs || !p->members) return at_fail_memory(fail);
     return open_pool(p, fail);
 }

@@ -1,7 +1,7 @@
 /* local_update_pool.h - the update pool of the local world. Internal to world/. Its members are
  *
- *   --topology allreduce   the workers whose gradients make the step
- *   --hubs H               H-1 additional hub processes, which only compute slices
+ *   --mix replicated       the workers whose gradients make the step
+ *   --mix sliced:H         H-1 additional hub processes, which only compute slices
  */
 #ifndef AT_WORLD_LOCAL_LOCAL_UPDATE_POOL_H
 #define AT_WORLD_LOCAL_LOCAL_UPDATE_POOL_H

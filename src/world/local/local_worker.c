@@ -17,7 +17,7 @@ typedef struct worker {
     float              *aside;  /* a newer one; NULL: there are no delays, so the copy may change */
     uint64_t            order_seen; /* order_lock value of the newest order we took */
     at_ns               spin_ns;
-    at_update_pool     *crew; /* whose slices are its duty while it waits; NULL: none */
+    at_update_pool     *pool; /* it works on slices of updates while it waits; NULL: none */
 } worker;
 
 /* ---- waiting ------------------------------------------------------------------------------- */
@@ -25,6 +25,7 @@ typedef struct worker {
 static uint32_t heard(void *self)
 {
     worker *w = self;
+    assert(w->map->head);
     return at_bell_heard(&w->map->head->cast_bell);
 }
 
@@ -32,7 +33,8 @@ static uint32_t heard(void *self)
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     worker *w = self;
-    if (w->crew && at_update_pool_work(w->crew, w->id)) return;
+    assert(w->id >= 1);
+    if (w->pool && at_update_pool_work(w->pool, w->id)) return;
     at_bell_wait(&w->map->head->cast_bell, heard_before, 1, at_bell_mask(w->id), until,
                  until == AT_NEVER ? w->spin_ns : 0);
 }
@@ -42,6 +44,7 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 static bool leaves(void *self)
 {
     worker *w = self;
+    assert(w->slot);
     return atomic_load_explicit(&w->slot->leave, memory_order_acquire);
 }
 
@@ -67,6 +70,7 @@ static bool take_order(void *self, at_order *order)
 static uint64_t newest(void *self)
 {
     worker *w = self;
+    assert(w->map->head);
     return atomic_load_explicit(&w->map->head->version, memory_order_relaxed);
 }
 
@@ -94,6 +98,7 @@ static uint64_t copy_params(const worker *w, float *to)
 static uint64_t fetch(void *self)
 {
     worker *w = self;
+    assert(!w->aside || w->params);
     return copy_params(w, w->aside ? w->aside : w->params);
 }
 
@@ -106,7 +111,8 @@ static const float *install(void *self)
         w->params = w->aside;
         w->aside = before;
     }
-    return w->params ? w->params : w->map->params;
+    const float *shared = w->map->own ? w->map->own + (w->id - 1) * w->map->stride : w->map->params;
+    return w->params ? w->params : shared;
 }
 
 /* ---- reports ------------------------------------------------------------------------------- */
@@ -114,6 +120,7 @@ static const float *install(void *self)
 static float *gradient(void *self, uint32_t slot)
 {
     worker *w = self;
+    assert(slot < AT_LOCAL_GRADIENTS);
     return at_local_gradient(w->map, w->id, slot);
 }
 
@@ -149,8 +156,8 @@ static at_err open_worker(worker *w, const at_local_worker_start *start, at_fail
                   .slot = &start->map->slot[start->id - 1],
                   .id = start->id,
                   .spin_ns = start->spin_ns,
-                  .crew = start->pool};
-    bool in_place = context->task->sparse || (plan->release->holds && plan->gather->waits_for_all);
+                  .pool = start->pool};
+    bool in_place = context->task->sparse || at_plan_reads_in_place(plan);
     if (!in_place) AT_TRY(new_vector(start->map, &w->params, fail));
     if (!in_place && context->comm_delay > 0) AT_TRY(new_vector(start->map, &w->aside, fail));
     AT_TRY(context->task->open(context->task->self, start->id, fail));
@@ -167,7 +174,7 @@ int at_local_worker_main(void *self, at_fail *fail)
     assert(start->id >= 1);
     if (open_worker(&w, start, fail)) return fail->err;
     /* Behind a barrier the hub has read a gradient before the next one is begun. */
-    uint32_t          slots = context->plan->release->holds ? 1 : AT_LOCAL_GRADIENTS;
+    uint32_t          slots = at_plan_has_one_slot(context->plan) ? 1 : AT_LOCAL_GRADIENTS;
     at_driver_options options = {.context = context,
                                  .transport = {.self = &w,
                                                .heard = heard,
@@ -188,7 +195,7 @@ int at_local_worker_main(void *self, at_fail *fail)
     if (start->core >= 0) at_machine_pin(start->core);
     at_driver driver;
     at_driver_init(&driver, &options);
-    at_driver_run(&driver, context->learning->hogwild ? start->map->params : NULL);
+    at_driver_run(&driver, context->learning->updates_in_place ? start->map->params : NULL);
     free(w.params);
     free(w.aside);
     return 0;

@@ -53,6 +53,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 /* Evaluations, timers, signals. The lease is switched off: the worker cannot freeze alone. */
 static void poll_host(solo *s, at_ns now)
 {
+    assert(!s->host.finished);
     if (at_signals_stop() && !s->stopping) {
         s->stopping = true;
         at_host_event(&s->host, &(at_event){.kind = AT_EV_STOP, .now = now}, NULL);
@@ -67,6 +68,7 @@ static void poll_host(solo *s, at_ns now)
 static uint32_t heard(void *self)
 {
     solo *s = self;
+    assert(s->bell);
     if (at_signals_stop() && !s->stopping) poll_host(s, at_host_now(&s->host));
     return at_bell_heard(s->bell);
 }
@@ -75,6 +77,7 @@ static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     solo *s = self;
     at_ns due = at_host_due(&s->host);
+    assert(!s->host.finished);
     if (due != AT_NEVER) due += s->host.stopped; /* the driver's clock is the machine's */
     at_bell_wait(s->bell, heard_before, 1, AT_BELL_ALL, due < until ? due : until, 0);
     poll_host(s, at_host_now(&s->host));
@@ -116,7 +119,7 @@ static void work(solo *s)
     options.transport.leaves = leaves;
     options.transport.send = send_report;
     at_driver_init(&driver, &options);
-    at_driver_run(&driver, context->learning->hogwild ? s->params : NULL);
+    at_driver_run(&driver, context->learning->updates_in_place ? s->params : NULL);
     at_event left = {.kind = AT_EV_LOST, .worker = 1, .now = at_host_now(&s->host)};
     left.as.lost.drawn = atomic_load(&s->drawn);
     at_host_event(&s->host, &left, &(at_about){.text = "left"});
@@ -155,6 +158,8 @@ static void train(solo *s)
 {
     at_event start = {.kind = AT_EV_START, .now = at_host_now(&s->host)};
     at_event joined = {.kind = AT_EV_JOINED, .worker = 1, .now = start.now};
+    assert(s->bell);
+    assert(!s->stopping);
     joined.as.joined.incarnation = 1;
     prctl(PR_SET_TIMERSLACK, 1L);
     at_signals_open(s->bell);
@@ -187,6 +192,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 {
     solo   s = {.context = context};
     at_err err = prepare(&s, fail);
+    assert(context->plan->workers_max >= 1);
     if (!err) {
         train(&s);
         err = hand_over(&s, outcome, fail);
@@ -203,11 +209,12 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 static at_err check(const at_world_context *context, at_fail *fail)
 {
     const at_plan *plan = context->plan;
+    assert(context->plan->workers_max >= 1);
     if (plan->workers_max == 1 && !plan->release->self_starting) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
                        "--release %s needs a worker that runs ahead of the hub, and --workers 0 "
                        "runs both in one loop",
-                       plan->release->name);
+                       plan->release->rule.name);
 }
 
 const at_world at_world_solo = {.name = "local",

@@ -1,4 +1,4 @@
-/* mpi_allreduce.h - the MPI world in which every rank runs a hub: --topology allreduce and --hubs.
+/* mpi_allreduce.h - the MPI world in which every rank runs a hub: --mix replicated and sliced.
  * Internal to world/. */
 #ifndef AT_WORLD_MPI_MPI_ALLREDUCE_H
 #define AT_WORLD_MPI_MPI_ALLREDUCE_H
@@ -10,8 +10,9 @@
 at_err at_mpi_allreduce_run(const at_world_context *context, const at_launcher *launcher,
                             at_outcome *outcome, at_fail *fail);
 
-/* True after this process has called at_mpi_allreduce_run. */
-bool at_mpi_allreduce_ran(void);
+/* True when at_mpi_allreduce_run was admitted by rank 0. Otherwise it ends as a hub or worker that
+ * failed before training. */
+bool at_mpi_allreduce_admitted(void);
 
 /* Ends such a rank; true when all ranks can end MPI together. */
 bool at_mpi_allreduce_end(const at_fail *fail);

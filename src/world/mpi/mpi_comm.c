@@ -62,11 +62,11 @@ static void check(at_mpi_calls *calls, int code, const char *call)
     if (code != MPI_SUCCESS && !calls->fail.err) at_mpi_check(code, call, &calls->fail);
 }
 
-/* For calls that only tidy up: there is nobody left to be told about a failure. */
+/* For calls that only tidy up: their failure has no consequences. */
 static void ignore(int code)
 {
-    at_fail untold;
-    at_mpi_check(code, "a call that tidies up", &untold);
+    at_fail unused;
+    at_mpi_check(code, "a call that tidies up", &unused);
 }
 
 at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)
@@ -134,6 +134,7 @@ void at_mpi_abort(int code)
 
 void at_mpi_host(char name[AT_HOST_NAME_SIZE])
 {
+    assert(name);
     memset(name, 0, AT_HOST_NAME_SIZE);
     gethostname(name, AT_HOST_NAME_SIZE - 1);
     for (char *c = name; *c; c++)
@@ -185,6 +186,7 @@ bool at_mpi_calls_end(at_mpi_calls *calls)
     const at_ns        until = at_clock_now() + AT_MS(20);
     const at_mpi_done *done;
     uint32_t           open = calls->count;
+    assert(calls->count >= 1);
     for (uint32_t i = 0; i < calls->count; i++)
         if (at_mpi_is_open(calls, i)) ignore(MPI_Cancel(&calls->request[i]));
     while (open > 0 && at_clock_now() < until) {

@@ -7,7 +7,7 @@
  *
  * Errors: MPI returns them instead of ending the program, and every return code goes through
  * at_mpi_check. A call that cannot be started, or a poll that fails, is remembered by its set
- * (at_mpi_calls_check), and whoever polls the set ends its part of the run. A call that fails after
+ * (at_mpi_calls_check), and the owner of the set ends its part of the run. A call that fails after
  * it was started ends as any other, with its error: usually the other rank is gone, or has sent
  * more than fits.
  */

@@ -39,6 +39,7 @@ static bool receive_vector(ping_pong *t, float *vector, int rank)
 static void lead(void *self)
 {
     ping_pong *t = self;
+    assert(t->units >= 1);
     send_vector(t, t->loops.params, 1);
     receive_vector(t, t->computes ? t->loops.gradient : t->loops.params, 1);
     if (t->computes) at_round_loops_apply(&t->loops);
@@ -48,6 +49,7 @@ static void lead(void *self)
 static void follow(ping_pong *t)
 {
     bool last;
+    assert(t->units >= 1);
     do {
         last = receive_vector(t, t->loops.params, 0);
         if (t->computes) at_round_loops_pull(&t->loops);

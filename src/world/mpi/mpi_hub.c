@@ -24,16 +24,18 @@ static const at_ns SPIN = AT_US(200); /* outlasts a round with 1 MB of parameter
 static const at_ns SETTLE_MAX = AT_MS(200);
 static const at_ns GAP_MIN = AT_SEC(1); /* between two turns of the loop, to be discounted */
 static const at_ns FAREWELL_MAX = AT_SEC(10);
+static const at_ns REFUSAL_MAX = AT_SEC(30); /* nothing is lost by waiting for ranks that start */
 
 /* The only hub of the process. It must exist until the process ends, because messages to lost
  * workers never complete. */
-static at_mpi_hub standing;
+static at_mpi_hub the_hub;
 
 /* ---- operations for the host ----------------------------------------------------------------- */
 
 static void send_order(void *self, at_node worker, const at_order *order)
 {
     at_mpi_hub *h = self;
+    assert(order);
     assert(worker >= 1 && worker <= h->workers);
     if (!order->leave) at_mpi_hub_expect_report(h, worker);
     at_param_sender_order(&h->sender, worker, order);
@@ -42,6 +44,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
 static void flush(void *self)
 {
     at_mpi_hub *h = self;
+    assert(h->sender.calls);
     at_param_sender_flush(&h->sender);
 }
 
@@ -58,6 +61,7 @@ static void change(void *self)
 {
     at_mpi_hub *h = self;
     at_ns       since = at_clock_now();
+    assert(h->calls);
     while (at_param_sender_is_reading(&h->sender) && at_clock_now() - since < SETTLE_MAX)
         at_mpi_hub_receive(h);
 }
@@ -68,7 +72,7 @@ static void publish(void *self, uint64_t version)
     at_mpi_hub *h = self;
     assert(version >= h->sender.version);
     at_param_sender_publish(&h->sender, version);
-    if (h->context->plan->newer->choice == AT_NEWER_FINISH) return;
+    if (!at_plan_interrupts(h->context->plan)) return;
     for (uint32_t i = 1; i <= h->workers; i++)
         if (h->peer[i - 1].state == AT_MPI_WORKING) at_param_sender_want(&h->sender, i);
 }
@@ -76,6 +80,7 @@ static void publish(void *self, uint64_t version)
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     at_mpi_hub *h = self;
+    assert(worker >= 1 && worker <= h->workers);
     assert(slot == 0);
     return (const float *)(const void *)(h->peer[worker - 1].inbox + AT_REPORT_MESSAGE_HEAD);
 }
@@ -84,6 +89,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 
 static void process_signals(at_mpi_hub *h, at_ns now)
 {
+    assert(now > 0);
     if (at_signals_child()) at_host_reap(&h->host, now);
     if (!at_signals_stop() || h->stopping || h->host.finished) return;
     h->stopping = true;
@@ -107,6 +113,7 @@ static void discount_gap(at_mpi_hub *h, at_ns now)
 static void loop_once(at_mpi_hub *h)
 {
     bool received = at_mpi_hub_receive(h);
+    assert(!h->host.finished);
     at_mpi_hub_process(h);
     at_ns now = at_clock_now();
     discount_gap(h, now);
@@ -143,6 +150,7 @@ static at_err reserve(at_mpi_hub *h, at_fail *fail)
 {
     const at_world_context *context = h->context;
     size_t                  floats = context->task->slot_floats;
+    assert(floats >= 1);
     if (floats > (size_t)INT32_MAX - AT_REPORT_MESSAGE_HEAD)
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model or batch",
                            "a gradient of %zu numbers does not fit into one MPI message", floats);
@@ -162,7 +170,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
     const at_world_context *context = h->context;
     const at_plan          *plan = context->plan;
     size_t                  params = context->task->params;
-    bool                    in_place = plan->release->holds && plan->gather->waits_for_all;
+    bool                    in_place = at_plan_reads_in_place(plan);
     at_world_ops            ops = {.self = h,
                                    .send = send_order,
                                    .flush = flush,
@@ -170,6 +178,8 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
                                    .change = change,
                                    .publish = publish,
                                    .gradients = {h, gradient_at}};
+    assert(h->workers >= 1);
+    assert(h->workers == plan->workers_max);
     AT_TRY(at_param_sender_open(&h->sender, params, plan->workers_max, in_place, fail));
     AT_TRY(at_resume_params(context, at_param_sender_params(&h->sender), fail));
     h->bell = at_child_share(sizeof *h->bell, fail);
@@ -186,6 +196,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
 static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
 {
     const at_world_context *context = h->context;
+    assert(h->calls);
     AT_TRY(at_mpi_start(launcher, fail));
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
     at_param_sender_publish(&h->sender, h->host.hub->version);
@@ -207,6 +218,7 @@ static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
     const at_hub *hub = h->host.hub;
     uint32_t      workers = h->workers;
     size_t        size = h->context->task->params * sizeof(float);
+    assert(h->host.finished);
     at_host_outcome(&h->host, outcome);
     outcome->params = malloc(size);
     outcome->floats = h->context->task->params;
@@ -229,6 +241,7 @@ static void begin(at_mpi_hub *h, const at_launcher *launcher)
 {
     char     text[320];
     at_event start = {.kind = AT_EV_START, .now = at_clock_now()};
+    assert(launcher->rank == 0);
     at_host_event(&h->host, &start, NULL);
     snprintf(text, sizeof text, "%u ranks of %s: %s", launcher->size, launcher->name,
              at_launcher_survival(launcher));
@@ -237,6 +250,8 @@ static void begin(at_mpi_hub *h, const at_launcher *launcher)
 
 static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 {
+    assert(h->calls);
+    assert(!h->refusal.err);
     while (!h->host.finished && !h->refusal.err) loop_once(h);
     if (h->refusal.err) {
         *fail = h->refusal;
@@ -250,6 +265,7 @@ static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
 /* Releases the previous run of this process. */
 static void release_previous(at_mpi_hub *h)
 {
+    assert(h->workers >= 1);
     if (h->lossy || !h->calls || !at_mpi_calls_end(h->calls)) return;
     for (uint32_t i = 0; i < h->workers; i++) free(h->peer[i].inbox);
     free(h->peer);
@@ -261,7 +277,8 @@ static void release_previous(at_mpi_hub *h)
 at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launcher,
                       at_outcome *outcome, at_fail *fail)
 {
-    at_mpi_hub *h = &standing;
+    at_mpi_hub *h = &the_hub;
+    assert(launcher->rank == 0);
     if (h->context) release_previous(h);
     *h = (at_mpi_hub){.context = context, .workers = context->plan->workers_max};
     at_err err = prepare(h, fail);
@@ -281,41 +298,103 @@ at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launch
     return err;
 }
 
-/* ---- shutdown -------------------------------------------------------------------------------- */
+/* ---- admission ------------------------------------------------------------------------------- */
 
-/* A hub that failed before it was connected must still tell its workers to end. */
-static bool connect_for_shutdown(at_mpi_hub *h, const at_launcher *launcher)
+/* Connects to the other ranks without anything to train: only to admit or to dismiss them. */
+static at_err connect_bare(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
 {
-    at_fail ignored;
+    assert(!h->context && !h->calls);
     h->workers = launcher->size - 1;
-    if (at_mpi_start(launcher, &ignored)) return false;
-    if (at_param_sender_open(&h->sender, 1, h->workers, true, &ignored)) return false;
-    if (reserve_calls(h, &ignored)) return false;
+    AT_TRY(at_mpi_start(launcher, fail));
+    AT_TRY(at_param_sender_open(&h->sender, 1, h->workers, true, fail));
+    AT_TRY(reserve_calls(h, fail));
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
     at_mpi_hub_listen(h);
-    return true;
+    return AT_OK;
 }
 
-/* Sends BYE to one worker; true when the worker has received it. */
-static bool dismiss(at_mpi_hub *h, at_node worker, bool *sent)
+/* True when all ranks have said HELLO, or one of them cannot take part. */
+static bool has_heard_all(at_mpi_hub *h)
 {
-    const at_hub_message bye = {.kind = AT_HUB_MESSAGE_BYE, .together = !h->lossy};
+    uint32_t awaited = 0;
+    assert(!h->context);
+    at_mpi_hub_check_start(h);
+    at_mpi_calls_check(h->calls, &h->refusal);
+    for (uint32_t i = 0; i < h->workers; i++) awaited += h->peer[i].state == AT_MPI_AWAITED;
+    return awaited == 0 || h->refusal.err;
+}
+
+/* Sends WELCOME to all ranks; true when all have received it, or one of them is gone. */
+static bool has_welcomed_all(at_mpi_hub *h)
+{
+    bool all = true;
+    at_mpi_hub_check_start(h);
+    at_mpi_calls_check(h->calls, &h->refusal);
+    for (uint32_t i = 1; i <= h->workers; i++) {
+        at_mpi_peer *peer = &h->peer[i - 1];
+        assert(peer->state == AT_MPI_LOADING);
+        if (!peer->is_welcome) {
+            at_failure_detector_init(&peer->detector, h->clock.listened, 0);
+            peer->is_welcome = at_mpi_hub_welcome(h, i);
+        }
+        all = all && peer->is_welcome && at_param_sender_idle(&h->sender, i);
+    }
+    return all || h->refusal.err;
+}
+
+static void await(at_mpi_hub *h, bool (*is_done)(at_mpi_hub *h))
+{
+    assert(h->calls);
+    while (!is_done(h)) {
+        if (at_mpi_hub_receive(h)) at_backoff_end(&h->backoff);
+        at_backoff_nap(&h->backoff, AT_NEVER);
+    }
+    at_backoff_end(&h->backoff);
+}
+
+at_err at_mpi_hub_admit(const at_launcher *launcher, const at_worker_note *hello, at_fail *fail)
+{
+    at_mpi_hub *h = &the_hub;
+    assert(launcher->rank == 0 && hello->kind == AT_WORKER_NOTE_HELLO);
+    if (launcher->size == 1) return at_mpi_start(launcher, fail);
+    AT_TRY(connect_bare(h, launcher, fail));
+    memcpy(h->part, hello->part, sizeof h->part);
+    memcpy(h->host_name, hello->host, sizeof h->host_name);
+    await(h, has_heard_all);
+    if (!h->refusal.err) await(h, has_welcomed_all);
+    if (h->refusal.err) {
+        h->ended = true;
+        *fail = h->refusal;
+        return fail->err;
+    }
+    release_previous(h);
+    *h = (at_mpi_hub){0};
+    return AT_OK;
+}
+
+/* ---- shutdown -------------------------------------------------------------------------------- */
+
+/* Sends BYE to one worker; true when the worker has received it. */
+static bool dismiss(at_mpi_hub *h, at_node worker, at_err err, bool *sent)
+{
+    const at_hub_message bye = {.kind = AT_HUB_MESSAGE_BYE, .together = !h->lossy, .err = err};
     assert(worker >= 1 && worker <= h->workers);
     if (!*sent) *sent = at_param_sender_message(&h->sender, worker, &bye, NULL);
     return *sent && at_param_sender_idle(&h->sender, worker);
 }
 
 /* Tells all workers to end; true when all but the lost ones have received it. */
-static bool dismiss_all(at_mpi_hub *h)
+static bool dismiss_all(at_mpi_hub *h, at_err err)
 {
-    at_ns since = h->clock.listened;
+    at_ns since = h->clock.listened, most = err ? REFUSAL_MAX : FAREWELL_MAX;
     bool  all = false;
     bool *sent = calloc(h->workers, sizeof *sent);
-    while (sent && !all && h->clock.listened - since < FAREWELL_MAX) {
+    assert(h->calls);
+    while (sent && !all && h->clock.listened - since < most) {
         if (at_mpi_hub_receive(h)) at_backoff_end(&h->backoff);
         all = true;
         for (uint32_t i = 1; i <= h->workers; i++) {
-            bool received = dismiss(h, i, &sent[i - 1]);
+            bool received = dismiss(h, i, err, &sent[i - 1]);
             all = all && (received || h->peer[i - 1].state == AT_MPI_LOST);
         }
         if (!all) at_backoff_nap(&h->backoff, AT_NEVER);
@@ -325,10 +404,12 @@ static bool dismiss_all(at_mpi_hub *h)
 }
 
 /* The launcher would wait for a lost process that still runs. On this machine it is killed; on
- * another only the launcher can kill it, which ends all ranks. */
-static void kill_lost(at_mpi_hub *h, int code)
+ * another only the launcher can kill it, which ends all ranks. So it does when ranks of a failed
+ * run do not answer. */
+static void kill_lost(at_mpi_hub *h, bool answered, at_err err)
 {
-    bool elsewhere = false;
+    bool elsewhere = !answered && err;
+    assert(h->peer);
     for (uint32_t i = 0; i < h->workers; i++) {
         at_mpi_peer *peer = &h->peer[i];
         if (peer->state != AT_MPI_LOST || peer->dead) continue;
@@ -338,17 +419,22 @@ static void kill_lost(at_mpi_hub *h, int code)
     }
     if (!elsewhere) return;
     fflush(NULL);
-    at_mpi_abort(code);
+    at_mpi_abort(err);
 }
 
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
 {
-    at_mpi_hub *h = &standing;
+    at_mpi_hub *h = &the_hub;
+    at_fail     ignored;
+    assert(launcher->rank == 0);
     if (launcher->size == 1) return true;
-    if (!at_mpi_is_started() && !connect_for_shutdown(h, launcher)) return false;
+    if (!at_mpi_is_started()) {
+        *h = (at_mpi_hub){0}; /* it failed before it was connected */
+        if (connect_bare(h, launcher, &ignored)) return false;
+    }
     if (!h->sender.calls) return true; /* launcher and library do not match: no other ranks */
-    bool dismissed = dismiss_all(h);
+    bool dismissed = dismiss_all(h, fail->err);
     if (dismissed && !h->lossy) return true;
-    kill_lost(h, fail->err);
+    kill_lost(h, dismissed, fail->err);
     return false;
 }

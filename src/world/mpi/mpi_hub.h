@@ -17,7 +17,13 @@
 at_err at_mpi_hub_run(const at_world_context *context, const at_launcher *launcher,
                       at_outcome *outcome, at_fail *fail);
 
-/* Tells all workers how to end. True: all ranks can end MPI together. */
+/* For rank 0 of worlds without a hub of their own: waits for the HELLOs of all other ranks,
+ * whatever their topology, and lets them start when they agree with `hello`. Otherwise fails, names
+ * the rank and the reason, and at_mpi_hub_end tells all ranks. */
+at_err at_mpi_hub_admit(const at_launcher *launcher, const at_worker_note *hello, at_fail *fail);
+
+/* Tells all workers how to end, and with which exit code. True: all ranks can end MPI together.
+ * Ranks of a failed run that do not answer for half a minute are ended by the launcher. */
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail);
 
 enum { AT_FAULT_TEXT = 240 };
@@ -41,7 +47,7 @@ typedef struct at_mpi_peer {
     bool                evicted;              /* by the hub; LOST follows */
     char                fault[AT_FAULT_TEXT]; /* why it is to be evicted; "": no reason */
     at_failure_detector detector;
-    uint64_t            drawn;    /* the most it has told: notes overtake reports */
+    uint64_t            drawn;    /* the largest count received: notes overtake reports */
     uint64_t            counted;  /* samples of its reports */
     uint64_t            sequence; /* of its last report */
     at_usage            usage;    /* as last reported; pid 0: none, or already recorded */
@@ -98,6 +104,12 @@ bool at_mpi_hub_receive(at_mpi_hub *hub);
 
 /* Names the fault of a worker, which is evicted for it, or, before it works, ends the run. */
 void at_mpi_hub_blame(at_mpi_hub *hub, at_node worker, const at_fail *fail);
+
+/* Sends WELCOME to a worker; false: not yet, since its channel is in use. */
+bool at_mpi_hub_welcome(at_mpi_hub *hub, at_node worker);
+
+/* Before training: refuses the job when a rank is silent for too long or gone. */
+void at_mpi_hub_check_start(at_mpi_hub *hub);
 
 /* Processes what was received: reports, workers that are ready or have left. */
 void at_mpi_hub_process(at_mpi_hub *hub);

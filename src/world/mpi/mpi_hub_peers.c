@@ -43,7 +43,7 @@ void at_mpi_hub_blame(at_mpi_hub *h, at_node worker, const at_fail *fail)
     }
 }
 
-/* A message that does not fit what the worker has told before. */
+/* A message that contradicts earlier ones of the worker. */
 static void blame_order(at_mpi_hub *h, at_node worker, const char *what)
 {
     at_fail fail;
@@ -57,6 +57,7 @@ static void blame_order(at_mpi_hub *h, at_node worker, const char *what)
 
 static void expect_note(at_mpi_hub *h, uint32_t i)
 {
+    assert(i < AT_MPI_NOTES);
     at_mpi_receive(h->calls, h->workers + i, h->notes + (size_t)i * AT_WORKER_NOTE,
                    AT_WORKER_NOTE / AT_MESSAGE_UNIT, AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
 }
@@ -64,6 +65,7 @@ static void expect_note(at_mpi_hub *h, uint32_t i)
 void at_mpi_hub_listen(at_mpi_hub *h)
 {
     at_ns listened = at_listening_clock_now(&h->clock, at_clock_now());
+    assert(h->calls && h->peer);
     for (uint32_t i = 0; i < AT_MPI_NOTES; i++) expect_note(h, i);
     for (uint32_t i = 1; i <= h->workers; i++) {
         at_mpi_peer *peer = peer_of(h, i);
@@ -76,6 +78,7 @@ void at_mpi_hub_listen(at_mpi_hub *h)
 void at_mpi_hub_expect_report(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
+    assert(peer->inbox);
     if (at_mpi_is_open(h->calls, worker - 1) || peer->has_report) return;
     at_mpi_receive(h->calls, worker - 1, peer->inbox, h->inbox_size / AT_MESSAGE_UNIT, worker,
                    AT_MPI_TAG_REPORT);
@@ -109,6 +112,7 @@ static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
                                      .floats = task->slot_floats,
                                      .sparse = task->sparse,
                                      .ends = hub->end != AT_END_RUNNING};
+    assert(worker >= 1 && worker <= h->workers);
     assert(!peer->has_report);
     AT_TRY(at_report_message_read(peer->inbox, units * AT_MESSAGE_UNIT, report, fail));
     AT_TRY(at_report_message_check(report, &bounds, fail));
@@ -122,6 +126,7 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
 {
     at_mpi_peer *peer = peer_of(h, worker);
     at_fail      fail;
+    assert(done->call == worker - 1);
     if (peer->state != AT_MPI_WORKING || peer->fault[0] || h->ended) return;
     if (at_mpi_check(done->error, "a receive from it", &fail) ||
         read_report(h, worker, done->units, &peer->report, &fail)) {
@@ -140,6 +145,7 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
 static void receive_hello(at_mpi_hub *h, at_node worker, const at_worker_note *note)
 {
     at_mpi_peer *peer = peer_of(h, worker);
+    assert(note->kind == AT_WORKER_NOTE_HELLO);
     if (peer->state != AT_MPI_AWAITED) {
         if (note->fail.err)
             at_mpi_hub_blame(h, worker, &note->fail);
@@ -211,6 +217,7 @@ bool at_mpi_hub_receive(at_mpi_hub *h)
     const at_mpi_done *done;
     uint32_t           workers = h->workers;
     at_fail            fail;
+    assert(h->calls);
     at_listening_clock_now(&h->clock, at_clock_now());
     uint32_t count = at_mpi_poll(h->calls, &done);
     assert(workers >= 1);
@@ -231,16 +238,20 @@ bool at_mpi_hub_receive(at_mpi_hub *h)
 
 /* ---- processing ------------------------------------------------------------------------------ */
 
-static bool welcome(at_mpi_hub *h, at_node worker)
+bool at_mpi_hub_welcome(at_mpi_hub *h, at_node worker)
 {
-    const at_member     *member = &h->host.hub->member[worker - 1];
-    const at_hub_message message = {.kind = AT_HUB_MESSAGE_WELCOME,
-                                    .incarnation = member->incarnation + 1,
-                                    .sequence = member->sequence,
-                                    .drawn = peer_of(h, worker)->drawn,
-                                    .pid = getpid(),
-                                    .born = at_alive_born(getpid()),
-                                    .usage_every = h->context->usage_every};
+    at_hub_message message = {.kind = AT_HUB_MESSAGE_WELCOME,
+                              .incarnation = 1,
+                              .drawn = peer_of(h, worker)->drawn,
+                              .pid = getpid(),
+                              .born = at_alive_born(getpid())};
+    assert(h->sender.calls);
+    if (h->context) {
+        const at_member *member = &h->host.hub->member[worker - 1];
+        message.incarnation = member->incarnation + 1;
+        message.sequence = member->sequence;
+        message.usage_every = h->context->usage_every;
+    }
     return at_param_sender_message(&h->sender, worker, &message, h->host_name);
 }
 
@@ -251,11 +262,11 @@ static void join(at_mpi_hub *h, at_node worker)
     event.as.joined.incarnation = h->host.hub->member[worker - 1].incarnation + 1;
     assert(peer->state == AT_MPI_LOADING);
     peer->state = AT_MPI_WORKING;
-    peer->sequence = h->host.hub->member[worker - 1].sequence; /* as told by WELCOME */
+    peer->sequence = h->host.hub->member[worker - 1].sequence; /* as sent with WELCOME */
     /* Its silence while it loaded does not count. */
     at_failure_detector_init(&peer->detector, h->clock.listened, lease_of(h));
     if (peer->near) at_host_process(&h->host, worker, peer->hello.pid);
-    if (!h->context->plan->release->holds) at_mpi_hub_expect_report(h, worker);
+    if (!at_plan_sums_in_order(h->context->plan)) at_mpi_hub_expect_report(h, worker);
     at_host_event(&h->host, &event, &(at_about){.pid = peer->hello.pid, .text = peer->hello.host});
 }
 
@@ -265,6 +276,8 @@ static bool has_arrived(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     double       sigma = h->context->comm_delay;
+    assert(peer->has_report);
+    assert(sigma >= 0);
     if (sigma == 0 || h->host.hub->end != AT_END_RUNNING) return true;
     if (peer->report_due == AT_NEVER)
         peer->report_due =
@@ -275,6 +288,7 @@ static bool has_arrived(at_mpi_hub *h, at_node worker)
 at_ns at_mpi_hub_next_arrival(const at_mpi_hub *h)
 {
     at_ns next = AT_NEVER;
+    assert(h->peer);
     for (uint32_t i = 0; h->context->comm_delay > 0 && i < h->workers; i++)
         if (h->peer[i].has_report && h->peer[i].report_due < next) next = h->peer[i].report_due;
     return next;
@@ -288,13 +302,14 @@ static void take_report(at_mpi_hub *h, at_node worker)
     const at_plan *plan = h->context->plan;
     at_mpi_peer   *peer = peer_of(h, worker);
     at_event       event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_clock_now()};
+    assert(peer->has_report);
     event.as.report = peer->report.report;
     event.as.report.slot = 0;
     peer->has_report = false;
     peer->report_due = AT_NEVER;
     peer->reports++;
     if (!h->host.finished) at_host_event(&h->host, &event, NULL);
-    if (plan->release->holds || peer->state != AT_MPI_WORKING) return;
+    if (at_plan_sums_in_order(plan) || peer->state != AT_MPI_WORKING) return;
     at_mpi_hub_expect_report(h, worker);
     if (plan->release->self_starting) at_param_sender_want(&h->sender, worker);
 }
@@ -313,6 +328,7 @@ static void depart(at_mpi_hub *h, at_node worker, at_mpi_state state, const char
     at_event         event = {.kind = AT_EV_LOST, .worker = worker, .now = at_clock_now()};
     bool             owed = state == AT_MPI_LOST && member->rounds_begun > member->rounds_ended;
     uint64_t         round = member->rounds_begun, dropped = member->dropped;
+    assert(state == AT_MPI_LEFT || state == AT_MPI_LOST);
     event.as.lost.drawn = peer->drawn;
     peer->state = state;
     at_host_process(&h->host, worker, 0);
@@ -321,10 +337,11 @@ static void depart(at_mpi_hub *h, at_node worker, at_mpi_state state, const char
 }
 
 /* Reports sent before the loss still count. Nothing is received afterwards, so nothing is counted
- * twice should the worker still live; it will be told to leave. */
+ * twice should the worker still live; it will be ordered to leave. */
 static void lose(at_mpi_hub *h, at_node worker, const char *how)
 {
     at_mpi_peer *peer = peer_of(h, worker);
+    assert(peer->state != AT_MPI_LOST);
     at_mpi_hub_receive(h);
     if (peer->has_report) take_report(h, worker);
     h->lossy = true;
@@ -345,7 +362,9 @@ static void lose_faulty(at_mpi_hub *h, at_node worker)
 static void process_peer(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
-    if (peer->state == AT_MPI_LOADING && !peer->is_welcome) peer->is_welcome = welcome(h, worker);
+    assert(h->context);
+    if (peer->state == AT_MPI_LOADING && !peer->is_welcome)
+        peer->is_welcome = at_mpi_hub_welcome(h, worker);
     if (peer->state == AT_MPI_LOADING && peer->is_ready) join(h, worker);
     if (peer->has_report && has_arrived(h, worker)) take_report(h, worker);
     if (peer->usage.pid > 0) at_host_usage(&h->host, worker, &peer->usage, at_clock_now());
@@ -361,6 +380,8 @@ static void process_peer(at_mpi_hub *h, at_node worker)
 
 void at_mpi_hub_process(at_mpi_hub *h)
 {
+    assert(h->context);
+    if (h->refusal.err) return; /* none of them starts */
     for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) process_peer(h, i);
 }
 
@@ -370,6 +391,7 @@ static void watch_peer(at_mpi_hub *h, at_node worker)
 {
     at_mpi_peer *peer = peer_of(h, worker);
     char         how[80];
+    assert(h->context);
     if (peer->state == AT_MPI_LEFT || peer->state == AT_MPI_LOST) return;
     if (peer->near && !at_alive(peer->hello.pid, peer->hello.born)) {
         peer->dead = true;
@@ -381,6 +403,26 @@ static void watch_peer(at_mpi_hub *h, at_node worker)
     }
 }
 
+void at_mpi_hub_check_start(at_mpi_hub *h)
+{
+    const char *hint = "check that all machines are up and reach each other";
+    assert(!h->context);
+    for (uint32_t i = 1; i <= h->workers && !h->refusal.err; i++) {
+        at_mpi_peer *peer = peer_of(h, i);
+        at_ns        silent = h->clock.listened - peer->detector.heard;
+        bool         greeted = peer->is_welcome && !at_param_sender_idle(&h->sender, i);
+        bool         awaited = peer->state == AT_MPI_AWAITED || greeted;
+        if (peer->near && !at_alive(peer->hello.pid, peer->hello.born)) {
+            at_fail_set(&h->refusal, AT_ERR_FAILED, hint, "rank %u ended before training began", i);
+            peer->state = AT_MPI_LOST;
+            peer->dead = h->lossy = true;
+        } else if (awaited && at_failure_detector_is_gone(&peer->detector, h->clock.listened)) {
+            at_fail_set(&h->refusal, AT_ERR_FAILED, hint, "rank %u has not answered for %.0f s", i,
+                        at_seconds(silent));
+        }
+    }
+}
+
 /* Also to a lost worker that may live: it waits for the end of the run, because a launcher takes
  * its early exit for a failure of the job. */
 static void send_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
@@ -388,6 +430,7 @@ static void send_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
     const at_hub_message heartbeat = {.kind = AT_HUB_MESSAGE_PULSE};
     const at_mpi_peer   *peer = peer_of(h, worker);
     bool                 waits = peer->state == AT_MPI_LOST && !peer->dead;
+    assert(now > 0);
     if (peer->state != AT_MPI_WORKING && !waits) return;
     if (now - h->sender.receiver[worker - 1].sent_at < HEARTBEAT_EVERY) return;
     at_param_sender_message(&h->sender, worker, &heartbeat, NULL);
@@ -395,6 +438,7 @@ static void send_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
 
 void at_mpi_hub_watch(at_mpi_hub *h, at_ns now)
 {
+    assert(now >= h->watched_at);
     if (now - h->watched_at < WATCH_EVERY) return;
     h->watched_at = now;
     for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) {

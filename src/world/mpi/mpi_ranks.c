@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "world/mpi/mpi_world.h"
 #include "world/process/alive.h"
 #include "world/process/signals.h"
 
@@ -32,7 +31,7 @@ static const at_ns PATIENCE_STOPPED = AT_MS(500);
 static const at_ns FAREWELL_MAX = AT_MS(300);
 static const at_ns LISTEN_LAST = AT_MS(20);
 
-_Static_assert(sizeof(at_mpi_turn) % AT_MESSAGE_UNIT == 0, "turns are whole units");
+_Static_assert(AT_TURN_MESSAGE % AT_MESSAGE_UNIT == 0, "turns are whole units");
 
 uint32_t at_mpi_ranks_call(const at_mpi_ranks *r, uint32_t i)
 {
@@ -42,6 +41,7 @@ uint32_t at_mpi_ranks_call(const at_mpi_ranks *r, uint32_t i)
 
 static uint32_t call_notice(const at_mpi_ranks *r)
 {
+    assert(r->launcher->size >= 1);
     return CALL_USER + r->user_calls;
 }
 
@@ -91,6 +91,7 @@ static bool receive(at_mpi_ranks *r);
 static void check_processes(at_mpi_ranks *r)
 {
     at_ns since = at_clock_now();
+    assert(r->near);
     for (uint32_t i = 0; i < r->launcher->size; i++)
         if (r->near[i] && !at_alive(r->hello[i].pid, r->hello[i].born)) lose(r, i);
     while (r->broken && at_clock_now() - since < LISTEN_LAST) {
@@ -104,6 +105,7 @@ static void check_processes(at_mpi_ranks *r)
 static void watch(at_mpi_ranks *r)
 {
     at_ns now = at_clock_now(), listened = at_listening_clock_now(&r->clock, now);
+    assert(r->calls);
     if (now - r->watched_at < WATCH_EVERY) return;
     r->watched_at = now;
     check_processes(r);
@@ -119,6 +121,7 @@ static void pause_for(at_mpi_ranks *r, bool progress)
 {
     at_ns now = at_clock_now();
     bool  summing = !at_mpi_is_open(r->calls, CALL_TURN);
+    assert(r->calls);
     if (progress) {
         at_backoff_end(&r->backoff);
         r->progress_at = now;
@@ -135,6 +138,7 @@ static void pause_for(at_mpi_ranks *r, bool progress)
 /* Starts to sum the next chunks as far as calls are free; returns how many floats are started. */
 static size_t sum_more(at_mpi_ranks *r, float *floats, size_t begun, size_t count)
 {
+    assert(begun <= count);
     for (uint32_t i = 0; i < WINDOW && begun < count; i++) {
         if (at_mpi_is_open(r->calls, i)) continue;
         size_t size = count - begun < CHUNK ? count - begun : CHUNK;
@@ -146,38 +150,27 @@ static size_t sum_more(at_mpi_ranks *r, float *floats, size_t begun, size_t coun
 
 static bool is_any_open(const at_mpi_ranks *r)
 {
+    assert(r->calls);
     for (uint32_t i = 0; i < call_notice(r); i++)
         if (at_mpi_is_open(r->calls, i)) return true;
     return false;
 }
 
-/* A notice names a rank that another one has found to be lost; or it is a request, or the HELLO of
- * a rank that failed before it could take part. */
+/* A notice names a rank that another one has found to be lost, or it is a request. */
 static void process_notice(at_mpi_ranks *r, const at_mpi_done *done)
 {
-    at_worker_note note;
-    at_fail        fail;
-    uint32_t       lost = done->rank;
+    at_fail fail;
     assert(done->rank < r->launcher->size);
-    if (done->units == 1) memcpy(&lost, r->notice, sizeof lost);
-    if (lost == REQUEST) {
+    if (done->units == 1 && r->notice == REQUEST) {
         r->requester = done->rank;
-        return;
-    }
-    if (lost != UINT32_MAX && lost >= r->launcher->size) {
+    } else if (done->units != 1 || (r->notice != UINT32_MAX && r->notice >= r->launcher->size)) {
         at_fail_set(&fail, AT_ERR_FORMAT, "use the same anytime on all machines",
-                    "its message is malformed: it announces the loss of rank %u", lost);
+                    "its message is malformed: it announces the loss of rank %u", r->notice);
         at_mpi_ranks_blame(r, done->rank, &fail);
-        return;
+    } else {
+        lose(r, r->notice);
+        if (r->notice != UINT32_MAX) r->lost = r->notice;
     }
-    size_t size = done->units * AT_MESSAGE_UNIT;
-    if (done->units > 1 && !at_worker_note_read(r->notice, size, &note, &fail) &&
-        note.kind == AT_WORKER_NOTE_HELLO) {
-        if (!note.fail.err && note.part[AT_JOB_RANKS] == r->topology) return;
-        r->hello[done->rank] = note;
-    }
-    lose(r, lost);
-    if (lost != UINT32_MAX) r->lost = lost;
 }
 
 /* The end of any collective call proves that the other ranks are alive. */
@@ -195,8 +188,7 @@ static bool receive(at_mpi_ranks *r)
     }
     if (at_mpi_calls_check(r->calls, &fail)) lose_mpi(r, &fail);
     if (!at_mpi_is_open(r->calls, call_notice(r)))
-        at_mpi_receive(r->calls, call_notice(r), r->notice, sizeof r->notice / AT_MESSAGE_UNIT,
-                       AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
+        at_mpi_receive(r->calls, call_notice(r), &r->notice, 1, AT_MPI_ANY_RANK, AT_MPI_TAG_NOTE);
     if (count > 0) at_failure_detector_beat(&r->detector, r->clock.listened, true);
     return count > 0;
 }
@@ -204,6 +196,7 @@ static bool receive(at_mpi_ranks *r)
 /* A request may arrive before `answer` is set. */
 static void answer(at_mpi_ranks *r)
 {
+    assert(r->launcher);
     if (r->requester == UINT32_MAX || !r->answer) return;
     r->answer(r->self, r->requester);
     r->requester = UINT32_MAX;
@@ -213,6 +206,7 @@ static void answer(at_mpi_ranks *r)
 static bool settle(at_mpi_ranks *r, float *floats, size_t count)
 {
     size_t begun = 0;
+    assert(floats || count == 0);
     at_listening_clock_now(&r->clock, at_clock_now());
     do {
         begun = sum_more(r, floats, begun, count);
@@ -226,12 +220,14 @@ static bool settle(at_mpi_ranks *r, float *floats, size_t count)
 
 bool at_mpi_ranks_settle(at_mpi_ranks *r)
 {
+    assert(r->calls);
     return settle(r, NULL, 0);
 }
 
 static bool gather(at_mpi_ranks *r, const void *mine, void *all, size_t size, float *floats,
                    size_t count)
 {
+    assert(mine && all);
     assert(size % AT_MESSAGE_UNIT == 0);
     at_mpi_gather_all(r->calls, CALL_TURN, mine, all, size / AT_MESSAGE_UNIT);
     return settle(r, floats, count);
@@ -244,80 +240,63 @@ void at_mpi_ranks_ask(at_mpi_ranks *r, uint32_t rank)
     at_mpi_send(r->calls, call_ask(r, rank), &request_notice, 1, rank, AT_MPI_TAG_NOTE);
 }
 
-bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_mpi_turn *mine, float *floats, size_t count)
+/* All ranks read the same bytes, so a malformed turn ends the exchange on all of them. */
+static bool read_turns(at_mpi_ranks *r, const unsigned char *received)
+{
+    at_turn_message turn;
+    at_fail         fail;
+    assert(!r->broken);
+    for (uint32_t i = 0; i < r->launcher->size && !r->broken; i++) {
+        if (at_turn_message_read(received + (size_t)i * AT_TURN_MESSAGE, AT_TURN_MESSAGE, &turn,
+                                 &fail))
+            at_mpi_ranks_blame(r, i, &fail);
+        else
+            r->turn[i] = turn;
+    }
+    return !r->broken;
+}
+
+bool at_mpi_ranks_take_turns(at_mpi_ranks *r, const at_turn_message *mine, float *floats,
+                             size_t count)
 {
     /* Never released: after a loss MPI may still use them. */
-    static at_mpi_turn  sent;
-    static at_mpi_turn *received;
-    size_t              size = r->launcher->size * sizeof *received;
+    static unsigned char  sent[AT_TURN_MESSAGE];
+    static unsigned char *received;
     assert(mine);
-    if (!received) received = malloc(size);
+    if (!received) received = malloc((size_t)r->launcher->size * AT_TURN_MESSAGE);
     if (!received) {
         at_fail fail;
         at_fail_memory(&fail);
         lose_mpi(r, &fail);
         return false;
     }
-    sent = *mine;
-    if (!gather(r, &sent, received, sizeof sent, floats, count)) return false;
-    memcpy(r->turn, received, size);
-    return true;
+    at_turn_message_write(sent, mine);
+    return gather(r, sent, received, sizeof sent, floats, count) && read_turns(r, received);
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-static at_err check_hello(const at_mpi_ranks *r, uint32_t rank, at_fail *fail)
-{
-    const at_worker_note *first = &r->hello[r->broken ? rank : 0];
-    assert(rank < r->launcher->size);
-    return at_job_check(&r->hello[rank], rank, first->part, first->host, fail);
-}
-
+/* Why the exchange ended before the first step. */
 static at_err stop_with(const at_mpi_ranks *r, at_fail *fail)
 {
-    assert(r->fail.err);
+    assert(r->broken);
+    if (!r->fail.err)
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "check that all machines are up and reach each other",
+                           "a rank was lost before the first step");
     *fail = r->fail;
     return fail->err;
-}
-
-/* Of a rank that could not take part: what it said, or that it runs another topology and therefore
- * spoke to rank 0 only. */
-static at_err check_lost(const at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
-{
-    const at_worker_note *lost = &r->hello[r->lost];
-    assert(r->broken);
-    if (lost->pid == 0) return AT_OK; /* it said nothing */
-    return at_job_check(lost, r->lost, hello->part, hello->host, fail);
-}
-
-/* A rank 0 that waits for messages, not for turns, learns from ours that topologies differ. One
- * that takes turns throws it away, but it must have been received. */
-static bool await_rank_0(at_mpi_ranks *r)
-{
-    assert(r->launcher->size >= 1);
-    while (r->launcher->rank > 0 && !r->broken && at_mpi_is_open(r->calls, call_ask(r, 0)))
-        pause_for(r, receive(r));
-    at_backoff_end(&r->backoff);
-    return !r->broken;
 }
 
 static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *fail)
 {
     static unsigned char mine[AT_WORKER_NOTE];
     unsigned char       *all = malloc((size_t)r->launcher->size * AT_WORKER_NOTE);
+    assert(hello->kind == AT_WORKER_NOTE_HELLO);
     if (!all) return at_fail_memory(fail);
-    size_t units = at_worker_note_write(mine, hello);
-    r->topology = hello->part[AT_JOB_RANKS];
-    if (r->launcher->rank > 0)
-        at_mpi_send(r->calls, call_ask(r, 0), mine, units, 0, AT_MPI_TAG_NOTE);
-    bool met = gather(r, mine, all, sizeof mine, NULL, 0) && await_rank_0(r);
-    if (!met) { /* `all` leaks: MPI may still use it */
-        if (r->fail.err) return stop_with(r, fail);
-        if (r->lost != UINT32_MAX) AT_TRY(check_lost(r, hello, fail));
-        return at_fail_set(fail, AT_ERR_FAILED,
-                           "check that all machines are up and reach each other",
-                           "not all %u ranks have started", r->launcher->size);
-    }
+    at_worker_note_write(mine, hello);
+    if (!gather(r, mine, all, sizeof mine, NULL, 0)) /* `all` leaks: MPI may still use it */
+        return stop_with(r, fail);
     for (uint32_t i = 0; i < r->launcher->size; i++) {
         if (at_worker_note_read(all + (size_t)i * AT_WORKER_NOTE, AT_WORKER_NOTE, &r->hello[i],
                                 fail) != AT_OK)
@@ -326,7 +305,6 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
                      at_alive(r->hello[i].pid, r->hello[i].born);
     }
     free(all);
-    for (uint32_t i = 0; i < r->launcher->size; i++) AT_TRY(check_hello(r, i, fail));
     return AT_OK;
 }
 
@@ -334,13 +312,9 @@ static at_err introduce(at_mpi_ranks *r, const at_worker_note *hello, at_fail *f
  */
 static at_err compare_clocks(at_mpi_ranks *r, at_fail *fail)
 {
-    at_mpi_turn mine = {.now = at_clock_now()};
-    bool        all = at_mpi_ranks_take_turns(r, &mine, NULL, 0);
-    if (r->fail.err) return stop_with(r, fail);
-    if (!all)
-        return at_fail_set(fail, AT_ERR_FAILED,
-                           "check that all machines are up and reach each other",
-                           "a rank was lost before the first step");
+    at_turn_message mine = {.now = at_clock_now()};
+    assert(!r->broken);
+    if (!at_mpi_ranks_take_turns(r, &mine, NULL, 0)) return stop_with(r, fail);
     bool here = strcmp(r->hello[0].host, r->hello[r->launcher->rank].host) == 0;
     r->ahead = here ? 0 : r->turn[0].now - mine.now;
     return AT_OK;
@@ -379,6 +353,7 @@ static void announce_loss(at_mpi_ranks *r)
     at_ns    since = at_clock_now();
     uint32_t size = r->launcher->size;
     bool     heard = false;
+    assert(r->calls);
     assert(r->broken);
     r->announced = r->lost;
     for (uint32_t i = 0; i < size; i++)
@@ -395,6 +370,7 @@ static void announce_loss(at_mpi_ranks *r)
 
 bool at_mpi_ranks_part(at_mpi_ranks *r)
 {
+    if (!r->calls) return true; /* it could not be opened */
     if (!r->broken) at_mpi_cancel(r->calls, call_notice(r));
     if (r->broken) announce_loss(r);
     return !r->broken;

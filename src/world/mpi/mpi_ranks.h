@@ -15,27 +15,14 @@
 #include "step/event.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/process/backoff.h"
-#include "world/process/evaluator.h"
 #include "world/process/failure_detector.h"
-
-/* The turn of a rank. Sent as is, because all ranks run the same program. */
-typedef struct at_mpi_turn {
-    at_report     report;
-    uint64_t      drawn;
-    at_ns         now;            /* on the clock of rank 0 */
-    uint64_t      version, trace; /* of its hub */
-    uint64_t      hash;           /* of its parameters; 0: not computed in this round */
-    at_evaluation evaluation;     /* of rank 0, if `has_verdict` */
-    bool          has_verdict, stops;
-    char          engine[AT_ENGINE_NAME_SIZE];
-} at_mpi_turn;
 
 typedef struct at_mpi_ranks {
     const at_launcher  *launcher;
     at_mpi_calls       *calls;
     at_worker_note     *hello; /* of each rank */
     bool               *near;  /* on this machine: its process can be checked */
-    at_mpi_turn        *turn;  /* last turn of each rank */
+    at_turn_message    *turn;  /* last turn of each rank */
     at_ns               ahead; /* clock of rank 0 minus our clock */
     at_backoff          backoff;
     at_listening_clock  clock;
@@ -45,16 +32,14 @@ typedef struct at_mpi_ranks {
     bool                broken;
     at_fail  fail; /* why, when MPI failed or a rank sent nonsense; err AT_OK: it did not */
     uint32_t user_calls;
-    uint64_t topology;  /* of this rank, as in HELLO: part[AT_JOB_RANKS] */
     uint32_t requester; /* rank whose request is to be answered; UINT32_MAX: none */
     void    *self;      /* for `answer`; both may be set after open */
     void (*answer)(void *self, uint32_t rank);
-    uint32_t      announced;              /* notice that we send once: the lost rank */
-    unsigned char notice[AT_WORKER_NOTE]; /* notice received from another rank */
+    uint32_t announced; /* notice that we send once: the lost rank */
+    uint32_t notice;    /* received from another rank */
 } at_mpi_ranks;
 
-/* Starts MPI and exchanges the HELLOs of all ranks; hello->fail is set if this rank cannot take
- * part. Fails on all ranks when one cannot, or when they differ. `calls` is the number of calls
+/* Exchanges the HELLOs of all ranks, which have been admitted. `calls` is the number of calls
  * reserved for the user, `lease` the silence to tolerate (0: it adapts). */
 at_err at_mpi_ranks_open(at_mpi_ranks *ranks, const at_launcher *launcher,
                          const at_worker_note *hello, uint32_t calls, at_ns spin_ns, at_ns lease,
@@ -76,7 +61,7 @@ at_ns at_mpi_ranks_now(const at_mpi_ranks *ranks);
 
 /* Sends `mine`, receives ranks->turn, and adds up the floats of all ranks in place. False: a rank
  * is gone (`lost`), ranks->turn is unchanged and the floats are undefined. */
-bool at_mpi_ranks_take_turns(at_mpi_ranks *ranks, const at_mpi_turn *mine, float *floats,
+bool at_mpi_ranks_take_turns(at_mpi_ranks *ranks, const at_turn_message *mine, float *floats,
                              size_t count);
 
 /* Ends the exchange: true when all ranks can end MPI together. After a loss it announces the loss,

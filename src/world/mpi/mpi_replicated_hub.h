@@ -4,8 +4,8 @@
  *     mpi_replicated_hub.c   start and end
  *     mpi_allreduce.c        the loop
  *
- *     --topology allreduce   all ranks are workers, and each makes the whole update
- *     --hubs H               ranks 0 .. H-1 make the update, each a slice; the others are workers
+ *     --mix replicated       all ranks are workers, and each makes the whole update
+ *     --mix sliced:H         ranks 0 .. H-1 make the update, each a slice; the others are workers
  */
 #ifndef AT_WORLD_MPI_MPI_REPLICATED_HUB_H
 #define AT_WORLD_MPI_MPI_REPLICATED_HUB_H
@@ -30,11 +30,12 @@ typedef struct at_mpi_replica {
     at_mpi_slices           slices; /* with hubs */
     float                  *params, *gradient;
     _Atomic uint64_t        drawn;
-    bool                    over;   /* there are no more turns */
-    at_ns                   now;    /* agreed on by all ranks */
-    at_ns                   waited; /* for the other ranks in the last turn */
+    bool                    admitted; /* all ranks agree, and all of them start */
+    bool                    over;     /* there are no more turns */
+    at_ns                   now;      /* agreed on by all ranks */
+    at_ns                   waited;   /* for the other ranks in the last turn */
     at_evaluation           evaluation;
-    bool                    has_verdict;
+    bool                    has_evaluation;
     bool                    stopping;
     at_fail                 differ; /* set when the ranks are no longer identical */
 } at_mpi_replica;
@@ -42,7 +43,8 @@ typedef struct at_mpi_replica {
 /* Builds the replica without MPI: everything that forks must start before MPI does. */
 at_err at_mpi_replica_open(at_mpi_replica *replica, const at_world_ops *ops, at_fail *fail);
 
-/* Starts MPI and connects to the other ranks; reports *fail, if set by open, to all of them. */
+/* Starts MPI and connects to the other ranks. Fails on all of them when one cannot take part, or
+ * when they differ; nothing was trained then. */
 at_err at_mpi_replica_meet(at_mpi_replica *replica, at_fail *fail);
 
 /* Fills in the outcome, after FINISH. */
@@ -52,8 +54,8 @@ at_err at_mpi_replica_hand_over(at_mpi_replica *replica, at_outcome *outcome, at
 void at_mpi_replica_close(at_mpi_replica *replica);
 
 /* The rank of a worker, and its last turn. */
-uint32_t           at_mpi_replica_rank(const at_mpi_replica *replica, at_node worker);
-const at_mpi_turn *at_mpi_replica_turn(const at_mpi_replica *replica, at_node worker);
+uint32_t               at_mpi_replica_rank(const at_mpi_replica *replica, at_node worker);
+const at_turn_message *at_mpi_replica_turn(const at_mpi_replica *replica, at_node worker);
 
 /* Samples drawn by a worker, as far as known on this rank. */
 uint64_t at_mpi_replica_drawn(const at_mpi_replica *replica, at_node worker);

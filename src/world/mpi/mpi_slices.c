@@ -32,6 +32,7 @@ static uint32_t call_state(const at_mpi_slices *s, uint32_t hub, uint32_t state)
 
 static uint32_t own_rank(const at_mpi_slices *s)
 {
+    assert(s->ranks->launcher);
     return s->ranks->launcher->rank;
 }
 
@@ -57,6 +58,7 @@ void at_mpi_slices_send(at_mpi_slices *s)
 {
     at_mpi_calls *calls = s->ranks->calls;
     at_slice      own = is_hub(s) ? slice_of(s, own_rank(s)) : (at_slice){0};
+    assert(!s->ranks->broken);
     for (uint32_t i = 0; i < s->workers && own.count > 0; i++)
         at_mpi_receive(calls, call_gradient(s, s->hubs + i), s->inbox[i] + own.first, own.count,
                        s->hubs + i, AT_MPI_TAG_REPORT);
@@ -76,19 +78,22 @@ const float *at_mpi_slices_gradient(const at_mpi_slices *s, at_node worker)
 
 /* ---- parameters ------------------------------------------------------------------------------ */
 
-/* Computes our slice of the update, if this rank is a hub, and receives the other slices. */
+/* Computes our slice of the update, if this rank is a hub, and receives the other slices. With
+ * --clip an update runs twice; after a loss the second time would find nobody to talk to. */
 static void run(void *self, const at_piece *pieces, uint32_t count)
 {
     at_mpi_slices *s = self;
     (void)pieces;
     (void)count;
     at_slice own = is_hub(s) ? slice_of(s, own_rank(s)) : (at_slice){0};
+    assert(s->updater->w);
+    if (s->torn) return;
     if (own.count > 0) at_updater_slice(s->updater, own);
     for (uint32_t h = 0; h < s->hubs; h++) {
         at_slice slice = slice_of(s, h);
-        if (slice.count > 0)
-            at_mpi_broadcast(s->ranks->calls, call_cast(s, h), s->updater->w + slice.first,
-                             slice.count, h);
+        if (slice.count == 0) continue;
+        at_update_result result = at_updater_result(s->updater, slice);
+        at_mpi_broadcast(s->ranks->calls, call_cast(s, h), result.floats, result.count, h);
     }
     if (!at_mpi_ranks_settle(s->ranks)) s->torn = true;
 }
@@ -114,6 +119,7 @@ static void answer(void *self, uint32_t rank)
 bool at_mpi_slices_fetch(at_mpi_slices *s)
 {
     uint32_t states = s->updater->learning->optim->states;
+    assert(s->hubs >= 1);
     if (s->ranks->broken) return false;
     for (uint32_t h = 1; h < s->hubs && states > 0; h++) {
         at_slice slice = slice_of(s, h);
@@ -131,6 +137,7 @@ bool at_mpi_slices_fetch(at_mpi_slices *s)
  * MPI may still use it. */
 static at_err open_inbox(at_mpi_slices *s, at_fail *fail)
 {
+    assert(s->workers >= 1);
     s->inbox = calloc(s->workers, sizeof *s->inbox);
     if (!s->inbox) return at_fail_memory(fail);
     for (uint32_t i = 0; i < s->workers; i++) {
@@ -143,6 +150,7 @@ static at_err open_inbox(at_mpi_slices *s, at_fail *fail)
 at_err at_mpi_slices_open(at_mpi_slices *s, at_mpi_ranks *ranks, uint32_t hubs, at_updater *updater,
                           const float *gradient, at_fail *fail)
 {
+    assert(hubs >= 1 && hubs < ranks->launcher->size);
     *s = (at_mpi_slices){.hubs = hubs,
                          .workers = ranks->launcher->size - hubs,
                          .ranks = ranks,

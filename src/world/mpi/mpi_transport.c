@@ -17,6 +17,7 @@ static const at_ns NAP = AT_MS(1);
 
 bool at_mpi_transport_note(at_mpi_transport *w, at_worker_note *note)
 {
+    assert(w->calls);
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return false;
     note->drawn = atomic_load(&w->drawn);
     at_mpi_send(w->calls, AT_MPI_CALL_NOTE, w->note, at_worker_note_write(w->note, note), 0,
@@ -25,10 +26,11 @@ bool at_mpi_transport_note(at_mpi_transport *w, at_worker_note *note)
     return true;
 }
 
-/* Far from the hub, only we can see what we take. */
+/* The hub cannot read the resource usage of a process on another machine. */
 static void measure(at_mpi_transport *w, at_ns now, at_usage *usage)
 {
     at_ns every = w->welcome.usage_every;
+    assert(usage->pid == 0);
     if (w->hub_near || every == 0 || now - w->measured_at < every) return;
     w->measured_at = now;
     if (!at_usage_read(getpid(), usage)) usage->pid = 0;
@@ -37,7 +39,8 @@ static void measure(at_mpi_transport *w, at_ns now, at_usage *usage)
 static void beat(at_mpi_transport *w, at_ns now)
 {
     at_worker_note note = {.kind = AT_WORKER_NOTE_PULSE};
-    if (!w->welcomed || now - w->noted_at < PULSE_EVERY) return;
+    assert(now > 0);
+    if (!w->welcomed || w->is_silent || now - w->noted_at < PULSE_EVERY) return;
     if (at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE)) return;
     measure(w, now, &note.usage);
     at_mpi_transport_note(w, &note);
@@ -47,12 +50,14 @@ static void beat(at_mpi_transport *w, at_ns now)
 
 static bool is_used(const at_mpi_transport *w, int i)
 {
+    assert(i >= 0 && i < w->buffers);
     return i == w->open || i == w->fresh || i == w->aside || i == w->installed;
 }
 
-/* Opens a buffer for the next mail, when there is one. */
+/* Starts to receive the next message, if a buffer is free. */
 static void receive(at_mpi_transport *w)
 {
+    assert(w->calls);
     for (int i = 0; w->open == AT_MPI_NO_BUFFER && i < w->buffers; i++)
         if (!is_used(w, i)) w->open = i;
     if (w->open == AT_MPI_NO_BUFFER || at_mpi_is_open(w->calls, AT_MPI_CALL_MAIL)) return;
@@ -70,7 +75,7 @@ static uint64_t newest(void *self)
     return i == AT_MPI_NO_BUFFER ? AT_VERSION_NONE : w->buffer[i].version;
 }
 
-/* Ends this worker's part: it will tell the hub why. */
+/* Ends this worker's part of the run; the hub is sent the reason. */
 static void give_up(at_mpi_transport *w, const at_fail *fail)
 {
     assert(fail->err);
@@ -83,7 +88,7 @@ static void give_up(at_mpi_transport *w, const at_fail *fail)
 static void leave(at_mpi_transport *w)
 {
     assert(!w->orphaned || w->leaves);
-    w->leaves = w->told = true;
+    w->leaves = w->leave_ordered = true;
 }
 
 static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const unsigned char *end,
@@ -144,7 +149,7 @@ static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *f
     assert(w->open != AT_MPI_NO_BUFFER);
     AT_TRY(at_mpi_check(done->error, "a receive from the hub", fail));
     AT_TRY(at_hub_message_read(w->buffer[w->open].bytes, size, &mail, fail));
-    at_failure_detector_beat(&w->hub, w->ear.listened, true);
+    at_failure_detector_beat(&w->hub, w->clock.listened, true);
     switch (mail.kind) {
     case AT_HUB_MESSAGE_WELCOME: AT_TRY(read_welcome(w, &mail, size, fail)); break;
     case AT_HUB_MESSAGE_WORK: AT_TRY(read_work(w, &mail, size, fail)); break;
@@ -153,6 +158,7 @@ static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *f
         leave(w);
         w->bye = true;
         w->together = mail.together;
+        w->err = mail.err;
         break;
     }
     w->news++;
@@ -160,19 +166,21 @@ static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *f
     return AT_OK;
 }
 
-/* Whoever was told to leave waits for as long as it takes; others notice that the hub is gone. */
+/* A worker that was ordered to leave waits for BYE without a limit; the others detect that the hub
+ * is gone. */
 static void watch(at_mpi_transport *w, at_ns now)
 {
+    assert(now >= w->watched_at);
     if (!w->welcomed || now - w->watched_at < WATCH_EVERY) return;
     w->watched_at = now;
     bool gone = w->hub_near && !at_alive(w->welcome.pid, w->welcome.born);
-    bool silent = !w->told && at_failure_detector_is_gone(&w->hub, w->ear.listened);
+    bool silent = !w->leave_ordered && at_failure_detector_is_gone(&w->hub, w->clock.listened);
     if (!gone && !silent) return;
     w->orphaned = w->leaves = true;
     w->news++;
 }
 
-/* ---- the port ------------------------------------------------------------------------------ */
+/* ---- the transport --------------------------------------------------------------------------- */
 
 void at_mpi_transport_poll(void *self)
 {
@@ -181,7 +189,7 @@ void at_mpi_transport_poll(void *self)
     at_fail            fail;
     at_ns              now = at_clock_now();
     assert(w->calls);
-    at_listening_clock_now(&w->ear, now);
+    at_listening_clock_now(&w->clock, now);
     uint32_t count = at_mpi_poll(w->calls, &done);
     for (uint32_t i = 0; i < count; i++) {
         bool   mail = done[i].call == AT_MPI_CALL_MAIL;
@@ -203,7 +211,7 @@ uint32_t at_mpi_transport_heard(void *self)
     return w->news;
 }
 
-/* Naps towards an end that is known need not be short. */
+/* With a known end the naps need not be short. */
 void at_mpi_transport_wait(void *self, uint32_t heard, at_ns until)
 {
     at_mpi_transport *w = self;
@@ -219,19 +227,21 @@ void at_mpi_transport_wait(void *self, uint32_t heard, at_ns until)
 static bool leaves(void *self)
 {
     at_mpi_transport *w = self;
-    assert(w->leaves || !(w->told || w->orphaned || w->fail.err));
+    assert(w->leaves || !(w->leave_ordered || w->orphaned || w->fail.err));
     return w->leaves;
 }
 
 /* Behind a barrier there is one slot, elsewhere the other one is free. */
 static bool is_sending(const at_mpi_transport *w)
 {
+    assert(w->slots >= 1);
     return w->slots == 1 && at_mpi_is_open(w->calls, 0);
 }
 
 static bool take_order(void *self, at_order *order)
 {
     at_mpi_transport *w = self;
+    assert(order);
     if (!w->ordered || is_sending(w)) return false; /* its gradient slot is still being read */
     *order = w->order;
     w->ordered = false;
@@ -261,6 +271,7 @@ static const float *install(void *self)
 static float *gradient(void *self, uint32_t slot)
 {
     at_mpi_transport *w = self;
+    assert(slot < w->slots);
     assert(!at_mpi_is_open(w->calls, slot));
     return (float *)(void *)(w->report[slot] + AT_REPORT_MESSAGE_HEAD);
 }
@@ -269,6 +280,7 @@ static float *gradient(void *self, uint32_t slot)
 static size_t gradient_floats(const at_mpi_transport *w, const at_report *report)
 {
     const at_task *task = w->context->task;
+    assert(report->slot < w->slots);
     if (report->work.abandoned || report->work.samples == 0) return 0;
     if (!task->sparse) return task->slot_floats;
     const at_pairs *pairs = (const void *)(w->report[report->slot] + AT_REPORT_MESSAGE_HEAD);
@@ -277,16 +289,19 @@ static size_t gradient_floats(const at_mpi_transport *w, const at_report *report
     return size / sizeof(float);
 }
 
-/* At most one report outstanding. A worker that leaves does not wait: nobody may take it. */
+/* At most one report is outstanding. A worker that leaves does not wait: perhaps it is never
+ * received. */
 static bool send_report(void *self, const at_report *report)
 {
     at_mpi_transport *w = self;
+    assert(report->slot < w->slots);
+    assert(report->sequence >= 1);
     at_report_message head = {
         .report = *report, .drawn = atomic_load(&w->drawn), .floats = gradient_floats(w, report)};
     bool open = false;
     for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
     if (open && !w->leaves) return false;
-    if (at_mpi_is_open(w->calls, report->slot)) return true; /* nobody will take it any more */
+    if (at_mpi_is_open(w->calls, report->slot)) return true; /* it will not be received any more */
     at_report_message_write(w->report[report->slot], &head);
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
                 AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);
@@ -298,6 +313,7 @@ static bool send_report(void *self, const at_report *report)
 
 at_transport at_mpi_transport_of(at_mpi_transport *w)
 {
+    assert(w->calls && w->context);
     return (at_transport){.self = w,
                           .heard = at_mpi_transport_heard,
                           .wait = at_mpi_transport_wait,

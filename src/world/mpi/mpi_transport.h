@@ -1,8 +1,8 @@
-/* mpi_transport.h - a worker's side of the way to the hub, by messages. Internal to world/.
+/* mpi_transport.h - a worker's connection to the hub by messages. Internal to world/.
  *
- * Mail is received into one of a few buffers while the others hold what was received before: the
- * parameters that are computed with, and newer ones that wait to be taken. A buffer that is full of
- * parameters nobody has taken is used again as soon as newer ones have come.
+ * Messages are received into one of a few buffers while the others hold what was received before:
+ * the parameters in use, and newer ones that are not installed yet. A buffer with parameters that
+ * were never installed is reused as soon as newer ones have arrived.
  */
 #ifndef AT_WORLD_MPI_MPI_TRANSPORT_H
 #define AT_WORLD_MPI_MPI_TRANSPORT_H
@@ -26,7 +26,7 @@ typedef struct at_mpi_buffer {
 
 typedef struct at_mpi_transport {
     const at_world_context
-                  *context; /* NULL: of one that cannot take part, and only waits for the end */
+                  *context; /* NULL: this rank cannot take part and only waits for the end */
     at_node        id;
     at_mpi_calls  *calls;
     at_mpi_buffer  buffer[AT_MPI_BUFFERS];
@@ -39,13 +39,15 @@ typedef struct at_mpi_transport {
     unsigned char  note[AT_WORKER_NOTE];
 
     at_order       order;
-    bool           ordered;  /* `order` was not taken yet */
-    bool           leaves;   /* told to leave, or cannot go on */
-    bool           told;     /* told to leave */
-    bool           welcomed; /* with these words: */
+    bool           ordered;       /* `order` was not taken yet */
+    bool           leaves;        /* ordered to leave, or cannot continue */
+    bool           leave_ordered; /* by the hub */
+    bool           is_silent;     /* sends no heartbeats: it only asks to be admitted */
+    bool           welcomed;      /* received WELCOME: */
     at_hub_message welcome;
-    bool           bye; /* told how to end: */
+    bool           bye; /* received BYE, which says how to end: */
     bool           together;
+    at_err         err;      /* why the run failed */
     bool           orphaned; /* the hub is gone */
     at_fail        fail;     /* what is wrong with MPI or the hub's messages; err AT_OK: nothing */
     uint32_t       news;
@@ -53,23 +55,23 @@ typedef struct at_mpi_transport {
     _Atomic uint64_t drawn;
 
     at_backoff          backoff;
-    at_listening_clock  ear;
-    at_failure_detector hub;      /* when it was heard */
+    at_listening_clock  clock;
+    at_failure_detector hub;      /* when its last message arrived */
     bool                hub_near; /* it is on this machine */
     at_ns               noted_at, watched_at, measured_at;
 } at_mpi_transport;
 
-/* Moves messages along, tells the hub that we live, and notices when it does not. */
-void at_mpi_transport_poll(void *port);
+/* Advances messages, sends heartbeats, and detects the loss of the hub. */
+void at_mpi_transport_poll(void *transport);
 
-/* Counts news, and waits for more; as in at_transport. */
-uint32_t at_mpi_transport_heard(void *port);
-void     at_mpi_transport_wait(void *port, uint32_t heard, at_ns until);
+/* `heard` and `wait` of at_transport. */
+uint32_t at_mpi_transport_heard(void *transport);
+void     at_mpi_transport_wait(void *transport, uint32_t heard, at_ns until);
 
-/* Sends a note; false when the one before was not taken yet. */
-bool at_mpi_transport_note(at_mpi_transport *port, at_worker_note *note);
+/* Sends a note; false while the previous one is still being sent. */
+bool at_mpi_transport_note(at_mpi_transport *transport, at_worker_note *note);
 
-/* As a node sees it. */
-at_transport at_mpi_transport_of(at_mpi_transport *port);
+/* The functions for at_driver. */
+at_transport at_mpi_transport_of(at_mpi_transport *transport);
 
 #endif

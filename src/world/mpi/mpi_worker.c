@@ -1,4 +1,4 @@
-/* A worker of the MPI world: from its first word to its last. */
+/* A worker of the MPI world: its start, its run and its end. */
 #include "world/mpi/mpi_worker.h"
 
 #include <assert.h>
@@ -14,22 +14,24 @@
 #include "world/mpi/param_sender.h"
 #include "world/process/alive.h"
 
-static const at_ns SPIN = AT_US(200);          /* a round of 1 MB still finds a hub that looks */
-static const at_ns FAREWELL_MAX = AT_SEC(600); /* the hub evaluates and writes before it says so */
+static const at_ns SPIN = AT_US(200);          /* outlasts a round with 1 MB of parameters */
+static const at_ns FAREWELL_MAX = AT_SEC(600); /* the hub evaluates and writes before BYE */
 
-static const at_ns LAST_WORD_MAX = AT_SEC(10);
+static const at_ns LAST_NOTE_MAX = AT_SEC(10);
 
-/* There is one in a process, and it stays until that ends: messages may be under way for ever. */
-static at_mpi_transport standing;
+/* The only one of the process. It must exist until the process ends, because some messages may
+ * never complete. */
+static at_mpi_transport the_worker;
 
-/* ---- beginning ----------------------------------------------------------------------------- */
+/* ---- start ----------------------------------------------------------------------------- */
 
-/* Where a step waits for everybody nothing comes while we compute: two buffers take turns.
- * Elsewhere newer parameters wait beside those in use, and with slow networks also those under
- * way. */
+/* When a step waits for all workers, nothing arrives while this one computes, and two buffers are
+ * enough. Otherwise newer parameters are kept beside those in use, and with message delays also
+ * those in transit. */
 static int buffers_needed(const at_world_context *context)
 {
-    if (context->plan->release->holds && context->plan->gather->waits_for_all) return 2;
+    assert(context->plan);
+    if (at_plan_reads_in_place(context->plan)) return 2;
     return context->comm_delay > 0 ? 4 : 3;
 }
 
@@ -38,11 +40,12 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
     const at_world_context *context = w->context;
     bool                    fits =
         at_hub_message_size(context->task->params, context->plan->workers_max, &w->mail_size);
+    assert(w->buffers == 0);
     if (!fits)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the model does not fit into a message");
     if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;
     w->buffers = buffers_needed(context);
-    w->slots = context->plan->release->holds ? 1 : AT_MPI_GRADIENTS;
+    w->slots = at_plan_has_one_slot(context->plan) ? 1 : AT_MPI_GRADIENTS;
     size_t report_size =
         AT_REPORT_MESSAGE_HEAD + (context->task->slot_floats * sizeof(float) + 63) / 64 * 64;
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
@@ -54,7 +57,7 @@ static at_err reserve(at_mpi_transport *w, at_fail *fail)
     return enough ? AT_OK : at_fail_memory(fail);
 }
 
-/* Whoever cannot take part only listens for the end. */
+/* For a rank that cannot take part and only waits for the end. */
 static at_err reserve_bare(at_mpi_transport *w, at_fail *fail)
 {
     assert(!w->context);
@@ -64,9 +67,10 @@ static at_err reserve_bare(at_mpi_transport *w, at_fail *fail)
     return w->buffer[0].bytes ? AT_OK : at_fail_memory(fail);
 }
 
-/* Signals are the hub's affair: it tells everybody what follows from them. */
+/* The hub handles signals and tells the workers to stop. */
 static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail *fail)
 {
+    assert(launcher->rank > 0);
     w->id = launcher->rank;
     w->open = w->fresh = w->aside = w->installed = AT_MPI_NO_BUFFER;
     signal(SIGINT, SIG_IGN);
@@ -76,8 +80,8 @@ static at_err connect(at_mpi_transport *w, const at_launcher *launcher, at_fail 
     AT_TRY(at_mpi_start(launcher, fail));
     w->calls = at_mpi_calls_new(AT_MPI_CALLS);
     if (!w->calls) return at_fail_memory(fail);
-    at_listening_clock_now(&w->ear, at_clock_now());
-    at_failure_detector_init(&w->hub, w->ear.listened, w->context ? w->context->plan->lease : 0);
+    at_listening_clock_now(&w->clock, at_clock_now());
+    at_failure_detector_init(&w->hub, w->clock.listened, w->context ? w->context->plan->lease : 0);
     return AT_OK;
 }
 
@@ -91,16 +95,20 @@ static at_worker_note hello_of(const at_mpi_transport *w, const at_fail *fail)
     return hello;
 }
 
+/* The hub answers when it has loaded its own data, or when all ranks have started. */
 static void await_welcome(at_mpi_transport *w)
 {
-    while (!w->welcomed && !w->leaves) {
+    const at_ns since = w->clock.listened;
+    assert(w->calls);
+    while (!w->welcomed && !w->leaves && w->clock.listened - since < FAREWELL_MAX) {
         uint32_t before = at_mpi_transport_heard(w);
         if (!w->welcomed && !w->leaves) at_mpi_transport_wait(w, before, AT_NEVER);
     }
+    if (!w->welcomed && !w->leaves) w->orphaned = w->leaves = true;
 }
 
-/* Sends a note as soon as the one before was taken. */
-static void insist(at_mpi_transport *w, at_worker_note *note)
+/* Sends a note as soon as the previous one was received. */
+static void send_note(at_mpi_transport *w, at_worker_note *note)
 {
     const at_ns until = at_clock_now() + FAREWELL_MAX;
     assert(w->calls);
@@ -126,7 +134,7 @@ static void work(at_mpi_transport *w)
     at_driver_run(&driver, NULL);
 }
 
-/* Everything that was sent must have been taken before we say that it was all. */
+/* LEFT says how many reports there were, so all of them must have been received before. */
 static void depart(at_mpi_transport *w)
 {
     at_worker_note left = {.kind = AT_WORKER_NOTE_LEFT, .reports = w->reports};
@@ -138,14 +146,14 @@ static void depart(at_mpi_transport *w)
         at_mpi_transport_poll(w);
         if (open) at_backoff_nap(&w->backoff, AT_NEVER);
     }
-    insist(w, &left);
+    send_note(w, &left);
 }
 
-/* The run before, if there was one in this process. Its last word must have been taken. */
-static void forget(at_mpi_transport *w)
+/* Releases the previous run of this process; its last note must have been received. */
+static void release_previous(at_mpi_transport *w)
 {
     const at_mpi_done *done;
-    const at_ns        until = at_clock_now() + LAST_WORD_MAX;
+    const at_ns        until = at_clock_now() + LAST_NOTE_MAX;
     while (w->calls && at_mpi_is_open(w->calls, AT_MPI_CALL_NOTE) && at_clock_now() < until)
         at_mpi_poll(w->calls, &done);
     if (w->calls && at_mpi_calls_end(w->calls)) {
@@ -163,26 +171,46 @@ static at_err failed(const at_mpi_transport *w, at_fail *fail)
     return fail->err;
 }
 
+at_err at_mpi_worker_ask(const at_launcher *launcher, const at_worker_note *hello, at_fail *fail)
+{
+    at_mpi_transport *w = &the_worker;
+    at_worker_note    note = *hello;
+    assert(launcher->rank > 0 && !w->context);
+    AT_TRY(reserve_bare(w, fail));
+    AT_TRY(connect(w, launcher, fail));
+    w->is_silent = true;
+    send_note(w, &note);
+    await_welcome(w);
+    if (w->fail.err) return failed(w, fail);
+    if (w->welcomed && !w->bye) {
+        release_previous(w);
+        return AT_OK;
+    }
+    return at_fail_set(fail, w->err ? w->err : AT_ERR_FAILED, NULL, "rank 0 %s",
+                       w->bye ? "has refused the job" : "does not answer");
+}
+
 at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *launcher,
                          at_fail *fail)
 {
-    at_mpi_transport *w = &standing;
+    at_mpi_transport *w = &the_worker;
     at_worker_note    ready = {.kind = AT_WORKER_NOTE_READY};
-    if (w->context) forget(w);
+    assert(launcher->rank > 0);
+    if (w->context) release_previous(w);
     w->context = context;
     AT_TRY(reserve(w, fail));
     AT_TRY(connect(w, launcher, fail));
-    bool roomy = launcher->local_size > 0 && launcher->local_size <= context->cores;
-    w->backoff.spin_ns = roomy && context->sample_time == 0 ? SPIN : 0;
+    bool idle_cores = launcher->local_size > 0 && launcher->local_size <= context->cores;
+    w->backoff.spin_ns = idle_cores && context->sample_time == 0 ? SPIN : 0;
     at_worker_note hello = hello_of(w, &(at_fail){0});
-    insist(w, &hello);
+    send_note(w, &hello);
     await_welcome(w);
     if (w->fail.err) return failed(w, fail);
     if (w->bye || w->orphaned) return AT_OK;
     atomic_store(&w->drawn, w->welcome.drawn);
     AT_TRY(context->task->open(context->task->self, w->id, fail));
     snprintf(ready.engine, sizeof ready.engine, "%s", context->task->engine(context->task->self));
-    insist(w, &ready);
+    send_note(w, &ready);
     work(w);
     if (w->fail.err) return failed(w, fail);
     depart(w);
@@ -191,32 +219,34 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
 
 /* ---- end ----------------------------------------------------------------------------------- */
 
-/* A worker that ends early waits for the others as long as the hub is heard: a launcher takes its
+/* A worker that ends early waits for the others while the hub is alive: the launcher would take its
  * exit for a failure of the job. */
 static bool is_forgotten(const at_mpi_transport *w, at_ns since)
 {
     at_ns heard = w->hub.heard > since ? w->hub.heard : since;
-    assert(w->ear.listened >= heard);
-    return w->ear.listened - heard > FAREWELL_MAX;
+    assert(w->clock.listened >= heard);
+    return w->clock.listened - heard > FAREWELL_MAX;
 }
 
-bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail)
+bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail, at_err *err)
 {
-    at_mpi_transport *w = &standing;
+    at_mpi_transport *w = &the_worker;
     at_fail           untold;
+    assert(launcher->rank > 0);
     w->context = NULL; /* it was the run's, which is over */
     if (!at_mpi_is_started() && (reserve_bare(w, &untold) || connect(w, launcher, &untold)))
         return !at_mpi_is_started();
-    if (!w->calls) return true; /* launcher and library do not match: everybody is alone */
+    if (!w->calls) return true; /* launcher and library do not match: there are no other ranks */
     if (fail->err) {
         at_worker_note hello = hello_of(w, fail);
-        insist(w, &hello);
+        send_note(w, &hello);
     }
-    at_ns since = w->ear.listened; /* of what was not heard since then, see at_failure_detector */
+    at_ns since = w->clock.listened; /* silence counts from here, see at_failure_detector */
     while (!w->bye && !w->orphaned && !is_forgotten(w, since)) {
         uint32_t before = at_mpi_transport_heard(w);
         if (!w->bye) at_mpi_transport_wait(w, before, AT_NEVER);
     }
     at_mpi_cancel(w->calls, AT_MPI_CALL_MAIL);
+    *err = w->err;
     return w->bye && w->together;
 }

@@ -83,24 +83,32 @@ static uint64_t hash_layout(const at_task *task)
     return hash;
 }
 
+/* Who mixes is part of the ranks: ranks that disagree about it cannot even talk. */
 static uint64_t hash_rules(const at_plan *plan)
 {
-    const char *rules[] = {plan->work->name,  plan->gather->name, plan->release->name,
-                           plan->newer->name, plan->stale->name,  plan->size->name};
-    uint64_t    hash = 0;
-    assert(sizeof rules / sizeof *rules == AT_FAMILY_COUNT);
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) mix_text(&hash, rules[i]);
+    uint64_t hash = 0;
+    for (int i = 0; i < AT_FAMILY_COUNT; i++)
+        if (i != AT_MIX) mix_text(&hash, at_plan_rule(plan, (enum at_family)i)->name);
     return hash;
 }
 
 static uint64_t hash_numbers(const at_plan *plan)
 {
-    uint64_t hash =
-        HASH(plan->k, (uint64_t)plan->period, plan->staleness, plan->size_each_step, plan->cap,
-             (uint64_t)plan->time_limit, plan->cut_after, plan->deal_global, plan->lr_linear);
+    uint64_t hash = HASH(plan->cap, (uint64_t)plan->time_limit, plan->cut_after, plan->deal_global,
+                         plan->lr_linear);
+    char     rule[AT_RULE_TEXT_SIZE];
     assert(plan->workers_max >= 1);
-    mix_real(&hash, plan->size_factor);
-    mix_real(&hash, plan->size_epochs);
+    for (int i = 0; i < AT_FAMILY_COUNT; i++)
+        if (i != AT_MIX)
+            mix_text(&hash, at_plan_rule_text(plan, (enum at_family)i, rule, sizeof rule));
+    return hash;
+}
+
+static uint64_t hash_ranks(const at_plan *plan)
+{
+    char     rule[AT_RULE_TEXT_SIZE];
+    uint64_t hash = HASH(plan->workers, plan->workers_max);
+    mix_text(&hash, at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
     return hash;
 }
 
@@ -122,6 +130,7 @@ static void mix_schedule(uint64_t *hash, const at_schedule *schedule)
     double end = schedule->samples_end > 0 ? schedule->samples_end : 100 * schedule->samples_epoch;
     assert(schedule->number_count <= AT_SCHEDULE_EPOCHS_MAX + 2);
     for (uint32_t i = 0; i < schedule->number_count; i++) mix_real(hash, schedule->number[i]);
+    mix_real(hash, schedule->warmup);
     for (int i = 0; i <= 16; i++) {
         double factor = at_schedule_rate(schedule, end * i / 16) / schedule->lr;
         mix(hash, (uint64_t)llround(factor * 1e6));
@@ -141,6 +150,9 @@ static void hash_learning(const at_learning *learning, uint64_t part[AT_JOB_PART
 {
     assert(learning->groups <= AT_GROUPS_MAX);
     mix_text(&part[AT_JOB_OPTIMIZER], learning->optim->name);
+    for (size_t i = 0; i < AT_OPTIM_NUMBERS_MAX; i++)
+        mix_real(&part[AT_JOB_OPTIMIZER], learning->number[i]);
+    mix_real(&part[AT_JOB_OPTIMIZER], learning->clip);
     for (uint32_t i = 0; i <= learning->groups; i++) {
         const at_rate *rate = &learning->rate[i];
         mix_real(&part[AT_JOB_OPTIMIZER], rate->weight_decay);
@@ -161,7 +173,7 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
                               task->classes, task->sparse);
     part[AT_JOB_DATA] = HASH(task->samples, task->test_samples, task->slot_floats);
     part[AT_JOB_LAYOUT] = hash_layout(task);
-    part[AT_JOB_RANKS] = HASH(plan->topology, context->hubs, plan->workers, plan->workers_max);
+    part[AT_JOB_RANKS] = hash_ranks(plan);
     part[AT_JOB_RULES] = hash_rules(plan);
     part[AT_JOB_NUMBERS] = hash_numbers(plan);
     part[AT_JOB_BATCH] = HASH(plan->batch, plan->batch_min, plan->batch_max);
@@ -170,6 +182,7 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
     part[AT_JOB_LIMITS] = hash_limits(plan);
     part[AT_JOB_EVENTS] = HASH(plan->eval_steps, plan->eval_samples);
     mix_text(&part[AT_JOB_MODEL], last_name(task->model));
+    mix_real(&part[AT_JOB_MODEL], task->smoothing);
     mix_text(&part[AT_JOB_DATA], last_name(task->data));
     mix_text(&part[AT_JOB_DATA], task->prep_fitted ? task->prep_fitted : task->prep);
     hash_learning(context->learning, part);
@@ -215,22 +228,26 @@ at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t p
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
     const at_launcher *launcher = context->launcher;
-    if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE || context->hubs > 1)
+    assert(launcher);
+    if (at_plan_splits_update(context->plan))
         return at_mpi_allreduce_run(context, launcher, outcome, fail);
     assert(launcher->size == context->plan->workers_max + 1);
     if (launcher->rank == 0) return at_mpi_hub_run(context, launcher, outcome, fail);
     return at_mpi_worker_run(context, launcher, fail);
 }
 
-bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code)
 {
-    bool in_order;
-    if (at_mpi_allreduce_ran())
+    bool   in_order;
+    at_err err = AT_OK;
+    assert(launcher->rank < launcher->size);
+    if (at_mpi_allreduce_admitted())
         in_order = at_mpi_allreduce_end(fail);
     else if (launcher->rank == 0)
         in_order = at_mpi_hub_end(launcher, fail);
     else
-        in_order = at_mpi_worker_end(launcher, fail);
+        in_order = at_mpi_worker_end(launcher, fail, &err);
+    if (launcher->rank > 0) *code = (int)err;
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }
@@ -238,38 +255,33 @@ bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail)
 /* ---- the row --------------------------------------------------------------------------------- */
 
 /* Several hubs and all-reduce cut vectors between ranks that share no memory. */
-static at_err check_slices(const at_world_context *context, const char *option, at_fail *fail)
+static at_err check(const at_world_context *context, at_fail *fail)
 {
     const at_plan *plan = context->plan;
-    if (!plan->gather->waits_for_all || !plan->release->holds)
+    char           rule[AT_RULE_TEXT_SIZE];
+    if (!at_plan_splits_update(plan)) return AT_OK;
+    at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
+    if (!at_plan_waits_for_all(plan))
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
-                           "with --world mpi, %s needs a strategy that waits for all workers, and "
-                           "--strategy %s does not",
-                           option, plan->strategy->name);
+                           "with --world mpi, --mix %s needs a strategy that waits for all "
+                           "workers, and --strategy %s does not",
+                           rule, plan->strategy->name);
     if (plan->size->wants_norms)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
                            "--size %s needs the whole gradient of every worker, which no process "
-                           "has with %s",
-                           plan->size->name, option);
+                           "has with --mix %s",
+                           plan->size->rule.name, rule);
     if (context->comm_delay > 0)
         return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
-                           "--comm-delay delays messages between one hub and its workers, and %s "
-                           "sends none",
-                           option);
+                           "--comm-delay delays messages between one hub and its workers, and "
+                           "--mix %s sends none",
+                           rule);
     return AT_OK;
-}
-
-static at_err check(const at_world_context *context, at_fail *fail)
-{
-    char hubs[32];
-    snprintf(hubs, sizeof hubs, "--hubs %u", context->hubs);
-    if (context->plan->topology == AT_TOPOLOGY_ALLREDUCE)
-        return check_slices(context, "--topology allreduce", fail);
-    return context->hubs > 1 ? check_slices(context, hubs, fail) : AT_OK;
 }
 
 static bool records(const at_world_context *context)
 {
+    assert(context->launcher);
     return context->launcher->rank == 0;
 }
 
@@ -277,8 +289,7 @@ static bool records(const at_world_context *context)
 static uint32_t workers_here(const at_world_context *context)
 {
     const at_launcher *launcher = context->launcher;
-    uint32_t           hubs = context->plan->topology != AT_TOPOLOGY_ALLREDUCE;
-    if (context->hubs > 1) hubs = context->hubs;
+    uint32_t           hubs = at_plan_hubs(context->plan);
     if (launcher->rank >= hubs) hubs = 0;
     return launcher->local_size > hubs ? launcher->local_size - hubs : 1;
 }

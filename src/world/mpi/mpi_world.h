@@ -17,10 +17,12 @@
 #include "world/core/world.h"
 #include "world/process/launcher.h"
 
-/* Ends a rank, whether it trained or failed; the hub reports the failure of a worker. Returns true
- * when MPI was shut down. Otherwise a rank was lost, and the process MUST leave by _exit, because
- * anything that waits for the lost rank hangs. */
-bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail);
+/* Ends a rank, whether it trained or failed; the hub reports the failure of a worker. *code is the
+ * exit code of this rank: when the job failed, that of rank 0 on all ranks, so that it does not
+ * matter to the launcher which one ends first. Returns true when MPI was shut down. Otherwise a
+ * rank was lost, and the process MUST leave by _exit, because anything that waits for the lost rank
+ * hangs. */
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code);
 
 /* Name and version of the MPI library; does not start it. */
 void at_mpi_version(char *text, size_t size);

@@ -18,6 +18,7 @@ _Static_assert(AT_HUB_MESSAGE_HEAD + AT_ORDER_MESSAGE <= AT_MPI_SMALL, "an order
 bool at_hub_message_size(size_t params, uint32_t workers, size_t *size)
 {
     size_t vector;
+    assert(size);
     if (!at_size_product(params, sizeof(float), &vector) || vector > SIZE_MAX / 2) return false;
     *size = AT_HUB_MESSAGE_HEAD + vector + (size_t)workers * AT_ORDER_MESSAGE;
     *size = (*size + 63) / 64 * 64;
@@ -118,6 +119,7 @@ static bool fill_buffer(const at_param_sender *sender, at_param_buffer *buffer)
 static at_param_buffer *newest_buffer(at_param_sender *sender)
 {
     at_param_buffer *spare = NULL;
+    assert(sender->own.bytes);
     if (sender->in_place) return &sender->own;
     for (uint32_t i = 0; i < sender->buffers; i++) {
         at_param_buffer *buffer = &sender->buffer[i];
@@ -154,6 +156,7 @@ static void send_params(at_param_sender *sender, at_node worker)
 {
     at_param_receiver *receiver = receiver_of(sender, worker);
     int                channel = 0;
+    assert(!receiver->closed);
     while (channel < CHANNEL_PARAMS && !is_free(sender, worker, channel)) channel++;
     if (channel == CHANNEL_PARAMS) return;
     at_param_buffer *buffer = newest_buffer(sender);
@@ -172,6 +175,7 @@ static void send_order(at_param_sender *sender, at_node worker)
 {
     at_param_receiver *receiver = receiver_of(sender, worker);
     unsigned char     *small = receiver->channel[CHANNEL_ORDER].small;
+    assert(receiver->ordered);
     if (!is_free(sender, worker, CHANNEL_ORDER)) return;
     at_hub_message_write(
         small, &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = AT_VERSION_NONE});
@@ -193,6 +197,7 @@ static void flush_worker(at_param_sender *sender, at_node worker)
     at_param_receiver *receiver = receiver_of(sender, worker);
     bool               starts = receiver->ordered && !receiver->order.leave;
     bool               needs = starts && lacks(receiver, receiver->order.version);
+    assert(!receiver->closed);
     if (needs || (receiver->wants && lacks(receiver, sender->version))) send_params(sender, worker);
     if (receiver->ordered && (receiver->order.leave || !lacks(receiver, receiver->order.version)))
         send_order(sender, worker);
@@ -210,6 +215,7 @@ void at_param_sender_flush(at_param_sender *sender)
 void at_param_sender_order(at_param_sender *sender, at_node worker, const at_order *order)
 {
     at_param_receiver *receiver = receiver_of(sender, worker);
+    assert(order);
     if (receiver->ordered && receiver->order.leave) return; /* the last order stays */
     receiver->order = *order;
     receiver->ordered = true;
@@ -217,6 +223,7 @@ void at_param_sender_order(at_param_sender *sender, at_node worker, const at_ord
 
 void at_param_sender_want(at_param_sender *sender, at_node worker)
 {
+    assert(worker >= 1);
     receiver_of(sender, worker)->wants = true;
 }
 
@@ -224,6 +231,7 @@ bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_h
                              const char *text)
 {
     unsigned char *small = receiver_of(sender, worker)->channel[CHANNEL_OTHER].small;
+    assert(message);
     if (!is_free(sender, worker, CHANNEL_OTHER)) return false;
     memset(small, 0, AT_MPI_SMALL);
     at_hub_message_write(small, message);
@@ -265,15 +273,17 @@ void at_param_sender_publish(at_param_sender *sender, uint64_t version)
 
 bool at_param_sender_is_reading(const at_param_sender *sender)
 {
+    assert(sender->own.bytes);
     return sender->own.users > 0;
 }
 
-/* Only the lost worker could still receive what was sent to it, and it is gone or will be told to
- * leave. The hub's own vector therefore stays in use; a copy is never used again, and another one
- * may be allocated in its place. */
+/* Only the lost worker could still receive what was sent to it, and it is gone or will be ordered
+ * to leave. The hub's own vector therefore stays in use; a copy is never used again, and another
+ * one may be allocated in its place. */
 void at_param_sender_lose(at_param_sender *sender, at_node worker)
 {
     at_param_receiver *receiver = receiver_of(sender, worker);
+    assert(!receiver->closed);
     receiver->closed = true;
     receiver->ordered = receiver->wants = false;
     for (int channel = 0; channel < CHANNEL_PARAMS; channel++) {

@@ -29,5 +29,6 @@ void at_backoff_nap(at_backoff *backoff, at_ns until)
 
 void at_backoff_end(at_backoff *backoff)
 {
+    assert(backoff->since >= 0);
     backoff->since = 0;
 }

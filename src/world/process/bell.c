@@ -1,6 +1,7 @@
 #include "world/process/bell.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -16,18 +17,23 @@ enum { LOUD = 2 * AT_BELL_RINGS_MAX };
 /* Not the private variants: the word is shared between processes. */
 static void futex_wake(_Atomic uint32_t *word, uint32_t mask)
 {
+    assert(mask != 0);
     syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT32_MAX, NULL, NULL, mask);
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t mask, at_ns until)
+static bool futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t mask, at_ns until)
 {
     struct timespec  t = {.tv_sec = until / 1000000000, .tv_nsec = until % 1000000000};
     struct timespec *limit = until == AT_NEVER ? NULL : &t;
-    syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, limit, NULL, mask);
+    assert(until >= 0);
+    assert(mask != 0);
+    return syscall(SYS_futex, word, FUTEX_WAIT_BITSET, value, limit, NULL, mask) < 0 &&
+           errno == EINTR;
 }
 
 uint32_t at_bell_heard(at_bell *bell)
 {
+    assert(bell);
     return atomic_load(&bell->rings);
 }
 
@@ -45,6 +51,7 @@ static uint32_t this_core(void)
 
 void at_bell_ring(at_bell *bell)
 {
+    assert(bell);
     atomic_store_explicit(&bell->ringer, this_core(), memory_order_relaxed);
     uint32_t rings = atomic_fetch_add(&bell->rings, 1) + 1;
     if (reached(rings, atomic_load(&bell->wake_at))) futex_wake(&bell->rings, UINT32_MAX);
@@ -52,6 +59,7 @@ void at_bell_ring(at_bell *bell)
 
 void at_bell_ring_loud(at_bell *bell, uint32_t mask)
 {
+    assert(mask != 0);
     atomic_store_explicit(&bell->ringer, this_core(), memory_order_relaxed);
     atomic_fetch_add(&bell->rings, LOUD);
     futex_wake(&bell->rings, mask);
@@ -69,11 +77,13 @@ static void relax(void)
 static bool may_spin(const at_bell *bell)
 {
     uint32_t ringer = atomic_load_explicit(&bell->ringer, memory_order_relaxed);
+    assert(bell);
     return ringer == 0 || ringer != this_core();
 }
 
 static bool spin(at_bell *bell, uint32_t wanted, at_ns until)
 {
+    assert(until > 0);
     do {
         for (int i = 0; i < 32; i++) {
             if (reached(atomic_load_explicit(&bell->rings, memory_order_acquire), wanted))
@@ -84,7 +94,7 @@ static bool spin(at_bell *bell, uint32_t wanted, at_ns until)
     return false;
 }
 
-void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
+bool at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
                   at_ns spin_ns)
 {
     assert(rings >= 1);
@@ -92,8 +102,8 @@ void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, 
     uint32_t wanted = heard + rings;
     /* Sequentially consistent on both sides: the ringer sees our wake_at, or we see its ring. */
     atomic_store(&bell->wake_at, wanted);
-    if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return;
+    if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return false;
     uint32_t now = atomic_load(&bell->rings);
-    if (reached(now, wanted)) return;
-    futex_wait(&bell->rings, now, mask, until);
+    if (reached(now, wanted)) return false;
+    return futex_wait(&bell->rings, now, mask, until);
 }

@@ -41,8 +41,8 @@ void at_bell_ring_loud(at_bell *bell, uint32_t mask);
 
 /* Sleeps until the count is `heard` + `rings`, a loud ring matches `mask`, a signal arrives, or the
  * time is `until` (AT_NEVER: no timeout). Spins for spin_ns first, unless the last ring came from
- * this core. Spurious wake-ups are possible. */
-void at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
+ * this core. Spurious wake-ups are possible. True: a signal ended the sleep. */
+bool at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, at_ns until,
                   at_ns spin_ns);
 
 /* The mask of one node. Nodes that share a bit wake each other, which is harmless. */

@@ -15,9 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/machine.h"
+#include "world/process/backoff.h"
 
 enum { READY_MS_MAX = 1000 }; /* do not wait longer for a child that is not scheduled */
+
+static const at_ns END_MAX = AT_SEC(2);
 
 void *at_child_share(size_t size, at_fail *fail)
 {
@@ -135,7 +139,10 @@ void at_child_end(pid_t pid)
 {
     assert(pid > 0);
     kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) continue;
+    at_backoff  backoff = {0};
+    const at_ns until = at_clock_now() + END_MAX;
+    while (waitpid(pid, NULL, WNOHANG) == 0 && at_clock_now() < until)
+        at_backoff_nap(&backoff, until);
 }
 
 const char *at_child_status(int status, char *text, size_t size)

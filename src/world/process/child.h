@@ -29,7 +29,8 @@ void at_child_idle(void);
 /* Raises a child back to normal priority; false when that is not permitted. */
 bool at_child_hurry(pid_t pid);
 
-/* Kills and reaps a child, even a stopped one. */
+/* Kills and reaps a child, even a stopped one. One that hangs in the kernel (a disk that does not
+ * answer) is not waited for longer than two seconds; it ends when the kernel lets it. */
 void at_child_end(pid_t pid);
 
 /* How a child ended, as text: "killed by signal 9", "exited with 1". */

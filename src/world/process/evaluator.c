@@ -49,6 +49,16 @@ enum {
 static const at_ns STUCK_AFTER = AT_SEC(30);
 static const at_ns PATIENCE = AT_SEC(1); /* with the first one, whose cost is unknown */
 
+/* The part of the labels' variance that the predictions explain: 1 - 2 loss / variance, because the
+ * loss is half the squared error. If all labels are equal, 1 for exact predictions, else 0. */
+static double r2_of(const at_score *score)
+{
+    double mean = score->label_sum / (double)score->count;
+    double variance = score->label_squares / (double)score->count - mean * mean;
+    if (variance <= 0) return score->loss_sum == 0 ? 1 : 0;
+    return 1 - 2 * score->loss_sum / (double)score->count / variance;
+}
+
 /* AUC is defined for two classes; top-5 accuracy is meaningful only with many. */
 void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
 {
@@ -56,10 +66,14 @@ void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
     double count = (double)score->count;
     assert(count > 0);
     value[AT_METRIC_LOSS] = score->loss_sum / count;
-    value[AT_METRIC_ACCURACY] = (double)score->correct / count;
+    value[AT_METRIC_ACCURACY] = score->regression ? NAN : (double)score->correct / count;
     value[AT_METRIC_AUC] = score->classes == 2 ? score->auc : NAN;
     value[AT_METRIC_TOP5] =
         score->classes > CLASSES_MANY ? (double)score->correct_top5 / count : NAN;
+    value[AT_METRIC_WORST_LOSS] = score->apart ? score->worst_loss : NAN;
+    value[AT_METRIC_WORST_ACCURACY] = score->apart ? score->worst_accuracy : NAN;
+    value[AT_METRIC_DISAGREEMENT] = score->apart ? score->disagreement : NAN;
+    value[AT_METRIC_R2] = score->regression ? r2_of(score) : NAN;
 }
 
 static void score_params(at_evaluator *e)
@@ -96,6 +110,7 @@ static int child_main(void *self, at_fail *fail)
 {
     at_evaluator *e = self;
     shared       *s = e->shared;
+    assert(s && e->hub_bell);
     at_child_background("anytime-eval");
     if (!e->normal) at_child_idle();
     if (e->task->open(e->task->self, 0, fail)) return fail->err;
@@ -278,7 +293,8 @@ const char *at_evaluator_poll(at_evaluator *e, at_ns now)
 
 /* ---- end ------------------------------------------------------------------------------------- */
 
-/* A turn counts for at most a second: if all of us are stopped meanwhile, nobody is stuck. */
+/* A turn counts for at most a second, so that time during which all processes were stopped does not
+ * count. */
 static at_ns silence(at_ns before, at_ns turn)
 {
     assert(turn >= 0);

@@ -27,6 +27,7 @@ static bool read_number(const char *variable, uint32_t *value)
 {
     const char *text = variable ? getenv(variable) : NULL;
     int64_t     number;
+    assert(value);
     if (!text || !at_text_whole(text, &number)) return false;
     if (number < 0 || number > AT_WORKERS_MAX) return false;
     *value = (uint32_t)number;
@@ -58,6 +59,7 @@ at_launcher at_launcher_detect(void)
 
 const char *at_launcher_survival(const at_launcher *launcher)
 {
+    assert(launcher->size >= 1);
     if (launcher->recovers) return "the run continues without a rank that dies";
     if (launcher->name && strcmp(launcher->name, "Open MPI") != 0)
         return "the launcher decides what happens when a rank dies (srun: with "

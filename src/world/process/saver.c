@@ -2,13 +2,10 @@
 
 #include <assert.h>
 #include <dirent.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -18,6 +15,7 @@
 #include "record/log/snapshot_json.h"
 #include "world/process/bell.h"
 #include "world/process/child.h"
+#include "world/process/supervisor.h"
 
 /* Shared with the saver process. A request or answer is published by its counter. */
 typedef struct shared {
@@ -37,9 +35,9 @@ struct at_saver {
     size_t           size; /* of the mapping */
     char            *text; /* the state, as JSON */
     size_t           text_size;
-    float           *vector; /* parameters, then the optimizer's state vectors */
-    uint64_t         taken;  /* answers fetched */
-    pid_t            pid;
+    float           *vector;   /* parameters, then the optimizer's state vectors */
+    uint64_t         taken;    /* answers fetched */
+    at_supervisor   *process;  /* its only child is the saver */
     bool             lowered;  /* the process runs at idle priority */
     bool             given_up; /* it did not finish in time: nothing more is saved */
     char             trouble[600];
@@ -57,6 +55,7 @@ static void write_snapshot(at_saver *s)
                                  .params = s->vector,
                                  .moments = s->shared->moments,
                                  .state = s->text};
+    assert(parts.moments == s->options.learning->optim->states);
     for (uint32_t i = 0; i < parts.moments; i++)
         parts.moment[i] = s->vector + (i + 1) * task->params;
     at_fail fail = {0};
@@ -68,9 +67,11 @@ static void write_snapshot(at_saver *s)
 }
 
 /* Never returns: the hub kills it, or it dies with the hub. */
-static int child_main(void *self)
+static int child_main(void *self, at_fail *fail)
 {
+    (void)fail; /* each answer has its own */
     at_saver *s = self;
+    assert(s->shared);
     at_child_background("anytime-saver");
     while (s->shared) {
         uint32_t heard = at_bell_heard(&s->shared->bell);
@@ -94,6 +95,7 @@ static void remove_drafts(const char *folder)
 {
     char path[4400];
     DIR *dir = opendir(folder);
+    assert(folder[0]);
     if (!dir) return;
     for (const struct dirent *entry; (entry = readdir(dir));) {
         size_t length = strlen(entry->d_name);
@@ -111,6 +113,7 @@ static at_err share(at_saver *s, at_fail *fail)
 {
     const at_saver_options *o = &s->options;
     size_t                  head = (sizeof(shared) + 63) / 64 * 64, floats, bytes;
+    assert(o->task && o->learning);
     s->text_size = TEXT_SIZE + (size_t)o->workers * TEXT_SIZE_WORKER;
     bool fits = at_size_product(o->task->params, 1 + o->learning->optim->states, &floats) &&
                 at_size_product(floats, sizeof(float), &bytes) && bytes < SIZE_MAX / 2;
@@ -139,8 +142,10 @@ at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail 
                      : at_file_make_folder(s->folder, fail);
     if (!err) remove_drafts(s->folder);
     if (!err) err = share(s, fail);
-    if (!err) err = at_child_fork(child_main, s, &s->pid, fail);
+    if (!err) err = at_supervisor_open(1, &s->process, fail);
+    if (!err) err = at_supervisor_start(s->process, 0, child_main, s, fail);
     if (err) {
+        at_supervisor_close(s->process);
         if (s->shared) munmap(s->shared, s->size);
         free(s);
         return err;
@@ -151,33 +156,39 @@ at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail 
 
 static bool is_busy(const at_saver *s)
 {
+    assert(s->shared);
     return atomic_load(&s->shared->asked) != atomic_load(&s->shared->answered);
 }
 
-/* Restarts a saver that has died; it picks up the pending request. */
-static void revive(at_saver *s)
+/* True when the hub may raise the saver to normal priority. */
+static bool can_hurry(const at_saver *s)
 {
-    int     status;
-    at_fail fail;
-    if (s->pid > 0 && waitpid(s->pid, &status, WNOHANG) != s->pid) return;
-    snprintf(s->trouble, sizeof s->trouble,
-             "the process that writes checkpoints died and was started again");
-    s->pid = 0;
-    if (at_child_fork(child_main, s, &s->pid, &fail)) s->pid = 0;
+    pid_t pid = at_supervisor_pid(s->process, 0);
+    assert(pid >= 0);
+    return pid > 0 && at_child_hurry(pid);
 }
 
-/* Kills the process. One that hangs in the system dies when the disk answers; it is not waited
- * for. */
-static void end_process(at_saver *s)
+static void start(at_saver *s)
 {
-    enum { TRIES = 100 };
-    int status;
-    if (s->pid <= 0) return;
-    kill(s->pid, SIGKILL);
-    for (int i = 0; i < TRIES && waitpid(s->pid, &status, WNOHANG) == 0; i++)
-        at_bell_wait(&s->shared->done_bell, at_bell_heard(&s->shared->done_bell), 1, AT_BELL_ALL,
-                     at_clock_now() + AT_MS(20), 0);
-    s->pid = 0;
+    at_fail fail;
+    assert(at_supervisor_pid(s->process, 0) == 0);
+    if (at_supervisor_start(s->process, 0, child_main, s, &fail))
+        snprintf(s->trouble, sizeof s->trouble,
+                 "the process that writes checkpoints is not running: %.500s", fail.text);
+}
+
+/* Restarts a saver that has died, after a pause that grows from death to death; it picks up the
+ * pending request. */
+static void revive(at_saver *s)
+{
+    at_death death;
+    assert(s->process);
+    if (!is_busy(s)) at_supervisor_well(s->process, 0);
+    if (at_supervisor_reap(s->process, &death))
+        snprintf(s->trouble, sizeof s->trouble,
+                 "the process that writes checkpoints died and is started again");
+    bool ready = at_clock_now() >= at_supervisor_ready_at(s->process, 0);
+    if (at_supervisor_pid(s->process, 0) == 0 && ready) start(s);
 }
 
 /* At idle priority the saver may never finish on a busy machine. When the hub waits for it, it is
@@ -185,17 +196,18 @@ static void end_process(at_saver *s)
  * request is discarded, because a newer one follows. */
 static void hasten(at_saver *s)
 {
-    at_fail fail;
-    if (!s->lowered || (s->pid > 0 && at_child_hurry(s->pid))) return;
-    end_process(s);
+    assert(!s->given_up);
+    if (!s->lowered || can_hurry(s)) return;
+    at_supervisor_end(s->process, 0);
     s->lowered = false;
     remove_drafts(s->folder);
     atomic_store(&s->shared->answered, atomic_load(&s->shared->asked));
-    if (at_child_fork(child_main, s, &s->pid, &fail)) s->pid = 0;
+    start(s);
 }
 
 static void say(const at_saver *s, const char *text)
 {
+    assert(text[0]);
     if (s->options.say) s->options.say(s->options.self, text);
 }
 
@@ -213,33 +225,37 @@ static void say_waiting(const at_saver *s, at_ns left)
 static void give_up(at_saver *s)
 {
     char text[4200];
+    assert(is_busy(s));
     snprintf(text, sizeof text,
-             "gave up the checkpoint of step %llu: %.3900s does not finish writing; older "
-             "checkpoints are intact",
-             (unsigned long long)s->shared->step, s->folder);
+             "gave up the checkpoint of step %llu: %.3900s; older checkpoints are intact",
+             (unsigned long long)s->shared->step,
+             at_supervisor_pid(s->process, 0) > 0 ? "the disk does not finish writing"
+                                                  : "no process can be started to write it");
     s->given_up = true;
     say(s, text);
 }
 
+/* Waits for the answer. A saver that dies again and again, or cannot be forked, is not awaited:
+ * the next request tries again. */
 static void await(at_saver *s)
 {
-    enum { DEATHS_MAX = 3, BYTES_PER_SECOND = 4 << 20 };
-    int   deaths = 0;
-    bool  said = false;
-    at_ns began = at_clock_now();
-    at_ns patience = AT_SAVER_PATIENCE + AT_SEC((double)s->size / BYTES_PER_SECOND);
-    while (is_busy(s) && deaths < DEATHS_MAX && !s->given_up) {
+    enum { FAILURES_MAX = 3, BYTES_PER_SECOND = 4 << 20 };
+    bool           said = false;
+    const uint32_t failures = at_supervisor_failures(s->process, 0);
+    const at_ns    began = at_clock_now();
+    const at_ns    patience = AT_SAVER_PATIENCE + AT_SEC((double)s->size / BYTES_PER_SECOND);
+    assert(patience >= AT_SAVER_PATIENCE);
+    while (is_busy(s) && !s->given_up) {
         uint32_t heard = at_bell_heard(&s->shared->done_bell);
-        pid_t    before = s->pid;
-        at_ns    waited = at_clock_now() - began;
+        at_ns    now = at_clock_now();
         revive(s);
-        if (s->pid != before || s->pid == 0) deaths++;
-        if (!is_busy(s)) break;
-        if (waited >= AT_SEC(2) && !said) say_waiting(s, patience - waited);
-        said = said || waited >= AT_SEC(2);
-        if (waited >= patience) give_up(s);
-        if (s->given_up) break;
-        at_bell_wait(&s->shared->done_bell, heard, 1, AT_BELL_ALL, at_clock_now() + AT_MS(500), 0);
+        if (!is_busy(s) || at_supervisor_failures(s->process, 0) - failures >= FAILURES_MAX) break;
+        if (now - began >= AT_SEC(2) && !said) say_waiting(s, patience - (now - began));
+        said = said || now - began >= AT_SEC(2);
+        if (now - began >= patience)
+            give_up(s);
+        else
+            at_bell_wait(&s->shared->done_bell, heard, 1, AT_BELL_ALL, now + AT_MS(500), 0);
     }
 }
 
@@ -247,6 +263,7 @@ static void await(at_saver *s)
 static bool put_text(at_saver *s, const at_snapshot *snapshot)
 {
     json_t *state = json_object();
+    assert(s->text_size > 0);
     json_object_set_new(state, "image", at_snapshot_json(snapshot));
     json_object_set_new(state, "optimizer", json_string(s->options.learning->optim->name));
     if (s->options.describe) s->options.describe(s->options.self, state, snapshot->clock);
@@ -262,6 +279,7 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *sn
 {
     bool   wanted = last || s->options.patient || snapshot->version == 0;
     size_t params = s->options.task->params;
+    assert(updater->w);
     if (s->given_up || (is_busy(s) && !wanted)) return;
     if (wanted) hasten(s);
     await(s);
@@ -284,11 +302,13 @@ void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *sn
     atomic_fetch_add(&s->shared->asked, 1);
     at_bell_ring_loud(&s->shared->bell, AT_BELL_ALL);
     if (last || snapshot->version == 0) await(s);
+    if (last && is_busy(s) && !s->given_up) give_up(s); /* there is no next request */
 }
 
 const char *at_saver_trouble(at_saver *s)
 {
     uint64_t answered = atomic_load(&s->shared->answered);
+    assert(s->taken <= answered);
     if (is_busy(s)) revive(s);
     if (answered != s->taken) {
         s->taken = answered;
@@ -305,6 +325,7 @@ const char *at_saver_trouble(at_saver *s)
 
 uint64_t at_saver_newest(const at_saver *s)
 {
+    assert(s->shared);
     return atomic_load(&s->shared->newest);
 }
 
@@ -312,9 +333,9 @@ void at_saver_close(at_saver *s)
 {
     if (!s) return;
     /* The pending checkpoint is optional: do not wait for it if it may take forever. */
-    bool left = is_busy(s) && s->lowered && !(s->pid > 0 && at_child_hurry(s->pid));
+    bool left = is_busy(s) && s->lowered && !can_hurry(s);
     if (!left) await(s);
-    end_process(s);
+    at_supervisor_close(s->process);
     if (left || s->given_up) remove_drafts(s->folder);
     munmap(s->shared, s->size);
     free(s);

@@ -7,14 +7,14 @@
 
 #include "base/clock.h"
 
-enum { WATCHED = 6 };
-static const int   watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2, SIGCONT};
+enum { WATCHED = 7 };
+static const int   watched[WATCHED] = {SIGINT, SIGTERM, SIGCHLD, SIGUSR1, SIGUSR2, SIGCONT, SIGIO};
 static const at_ns AGAIN_AFTER = AT_MS(500);
 
 /* Global, because a signal handler has no user argument. */
 static struct {
     at_bell         *bell;
-    atomic_bool      stop, child, save, continued;
+    atomic_bool      stop, child, save, continued, io;
     atomic_uint      joins;
     _Atomic at_ns    stop_at; /* of the first signal */
     struct sigaction before[WATCHED];
@@ -45,6 +45,8 @@ static void on_signal(int number)
         atomic_store(&state.save, true);
     else if (number == SIGUSR2)
         atomic_fetch_add(&state.joins, 1);
+    else if (number == SIGIO)
+        atomic_store(&state.io, true);
     else if (number == SIGCONT)
         atomic_store(&state.continued, true);
     else
@@ -61,17 +63,27 @@ void at_signals_open(at_bell *bell)
     atomic_store(&state.child, false);
     atomic_store(&state.save, false);
     atomic_store(&state.continued, false);
+    atomic_store(&state.io, false);
     atomic_store(&state.joins, 0);
     for (int i = 0; i < WATCHED; i++) {
         struct sigaction action = {.sa_handler = on_signal};
         sigaction(watched[i], &action, &state.before[i]);
+        if (state.before[i].sa_handler == on_stop) state.before[i].sa_handler = SIG_DFL;
     }
 }
 
 void at_signals_close(void)
 {
     assert(state.bell);
-    for (int i = 0; i < WATCHED; i++) sigaction(watched[i], &state.before[i], NULL);
+    for (int i = 0; i < WATCHED; i++) {
+        struct sigaction after = state.before[i];
+        bool             stops = watched[i] == SIGINT || watched[i] == SIGTERM;
+        /* The second half of one request may come when the run has stopped already, and must not
+         * end the program before it has written its result. */
+        if (stops && atomic_load(&state.stop) && after.sa_handler == SIG_DFL)
+            after.sa_handler = on_stop;
+        sigaction(watched[i], &after, NULL);
+    }
     state.bell = NULL;
 }
 
@@ -99,4 +111,10 @@ bool at_signals_continued(void)
 {
     if (!atomic_load_explicit(&state.continued, memory_order_relaxed)) return false;
     return atomic_exchange(&state.continued, false);
+}
+
+bool at_signals_io(void)
+{
+    if (!atomic_load_explicit(&state.io, memory_order_relaxed)) return false;
+    return atomic_exchange(&state.io, false);
 }

@@ -1,11 +1,11 @@
-/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD and SIGCONT into flags and rings of
- * one bell.
+/* signals.h - turns SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCHLD, SIGCONT and SIGIO into flags and
+ * rings of one bell.
  *
  * The first SIGINT or SIGTERM requests a clean stop; another one, half a second later or more, has
  * its default effect and ends the program at once (workers die with it). Within that half second it
  * is taken for the same request: `timeout` signals both the process and its group. Closing restores
- * the previous handlers, so a program that embeds the library keeps its own. LIMIT: only one bell
- * at a time per process.
+ * the previous handlers, so a program that embeds the library keeps its own; only after a stop this
+ * rule stays in force where the default was. LIMIT: only one bell at a time per process.
  */
 #ifndef AT_WORLD_PROCESS_SIGNALS_H
 #define AT_WORLD_PROCESS_SIGNALS_H
@@ -16,7 +16,8 @@
 
 /* Installs the handlers; they ring `bell`. */
 void at_signals_open(at_bell *bell);
-/* Restores the previous handlers. */
+/* Restores the previous handlers. After a stop, SIGINT and SIGTERM with their default handlers
+ * still take half a second to end the program, so that it can write its result. */
 void at_signals_close(void);
 
 /* True from the first SIGINT or SIGTERM on. */
@@ -33,5 +34,8 @@ unsigned at_signals_joins(void);
 
 /* True when the process was continued (SIGCONT) since the last call: it may have been stopped. */
 bool at_signals_continued(void);
+
+/* True when a descriptor with O_ASYNC has had something to read since the last call. */
+bool at_signals_io(void);
 
 #endif

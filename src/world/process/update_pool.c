@@ -170,6 +170,7 @@ static uint32_t outstanding(at_update_pool *pool, const uint32_t *members, uint3
 {
     const at_update_pool_world *world = &pool->options.world;
     uint32_t                    left = 0;
+    assert(count <= pool->options.members);
     *done = 0;
     for (uint32_t i = 0; i < count; i++) {
         assignment *a = assignment_of(pool, members[i]);
@@ -184,17 +185,20 @@ static uint32_t outstanding(at_update_pool *pool, const uint32_t *members, uint3
 static void end_unfinished(at_update_pool *pool, const uint32_t *members, uint32_t count)
 {
     const at_update_pool_world *world = &pool->options.world;
+    assert(count <= pool->options.members);
     for (uint32_t i = 0; i < count; i++)
         if (atomic_load(&assignment_of(pool, members[i])->assigned))
             world->end(world->self, members[i]);
 }
 
-/* Counts checks instead of time, so that nobody is killed after the whole machine was suspended. */
+/* Counts checks instead of time, so that no process is killed after the whole machine was
+ * suspended. */
 static void wait_for(at_update_pool *pool, const uint32_t *members, uint32_t count)
 {
     at_bell *bell = pool->options.hub_bell;
     size_t   before = 0, done;
     uint32_t checks = 0;
+    assert(count <= pool->options.members);
     for (;;) {
         uint32_t heard = at_bell_heard(bell);
         uint32_t left = outstanding(pool, members, count, &done);
@@ -217,6 +221,7 @@ void at_update_pool_run(at_update_pool *pool, const uint32_t *members, uint32_t 
     size_t            size = slice_size(u->params, parts > 0 ? parts : 1);
     at_slice          own = cut(u->params, 0, joins || count == 0 ? size : 0);
     size_t            first = own.count;
+    assert(count <= pool->options.members);
     for (; asked < count && first < u->params; asked++) {
         at_slice slice = cut(u->params, first, size);
         assign(assignment_of(pool, members[asked]), slice);

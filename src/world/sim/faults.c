@@ -9,6 +9,7 @@
 
 static at_err refuse(const char *entry, at_fail *fail)
 {
+    assert(entry);
     return at_fail_set(
         fail, AT_ERR_USAGE,
         "use for example die:3@2.5s, join:5@10s, freeze:2@1s+500ms or late:1@1s+200ms",
@@ -19,6 +20,7 @@ static at_err refuse(const char *entry, at_fail *fail)
 static char *cut_at(char *text, char mark)
 {
     char *at = text ? strchr(text, mark) : NULL;
+    assert(mark != '\0');
     if (!at) return NULL;
     *at = '\0';
     return at + 1;
@@ -26,6 +28,7 @@ static char *cut_at(char *text, char mark)
 
 static bool find_kind(const char *name, at_fault_kind *kind)
 {
+    assert(name);
     static const char *const names[] = {[AT_FAULT_DIE] = "die",
                                         [AT_FAULT_FREEZE] = "freeze",
                                         [AT_FAULT_LATE] = "late",
@@ -41,6 +44,7 @@ static at_err read_fault(const char *entry, uint32_t workers_max, at_fault *faul
 {
     char    copy[128];
     int64_t worker;
+    assert(workers_max >= 1);
     if (strlen(entry) >= sizeof copy) return refuse(entry, fail);
     memcpy(copy, entry, strlen(entry) + 1);
     char *who = cut_at(copy, ':'), *when = cut_at(who, '@'), *lasts = cut_at(when, '+');
@@ -64,6 +68,7 @@ static at_err read_fault(const char *entry, uint32_t workers_max, at_fault *faul
 static int by_time(const void *a, const void *b)
 {
     const at_fault *x = a, *y = b;
+    assert(x->worker >= 1 && y->worker >= 1);
     if (x->at != y->at) return x->at < y->at ? -1 : 1;
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
@@ -77,6 +82,7 @@ void at_faults_sort(at_fault *faults, size_t count)
 at_err at_faults_parse(const char *text, uint32_t workers_max, at_fault *faults, size_t *count,
                        at_fail *fail)
 {
+    assert(workers_max >= 1);
     *count = 0;
     if (!text) return AT_OK;
     char *copy = strdup(text), *rest = copy, *entry;
@@ -149,6 +155,7 @@ static bool is_present(const at_fault *faults, size_t end, uint32_t workers, boo
 {
     at_node worker = faults[end].worker;
     bool    present = worker <= workers;
+    assert(faults[end].kind == AT_FAULT_JOIN);
     for (size_t i = 0; i < end; i++) {
         if (faults[i].worker != worker) continue;
         if (faults[i].kind == AT_FAULT_JOIN) present = true;

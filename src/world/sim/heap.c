@@ -7,12 +7,14 @@ enum { SIZE_INITIAL = 1024 };
 
 void at_heap_deinit(at_heap *heap)
 {
+    assert(heap->count <= heap->size);
     free(heap->item);
     *heap = (at_heap){0};
 }
 
 static bool before(const at_heap_item *a, const at_heap_item *b)
 {
+    assert(a->birth != b->birth);
     return a->at != b->at ? a->at < b->at : a->birth < b->birth;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "model_io/checkpoint.h"
 #include "pace/pace.h"
 #include "world/process/signals.h"
@@ -13,6 +14,7 @@
 
 static void out_of_memory(at_sim *sim)
 {
+    assert(sim->fail);
     sim->err =
         at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers",
                     "not enough memory to simulate %u workers", sim->context->plan->workers_max);
@@ -22,11 +24,13 @@ static void out_of_memory(at_sim *sim)
 
 static at_ns transfer(const at_sim_net *net, double bytes)
 {
+    assert(bytes >= 0);
     return net->bandwidth > 0 ? AT_SEC(bytes / net->bandwidth) : 0;
 }
 
 static at_ns delay(at_sim_net *net)
 {
+    assert(net->delay_sigma >= 0);
     return at_comm_delay(net->delay_sigma, net->seed, 0, net->messages++);
 }
 
@@ -40,11 +44,15 @@ static at_ns pass(at_ns *link_free, at_ns arrives, at_ns takes)
 
 at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes)
 {
+    assert(now >= 0);
+    assert(net->latency >= 0);
     return pass(&net->in_free, now + net->latency, transfer(net, bytes)) + delay(net);
 }
 
 at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes)
 {
+    assert(now >= 0);
+    assert(net->latency >= 0);
     return pass(&net->out_free, now, transfer(net, bytes)) + net->latency + delay(net);
 }
 
@@ -52,6 +60,7 @@ at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes)
 
 at_sim_params *at_sim_params_use(at_sim_params *params)
 {
+    assert(!params || params->users < UINT32_MAX);
     if (params) params->users++;
     return params;
 }
@@ -69,6 +78,7 @@ void at_sim_params_drop(at_sim_params *params)
 static at_sim_params *current_params(at_sim *sim)
 {
     uint64_t version = sim->host.hub->version;
+    assert(!sim->current || sim->current->version <= version);
     if (sim->current && sim->current->version == version) return sim->current;
     at_sim_params *fresh = calloc(1, sizeof *fresh);
     if (!fresh) {
@@ -81,6 +91,21 @@ static at_sim_params *current_params(at_sim *sim)
     at_sim_params_drop(sim->current);
     sim->current = at_sim_params_use(fresh);
     return fresh;
+}
+
+/* The worker's own parameters under gossip. They change only while nobody computes. */
+static at_sim_params *own_params(at_sim *sim, at_node worker)
+{
+    at_sim_params *own = calloc(1, sizeof *own);
+    assert(worker >= 1);
+    if (!own) {
+        out_of_memory(sim);
+        return NULL;
+    }
+    own->version = sim->host.hub->version;
+    own->borrowed = true;
+    own->w = sim->vectors ? sim->vectors + (worker - 1) * sim->stride : NULL;
+    return own;
 }
 
 /* Will any worker still compute with these parameters after the hub has changed its own? A worker
@@ -106,6 +131,7 @@ static void change(void *self)
     at_sim        *sim = self;
     at_sim_params *old = sim->current;
     const at_task *task = sim->context->task;
+    assert(!old || old->users > 0);
     if (!old || !old->borrowed || task->timing_only) return;
     old->borrowed = false;
     old->w = NULL;
@@ -124,6 +150,7 @@ at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker
     at_sim_worker *w = &sim->worker[worker - 1];
     at_heap_entry *entry = calloc(1, sizeof *entry);
     at_ns          thaw = w->frozen_until;
+    assert(worker >= 1 && worker <= sim->context->plan->workers_max);
     assert(at >= sim->now);
     bool of_worker = kind <= AT_SIM_COMPUTED;
     if (entry && of_worker && at < thaw) at = thaw; /* a frozen worker reacts when it thaws */
@@ -140,6 +167,7 @@ at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker
 
 static void free_entry(at_heap_entry *entry)
 {
+    assert(entry);
     at_sim_params_drop(entry->params);
     free(entry);
 }
@@ -148,18 +176,23 @@ static void free_entry(at_heap_entry *entry)
 
 static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
 {
-    bool           leave = order && order->leave;
-    uint64_t       samples = order ? order->samples_max : sim->context->plan->batch;
-    double         bytes = leave ? 0 : at_task_message(sim->context->task, samples);
-    at_ns          arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    bool     leave = order && order->leave, own = sim->host.gossip != NULL;
+    uint64_t samples = order ? order->samples_max : sim->context->plan->batch;
+    double   bytes = leave || own ? 0 : at_task_message(sim->context->task, samples);
+    at_ns    arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    if (own && arrives < sim->averaged) arrives = sim->averaged;
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
+    assert(kind == AT_SIM_ORDER || kind == AT_SIM_PARAMS);
+    assert((kind == AT_SIM_ORDER) == (order != NULL));
     if (!entry) return;
-    if (!leave) entry->params = at_sim_params_use(current_params(sim));
+    if (!leave)
+        entry->params = at_sim_params_use(own ? own_params(sim, worker) : current_params(sim));
     if (order) entry->order = *order;
 }
 
 static void send_order(void *self, at_node worker, const at_order *order)
 {
+    assert(order);
     send_params(self, worker, AT_SIM_ORDER, order);
 }
 
@@ -168,7 +201,8 @@ static void send_order(void *self, at_node worker, const at_order *order)
 static void cast(at_sim *sim)
 {
     const at_plan *plan = sim->context->plan;
-    if (!plan->release->self_starting && plan->newer->choice == AT_NEWER_FINISH) return;
+    assert(sim->cast_due);
+    if (!plan->release->self_starting && !at_plan_interrupts(plan)) return;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         const at_member *member = &sim->host.hub->member[i];
         bool             has_it = member->begun_on == sim->host.hub->version;
@@ -180,6 +214,8 @@ static void cast(at_sim *sim)
 static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const char *how)
 {
     at_event event = {.kind = AT_EV_LOST, .worker = worker, .now = sim->now};
+    assert(!sim->worker[worker - 1].alive);
+    assert(after >= 0);
     event.as.lost.drawn = sim->worker[worker - 1].drawn;
     event.as.lost.returns = returns;
     at_host_event(&sim->host, &event, &(at_about){.text = how});
@@ -191,6 +227,7 @@ static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const c
 static void evict(void *self, at_node worker)
 {
     at_sim *sim = self;
+    assert(worker >= 1 && worker <= sim->context->plan->workers_max);
     at_sim_worker_die(sim, worker);
     sim->worker[worker - 1].frozen_until = 0;
     at_heap_entry *entry = at_sim_at(sim, sim->now, AT_SIM_GONE, worker);
@@ -201,12 +238,14 @@ static void score(void *self, at_score *sum)
 {
     at_sim        *sim = self;
     const at_task *task = sim->context->task;
+    assert(!task->timing_only);
     task->score(task->self, sum, sim->w, 0, task->test_samples);
 }
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     at_sim *sim = self;
+    assert(slot < AT_SIM_SLOTS);
     return sim->worker[worker - 1].gradient[slot];
 }
 
@@ -233,6 +272,7 @@ static void join(at_sim *sim, at_node worker)
 static void on_report(at_sim *sim, const at_heap_entry *entry)
 {
     at_event event = {.kind = AT_EV_MESSAGE, .worker = entry->worker, .now = sim->now};
+    assert(entry->kind == AT_SIM_REPORT);
     event.as.report = entry->report;
     bool current = entry->incarnation == sim->worker[entry->worker - 1].incarnation;
     at_host_event(&sim->host, &event, NULL);
@@ -243,12 +283,14 @@ static void on_gone(at_sim *sim, const at_heap_entry *entry)
 {
     bool running = sim->host.hub->end == AT_END_RUNNING;
     bool evicted = entry->token == 1;
+    assert(entry->kind == AT_SIM_GONE);
     lose(sim, entry->worker, running && sim->context->respawn, 0,
          evicted ? "evicted, its lease expired" : "left");
 }
 
 static void dispatch(at_sim *sim, at_heap_entry *entry)
 {
+    assert(entry->worker >= 1);
     switch (entry->kind) {
     case AT_SIM_REPORT: on_report(sim, entry); break;
     case AT_SIM_GONE: on_gone(sim, entry); break;
@@ -268,6 +310,8 @@ static void dispatch(at_sim *sim, at_heap_entry *entry)
 static void freeze(at_sim *sim, at_node worker, at_ns until)
 {
     at_heap *heap = &sim->heap;
+    assert(worker >= 1);
+    assert(until >= sim->now);
     if (until <= sim->worker[worker - 1].frozen_until) return; /* already frozen for longer */
     sim->worker[worker - 1].frozen_until = until;
     at_heap moved = {0};
@@ -302,6 +346,8 @@ static void join_late(at_sim *sim, at_node worker)
 static void inject(at_sim *sim, const at_fault *fault)
 {
     at_sim_worker *w = &sim->worker[fault->worker - 1];
+    assert(fault->worker >= 1 && fault->worker <= sim->context->plan->workers_max);
+    assert(fault->at <= sim->now);
     if (fault->kind == AT_FAULT_JOIN) {
         join_late(sim, fault->worker);
         return;
@@ -323,6 +369,7 @@ static void inject(at_sim *sim, const at_fault *fault)
 static at_ns next_fault(const at_sim *sim)
 {
     const at_fault *end = sim->context->faults + sim->context->fault_count;
+    assert(sim->fault <= end);
     return sim->fault < end ? sim->fault->at : AT_NEVER;
 }
 
@@ -356,16 +403,29 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
+/* Of all rounds of a step. In each, a node sends its vector to its neighbours in turn. */
+static at_ns averaging_time(const at_sim *sim)
+{
+    uint64_t batch = sim->context->plan->batch;
+    double   bytes = at_task_message(sim->context->task, batch) * sim->gossip.graph.degree_max;
+    assert(sim->host.gossip);
+    return at_plan_mixing(sim->context->plan).rounds *
+           (sim->net.latency + transfer(&sim->net, bytes));
+}
+
 static void publish(void *self, uint64_t version)
 {
     at_sim *sim = self;
     (void)version;
+    assert(version > 0);
+    if (sim->host.gossip) sim->averaged = sim->now + averaging_time(sim);
     sim->cast_due = true; /* sent after the event, when the hub has its new version */
 }
 
 /* As of its last round that ended. */
 static double learned_speed(const at_sim_worker *w)
 {
+    assert(w->machine.cut.sample_ns >= 0);
     return w->ahead ? w->start.cut.sample_ns : w->machine.cut.sample_ns;
 }
 
@@ -374,6 +434,7 @@ static void describe(void *self, at_snapshot *snapshot)
 {
     const at_sim *sim = self;
     at_ns         in = sim->net.in_free - sim->now, out = sim->net.out_free - sim->now;
+    assert(snapshot->workers == sim->context->plan->workers_max);
     snapshot->in_busy = in > 0 ? in : 0;
     snapshot->out_busy = out > 0 ? out : 0;
     snapshot->messages = sim->net.messages;
@@ -384,6 +445,8 @@ static void describe(void *self, at_snapshot *snapshot)
 static void resume(at_sim *sim, const at_snapshot *snapshot)
 {
     const at_fault *end = sim->context->faults + sim->context->fault_count;
+    assert(sim->host.hub->resumed);
+    assert(sim->heap.count == 0);
     sim->now = snapshot->clock;
     sim->net.in_free = sim->now + snapshot->in_busy;
     sim->net.out_free = sim->now + snapshot->out_busy;
@@ -396,11 +459,30 @@ static void resume(at_sim *sim, const at_snapshot *snapshot)
     }
 }
 
+/* Where workers have their own parameters. */
+static at_err prepare_gossip(at_sim *sim, size_t floats, at_fail *fail)
+{
+    const at_world_context *context = sim->context;
+    size_t                  size;
+    if (!context->plan->mix->owned_by_workers) return AT_OK;
+    sim->stride = (floats + 15) / 16 * 16;
+    bool fits = at_size_product(context->plan->workers_max * sizeof(float), sim->stride, &size);
+    if (fits && floats > 0) sim->vectors = aligned_alloc(64, size);
+    if (!sim->vectors && floats > 0)
+        return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
+                           "not enough memory for the parameters of %u workers",
+                           context->plan->workers_max);
+    AT_TRY(at_gossip_init(&sim->gossip, context, sim->w, sim->vectors, sim->stride, fail));
+    sim->host.gossip = &sim->gossip;
+    return AT_OK;
+}
+
 static at_err prepare(at_sim *sim, at_fail *fail)
 {
     const at_world_context *context = sim->context;
     const at_task          *task = context->task;
     size_t                  floats = task->timing_only ? 0 : task->params;
+    assert(context->plan->workers_max >= 1);
     sim->net = (at_sim_net){.latency = context->latency,
                             .bandwidth = context->bandwidth,
                             .delay_sigma = context->comm_delay,
@@ -429,6 +511,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     AT_TRY(at_updater_init(&sim->updater, context->learning, sim->w, floats,
                            sim->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &sim->host, fail));
+    AT_TRY(prepare_gossip(sim, floats, fail));
     if (context->resume) resume(sim, context->resume->snapshot);
     return AT_OK;
 }
@@ -455,6 +538,7 @@ static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
 
 static void release(at_sim *sim)
 {
+    assert(sim->context);
     while (sim->heap.count > 0) free_entry(at_heap_take(&sim->heap).entry);
     at_heap_deinit(&sim->heap);
     for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers_max; i++) {
@@ -465,6 +549,8 @@ static void release(at_sim *sim)
     at_sim_params_drop(sim->current);
     at_updater_deinit(&sim->updater);
     at_host_deinit(&sim->host);
+    at_gossip_deinit(&sim->gossip);
+    free(sim->vectors);
     free(sim->worker);
     free(sim->w);
 }
@@ -474,6 +560,7 @@ static void release(at_sim *sim)
 static void join_first(at_sim *sim)
 {
     const at_world_context *c = sim->context;
+    assert(c->plan->workers <= c->plan->workers_max);
     for (at_node id = c->plan->workers + 1; c->resume && id <= c->plan->workers_max; id++)
         if (at_faults_joined(c->faults, c->fault_count, id, c->respawn, sim->now)) join(sim, id);
     for (at_node id = 1; id <= c->plan->workers; id++) join(sim, id);
@@ -482,6 +569,8 @@ static void join_first(at_sim *sim)
 static void simulate(at_sim *sim)
 {
     at_event start = {.kind = AT_EV_START, .now = sim->now};
+    assert(sim->heap.count == 0);
+    assert(!sim->err);
     at_signals_open(&sim->bell);
     at_host_event(&sim->host, &start, NULL);
     join_first(sim);
@@ -494,6 +583,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
 {
     at_sim sim = {.context = context, .fail = fail};
     at_err err = prepare(&sim, fail);
+    assert(context->plan->workers_max >= 1);
     if (!err) {
         simulate(&sim);
         err = sim.err ? sim.err : hand_over(&sim, outcome, fail);
@@ -509,4 +599,5 @@ const at_world at_world_sim = {.name = "sim",
                                .has_messages = true,
                                .admits_workers = true,
                                .has_hub = true,
+                               .holds_all_params = true,
                                .run = run};

@@ -66,9 +66,13 @@ typedef struct at_sim {
     at_updater              updater;
     at_sim_net              net;
     at_heap                 heap;
-    at_sim_worker          *worker;  /* plan->workers_max */
-    at_sim_params          *current; /* the hub's version; messages refer to it */
-    float                  *w;       /* the hub's parameters */
+    at_sim_worker          *worker;   /* plan->workers_max */
+    at_sim_params          *current;  /* the hub's version; messages refer to it */
+    float                  *w;        /* the hub's parameters */
+    at_gossip               gossip;   /* used where workers have their own parameters */
+    float                  *vectors;  /* .. these */
+    size_t                  stride;   /* .. of this many floats each */
+    at_ns                   averaged; /* .. and when averaging them is over */
     at_ns                   now;
     at_bell                 bell;     /* for signals only */
     const at_fault         *fault;    /* the next one */

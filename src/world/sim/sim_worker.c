@@ -12,11 +12,14 @@
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
     double factor = at_pace_factor(sim->context->pace, w->machine.id, w->machine.work.round);
+    assert(samples >= 1);
+    assert(sim->context->sample_time >= 0);
     return (at_ns)((double)sim->context->sample_time * factor * samples);
 }
 
 static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)
 {
+    assert(now >= 0);
     at_worker_feed(&w->machine, &(at_worker_event){.kind = kind, .now = now});
 }
 
@@ -28,6 +31,7 @@ static float *gradient_of(at_sim *sim, at_sim_worker *w)
 {
     size_t   size = sim->context->task->slot_floats * sizeof(float);
     uint32_t slot = at_worker_slot(&w->machine);
+    assert(slot < AT_SIM_SLOTS);
     if (!w->gradient[slot]) w->gradient[slot] = aligned_alloc(64, (size + 63) / 64 * 64);
     if (!w->gradient[slot])
         sim->err = at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers", "out of memory");
@@ -55,6 +59,7 @@ static void add_gradient(at_sim *sim, at_sim_worker *w, uint32_t samples, uint32
 static void compute_round(at_sim *sim, at_sim_worker *w)
 {
     uint32_t samples = w->machine.work.samples, m = sim->context->plan->micro_batch;
+    assert(m >= 1);
     for (uint32_t done = 0; done < samples;) {
         uint32_t left = samples - done, part = left < m ? left : m;
         if (!w->machine.abandon) add_gradient(sim, w, part, done);
@@ -67,12 +72,15 @@ static void compute_round(at_sim *sim, at_sim_worker *w)
 
 static bool can_be_interrupted(const at_sim_worker *w)
 {
-    return w->machine.plan->newer->choice != AT_NEWER_FINISH;
+    assert(w->machine.plan);
+    return at_plan_interrupts(w->machine.plan);
 }
 
 static void schedule(at_sim *sim, at_sim_worker *w, at_ns at, at_sim_kind kind)
 {
     at_heap_entry *entry = at_sim_at(sim, at, kind, w->machine.id);
+    assert(w->alive);
+    assert(at >= sim->now);
     if (entry) entry->token = w->token;
 }
 
@@ -92,6 +100,7 @@ static void install(at_sim *sim, at_sim_worker *w)
 static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
 {
     at_worker *machine = &w->machine;
+    assert(until >= 0);
     while (at_worker_has_more(machine)) {
         at_worker_action micro = at_worker_step(machine);
         assert(micro.kind == AT_WORKER_MICRO);
@@ -107,7 +116,13 @@ static at_ns play(at_sim *sim, at_sim_worker *w, at_ns until)
 
 static void begin_sleep(at_sim *sim, at_sim_worker *w)
 {
-    at_ns nap = at_pace_sleep(sim->context->pace, w->machine.id, w->machine.work.round);
+    at_node  id = w->machine.id;
+    uint64_t round = w->machine.work.round;
+    at_ns    nap = at_pace_sleep(sim->context->pace, id, round);
+    at_worker_resize(&w->machine, at_round_size_draw(&sim->context->round_size, id, round,
+                                                     w->machine.cut.samples_max));
+    assert(!w->ahead);
+    assert(nap >= 0);
     w->token++;
     w->loss_sum = 0;
     w->awake = sim->now + nap;
@@ -128,6 +143,7 @@ static void begin_sleep(at_sim *sim, at_sim_worker *w)
 static at_ns replay(at_sim *sim, at_sim_worker *w, at_ns until)
 {
     at_worker ahead = w->machine;
+    assert(w->alive);
     assert(w->ahead);
     w->ahead = false;
     w->machine = w->start;
@@ -143,6 +159,7 @@ static void on_leave(at_sim *sim, at_sim_worker *w)
 {
     bool  ahead = w->ahead;
     at_ns end = ahead ? replay(sim, w, sim->now) : AT_NEVER;
+    assert(w->alive);
     feed(w, AT_WORKER_LEAVE, sim->now);
     if (!ahead) return;
     w->token++;
@@ -156,6 +173,7 @@ static void on_leave(at_sim *sim, at_sim_worker *w)
  * worker that was frozen meanwhile ends when it thaws. */
 static void on_computed(at_sim *sim, at_sim_worker *w)
 {
+    assert(w->alive);
     if (w->ahead && sim->now > w->machine.end) replay(sim, w, w->machine.end - 1);
     w->ahead = false;
     if (w->machine.state == AT_WORKER_COMPUTING) {
@@ -171,6 +189,7 @@ static void on_computed(at_sim *sim, at_sim_worker *w)
 /* The end of the sleep or of a micro-batch, in rounds that can be interrupted. */
 static void on_micro(at_sim *sim, at_sim_worker *w)
 {
+    assert(!w->ahead);
     if (w->machine.state == AT_WORKER_SLEEPING) {
         feed(w, AT_WORKER_AWAKE, sim->now);
         return;
@@ -191,9 +210,12 @@ static void on_micro(at_sim *sim, at_sim_worker *w)
 static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
     const at_task *task = sim->context->task;
-    double         bytes = report->work.abandoned ? 0 : at_task_message(task, report->work.samples);
+    bool           empty = report->work.abandoned || sim->host.gossip; /* gradients stay there */
+    double         bytes = empty ? 0 : at_task_message(task, report->work.samples);
     at_ns          arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
+    assert(w->alive);
+    assert(!w->in_flight);
     if (entry) entry->report = *report;
     w->late = 0;
     w->in_flight = true;
@@ -204,6 +226,7 @@ static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 /* At most one report outstanding: a second one waits until the first has arrived. */
 static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
+    assert(!w->pending);
     w->report = *report;
     w->report.work.loss_sum = w->loss_sum;
     w->report.work.idle_ns = w->idle_ns;
@@ -217,6 +240,7 @@ static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 void at_sim_worker_sent(at_sim *sim, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
+    assert(worker >= 1);
     w->in_flight = false;
     if (!w->pending || !w->alive) return;
     w->pending = false;
@@ -227,6 +251,8 @@ void at_sim_worker_sent(at_sim *sim, at_node worker)
 
 static void leave(at_sim *sim, at_sim_worker *w)
 {
+    assert(w->alive);
+    assert(!w->ahead);
     at_sim_worker_die(sim, w->machine.id);
     at_heap_entry *entry = at_sim_at(sim, sim->now + sim->net.latency, AT_SIM_GONE, w->machine.id);
     if (entry) entry->incarnation = w->incarnation;
@@ -235,6 +261,7 @@ static void leave(at_sim *sim, at_sim_worker *w)
 /* Begins what the machine asks for until it waits. */
 static void run(at_sim *sim, at_sim_worker *w)
 {
+    assert(w->machine.id >= 1);
     while (w->alive && !w->ahead) {
         at_worker_action action = at_worker_step(&w->machine);
         switch (action.kind) {
@@ -254,6 +281,7 @@ static void run(at_sim *sim, at_sim_worker *w)
 /* Parameters may overtake each other on a bad network: only newer ones count. */
 static bool take_params(at_sim_worker *w, at_sim_params *params)
 {
+    assert(params);
     if (w->newest && params->version <= w->newest->version) return false;
     at_sim_params_drop(w->newest);
     w->newest = at_sim_params_use(params);
@@ -275,7 +303,10 @@ void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
                                                            .order = entry->order});
         break;
     case AT_SIM_PARAMS:
-        if (take_params(w, entry->params)) feed(w, AT_WORKER_NEWER, sim->now);
+        if (take_params(w, entry->params))
+            at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_NEWER,
+                                                           .now = sim->now,
+                                                           .version = w->newest->version});
         break;
     case AT_SIM_MICRO:
         if (entry->token == w->token) on_micro(sim, w);
@@ -293,6 +324,7 @@ void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
 void at_sim_worker_die(at_sim *sim, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
+    assert(worker >= 1);
     if (w->ahead) replay(sim, w, sim->now);
     if (at_worker_in_round(&w->machine)) {
         w->drawn += w->machine.micro;

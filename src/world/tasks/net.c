@@ -160,13 +160,14 @@ static void predict(void *self, float *probabilities, const float *params, uint6
                     uint64_t count)
 {
     net_task *t = self;
+    uint64_t  outputs = t->shape.classes ? t->shape.classes : 1;
     assert(t->score_rows >= 1);
     assert(first + count <= at_feed_count(t->feed, AT_SPLIT_TEST));
     for (uint64_t done = 0; done < count;) {
         uint64_t     left = count - done;
         uint32_t     some = left < t->score_rows ? (uint32_t)left : t->score_rows;
         at_feed_rows rows = at_feed_test(t->feed, first + done, some);
-        at_model_predict(t->model, probabilities + done * t->shape.classes, params, rows.x, some);
+        at_model_predict(t->model, probabilities + done * outputs, params, rows.x, some);
         done += some;
     }
 }
@@ -231,6 +232,7 @@ static at_err load(net_task *t, at_fail *fail)
     AT_TRY(at_feed_new(&o->feed, &t->feed, fail));
     t->shape = at_task_shape(at_feed_shape(t->feed), at_feed_classes(t->feed));
     AT_TRY(at_model_plan(o->model, t->shape, o->engine, o->micro_batch, &t->model, fail));
+    at_model_smooth_labels(t->model, o->smoothing);
     size_t widest = at_model_widest(t->model), rows = SCORE_FLOATS_MAX / widest;
     t->score_rows = rows > SCORE_ROWS_MAX ? SCORE_ROWS_MAX : rows < 1 ? 1 : (uint32_t)rows;
     return list_ranges(t, fail);
@@ -275,8 +277,10 @@ at_err at_task_net(const at_task_net_options *options, at_task *task, at_fail *f
                       .test_samples = tests,
                       .fingerprint = at_feed_fingerprint(t->feed),
                       .classes = t->shape.classes,
+                      .regression = t->shape.classes == 0,
                       .mults = at_model_mults(t->model),
                       .threads = options->threads,
+                      .smoothing = options->smoothing,
                       .scratch_size = scratch_size(t),
                       .wants_large_batches = at_model_has_batch_norm(t->model),
                       .ranges = t->ranges,

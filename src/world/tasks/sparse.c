@@ -1,13 +1,16 @@
-/* --model sparse-lr: logistic regression on sparse rows of two classes. Gradients are lists of
- * (index, value), computed without a copy of the parameters: a micro-batch reads the weights it
- * needs from the hub's vector, and reads again if the hub was writing meanwhile. */
+/* --model sparse-lr: logistic regression on sparse rows of two classes; --model sparse-linear:
+ * linear regression on sparse rows with real-valued labels. Gradients are lists of (index, value),
+ * computed without a copy of the parameters: a micro-batch reads the weights it needs from the
+ * hub's vector, and reads again if the hub was writing meanwhile. */
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/label.h"
 #include "data/draw/sampler.h"
 #include "learn/sparse/auc.h"
 #include "learn/sparse/hogwild.h"
@@ -21,7 +24,22 @@ enum {
     HOT_ONE_IN = 100   /* a feature is hot when more than one in this many rows has it */
 };
 
-static const char MODEL[] = "sparse-lr";
+/* One row per model. */
+typedef struct sparse_model {
+    const char    *name;
+    at_sparse_loss loss;
+    const char    *dense; /* the same model for dense rows */
+} sparse_model;
+
+static const sparse_model models[] = {{"sparse-lr", AT_SPARSE_LOGISTIC, "softmax"},
+                                      {"sparse-linear", AT_SPARSE_SQUARED, "linear"}};
+
+static const sparse_model *find_model(const char *name)
+{
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+        if (strcmp(name, models[i].name) == 0) return &models[i];
+    return NULL;
+}
 
 /* The rows at `count` positions of a worker's sample sequence. */
 typedef struct window {
@@ -34,6 +52,7 @@ typedef struct window {
 
 typedef struct sparse_task {
     at_task_sparse_options options;
+    const sparse_model    *model;
     at_dataset            *train, *test;
     at_shards              shards;
     at_csr                 rows, tests;
@@ -51,7 +70,18 @@ typedef struct sparse_task {
 
 bool at_task_is_sparse(const char *model)
 {
-    return strcmp(model, MODEL) == 0;
+    return find_model(model) != NULL;
+}
+
+bool at_task_is_regression(const char *model)
+{
+    const sparse_model *sparse = find_model(model);
+    return sparse ? sparse->loss == AT_SPARSE_SQUARED : at_model_is_regression(model);
+}
+
+static bool is_regression(const sparse_task *t)
+{
+    return t->model->loss == AT_SPARSE_SQUARED;
 }
 
 /* ---- in the hub, before the fork ------------------------------------------------------------- */
@@ -104,11 +134,11 @@ static void from_plain(void *self, float *params, const float *plain)
     at_sparse_from_plain(params, plain, ((sparse_task *)self)->dimension);
 }
 
-static at_csr csr_of(const at_dataset *set)
+static at_csr csr_of(const at_dataset *set, at_sparse_loss loss)
 {
     assert(at_dataset_is_sparse(set));
     at_sparse_rows rows = at_dataset_sparse_rows(set);
-    return (at_csr){rows.starts, rows.indices, rows.values, rows.labels};
+    return (at_csr){rows.starts, rows.indices, rows.values, rows.labels, loss};
 }
 
 static uint64_t longest_of(const at_csr *rows, uint64_t count, uint64_t longest)
@@ -120,22 +150,27 @@ static uint64_t longest_of(const at_csr *rows, uint64_t count, uint64_t longest)
     return longest;
 }
 
-static at_err check_set(const at_dataset *set, const char *name, at_fail *fail)
+static at_err check_set(const sparse_model *model, const at_dataset *set, const char *name,
+                        at_fail *fail)
 {
+    char     hint[80];
+    uint32_t classes = at_dataset_classes(set);
+    snprintf(hint, sizeof hint, "use --model %s, which is the same model for dense rows",
+             model->dense);
     if (!at_dataset_is_sparse(set))
-        return at_fail_set(fail, AT_ERR_USAGE,
-                           "use --model softmax, which is the same model for dense rows",
-                           "%s has dense rows, and %s needs sparse ones", name, MODEL);
-    if (at_dataset_classes(set) != 2)
+        return at_fail_set(fail, AT_ERR_USAGE, hint, "%s has dense rows, and %s needs sparse ones",
+                           name, model->name);
+    if (model->loss == AT_SPARSE_LOGISTIC && classes != 2)
         return at_fail_set(fail, AT_ERR_USAGE, "use --model softmax for more classes",
-                           "%s has %u classes, and %s needs exactly two", name,
-                           at_dataset_classes(set), MODEL);
+                           "%s has %u classes, and %s needs exactly two", name, classes,
+                           model->name);
+    assert(model->loss != AT_SPARSE_SQUARED || classes == 0); /* as it was asked to read it */
     return AT_OK;
 }
 
 static at_err find_hot(sparse_task *t, at_fail *fail)
 {
-    assert(t->options.hogwild);
+    assert(t->options.updates_in_place);
     uint64_t count = at_dataset_count(t->train);
     if (at_hot_features_find(&t->hot, &t->rows, count, t->dimension, HOT_ONE_IN)) return AT_OK;
     return at_fail_memory(fail);
@@ -148,23 +183,24 @@ static at_err load(sparse_task *t, at_fail *fail)
     const at_feed_options *o = &t->options.feed;
     if (o->prep)
         return at_fail_set(fail, AT_ERR_USAGE, "leave --prep out",
-                           "--prep works only on dense rows, and %s needs sparse ones", MODEL);
+                           "--prep works only on dense rows, and %s needs sparse ones",
+                           t->model->name);
     const char *test = o->test_data ? o->test_data : o->data;
     AT_TRY(at_dataset_open_as(o->data, AT_SPLIT_TRAIN, &o->read_options, &t->train, fail));
-    AT_TRY(check_set(t->train, o->data, fail));
+    AT_TRY(check_set(t->model, t->train, o->data, fail));
     AT_TRY(at_dataset_open_as(test, AT_SPLIT_TEST, &o->read_options, &t->test, fail));
     AT_TRY(at_dataset_match(t->train, t->test, fail));
-    AT_TRY(check_set(t->test, test, fail));
+    AT_TRY(check_set(t->model, t->test, test, fail));
     uint64_t count = at_dataset_count(t->train);
     t->test_count = at_dataset_count(t->test);
-    t->rows = csr_of(t->train);
-    t->tests = csr_of(t->test);
+    t->rows = csr_of(t->train, t->model->loss);
+    t->tests = csr_of(t->test, t->model->loss);
     t->dimension = at_dataset_features(t->train);
     t->numbers = t->rows.starts[count] - t->rows.starts[0];
     t->longest = longest_of(&t->tests, t->test_count, longest_of(&t->rows, count, 1));
     AT_TRY(at_shards_init(&t->shards, o->shard, t->train, count, o->workers, fail));
     assert(t->longest >= 1);
-    return t->options.hogwild && o->workers > 1 ? find_hot(t, fail) : AT_OK;
+    return t->options.updates_in_place && o->workers > 1 ? find_hot(t, fail) : AT_OK;
 }
 
 /* ---- in each process ------------------------------------------------------------------------- */
@@ -281,7 +317,7 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
 static double descend(void *self, float *params, const at_draw *draw)
 {
     sparse_task *t = self;
-    assert(t->options.hogwild);
+    assert(t->options.updates_in_place);
     assert(draw->count >= 1);
     assert(draw->count <= t->options.micro_batch);
     at_csr_list list = list_of(t, draw);
@@ -298,8 +334,14 @@ static void score_some(sparse_task *t, at_score *sum, const float *params, uint6
     at_csr_list list = {t->test_row, count, 0};
     at_sparse_margins(margins, &t->tests, &list, params, t->dimension);
     sum->loss_sum += at_sparse_losses(NULL, &t->tests, &list, margins);
-    for (uint32_t i = 0; i < count; i++)
-        sum->correct += (margins[i] > 0) == (t->tests.labels[first + i] == 1);
+    const uint32_t *labels = t->tests.labels + first;
+    for (uint32_t i = 0; !is_regression(t) && i < count; i++)
+        sum->correct += (margins[i] > 0) == (labels[i] == 1);
+    for (uint32_t i = 0; is_regression(t) && i < count; i++) {
+        double label = (double)at_label_real(labels[i]);
+        sum->label_sum += label;
+        sum->label_squares += label * label;
+    }
     sum->count += count;
 }
 
@@ -311,9 +353,11 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
     assert(end <= t->test_count);
     for (uint64_t at = first; at < end; at += SCORE_ROWS)
         score_some(t, sum, params, at, end - at < SCORE_ROWS ? (uint32_t)(end - at) : SCORE_ROWS);
-    sum->classes = 2;
+    sum->regression = is_regression(t);
+    sum->classes = is_regression(t) ? 0 : 2;
     sum->auc = NAN;
-    if (end == t->test_count) sum->auc = at_auc(t->test_margins, t->tests.labels, t->test_count);
+    if (!is_regression(t) && end == t->test_count)
+        sum->auc = at_auc(t->test_margins, t->tests.labels, t->test_count);
 }
 
 static void predict(void *self, float *probabilities, const float *params, uint64_t first,
@@ -327,7 +371,9 @@ static void predict(void *self, float *probabilities, const float *params, uint6
         at_csr_list list = {.row = t->test_row, .count = some};
         for (uint32_t i = 0; i < some; i++) t->test_row[i] = first + done + i;
         at_sparse_margins(t->test_margins, &t->tests, &list, params, t->dimension);
-        for (uint32_t i = 0; i < some; i++) {
+        if (is_regression(t))
+            memcpy(probabilities + done, t->test_margins, some * sizeof *probabilities);
+        for (uint32_t i = 0; !is_regression(t) && i < some; i++) {
             float second = (float)(1 / (1 + exp(-(double)t->test_margins[i])));
             probabilities[2 * (done + i)] = 1 - second;
             probabilities[2 * (done + i) + 1] = second;
@@ -370,7 +416,7 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
     uint64_t count = at_dataset_count(t->train);
     assert(count >= 1);
     double mean = (double)t->numbers / (double)count;
-    *task = (at_task){.model = MODEL,
+    *task = (at_task){.model = t->model->name,
                       .data = t->options.feed.data,
                       .params = at_sparse_floats(t->dimension),
                       .trained = (size_t)t->dimension + 1,
@@ -379,7 +425,8 @@ static at_err describe(const sparse_task *t, at_task *task, at_fail *fail)
                       .samples = count,
                       .test_samples = t->test_count,
                       .fingerprint = at_dataset_fingerprint(t->train),
-                      .classes = 2,
+                      .classes = is_regression(t) ? 0 : 2,
+                      .regression = is_regression(t),
                       .mults = (uint64_t)(mean + 1),
                       .scratch_size = scratch_size(t),
                       .sparse = true,
@@ -412,6 +459,8 @@ at_err at_task_sparse(const at_task_sparse_options *options, at_task *task, at_f
     sparse_task *t = calloc(1, sizeof *t);
     if (!t) return at_fail_memory(fail);
     t->options = *options;
+    t->model = find_model(options->model);
+    assert(t->model);
     at_err err = load(t, fail);
     if (!err && options->eval_size > 0 && options->eval_size < t->test_count)
         t->test_count = options->eval_size;

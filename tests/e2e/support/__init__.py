@@ -76,11 +76,13 @@ class Ended:
 class Run:
     """A run in progress. A mark in their environment identifies all its processes."""
 
-    def __init__(self, arguments, folder, env=None, resume=False, launcher=()):
+    def __init__(self, arguments, folder, env=None, resume=False, launcher=(), program=()):
         self.folder = folder
         self.mark = uuid.uuid4().hex
-        self.command = [*launcher, ANYTIME, "train", *map(str, arguments),
+        self.command = [*launcher, ANYTIME, "run" if program else "train", *map(str, arguments),
                         "--resume" if resume else "--run", str(folder)]
+        if program:
+            self.command += ["--", *map(str, program)]
         self.err_path = folder.with_name(folder.name + ".err")
         self.out_path = folder.with_name(folder.name + ".out")
         with open(self.err_path, "wb") as err, open(self.out_path, "wb") as out:

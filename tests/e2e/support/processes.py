@@ -24,10 +24,12 @@ def parent(pid):
     return None
 
 
-def cpu_seconds(pid):
-    """Processor time used so far, user and system."""
-    fields = (PROC / str(pid) / "stat").read_text().rpartition(") ")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def sleeps(pid):
+    """How often the process has given its core away because it waits."""
+    for line in (PROC / str(pid) / "status").read_text().splitlines():
+        if line.startswith("voluntary_ctxt_switches:"):
+            return int(line.split()[1])
+    raise ValueError(f"/proc/{pid}/status has no voluntary_ctxt_switches")
 
 
 def all_pids():

@@ -62,11 +62,24 @@ static void try_note(const uint8_t *data, size_t size)
     assert(again.drawn == note.drawn && strcmp(again.host, note.host) == 0);
 }
 
+static void try_turn(const uint8_t *data, size_t size)
+{
+    unsigned char   bytes[AT_TURN_MESSAGE];
+    at_turn_message turn, again;
+    at_fail         fail;
+    if (at_turn_message_read(data, size, &turn, &fail)) return;
+    assert(turn.report.floats == 0 && turn.version < AT_MESSAGE_COUNT_MAX);
+    assert(!turn.has_score || turn.score.count >= 1);
+    at_turn_message_write(bytes, &turn);
+    assert(!at_turn_message_read(bytes, sizeof bytes, &again, &fail));
+    assert(again.trace == turn.trace && strcmp(again.engine, turn.engine) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const targets[])(const uint8_t *, size_t) = {try_hub_message, try_order,
-                                                               try_report, try_note};
+                                                               try_report, try_note, try_turn};
     if (size < 1) return 0;
-    targets[data[0] % 4](data + 1, size - 1);
+    targets[data[0] % 5](data + 1, size - 1);
     return 0;
 }

@@ -87,8 +87,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                    strategies[data[0] % (sizeof strategies / sizeof *strategies)],
                                .workers = WORKERS,
                                .batch = 8,
-                               .k = -1,
-                               .staleness = -1,
                                .limits = {.steps = UINT64_MAX}};
     at_plan         plan;
     at_fail         fail = {0};

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cli/options/options.h"
 #include "cli/verbs/verbs.h"
+#include "step/plan.h"
 
 static at_fail fail;
 
@@ -190,6 +191,65 @@ static void a_switch_may_have_other_values_than_yes_and_no(void **state)
     assert_non_null(strstr(fail.hint, "by-class"));
 }
 
+static void assert_gather(const char *const *words, const char *expected)
+{
+    at_parsed parsed;
+    accept(&parsed, AT_FOR_TRAIN, words);
+    assert_string_equal(parsed.settings.gather, expected);
+    at_options_deinit(&parsed);
+}
+
+static void an_alias_is_an_argument_of_the_rule_given_before_or_after(void **state)
+{
+    (void)state;
+    assert_gather(WORDS("--k", "3"), ":k=3");
+    assert_gather(WORDS("--k", "3", "--k=4"), ":k=3,k=4");
+    assert_gather(WORDS("--gather", "first", "--k", "3"), "first:k=3");
+    assert_gather(WORDS("--k", "3", "--gather", "first"), "first:k=3");
+    assert_gather(WORDS("--gather", "first:2", "--k", "3"), "first:2,k=3"); /* the plan refuses */
+    assert_gather(WORDS("--gather", "first", "--gather", "any"), "any");
+    refuse(AT_FOR_TRAIN, WORDS("--k"), "--k needs a value");
+    refuse(AT_FOR_TRAIN, WORDS("--k", "3,n=4"), "--k: '3,n=4' is not a value");
+    refuse(AT_FOR_REPORT, WORDS("--k", "3"), "unknown option --k");
+}
+
+static void an_alias_may_choose_a_rule(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *value, *mix;
+    } rows[] = {{"--hubs", "1", "central"},
+                {"--hubs", "3", "sliced:3"},
+                {"--topology", "hub", "central"},
+                {"--topology", "allreduce", "replicated"},
+                {"--topology", "hogwild", "shared"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        at_parsed parsed;
+        accept(&parsed, AT_FOR_TRAIN, WORDS(rows[i].name, rows[i].value));
+        assert_string_equal(parsed.settings.mix, rows[i].mix);
+        assert_true(at_options_given(&parsed, "mix"));
+        at_options_deinit(&parsed);
+    }
+    refuse(AT_FOR_TRAIN, WORDS("--topology", "ring"), "--topology: unknown value 'ring'");
+    assert_string_equal(fail.hint, "known: hub allreduce hogwild");
+}
+
+static void an_echo_of_an_earlier_version_is_understood(void **state)
+{
+    (void)state;
+    at_parsed parsed;
+    json_t   *echo = json_pack("{s:i, s:s, s:i, s:n}", "k", 3, "gather", "first", "hubs", 2, "cap");
+    accept(&parsed, AT_FOR_TRAIN, WORDS("--staleness", "1"));
+    assert_int_equal(at_options_inherit(&parsed, echo, NULL, 0, &fail), AT_OK);
+    assert_string_equal(parsed.settings.gather, "first:k=3");
+    assert_string_equal(parsed.settings.mix, "sliced:2");
+    assert_string_equal(parsed.settings.release, ":staleness=1");
+    assert_null(parsed.settings.work);
+    assert_false(at_options_given(&parsed, "gather"));
+    json_decref(echo);
+    at_options_deinit(&parsed);
+}
+
 static void a_missing_value_is_an_error(void **state)
 {
     (void)state;
@@ -278,7 +338,9 @@ static void nonsense_is_not_a_number(void **state)
                                            "-inf", "1x",  "0x10", "1 2", "1e999",
                                            "--1",  "1,5", "٣",    "1e",  "+"};
     for (const at_option *row = at_options; row->name; row++) {
-        if (row->type == AT_OPTION_TEXT) continue;
+        bool text = row->type == AT_OPTION_TEXT || row->type == AT_OPTION_STRATEGY ||
+                    row->type == AT_OPTION_RULE;
+        if (text) continue;
         for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++)
             if (set(row, nonsense[i]) != AT_ERR_USAGE)
                 fail_msg("--%s '%s' is accepted", row->name, nonsense[i]);
@@ -496,10 +558,20 @@ static size_t count_listed(void)
     return count;
 }
 
+/* `train` does not list what `simulate` and `watch` list. */
+static bool belongs(const at_option *row, unsigned verb)
+{
+    bool simulates = !(verb & AT_FOR_TRAIN) || (verb & AT_FOR_SIMULATE);
+    if (row->level == AT_LEVEL_SIMULATION && !simulates) return false;
+    if (row->level == AT_LEVEL_WATCHING && !(verb & AT_FOR_WATCH)) return false;
+    if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return false;
+    return (row->verbs & verb) != 0;
+}
+
 static size_t count_rows(unsigned verb)
 {
     size_t count = 0;
-    for (const at_option *row = at_options; row->name; row++) count += (row->verbs & verb) != 0;
+    for (const at_option *row = at_options; row->name; row++) count += belongs(row, verb);
     return count;
 }
 
@@ -510,7 +582,28 @@ static void help_all_lists_every_option_of_the_verb(void **state)
         assert_int_equal(print_help(verb->options, true), 0);
         assert_int_equal(count_listed(), count_rows(verb->options));
         for (const at_option *row = at_options; row->name; row++)
-            if (row->verbs & verb->options) assert_true(is_listed(row->name));
+            if (belongs(row, verb->options)) assert_true(is_listed(row->name));
+    }
+}
+
+static void help_of_train_has_at_most_sixty_rows(void **state)
+{
+    (void)state;
+    print_help(AT_FOR_TRAIN | AT_FOR_LIVE, true);
+    assert_true(count_listed() <= 60);
+}
+
+static void help_lists_rules_and_strategies_from_their_tables(void **state)
+{
+    (void)state;
+    print_help(AT_FOR_TRAIN | AT_FOR_LIVE, true);
+    for (size_t i = 0; i < at_strategies_count; i++)
+        assert_non_null(strstr(help, at_strategies[i].name));
+    for (int family = 0; family < AT_FAMILY_COUNT; family++) {
+        const at_rule *rule;
+        assert_true(is_listed(at_family_name[family]));
+        for (size_t i = 0; (rule = at_rule_row((enum at_family)family, i)); i++)
+            assert_non_null(strstr(help, rule->name));
     }
 }
 
@@ -654,6 +747,11 @@ int main(void)
         cmocka_unit_test(the_echo_has_every_option_of_the_verb),
         cmocka_unit_test(a_copy_owns_its_texts),
         cmocka_unit_test(help_all_lists_every_option_of_the_verb),
+        cmocka_unit_test(help_of_train_has_at_most_sixty_rows),
+        cmocka_unit_test(help_lists_rules_and_strategies_from_their_tables),
+        cmocka_unit_test(an_alias_is_an_argument_of_the_rule_given_before_or_after),
+        cmocka_unit_test(an_alias_may_choose_a_rule),
+        cmocka_unit_test(an_echo_of_an_earlier_version_is_understood),
         cmocka_unit_test(help_lists_at_most_thirty_options),
         cmocka_unit_test(help_begins_with_the_ten_main_options),
         cmocka_unit_test(help_fits_100_columns),

@@ -448,6 +448,43 @@ static void the_text_of_a_fitted_list_reproduces_it(void **state)
     }
 }
 
+static void raw_gives_back_every_byte_exactly(void **state)
+{
+    enum { BYTES = 256 };
+    (void)state;
+    at_dataset *set = calloc(1, sizeof *set);
+    assert_non_null(set);
+    assert_int_equal(at_store_reserve(set, 1, BYTES, AT_ELEMENT_BYTE, &fail), AT_OK);
+    for (int i = 0; i < BYTES; i++) set->rows[i] = (unsigned char)i;
+    set->classes = 1;
+    set->shape = (at_image_shape){1, 16, 16};
+    at_prep *prep = make("raw", set->shape);
+    assert_int_equal(at_prep_fit(prep, set, &fail), AT_OK);
+    float *scratch = malloc(at_prep_scratch_size(prep) * sizeof *scratch);
+    assert_non_null(scratch);
+    at_prep_rows(prep, out, &(uint32_t){0}, set, &(uint64_t){0}, 1, scratch, NULL);
+    for (int i = 0; i < BYTES; i++) assert_true(out[i] == (float)i);
+    free(scratch);
+    at_prep_free(prep);
+    at_dataset_free(set);
+}
+
+static void raw_needs_bytes_and_comes_first(void **state)
+{
+    (void)state;
+    at_prep    *prep;
+    at_dataset *set = set_of_one(4);
+    assert_int_equal(at_prep_new("flip,raw", (at_image_shape){1, 2, 2}, &prep, &fail),
+                     AT_ERR_USAGE);
+    assert_non_null(strstr(fail.hint, "first"));
+    assert_int_equal(at_prep_new("raw:2", (at_image_shape){1, 2, 2}, &prep, &fail), AT_ERR_USAGE);
+    prep = make("raw", (at_image_shape){1, 1, 4});
+    assert_int_equal(at_prep_fit(prep, set, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "bytes"));
+    at_prep_free(prep);
+    at_dataset_free(set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -467,6 +504,8 @@ int main(void)
         cmocka_unit_test(rows_are_prepared),
         cmocka_unit_test(a_list_equals_its_separate_steps),
         cmocka_unit_test(the_text_of_a_fitted_list_reproduces_it),
+        cmocka_unit_test(raw_gives_back_every_byte_exactly),
+        cmocka_unit_test(raw_needs_bytes_and_comes_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

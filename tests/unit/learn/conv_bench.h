@@ -261,8 +261,8 @@ static inline void copy_numbers(bench *to, const bench *ref)
 /* With AVX-512 the whole program runs again with AVX2 only. */
 static inline int once_more(char **argv)
 {
-    if (at_conv_onednn.block() != 16 || getenv("ONEDNN_MAX_CPU_ISA")) return 0;
-    setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+    if (at_conv_onednn.block() != 16 || getenv("ANYTIME_ISA")) return 0;
+    setenv("ANYTIME_ISA", "avx2", 1);
     print_message("once more, with AVX2\n");
     fflush(NULL);
     execv("/proc/self/exe", argv);

@@ -8,6 +8,7 @@
 typedef struct oracle {
     size_t count; /* of widths */
     size_t widths[6];
+    double smoothing; /* of the labels */
 } oracle;
 
 static void oracle_layer(double *y, const double *x, const double *w, size_t in, size_t out)
@@ -20,7 +21,7 @@ static void oracle_layer(double *y, const double *x, const double *w, size_t in,
 
 static double oracle_sample_loss(const oracle *net, const double *w, const float *x, uint32_t label)
 {
-    double a[2][256], sum = 0;
+    double a[2][256], sum = 0, mean = 0;
     for (size_t i = 0; i < net->widths[0]; i++) a[0][i] = x[i];
     for (size_t l = 1; l < net->count; l++) {
         size_t  in = net->widths[l - 1], out = net->widths[l];
@@ -31,8 +32,11 @@ static double oracle_sample_loss(const oracle *net, const double *w, const float
             if (l + 1 < net->count && to[o] < 0) to[o] = 0;
     }
     double *z = a[(net->count - 1) % 2];
-    for (size_t c = 0; c < net->widths[net->count - 1]; c++) sum += exp(z[c] - z[label]);
-    return log(sum);
+    size_t  classes = net->widths[net->count - 1];
+    for (size_t c = 0; c < classes; c++) sum += exp(z[c] - z[label]);
+    for (size_t c = 0; c < classes; c++) /* cross-entropy with every class as the label */
+        mean += (log(sum) + z[label] - z[c]) / (double)classes;
+    return (1 - net->smoothing) * log(sum) + net->smoothing * mean;
 }
 
 static double oracle_loss(const oracle *net, const double *w, const fixture *f)
@@ -66,6 +70,7 @@ static void check_net(const char *name, const oracle *net, uint32_t rows, at_eng
     assert_non_null(w);
     at_model_to_plain(f.model, plain, f.w);
     for (size_t i = 0; i < params; i++) w[i] = plain[i];
+    at_model_smooth_labels(f.model, net->smoothing);
     double loss = at_model_gradient(f.model, f.g, f.w, f.x, f.labels, rows);
     at_model_to_plain(f.model, g, f.g);
     assert_true(fabs(loss - oracle_loss(net, w, &f)) < 1e-5 * rows);
@@ -81,12 +86,15 @@ static void gradients_match_finite_differences(void **state)
 {
     (void)state;
     for (int e = AT_ENGINE_FAST; e <= AT_ENGINE_REF; e++) {
-        check_net("softmax", &(oracle){2, {13, 10}}, 7, (at_engine)e);
-        check_net("softmax", &(oracle){2, {9, 2}}, 3, (at_engine)e);
-        check_net("softmax", &(oracle){2, {21, 40}}, 4, (at_engine)e);
-        check_net("mlp:5", &(oracle){3, {4, 5, 3}}, 6, (at_engine)e);
-        check_net("mlp:37,41", &(oracle){4, {11, 37, 41, 10}}, 5, (at_engine)e);
-        check_net("mlp:6,7,8,9", &(oracle){6, {3, 6, 7, 8, 9, 34}}, 8, (at_engine)e);
+        check_net("softmax", &(oracle){2, {13, 10}, 0}, 7, (at_engine)e);
+        check_net("softmax", &(oracle){2, {9, 2}, 0}, 3, (at_engine)e);
+        check_net("softmax", &(oracle){2, {21, 40}, 0}, 4, (at_engine)e);
+        check_net("mlp:5", &(oracle){3, {4, 5, 3}, 0}, 6, (at_engine)e);
+        check_net("mlp:37,41", &(oracle){4, {11, 37, 41, 10}, 0}, 5, (at_engine)e);
+        check_net("mlp:6,7,8,9", &(oracle){6, {3, 6, 7, 8, 9, 34}, 0}, 8, (at_engine)e);
+        check_net("softmax", &(oracle){2, {9, 2}, 0.1}, 3, (at_engine)e);
+        check_net("mlp:37,41", &(oracle){4, {11, 37, 41, 10}, 0.3}, 5, (at_engine)e);
+        check_net("mlp:5", &(oracle){3, {4, 5, 3}, 1}, 6, (at_engine)e);
     }
 }
 

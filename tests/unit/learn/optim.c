@@ -13,8 +13,10 @@ typedef struct golden {
 static const golden goldens[] = {
     {"sgd", {0.449500000, 0.474050500, 0.373576450}},
     {"momentum", {0.449500000, 0.428600500, 0.309362349}},
+    {"nesterov", {0.404050000, 0.409877305, 0.202206758}},
     {"rmsprop", {0.447506857, 0.474312094, 0.365717125}},
     {"adam", {0.400000063, 0.372368447, 0.306187134}},
+    {"adamw", {0.399500002, 0.372466799, 0.306283173}},
     {"adagrad", {0.415245667, 0.453387198, 0.369223448}},
     {"dual-averaging", {0.449500000, 0.481650933, 0.427004941}},
 };
@@ -285,6 +287,72 @@ static void default_momentum_is_nine_tenths(void **state)
     vectors_free(&b);
 }
 
+static void a_text_sets_the_numbers_that_it_gives(void **state)
+{
+    (void)state;
+    const at_optim *optim;
+    double          number[AT_OPTIM_NUMBERS_MAX];
+    at_fail         fail = {0};
+    assert_int_equal(at_optim_parse("adam:0.8,,1e-6", &optim, number, &fail), AT_OK);
+    assert_string_equal(optim->name, "adam");
+    assert_true(number[0] == 0.8 && number[1] == 0.999 && number[2] == 1e-6);
+    assert_int_equal(at_optim_parse("nesterov", &optim, number, &fail), AT_OK);
+    assert_true(number[0] == 0.9);
+    assert_int_equal(at_optim_parse("rmsprop:0.5", &optim, number, &fail), AT_OK);
+    assert_true(number[0] == 0.5 && number[1] == 1e-10);
+}
+
+static void wrong_numbers_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"adamm",
+                                        "sgd:1",
+                                        "momentum:1",
+                                        "momentum:x",
+                                        "adam:.9,.9,0",
+                                        "nesterov:-1",
+                                        "adam:nan",
+                                        "momentum:.9,1",
+                                        "adam:1,2,3,4",
+                                        ":0.9",
+                                        ""};
+    const at_optim          *optim;
+    double                   number[AT_OPTIM_NUMBERS_MAX];
+    at_fail                  fail = {0};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(at_optim_parse(wrong[i], &optim, number, &fail), AT_ERR_USAGE);
+    at_optim_parse("momentum:1.5", &optim, number, &fail);
+    assert_string_equal(fail.text,
+                        "MOMENTUM of optimizer momentum must be from 0 to 0.999999 (got 1.5)");
+    at_optim_parse("adam:0.9,x", &optim, number, &fail);
+    assert_string_equal(fail.hint, "write it as adam:BETA1,BETA2,EPSILON");
+}
+
+/* One step from w = 1 and zero states with g = 2. */
+static float step_with(const char *text)
+{
+    const at_optim *optim;
+    at_update       how = {.lr = 0.5f, .scale = 0.5f, .step = 1};
+    double          number[AT_OPTIM_NUMBERS_MAX];
+    float           w = 1, s0 = 1, s1 = 0, sum = 4;
+    const float    *src = &sum;
+    assert_int_equal(at_optim_parse(text, &optim, number, NULL), AT_OK);
+    how.number = number;
+    apply(optim, &w, &s0, optim->states > 1 ? &s1 : NULL, &src, NULL, 1, 1, &how);
+    return w;
+}
+
+static void the_numbers_of_a_text_are_used(void **state)
+{
+    (void)state;
+    assert_true(fabs(step_with("momentum:0.5") - (1 - 0.5 * 2.5)) < 1e-6);
+    assert_true(fabs(step_with("nesterov:0.5") - (1 - 0.5 * (2 + 0.5 * 2.5))) < 1e-6);
+    assert_true(fabs(step_with("rmsprop:0.5,0.1") - (1 - 1 / sqrt(2.5 + 0.1))) < 1e-6);
+    /* m = 0.5 + 1, bias corrections 0.5 and 0.75 */
+    assert_true(fabs(step_with("adam:0.5,0.25,1") - (1 - sqrt(0.75) * 1.5 / (sqrt(3) + 1))) < 1e-6);
+    assert_true(fabs(step_with("adamw:0.5,0.25,1") - (1 - 1.5 / (2 + 1))) < 1e-6);
+}
+
 /* Three workers with 2, 5 and 1 samples; the second counts half. */
 static void statistics_follow_the_mean_over_weighted_samples(void **state)
 {
@@ -341,6 +409,9 @@ int main(void)
         cmocka_unit_test(ranges_with_equal_settings_give_the_bits_of_one),
         cmocka_unit_test(every_range_uses_its_own_settings),
         cmocka_unit_test(default_momentum_is_nine_tenths),
+        cmocka_unit_test(a_text_sets_the_numbers_that_it_gives),
+        cmocka_unit_test(wrong_numbers_are_refused),
+        cmocka_unit_test(the_numbers_of_a_text_are_used),
         cmocka_unit_test(statistics_follow_the_mean_over_weighted_samples),
         cmocka_unit_test(statistics_equal_to_the_mean_stay),
     };

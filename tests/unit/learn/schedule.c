@@ -45,6 +45,29 @@ static const point points[] = {
     {"stairs:3,100", 3334, 0.01},
     {"stairs:3,100", 6667, 0.001},
     {"stairs:3,100", 99999, 0.001},
+    {"one-cycle", 0, 0.004},
+    {"one-cycle", 1500, 0.052},
+    {"one-cycle", 3000, 0.1},
+    {"one-cycle", 6500, 0.0500002},
+    {"one-cycle", 10000, 4e-7},
+    {"one-cycle", 20000, 4e-7},
+    {"one-cycle:0.5,10,100", 2500, 0.055},
+    {"one-cycle:0.5,10,100", 10000, 0.0001},
+    {"one-cycle:0.5", 0, 0.004},
+    {"warmup:2000", 0, 0.001},
+    {"warmup:2000", 1000, 0.0505},
+    {"warmup:2000", 2000, 0.1},
+    {"warmup:2e", 1000, 0.0505},
+    {"warmup:1e+3", 500, 0.0505},
+    {"warmup:2e+cosine", 1000, 0.0505},
+    {"warmup:2e+cosine", 2000, 0.1},
+    {"warmup:2e+cosine", 6000, 0.05},
+    {"warmup:2e+cosine", 10000, 0},
+    {"warmup:2000+linear:0", 8000, 0.025},
+    {"warmup:1e+epochs:2,5:0.1", 500, 0.0505},
+    {"warmup:1e+epochs:2,5:0.1", 1999, 0.1},
+    {"warmup:1e+epochs:2,5:0.1", 2000, 0.01},
+    {"warmup:1e+exp:400,0.5", 500, 0.025 * 0.505}, /* rises to where exp is after an epoch */
 };
 
 static void rates_follow_the_samples_used(void **state)
@@ -58,15 +81,76 @@ static void rates_follow_the_samples_used(void **state)
     }
 }
 
+static void steps_count_instead_of_samples(void **state)
+{
+    (void)state;
+    at_schedule schedule;
+    at_fail     fail = {0};
+    assert_int_equal(at_schedule_parse("linear:0.01,steps", 0.1, 1000, 0, &schedule, &fail), AT_OK);
+    assert_int_equal(at_schedule_set_steps(&schedule, 0, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.hint, "--steps"));
+    assert_int_equal(at_schedule_set_steps(&schedule, 10, &fail), AT_OK);
+    assert_true(fabs(at_schedule_now(&schedule, 1e9, 0) - 0.1) < 1e-12);
+    assert_true(fabs(at_schedule_now(&schedule, 0, 5) - 0.055) < 1e-12);
+    assert_true(fabs(at_schedule_now(&schedule, 0, 99) - 0.01) < 1e-12);
+    assert_int_equal(at_schedule_parse("linear:0.01", 0.1, 1000, 10000, &schedule, &fail), AT_OK);
+    assert_int_equal(at_schedule_set_steps(&schedule, 0, &fail), AT_OK); /* counts samples */
+    assert_true(fabs(at_schedule_now(&schedule, 5000, 3) - 0.055) < 1e-12);
+}
+
 static void invalid_schedules_are_refused_with_a_hint(void **state)
 {
     (void)state;
     static const char *const wrong[] = {
-        "",           "nonsense",       "const:1",  "linear",      "linear:",       "linear:x",
-        "linear:-1",  "linear:1,2",     "exp:400",  "exp:0,0.5",   "exp:,0.5",      "exp:e,0.5",
-        "exp:400,0",  "exp:400,0.5,1",  "epochs:2", "epochs::.1",  "epochs:5,2:1",  "epochs:0:0.1",
-        "epochs:2:",  "epochs:2:0.1:3", "cosine:1", "exp:400,nan", "epochs:2,2:.1", "epochs:2:-1",
-        "linear:inf", "stairs",         "stairs:2", "stairs:1,10", "stairs:2.5,10", "stairs:2,0",
+        "",
+        "nonsense",
+        "const:1",
+        "linear",
+        "linear:",
+        "linear:x",
+        "linear:-1",
+        "linear:1,2",
+        "exp:400",
+        "exp:0,0.5",
+        "exp:,0.5",
+        "exp:e,0.5",
+        "exp:400,0",
+        "exp:400,0.5,1",
+        "epochs:2",
+        "epochs::.1",
+        "epochs:5,2:1",
+        "epochs:0:0.1",
+        "epochs:2:",
+        "epochs:2:0.1:3",
+        "cosine:1",
+        "exp:400,nan",
+        "epochs:2,2:.1",
+        "epochs:2:-1",
+        "linear:inf",
+        "stairs",
+        "stairs:2",
+        "stairs:1,10",
+        "stairs:2.5,10",
+        "stairs:2,0",
+        "warmup",
+        "warmup:",
+        "warmup:0",
+        "warmup:x",
+        "warmup:5+",
+        "warmup:5+nil",
+        "warmup:e",
+        "warmup:-1",
+        "warmups",
+        "one-cycle:0",
+        "one-cycle:1",
+        "one-cycle:.3,0",
+        "one-cycle:.3,25,1e4,1",
+        "warmup:5+warmup:5+const",
+        "warmup:10000+cosine",
+        "linear:,steps",
+        "linear:0,step",
+        "linear:0,steps,",
+        "linear:steps",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         at_schedule schedule;
@@ -121,6 +205,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rates_follow_the_samples_used),
+        cmocka_unit_test(steps_count_instead_of_samples),
         cmocka_unit_test(invalid_schedules_are_refused_with_a_hint),
         cmocka_unit_test(long_lists_are_refused_not_overrun),
         cmocka_unit_test(the_nearest_name_is_offered),

@@ -54,7 +54,7 @@ static void set_up(rig *r)
         }
     }
     r->starts[ROWS] = at;
-    r->rows = (at_csr){r->starts, r->indices, r->values, r->labels};
+    r->rows = (at_csr){r->starts, r->indices, r->values, r->labels, AT_SPARSE_LOGISTIC};
     r->all = (at_csr_list){r->list, ROWS, 0};
     at_sparse_init(r->flat, DIMENSION);
     for (int i = 0; i <= DIMENSION; i++) r->flat[i] = any(&rng);
@@ -160,7 +160,7 @@ static void pairs_are_the_gradient_of_a_dense_softmax_of_two_classes(void **stat
 static double loss_at(float margin, uint32_t label, float *coef)
 {
     uint64_t    start[2] = {0, 0}, row = 0;
-    at_csr      rows = {start, NULL, NULL, &label};
+    at_csr      rows = {start, NULL, NULL, &label, AT_SPARSE_LOGISTIC};
     at_csr_list one = {&row, 1, 0};
     return at_sparse_losses(coef, &rows, &one, &margin);
 }
@@ -196,7 +196,7 @@ static void the_loss_of_many_rows_is_the_sum_of_theirs(void **state)
         margins[i] = 0.001f * (float)i - 2;
         sum += loss_at(margins[i], labels[i], NULL);
     }
-    at_csr      rows = {NULL, NULL, NULL, labels};
+    at_csr      rows = {NULL, NULL, NULL, labels, AT_SPARSE_LOGISTIC};
     at_csr_list all = {list, MANY, 0};
     assert_true(fabs(at_sparse_losses(NULL, &rows, &all, margins) - sum) < 1e-9 * sum);
 }

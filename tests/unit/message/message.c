@@ -35,10 +35,11 @@ static void hub_messages_survive_a_round_trip(void **state)
     at_hub_message_write(bytes, &in);
     assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_int_equal(out.version, AT_VERSION_NONE);
-    in = (at_hub_message){.kind = AT_HUB_MESSAGE_BYE, .together = true};
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_BYE, .together = true, .err = AT_ERR_MISSING};
     at_hub_message_write(bytes, &in);
     assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_true(out.together);
+    assert_int_equal(out.err, AT_ERR_MISSING);
 }
 
 static void orders_survive_a_round_trip(void **state)
@@ -126,6 +127,78 @@ static void notes_of_every_kind_fit_and_survive_a_round_trip(void **state)
         assert_string_equal(out.fail.text, in.fail.text);
         assert_int_equal(out.fail.err, AT_ERR_MISSING);
     }
+}
+
+static at_turn_message a_turn(void)
+{
+    return (at_turn_message){
+        .report =
+            {.report = {.incarnation = 1,
+                        .sequence = 12,
+                        .work = {.round = 11, .version = 11, .samples = 32, .overshoot_ns = -3}},
+             .drawn = 384},
+        .now = AT_SEC(9),
+        .version = 11,
+        .trace = UINT64_MAX - 5,
+        .hash = 1,
+        .stops = true,
+        .has_score = true,
+        .score = {.step = 10,
+                  .at = AT_SEC(8),
+                  .loss_sum = 1.25,
+                  .auc = 0.75,
+                  .correct = 60,
+                  .correct_top5 = 90,
+                  .count = 100,
+                  .classes = 10},
+        .engine = "avx2"};
+}
+
+static void turns_survive_a_round_trip(void **state)
+{
+    (void)state;
+    unsigned char   bytes[AT_TURN_MESSAGE];
+    at_fail         fail;
+    at_turn_message out, in = a_turn();
+    at_turn_message_write(bytes, &in);
+    assert_int_equal(at_turn_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
+    assert_int_equal(out.report.report.sequence, in.report.report.sequence);
+    assert_int_equal(out.report.report.work.samples, in.report.report.work.samples);
+    assert_int_equal(out.report.report.work.overshoot_ns, -3);
+    assert_int_equal(out.report.drawn, in.report.drawn);
+    assert_int_equal(out.now, in.now);
+    assert_int_equal(out.version, in.version);
+    assert_int_equal(out.trace, in.trace);
+    assert_int_equal(out.hash, in.hash);
+    assert_true(out.stops && out.has_score);
+    assert_memory_equal(&out.score, &in.score, sizeof in.score);
+    assert_string_equal(out.engine, "avx2");
+}
+
+/* What a hub asserts on must not come from another rank. */
+static void impossible_turns_are_rejected(void **state)
+{
+    (void)state;
+    unsigned char   bytes[AT_TURN_MESSAGE];
+    at_fail         fail;
+    at_turn_message out, bad[7];
+    for (size_t i = 0; i < 7; i++) bad[i] = a_turn();
+    bad[0].score.count = bad[0].score.correct = bad[0].score.correct_top5 = 0;
+    bad[1].score.correct = 101;
+    bad[2].score.step = 12; /* the newest is 11 */
+    bad[3].now = -1;
+    bad[4].now = INT64_MAX;
+    bad[5].version = AT_MESSAGE_COUNT_MAX;
+    bad[6].report.report.work.compute_ns = -1;
+    for (size_t i = 0; i < 7; i++) {
+        at_turn_message_write(bytes, &bad[i]);
+        assert_int_equal(at_turn_message_read(bytes, sizeof bytes, &out, &fail), AT_ERR_FORMAT);
+        assert_non_null(strstr(fail.text, "malformed"));
+    }
+    at_turn_message_write(bytes, &(at_turn_message){0});
+    assert_int_equal(at_turn_message_read(bytes, sizeof bytes - 1, &out, &fail), AT_ERR_FORMAT);
+    bytes[0] ^= 1;
+    assert_int_equal(at_turn_message_read(bytes, sizeof bytes, &out, &fail), AT_ERR_FORMAT);
 }
 
 /* ---- bytes of others ----------------------------------------------------------------------- */
@@ -310,6 +383,8 @@ int main(void)
         cmocka_unit_test(orders_survive_a_round_trip),
         cmocka_unit_test(reports_survive_a_round_trip),
         cmocka_unit_test(notes_of_every_kind_fit_and_survive_a_round_trip),
+        cmocka_unit_test(turns_survive_a_round_trip),
+        cmocka_unit_test(impossible_turns_are_rejected),
         cmocka_unit_test(foreign_bytes_are_rejected),
         cmocka_unit_test(cut_messages_are_rejected),
         cmocka_unit_test(random_bytes_are_read_or_rejected),

@@ -700,8 +700,6 @@ static void the_plan_is_read_back_from_the_header(void **state)
     at_plan         plan = {0}, again;
     at_plan_options options = {.strategy = "amb",
                                .time_limit = "50ms",
-                               .k = -1,
-                               .staleness = -1,
                                .workers = 7,
                                .workers_max = 9,
                                .workers_min = 2,
@@ -734,6 +732,8 @@ static void the_plan_is_read_back_from_the_header(void **state)
     assert_ptr_equal(again.newer, plan.newer);
     assert_ptr_equal(again.stale, plan.stale);
     assert_ptr_equal(again.size, plan.size);
+    assert_ptr_equal(again.mix, plan.mix);
+    assert_ptr_equal(again.outer, plan.outer);
     assert_int_equal(again.workers, 7);
     assert_int_equal(again.time_limit, plan.time_limit);
     assert_int_equal(again.cap, plan.cap);

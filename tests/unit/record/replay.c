@@ -72,7 +72,6 @@ static void begin(recording *s, at_plan_options options)
     at_fail fail = {0};
     options.limits.steps = options.limits.steps ? options.limits.steps : 3;
     options.batch = BATCH;
-    options.k = options.staleness = -1;
     memset(s, 0, sizeof *s);
     script_begin(&s->run, options.workers);
     if (at_plan_resolve(&options, &s->run.plan, &fail)) fail_msg("%s", fail.text);

@@ -9,13 +9,9 @@ static at_plan resolved(const char *strategy, const char *size)
     at_plan_options options = {.strategy = strategy,
                                .size = size,
                                .lr_scale = "linear",
-                               .k = -1,
-                               .staleness = -1,
                                .workers = 3,
                                .workers_max = 3,
-                               .batch = 64,
-                               .batch_min = 9,
-                               .batch_max = 640};
+                               .batch = 64};
     if (at_plan_resolve(&options, &plan, &fail)) fail_msg("%s", fail.text);
     plan.samples_epoch = 60000;
     return plan;
@@ -24,54 +20,62 @@ static at_plan resolved(const char *strategy, const char *size)
 static void settings_of_size_rules_are_read_back_from_the_header(void **state)
 {
     (void)state;
-    static const char *const sizes[] = {"speed:step", "speed:epoch", "grow:1.7,0.1", "shrink:3,2",
-                                        "loss",       "noise",       "probe"};
+    static const char *const sizes[] = {
+        "speed:step,9,640", "speed:epoch,9,640",    "grow:1.7,0.1,9,640",
+        "shrink:3,2,9,640", "loss:9,640",           "noise:9,640",
+        "probe:640",        "grow:1.7,0.1,max=640", "grow:1.2345678901234567,2"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         at_plan           plan = resolved("fmb", sizes[i]), again;
         const at_run_info info = {.plan = &plan};
-        char              rule[64];
+        char              rule[AT_RULE_TEXT_SIZE];
         char             *text = at_run_info_text(&info);
         at_fail           fail = {0};
         if (at_run_info_plan(text, &again, &fail)) fail_msg("%s", fail.text);
         assert_string_equal(at_plan_rule_text(&again, AT_SIZE, rule, sizeof rule), sizes[i]);
-        assert_true(again.size_factor == plan.size_factor);
-        assert_true(again.size_epochs == plan.size_epochs);
-        assert_int_equal(again.batch_min, 9);
-        assert_int_equal(again.batch_max, 640);
+        for (int j = 0; j < AT_RULE_ARGS_MAX; j++) {
+            assert_int_equal(again.arg[AT_SIZE][j].whole, plan.arg[AT_SIZE][j].whole);
+            assert_true(again.arg[AT_SIZE][j].real == plan.arg[AT_SIZE][j].real);
+        }
+        assert_int_equal(again.batch_min, plan.batch_min);
+        assert_int_equal(again.batch_max, plan.batch_max);
         assert_int_equal(again.samples_epoch, 60000);
         assert_true(again.lr_linear);
         free(text);
     }
 }
 
-static void assert_plan_refused(at_plan plan, const char *what)
+/* Replaces one rule in the header by another text. */
+static void assert_rule_refused(const char *family, const char *now, const char *then)
 {
+    at_plan           plan = resolved("grow", NULL), again;
     const at_run_info info = {.plan = &plan};
-    char             *text = at_run_info_text(&info);
+    char             *text = at_run_info_text(&info), changed[4096], from[64], to[64];
     at_fail           fail = {0};
-    at_plan           again;
-    assert_int_equal(at_run_info_plan(text, &again, &fail), AT_ERR_FORMAT);
-    assert_non_null(strstr(fail.text, what));
+    snprintf(from, sizeof from, "\"%s\":\"%s\"", family, now);
+    snprintf(to, sizeof to, "\"%s\":\"%s\"", family, then);
+    const char *place = strstr(text, from);
+    assert_non_null(place);
+    snprintf(changed, sizeof changed, "%.*s%s%s", (int)(place - text), text, to,
+             place + strlen(from));
+    assert_int_equal(at_run_info_plan(changed, &again, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "no valid"));
     free(text);
 }
 
-static void invalid_sizes_are_refused(void **state)
+static void invalid_rules_are_refused(void **state)
 {
     (void)state;
-    at_plan plan = resolved("grow", NULL);
-    plan.batch_min = 65;
-    assert_plan_refused(plan, "`batch_min`");
-    plan.batch_min = 0;
-    assert_plan_refused(plan, "`batch_min`");
-    plan = resolved("grow", NULL);
-    plan.batch_max = 63;
-    assert_plan_refused(plan, "`batch_max`");
-    plan = resolved("grow", NULL);
-    plan.size_factor = 1;
-    assert_plan_refused(plan, "`size_factor`");
-    plan = resolved("shrink", NULL);
-    plan.size_epochs = 0;
-    assert_plan_refused(plan, "`size_epochs`");
+    assert_rule_refused("size", "grow:2,2", "grow:2,2,65");
+    assert_rule_refused("size", "grow:2,2", "grow:2,2,0");
+    assert_rule_refused("size", "grow:2,2", "grow:2,2,max=63");
+    assert_rule_refused("size", "grow:2,2", "grow:1,2");
+    assert_rule_refused("size", "grow:2,2", "grow:2,0");
+    assert_rule_refused("size", "grow:2,2", "auto");
+    assert_rule_refused("gather", "all", "first:0");
+    assert_rule_refused("gather", "all", "nobody");
+    assert_rule_refused("release", "barrier", "free"); /* does not go with all */
+    assert_rule_refused("work", "fixed:64", "fixed:63");
+    assert_rule_refused("mix", "central", "sliced:0");
 }
 
 static void an_invalid_plan_is_refused(void **state)
@@ -97,7 +101,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_of_size_rules_are_read_back_from_the_header),
-        cmocka_unit_test(invalid_sizes_are_refused),
+        cmocka_unit_test(invalid_rules_are_refused),
         cmocka_unit_test(an_invalid_plan_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,8 +32,10 @@ typedef struct script {
 /* A run of `workers` workers that writes to a new folder. */
 static inline void script_begin(script *run, uint32_t workers)
 {
-    *run = (script){
-        .plan = {.strategy = &script_strategy, .workers = workers, .workers_max = workers}};
+    *run = (script){.plan = {.strategy = &script_strategy,
+                             .mix = at_mix_rules,
+                             .workers = workers,
+                             .workers_max = workers}};
     snprintf(run->folder, sizeof run->folder, "/tmp/anytime-record-XXXXXX");
     assert_non_null(mkdtemp(run->folder));
     run->info = (at_run_info){

@@ -25,8 +25,7 @@ static void begin_with(scripted *t, const char *strategy, uint32_t workers,
                        const at_run_summary_options *options)
 {
     at_fail         fail = {0};
-    at_plan_options wanted = {
-        .strategy = strategy, .k = -1, .staleness = -1, .workers = workers, .batch = 10};
+    at_plan_options wanted = {.strategy = strategy, .workers = workers, .batch = 10};
     script_begin(&t->run, workers);
     if (at_plan_resolve(&wanted, &t->run.plan, &fail)) fail_msg("%s", fail.text);
     char *info = at_run_info_text(&t->run.info);

@@ -13,7 +13,7 @@ static void begin(script *run, uint32_t workers)
     at_fail fail = {0};
     script_begin(run, workers);
     at_plan_options options = {
-        .strategy = "fmb", .workers = workers, .batch = 64, .time_limit = "auto", .cut = "nearest"};
+        .strategy = "fmb", .workers = workers, .batch = 64, .time_limit = "auto"};
     options.limits.steps = 100;
     if (at_plan_resolve(&options, &run->plan, &fail)) fail_msg("%s", fail.text);
 }

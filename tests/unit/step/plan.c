@@ -11,7 +11,7 @@
 
 static at_plan_options settings(const char *strategy)
 {
-    return (at_plan_options){.strategy = strategy, .workers = 4, .k = -1, .staleness = -1};
+    return (at_plan_options){.strategy = strategy, .workers = 4};
 }
 
 static at_plan resolved(at_plan_options options)
@@ -34,7 +34,7 @@ static void assert_refused(at_plan_options options, const char *text, const char
 static void assert_rules(at_plan_options options, const char *const rules[AT_FAMILY_COUNT])
 {
     at_plan plan = resolved(options);
-    char    text[64];
+    char    text[AT_RULE_TEXT_SIZE];
     for (int family = 0; family < AT_FAMILY_COUNT; family++)
         assert_string_equal(at_plan_rule_text(&plan, (enum at_family)family, text, sizeof text),
                             rules[family]);
@@ -49,13 +49,15 @@ static void every_strategy_resolves_to_the_rules_of_its_row(void **state)
         const at_strategy *row = &at_strategies[i];
         at_plan            plan = resolved(settings(row->name));
         assert_ptr_equal(plan.strategy, row);
-        assert_string_equal(plan.work->name, row->work);
+        assert_string_equal(plan.work->rule.name, row->work);
         assert_true(strlen(row->summary) > 0);
         assert_true(strlen(row->known_as) > 0);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(row->name, at_strategies[j].name);
     }
-    assert_rules(settings("fmb"), RULES("fixed:64", "all", "barrier", "finish", "drop", "static"));
-    assert_rules(settings("amb"), RULES("timed", "all", "barrier", "finish", "drop", "auto"));
+    assert_rules(settings("fmb"), RULES("fixed:64", "all", "barrier", "finish", "drop", "static",
+                                        "central", "average"));
+    assert_rules(settings("amb"),
+                 RULES("timed", "all", "barrier", "finish", "drop", "auto", "central", "average"));
 }
 
 static void the_default_strategy_is_fmb(void **state)
@@ -86,14 +88,18 @@ static void the_batch_of_a_timed_plan_is_its_cap_or_its_mean(void **state)
     assert_int_equal(automatic.batch, 100);
     assert_int_equal(automatic.cap, 400);
     assert_int_equal(automatic.time_limit, AT_NEVER);
-    o.cap = 150;
+    o.work = ":cap=150";
     assert_int_equal(resolved(o).cap, 150);
-    o.cap = 0;
+    o.work = "timed:cap=150,cut=after";
+    assert_int_equal(resolved(o).cap, 150);
+    assert_true(resolved(o).cut_after);
+    o.work = NULL;
     o.time_limit = "50ms";
     at_plan given = resolved(o);
     assert_int_equal(given.cap, 100);
     assert_int_equal(given.time_limit, AT_MS(50));
-    assert_rules(o, RULES("timed:0.05", "all", "barrier", "finish", "drop", "static"));
+    assert_rules(
+        o, RULES("timed:0.05", "all", "barrier", "finish", "drop", "static", "central", "average"));
 }
 
 static void rules_are_replaced_one_by_one(void **state)
@@ -103,48 +109,115 @@ static void rules_are_replaced_one_by_one(void **state)
     o.work = "timed:20ms";
     o.gather = "first:3";
     o.newer = "abandon";
-    assert_rules(o, RULES("timed:0.02", "first:3", "barrier", "abandon", "drop", "static"));
+    assert_rules(o, RULES("timed:0.02", "first:3", "barrier", "abandon", "drop", "static",
+                          "central", "average"));
     o = settings("fmb");
     o.work = "fixed:6e1";
     o.gather = "every:1.5s";
     o.release = "bound:2";
     o.newer = "refresh";
     o.stale = "scale";
-    assert_rules(o, RULES("fixed:60", "every:1.5", "bound:2", "refresh", "scale", "static"));
+    o.mix = "sliced:3";
+    assert_rules(o, RULES("fixed:60", "every:1.5", "bound:2", "refresh", "scale", "static",
+                          "sliced:3", "average"));
 }
 
-static void numbers_come_with_the_rule_or_from_their_option(void **state)
+static int64_t gather_of(at_plan_options options)
+{
+    return resolved(options).arg[AT_GATHER][0].whole;
+}
+
+static void arguments_have_defaults_that_the_rule_knows(void **state)
 {
     (void)state;
     at_plan_options o = settings("fmb");
     o.gather = "first";
-    assert_int_equal(resolved(o).k, 3); /* workers - 1 */
-    o.k = 2;
-    assert_int_equal(resolved(o).k, 2);
-    o.gather = "first:2"; /* equal values do not contradict each other */
-    assert_int_equal(resolved(o).k, 2);
+    assert_int_equal(gather_of(o), 3); /* workers - 1 */
+    o.workers = 1;
+    assert_int_equal(gather_of(o), 1);
     o = settings("fmb");
     o.gather = "any:1";
     o.release = "bound";
-    assert_int_equal(resolved(o).staleness, 3);
-    o.staleness = 0;
-    assert_int_equal(resolved(o).staleness, 0);
+    assert_int_equal(resolved(o).arg[AT_RELEASE][0].whole, 3);
     o = settings("amb");
     o.time_limit = "20ms";
     o.gather = "every";
     o.release = "free";
-    assert_int_equal(resolved(o).period, AT_MS(20)); /* the time limit, unless given */
-    o.period = "5ms";
-    assert_int_equal(resolved(o).period, AT_MS(5));
+    assert_int_equal(gather_of(o), AT_MS(20)); /* the time limit, unless given */
+    o.gather = "every:5ms";
+    assert_int_equal(gather_of(o), AT_MS(5));
 }
 
-static void first_works_with_one_worker(void **state)
+static void arguments_are_given_by_position_or_by_name(void **state)
 {
     (void)state;
     at_plan_options o = settings("fmb");
-    o.workers = 1;
-    o.gather = "first";
-    assert_int_equal(resolved(o).k, 1);
+    o.gather = "first:k=2";
+    assert_int_equal(gather_of(o), 2);
+    o.gather = "first:k=1,k=2"; /* as --k 1 --k 2: the last one counts */
+    assert_int_equal(gather_of(o), 2);
+    o.gather = NULL;
+    o.size = "grow:3,max=100";
+    at_plan plan = resolved(o);
+    assert_true(plan.arg[AT_SIZE][0].real == 3);
+    assert_true(plan.arg[AT_SIZE][1].real == 2); /* the default */
+    assert_int_equal(plan.batch_min, 4);
+    assert_int_equal(plan.batch_max, 100);
+    assert_rules(o, RULES("fixed:64", "all", "barrier", "finish", "drop", "grow:3,2,max=100",
+                          "central", "average"));
+}
+
+static void arguments_without_a_name_are_for_the_rule_of_the_strategy(void **state)
+{
+    (void)state;
+    at_plan_options o = settings("backup");
+    o.gather = ":k=2";
+    assert_int_equal(gather_of(o), 2);
+    o = settings("ssp");
+    o.release = ":staleness=0";
+    assert_int_equal(resolved(o).arg[AT_RELEASE][0].whole, 0);
+    o = settings("fmb");
+    o.gather = ":k=2"; /* `all` has no such argument */
+    assert_rules(
+        o, RULES("fixed:64", "all", "barrier", "finish", "drop", "static", "central", "average"));
+}
+
+static void a_strategy_takes_the_arguments_of_its_main_rule(void **state)
+{
+    (void)state;
+    assert_int_equal(gather_of(settings("backup:2")), 2);
+    assert_int_equal(gather_of(settings("backup:k=2")), 2);
+    assert_int_equal(resolved(settings("fmb:16")).batch, 16);
+    assert_int_equal(resolved(settings("amb:50ms")).time_limit, AT_MS(50));
+    assert_int_equal(resolved(settings("ssp:1")).arg[AT_RELEASE][0].whole, 1);
+    assert_int_equal(resolved(settings("dbs:step")).arg[AT_SIZE][0].whole, 1);
+    assert_string_equal(resolved(settings("backup:2")).strategy->name, "backup");
+    at_plan_options o = settings("backup:2");
+    o.gather = "all";
+    assert_refused(o, "--strategy backup:2 sets --gather, and so does --gather all",
+                   "leave one of them out");
+}
+
+/* Whatever is shown can be read, and means the same. */
+static void every_rule_is_read_back_as_it_is_shown(void **state)
+{
+    (void)state;
+    for (int family = 0; family < AT_FAMILY_COUNT; family++) {
+        const at_rule *rule;
+        for (size_t i = 0; (rule = at_rule_row((enum at_family)family, i)); i++) {
+            at_plan plan = resolved(settings("fmb")), again = plan;
+            at_fail fail = {0};
+            char    text[AT_RULE_TEXT_SIZE], text_again[AT_RULE_TEXT_SIZE];
+            assert_true(strlen(rule->summary) > 0);
+            assert_int_equal(at_plan_read_rule(&plan, (enum at_family)family, rule->name, &fail),
+                             AT_OK);
+            at_plan_rule_text(&plan, (enum at_family)family, text, sizeof text);
+            assert_int_equal(at_plan_read_rule(&again, (enum at_family)family, text, &fail), AT_OK);
+            at_plan_rule_text(&again, (enum at_family)family, text_again, sizeof text_again);
+            assert_string_equal(text_again, text);
+            assert_int_equal(again.batch_max, plan.batch_max);
+        }
+    }
 }
 
 static void contradictions_are_refused(void **state)
@@ -155,13 +228,12 @@ static void contradictions_are_refused(void **state)
     o.batch = 20;
     assert_refused(o, "fixed:10 and --batch 20 contradict each other", "give the number once");
     o = settings("fmb");
-    o.gather = "first:2";
-    o.k = 3;
-    assert_refused(o, "first:2 and --k 3 contradict each other", "give the number once");
+    o.gather = "first:2,k=3";
+    assert_refused(o, "--gather first: two values for k, the second one is 3", "give it once");
     o = settings("amb");
     o.work = "timed:20ms";
     o.time_limit = "30ms";
-    assert_refused(o, "timed:20ms and --time-limit 30ms contradict each other",
+    assert_refused(o, "timed:20.0ms and --time-limit 30.0ms contradict each other",
                    "give the duration once");
     o = settings("amb");
     o.size = "auto";
@@ -202,7 +274,8 @@ static void unsupported_combinations_are_refused_with_the_reason(void **state)
     o = settings("fmb");
     o.gather = "every";
     o.release = "free";
-    assert_refused(o, "--gather every needs a period", "give --period, for example --period 200ms");
+    assert_refused(o, "--gather every needs a period",
+                   "give one, for example --gather every:200ms");
 }
 
 static void invalid_sizes_are_refused(void **state)
@@ -214,8 +287,9 @@ static void invalid_sizes_are_refused(void **state)
     assert_refused(o, "--micro-batch 32 is larger than --batch 16",
                    "lower --micro-batch, or raise --batch");
     o = settings("amb");
-    o.cap = 10;
-    assert_refused(o, "--cap 10 is below --batch 64", "");
+    o.work = ":cap=10";
+    assert_refused(o, "--work timed: CAP 10 is below --batch 64",
+                   "raise the cap, or lower --batch");
     o = settings("fmb");
     o.workers = 0;
     assert_refused(o, "--workers must be 1 .. 65536", "");
@@ -229,16 +303,15 @@ static void invalid_numbers_are_refused(void **state)
     const struct {
         const char *gather, *text;
     } wrong[] = {
-        {"first:", "first: is not a whole number"},
-        {"first:x", "first:x is not a whole number"},
-        {"first:2.5", "first:2.5 is not a whole number"},
-        {"first:-2", "first:-2 is not a whole number"},
-        {"first:0", "first:0: K must be 1 .. 1048576"},
-        {"first:5", "first:5 needs at least 5 workers (there are 4)"},
-        {"any:1048577", "any:1048577: K must be 1 .. 1048576"},
-        {"any:2e9", "--k is out of range"},
-        {"all:3", "--gather all takes no number"},
-        {"every:0", "--period must be above 0"},
+        {"first:", "--gather first: K is '', which is not a whole number"},
+        {"first:x", "--gather first: K is 'x', which is not a whole number"},
+        {"first:2.5", "--gather first: K is '2.5', which is not a whole number"},
+        {"first:-2", "--gather first: K is '-2', but it must be 1 to 1048576 reports"},
+        {"first:0", "--gather first: K is '0', but it must be 1 to 1048576 reports"},
+        {"first:5", "--gather first:5 needs at least 5 workers (there are 4)"},
+        {"first:2,3", "--gather first takes at most 1 argument"},
+        {"any:1048577", "--gather any: K is '1048577', but it must be 1 to 1048576 reports"},
+        {"all:3", "--gather all takes no argument"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         at_plan_options o = settings("fmb");
@@ -247,7 +320,14 @@ static void invalid_numbers_are_refused(void **state)
     }
     at_plan_options o = settings("fmb");
     o.work = "fixed:0";
-    assert_refused(o, "--batch must be at least 1", "");
+    assert_refused(o, "--work fixed: SAMPLES is '0', but it must be 1 to 1000000000 samples", "");
+    o = settings("fmb");
+    o.gather = "every:0";
+    assert_refused(o, "--gather every: PERIOD is '0', which is not a duration above 0",
+                   "write it as 50ms or 5.5s");
+    o = settings("fmb");
+    o.gather = "first:n=3";
+    assert_refused(o, "--gather first has no argument 'n'", "known: k");
     o = settings("amb");
     o.time_limit = "soon";
     assert_refused(o, "--time-limit soon is not a duration", "write it as 50ms or 5.5s");
@@ -273,30 +353,8 @@ static void unknown_names_get_the_nearest_known_one(void **state)
     assert_refused(o, "unknown release 'barier'",
                    "did you mean barrier? known: barrier free bound");
     o = settings("amb");
-    o.cut = "before";
-    assert_refused(o, "unknown --cut 'before'", "known: nearest after");
-}
-
-static void a_plan_lists_the_options_it_uses(void **state)
-{
-    (void)state;
-    at_plan fmb = resolved(settings("fmb")), amb = resolved(settings("amb"));
-    assert_false(at_plan_uses(&fmb, "time-limit"));
-    assert_false(at_plan_uses(&fmb, "cut"));
-    assert_false(at_plan_uses(&fmb, "cap"));
-    assert_true(at_plan_uses(&amb, "time-limit"));
-    assert_true(at_plan_uses(&amb, "cut"));
-    assert_true(at_plan_uses(&amb, "cap"));
-    assert_false(at_plan_uses(&amb, "k"));
-    assert_false(at_plan_uses(&amb, "period"));
-    assert_false(at_plan_uses(&amb, "staleness"));
-    assert_true(at_plan_uses(&amb, "batch"));
-    at_plan_options o = settings("fmb");
-    o.gather = "any:2";
-    o.release = "bound";
-    at_plan ssp = resolved(o);
-    assert_true(at_plan_uses(&ssp, "k"));
-    assert_true(at_plan_uses(&ssp, "staleness"));
+    o.work = "timed:cut=before";
+    assert_refused(o, "--work timed: 'before' is not one of nearest|after", "");
 }
 
 int main(void)
@@ -307,14 +365,16 @@ int main(void)
         cmocka_unit_test(sizes_have_defaults),
         cmocka_unit_test(the_batch_of_a_timed_plan_is_its_cap_or_its_mean),
         cmocka_unit_test(rules_are_replaced_one_by_one),
-        cmocka_unit_test(numbers_come_with_the_rule_or_from_their_option),
-        cmocka_unit_test(first_works_with_one_worker),
+        cmocka_unit_test(arguments_have_defaults_that_the_rule_knows),
+        cmocka_unit_test(arguments_are_given_by_position_or_by_name),
+        cmocka_unit_test(arguments_without_a_name_are_for_the_rule_of_the_strategy),
+        cmocka_unit_test(a_strategy_takes_the_arguments_of_its_main_rule),
+        cmocka_unit_test(every_rule_is_read_back_as_it_is_shown),
         cmocka_unit_test(contradictions_are_refused),
         cmocka_unit_test(unsupported_combinations_are_refused_with_the_reason),
         cmocka_unit_test(invalid_sizes_are_refused),
         cmocka_unit_test(invalid_numbers_are_refused),
         cmocka_unit_test(unknown_names_get_the_nearest_known_one),
-        cmocka_unit_test(a_plan_lists_the_options_it_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

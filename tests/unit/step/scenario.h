@@ -234,12 +234,8 @@ static transcript transcript_;
 
 static inline at_plan_options fmb(uint32_t workers, uint64_t steps)
 {
-    return (at_plan_options){.strategy = "fmb",
-                             .workers = workers,
-                             .batch = 32,
-                             .k = -1,
-                             .staleness = -1,
-                             .limits = {.steps = steps}};
+    return (at_plan_options){
+        .strategy = "fmb", .workers = workers, .batch = 32, .limits = {.steps = steps}};
 }
 
 static inline stage *set(at_plan_options options)

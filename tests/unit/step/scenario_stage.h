@@ -36,7 +36,7 @@ static inline void stage_evaluate(stage *s, uint64_t step)
 
 static inline void stage_newer(stage *s, uint64_t version)
 {
-    at_worker_event newer = {.kind = AT_WORKER_NEWER};
+    at_worker_event newer = {.kind = AT_WORKER_NEWER, .version = version};
     for (at_node id = 1; s->newer_ns != AT_NEVER && id <= s->plan.workers_max; id++)
         stage_send_worker(s, s->now + stage_delay(s, s->newer_ns), id, newer)->version = version;
 }

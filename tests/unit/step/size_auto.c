@@ -66,15 +66,16 @@ typedef struct trial {
 
 static tally run(trial t)
 {
-    static stage    s;
+    static stage s;
+    char         work[64];
+    at_text      text = at_text_in(work, sizeof work);
+    at_text_add(&text, "timed:cut=%s", t.cut ? t.cut : "nearest");
+    if (t.cap > 0) at_text_add(&text, ",cap=%u", t.cap);
     at_plan_options o = {.strategy = "amb",
                          .workers = WORKERS,
                          .batch = t.batch,
                          .micro_batch = t.micro_batch,
-                         .cap = t.cap,
-                         .cut = t.cut,
-                         .k = -1,
-                         .staleness = -1,
+                         .work = work,
                          .limits = {.steps = STEPS}};
     stage_open(&s, &o);
     tally_ = (tally){.samples_min = UINT32_MAX};

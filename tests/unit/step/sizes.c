@@ -30,14 +30,12 @@ static void decide(void)
 static at_err resolve(const char *size, uint32_t batch, uint32_t min, uint32_t max, at_plan *plan,
                       at_fail *fail)
 {
-    at_plan_options options = {.strategy = "fmb",
-                               .size = size,
-                               .k = -1,
-                               .staleness = -1,
-                               .workers = WORKERS,
-                               .batch = batch,
-                               .batch_min = min,
-                               .batch_max = max};
+    char    text[64];
+    at_text rule = at_text_in(text, sizeof text);
+    at_text_add(&rule, "%s", size);
+    if (min > 0) at_text_add(&rule, "%cmin=%u", strchr(text, ':') ? ',' : ':', min);
+    if (max > 0) at_text_add(&rule, "%cmax=%u", strchr(text, ':') ? ',' : ':', max);
+    at_plan_options options = {.strategy = "fmb", .size = text, .workers = WORKERS, .batch = batch};
     return at_plan_resolve(&options, plan, fail);
 }
 
@@ -266,13 +264,14 @@ static void nothing_changes_without_an_epoch_length(void **state)
 static void invalid_factors_are_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"grow:2",     "grow:",      "grow:1,2",   "grow:0.5,2",
-                                        "shrink:2,0", "shrink:2,x", "grow:inf,2", "speed:hour"};
+    static const char *const wrong[] = {"grow:",      "grow:1,2",       "grow:0.5,2",
+                                        "shrink:2,0", "shrink:2,x",     "grow:inf,2",
+                                        "speed:hour", "grow:2,2,2,99,1"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         at_plan plan;
         at_fail fail = {0};
         assert_int_equal(resolve(wrong[i], 64, 0, 0, &plan, &fail), AT_ERR_USAGE);
-        assert_true(fail.hint[0]);
+        assert_non_null(strstr(fail.text, "--size "));
     }
 }
 
@@ -282,9 +281,10 @@ static void a_batch_outside_its_limits_is_refused(void **state)
     at_plan plan;
     at_fail fail = {0};
     assert_int_equal(resolve("grow", 64, 65, 0, &plan, &fail), AT_ERR_USAGE);
-    assert_string_equal(fail.text, "--batch 64 is not between --batch-min 65 and --batch-max 1024");
+    assert_string_equal(fail.text, "--size grow: --batch 64 is not between MIN 65 and MAX 1024");
     assert_int_equal(resolve("grow", 64, 0, 63, &plan, &fail), AT_ERR_USAGE);
-    assert_int_equal(resolve("static", 64, 65, 0, &plan, &fail), AT_OK); /* has no limits */
+    assert_int_equal(resolve("static", 64, 65, 0, &plan, &fail), AT_ERR_USAGE);
+    assert_string_equal(fail.text, "--size static takes no argument");
     assert_int_equal(resolve("loss", 8, 0, 0, &plan, &fail), AT_OK);
     assert_int_equal(plan.batch_min, 1);
     assert_int_equal(plan.batch_max, 128);
@@ -454,7 +454,7 @@ static void the_fastest_of_four_sizes_is_kept(void **state)
 static void sizes_beyond_the_limit_are_not_tried_and_the_smaller_of_equals_wins(void **state)
 {
     (void)state;
-    set_up("probe", 10, 1, 39);
+    set_up("probe", 10, 0, 39);
     epoch_at(300);
     assert_all(20);
     epoch_at(300);
@@ -464,7 +464,7 @@ static void sizes_beyond_the_limit_are_not_tried_and_the_smaller_of_equals_wins(
 static void a_probe_is_judged_per_sample(void **state)
 {
     (void)state;
-    set_up("probe", 10, 1, 20);
+    set_up("probe", 10, 0, 20);
     step_to(1900, AT_US(1900), 0); /* 1000 ns per sample, nearly two epochs */
     assert_all(20);
     step_to(900, AT_US(1900) + AT_US(990), 0); /* 1100 ns per sample, less time */

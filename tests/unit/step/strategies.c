@@ -10,8 +10,6 @@ static stage *enact(at_plan_options o, const char *strategy, uint32_t workers, u
     o.limits.steps = steps;
     if (o.batch == 0) o.batch = 32;
     o.micro_batch = 8;
-    o.k = -1;
-    if (o.staleness == 0) o.staleness = -1;
     return set(o);
 }
 
@@ -261,6 +259,113 @@ static void async_gives_a_replacement_work_at_once(void **state)
          "[ 110] hub > finish: steps\n");
 }
 
+/* ---- ringmaster ----------------------------------------------------------------------------- */
+
+static void ringmaster_uses_gradients_up_to_its_bound(void **state)
+{
+    (void)state;
+    enact((at_plan_options){0}, "ringmaster:1", 2, 4);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[  32] hub > add worker 1 (32 of version 0)\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
+         "[  32] hub > add worker 2 (32 of version 0)\n"
+         "[  32] hub > apply step 2: worker 2 (32 of version 0), 32 samples, already added\n"
+         "[  64] hub > add worker 1 (32 of version 1)\n"
+         "[  64] hub > apply step 3: worker 1 (32 of version 1), 32 samples, already added\n"
+         "[  64] hub > add worker 2 (32 of version 2)\n"
+         "[  64] hub > apply step 4: worker 2 (32 of version 2), 32 samples, already added\n"
+         "[  64] hub > leave, worker 1\n"
+         "[  64] hub > leave, worker 2\n"
+         "[  72] hub > drop 8 samples of worker 1: stopped\n"
+         "[  72] hub > drop 8 samples of worker 2: stopped\n"
+         "[  72] world > worker 1 is gone, drew 72\n"
+         "[  72] world > worker 2 is gone, drew 72\n"
+         "[  72] hub > finish: steps\n");
+}
+
+static void ringmaster_lets_a_slow_worker_start_over(void **state)
+{
+    (void)state;
+    stage *s = enact((at_plan_options){0}, "ringmaster:1", 2, 5);
+    s->actor[2].sample_ns = AT_US(3500);
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[  32] hub > add worker 1 (32 of version 0)\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
+         "[  64] hub > add worker 1 (32 of version 1)\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples, already added\n"
+         "[  84] hub > drop 24 samples of worker 2: abandoned\n"
+         "[  96] hub > add worker 1 (32 of version 2)\n"
+         "[  96] hub > apply step 3: worker 1 (32), 32 samples, already added\n"
+         "[ 128] hub > add worker 1 (32 of version 3)\n"
+         "[ 128] hub > apply step 4: worker 1 (32), 32 samples, already added\n"
+         "[ 140] hub > drop 16 samples of worker 2: abandoned\n"
+         "[ 160] hub > add worker 1 (32 of version 4)\n"
+         "[ 160] hub > apply step 5: worker 1 (32), 32 samples, already added\n"
+         "[ 160] hub > leave, worker 1\n"
+         "[ 160] hub > leave, worker 2\n"
+         "[ 168] hub > drop 8 samples of worker 2: stopped\n"
+         "[ 168] hub > drop 8 samples of worker 1: stopped\n"
+         "[ 168] world > worker 2 is gone, drew 48\n"
+         "[ 168] world > worker 1 is gone, drew 168\n"
+         "[ 168] hub > finish: steps\n");
+}
+
+static void ringmaster_drops_what_comes_too_late(void **state)
+{
+    (void)state;
+    stage *s = enact((at_plan_options){0}, "ringmaster:1", 2, 4);
+    s->actor[2].sample_ns = AT_US(3500);
+    s->newer_ns = AT_NEVER; /* nobody is told */
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[  32] hub > add worker 1 (32 of version 0)\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
+         "[  64] hub > add worker 1 (32 of version 1)\n"
+         "[  64] hub > apply step 2: worker 1 (32), 32 samples, already added\n"
+         "[  96] hub > add worker 1 (32 of version 2)\n"
+         "[  96] hub > apply step 3: worker 1 (32), 32 samples, already added\n"
+         "[ 112] hub > drop 32 samples of worker 2: stale\n"
+         "[ 128] hub > add worker 1 (32 of version 3)\n"
+         "[ 128] hub > apply step 4: worker 1 (32), 32 samples, already added\n"
+         "[ 128] hub > leave, worker 1\n"
+         "[ 128] hub > leave, worker 2\n"
+         "[ 136] hub > drop 8 samples of worker 1: stopped\n"
+         "[ 136] world > worker 1 is gone, drew 136\n"
+         "[ 140] hub > drop 8 samples of worker 2: stopped\n"
+         "[ 140] world > worker 2 is gone, drew 40\n"
+         "[ 140] hub > finish: steps\n");
+}
+
+static void ringmaster_gives_a_replacement_work_at_once(void **state)
+{
+    (void)state;
+    stage *s = enact((at_plan_options){0}, "ringmaster:1", 2, 4);
+    stage_kill(s, AT_MS(40), 2, AT_MS(30));
+    play("[   0] hub > order worker 1: round 0 on version 0, 32 samples, repeating\n"
+         "[   0] hub > order worker 2: round 0 on version 0, 32 samples, repeating\n"
+         "[  32] hub > add worker 1 (32 of version 0)\n"
+         "[  32] hub > apply step 1: worker 1 (32), 32 samples, already added\n"
+         "[  32] hub > add worker 2 (32 of version 0)\n"
+         "[  32] hub > apply step 2: worker 2 (32 of version 0), 32 samples, already added\n"
+         "[  40] world > worker 2 is gone, drew 40, will be replaced\n"
+         "[  40] hub > drop 8 samples of worker 2: lost\n"
+         "[  64] hub > add worker 1 (32 of version 1)\n"
+         "[  64] hub > apply step 3: worker 1 (32 of version 1), 32 samples, already added\n"
+         "[  70] world > worker 2 joins, incarnation 2\n"
+         "[  70] hub > order worker 2: round 2 on version 3, 32 samples, repeating\n"
+         "[  96] hub > add worker 1 (32 of version 3)\n"
+         "[  96] hub > apply step 4: worker 1 (32), 32 samples, already added\n"
+         "[  96] hub > leave, worker 1\n"
+         "[  96] hub > leave, worker 2\n"
+         "[ 102] hub > drop 32 samples of worker 2: stopped\n"
+         "[ 102] world > worker 2 is gone, drew 72\n"
+         "[ 104] hub > drop 8 samples of worker 1: stopped\n"
+         "[ 104] world > worker 1 is gone, drew 104\n"
+         "[ 104] hub > finish: steps\n");
+}
+
 static void async_fmb_makes_a_step_of_any_two_reports(void **state)
 {
     (void)state;
@@ -376,7 +481,7 @@ static void async_timed_closes_a_step_every_period(void **state)
 static void async_timed_counts_samples_of_a_slow_worker_under_their_first_version(void **state)
 {
     (void)state;
-    stage *s = enact((at_plan_options){.time_limit = "40ms", .period = "30ms", .batch = 64},
+    stage *s = enact((at_plan_options){.time_limit = "40ms", .gather = ":period=30ms", .batch = 64},
                      "async-timed", 2, 3);
     s->actor[2].sample_ns = AT_MS(2);
     play("[   0] hub > order worker 1: round 0 on version 0, 40 ms or 64 samples, repeating\n"
@@ -453,7 +558,7 @@ static void async_timed_waits_for_all_until_its_period_is_known(void **state)
 static void ssp_without_stragglers_lets_all_run(void **state)
 {
     (void)state;
-    enact((at_plan_options){.staleness = 1}, "ssp", 2, 4);
+    enact((at_plan_options){.release = ":staleness=1"}, "ssp", 2, 4);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
          "[  32] hub > add worker 1 (32 of version 0)\n"
@@ -478,7 +583,7 @@ static void ssp_without_stragglers_lets_all_run(void **state)
 static void ssp_stops_a_worker_that_is_too_far_ahead(void **state)
 {
     (void)state;
-    stage *s = enact((at_plan_options){.staleness = 1}, "ssp", 2, 6);
+    stage *s = enact((at_plan_options){.release = ":staleness=1"}, "ssp", 2, 6);
     s->actor[2].sample_ns = AT_MS(4);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
          "[   0] hub > order worker 2: round 0 on version 0, 32 samples\n"
@@ -510,7 +615,7 @@ static void ssp_stops_a_worker_that_is_too_far_ahead(void **state)
 static void ssp_does_not_wait_for_a_dead_worker(void **state)
 {
     (void)state;
-    stage *s = enact((at_plan_options){.staleness = 1}, "ssp", 2, 5);
+    stage *s = enact((at_plan_options){.release = ":staleness=1"}, "ssp", 2, 5);
     s->actor[2].sample_ns = AT_MS(4);
     stage_kill(s, AT_MS(100), 2, AT_NEVER);
     play("[   0] hub > order worker 1: round 0 on version 0, 32 samples\n"
@@ -548,6 +653,10 @@ int main(void)
         cmocka_unit_test(async_makes_a_step_of_every_report),
         cmocka_unit_test(async_uses_a_gradient_however_stale_it_is),
         cmocka_unit_test(async_gives_a_replacement_work_at_once),
+        cmocka_unit_test(ringmaster_uses_gradients_up_to_its_bound),
+        cmocka_unit_test(ringmaster_lets_a_slow_worker_start_over),
+        cmocka_unit_test(ringmaster_drops_what_comes_too_late),
+        cmocka_unit_test(ringmaster_gives_a_replacement_work_at_once),
         cmocka_unit_test(async_fmb_makes_a_step_of_any_two_reports),
         cmocka_unit_test(async_fmb_does_not_wait_for_the_slow_worker),
         cmocka_unit_test(async_fmb_continues_when_one_is_dead),

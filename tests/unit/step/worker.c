@@ -336,6 +336,32 @@ static void a_copy_is_a_point_to_return_to(void **state)
     assert_memory_equal(&first, &fixture_.worker.work, sizeof first);
 }
 
+static void a_round_may_have_another_size_than_ordered(void **state)
+{
+    (void)state;
+    sit_down(NULL, NULL);
+    fixture_.plan.drawn_extra = 2;
+    order(1, (at_order){.round = 7});
+    at_worker_resize(&fixture_.worker, 18);
+    round_of_two(1);
+    done(19, 2);
+    happens(20, AT_WORKER_SENT);
+    order(21, (at_order){.round = 8}); /* the next one is as ordered again */
+    at_worker_resize(&fixture_.worker, 1);
+    happens(21, AT_WORKER_AWAKE);
+    done(22, 1);
+    expect(AT_WORKER_SENDING, "[   1] 2 > install\n"
+                              "[   1] 2 > compute round 7: 16 samples\n"
+                              "[   1] 2 > compute 8 samples\n"
+                              "[   9] 2 > compute 8 samples\n"
+                              "[  17] 2 > compute 2 samples\n"
+                              "[  19] 2 > send 1: 18 samples of version 0, slot 1\n"
+                              "[  21] 2 > install\n"
+                              "[  21] 2 > compute round 8: 16 samples\n"
+                              "[  21] 2 > compute 1 samples\n"
+                              "[  22] 2 > send 2: 1 samples of version 0, slot 0\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +382,7 @@ int main(void)
         cmocka_unit_test(abandon_voids_the_computation_and_reports_it),
         cmocka_unit_test(refresh_installs_between_two_micro_batches_but_not_when_it_leaves),
         cmocka_unit_test(a_copy_is_a_point_to_return_to),
+        cmocka_unit_test(a_round_may_have_another_size_than_ordered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

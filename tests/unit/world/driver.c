@@ -107,8 +107,6 @@ static void sit_down(fixture *d, const char *strategy, const char *newer)
                          .workers = 2,
                          .batch = BATCH,
                          .micro_batch = MICRO,
-                         .k = -1,
-                         .staleness = -1,
                          .time_limit = "auto"};
     memset(d, 0, sizeof *d);
     if (at_plan_resolve(&o, &d->plan, &fail)) fail_msg("%s", fail.text);
@@ -466,7 +464,7 @@ static void a_gossip_exchange_fits_behind_the_transport(void **state)
     for (int i = 0; i < RING; i++)
         assert_int_equal(pthread_create(&thread[i], NULL, gossip_main, &ring[i]), 0);
     for (int i = 0; i < RING; i++) pthread_join(thread[i], NULL);
-    /* They agree after one exchange of everybody with everybody, and shrink together. */
+    /* They agree after one exchange of all with all, and shrink together. */
     float expected = 3;
     for (int i = 0; i < GOSSIP_ROUNDS; i++) expected -= 0.1F * expected;
     for (int i = 0; i < RING; i++) {

@@ -1,4 +1,4 @@
-/* The exchange among equal ranks, over an MPI that is played here: this program defines what
+/* The exchange among equal ranks, over an MPI that is simulated here: this program defines what
  * mpi_comm.h declares. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ void *at_mpi_alloc(size_t size, size_t likely)
     return malloc(size);
 }
 
-/* Nobody ever receives what is sent. */
+/* What is sent is never received. */
 void at_mpi_send(at_mpi_calls *calls, uint32_t call, const void *bytes, size_t units, uint32_t rank,
                  at_mpi_tag tag)
 {
@@ -111,7 +111,10 @@ void at_mpi_receive(at_mpi_calls *calls, uint32_t call, void *bytes, size_t unit
     calls->call[call] = (open_call){.is_open = true, .rank = rank, .bytes = bytes};
 }
 
-/* Everybody says what we say, and ends at once. */
+/* The rank whose bytes arrive with a wrong one; RANKS: none. */
+static uint32_t faulty = RANKS;
+
+/* All ranks send what we send, and the call ends at once. */
 void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, void *all,
                        size_t units)
 {
@@ -120,6 +123,7 @@ void at_mpi_gather_all(at_mpi_calls *calls, uint32_t call, const void *mine, voi
     collected = all;
     for (uint32_t i = 0; i < RANKS; i++)
         memcpy((unsigned char *)all + i * units * AT_MESSAGE_UNIT, mine, units * AT_MESSAGE_UNIT);
+    if (faulty < RANKS) ((unsigned char *)all)[faulty * units * AT_MESSAGE_UNIT] ^= 1;
 }
 
 void at_mpi_sum_all(at_mpi_calls *calls, uint32_t call, float *floats, size_t count)
@@ -183,7 +187,7 @@ static void deliver(at_mpi_ranks *ranks, uint32_t rank, const void *bytes, size_
     uint32_t call = 0;
     at_mpi_ranks_settle(ranks);
     while (!ranks->calls->call[call].is_open || ranks->calls->call[call].sends) call++;
-    memcpy(ranks->notice, bytes, units * AT_MESSAGE_UNIT);
+    memcpy(&ranks->notice, bytes, units * AT_MESSAGE_UNIT);
     ranks->calls->done = (at_mpi_done){.call = call, .rank = rank, .units = units};
     ranks->calls->is_done = true;
     at_mpi_ranks_settle(ranks);
@@ -238,12 +242,31 @@ static void a_failed_exchange_ends_with_a_sentence(void **state)
     close_ranks(&ranks);
 }
 
+static void a_malformed_turn_names_its_rank(void **state)
+{
+    (void)state;
+    at_mpi_ranks    ranks;
+    at_turn_message turn = {.now = 5, .trace = 7};
+    open_ranks(&ranks);
+    assert_true(at_mpi_ranks_take_turns(&ranks, &turn, NULL, 0));
+    for (uint32_t i = 0; i < RANKS; i++) assert_int_equal(ranks.turn[i].trace, 7);
+    faulty = 2;
+    bool all = at_mpi_ranks_take_turns(&ranks, &turn, NULL, 0);
+    faulty = RANKS;
+    assert_false(all);
+    assert_true(ranks.broken);
+    assert_int_equal(ranks.lost, 2);
+    assert_non_null(strstr(ranks.fail.text, "rank 2 on elsewhere: its message is malformed"));
+    close_ranks(&ranks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_being_sent_does_not_change),
         cmocka_unit_test(a_notice_of_a_rank_that_does_not_exist_names_its_sender),
         cmocka_unit_test(a_failed_exchange_ends_with_a_sentence),
+        cmocka_unit_test(a_malformed_turn_names_its_rank),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +13,7 @@
 #include "world/process/alive.h"
 #include "world/process/failure_detector.h"
 #include "world/process/launcher.h"
+#include "world/process/signals.h"
 
 /* ---- launchers ----------------------------------------------------------------------------- */
 
@@ -183,6 +185,49 @@ static void a_process_is_identified_by_pid_and_start_time(void **state)
     assert_int_equal(at_alive_born(child), 0);
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static bool is_default(int number)
+{
+    struct sigaction now;
+    assert_int_equal(sigaction(number, NULL, &now), 0);
+    return now.sa_handler == SIG_DFL;
+}
+
+/* `timeout` sends one request twice; the second may come when the run has stopped already. */
+static void a_stop_is_still_one_request_after_the_run(void **state)
+{
+    (void)state;
+    at_bell bell = {0};
+    at_signals_open(&bell);
+    assert_false(at_signals_stop());
+    raise(SIGTERM);
+    assert_true(at_signals_stop());
+    at_signals_close();
+    assert_false(is_default(SIGINT));
+    assert_false(is_default(SIGTERM));
+    assert_true(is_default(SIGUSR1));
+    /* The next run in this process ends without a stop. */
+    at_signals_open(&bell);
+    assert_false(at_signals_stop());
+    at_signals_close();
+    assert_true(is_default(SIGINT));
+    assert_true(is_default(SIGTERM));
+}
+
+static void handlers_of_the_program_are_restored_even_after_a_stop(void **state)
+{
+    (void)state;
+    at_bell bell = {0};
+    signal(SIGTERM, SIG_IGN);
+    at_signals_open(&bell);
+    raise(SIGTERM);
+    assert_true(at_signals_stop());
+    at_signals_close();
+    assert_true(signal(SIGTERM, SIG_DFL) == SIG_IGN);
+    signal(SIGINT, SIG_DFL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -198,6 +243,8 @@ int main(void)
         cmocka_unit_test(patience_is_ten_times_the_longest_silence),
         cmocka_unit_test(time_without_listening_does_not_count),
         cmocka_unit_test(a_process_is_identified_by_pid_and_start_time),
+        cmocka_unit_test(a_stop_is_still_one_request_after_the_run),
+        cmocka_unit_test(handlers_of_the_program_are_restored_even_after_a_stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

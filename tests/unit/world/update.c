@@ -1,4 +1,5 @@
-/* The hub's updates: the norms that size rules use, and the factor on the learning rate. */
+/* The hub's updates: the norms that size rules use, clipping, and the factor on the learning
+ * rate. */
 #include "world/core/update.h"
 
 #include <math.h>
@@ -106,12 +107,89 @@ static void the_factor_multiplies_the_learning_rate(void **state)
     at_updater_deinit(&r.updater);
 }
 
+/* The mean gradient is (2, 10, 12) / 6, of norm sqrt(248) / 6 = 2.62. */
+static void a_mean_gradient_longer_than_the_limit_is_scaled_down_to_it(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 4; way++) { /* folded or not, with norms or not */
+        rig r;
+        set_up(&r, way & 2);
+        r.learning.clip = 0.5;
+        apply(&r, way & 1, 1);
+        for (int i = 0; i < PARAMS; i++) {
+            double direction = (sums[0][i] + sums[1][i]) / sqrt(248);
+            assert_true(fabs(r.w[i] - (1 + i - 0.5 * 0.5 * direction)) < 1e-6);
+        }
+        if (way & 2) assert_norms(&r); /* those of the gradient as it was */
+        at_updater_deinit(&r.updater);
+    }
+}
+
+static void a_shorter_mean_gradient_keeps_every_bit(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 8; way++) { /* folded or not, with norms or not, weighted or not */
+        rig with, without;
+        set_up(&with, way & 2);
+        set_up(&without, false);
+        with.learning.clip = 2.63;
+        if (way & 4) with.piece[1].weight = without.piece[1].weight = 1.0 / 3;
+        apply(&with, way & 1, 1);
+        apply(&without, way & 1, 1);
+        assert_memory_equal(with.w, without.w, sizeof with.w);
+        at_updater_deinit(&with.updater);
+        at_updater_deinit(&without.updater);
+    }
+}
+
+/* The last parameter is a running statistic: neither in the norm nor scaled. */
+static void statistics_are_not_clipped(void **state)
+{
+    (void)state;
+    static const at_param_range ranges[] = {{.at = 0, .count = 2, .group = 0},
+                                            {.at = 2, .count = 1, .group = -1, .keep = 0.5f}};
+    rig                         r;
+    set_up(&r, false);
+    at_updater_deinit(&r.updater);
+    r.learning.ranges = ranges;
+    r.learning.ranges_count = 2;
+    r.learning.trained = 2;
+    r.learning.clip = 1;
+    assert_int_equal(at_updater_init(&r.updater, &r.learning, r.w, PARAMS, PIECES, NULL), AT_OK);
+    apply(&r, false, 1);
+    assert_true(fabs(r.w[0] - (1 - 0.5 * 2 / sqrt(104))) < 1e-6);
+    assert_true(fabs(r.w[1] - (2 - 0.5 * 10 / sqrt(104))) < 1e-6);
+    assert_true(fabs(r.w[2] - (0.5 * 3 + 0.5 * 2)) < 1e-6);
+    at_updater_deinit(&r.updater);
+}
+
+/* Norms of blocks are what hubs tell each other: 8 bytes per block. */
+static void hubs_share_norms_first_and_parameters_then(void **state)
+{
+    (void)state;
+    rig r;
+    set_up(&r, false);
+    apply(&r, false, 1);
+    at_update_result result = at_updater_result(&r.updater, (at_slice){0, PARAMS});
+    assert_ptr_equal(result.floats, r.w);
+    assert_int_equal(result.count, PARAMS);
+    r.updater.work->gauges = true;
+    result = at_updater_result(&r.updater, (at_slice){0, PARAMS});
+    assert_ptr_equal((void *)result.floats, (void *)r.updater.norm2_sums);
+    assert_int_equal(result.count, 2);
+    at_updater_deinit(&r.updater);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms_are_those_of_mean_gradients),
         cmocka_unit_test(computing_norms_changes_no_bit),
         cmocka_unit_test(the_factor_multiplies_the_learning_rate),
+        cmocka_unit_test(a_mean_gradient_longer_than_the_limit_is_scaled_down_to_it),
+        cmocka_unit_test(a_shorter_mean_gradient_keeps_every_bit),
+        cmocka_unit_test(statistics_are_not_clipped),
+        cmocka_unit_test(hubs_share_norms_first_and_parameters_then),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,6 +33,7 @@ typedef struct rig {
     fate              fate;
     uint32_t          joined; /* members that take part */
     bool              joins;  /* the hub takes part, too */
+    double            clip;
 } rig;
 
 typedef struct member {
@@ -123,10 +124,11 @@ static void *share(size_t size)
 static void set_up(rig *r, const char *optim)
 {
     at_rng rng = at_rng_stream(1, 0, AT_RNG_PURPOSE_TEST, 0);
-    hook.real = at_optim_find(optim);
+    r->learning = (at_learning){.trained = PARAMS, .clip = r->clip};
+    assert_int_equal(at_optim_parse(optim, &hook.real, r->learning.number, NULL), AT_OK);
     hook.deadly = *hook.real;
     hook.deadly.update = update_or_die;
-    r->learning = (at_learning){.optim = &hook.deadly, .trained = PARAMS};
+    r->learning.optim = &hook.deadly;
     assert_int_equal(at_schedule_parse("const", 0.01, 100, 0, &r->learning.rate[0].schedule, NULL),
                      AT_OK);
     r->w = share(PARAMS * sizeof(float));
@@ -189,7 +191,7 @@ static void take_steps(rig *r, bool folded)
 static void assert_same(const char *optim, rig pool, bool folded)
 {
     static member members[MEMBERS];
-    rig           alone = {0};
+    rig           alone = {.clip = pool.clip};
     set_up(&alone, optim);
     take_steps(&alone, folded);
     set_up(&pool, optim);
@@ -210,8 +212,10 @@ static void a_pool_gives_the_bits_of_one_process(void **state)
 {
     (void)state;
     for (const at_optim *const *optim = at_optims; *optim; optim++)
-        for (int way = 0; way < 4; way++)
-            assert_same((*optim)->name, (rig){.joined = MEMBERS, .joins = way & 1}, way & 2);
+        for (int way = 0; way < 8; way++)
+            assert_same((*optim)->name,
+                        (rig){.joined = MEMBERS, .joins = way & 1, .clip = way & 4 ? 1 : 0},
+                        way & 2);
 }
 
 static void one_member_or_none_is_enough(void **state)
@@ -226,9 +230,11 @@ static void members_that_die_within_a_slice_change_no_bit(void **state)
 {
     (void)state;
     for (const at_optim *const *optim = at_optims; *optim; optim++)
-        for (int way = 0; way < 4; way++)
-            assert_same((*optim)->name, (rig){.joined = MEMBERS, .joins = way & 1, .fate = DIES},
-                        way & 2);
+        for (int way = 0; way < 8; way++)
+            assert_same(
+                (*optim)->name,
+                (rig){.joined = MEMBERS, .joins = way & 1, .fate = DIES, .clip = way & 4 ? 1 : 0},
+                way & 2);
 }
 
 static void a_frozen_member_is_killed_and_its_slice_finished(void **state)

@@ -1,5 +1,5 @@
 /* An update computed in slices, in any order, gives the same bits as the whole: for every
- * optimizer, with weights, groups, statistics, folded gradients and norms. */
+ * optimizer, with weights, groups, statistics, folded gradients, norms and clipping. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static const at_param_range ranges[] = {
 /* One combination of settings. */
 typedef struct variant {
     const at_optim *optim;
-    bool            weighted, folded, norms, grouped;
+    bool            weighted, folded, norms, grouped, clipped;
 } variant;
 
 typedef struct outcome {
@@ -51,7 +51,8 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 static void set_up(rig *r, const variant *way, outcome *o)
 {
     at_learning *l = &r->learning;
-    l->optim = way->optim;
+    assert_int_equal(at_optim_parse(way->optim->name, &l->optim, l->number, NULL), AT_OK);
+    l->clip = way->clipped ? 1 : 0;
     l->groups = way->grouped ? 2 : 0;
     for (uint32_t i = 0; i <= l->groups; i++) {
         assert_int_equal(
@@ -120,8 +121,8 @@ static void any_slicing_gives_the_bits_of_the_whole(void **state)
     static outcome whole, parts;
     (void)state;
     for (const at_optim *const *optim = at_optims; *optim; optim++)
-        for (int i = 0; i < 16; i++) {
-            variant way = {*optim, i & 1, i & 2, i & 4, i & 8};
+        for (int i = 0; i < 32; i++) {
+            variant way = {*optim, i & 1, i & 2, i & 4, i & 8, i & 16};
             run(&way, false, &whole);
             run(&way, true, &parts);
             assert_memory_equal(&whole, &parts, sizeof whole);

@@ -196,7 +196,7 @@ static void hogwild_sets_rate_and_scale_but_not_the_weights(void **state)
     float before[FLOATS];
     (void)state;
     set_up(&r, "sgd", 0.1, false);
-    r.sparse.hogwild = true;
+    r.sparse.updates_in_place = true;
     memcpy(before, r.flat, sizeof before);
     draw_gradients(&r, false);
     r.step = 1;

@@ -1,6 +1,6 @@
-/* token.h - the secret token in the URL of a dashboard. */
-#ifndef AT_SERVE_TOKEN_H
-#define AT_SERVE_TOKEN_H
+/* token.h - secret tokens: in the URL of a dashboard, and of the workers that may join a run. */
+#ifndef AT_BASE_TOKEN_H
+#define AT_BASE_TOKEN_H
 
 #include <stdbool.h>
 

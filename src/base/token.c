@@ -1,4 +1,4 @@
-#include "serve/token.h"
+#include "base/token.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -52,9 +52,13 @@ at_err at_token_file(const char *path, char token[AT_TOKEN_SIZE], at_fail *fail)
     assert(path);
     unsigned char *bytes;
     size_t         size;
-    at_err         err = at_file_read(path, FILE_SIZE_MAX, &bytes, &size, fail);
+    at_fail        missing; /* is no failure */
+    at_err         err = at_file_read(path, FILE_SIZE_MAX, &bytes, &size, &missing);
     if (err == AT_ERR_MISSING) return make_file(path, token, fail);
-    if (err) return err;
+    if (err) {
+        *fail = missing;
+        return err;
+    }
     size_t length = strspn((const char *)bytes, letters);
     size_t rest = size - length; /* a newline added by an editor */
     bool   fits = length >= AT_TOKEN_LENGTH_MIN && length < AT_TOKEN_SIZE;

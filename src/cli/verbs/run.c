@@ -1,0 +1,114 @@
+/* `anytime run`: a hub, and copies of a program that take seats in the run. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/machine.h"
+#include "cli/launch.h"
+#include "cli/options/inherit.h"
+#include "cli/verbs/train.h"
+#include "cli/verbs/verbs.h"
+#include "cli/verbs/watch.h"
+#include "record/run_lock.h"
+#include "world/seat/seat_hub.h"
+
+static const at_ns JOIN_TIMEOUT = AT_SEC(60);
+
+static at_err open_hub(const at_parsed *parsed, const char *folder, at_seat_hub *hub, at_fail *fail)
+{
+    const at_settings  *s = &parsed->settings;
+    uint32_t            workers = s->workers > 0 ? (uint32_t)s->workers : at_machine_cores();
+    uint32_t            most = s->workers_max > 0 ? (uint32_t)s->workers_max : workers;
+    at_seat_hub_options options = {.folder = folder,
+                                   .command = {.words = parsed->command,
+                                               .ranks = workers,
+                                               .ranks_max = most > workers ? most : workers,
+                                               .restarts = (uint32_t)s->restarts,
+                                               .log_dir = s->log_dir,
+                                               .no_stdout = s->json},
+                                   .join_timeout =
+                                       s->join_timeout > 0 ? s->join_timeout : JOIN_TIMEOUT,
+                                   .few_is_fine = at_options_given(parsed, "workers-min")};
+    return at_seat_hub_open(&options, hub, fail);
+}
+
+/* Trains with the seats that have come; prints and writes the result. */
+static at_err train(at_parsed *parsed, const char *command, const char *folder, at_seat_hub *hub,
+                    const at_checkpoint *resume, at_fail *fail)
+{
+    at_launch launch;
+    json_t   *result = NULL;
+    AT_TRY(at_launch_seats(&launch, parsed, command, hub, fail));
+    launch.run.folder = folder;
+    launch.run.resume = resume;
+    at_watch watch;
+    at_err   err = at_watch_start(&watch, parsed, folder, fail);
+    if (!err) err = at_run(&launch.run, &result, fail);
+    at_watch_end(&watch);
+    if (result) err = at_show_result(parsed, folder, result, true, err, fail);
+    json_decref(result);
+    at_launch_close(&launch);
+    return err;
+}
+
+static at_err nobody_joined(at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FAILED,
+                       "call at_seat_join (C) or anytime.Optimizer (PyTorch) in the program",
+                       "all processes ended with 0 and none of them joined the run");
+}
+
+/* A run that ended well ends with the worst code of its programs. */
+static at_err run_in(at_parsed *parsed, const char *command, const char *folder,
+                     const at_checkpoint *resume, at_fail *fail)
+{
+    at_seat_hub hub;
+    AT_TRY(open_hub(parsed, folder, &hub, fail));
+    at_err err = at_seat_hub_gather(&hub, fail);
+    if (!err)
+        err = hub.known ? train(parsed, command, folder, &hub, resume, fail) : nobody_joined(fail);
+    if (!err) err = (at_err)at_seat_hub_wait(&hub, fail);
+    at_seat_hub_close(&hub);
+    return err;
+}
+
+static at_err begin_run(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    char               folder[4096];
+    at_run_lock        lock = {0};
+    AT_TRY(at_launch_folder(s->run, s->strategy, folder, sizeof folder, fail));
+    at_err err = at_run_lock_take(folder, &lock, fail);
+    if (!err) err = run_in(parsed, command, folder, NULL, fail);
+    at_run_lock_release(&lock);
+    at_launch_drop_folder(folder);
+    return err;
+}
+
+static at_err resume_run(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    at_checkpoint checkpoint = {0};
+    at_run_lock   lock = {0};
+    AT_TRY(at_run_lock_take(parsed->settings.resume, &lock, fail));
+    at_err err = at_resume_open(parsed, &checkpoint, fail);
+    if (!err) err = at_options_set(parsed, AT_FOR_TRAIN, "world", "seat", fail);
+    if (!err) err = run_in(parsed, command, parsed->settings.resume, &checkpoint, fail);
+    at_checkpoint_close(&checkpoint);
+    at_run_lock_release(&lock);
+    return err;
+}
+
+at_err at_verb_run(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    AT_TRY(at_options_refuse_words(parsed, fail));
+    if (!parsed->command)
+        return at_fail_set(fail, AT_ERR_USAGE, "write `anytime run -n 4 -- COMMAND`",
+                           "no command was given");
+    if (parsed->settings.workers == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "use -n 1 or more",
+                           "-n 0 leaves nobody to run the command");
+    AT_TRY(at_launch_check_seats(parsed, fail));
+    if (parsed->settings.resume) return resume_run(parsed, command, fail);
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "seat", fail));
+    return begin_run(parsed, command, fail);
+}

@@ -1,0 +1,52 @@
+/* gossip.h - `mix gossip` where one process reaches the parameters of all workers.
+ *
+ * Every worker has its own parameters (gossip_node.h). When the hub closes a step, each node makes
+ * its message, all messages are averaged in one pass with P^rounds, and the mean over the workers
+ * becomes the hub's vector, which is evaluated, saved and hashed. Strategies with gossip wait for
+ * all workers, so nobody computes while parameters change.
+ *
+ * A worker that joins starts from the mean. One that is lost leaves the graph: from the next step
+ * on, P is that of the workers that are left.
+ */
+#ifndef AT_WORLD_CORE_GOSSIP_H
+#define AT_WORLD_CORE_GOSSIP_H
+
+#include "step/plan.h"
+#include "world/core/gossip_node.h"
+#include "world/core/world.h"
+
+typedef struct at_gossip {
+    const at_world_context *context;
+    at_graph                graph;
+    at_gossip_power         power; /* unused when only time is simulated */
+    at_gossip_node         *node;  /* the same */
+    float                  *messages;
+    const float           **w;
+    float                  *mean;     /* the hub's vector; borrowed */
+    bool                   *averaged; /* which nodes were in the last step; at the end all leave */
+    bool                    changed;  /* who is present has changed since P^rounds was computed */
+    double                  disagreement;
+} at_gossip;
+
+/* `mean` holds the initial parameters. `vectors` has room for plan->workers_max vectors of `stride`
+ * floats (at least task->params, a multiple of 16), the workers' parameters, in memory that they
+ * can read; NULL when only time is simulated. Nobody is present. */
+at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float *mean,
+                      float *vectors, size_t stride, at_fail *fail);
+void   at_gossip_deinit(at_gossip *gossip); /* accepts a zeroed one */
+
+/* A worker has joined, or is gone. */
+void at_gossip_join(at_gossip *gossip, at_node worker);
+void at_gossip_lose(at_gossip *gossip, at_node worker);
+
+/* AT_ACT_APPLY. Returns the learning rate. */
+double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_gradients *gradients);
+
+/* Adds to a score of the mean model how far apart the workers are and, when this process can
+ * compute (`scores`), the worst worker's score. */
+void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores);
+
+/* The graph in one sentence, for the user: its second eigenvalue and what that means. */
+void at_gossip_describe(const at_gossip *gossip, char *text, size_t size);
+
+#endif

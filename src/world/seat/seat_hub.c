@@ -1,0 +1,581 @@
+#include "world/seat/seat_hub.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "world/process/signals.h"
+
+enum {
+    GUESTS_EXTRA = 32,    /* connections that have no seat */
+    UNPROVEN_MAX = 64,    /* bytes of a message before the proof */
+    HELLO_MAX = 16 << 20, /* bytes of a spec */
+    KEPT_MAX = 16384      /* tensors kept for the seats */
+};
+static const at_ns SEND_TIME = AT_SEC(5);
+static const at_ns PROOF_TIME = AT_SEC(10);
+static const at_ns FIRST_TIME = AT_SEC(10); /* how long the others wait for rank 0 */
+static const at_ns LOOK_EVERY = AT_SEC(1);
+
+static const at_seat_part nothing = {0};
+
+/* ---- opening --------------------------------------------------------------------------------- */
+
+static at_err set_paths(at_seat_hub *h, const char *folder, at_fail *fail)
+{
+    char full[4000];
+    if (!realpath(folder, full) || strlen(full) > sizeof full - 32)
+        return at_fail_set(fail, AT_ERR_IO, NULL, "%.300s: cannot find its full path", folder);
+    snprintf(h->socket_path, sizeof h->socket_path, "%s/hub", full);
+    snprintf(h->token_path, sizeof h->token_path, "%s/token", full);
+    return at_token_file(h->token_path, h->token, fail);
+}
+
+/* SIGIO tells of connections and messages. It must never end the program. */
+static void make_loud(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    fcntl(fd, F_SETOWN, getpid());
+    fcntl(fd, F_SETFL, flags | O_ASYNC | O_NONBLOCK);
+}
+
+at_err at_seat_hub_start(at_seat_hub *h, uint32_t rank, at_fail *fail)
+{
+    assert(rank < h->ranks_max);
+    h->sat[rank] = false;
+    h->restart_at[rank] = AT_NEVER;
+    return at_seat_children_start(h->children, rank, fail);
+}
+
+void at_seat_hub_ended(at_seat_hub *h, uint32_t rank)
+{
+    assert(rank < h->ranks_max);
+    if (!h->sat[rank]) at_seat_children_forgive(h->children, rank);
+}
+
+static at_err start_all(at_seat_hub *h, at_fail *fail)
+{
+    for (uint32_t i = 0; i < h->ranks_max; i++) h->restart_at[i] = AT_NEVER;
+    for (uint32_t i = 0; i < h->ranks; i++) AT_TRY(at_seat_hub_start(h, i, fail));
+    return AT_OK;
+}
+
+static at_err open_hub(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fail)
+{
+    AT_TRY(set_paths(h, o->folder, fail));
+    AT_TRY(at_seat_file_new("anytime-bells", at_seat_bells_size(), false, &h->bells, fail));
+    h->guests_max = o->command.ranks_max + GUESTS_EXTRA;
+    h->guest = calloc(h->guests_max, sizeof *h->guest);
+    h->restart_at = calloc(h->ranks_max, sizeof *h->restart_at);
+    h->sat = calloc(h->ranks_max, sizeof *h->sat);
+    if (!h->guest || !h->restart_at || !h->sat) return at_fail_memory(fail);
+    signal(SIGIO, SIG_IGN);
+    AT_TRY(at_seat_listen(h->socket_path, &h->fd, fail));
+    make_loud(h->fd);
+    at_seat_command command = o->command;
+    command.hub = h->socket_path;
+    command.token = h->token_path;
+    AT_TRY(at_seat_children_open(&command, &h->children, fail));
+    return start_all(h, fail);
+}
+
+at_err at_seat_hub_open(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fail)
+{
+    *h = (at_seat_hub){.fd = -1,
+                       .join_timeout = o->join_timeout,
+                       .few_is_fine = o->few_is_fine,
+                       .ranks = o->command.ranks,
+                       .ranks_max = o->command.ranks_max};
+    h->bells.fd = -1;
+    at_err err = open_hub(o, h, fail);
+    if (err) at_seat_hub_close(h);
+    return err;
+}
+
+void at_seat_hub_close(at_seat_hub *h)
+{
+    at_seat_children_close(h->children);
+    for (uint32_t i = 0; i < h->guests_max && h->guest; i++) at_seat_hub_forget(&h->guest[i]);
+    if (h->fd >= 0 && h->socket_path[0]) {
+        close(h->fd);
+        unlink(h->socket_path);
+        unlink(h->token_path);
+    }
+    for (uint32_t i = 0; i < h->kept_count; i++) free(h->kept[i].values);
+    free(h->kept);
+    free(h->guest);
+    free(h->restart_at);
+    free(h->sat);
+    free(h->params);
+    at_spec_deinit(&h->spec);
+    at_seat_file_close(&h->bells);
+    *h = (at_seat_hub){.fd = -1};
+}
+
+/* ---- guests ---------------------------------------------------------------------------------- */
+
+void at_seat_hub_forget(at_guest *g)
+{
+    if (g->stage == AT_GUEST_NONE) return;
+    if (g->fd >= 0) close(g->fd);
+    at_seat_inbox_deinit(&g->inbox);
+    at_spec_deinit(&g->spec);
+    *g = (at_guest){.stage = AT_GUEST_NONE};
+}
+
+void at_seat_hub_refuse(at_seat_hub *h, at_guest *g, const char *why)
+{
+    at_fail ignored;
+    assert(h->known || g->stage != AT_GUEST_NONE);
+    (void)at_seat_send(g->fd, AT_SEAT_REFUSED, (at_seat_part){why, strlen(why)}, nothing, NULL,
+                       at_clock_now() + AT_SEC(1), &ignored);
+    at_seat_hub_forget(g);
+}
+
+static void refuse_for(at_seat_hub *h, at_guest *g, const at_fail *fail)
+{
+    char text[sizeof fail->text + sizeof fail->hint + 8];
+    snprintf(text, sizeof text, "%s%s%s", fail->text, fail->hint[0] ? "; " : "", fail->hint);
+    at_seat_hub_refuse(h, g, text);
+}
+
+static void challenge(at_seat_hub *h, at_guest *g)
+{
+    at_fail           fail = {0};
+    at_seat_challenge hello = {.protocol = AT_SEAT_PROTOCOL};
+    bool              random = RAND_bytes(g->nonce, sizeof g->nonce) == 1;
+    memcpy(hello.nonce, g->nonce, sizeof hello.nonce);
+    at_err err = at_seat_send(g->fd, AT_SEAT_CHALLENGE, (at_seat_part){&hello, sizeof hello},
+                              nothing, NULL, at_clock_now() + SEND_TIME, &fail);
+    if (!random || err) at_seat_hub_forget(g);
+    (void)h;
+}
+
+static at_guest *free_place(at_seat_hub *h)
+{
+    for (uint32_t i = 0; i < h->guests_max; i++)
+        if (h->guest[i].stage == AT_GUEST_NONE) return &h->guest[i];
+    return NULL;
+}
+
+static void accept_guests(at_seat_hub *h)
+{
+    for (;;) {
+        struct ucred peer = {0};
+        socklen_t    size = sizeof peer;
+        int          fd = accept4(h->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) return;
+        at_guest *g = free_place(h);
+        if (!g || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
+            close(fd);
+            continue;
+        }
+        *g = (at_guest){.stage = AT_GUEST_NEW,
+                        .fd = fd,
+                        .pid = peer.pid,
+                        .since = at_clock_now(),
+                        .inbox = {.size_max = UNPROVEN_MAX},
+                        .rank = -1,
+                        .child = -1};
+        make_loud(fd);
+        challenge(h, g);
+    }
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static at_err take_proof(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    unsigned char digest[AT_SEAT_DIGEST];
+    at_seat_prove(h->token, g->nonce, digest);
+    bool right = g->inbox.kind == AT_SEAT_PROOF && g->inbox.size == sizeof digest &&
+                 CRYPTO_memcmp(digest, g->inbox.bytes, sizeof digest) == 0;
+    if (!right)
+        return at_fail_set(fail, AT_ERR_USAGE, "set ANYTIME_TOKEN_FILE to the file RUN/token",
+                           "the token is not that of this run");
+    g->stage = AT_GUEST_PROVEN;
+    g->inbox.size_max = HELLO_MAX;
+    return AT_OK;
+}
+
+/* Our processes lead their groups, so that also what they start is recognized. */
+static int64_t child_of(const at_seat_hub *h, const at_guest *g)
+{
+    pid_t group = getpgid(g->pid);
+    for (uint32_t i = 0; i < h->ranks_max && group > 0; i++)
+        if (at_seat_children_pid(h->children, i) == group) return i;
+    return -1;
+}
+
+static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    if (g->inbox.kind != AT_SEAT_HELLO)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    json_t *json = json_loadb((const char *)g->inbox.bytes, g->inbox.size, 0, NULL);
+    json_t *rank = json_object_get(json, "rank");
+    at_err  err = json_is_integer(rank) ? at_spec_read(json, &g->spec, fail)
+                                        : at_fail_set(fail, AT_ERR_FORMAT, NULL,
+                                                      "the greeting of a seat cannot be read");
+    g->rank = json_integer_value(rank);
+    json_decref(json);
+    AT_TRY(err);
+    g->child = child_of(h, g);
+    if (h->first_hello == 0) h->first_hello = at_clock_now();
+    if (h->known) AT_TRY(at_spec_compare(&h->spec, &g->spec, fail));
+    g->stage = AT_GUEST_READY;
+    return AT_OK;
+}
+
+static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t size,
+                   at_fail *fail);
+
+static at_err take_params(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    size_t size = g->spec.floats * sizeof(float);
+    if (g->inbox.kind != AT_SEAT_PARAMS || g->inbox.size != size)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    h->params = malloc(size);
+    if (!h->params) return at_fail_memory(fail);
+    memcpy(h->params, g->inbox.bytes, size);
+    h->spec = g->spec;
+    h->known = true;
+    g->spec = (at_spec){0};
+    g->stage = AT_GUEST_READY;
+    g->inbox.size_max = HELLO_MAX;
+    return h->spec.at_workers ? keep(h, AT_SEAT_PARAMS_NAME, h->params, size, fail) : AT_OK;
+}
+
+/* ---- tensors that are kept ------------------------------------------------------------------- */
+
+static at_kept_tensor *find_kept(at_seat_hub *h, const char *name)
+{
+    for (uint32_t i = 0; i < h->kept_count; i++)
+        if (strcmp(h->kept[i].name, name) == 0) return &h->kept[i];
+    return NULL;
+}
+
+static at_kept_tensor *add_kept(at_seat_hub *h, const char *name)
+{
+    if (h->kept_count == KEPT_MAX) return NULL;
+    at_kept_tensor *more = realloc(h->kept, (h->kept_count + 1) * sizeof *more);
+    if (!more) return NULL;
+    h->kept = more;
+    at_kept_tensor *tensor = &h->kept[h->kept_count++];
+    *tensor = (at_kept_tensor){0};
+    snprintf(tensor->name, sizeof tensor->name, "%s", name);
+    return tensor;
+}
+
+static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t size, at_fail *fail)
+{
+    at_kept_tensor *tensor = find_kept(h, name);
+    float          *copy = malloc(size + 1);
+    if (!tensor && copy) tensor = add_kept(h, name);
+    if (!tensor || !copy) {
+        free(copy);
+        return at_fail_memory(fail);
+    }
+    memcpy(copy, values, size);
+    free(tensor->values);
+    tensor->values = copy;
+    tensor->count = size / sizeof(float);
+    return AT_OK;
+}
+
+/* The message is the name in AT_SEAT_NAME_SIZE bytes, then the floats. */
+static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    const char *name = (const char *)g->inbox.bytes;
+    size_t      size = g->inbox.size - AT_SEAT_NAME_SIZE;
+    if (g->inbox.size < AT_SEAT_NAME_SIZE || !memchr(name, 0, AT_SEAT_NAME_SIZE) || !*name ||
+        size % sizeof(float) != 0)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "a malformed tensor");
+    bool params = strcmp(name, AT_SEAT_PARAMS_NAME) == 0;
+    if (params && size != h->spec.floats * sizeof(float))
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "parameters of another size");
+    if (g->id != h->first_id) return AT_OK; /* only the first seat's are kept */
+    return keep(h, name, g->inbox.bytes + AT_SEAT_NAME_SIZE, size, fail);
+}
+
+static at_err take_published(at_seat_hub *h, const at_guest *g, at_fail *fail)
+{
+    if (g->inbox.size != sizeof h->base)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    if (g->id == h->first_id) memcpy(&h->base, g->inbox.bytes, sizeof h->base);
+    return AT_OK;
+}
+
+/* An answer is a name (empty: there is no such tensor) and, after GET, its floats. */
+static at_err answer(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    const char     *text = (const char *)g->inbox.bytes;
+    at_kept_tensor *tensor = NULL;
+    char            name[AT_SEAT_NAME_SIZE] = "";
+    if (g->inbox.kind == AT_SEAT_NAME) {
+        unsigned long index = strtoul(text, NULL, 10) + h->spec.at_workers; /* 0: parameters */
+        if (index < h->kept_count) tensor = &h->kept[index];
+    } else {
+        tensor = find_kept(h, text);
+    }
+    if (tensor) memcpy(name, tensor->name, sizeof name);
+    at_seat_part values = {0};
+    if (tensor && g->inbox.kind == AT_SEAT_GET)
+        values = (at_seat_part){tensor->values, tensor->count * sizeof(float)};
+    return at_seat_send(g->fd, AT_SEAT_VALUE, (at_seat_part){name, sizeof name}, values, NULL,
+                        at_clock_now() + SEND_TIME, fail);
+}
+
+static at_err take_message(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    switch (g->stage) {
+    case AT_GUEST_NEW: return take_proof(h, g, fail);
+    case AT_GUEST_PROVEN: return take_hello(h, g, fail);
+    case AT_GUEST_ASKED: return take_params(h, g, fail);
+    case AT_GUEST_SEATED:
+        if (g->inbox.kind == AT_SEAT_PUT) return take_put(h, g, fail);
+        if (g->inbox.kind == AT_SEAT_PUBLISHED) return take_published(h, g, fail);
+        if (g->inbox.kind == AT_SEAT_GET || g->inbox.kind == AT_SEAT_NAME)
+            return answer(h, g, fail);
+        break;
+    case AT_GUEST_READY:
+    case AT_GUEST_NONE: break;
+    }
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+}
+
+/* Who has a seat is only marked: the world tells the state machine. */
+static void lose(at_seat_hub *h, at_guest *g, const at_fail *fail)
+{
+    if (g->stage == AT_GUEST_SEATED)
+        g->hung_up = true;
+    else if (fail->err == AT_ERR_MISSING)
+        at_seat_hub_forget(g);
+    else
+        refuse_for(h, g, fail);
+}
+
+static void read_guest(at_seat_hub *h, at_guest *g)
+{
+    at_fail fail = {0};
+    while (g->stage != AT_GUEST_NONE && !g->hung_up) {
+        at_err err = at_seat_inbox_read(&g->inbox, g->fd, &fail);
+        if (!err && !g->inbox.complete) break;
+        if (!err) err = take_message(h, g, &fail);
+        if (err) {
+            lose(h, g, &fail);
+            return;
+        }
+        g->since = at_clock_now();
+        at_seat_inbox_next(&g->inbox);
+    }
+    bool slow = g->stage == AT_GUEST_NEW || g->stage == AT_GUEST_PROVEN;
+    if (slow && at_clock_now() - g->since > PROOF_TIME) at_seat_hub_forget(g);
+}
+
+void at_seat_hub_poll(at_seat_hub *h)
+{
+    assert(h->guest);
+    accept_guests(h);
+    for (uint32_t i = 0; i < h->guests_max; i++)
+        if (h->guest[i].stage != AT_GUEST_NONE) read_guest(h, &h->guest[i]);
+}
+
+/* ---- what is trained ------------------------------------------------------------------------- */
+
+/* The guest whose spec counts: rank 0 or, when it has not come in time, the lowest. */
+static at_guest *choose_first(at_seat_hub *h)
+{
+    at_guest *lowest = NULL;
+    for (uint32_t i = 0; i < h->guests_max; i++) {
+        at_guest *g = &h->guest[i];
+        if (g->stage == AT_GUEST_ASKED) return NULL; /* one was chosen */
+        if (g->stage != AT_GUEST_READY) continue;
+        bool lower = !lowest || (g->rank >= 0 && (lowest->rank < 0 || g->rank < lowest->rank));
+        if (lower) lowest = g;
+    }
+    if (!lowest || lowest->rank == 0) return lowest;
+    bool zero_comes = at_seat_children_pid(h->children, 0) > 0 || h->restart_at[0] != AT_NEVER;
+    bool in_time = at_clock_now() - h->first_hello < FIRST_TIME;
+    return zero_comes && in_time ? NULL : lowest;
+}
+
+static void ask_first(at_seat_hub *h)
+{
+    at_fail   fail = {0};
+    at_guest *g = choose_first(h);
+    size_t    size;
+    if (!g) return;
+    if (!at_size_product(g->spec.floats, sizeof(float), &size)) {
+        at_seat_hub_refuse(h, g, "the model is too large");
+        return;
+    }
+    g->stage = AT_GUEST_ASKED;
+    g->inbox.size_max = size > HELLO_MAX ? size : HELLO_MAX;
+    if (at_seat_send(g->fd, AT_SEAT_ASK_PARAMS, nothing, nothing, NULL, at_clock_now() + SEND_TIME,
+                     &fail))
+        at_seat_hub_forget(g);
+}
+
+static void compare_others(at_seat_hub *h)
+{
+    for (uint32_t i = 0; i < h->guests_max; i++) {
+        at_guest *g = &h->guest[i];
+        at_fail   fail = {0};
+        bool      same = g->stage != AT_GUEST_READY || g->spec.count == 0 ||
+                    at_spec_compare(&h->spec, &g->spec, &fail) == AT_OK;
+        if (!same) refuse_for(h, g, &fail);
+    }
+}
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+static at_err ended_early(at_seat_hub *h, const at_seat_end *end, at_fail *fail)
+{
+    const char *line = at_seat_children_last_line(h->children, end->rank);
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "rank %u %s before it joined%s%s", end->rank,
+                       end->text, *line ? ": " : "", line);
+}
+
+static at_err reap_early(at_seat_hub *h, at_fail *fail)
+{
+    at_seat_end end;
+    while (at_seat_children_reap(h->children, &end)) {
+        if (!end.well && !end.returns) return ended_early(h, &end, fail);
+        h->restart_at[end.rank] =
+            end.returns ? at_seat_children_ready_at(h->children, end.rank) : AT_NEVER;
+    }
+    for (uint32_t i = 0; i < h->ranks_max; i++) {
+        if (h->restart_at[i] > at_clock_now()) continue;
+        AT_TRY(at_seat_hub_start(h, i, fail));
+    }
+    return AT_OK;
+}
+
+static bool anybody_may_come(const at_seat_hub *h)
+{
+    for (uint32_t i = 0; i < h->ranks_max; i++)
+        if (h->restart_at[i] != AT_NEVER) return true;
+    return at_seat_children_running(h->children) > 0;
+}
+
+static at_err nobody_came(at_seat_hub *h, at_fail *fail)
+{
+    uint32_t rank = 0;
+    while (rank + 1 < h->ranks_max && at_seat_children_pid(h->children, rank) == 0) rank++;
+    const char *line = at_seat_children_last_line(h->children, rank);
+    return at_fail_set(fail, AT_ERR_FAILED,
+                       "does the program call at_seat_join (or anytime.Optimizer)? "
+                       "--join-timeout says how long to wait",
+                       "no worker joined within %g s%s%s", at_seconds(h->join_timeout),
+                       *line ? "; the last line of errors: " : "", line);
+}
+
+static at_err gather(at_seat_hub *h, at_fail *fail)
+{
+    at_ns    begin = at_clock_now();
+    at_bell *bell = at_seat_hub_bell(h);
+    for (;;) {
+        uint32_t heard = at_bell_heard(bell);
+        if (at_signals_stop())
+            return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal before step 1");
+        at_seat_hub_poll(h);
+        if (h->known) break;
+        ask_first(h);
+        AT_TRY(reap_early(h, fail));
+        if (!anybody_may_come(h)) return AT_OK;
+        at_ns now = at_clock_now();
+        if (h->first_hello == 0 && now - begin >= h->join_timeout) return nobody_came(h, fail);
+        at_bell_wait(bell, heard, 1, AT_BELL_ALL, now + AT_MS(200), 0);
+    }
+    compare_others(h);
+    return AT_OK;
+}
+
+at_err at_seat_hub_gather(at_seat_hub *h, at_fail *fail)
+{
+    at_signals_open(at_seat_hub_bell(h));
+    at_err err = gather(h, fail);
+    at_signals_close();
+    return err;
+}
+
+/* ---- the end --------------------------------------------------------------------------------- */
+
+static int worst_code(const at_seat_hub *h, uint32_t *rank)
+{
+    int worst = 0;
+    for (uint32_t i = 0; i < h->ranks_max; i++) {
+        int code = at_seat_children_code(h->children, i);
+        if (code <= worst) continue;
+        worst = code;
+        *rank = i;
+    }
+    return worst;
+}
+
+/* To all of them, or only to those that have never had a seat. */
+static void signal_all(at_seat_hub *h, int number, bool strangers)
+{
+    for (uint32_t i = 0; i < h->ranks_max; i++)
+        if (!strangers || !h->sat[i]) at_seat_children_signal(h->children, i, number);
+}
+
+/* Programs may work on after the run; those that never took part in it have nothing to finish. A
+ * signal asks all of them to end. */
+static void hurry(at_seat_hub *h, at_ns now, at_ns *asked)
+{
+    static const at_ns PATIENCE = AT_SEC(10); /* between SIGTERM and SIGKILL */
+    bool               stop = at_signals_stop();
+    if (*asked == AT_NEVER) signal_all(h, SIGTERM, true);
+    if (*asked == AT_NEVER || (stop && !h->stopping)) {
+        *asked = now;
+        if (stop) signal_all(h, SIGTERM, false);
+    }
+    h->stopping = stop;
+    if (now - *asked > PATIENCE) signal_all(h, SIGKILL, !stop);
+}
+
+int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
+{
+    at_bell *bell = at_seat_hub_bell(h);
+    at_ns    asked = AT_NEVER;
+    at_signals_open(bell);
+    for (;;) {
+        uint32_t    heard = at_bell_heard(bell);
+        at_seat_end end;
+        at_seat_hub_poll(h);
+        for (uint32_t i = 0; i < h->guests_max; i++)
+            if (h->guest[i].stage == AT_GUEST_READY)
+                at_seat_hub_refuse(h, &h->guest[i], "the run is over");
+        while (at_seat_children_reap(h->children, &end)) at_seat_hub_ended(h, end.rank);
+        if (at_seat_children_running(h->children) == 0) break;
+        at_ns now = at_clock_now();
+        hurry(h, now, &asked);
+        at_bell_wait(bell, heard, 1, AT_BELL_ALL, now + LOOK_EVERY, 0);
+    }
+    at_signals_close();
+    uint32_t rank = 0;
+    int      code = worst_code(h, &rank);
+    if (code == 0) return 0;
+    const char *line = at_seat_children_last_line(h->children, rank);
+    at_fail_set(fail, (at_err)code, NULL, "rank %u ended with code %d%s%s", rank, code,
+                *line ? ": " : "", line);
+    return code;
+}
+
+const float *at_seat_hub_params(at_seat_hub *h)
+{
+    const at_kept_tensor *tensor = find_kept(h, AT_SEAT_PARAMS_NAME);
+    assert(tensor && tensor->count == h->spec.floats);
+    return tensor->values;
+}

@@ -1,0 +1,124 @@
+/* seat_hub.h - the hub's side of its seats, before and during a run. Internal to world/.
+ *
+ *     at_seat_hub_open     listens, starts the processes
+ *     at_seat_hub_gather   waits until it is known what is trained
+ *     world/seat/seat_world.c runs the plan with whoever has taken a seat
+ *     at_seat_hub_wait     waits for the processes to end
+ *     at_seat_hub_close
+ *
+ * Connections are read when they have something to say (SIGIO rings the hub's bell), never waited
+ * for. Whoever cannot prove the token, sends something malformed or trains something else is told
+ * so and disconnected; nobody else notices.
+ */
+#ifndef AT_WORLD_SEAT_SEAT_HUB_H
+#define AT_WORLD_SEAT_SEAT_HUB_H
+
+#include "step/event.h"
+#include "world/seat/seat_children.h"
+#include "world/seat/seat_memory.h"
+#include "world/seat/seat_spec.h"
+#include "world/seat/seat_wire.h"
+
+typedef enum at_guest_stage {
+    AT_GUEST_NONE,
+    AT_GUEST_NEW,    /* challenged */
+    AT_GUEST_PROVEN, /* knows the token */
+    AT_GUEST_ASKED,  /* its spec counts; its parameters were asked for */
+    AT_GUEST_READY,  /* waits for a seat */
+    AT_GUEST_SEATED
+} at_guest_stage;
+
+/* A connection. */
+typedef struct at_guest {
+    at_guest_stage stage;
+    int            fd;
+    pid_t          pid;   /* of its process */
+    at_ns          since; /* its last progress */
+    unsigned char  nonce[AT_SEAT_NONCE];
+    at_seat_inbox  inbox;
+    at_spec        spec;  /* from HELLO until it has a seat */
+    int64_t        rank;  /* that it asks for; -1: any */
+    int64_t        child; /* rank of the process of ours that it belongs to; -1: none */
+    bool           hung_up;
+    at_node        id; /* of its seat */
+} at_guest;
+
+/* A tensor that seats have asked the hub to keep. */
+typedef struct at_kept_tensor {
+    char     name[AT_SEAT_NAME_SIZE];
+    float   *values;
+    uint64_t count;
+} at_kept_tensor;
+
+typedef struct at_seat_hub {
+    char              socket_path[4096], token_path[4096];
+    char              token[AT_TOKEN_SIZE];
+    int               fd; /* listening */
+    at_ns             join_timeout;
+    bool              few_is_fine; /* the run may begin with fewer workers than expected */
+    at_seat_children *children;
+    at_ns            *restart_at; /* of each rank; AT_NEVER: it is not to be started */
+    bool             *sat;        /* each rank: its process has had a seat */
+    uint32_t          ranks, ranks_max;
+    bool              stopping; /* a signal came after the run */
+    at_seat_file      bells;
+    at_guest         *guest;
+    uint32_t          guests_max;
+    /* What is trained, once known. */
+    bool            known;
+    at_spec         spec;
+    float          *params;
+    at_ns           first_hello; /* 0: nobody has said hello */
+    uint64_t        base;     /* updates at the workers: version of the parameters that are kept */
+    at_node         first_id; /* the lowest seat that is taken; 0: none */
+    at_kept_tensor *kept;
+    uint32_t        kept_count;
+} at_seat_hub;
+
+typedef struct at_seat_hub_options {
+    const char     *folder; /* of the run: gets the socket and the token */
+    at_seat_command command;
+    at_ns           join_timeout;
+    bool            few_is_fine;
+} at_seat_hub_options;
+
+/* Listens and starts the processes. */
+at_err at_seat_hub_open(const at_seat_hub_options *options, at_seat_hub *hub, at_fail *fail);
+
+/* Ends everything; accepts a zeroed one. */
+void at_seat_hub_close(at_seat_hub *hub);
+
+/* Waits until what is trained is known: hub->spec, hub->params. AT_ERR_FAILED with the last line of
+ * errors of a process when that will not happen; AT_ERR_STOPPED after a signal. AT_OK and !known:
+ * all processes have ended with 0 without taking a seat. */
+at_err at_seat_hub_gather(at_seat_hub *hub, at_fail *fail);
+
+/* After the run: waits until all processes have ended; a signal is passed on to them, a second one
+ * kills them. Returns the worst of their exit codes and says which in *fail. */
+int at_seat_hub_wait(at_seat_hub *hub, at_fail *fail);
+
+/* Accepts and reads whatever has arrived. Guests become READY; those who were seated and have hung
+ * up are marked. */
+void at_seat_hub_poll(at_seat_hub *hub);
+
+/* Starts the process of a rank, which has none. */
+at_err at_seat_hub_start(at_seat_hub *hub, uint32_t rank, at_fail *fail);
+
+/* A process has ended when the run was over. The code of one that came too late for a seat does not
+ * count. */
+void at_seat_hub_ended(at_seat_hub *hub, uint32_t rank);
+
+/* Tells a guest why it cannot stay, and forgets it. */
+void at_seat_hub_refuse(at_seat_hub *hub, at_guest *guest, const char *why);
+void at_seat_hub_forget(at_guest *guest);
+
+/* Updates at the workers: the parameters of version hub->base. */
+const float *at_seat_hub_params(at_seat_hub *hub);
+
+/* Rings the hub: at_seat_hub_poll has something to do, a child has ended, .. */
+static inline at_bell *at_seat_hub_bell(const at_seat_hub *hub)
+{
+    return &((at_seat_bells *)hub->bells.memory)->hub;
+}
+
+#endif

@@ -1,0 +1,319 @@
+/* Taking a seat: connection, proof, spec, memory. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "world/seat/seat_client.h"
+
+enum { TOKEN_FILE_MAX = 4096, MESSAGE_MAX = 1 << 20, PATH_SIZE = 4096 };
+static const at_ns SEND_TIME = AT_SEC(30);
+static const at_ns JOIN_TIME = AT_SEC(600); /* a hub that answers has its own, shorter limits */
+
+static at_seat_part text_part(const char *text)
+{
+    return (at_seat_part){text, strlen(text)};
+}
+
+static const at_seat_part nothing = {0};
+
+/* ---- token ----------------------------------------------------------------------------------- */
+
+static at_err token_path(const char *hub, char path[PATH_SIZE], at_fail *fail)
+{
+    const char *given = getenv("ANYTIME_TOKEN_FILE"), *slash = strrchr(hub, '/');
+    int         length = slash ? (int)(slash - hub) + 1 : 0;
+    int         used = given && *given ? snprintf(path, PATH_SIZE, "%s", given)
+                                       : snprintf(path, PATH_SIZE, "%.*stoken", length, hub);
+    if (used > 0 && used < PATH_SIZE) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, NULL, "the path of the token is too long");
+}
+
+/* Unlike at_token_file this never creates one. */
+static at_err read_token(const char *hub, char token[AT_TOKEN_SIZE], at_fail *fail)
+{
+    char path[PATH_SIZE];
+    AT_TRY(token_path(hub, path, fail));
+    if (access(path, R_OK) == 0) return at_token_file(path, token, fail);
+    return at_fail_set(fail, AT_ERR_USAGE, "set ANYTIME_TOKEN_FILE to the file RUN/token",
+                       "%s: cannot read the token of the hub", path);
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static at_err prove(at_seat *s, at_fail *fail)
+{
+    at_seat_challenge challenge;
+    unsigned char     digest[AT_SEAT_DIGEST];
+    if (s->inbox.kind != AT_SEAT_CHALLENGE || s->inbox.size != sizeof challenge)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "this is not a hub");
+    memcpy(&challenge, s->inbox.bytes, sizeof challenge);
+    if (challenge.protocol != AT_SEAT_PROTOCOL)
+        return at_fail_set(fail, AT_ERR_USAGE, "use the same version of anytime everywhere",
+                           "the hub speaks protocol %u, this library %d", challenge.protocol,
+                           AT_SEAT_PROTOCOL);
+    at_seat_prove(s->token, challenge.nonce, digest);
+    return at_seat_send(s->fd, AT_SEAT_PROOF, (at_seat_part){digest, sizeof digest}, nothing, NULL,
+                        at_clock_now() + SEND_TIME, fail);
+}
+
+static at_err greet(at_seat *s, at_fail *fail)
+{
+    json_t *hello = at_spec_write(&s->spec);
+    if (!hello) return at_fail_memory(fail);
+    json_object_set_new(hello, "rank", json_integer(s->rank_wanted));
+    char *text = json_dumps(hello, JSON_COMPACT);
+    json_decref(hello);
+    if (!text) return at_fail_memory(fail);
+    at_err err = at_seat_send(s->fd, AT_SEAT_HELLO, text_part(text), nothing, NULL,
+                              at_clock_now() + SEND_TIME, fail);
+    free(text);
+    return err;
+}
+
+static at_err send_params(at_seat *s, at_fail *fail)
+{
+    float *zeros = s->given ? NULL : calloc(s->spec.floats, sizeof *zeros);
+    if (!s->given && !zeros) return at_fail_memory(fail);
+    at_seat_part params = {s->given ? s->given : zeros, s->spec.floats * sizeof(float)};
+    at_err       err = at_seat_send(s->fd, AT_SEAT_PARAMS, params, nothing, NULL,
+                                    at_clock_now() + SEND_TIME, fail);
+    free(zeros);
+    return err;
+}
+
+/* ---- welcome --------------------------------------------------------------------------------- */
+
+/* What a WELCOME says. */
+typedef struct welcome {
+    int         workers, workers_max, micro, incarnation, slots, newer;
+    json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base;
+    int         self_starting, holds, in_place, cut_after;
+    const char *straggler, *scale;
+    double      trace_scale;
+} welcome;
+
+static at_err bad_welcome(at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_FORMAT, "use the same version of anytime everywhere",
+                       "the hub's welcome cannot be read");
+}
+
+static at_err read_welcome(json_t *json, welcome *w, at_fail *fail)
+{
+    int failed = json_unpack(
+        json,
+        "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:I, s:I, "
+        "s:I, s:I, s:s, s:s, s:F}",
+        "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
+        "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "newer",
+        &w->newer, "self_starting", &w->self_starting, "holds", &w->holds, "in_place", &w->in_place,
+        "cut_after", &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time,
+        "round_ns", &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats,
+        "base", &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale",
+        &w->trace_scale);
+    if (failed) return bad_welcome(fail);
+    bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
+              w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
+              w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
+              w->newer >= AT_NEWER_FINISH && w->newer <= AT_NEWER_REFRESH && w->sequence >= 0 &&
+              w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 && w->rounds >= 1 &&
+              w->spin >= 0 && w->trace_scale >= 0;
+    return ok ? AT_OK : bad_welcome(fail);
+}
+
+static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
+{
+    s->rank = (uint32_t)w->rank;
+    s->workers_start = (uint32_t)w->workers;
+    s->seed = (uint64_t)w->seed;
+    s->spin_ns = w->spin;
+    s->in_place = w->in_place;
+    s->newer = (at_newer_rule){.choice = (at_newer_choice)w->newer};
+    s->release = (at_release_rule){.self_starting = w->self_starting, .holds = w->holds};
+    s->gather = (at_gather_rule){.waits_for_all = w->in_place};
+    s->plan = (at_plan){.newer = &s->newer,
+                        .release = &s->release,
+                        .gather = &s->gather,
+                        .workers = (uint32_t)w->workers,
+                        .workers_max = (uint32_t)w->workers_max,
+                        .micro_batch = (uint32_t)w->micro,
+                        .batch = (uint32_t)w->micro,
+                        .cut_after = w->cut_after,
+                        .own_batches = true};
+    at_pace_options pace = {.model = w->straggler,
+                            .scale = w->scale,
+                            .seed = s->seed,
+                            .workers = (uint32_t)w->workers_max,
+                            .round_ns_mean = w->round_ns,
+                            .rounds_per_epoch = (uint64_t)w->rounds,
+                            .trace_scale = w->trace_scale};
+    AT_TRY(at_pace_new(&pace, &s->pace, fail));
+    s->context = (at_world_context){
+        .plan = &s->plan, .pace = s->pace, .seed = s->seed, .sample_time = w->sample_time};
+    return AT_OK;
+}
+
+static at_err take_memory(at_seat *s, uint32_t slots, at_fail *fail)
+{
+    size_t params, slot;
+    if (s->inbox.fds != AT_SEAT_FDS || !at_seat_params_size(s->spec.floats, &params) ||
+        !at_seat_slot_size(s->spec.floats, slots, &slot))
+        return bad_welcome(fail);
+    int fd[AT_SEAT_FDS];
+    memcpy(fd, s->inbox.fd, sizeof fd);
+    s->inbox.fds = 0; /* mapping takes them over, one after the other */
+    at_err err = at_seat_file_map(fd[0], params, false, &s->params_file, fail);
+    if (err) {
+        close(fd[1]);
+        close(fd[2]);
+        return err;
+    }
+    err = at_seat_file_map(fd[1], at_seat_bells_size(), true, &s->bells_file, fail);
+    if (err) {
+        close(fd[2]);
+        return err;
+    }
+    return at_seat_file_map(fd[2], slot, true, &s->slot_file, fail);
+}
+
+/* Parameters that a script may write to, or that change while it computes, are a copy. */
+static at_err new_copy(at_seat *s, at_fail *fail)
+{
+    if (s->installs) {
+        s->copy = s->given;
+    } else if (!s->in_place || s->spec.at_workers) {
+        s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
+        if (!s->copy) return at_fail_memory(fail);
+    }
+    return AT_OK;
+}
+
+static at_err enter(at_seat *s, json_t *json, at_fail *fail)
+{
+    welcome w = {0};
+    AT_TRY(read_welcome(json, &w, fail));
+    if ((size_t)w.floats != s->spec.floats) return bad_welcome(fail);
+    AT_TRY(take_settings(s, &w, fail));
+    AT_TRY(take_memory(s, (uint32_t)w.slots, fail));
+    AT_TRY(new_copy(s, fail));
+    at_seat_inbox_next(&s->inbox); /* `w` is a copy, but for texts that were used */
+    s->stage = AT_SEAT_STAGE_SEATED;
+    s->applied = (uint64_t)w.base;
+    if (at_seat_begin(s, (uint32_t)w.incarnation, (uint32_t)w.slots, (uint64_t)w.sequence))
+        return AT_OK;
+    return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub is gone");
+}
+
+static at_err take_welcome(at_seat *s, at_fail *fail)
+{
+    json_t *json = json_loadb((const char *)s->inbox.bytes, s->inbox.size, 0, NULL);
+    at_err  err = json ? enter(s, json, fail) : bad_welcome(fail);
+    json_decref(json);
+    return err;
+}
+
+/* ---- stages ---------------------------------------------------------------------------------- */
+
+static at_err take_message(at_seat *s, at_fail *fail)
+{
+    if (s->inbox.kind == AT_SEAT_REFUSED)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the hub refused: %.500s", s->inbox.bytes);
+    if (s->stage == AT_SEAT_STAGE_NEW) {
+        AT_TRY(prove(s, fail));
+        s->stage = AT_SEAT_STAGE_GREETED;
+        return greet(s, fail);
+    }
+    if (s->inbox.kind == AT_SEAT_ASK_PARAMS) return send_params(s, fail);
+    if (s->inbox.kind == AT_SEAT_WELCOME) return take_welcome(s, fail);
+    return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message from the hub");
+}
+
+/* A hub that closes the connection may have said why, while we were still sending. */
+static at_err hear_refusal(at_seat *s, at_fail *fail)
+{
+    at_fail unread;
+    if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
+    bool said = at_seat_inbox_read(&s->inbox, s->fd, &unread) == AT_OK && s->inbox.complete &&
+                s->inbox.kind == AT_SEAT_REFUSED;
+    return said ? take_message(s, fail) : AT_ERR_MISSING;
+}
+
+static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec, at_fail *fail)
+{
+    const char *rank = getenv("ANYTIME_RANK");
+    int64_t     number = -1;
+    if (spec->rank < 0 && rank &&
+        (!at_text_whole(rank, &number) || number < 0 || number >= AT_WORKERS_MAX))
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out for any free rank",
+                           "ANYTIME_RANK='%s' is not a rank", rank);
+    if (spec->installs && !spec->params)
+        return at_fail_set(fail, AT_ERR_USAGE, "see at_seat_spec in anytime.h",
+                           "installs needs params to write to");
+    at_seat *s = calloc(1, sizeof *s);
+    if (!s) return at_fail_memory(fail);
+    s->fd = -1;
+    s->rank_wanted = spec->rank >= 0 ? spec->rank : (int)number;
+    s->wait_ms = spec->wait_ms;
+    s->given = spec->params;
+    s->installs = spec->installs;
+    s->inbox.size_max = MESSAGE_MAX;
+    *seat = s;
+    AT_TRY(at_spec_new(spec, &s->spec, fail));
+    memcpy(s->group, s->spec.group, sizeof s->group);
+    AT_TRY(read_token(hub, s->token, fail));
+    return at_seat_connect(hub, &s->fd, fail);
+}
+
+static void explain(at_seat_why *why, const at_fail *fail)
+{
+    why->code = fail->err == AT_ERR_USAGE ? AT_ERR_USAGE : AT_ERR_FAILED;
+    snprintf(why->message, sizeof why->message, "%s%s%s", fail->text,
+             fail->hint[0] ? "; hint: " : "", fail->hint);
+}
+
+/* Waits for messages until the seat is taken. */
+static int proceed(at_seat *s, at_fail *fail)
+{
+    at_ns begin = at_clock_now();
+    at_ns until = begin + (s->wait_ms > 0 ? AT_MS((at_ns)s->wait_ms) : JOIN_TIME);
+    while (s->stage != AT_SEAT_STAGE_SEATED) {
+        bool   interrupted = false;
+        bool   ready = at_seat_await(s->fd, until, s->wait_ms > 0 ? &interrupted : NULL);
+        at_err err = ready ? at_seat_inbox_read(&s->inbox, s->fd, fail) : AT_OK;
+        if (!ready && s->wait_ms > 0) return AT_SEAT_AGAIN;
+        if (!ready) {
+            at_fail_set(fail, AT_ERR_FAILED, NULL, "the hub does not answer");
+            return AT_SEAT_FAILED;
+        }
+        if (!err && !s->inbox.complete) continue;
+        if (!err) err = take_message(s, fail);
+        if (err == AT_ERR_MISSING) err = hear_refusal(s, fail);
+        if (err) return err == AT_ERR_MISSING ? AT_SEAT_LOST : AT_SEAT_FAILED;
+        if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
+    }
+    return AT_SEAT_JOINED;
+}
+
+int at_seat_join(at_seat **seat, const char *hub, const at_seat_spec *spec, at_seat_why *why)
+{
+    at_fail     fail = {0};
+    at_seat_why unused;
+    if (!why) why = &unused;
+    *why = (at_seat_why){0};
+    if (!hub) hub = getenv("ANYTIME_HUB");
+    if (!hub || !*hub) return AT_SEAT_ALONE;
+    at_err err = *seat ? AT_OK : new_seat(seat, hub, spec, &fail);
+    int    status = err == AT_OK            ? proceed(*seat, &fail)
+                    : err == AT_ERR_MISSING ? AT_SEAT_LOST
+                                            : AT_SEAT_FAILED;
+    if (status == AT_SEAT_LOST || status == AT_SEAT_FAILED) {
+        explain(why, &fail);
+        at_seat_leave(seat);
+    }
+    return status;
+}

@@ -1,0 +1,106 @@
+/* seat_wire.h - messages between the hub and a seat over a Unix socket. Internal to world/seat.
+ *
+ *     hub  ──CHALLENGE──►  seat     protocol, a random number
+ *     seat ──PROOF──►      hub      digest of that number and the token
+ *     seat ──HELLO──►      hub      its spec (seat_spec.h) as JSON
+ *     hub  ──ASK_PARAMS──► seat     only the one whose spec counts
+ *     seat ──PARAMS──►     hub      initial values
+ *     hub  ──WELCOME──►    seat     what it needs to know as JSON, with three descriptors
+ *     hub  ──REFUSED──►    seat     a sentence; the connection is closed
+ *     seat ──PUT──►        hub      a named tensor to keep
+ *     seat ──GET, NAME──►  hub ──VALUE──► seat
+ *     seat ──PUBLISHED──►  hub      the tensors it has put are those of this version
+ *
+ * Each message is a head and bytes. Rounds need none of them: they use shared memory. What a peer
+ * sends may be anything: it is an at_err, never asserted on.
+ */
+#ifndef AT_WORLD_SEAT_SEAT_WIRE_H
+#define AT_WORLD_SEAT_SEAT_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/time.h"
+#include "base/token.h"
+
+enum {
+    AT_SEAT_PROTOCOL = 1, /* increases with every change of a message */
+    AT_SEAT_DIGEST = 32,
+    AT_SEAT_NONCE = 16,
+    AT_SEAT_FDS = 3 /* of a WELCOME: parameters, bells, seat */
+};
+
+typedef enum at_seat_message_kind {
+    AT_SEAT_CHALLENGE,
+    AT_SEAT_PROOF,
+    AT_SEAT_HELLO,
+    AT_SEAT_ASK_PARAMS,
+    AT_SEAT_PARAMS,
+    AT_SEAT_WELCOME,
+    AT_SEAT_REFUSED,
+    AT_SEAT_PUT,
+    AT_SEAT_GET,
+    AT_SEAT_NAME,
+    AT_SEAT_VALUE,
+    AT_SEAT_PUBLISHED,
+    AT_SEAT_MESSAGE_KINDS
+} at_seat_message_kind;
+
+/* Reserved name under which the hub keeps the parameters of a run that updates at the workers. */
+#define AT_SEAT_PARAMS_NAME "\x01params"
+
+/* Payload of CHALLENGE. */
+typedef struct at_seat_challenge {
+    uint32_t      protocol;
+    unsigned char nonce[AT_SEAT_NONCE];
+} at_seat_challenge;
+
+/* A message that is arriving. */
+typedef struct at_seat_inbox {
+    unsigned char        head[16];
+    size_t               head_have;
+    at_seat_message_kind kind;
+    unsigned char       *bytes; /* of the message, with a zero byte behind them */
+    size_t               size, have;
+    size_t               size_max; /* larger ones are an error */
+    int                  fd[AT_SEAT_FDS];
+    uint32_t             fds;
+    bool                 complete; /* call at_seat_inbox_next before the next read */
+} at_seat_inbox;
+
+/* Reads what has arrived, without waiting, until a message is complete. AT_ERR_MISSING: the peer
+ * has gone; AT_ERR_FORMAT: it sent something else. */
+at_err at_seat_inbox_read(at_seat_inbox *inbox, int fd, at_fail *fail);
+
+/* Discards the message; its descriptors are closed unless their entry is -1. */
+void at_seat_inbox_next(at_seat_inbox *inbox);
+void at_seat_inbox_deinit(at_seat_inbox *inbox); /* accepts a zeroed one */
+
+/* Bytes to send; a message may have two parts. */
+typedef struct at_seat_part {
+    const void *bytes;
+    size_t      size;
+} at_seat_part;
+
+/* Sends a message, until the time `until` at the latest. AT_ERR_MISSING: the peer has gone. */
+at_err at_seat_send(int fd, at_seat_message_kind kind, at_seat_part first, at_seat_part second,
+                    const int *fds, at_ns until, at_fail *fail);
+
+/* Waits until the socket can be read; false after `until`. *interrupted: a signal came. */
+bool at_seat_await(int fd, at_ns until, bool *interrupted);
+
+/* True when the other end was closed. */
+bool at_seat_hung_up(int fd);
+
+/* Fills `digest` with what proves the knowledge of the token. */
+void at_seat_prove(const char token[AT_TOKEN_SIZE], const unsigned char nonce[AT_SEAT_NONCE],
+                   unsigned char digest[AT_SEAT_DIGEST]);
+
+/* A listening socket at `path`, and a connection to one. Paths may be longer than a socket address:
+ * the folder is opened first. AT_ERR_MISSING: nobody listens there. */
+at_err at_seat_listen(const char *path, int *fd, at_fail *fail);
+at_err at_seat_connect(const char *path, int *fd, at_fail *fail);
+
+#endif
