@@ -90,7 +90,8 @@ const char *at_version(void);
  *             add the SUM of the gradients of n samples, at the parameters at_seat_params(seat),
  *             to at_seat_gradient(seat)
  *             at += n;
- *         } while ((now = at_seat_more(seat, n, loss_sum)) == AT_SEAT_MORE);
+ *             now = at_seat_more(seat, n, loss_sum);
+ *         } while (now == AT_SEAT_MORE || now == AT_SEAT_REFRESHED);
  *         if (now == AT_SEAT_REPORT) at_seat_report(seat);
  *     }
  *     at_seat_leave(&seat);

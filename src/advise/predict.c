@@ -186,16 +186,19 @@ typedef struct row_plans {
     at_plan plan[AT_PREDICTIONS_MAX];
 } row_plans;
 
-/* A strategy that differs in more than time is left out: batches that grow, and parameters that
- * workers update in place or own. The last would need a network between workers, which a log does
- * not describe; a log of such a run is still compared with itself. */
+/* A strategy that differs in more than time is left out: batches and steps that follow the loss or
+ * epochs, and parameters that workers update in place or own. The last would need a network between
+ * workers, which a log does not describe; a log of such a run is still compared with itself. */
 static bool resolve(const forecast *f, const char *strategy, at_plan *plan)
 {
     at_fail         why = {0};
     at_plan_options options = plan_options(f, strategy);
     if (at_plan_resolve(&options, plan, &why)) return false;
-    bool others = plan->mix->owned_by_workers && strcmp(strategy, f->m->strategy) != 0;
-    return plan->size->keeps_batch && !plan->mix->updates_in_place && !others;
+    const at_gather_rule *gather = plan->gather;
+    const at_mix_rule    *mix = plan->mix;
+    bool steady = plan->size->keeps_batch && !(gather->follows_loss && gather->follows_loss(plan));
+    bool foreign = mix->owned_by_workers && strcmp(strategy, f->m->strategy) != 0;
+    return steady && !foreign && !mix->updates_in_place;
 }
 
 /* Simulates with the log itself, or with its first steps when it is long. */

@@ -6,7 +6,7 @@ import pathlib
 import unittest
 
 import support
-from support import mpi
+from support import mpi, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
@@ -63,6 +63,18 @@ class Local(Contract, support.TestCase):
 class Sim(Contract, support.TestCase):
     def play(self, *arguments):
         return self.train(*arguments, "--workers", 3, "--world", "sim")
+
+
+class Seats(Contract, seats.TestCase):
+    """The micro-batch is the program's; model, data and evaluation, too."""
+    THEIRS = ("--data", "--micro-batch", "--eval-every")
+
+    def play(self, *arguments):
+        words = list(arguments)
+        for option in self.THEIRS:
+            at = words.index(option)
+            del words[at:at + 2]
+        return self.seats(*words, "-n", 3, program=("batch=2",))
 
 
 @unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")

@@ -1,9 +1,7 @@
 #!/usr/bin/env python3
 """Programs with their own loop as workers: `anytime run`."""
 import json
-import os
 import struct
-import subprocess
 
 import support
 from support import seats
@@ -66,6 +64,10 @@ class Training(seats.TestCase):
     def test_epochs_are_those_of_the_program(self):
         result = self.seats("-n", 2, "--epochs", 2, program=("samples=320",)).result
         self.assertEqual((result["stopped"], result["samples"]["used"]), ("epochs", 640))
+
+    def test_the_samples_of_an_epoch_may_be_unknown(self):
+        result = self.seats("-n", 2, "--steps", 5, program=("samples=0",)).result
+        self.assertEqual((result["stopped"], result["steps"]), ("steps", 5))
 
     def test_adam_at_the_hub_learns(self):
         result = self.seats("-n", 2, "--steps", 600, program=("sgd=0",)).result
@@ -144,143 +146,6 @@ class UpdatesAtWorkers(seats.TestCase):
         ended = self.seats("-n", 2, "--strategy", "async", program=("update=1",),
                            code=support.USAGE)
         self.assertIn("need --gather all and --release barrier", ended.err)
-
-
-class Ends(seats.TestCase):
-    def test_programs_decide_when_no_limit_is_given(self):
-        result = self.seats("-n", 3, program=("stay=20",)).result
-        self.assertEqual((result["stopped"], result["steps"]), ("workers left", 20))
-        self.assertEqual(result["samples"]["dropped"], 0)
-
-    def test_exit_0_leaves_and_is_not_restarted(self):
-        result = self.seats("-n", 3, "--steps", 100, program=("exit=5", "only=1")).result
-        self.assertEqual((result["steps"], result["respawns"]), (100, 0))
-        self.assertEqual(result["worker"][1]["rounds"], 4)
-
-    def test_an_error_restarts_until_restarts_are_used_up(self):
-        ended = self.seats("-n", 2, "--steps", 150, "--restarts", 1, "--sample-time", "2ms", code=7,
-                           program=("exit=1", "code=7", "only=1", "complain=1"))
-        self.assertEqual(ended.result["respawns"], 1)
-        self.assertIn("rank 1 exited with 7 and is not started again", ended.err)
-        self.assertIn("ValueError: a script has raised", ended.err)
-
-    def test_the_worst_code_of_the_programs_is_that_of_the_run(self):
-        self.seats("-n", 2, "--steps", 5, program=("code=9",), code=9)
-
-    def test_a_program_that_never_joins_fails_the_run_with_its_last_line(self):
-        ended = self.seats("-n", 2, "--join-timeout", "1s", program=("join=0",),
-                           code=support.FAILED)
-        self.assertIn("waiting for godot", ended.err.splitlines()[-2])
-
-    def test_a_rank_that_never_joins_fails_the_run(self):
-        program = ("/bin/sh", "-c", f'[ $ANYTIME_RANK = 1 ] && exec {seats.WORKER} join=0; '
-                   f'exec {seats.WORKER}')
-        ended = self.seats("-n", 2, "--steps", 5, "--join-timeout", "2s", program=program,
-                           code=support.FAILED)
-        self.assertIn("rank 1 has not joined within 2 s", ended.err)
-        result = self.seats("-n", 2, "--steps", 5, "--join-timeout", "2s", "--workers-min", 1,
-                            program=program).result
-        self.assertEqual(result["steps"], 5)
-
-    def test_a_program_that_crashes_before_it_joins_fails_the_run(self):
-        ended = self.seats("-n", 2, "--restarts", 0, code=support.FAILED,
-                           program=("/bin/sh", "-c", "echo no module named torch >&2; exit 3"))
-        self.assertIn("exited with 3 before it joined: no module named torch", ended.err)
-
-    def test_a_command_that_does_not_exist_is_named(self):
-        ended = self.seats("-n", 2, program=("/no/such/program",), code=support.FAILED)
-        self.assertIn("cannot start /no/such/program", ended.err)
-
-    def test_a_program_without_anytime_is_explained(self):
-        ended = self.seats("-n", 2, program=("/bin/true",), code=support.FAILED)
-        self.assertIn("none of them joined", ended.err)
-
-    def test_another_model_is_refused(self):
-        program = ("/bin/sh", "-c", f"exec {seats.WORKER} odd=$ANYTIME_RANK")
-        ended = self.seats("-n", 2, "--steps", 5, "--restarts", 0, program=program,
-                           code=support.USAGE)
-        self.assertIn("trains something else", ended.err)
-
-
-class Alone(seats.TestCase):
-    def worker(self, **env):
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("ANYTIME_")}
-        return subprocess.run([seats.WORKER], env={**clean, **env}, capture_output=True, text=True,
-                              timeout=support.BOUND)
-
-    def test_without_a_hub_a_program_is_alone(self):
-        self.assertEqual(self.worker().stdout, "alone\n")
-
-    def test_a_hub_that_is_not_there_and_a_token_that_is_missing_are_explained(self):
-        token = self.folder / "token"
-        self.assertIn("cannot read the token", self.worker(ANYTIME_HUB="/nowhere/hub").stderr)
-        token.write_text("0123456789abcdef")
-        done = self.worker(ANYTIME_HUB=str(self.folder / "hub"))
-        self.assertEqual(done.returncode, support.FAILED)
-        self.assertIn("no hub at", done.stderr)
-
-    def test_a_wrong_token_is_refused_at_once_and_nobody_else_notices(self):
-        run = self.launch("-n", 1, "--workers-max", 2, "--steps", 100000, "--seconds", "60s")
-        run.wait_steps(1)
-        (self.folder / "token").write_text("0123456789abcdef")
-        done = self.worker(ANYTIME_HUB=str(run.folder / "hub"),
-                           ANYTIME_TOKEN_FILE=str(self.folder / "token"))
-        self.assertEqual(done.returncode, support.USAGE)
-        self.assertIn("the token is not that of this run", done.stderr)
-        self.assertEqual((run.folder / "token").stat().st_mode & 0o777, 0o600)
-        run.signal(support.signal.SIGINT)
-        self.assertEqual(run.wait().code, support.STOPPED)
-
-    def test_others_may_join_a_run_and_leave_it(self):
-        run = self.launch("-n", 1, "--workers-max", 2, "--seconds", "60s")
-        run.wait_steps(5)
-        clean = {key: value for key, value in os.environ.items() if not key.startswith("ANYTIME_")}
-        done = subprocess.run([seats.WORKER, "stay=10"], timeout=support.BOUND,
-                              env={**clean, "ANYTIME_HUB": str(run.folder / "hub")})
-        self.assertEqual(done.returncode, 0)
-        run.signal(support.signal.SIGINT)
-        ended = run.wait()
-        self.assertEqual(ended.code, support.STOPPED, ended)
-        self.assert_ledger(ended)
-        self.assertEqual(ended.result["worker"][1]["rounds"], 10)
-
-
-class Options(seats.TestCase):
-    def test_what_belongs_to_the_program_is_refused(self):
-        for option in (("--model", "mlp:10"), ("--lr", "0.1"), ("--data", "mnist"),
-                       ("--engine", "ref"), ("--micro-batch", 4)):
-            ended = self.seats(*option, code=support.USAGE)
-            self.assertIn(f"{option[0]} does not work with `anytime run`", ended.err)
-
-    def test_mistakes_are_explained(self):
-        self.assertIn("no command", self.anytime("run", "-n", 2, code=support.USAGE).err)
-        self.assertIn("no command", self.anytime("run", "--", code=support.USAGE).err)
-        self.assertIn("only `anytime run`",
-                      self.anytime("train", "--", "true", code=support.USAGE).err)
-        self.assertIn("--epochs needs",
-                      self.seats("--epochs", 1, program=("samples=0",), code=support.USAGE).err)
-
-    def test_help_has_no_options_of_models(self):
-        text = self.anytime("run", "--help", "all").out
-        self.assertIn("--restarts", text)
-        self.assertNotIn("--model", text)
-
-    def test_output_has_prefixes_or_goes_to_files(self):
-        ended = self.seats("-n", 2, "--steps", 5, "--quiet")
-        self.assertEqual({line[:3] for line in ended.out.splitlines() if "status" in line},
-                         {"[0]", "[1]"})
-        logs = self.folder / "logs"
-        ended = self.seats("-n", 2, "--steps", 5, "--quiet", "--log-dir", logs)
-        self.assertNotIn("status", ended.out)
-        self.assertIn("status 8", (logs / "rank-1.out").read_text())
-        ended = self.seats("-n", 2, "--steps", 5, "--quiet", "--json")
-        self.assertEqual(json.loads(ended.out)["steps"], 5)
-
-    def test_the_environment_is_set(self):
-        program = ("/bin/sh", "-c", "echo $ANYTIME_RANK $ANYTIME_WORKERS $OMP_NUM_THREADS "
-                   f"$(basename $ANYTIME_LIBRARY) >&2; exec {seats.WORKER}")
-        ended = self.seats("-n", 2, "--steps", 5, program=program)
-        self.assertIn("[1] 1 2 1 libanytime.so", ended.err)
 
 
 if __name__ == "__main__":

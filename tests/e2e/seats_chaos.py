@@ -75,6 +75,7 @@ class Chaos(seats.TestCase):
         ended = run.wait()
         self.assertEqual(ended.code, support.STOPPED, ended)
         self.assertEqual(ended.result["stopped"], "signal")
+        self.assertIn(f"anytime run --resume {run.folder} -- COMMAND", ended.err)
         self.assertEqual(ended.out.count("status 8"), 2, "programs see DONE and end by themselves")
         self.assert_gone(run)
 

@@ -459,9 +459,9 @@ static at_err parse_one(at_parsed *parsed, unsigned verb, int argc, const char *
 static at_err take_command(at_parsed *parsed, unsigned verb, int argc, const char *const *argv,
                            at_fail *fail)
 {
-    if (!(verb & AT_FOR_RUN))
+    if (!(verb & (AT_FOR_RUN | AT_FOR_COMPARE | AT_FOR_SWEEP)))
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -- COMMAND`",
-                           "only `anytime run` takes a command after --");
+                           "only run, compare and sweep take a command after --");
     if (argc < 2)
         return at_fail_set(fail, AT_ERR_USAGE, "write `anytime run -n 4 -- COMMAND`",
                            "no command after --");

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "cli/verbs/run.h"
 #include "cli/verbs/verbs.h"
 #include "learn/optim/optim.h"
 #include "learn/optim/schedule.h"
@@ -247,6 +248,7 @@ static at_err share_sample_time(at_compare *compare, at_entry *entry, at_ns meas
 static at_err check_entry(at_compare *compare, at_entry *entry, at_fail *fail)
 {
     at_launch launch;
+    if (entry->parsed.command) return at_launch_check_seats(&entry->parsed, fail);
     AT_TRY(at_launch_open(&launch, &entry->parsed, compare->command, fail));
     at_err err = check_run(&launch.run, fail);
     if (!err) err = share_sample_time(compare, entry, launch.run.sample_time, fail);
@@ -319,28 +321,47 @@ static void print_progress(const at_compare *compare, const at_entry *entry, uin
     fprintf(stderr, "\n");
 }
 
-static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
+/* A run of our own workers. */
+static at_err run_launch(const at_compare *compare, at_entry *entry, const char *path,
+                         json_t **result, at_fail *fail)
 {
-    char      path[AT_COMPARE_PATH_SIZE], *name = path + strlen(compare->folder) + 1;
     at_launch launch;
-    json_t   *result = NULL;
-    at_text   text = at_text_in(path, sizeof path);
-    at_text_add(&text, "%s/%s-%lld", compare->folder, entry->label,
-                (long long)entry->parsed.settings.seed);
-    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
     AT_TRY(at_launch_open(&launch, &entry->parsed, compare->command, fail));
     launch.run.folder = path;
     if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
     if (!launch.run.console.terminal) launch.run.console.quiet = true;
+    if (entry->run_count > 0) launch.run.skips_hints = true; /* the first repeat gave them */
+    at_err err = at_run(&launch.run, result, fail);
+    at_launch_close(&launch);
+    return err;
+}
+
+/* A run of programs; what they print goes to files beside the others. */
+static at_err run_programs(const at_compare *compare, at_entry *entry, const char *path,
+                           json_t **result, at_fail *fail)
+{
+    at_program_run run = {.command = compare->command, .folder = path};
+    entry->parsed.settings.log_dir = path;
+    return at_run_programs(&entry->parsed, &run, result, fail);
+}
+
+static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
+{
+    char    path[AT_COMPARE_PATH_SIZE], *name = path + strlen(compare->folder) + 1;
+    json_t *result = NULL;
+    at_text text = at_text_in(path, sizeof path);
+    at_text_add(&text, "%s/%s-%lld", compare->folder, entry->label,
+                (long long)entry->parsed.settings.seed);
+    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
     at_run_lock lock = {0};
     at_err      err = at_file_make_folder(path, fail);
     if (!err) err = at_run_lock_take(path, &lock, fail);
-    if (entry->run_count > 0) launch.run.skips_hints = true; /* the first repeat gave them */
-    if (!err) err = at_run(&launch.run, &result, fail);
+    if (!err)
+        err = entry->parsed.command ? run_programs(compare, entry, path, &result, fail)
+                                    : run_launch(compare, entry, path, &result, fail);
     at_run_lock_release(&lock);
     if (!err) err = at_compare_add(compare, entry, result, name, fail);
     json_decref(result);
-    at_launch_close(&launch);
     return err;
 }
 
@@ -394,7 +415,10 @@ static at_err draw(const at_compare *compare, const at_panel_runs *runs, char *n
     char               title[200];
     const at_settings *s = &compare->parsed->settings;
     at_text            text = at_text_in(title, sizeof title);
-    at_text_add(&text, "%s on %s", s->model, s->data);
+    if (compare->parsed->command)
+        at_text_add(&text, "%s", compare->parsed->command[0]);
+    else
+        at_text_add(&text, "%s on %s", s->model, s->data);
     at_panel_options options = {
         .title = title, .folder = compare->folder, .runs = runs, .run_count = compare->entries};
     return at_plots_write(s->plots, options, names, size, fail);

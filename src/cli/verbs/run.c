@@ -1,4 +1,6 @@
 /* `anytime run`: a hub, and copies of a program that take seats in the run. */
+#include "cli/verbs/run.h"
+
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,21 +34,21 @@ static at_err open_hub(const at_parsed *parsed, const char *folder, at_seat_hub 
     return at_seat_hub_open(&options, hub, fail);
 }
 
-/* Trains with the seats that have come; prints and writes the result. */
-static at_err train(at_parsed *parsed, const char *command, const char *folder, at_seat_hub *hub,
-                    const at_checkpoint *resume, at_fail *fail)
+/* Trains with the seats that have come. Nobody else shows a run of a comparison. */
+static at_err train(at_parsed *parsed, const at_program_run *run, at_seat_hub *hub, json_t **result,
+                    at_fail *fail)
 {
     at_launch launch;
-    json_t   *result = NULL;
-    AT_TRY(at_launch_seats(&launch, parsed, command, hub, fail));
-    launch.run.folder = folder;
-    launch.run.resume = resume;
-    at_watch watch;
-    at_err   err = at_watch_start(&watch, parsed, folder, fail);
-    if (!err) err = at_run(&launch.run, &result, fail);
+    at_watch  watch = {0};
+    AT_TRY(at_launch_seats(&launch, parsed, run->command, hub, fail));
+    launch.run.folder = run->folder;
+    launch.run.resume = run->resume;
+    if (!run->shows && !launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
+    if (!run->shows && !launch.run.console.terminal) launch.run.console.quiet = true;
+    at_err err = run->shows ? at_watch_start(&watch, parsed, run->folder, fail) : AT_OK;
+    if (!err) err = at_run(&launch.run, result, fail);
     at_watch_end(&watch);
-    if (result) err = at_show_result(parsed, folder, result, true, err, fail);
-    json_decref(result);
+    if (*result && run->shows) err = at_show_result(parsed, run->folder, *result, true, err, fail);
     at_launch_close(&launch);
     return err;
 }
@@ -58,17 +60,26 @@ static at_err nobody_joined(at_fail *fail)
                        "all processes ended with 0 and none of them joined the run");
 }
 
-/* A run that ended well ends with the worst code of its programs. */
+at_err at_run_programs(at_parsed *parsed, const at_program_run *run, json_t **result, at_fail *fail)
+{
+    at_seat_hub hub;
+    *result = NULL;
+    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "seat", fail));
+    AT_TRY(open_hub(parsed, run->folder, &hub, fail));
+    at_err err = at_seat_hub_gather(&hub, fail);
+    if (!err) err = hub.known ? train(parsed, run, &hub, result, fail) : nobody_joined(fail);
+    if (!err) err = (at_err)at_seat_hub_wait(&hub, fail);
+    at_seat_hub_close(&hub);
+    return err;
+}
+
 static at_err run_in(at_parsed *parsed, const char *command, const char *folder,
                      const at_checkpoint *resume, at_fail *fail)
 {
-    at_seat_hub hub;
-    AT_TRY(open_hub(parsed, folder, &hub, fail));
-    at_err err = at_seat_hub_gather(&hub, fail);
-    if (!err)
-        err = hub.known ? train(parsed, command, folder, &hub, resume, fail) : nobody_joined(fail);
-    if (!err) err = (at_err)at_seat_hub_wait(&hub, fail);
-    at_seat_hub_close(&hub);
+    at_program_run run = {.command = command, .folder = folder, .resume = resume, .shows = true};
+    json_t        *result;
+    at_err         err = at_run_programs(parsed, &run, &result, fail);
+    json_decref(result);
     return err;
 }
 
@@ -91,7 +102,6 @@ static at_err resume_run(at_parsed *parsed, const char *command, at_fail *fail)
     at_run_lock   lock = {0};
     AT_TRY(at_run_lock_take(parsed->settings.resume, &lock, fail));
     at_err err = at_resume_open(parsed, &checkpoint, fail);
-    if (!err) err = at_options_set(parsed, AT_FOR_TRAIN, "world", "seat", fail);
     if (!err) err = run_in(parsed, command, parsed->settings.resume, &checkpoint, fail);
     at_checkpoint_close(&checkpoint);
     at_run_lock_release(&lock);
@@ -109,6 +119,5 @@ at_err at_verb_run(at_parsed *parsed, const char *command, at_fail *fail)
                            "-n 0 leaves nobody to run the command");
     AT_TRY(at_launch_check_seats(parsed, fail));
     if (parsed->settings.resume) return resume_run(parsed, command, fail);
-    AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "seat", fail));
     return begin_run(parsed, command, fail);
 }

@@ -38,7 +38,8 @@ const at_verb at_verbs[] = {
      "\n"
      "  anytime compare fmb amb --workers 10 --sample-time 1ms --straggler niagara \\\n"
      "                          --straggler-scale 20% --target accuracy=0.8\n"
-     "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n",
+     "  anytime compare fmb 'amb:time-limit=50ms,lr=0.05' --repeats 5\n"
+     "  anytime compare fmb amb -n 4 --seconds 30 -- python3 train.py     programs, as in `run`\n",
      AT_FOR_COMPARE, at_verb_compare},
     {"sweep", "--over NAME=V1,V2,.. [options]", "Compare several values of one option",
      "Runs the same training with each value of one option and prints the results as `compare`\n"

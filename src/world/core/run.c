@@ -114,8 +114,8 @@ static at_err set_rate(const run *r, const at_param_group *group, double samples
     if (group->schedule[0]) schedule = group->schedule;
     rate->weight_decay = o->weight_decay * group->decay;
     rate->momentum = (float)group->momentum;
-    AT_TRY(at_schedule_parse(schedule, lr * group->lr, (double)o->task->samples, samples_end,
-                             &rate->schedule, fail));
+    double epoch = o->task->samples > 0 ? (double)o->task->samples : 1; /* unknown: seats */
+    AT_TRY(at_schedule_parse(schedule, lr * group->lr, epoch, samples_end, &rate->schedule, fail));
     return at_schedule_set_steps(&rate->schedule, (double)r->plan.limits.steps, fail);
 }
 
@@ -559,8 +559,10 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
 static at_err stopped(const run *r, const char *why, at_fail *fail)
 {
     char hint[300];
-    snprintf(hint, sizeof hint, "resume with: anytime train --resume %.250s",
-             r->options->folder ? r->options->folder : "");
+    bool programs = r->options->world->runs_programs;
+    snprintf(hint, sizeof hint, "resume with: anytime %s --resume %.250s%s",
+             programs ? "run" : "train", r->options->folder ? r->options->folder : "",
+             programs ? " -- COMMAND" : "");
     return at_fail_set(fail, AT_ERR_STOPPED, r->saved != UINT64_MAX ? hint : NULL,
                        "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }

@@ -89,6 +89,7 @@ typedef struct at_outcome {
 typedef struct at_world {
     const char *name;             /* as in --world and result.json */
     const char *called;           /* in sentences: "--world mpi", "a simulation" */
+    bool        runs_programs;    /* resumed by `anytime run` with a command */
     bool        virtual_time;     /* time is simulated: the machine's clock says nothing */
     bool        one_process;      /* no several hubs, no all-reduce */
     bool        has_messages;     /* that --comm-delay can hold back */

@@ -47,16 +47,13 @@ static size_t tensors(void *self, at_tensor *tensors, size_t max)
     return spec->count;
 }
 
-/* Absolute numbers: the run's own learning rate and weight decay are 1. */
+/* The numbers of the groups are those of the torch optimizer; ours have none of their own. */
 static void list_groups(seat_task *t)
 {
     assert(t->spec->groups <= AT_GROUPS_MAX);
     t->groups.count = t->spec->groups;
-    for (uint32_t i = 0; i < t->spec->groups; i++) {
-        const at_seat_group *from = &t->spec->group[i];
-        t->groups.group[i] = (at_param_group){
-            .lr = from->lr, .decay = from->weight_decay, .momentum = from->momentum};
-    }
+    for (uint32_t i = 0; i < t->spec->groups; i++)
+        t->groups.group[i] = (at_param_group){.lr = 1, .decay = 1};
 }
 
 static at_err list_ranges(seat_task *t, at_fail *fail)

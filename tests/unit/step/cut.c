@@ -133,6 +133,24 @@ static void nearest_misses_the_deadline_by_a_quarter_micro_batch_after_by_half(v
     assert_true(after.late == after.distance); /* never early */
 }
 
+/* Programs with batches of their own, as their loaders give them. */
+static void a_round_of_own_batches_ends_before_another_would_pass_it(void **state)
+{
+    (void)state;
+    at_cut cut = begin(100, AT_NEVER, 24, false);
+    at_cut_own(&cut);
+    run_round(&cut, 0, AT_MS(1));
+    assert_int_equal(cut.done, 96);
+    cut = begin(10, AT_NEVER, 24, false); /* one is always computed */
+    at_cut_own(&cut);
+    run_round(&cut, 0, AT_MS(1));
+    assert_int_equal(cut.done, 24);
+    cut = begin(100, AT_NEVER, 24, false);
+    at_cut_own(&cut);
+    at_cut_done(&cut, 60, AT_MS(1)); /* the next is expected to be like the last */
+    assert_int_equal(at_cut_next(&cut, AT_MS(1)), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -143,6 +161,7 @@ int main(void)
         cmocka_unit_test(the_cap_ends_a_round_with_a_smaller_micro_batch),
         cmocka_unit_test(what_was_learnt_about_speed_is_kept_and_follows_changes),
         cmocka_unit_test(nearest_misses_the_deadline_by_a_quarter_micro_batch_after_by_half),
+        cmocka_unit_test(a_round_of_own_batches_ends_before_another_would_pass_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

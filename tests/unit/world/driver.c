@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "pace/pace.h"
 #include "world/core/driver.h"
 
@@ -475,6 +476,81 @@ static void a_gossip_exchange_fits_behind_the_transport(void **state)
     }
 }
 
+/* ---- one turn at a time (seats) ------------------------------------------------------------- */
+
+static bool never_interrupted(void *self)
+{
+    (void)self;
+    return false;
+}
+
+/* Computes the rest of a round whose micro-batch is at hand; returns how its last turn ended. */
+static at_driver_status compute_round(fixture *d)
+{
+    at_micro         micro;
+    at_driver_status status = AT_DRIVER_MICRO;
+    while (status == AT_DRIVER_MICRO) {
+        at_driver_done(&d->driver, MICRO, 1);
+        status = at_driver_turn(&d->driver, &micro, at_clock_now());
+    }
+    return status;
+}
+
+static void a_round_is_reported_only_when_the_caller_says_so(void **state)
+{
+    (void)state;
+    fixture  d;
+    at_micro micro;
+    sit_down(&d, "fmb", NULL);
+    d.driver.options.asks_to_report = true;
+    d.driver.options.transport.interrupted = never_interrupted;
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_WAITING);
+    order(&d, (at_order){0});
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_MICRO);
+    assert_int_equal(compute_round(&d), AT_DRIVER_ROUND_OVER);
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_ROUND_OVER);
+    assert_int_equal(d.reports, 0);
+    at_driver_report(&d.driver);
+    assert_int_equal(d.reports, 1);
+    assert_int_equal(d.report[0].work.samples, BATCH);
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_WAITING);
+    stand_up(&d);
+}
+
+static void a_micro_batch_that_is_never_computed_was_not_drawn(void **state)
+{
+    (void)state;
+    fixture  d;
+    at_micro micro;
+    sit_down(&d, "fmb", NULL);
+    d.driver.options.asks_to_report = true;
+    d.driver.options.transport.interrupted = never_interrupted;
+    order(&d, (at_order){0});
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_MICRO);
+    assert_int_equal(d.drawn, MICRO);
+    at_driver_return_micro(&d.driver);
+    assert_int_equal(d.drawn, 0);
+    stand_up(&d);
+}
+
+static void an_abandoned_round_ends_without_asking(void **state)
+{
+    (void)state;
+    fixture  d;
+    at_micro micro;
+    sit_down(&d, "fmb", "abandon");
+    d.driver.options.asks_to_report = true;
+    d.driver.options.transport.interrupted = never_interrupted;
+    order(&d, (at_order){0});
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_MICRO);
+    d.version++;
+    at_driver_done(&d.driver, MICRO, 1);
+    assert_int_equal(at_driver_turn(&d.driver, &micro, at_clock_now()), AT_DRIVER_ABANDONED);
+    assert_int_equal(d.reports, 1);
+    assert_true(d.report[0].work.abandoned);
+    stand_up(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +568,9 @@ int main(void)
         cmocka_unit_test(a_leave_before_the_first_order_leaves_at_once),
         cmocka_unit_test(a_loader_of_its_own_keeps_the_ledger_exact),
         cmocka_unit_test(a_gossip_exchange_fits_behind_the_transport),
+        cmocka_unit_test(a_round_is_reported_only_when_the_caller_says_so),
+        cmocka_unit_test(a_micro_batch_that_is_never_computed_was_not_drawn),
+        cmocka_unit_test(an_abandoned_round_ends_without_asking),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
