@@ -18,7 +18,11 @@
  * Link with -lanytime. Workers are forked from the calling process: they see your data as it was
  * when at_train was called, without copying it, and what they write to your memory is lost when
  * they exit. Each worker reads the samples in order, from its own starting point: shuffle them
- * first.
+ * first, or write `loss_at` instead, which is called with samples of a random order that is new in
+ * every pass.
+ *
+ * Call it before your program has started threads: forked workers lack them, and wait for ever for
+ * what a thread would do. Under mpirun it is refused, because every rank would train by itself.
  *
  * If your program has its own training loop (or calls PyTorch), take a seat instead: see below.
  */
@@ -45,6 +49,9 @@ typedef struct at_own_model {
     double (*test)(void *user, const float *params, uint64_t *correct, uint64_t first,
                    uint64_t end);
     const char *name; /* shown in results; NULL: "own" */
+    /* Instead of `loss`: the same for `count` samples with these numbers. */
+    double (*loss_at)(void *user, const float *params, float *gradient, const uint64_t *index,
+                      uint64_t count);
 } at_own_model;
 
 /* The outcome of a training. */

@@ -11,6 +11,7 @@
 #include "cli/options/inherit.h"
 #include "model_io/safetensors.h"
 #include "record/run_lock.h"
+#include "world/process/launcher.h"
 
 /* A run handles signals and waits for children, which belong to the whole process. */
 static atomic_flag is_training = ATOMIC_FLAG_INIT;
@@ -79,6 +80,18 @@ static at_err resume_run(at_parsed *parsed, const at_own_model *model, float *pa
     return err;
 }
 
+/* Every rank would train by itself, without a word. */
+static at_err refuse_ranks(const at_parsed *parsed, at_fail *fail)
+{
+    at_launcher launcher = at_launcher_detect();
+    if (!launcher.name || launcher.size < 2 || at_options_given(parsed, "world")) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "start the program once, with --workers N: workers are forked from it; "
+                       "--world local trains in every copy",
+                       "%s has started %u copies of this program, and each would train by itself",
+                       launcher.name, launcher.size);
+}
+
 static at_err train(const at_own_model *model, float *params, int count, const char *const *options,
                     json_t **result, at_fail *fail)
 {
@@ -86,6 +99,7 @@ static at_err train(const at_own_model *model, float *params, int count, const c
     AT_TRY(at_options_init(&parsed, fail));
     at_err err = at_options_parse(&parsed, AT_FOR_TRAIN, count, options, fail);
     if (!err) err = at_options_refuse_words(&parsed, fail);
+    if (!err) err = refuse_ranks(&parsed, fail);
     if (!err)
         err = parsed.settings.resume ? resume_run(&parsed, model, params, result, fail)
                                      : begin_run(&parsed, model, params, result, fail);

@@ -173,7 +173,8 @@ class Library:
         class Model(ctypes.Structure):
             _fields_ = [("user", ctypes.c_void_p), ("parameters", ctypes.c_uint64),
                         ("samples", ctypes.c_uint64), ("test_samples", ctypes.c_uint64),
-                        ("loss", self.loss), ("test", ctypes.c_void_p), ("name", ctypes.c_char_p)]
+                        ("loss", self.loss), ("test", ctypes.c_void_p), ("name", ctypes.c_char_p),
+                        ("loss_at", ctypes.c_void_p)]
 
         class Answer(ctypes.Structure):
             _fields_ = [("code", ctypes.c_int), ("message", ctypes.c_char * 1024),

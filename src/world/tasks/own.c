@@ -28,7 +28,7 @@ static at_err open_sampler(own_task *t, at_sampler *sampler, at_node worker, boo
     assert(t->options.workers >= 1);
     const at_task_own_options *o = &t->options;
     AT_TRY(at_sampler_init(sampler, o->seed, worker, o->workers, o->model.samples, shard, fail));
-    sampler->in_order = true;
+    sampler->in_order = !o->model.loss_at;
     return AT_OK;
 }
 
@@ -47,6 +47,24 @@ static const char *engine(void *self)
     return "own";
 }
 
+/* Samples in the order of the sampler, as many per call as fit into a small table. */
+static double gradient_at(const own_task *t, const at_sampler *sampler, float *g,
+                          const float *params, const at_draw *draw)
+{
+    enum { PER_CALL = 1024 };
+    const at_own_model *model = &t->options.model;
+    uint64_t            index[PER_CALL];
+    double              loss = 0;
+    assert(model->loss_at);
+    for (uint32_t done = 0; done < draw->count;) {
+        uint32_t left = draw->count - done, count = left < PER_CALL ? left : PER_CALL;
+        at_sampler_indices(sampler, draw->position + done, index, count);
+        loss += model->loss_at(model->user, params, g, index, count);
+        done += count;
+    }
+    return loss;
+}
+
 static double gradient(void *self, float *g, bool first, at_point point, const at_draw *draw)
 {
     assert(draw->count >= 1);
@@ -58,6 +76,7 @@ static double gradient(void *self, float *g, bool first, at_point point, const a
     if (!draw->common && t->own.worker != draw->worker)
         (void)open_sampler(t, &t->own, draw->worker, t->options.shard, NULL);
     if (first) memset(g, 0, model->parameters * sizeof *g);
+    if (model->loss_at) return gradient_at(t, sampler, g, point.params, draw);
     for (uint32_t done = 0; done < draw->count;) {
         uint64_t position = draw->position + done, index = at_sampler_index(sampler, position);
         uint64_t run = at_sampler_run(sampler, position), left = draw->count - done;
@@ -82,7 +101,7 @@ static void score(void *self, at_score *sum, const float *params, uint64_t first
 at_err at_task_own(const at_task_own_options *options, at_task *task, at_fail *fail)
 {
     const at_own_model *model = &options->model;
-    if (model->parameters < 1 || model->samples < 1 || !model->loss)
+    if (model->parameters < 1 || model->samples < 1 || (!model->loss && !model->loss_at))
         return at_fail_set(fail, AT_ERR_USAGE, "see anytime.h",
                            "a model needs parameters, samples and a loss function");
     if (model->test_samples > 0 && !model->test)

@@ -1,0 +1,126 @@
+"""Runs on disk: trained weights, curves and tables."""
+from __future__ import annotations
+
+import csv
+import json
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Union
+
+from ._library import Error
+
+_HEADER_MAX = 100 * 1024 * 1024
+
+
+@dataclass
+class Run:
+    """What a run has recorded. Tables are dictionaries of numpy arrays, one per column; missing
+    numbers are NaN."""
+    folder: Path
+    result: dict       # result.json; empty while the run is not over
+    curve: dict        # master_stats.csv: losses, learning rates, evaluations
+    steps: dict        # collect_stats.csv: what each step gathered
+    rounds: dict       # worker_stats.csv: what each worker did
+    resources: dict    # resource_stats.csv
+
+
+def _column(values: list[str]) -> Any:
+    import numpy
+    try:
+        return numpy.array([float(value) if value else float("nan") for value in values])
+    except ValueError:
+        return numpy.array(values)
+
+
+def _table(path: Path) -> dict:
+    if not path.exists():
+        return {}
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    names = rows[0] if rows else []
+    whole = [row for row in rows[1:] if len(row) == len(names)]  # the last line may be half written
+    return {name: _column([row[i] for row in whole]) for i, name in enumerate(names)}
+
+
+def read(run: Union[str, Path]) -> Run:
+    """Reads a run folder into numpy arrays."""
+    folder = Path(run)
+    if not folder.is_dir():
+        raise Error(f"{folder}: there is no such run", 66)
+    result = folder / "result.json"
+    return Run(folder, json.loads(result.read_text()) if result.exists() else {},
+               *(_table(folder / name) for name in ("master_stats.csv", "collect_stats.csv",
+                                                    "worker_stats.csv", "resource_stats.csv")))
+
+
+def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:
+    """Shapes and bytes of the float32 tensors of a safetensors file."""
+    raw = path.read_bytes()
+    if len(raw) < 8:
+        raise Error(f"{path}: too short for a safetensors file", 65)
+    size = struct.unpack("<Q", raw[:8])[0]
+    if size > min(len(raw) - 8, _HEADER_MAX):
+        raise Error(f"{path}: its header does not fit into the file", 65)
+    try:
+        header = json.loads(raw[8:8 + size])
+        data = memoryview(raw)[8 + size:]
+        tensors = {}
+        for name, entry in header.items():
+            if name == "__metadata__" or entry["dtype"] != "F32":
+                continue
+            begin, end = entry["data_offsets"]
+            shape, count = [int(n) for n in entry["shape"]], 1
+            for n in shape:
+                count *= n
+            if not 0 <= begin <= end <= len(data) or end - begin != 4 * count:
+                raise Error(f"{path}: {name} does not fit into the file", 65)
+            tensors[name] = (shape, bytes(data[begin:end]))
+        return tensors
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise Error(f"{path}: not a safetensors file ({problem})", 65) from None
+
+
+def weights(run: Union[str, Path]) -> dict[str, Any]:
+    """The trained tensors of a run (a folder, or a .safetensors file) as numpy arrays."""
+    import numpy
+    path = Path(run)
+    if path.is_dir():
+        path = path / "model.safetensors"
+    if not path.exists():
+        raise Error(f"{path}: there is no such file; a run writes it at its end, and with "
+                    "--record none not at all", 66)
+    return {name: numpy.frombuffer(raw, dtype="<f4").reshape(shape).copy()
+            for name, (shape, raw) in _tensors(path).items()}
+
+
+def is_statistic(model: Any, name: str, buffer: Any) -> bool:
+    """Is this buffer of a torch module a statistic of batch norm, which a run averages over its
+    workers? Masks, tables and counters are not."""
+    import torch
+    owner = model.get_submodule(name.rpartition(".")[0])
+    norm = isinstance(owner, torch.nn.modules.batchnorm._NormBase)
+    return buffer.dtype == torch.float32 and (norm or "running_" in name.rpartition(".")[2])
+
+
+def load(run: Union[str, Path], model: Any) -> Any:
+    """Copies the trained tensors of a run into a PyTorch module and returns it. Every parameter
+    that is not frozen and every statistic of batch norm must be in the run, with its shape."""
+    import torch
+    found, missing = weights(run), []
+    needed = {name for name, p in model.named_parameters() if p.requires_grad}
+    needed |= {name for name, b in model.named_buffers() if is_statistic(model, name, b)}
+    with torch.no_grad():
+        for stored, tensor in [*model.named_parameters(), *model.named_buffers()]:
+            name = stored.replace("_orig_mod.", "")
+            if name not in found:
+                missing += [name] if stored in needed else []
+                continue
+            if list(tensor.shape) != list(found[name].shape):
+                raise Error(f"{name} has the shape {list(found[name].shape)} in {run} and "
+                            f"{list(tensor.shape)} in the model", 65)
+            tensor.copy_(torch.from_numpy(found[name]))
+    if missing:
+        raise Error(f"{run} lacks {len(missing)} tensors of the model, the first is {missing[0]}",
+                    65)
+    return model

@@ -1,0 +1,531 @@
+"""PyTorch: four changed lines make a training script a worker.
+
+    import anytime.torch as anytime                  # 1
+    opt = anytime.Optimizer(model, opt)              # 2
+    for x, y in loader:
+        opt.zero_grad()
+        loss = loss_fn(model(x), y)
+        opt.backward(loss, len(x))                   # 3  instead of loss.backward()
+        opt.step()
+        if opt.done: break                           # 4
+
+Started with `anytime run -n 4 -- python3 train.py` it trains with three others; started alone it
+trains exactly as before.
+"""
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import os
+import time
+import weakref
+from typing import Any, Callable, ContextManager, Iterator, Optional
+
+import torch
+
+from . import _library as c
+from .runs import is_statistic, load, read, weights
+from .sampler import Sampler, set_current
+from .seat import Seat, Spec, TensorSpec
+
+__all__ = ["Optimizer", "Sampler", "load", "read", "weights"]
+
+_AT_HUB = {torch.optim.SGD: "sgd", torch.optim.Adam: "adam", torch.optim.AdamW: "adamw",
+           torch.optim.RMSprop: "rmsprop", torch.optim.Adagrad: "adagrad"}
+_ELSEWHERE = ("amsgrad", "maximize", "centered", "dampening")  # options that only torch has
+_KEEP_EVERY = 1.0  # seconds between two times that the hub is given the other buffers
+_joined: list = []  # a weak reference to the optimizer that has this process's seat
+
+
+def _hub_optimizer(inner: torch.optim.Optimizer) -> Optional[str]:
+    """Its name, if the hub has this optimizer with these options."""
+    name = _AT_HUB.get(type(inner))
+    if any(group.get(option) for group in inner.param_groups for option in _ELSEWHERE):
+        return None
+    if name == "adam" and any(g.get("decoupled_weight_decay") for g in inner.param_groups):
+        return "adamw"
+    return name
+
+
+def _vector(address: int, count: int) -> torch.Tensor:
+    """A tensor over memory that the library owns."""
+    return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
+
+
+def _plain(name: str) -> str:
+    """A tensor's name without what torch.compile puts in front."""
+    return name.replace("_orig_mod.", "")
+
+
+class _Layout:
+    """Which tensor of the model is where in the flat vector: parameters, then statistics of batch
+    norm. Other buffers stay outside."""
+
+    def __init__(self, model: torch.nn.Module, inner: torch.optim.Optimizer):
+        group_of = {id(p): i for i, g in enumerate(inner.param_groups) for p in g["params"]}
+        self.names, self.params, self.groups = [], [], []
+        for name, param in model.named_parameters():
+            if param.requires_grad and id(param) in group_of:
+                self._check(name, param)
+                self.names.append(_plain(name))
+                self.params.append(param)
+                self.groups.append(group_of[id(param)])
+        if len(self.params) < sum(p.requires_grad for g in inner.param_groups
+                                  for p in g["params"]):
+            raise c.Error("the optimizer updates parameters that the model does not have: pass the "
+                          "model that owns them", 2)
+        if not self.params:
+            raise c.Error("the optimizer has no parameters to train", 2)
+        self.buffer_names, self.buffers = [], []
+        self.others: dict[str, torch.Tensor] = {}
+        for name, buffer in model.named_buffers():
+            if is_statistic(model, name, buffer):
+                self.buffer_names.append(_plain(name))
+                self.buffers.append(buffer)
+            elif buffer.numel() > 0:
+                self.others[_plain(name)] = buffer
+        sizes = [tensor.numel() for tensor in self.params + self.buffers]
+        *self.offsets, self.floats = itertools.accumulate(sizes, initial=0)
+
+    @staticmethod
+    def _check(name: str, param: torch.Tensor) -> None:
+        if param.layout != torch.strided:
+            raise c.Error(f"{name} is sparse; only dense parameters can be trained together", 2)
+        if param.dtype != torch.float32:
+            raise c.Error(f"{name} is {param.dtype}; parameters must be float32 (autocast is "
+                          "possible, model.half() is not)", 2)
+        if param.numel() == 0:
+            raise c.Error(f"{name} is empty", 2)
+
+    def specs(self) -> list[TensorSpec]:
+        """The tensors for the hub."""
+        trained = [TensorSpec(n, tuple(p.shape), group=g)
+                   for n, p, g in zip(self.names, self.params, self.groups)]
+        return trained + [TensorSpec(n, tuple(b.shape), buffer=True)
+                          for n, b in zip(self.buffer_names, self.buffers)]
+
+    def cut(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """Views of a flat vector, one per parameter and buffer."""
+        return [flat[at:at + t.numel()].view(t.shape)
+                for at, t in zip(self.offsets, self.params + self.buffers)]
+
+    def check_unmoved(self, views: list[torch.Tensor]) -> None:
+        """The script must have left the tensors where they were put."""
+        for name, tensor, view in zip(self.names + self.buffer_names, self.params + self.buffers,
+                                      views):
+            if tensor.data_ptr() != view.data_ptr() or tensor.dtype != torch.float32:
+                raise c.Error(f"{name} was moved or converted after anytime.Optimizer was made "
+                              "(.half(), .to(), .data = ...): do that before", 2)
+        for name, param in zip(self.names, self.params):
+            if not param.requires_grad:
+                raise c.Error(f"requires_grad of {name} was changed during the run: freeze "
+                              "parameters before anytime.Optimizer is made", 2)
+
+
+class Optimizer(torch.optim.Optimizer):
+    """Makes this process a worker: wraps any torch.optim optimizer, and is one.
+
+    model          the module whose parameters `optimizer` updates
+    update         "hub": the hub sums and updates once, for all (SGD, Adam, AdamW, RMSprop,
+                   Adagrad in torch's exact order of operations). "worker": every process applies
+                   the mean gradient with its own optimizer; needs a strategy that waits for all.
+                   Default: the hub wherever it can
+    reduction      what the loss is: the "mean" over the samples, as always, or the "sum"
+    clip_norm      clips the norm of the step's mean gradient (updates at the workers)
+    before_update  a function called with the mean gradient in .grad, before the update (same)
+    samples        training samples of an epoch, for --epochs and `epoch`; default: unknown
+    batch          samples of a usual micro-batch, for the default of --batch
+    hub            the hub's address; default: ANYTIME_HUB. Without any, training is local
+
+    `done` says that the run is over, `updated` that a step was closed by the last step() (call a
+    scheduler's step() then), `first` that this process should print and evaluate. A module that
+    is run before its parameters are wrapped (torch.compile) is compiled again.
+    """
+
+    def __init__(self, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *,
+                 update: Optional[str] = None, reduction: str = "mean",
+                 clip_norm: Optional[float] = None,
+                 before_update: Optional[Callable[[], None]] = None, samples: int = 0,
+                 batch: int = 0, hub: Optional[str] = None):
+        _refuse(optimizer, update, reduction)
+        super().__init__(optimizer.param_groups, optimizer.defaults)
+        self.param_groups, self.state = optimizer.param_groups, optimizer.state
+        self.inner, self.model = optimizer, model
+        self.reduction, self.clip_norm, self.before_update = reduction, clip_norm, before_update
+        self.done, self.updated = False, False
+        self._updates, self._used, self._epoch_samples = 0, 0, samples
+        self._samples, self._loss = 0, 0.0
+        self._seat: Optional[Seat] = None
+        if hub or os.environ.get("ANYTIME_HUB"):
+            self._join(update, batch, hub)
+
+    # ---- joining ----
+
+    def _join(self, update: Optional[str], batch: int, hub: Optional[str]) -> None:
+        if _joined and _joined[0]():
+            raise c.Error("this process has a seat already; only one Optimizer can be wrapped", 2)
+        at_hub = _hub_optimizer(self.inner)
+        self._at_worker = self._updates_here(update, at_hub)
+        self._layout = _Layout(self.model, self.inner)
+        self._take_over(self._layout.params[0].device)
+        spec = Spec(self._layout.specs(), optimizer=None if self._at_worker else at_hub,
+                    groups=self.inner.param_groups, model=type(self.model).__name__, batch=batch,
+                    samples=self._epoch_samples, update_at_worker=self._at_worker)
+        self._seat = Seat.join(spec, self._host.data_ptr(), hub)
+        if not self._seat:
+            return
+        _joined[:] = [weakref.ref(self)]
+        set_current(self._seat)
+        self._sent_groups: list = []
+        self._kept: dict[str, torch.Tensor] = {}
+        self._kept_at = 0.0
+        self._cuts: dict[int, tuple] = {}
+        self._install()
+        self._take_others()
+        self._begin_round()
+
+    def _updates_here(self, update: Optional[str], at_hub: Optional[str]) -> bool:
+        """Does every worker update by itself?"""
+        reason = None
+        if not at_hub:
+            reason = "the hub does not have it, or not with these options"
+        elif self.clip_norm is not None or self.before_update is not None:
+            reason = "clipping and before_update happen where torch is"
+        elif any(float(state.get("step", 1)) > 0 for state in self.inner.state.values() if state):
+            reason = "it has state already, which the hub cannot take over"
+        if update == "hub" and reason:
+            raise c.Error(f"this optimizer needs update=\"worker\": {reason}", 2)
+        return update == "worker" or reason is not None
+
+    def _take_over(self, device: torch.device) -> None:
+        """Moves parameters and statistics into one flat vector. The hub writes to `_host`; on other
+        devices the model uses a copy."""
+        layout = self._layout
+        self._host = torch.zeros(layout.floats)
+        on_host = device.type == "cpu"
+        self._flat = self._host if on_host else torch.zeros(layout.floats, device=device)
+        self._views = layout.cut(self._flat)
+        with torch.no_grad():
+            for tensor, view in zip(layout.params + layout.buffers, self._views):
+                view.copy_(tensor)
+                tensor.data = view
+                tensor.grad = None
+        if not on_host:
+            self._host.copy_(self._flat)
+
+    # ---- facts ----
+
+    def _facts(self) -> c.Facts:
+        return self._final if self.done else self._seat.facts
+
+    @property
+    def rank(self) -> int:
+        """Number of this worker, counted from 0."""
+        return self._facts().rank if self._seat else 0
+
+    @property
+    def workers(self) -> int:
+        """Number of workers present."""
+        return self._facts().workers if self._seat else 1
+
+    @property
+    def version(self) -> int:
+        """Updates made so far."""
+        return self._facts().version if self._seat else self._updates
+
+    @property
+    def first(self) -> bool:
+        """Is this the process that prints, evaluates and sets learning rates?"""
+        return bool(self._facts().first) if self._seat else True
+
+    @property
+    def epoch(self) -> int:
+        """Passes over the data that all workers together have used; 0 without `samples`."""
+        used = self._facts().samples_used if self._seat else self._used
+        return used // self._epoch_samples if self._epoch_samples else 0
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        """GradScaler asks this before it calls step()."""
+        raise c.Error("GradScaler is not supported: it would scale every worker's gradients "
+                      "differently. Use autocast with bfloat16, or without a scaler", 2)
+
+    # ---- a micro-batch ----
+
+    def zero_grad(self, set_to_none: Optional[bool] = None) -> None:
+        """As ever when training alone. In a run it does nothing: gradients are cleared when a round
+        begins, and summed up until it ends."""
+        if not self._seat:
+            chosen = {} if set_to_none is None else {"set_to_none": set_to_none}
+            self.inner.zero_grad(**chosen)
+
+    def backward(self, loss: torch.Tensor, samples: int) -> None:
+        """loss.backward() for a loss over this many samples."""
+        if samples < 1:
+            raise c.Error("backward needs the number of samples: opt.backward(loss, len(x))", 2)
+        if self.done:
+            return  # an outer loop over epochs goes on for a batch each
+        self._samples += samples
+        if not self._seat:
+            loss.backward()
+            return
+        if loss.numel() != 1:
+            raise c.Error(f"the loss must be one number, not {list(loss.shape)}: take its mean (or "
+                          "its sum, and say reduction=\"sum\")", 2)
+        self._attach()
+        factor = samples if self.reduction == "mean" else 1
+        loss.backward(torch.full_like(loss, factor, requires_grad=False))
+        self._sum_version = self._sum._version
+        self._loss += loss.item() * factor
+
+    def step(self, closure: Optional[Callable] = None) -> None:
+        """Ends a micro-batch. When the round is over, reports it, waits and installs the next
+        parameters."""
+        if closure is not None:
+            raise c.Error("step() takes no closure (LBFGS cannot be distributed)", 2)
+        if self.done:
+            return
+        if self._samples == 0:
+            raise c.Error("step() without opt.backward(loss, samples): replace loss.backward() "
+                          "(GradScaler is not supported)", 2)
+        samples, loss, self._samples, self._loss = self._samples, self._loss, 0, 0.0
+        self.updated = False
+        if not self._seat:
+            self._used += samples
+            self._update_here()
+            return
+        self._detach()
+        status = self._seat.more(samples, loss)
+        if status == c.MORE:
+            return
+        if status == c.REFRESHED:
+            self._install()
+            return
+        if status == c.REPORT:
+            self._report()
+        self._begin_round()
+
+    # ---- rounds ----
+
+    def _attach(self) -> None:
+        """Gradients are views of the round's vector from here to step()."""
+        for name, param, view in zip(self._layout.names, self._layout.params, self._grads):
+            if param.grad is view:
+                continue
+            if param.grad is not None and param.grad.any():
+                raise c.Error(f"{name} has a gradient that is not from opt.backward(): call "
+                              "opt.backward(loss, samples) instead of loss.backward()", 2)
+            param.grad = view
+
+    def _detach(self) -> None:
+        """Between step() and backward() parameters have no gradient, so that no zero_grad() can
+        clear half a round. What the script did to the sum would be done again in each
+        micro-batch, so it is refused."""
+        changed = self._sum._version != self._sum_version
+        for param, view in zip(self._layout.params, self._grads):
+            changed = changed or (param.grad is not view and param.grad is not None)
+            param.grad = None
+        if changed:
+            raise c.Error("gradients were changed between opt.backward() and opt.step(); what is "
+                          "clipped or changed is the mean gradient of a step: use "
+                          "anytime.Optimizer(.., clip_norm=) or before_update=", 2)
+
+    def _begin_round(self) -> None:
+        """Waits for the next round, applies and installs what came, and prepares gradients."""
+        working = self._seat.next(self._update_at_worker if self._at_worker else None)
+        order = self._seat.order
+        self.updated = bool(order.updated) or not working
+        if not self._at_worker:
+            self._install()
+        if not working:
+            self._finish()
+            return
+        self._gradient, self._sum, self._grads = self._views_at(self._seat.gradient)
+        torch.manual_seed(self._seat.random(order.position) & (2**63 - 1))
+
+    def _views_at(self, address: int) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+        """The round's vector, the vector of the sums on the model's device, and its parts. A seat
+        has a few vectors in turn."""
+        if address not in self._cuts:
+            vector = _vector(address, self._layout.floats)
+            sums = vector if self._flat is self._host else torch.zeros_like(self._flat)
+            parts = self._layout.cut(sums)[:len(self._layout.params)]
+            self._cuts[address] = (vector, sums, parts)
+        vector, sums, parts = self._cuts[address]
+        if sums is not vector:
+            sums.zero_()
+        return vector, sums, parts
+
+    def _finish(self) -> None:
+        """The first worker keeps its seat, to tell how good the final parameters are."""
+        self.done = True
+        self._final = self._seat.facts
+        set_current(None)
+        if not self._final.first:
+            self._seat.leave()
+
+    def _install(self) -> None:
+        """The hub's vector is in `_host`."""
+        if self._flat is not self._host:
+            self._flat.copy_(self._host)
+
+    def _report(self) -> None:
+        """Checks that the script left the tensors where they were, and hands the round over."""
+        layout, n = self._layout, len(self._layout.params)
+        layout.check_unmoved(self._views)
+        for at, buffer in zip(layout.offsets[n:], layout.buffers):
+            self._sum[at:at + buffer.numel()].copy_(buffer.reshape(-1))
+        if self._sum is not self._gradient:
+            self._gradient.copy_(self._sum)
+        self._send_groups()
+        self._give_others()
+        self._seat.report()
+
+    def _send_groups(self) -> None:
+        """The numbers of this step. Those of the first worker bind everybody."""
+        numbers = [{k: v for k, v in g.items() if k != "params"} for g in self.inner.param_groups]
+        if numbers == self._sent_groups:
+            return
+        for index, values in enumerate(numbers):
+            self._seat.set_group(index, values)
+        self._sent_groups = [dict(values) for values in numbers]
+
+    # ---- buffers that are no statistics: counters, masks ----
+
+    def _give_others(self) -> None:
+        """The hub keeps the first worker's, for those who join later."""
+        now = time.monotonic()
+        if not self._layout.others or now - self._kept_at < _KEEP_EVERY:
+            return
+        self._kept_at = now
+        if not self._seat.facts.first:
+            return
+        for name, buffer in self._layout.others.items():
+            values = buffer.detach().reshape(-1).to("cpu", torch.float32).contiguous()
+            same = name in self._kept and torch.equal(self._kept[name], values)
+            if same or not torch.equal(values.to(buffer.dtype), buffer.detach().reshape(-1).cpu()):
+                continue  # nothing new, or not exact as floats
+            self._kept[name] = values
+            self._seat.put_state(f"buffer.{name}", values.data_ptr(), values.numel())
+
+    def _take_others(self) -> None:
+        for name, buffer in self._layout.others.items():
+            values = torch.zeros(buffer.numel())
+            count = self._seat.get_state(f"buffer.{name}", values.data_ptr(), values.numel())
+            if count == values.numel():
+                with torch.no_grad():
+                    buffer.copy_(values.view(buffer.shape))
+
+    # ---- updates with torch's own optimizer ----
+
+    def _update_here(self) -> None:
+        if self.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_([p for g in self.inner.param_groups
+                                            for p in g["params"] if p.grad is not None],
+                                           self.clip_norm)
+        if self.before_update is not None:
+            self.before_update()
+        self.inner.step()
+        self._updates += 1
+        self.updated = True
+
+    def _update_at_worker(self, order: c.Order) -> None:
+        """What the hub asks for while this worker waits: see at_seat_order."""
+        if order.install:
+            self._install()
+            self._take_state()
+        if order.apply:
+            self._apply_mean()
+        if order.publish and self._seat.facts.first:  # the hub keeps those of the first only
+            if self._flat is not self._host:
+                self._host.copy_(self._flat)
+            self._seat.publish(self._host.data_ptr())
+            with contextlib.suppress(c.Lost):  # next() says so, unless this is the end
+                self._give_state()
+
+    def _apply_mean(self) -> None:
+        layout = self._layout
+        if not hasattr(self, "_mean"):
+            self._mean = torch.zeros_like(self._flat)
+            self._mean_views = layout.cut(self._mean)
+        self._mean.copy_(_vector(self._seat.mean, layout.floats))
+        for param, view in zip(layout.params, self._mean_views):
+            param.grad = view
+        for buffer, view in zip(layout.buffers, self._mean_views[len(layout.params):]):
+            buffer.copy_(view)
+        self._update_here()
+        for param in layout.params:
+            param.grad = None
+
+    def _states(self) -> Iterator[tuple[str, torch.Tensor, dict]]:
+        for name, param in zip(self._layout.names, self._layout.params):
+            yield name, param, self.inner.state[param]
+
+    def _give_state(self) -> None:
+        for name, _, state in self._states():
+            for key, value in state.items():
+                if not isinstance(value, (torch.Tensor, int, float)):
+                    continue
+                flat = torch.as_tensor(value, dtype=torch.float32).detach().reshape(-1).cpu()
+                flat = flat.contiguous()
+                self._seat.put_state(f"optimizer.{name}.{key}", flat.data_ptr(), flat.numel())
+
+    def _take_state(self) -> None:
+        params = dict(zip(self._layout.names, self._layout.params))
+        for stored in self._seat.state_names():
+            name, _, key = stored[len("optimizer."):].rpartition(".")
+            if not stored.startswith("optimizer.") or name not in params:
+                continue
+            param = params[name]
+            count = self._seat.get_state(stored, 0, 0)
+            flat = torch.zeros(max(count, 1))
+            self._seat.get_state(stored, flat.data_ptr(), count)
+            scalar = count == 1 and (param.numel() != 1 or key == "step")
+            self.inner.state[param][key] = (flat[0] if scalar else
+                                            flat.view(param.shape).to(param.device))
+
+    # ---- beside training ----
+
+    def evaluated(self, accuracy: Optional[float] = None, loss: Optional[float] = None) -> None:
+        """Tells the hub how good the present parameters are: for curves and --target. After the
+        end it is the result's evaluation. Only those of the first worker count."""
+        if self._seat and not self.done:
+            self._seat.evaluated(self._seat.order.version, accuracy, loss)
+        elif self._seat and self._final.first:
+            self._seat.evaluated(self._final.version, accuracy, loss)
+
+    def aside(self) -> ContextManager[None]:
+        """`with opt.aside():` around evaluation or saving: no clock of the run counts it."""
+        return self._seat.aside() if self._seat and not self.done else contextlib.nullcontext()
+
+    def add_param_group(self, param_group: dict) -> None:
+        """Only before training begins: the model of a run is fixed."""
+        if getattr(self, "_seat", None):
+            raise c.Error("parameters cannot be added after anytime.Optimizer was made", 2)
+        super().add_param_group(param_group)
+
+    def state_dict(self) -> dict:
+        """That of torch's optimizer. With updates at the hub its momentum is in the run's own
+        checkpoints (`anytime run --resume`), not here."""
+        return self.inner.state_dict()
+
+    def load_state_dict(self, state_dict: dict) -> None:
+        """To be called before anytime.Optimizer is made, in a run."""
+        if self._seat:
+            raise c.Error("load the optimizer's state before anytime.Optimizer is made, or "
+                          "continue the run with `anytime run --resume`", 2)
+        self.inner.load_state_dict(state_dict)
+        self.param_groups, self.state = self.inner.param_groups, self.inner.state
+
+
+def _refuse(optimizer, update, reduction) -> None:
+    if isinstance(optimizer, torch.optim.LBFGS):
+        raise c.Error("LBFGS evaluates the loss several times per step and cannot be distributed",
+                      2)
+    if isinstance(optimizer, Optimizer):
+        raise c.Error("this optimizer is wrapped already", 2)
+    if update not in (None, "hub", "worker"):
+        raise c.Error(f"update is \"hub\" or \"worker\", not {update!r}", 2)
+    if reduction not in ("mean", "sum"):
+        raise c.Error(f"reduction is \"mean\" or \"sum\", not {reduction!r}", 2)
