@@ -132,16 +132,19 @@ static void say_advice(at_advice *a)
     say_slow(a, &text);
 }
 
-/* Later options replace earlier ones, so that what is changed can be appended. */
+/* Later options replace earlier ones, so that what is changed can be appended: in `anytime run ..
+ * -- PROGRAM ..` before the program. */
 static void say_command(at_advice *a)
 {
     at_text     text = at_text_in(a->command, sizeof a->command);
-    const char *strategy = a->predictions.row[a->best].strategy;
+    const char *strategy = a->predictions.row[a->best].strategy, *command = a->measured.command;
     if (a->best == a->predictions.own) return;
-    if (a->measured.command)
-        at_text_add(&text, "%s --strategy %s --run %s-%s", a->measured.command, strategy, a->path,
-                    strategy);
-    else
+    if (command) {
+        const char *program = strstr(command, " -- ");
+        size_t      options = program ? (size_t)(program - command) : strlen(command);
+        at_text_add(&text, "%.*s --strategy %s --run %s-%s%s", (int)options, command, strategy,
+                    a->path, strategy, program ? program : "");
+    } else
         at_text_add(&text, "anytime run -n %u --strategy %s -- python3 train.py",
                     a->measured.log.workers, strategy);
 }

@@ -1,8 +1,8 @@
 #include "base/arena.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 enum { ALIGN = 64 }; /* a cache line, and the widest vector register */
@@ -17,9 +17,12 @@ _Bool at_arena_init(at_arena *arena, size_t size)
     assert(arena);
     if (size > (size_t)-1 - ALIGN) return 0;
     size_t rounded = (size + ALIGN - 1) / ALIGN * ALIGN;
-    *arena = (at_arena){.base = aligned_alloc(ALIGN, rounded), .size = rounded};
-    if (!arena->base) return 0;
-    memset(arena->base, 0, rounded);
+    if (rounded > (size_t)-1 - ALIGN) return 0;
+    void *block = calloc(1, rounded + ALIGN);
+    *arena = (at_arena){0};
+    if (!block) return 0;
+    uintptr_t offset = (ALIGN - (uintptr_t)block % ALIGN) % ALIGN;
+    *arena = (at_arena){.base = (unsigned char *)block + offset, .size = rounded, .block = block};
     return 1;
 }
 
@@ -37,7 +40,7 @@ void *at_large_new(size_t size)
 
 void at_arena_deinit(at_arena *arena)
 {
-    free(arena->base);
+    free(arena->block);
     *arena = (at_arena){0};
 }
 

@@ -10,9 +10,11 @@
 typedef struct at_arena {
     unsigned char *base;
     size_t         used, size;
+    void          *block; /* what was allocated; NULL: the memory is the caller's */
 } at_arena;
 
-/* Allocates size zeroed bytes on the heap. False when out of memory. */
+/* Allocates size zeroed bytes on the heap; large parts that are never written take no memory. False
+ * when out of memory. */
 _Bool at_arena_init(at_arena *arena, size_t size);
 
 /* Frees everything; accepts a zeroed arena. */

@@ -21,7 +21,8 @@ typedef enum at_rng_purpose {
     AT_RNG_PURPOSE_TEST,      /* tests and benchmarks */
     AT_RNG_PURPOSE_PREP,      /* random augmentation of samples: crops, flips */
     AT_RNG_PURPOSE_NOISE,     /* dropout */
-    AT_RNG_PURPOSE_SIZE       /* --straggler-batch: sizes of rounds */
+    AT_RNG_PURPOSE_SIZE,      /* --straggler-batch: sizes of rounds */
+    AT_RNG_PURPOSE_JITTER     /* --jitter: durations of micro-batches */
 } at_rng_purpose;
 
 typedef struct at_rng {

@@ -436,6 +436,13 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
                            "--world mpi works only with `anytime train` under mpirun or srun");
     run->latency = s->latency;
     run->bandwidth = s->bandwidth;
+    run->links = (at_link_options){.broadcast = s->broadcast,
+                                   .reduce = s->reduce,
+                                   .allreduce = s->allreduce,
+                                   .worker_bandwidth = s->worker_bandwidth,
+                                   .worker_latency = s->worker_latency};
+    run->micro_cost = s->micro_cost;
+    run->jitter = s->jitter;
     run->comm_delay = at_seconds(s->comm_delay);
     run->faults = s->faults;
     run->trace_scale = s->trace_scale;

@@ -53,6 +53,9 @@ typedef enum at_record_kind {
     AT_REC_USAGE   /* resource usage of a process so far: `usage` and `node` are set */
 } at_record_kind;
 
+/* LIMIT: with more workers there is no workers.json and no row per worker in result.json. */
+enum { AT_WORKERS_LISTED = 65536 };
+
 /* The evaluator process in USAGE records, where 0 is the hub and 1 .. are workers. */
 enum { AT_NODE_EVALUATOR = AT_WORKERS_MAX + 1 };
 

@@ -1,7 +1,6 @@
 #include "record/roster.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 const char at_state_absent[] = "not joined", at_state_starting[] = "starting",
            at_state_working[] = "working", at_state_finished[] = "finished",
@@ -57,7 +56,6 @@ static bool follow_event(at_worker_status *roster, uint32_t workers, const at_re
         .incarnation = event->as.joined.incarnation,
         .state = at_state_working,
     };
-    if (record->text) snprintf(joined->host, sizeof joined->host, "%s", record->text);
     return true;
 }
 

@@ -16,7 +16,6 @@ typedef struct at_worker_status {
     int64_t     pid;         /* 0: no process, or not started yet */
     uint32_t    incarnation; /* 0: never joined */
     const char *state;       /* one of the texts below; compared by address */
-    char        host[64];    /* empty: this machine */
 } at_worker_status;
 
 extern const char at_state_absent[], at_state_starting[], at_state_working[], at_state_finished[],

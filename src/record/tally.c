@@ -13,7 +13,9 @@
 #include "record/histogram.h"
 #include "record/roster.h"
 
-enum { RING = 8 }; /* most reports per worker that a gather rule leaves undecided */
+/* Most reports per worker that a gather rule leaves undecided. Under a release rule that holds, a
+ * worker waits until its report is decided. */
+enum { RING = 8, RING_HELD = 1 };
 
 /* 2^(-1/50): a half-life of 50 steps. */
 static const double loss_decay = 0.98623270449335921;
@@ -25,11 +27,10 @@ typedef struct pending_report {
 } pending_report;
 
 typedef struct worker_reports {
-    pending_report ring[RING];
-    uint64_t       count;     /* the next one goes to ring[count % RING] */
-    uint64_t       sequence;  /* of the newest report of the current incarnation */
-    at_ns          folded_ns; /* compute time of the gradients added to the open step */
-    bool           timed;     /* the newest order has a time limit */
+    uint64_t count;     /* the next one goes to place count % self->ring_size of its ring */
+    uint64_t sequence;  /* of the newest report of the current incarnation */
+    at_ns    folded_ns; /* compute time of the gradients added to the open step */
+    bool     timed;     /* the newest order has a time limit */
 } worker_reports;
 
 typedef struct full_tally {
@@ -37,6 +38,8 @@ typedef struct full_tally {
     uint32_t          workers;
     at_worker_status *roster;
     worker_reports   *recent;
+    pending_report   *ring; /* ring_size for every worker */
+    uint32_t          ring_size;
 } full_tally;
 
 static at_worker_tally *worker_of(full_tally *self, at_node worker)
@@ -51,6 +54,13 @@ static worker_reports *reports_of(full_tally *self, at_node worker)
     assert(worker >= 1);
     assert(worker <= self->workers);
     return &self->recent[worker - 1];
+}
+
+static pending_report *ring_of(full_tally *self, at_node worker)
+{
+    assert(worker >= 1);
+    assert(worker <= self->workers);
+    return &self->ring[(size_t)(worker - 1) * self->ring_size];
 }
 
 static void copy_status(full_tally *self, at_node worker)
@@ -96,7 +106,7 @@ static void count_report(full_tally *self, at_node worker, const at_report *repo
     const at_work   *work = &report->work;
     if (!is_accepted(self, worker, report)) return;
     recent->sequence = report->sequence;
-    recent->ring[recent->count++ % RING] = (pending_report){
+    ring_of(self, worker)[recent->count++ % self->ring_size] = (pending_report){
         .incarnation = report->incarnation,
         .sequence = report->sequence,
         .compute_ns = work->compute_ns,
@@ -114,11 +124,10 @@ static void count_report(full_tally *self, at_node worker, const at_report *repo
 static at_ns compute_of(full_tally *self, const at_piece *piece)
 {
     assert(piece->worker >= 1);
-    const worker_reports *recent = reports_of(self, piece->worker);
-    for (size_t i = 0; i < RING; i++)
-        if (recent->ring[i].sequence == piece->sequence &&
-            recent->ring[i].incarnation == piece->incarnation)
-            return recent->ring[i].compute_ns;
+    const pending_report *ring = ring_of(self, piece->worker);
+    for (uint32_t i = 0; i < self->ring_size; i++)
+        if (ring[i].sequence == piece->sequence && ring[i].incarnation == piece->incarnation)
+            return ring[i].compute_ns;
     return 0;
 }
 
@@ -311,6 +320,13 @@ static void add_usage(at_usage_tally *tally, const at_usage *usage)
     store_reading(tally, usage);
 }
 
+static at_usage_tally *usage_of(full_tally *self, at_node worker)
+{
+    assert(worker >= 1);
+    assert(worker <= self->workers);
+    return &self->totals.usage[worker - 1];
+}
+
 static void count_usage(full_tally *self, const at_record *record)
 {
     at_tally *sum = &self->totals;
@@ -320,7 +336,7 @@ static void count_usage(full_tally *self, const at_record *record)
     else if (record->node == AT_NODE_EVALUATOR)
         add_usage(&sum->evaluator_usage, record->usage);
     else
-        add_usage(&worker_of(self, record->node)->usage, record->usage);
+        add_usage(usage_of(self, record->node), record->usage);
 }
 
 static void put(void *self, const at_record *record)
@@ -349,9 +365,15 @@ at_tally *at_tally_new(const at_run_info *info, at_sink *sink)
     self->workers = workers;
     self->roster = calloc(workers, sizeof *self->roster);
     self->recent = calloc(workers, sizeof *self->recent);
+    const at_release_rule *release = info->plan->release; /* NULL: unknown, as in some logs */
+    self->ring_size = release && release->holds ? RING_HELD : RING;
+    self->ring = calloc((size_t)workers * self->ring_size, sizeof *self->ring);
     self->totals.worker = calloc(workers, sizeof *self->totals.worker);
+    self->totals.usage = calloc(workers, sizeof *self->totals.usage);
     self->totals.steps = calloc(1, sizeof *self->totals.steps);
-    if (!self->roster || !self->recent || !self->totals.worker || !self->totals.steps) {
+    bool complete = self->roster && self->recent && self->ring && self->totals.worker &&
+                    self->totals.usage && self->totals.steps;
+    if (!complete) {
         at_tally_free(&self->totals);
         return NULL;
     }
@@ -372,7 +394,9 @@ void at_tally_free(at_tally *totals)
     full_tally *self = (full_tally *)totals;
     free(totals->steps);
     free(totals->worker);
+    free(totals->usage);
     free(self->recent);
+    free(self->ring);
     free(self->roster);
     free(self);
 }

@@ -29,20 +29,20 @@ typedef struct at_usage_tally {
 } at_usage_tally;
 
 typedef struct at_worker_tally {
-    int64_t        pid;
-    uint32_t       incarnations;
-    uint64_t       rounds;
-    uint64_t       samples; /* reported */
-    uint64_t       samples_used, samples_dropped;
-    at_ns          compute_ns, sleep_ns, idle_ns, send_ns;
-    at_ns          useful_ns; /* compute time of the rounds that were used */
-    const char    *state;     /* one of record/roster.h */
-    at_usage_tally usage;
+    int64_t     pid;
+    uint32_t    incarnations;
+    uint64_t    rounds;
+    uint64_t    samples; /* reported */
+    uint64_t    samples_used, samples_dropped;
+    at_ns       compute_ns, sleep_ns, idle_ns, send_ns;
+    at_ns       useful_ns; /* compute time of the rounds that were used */
+    const char *state;     /* one of record/roster.h */
 } at_worker_tally;
 
 typedef struct at_tally {
     const at_run_info *info;
     at_worker_tally   *worker; /* plan->workers_max */
+    at_usage_tally    *usage;  /* the same number; apart because in a simulation it is not used */
     at_histogram      *steps;  /* step durations */
     uint64_t           step_count, samples_used, samples_dropped;
     uint64_t           dropped_why[AT_DROP_COUNT];

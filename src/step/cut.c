@@ -43,6 +43,13 @@ uint32_t at_cut_next(const at_cut *cut, at_ns now)
     return first || (samples > 0 && time_for(cut, samples, now)) ? samples : 0;
 }
 
+void at_cut_rewind(at_cut *cut, double sample_ns)
+{
+    assert(sample_ns >= 0);
+    cut->done = 0;
+    cut->sample_ns = sample_ns;
+}
+
 void at_cut_done(at_cut *cut, uint32_t samples, at_ns took)
 {
     assert(samples >= 1);

@@ -24,6 +24,9 @@ typedef struct at_cut {
 void at_cut_begin(at_cut *cut, const at_order *order, at_ns deadline, uint32_t micro_batch,
                   bool after);
 
+/* Back to the start of the round, with the prediction of that moment. */
+void at_cut_rewind(at_cut *cut, double sample_ns);
+
 /* From here on the caller decides how large a micro-batch is, and the next one is expected to be
  * like the last. The round ends when another like that would pass samples_max. */
 void at_cut_own(at_cut *cut);

@@ -21,7 +21,10 @@
 /* A node: 0 is the hub, 1 .. workers are workers. */
 typedef uint32_t at_node;
 
-enum { AT_WORKERS_MAX = 65536 };
+enum {
+    AT_WORKERS_MAX = 1000000,
+    AT_PIECES_MAX = 1 << 20 /* LIMIT: gradients in one step */
+};
 
 /* Hub to worker: compute one round, or leave. */
 typedef struct at_order {

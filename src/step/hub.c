@@ -18,6 +18,7 @@ static size_t pieces_max(const at_plan *plan)
     size_t many = 16 * (size_t)plan->workers_max;
     size_t reports = plan->gather->reports ? plan->gather->reports(plan) : 0;
     if (plan->release->holds) return plan->workers_max;
+    if (many > AT_PIECES_MAX) many = AT_PIECES_MAX;
     return reports > many ? reports : many;
 }
 
@@ -42,6 +43,7 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     assert(hub);
     *hub = (at_hub){.plan = plan,
                     .pieces_max = (uint32_t)pieces_max(plan),
+                    .expected = plan->workers,
                     .began_at = AT_NEVER,
                     .lease_at = AT_NEVER,
                     .quorum = {.reached_at = AT_NEVER, .closes_at = AT_NEVER}};
@@ -102,12 +104,11 @@ static void drop(at_hub *hub, at_member *member, const at_piece *piece, uint64_t
     action->as.drop.why = why;
 }
 
-/* Samples of this member in the open step. */
-static uint64_t samples_held(const at_hub *hub, const at_member *member)
+uint64_t at_hub_samples_held(const at_hub *hub, const at_member *member)
 {
     assert(member->pieces_held <= hub->pieces);
     if (member->pieces_held == 0) return 0;
-    if (hub->plan->release->holds) return member->piece.samples;
+    if (hub->plan->release->holds) return hub->piece[member->id - 1].samples;
     uint64_t samples = 0;
     for (uint32_t i = 0; i < hub->pieces; i++)
         if (hub->piece[i].worker == member->id) samples += hub->piece[i].samples;
@@ -306,13 +307,10 @@ static void finish_if_all_gone(at_hub *hub, at_ns now, at_out *out)
 {
     assert(hub->pieces == 0);
     assert(hub->end != AT_END_RUNNING);
-    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (is_present(&hub->member[i])) return;
-    if (hub->finished) return;
+    if (hub->present > 0 || hub->finished) return;
     hub->finished = true;
     hub->ended_at = now;
     at_out_push(out, AT_ACT_FINISH)->as.finish.why = hub->end;
-    assert(hub->present == 0);
 }
 
 /* From here on nothing is applied: all workers are ordered to leave, and samples they drew but did
@@ -329,8 +327,8 @@ static void wind_down(at_hub *hub, at_end why, at_ns now, at_out *out)
         at_member *member = &hub->member[i];
         at_piece   held = {
               .worker = member->id, .sequence = member->sequence, .version = hub->version};
-        if (hub->plan->release->holds) held = member->piece;
-        drop(hub, member, &held, samples_held(hub, member), AT_DROP_STOPPED, out);
+        if (hub->plan->release->holds) held = hub->piece[i];
+        drop(hub, member, &held, at_hub_samples_held(hub, member), AT_DROP_STOPPED, out);
         member->pieces_held = 0;
         if (member->state == AT_MEMBER_IDLE || member->state == AT_MEMBER_WORKING)
             send_leave(hub, member, now, out);
@@ -374,13 +372,13 @@ static bool end_if_complete(at_hub *hub, at_ns now, at_out *out)
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-/* Held gradients are stored with their members; a step lists them in worker order. */
+/* Closes the gaps between held gradients; a step lists them in worker order. */
 static void collect_held(at_hub *hub)
 {
     assert(hub->plan->release->holds);
     uint32_t count = 0;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->member[i].piece;
+        if (hub->member[i].pieces_held > 0) hub->piece[count++] = hub->piece[i];
     assert(count == hub->pieces);
 }
 
@@ -501,7 +499,7 @@ static void hold(at_hub *hub, at_member *member, const at_piece *piece, double l
     assert(hub->pieces < hub->pieces_max);
     if (hub->plan->release->holds) {
         assert(member->pieces_held == 0); /* under a barrier one gradient per worker and step */
-        member->piece = *piece;
+        hub->piece[member->id - 1] = *piece;
     } else {
         hub->piece[hub->pieces] = *piece;
         at_out_push(out, AT_ACT_ADD)->as.add = *piece;
@@ -589,6 +587,14 @@ static uint64_t slowest_round(const at_hub *hub, uint64_t fallback)
     return slowest == UINT64_MAX ? fallback : slowest;
 }
 
+static void set_expected(at_hub *hub, at_member *member, bool expected)
+{
+    assert(!member->expected || hub->expected > 0);
+    hub->expected += expected;
+    hub->expected -= member->expected;
+    member->expected = expected;
+}
+
 static void set_join_timer(at_ns at, at_out *out)
 {
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
@@ -598,9 +604,7 @@ static void set_join_timer(at_ns at, at_out *out)
 
 static void check_assembled(at_hub *hub, at_out *out)
 {
-    if (hub->assembled) return;
-    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (!is_present(&hub->member[i]) && hub->member[i].expected) return;
+    if (hub->assembled || hub->expected > 0) return;
     hub->assembled = true;
     if (hub->present >= hub->plan->workers_min) set_join_timer(AT_NEVER, out);
 }
@@ -623,7 +627,7 @@ static void on_join_timeout(at_hub *hub, at_ns now, at_out *out)
         return;
     }
     for (uint32_t i = 0; !hub->assembled && i < hub->plan->workers_max; i++)
-        hub->member[i].expected = false;
+        set_expected(hub, &hub->member[i], false);
     hub->assembled = true;
     release_ready(hub, now, out);
     assert(hub->present >= hub->plan->workers_min);
@@ -640,7 +644,7 @@ static void on_joined(at_hub *hub, const at_event *event, at_out *out)
     bool waits = hub->assembled && step_in_progress(hub);
     if (hub->assembled) member->rounds_ended = slowest_round(hub, member->rounds_ended);
     member->state = AT_MEMBER_IDLE;
-    member->expected = false;
+    set_expected(hub, member, false);
     hub->present++;
     member->incarnation = event->as.joined.incarnation;
     member->begun_on = waits ? hub->version : AT_VERSION_NONE;
@@ -661,13 +665,6 @@ static void admit_waiting(at_hub *hub)
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
 }
 
-static bool any_worker_left(const at_hub *hub)
-{
-    for (uint32_t i = 0; i < hub->plan->workers_max; i++)
-        if (is_present(&hub->member[i]) || hub->member[i].expected) return true;
-    return false;
-}
-
 /* Samples that it drew but did not report are dropped; a gradient it had handed over stays. LOST is
  * also the event for a replacement that fails before it joins. */
 static void on_lost(at_hub *hub, const at_event *event, at_out *out)
@@ -675,7 +672,7 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     at_member *member = member_of(hub, event->worker);
     if (!is_present(member) && !member->expected)
         return; /* given up when its time to join was up */
-    uint64_t counted = member->used + member->dropped + samples_held(hub, member);
+    uint64_t counted = member->used + member->dropped + at_hub_samples_held(hub, member);
     assert(event->as.lost.drawn >= counted);
     at_piece none = {.worker = member->id, .sequence = member->sequence, .version = hub->version};
     at_drop  why = hub->end == AT_END_RUNNING ? AT_DROP_LOST : AT_DROP_STOPPED;
@@ -683,13 +680,13 @@ static void on_lost(at_hub *hub, const at_event *event, at_out *out)
     bool was_present = is_present(member);
     if (was_present) hub->present--;
     member->state = AT_MEMBER_AWAY;
-    member->expected = event->as.lost.returns;
+    set_expected(hub, member, event->as.lost.returns);
     if (hub->end != AT_END_RUNNING) {
         finish_if_all_gone(hub, event->now, out);
         return;
     }
     if (was_present) hold_if_few(hub, event->now, out);
-    if (!any_worker_left(hub) && !hub->plan->open) {
+    if (hub->present + hub->expected == 0 && !hub->plan->open) {
         wind_down(hub, event->as.lost.left ? AT_END_LEFT : AT_END_WORKERS, event->now, out);
         return;
     }

@@ -37,7 +37,6 @@ typedef struct at_member {
     uint64_t        rounds_ended;  /* reports so far; late joiners start at the slowest worker's */
     uint64_t        begun_on;      /* version of the last order, AT_VERSION_NONE before the first */
     uint32_t        pieces_held;   /* its gradients in the open step */
-    at_piece        piece;         /* the held one, under a release rule that holds */
     at_ns           since;         /* time of the last order (self-starting: report) */
     at_ns           reported_at;   /* time of its last report */
     at_share        ordered;       /* the amounts of its last order */
@@ -54,7 +53,8 @@ typedef struct at_hub {
     const at_plan *plan;
     at_member     *member; /* plan->workers_max of them; member[i] has id i+1 */
     at_share      *share;
-    at_piece      *piece;  /* gradients of the open step, or of the one being applied */
+    at_piece      *piece;  /* gradients of the step being applied, in order, and of the open one:
+                              under a release rule that holds that of member[i] is piece[i] */
     uint32_t       pieces; /* in the open step */
     uint32_t       pieces_max;
     uint32_t       reports_needed; /* before the gather rule is asked again whether to close */
@@ -67,6 +67,7 @@ typedef struct at_hub {
     uint64_t            dealt;        /* position in the common sample order of --deal global */
     uint64_t            dealt_closed; /* the same, when the last step was closed */
     uint32_t            present;      /* members that are not away */
+    uint32_t            expected;     /* members that are away but will join */
     bool                assembled;    /* all expected workers have joined; none starts before */
     bool                applying, evaluating, finished;
     bool                draining; /* a checkpoint is due: no worker starts until all are idle */
@@ -106,6 +107,9 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size);
 
 /* One event in, actions out. After an APPLY the world MUST deliver APPLIED before anything else. */
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out);
+
+/* Samples of this member in the open step. */
+uint64_t at_hub_samples_held(const at_hub *hub, const at_member *member);
 
 /* Number of reports after which the hub has something to do, at least 1. Until then the world may
  * let it sleep. */

@@ -21,16 +21,18 @@ void at_hub_check(const at_hub *hub)
 void at_hub_check_ledger(const at_hub *hub)
 {
     uint64_t used = 0, dropped = 0, held = 0;
-    uint32_t present = 0;
+    uint32_t present = 0, expected = 0;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *member = &hub->member[i];
         present += member->state != AT_MEMBER_AWAY;
+        expected += member->expected;
         used += member->used;
         dropped += member->dropped;
         held += member->pieces_held;
     }
     assert(!hub->applying);
     assert(present == hub->present);
+    assert(expected == hub->expected);
     assert(held == hub->pieces);
     assert(used == hub->samples_used || hub->resumed);
     assert(dropped == hub->samples_dropped || hub->resumed);

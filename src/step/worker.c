@@ -217,13 +217,37 @@ void at_worker_resize(at_worker *worker, uint32_t samples)
     worker->cut.samples_max = samples;
 }
 
+void at_worker_rewind(at_worker *worker, double sample_ns)
+{
+    assert(worker->state >= AT_WORKER_SLEEPING && worker->state <= AT_WORKER_COMPUTING);
+    assert(!worker->abandon);
+    assert(!worker->leaving);
+    worker->state = AT_WORKER_SLEEPING;
+    worker->awake = worker->end = worker->begun;
+    worker->micro = 0;
+    worker->work = (at_work){.round = worker->work.round, .version = worker->work.version};
+    at_cut_rewind(&worker->cut, sample_ns);
+}
+
 /* ---- actions -------------------------------------------------------------------------------- */
+
+/* Leaves the report alone: clearing it would be most of the cost of a simulated micro-batch. */
+static at_worker_action plain_action(at_worker_action_kind kind)
+{
+    at_worker_action action;
+    assert(kind <= AT_WORKER_FINISH);
+    action.kind = kind;
+    action.samples = 0;
+    action.position = 0;
+    action.first = false;
+    return action;
+}
 
 static at_worker_action begin(at_worker *worker, at_worker_action_kind kind, at_worker_state state)
 {
     assert(state != worker->state); /* an action is begun once */
     worker->state = state;
-    return (at_worker_action){.kind = kind};
+    return plain_action(kind);
 }
 
 /* The report does not change after this. */
@@ -274,7 +298,7 @@ static at_worker_action watch_micro(at_worker *worker)
     assert(worker->abandon || !worker->abandon_returned);
     bool abandons = worker->abandon && !worker->abandon_returned;
     worker->abandon_returned = worker->abandon;
-    return (at_worker_action){.kind = abandons ? AT_WORKER_ABANDON : AT_WORKER_WAIT};
+    return plain_action(abandons ? AT_WORKER_ABANDON : AT_WORKER_WAIT);
 }
 
 at_worker_action at_worker_step(at_worker *worker)
@@ -285,11 +309,11 @@ at_worker_action at_worker_step(at_worker *worker)
     case AT_WORKER_READY: return next_micro(worker);
     case AT_WORKER_COMPUTING: return watch_micro(worker);
     case AT_WORKER_REPORTING: return send_report(worker);
-    case AT_WORKER_DONE: return (at_worker_action){.kind = AT_WORKER_FINISH};
+    case AT_WORKER_DONE: return plain_action(AT_WORKER_FINISH);
     case AT_WORKER_WAITING:
     case AT_WORKER_INSTALLING:
     case AT_WORKER_SLEEPING:
     case AT_WORKER_SENDING: break;
     }
-    return (at_worker_action){.kind = AT_WORKER_WAIT};
+    return plain_action(AT_WORKER_WAIT);
 }

@@ -12,7 +12,7 @@
  * apply from the next round; LEAVE affects the current round, as newer parameters do under the
  * rules `abandon` and `refresh`.
  *
- * The machine is plain data, so a copy of it can be restored later.
+ * In virtual time a machine can be run ahead to the end of its round and put back again.
  */
 #ifndef AT_STEP_WORKER_H
 #define AT_STEP_WORKER_H
@@ -55,7 +55,8 @@ typedef struct at_worker_action {
     uint32_t              samples;  /* MICRO */
     uint64_t              position; /* MICRO: in the common order, or AT_POSITION_OWN */
     bool                  first;    /* MICRO: of its round */
-    at_report             report;   /* SEND; loss, idle, install and send times are the caller's */
+    at_report             report;   /* SEND, else undefined; loss, idle, install and send times are
+                                       the caller's */
 } at_worker_action;
 
 typedef enum at_worker_state {
@@ -115,6 +116,10 @@ bool at_worker_in_round(const at_worker *worker);
 
 /* Between two micro-batches: true if the round has another one. */
 bool at_worker_has_more(const at_worker *worker);
+
+/* Back to the start of the sleep of the current round, with the speed estimate of that moment.
+ * Orders that came meanwhile stay. Not after LEAVE or an abandoned round. */
+void at_worker_rewind(at_worker *worker, double sample_ns);
 
 /* The round's clock stood still for this long: moves its times. */
 void at_worker_shift(at_worker *worker, at_ns by);

@@ -171,7 +171,6 @@ class Refusals(support.TestCase):
         for arguments, words in (
                 (("--topology", "allreduce", "--strategy", "async"), "does not wait for all"),
                 (("--topology", "allreduce", "--gather", "first:1"), "does not wait for all"),
-                (("--topology", "allreduce", "--world", "sim"), "a simulation is one process"),
                 (("--topology", "ring"), "--topology: unknown value 'ring'"),
                 (("--mix", "ring"), "unknown mix 'ring'"),
                 (("--topology", "hogwild"), "does not work with --strategy fmb"),

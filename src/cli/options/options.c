@@ -85,11 +85,11 @@ const at_option at_options[] = {
          "Start from the weights in a .safetensors file or a run folder"),
 
     /* ---- workers and strategy ---- */
-    WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 65536, "N",
+    WHOLE("workers", MAIN, WORKERS, RUNS, workers, NULL, 0, 1e6, "N",
           "Worker processes; 0 trains in this process, without a hub [one per core]"),
-    WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 65536, "N",
+    WHOLE("workers-min", RARE, WORKERS, RUNS, workers_min, NULL, 1, 1e6, "N",
           "With fewer workers present the run holds, and stops after --join-timeout [1]"),
-    WHOLE("workers-max", RARE, WORKERS, RUNS, workers_max, NULL, 1, 65536, "N",
+    WHOLE("workers-max", RARE, WORKERS, RUNS, workers_max, NULL, 1, 1e6, "N",
           "Most workers at a time, when workers join later (simulation: --faults join) "
           "[--workers]"),
     TIME("join-timeout", RARE, WORKERS, RUNS, join_timeout, NULL, "T",
@@ -170,6 +170,22 @@ const at_option at_options[] = {
          "Simulation: latency of every message [0]"),
     REAL("bandwidth", SIMULATION, DELAYS, RUNS, bandwidth, NULL, 1, 1e15, "BYTES/S",
          "Simulation: bandwidth of the hub's link in each direction [unlimited]"),
+    TEXT("worker-bandwidth", SIMULATION, DELAYS, RUNS, worker_bandwidth, NULL, "B1,B2,..",
+         "Simulation: bandwidth of the workers' own links; the list repeats [unlimited]"),
+    TEXT("worker-latency", SIMULATION, DELAYS, RUNS, worker_latency, NULL, "T1,T2,..",
+         "Simulation: latency of the workers' own links, added to --latency; the list repeats [0]"),
+    TEXT("broadcast", SIMULATION, DELAYS, RUNS, broadcast, NULL, "each|all|tree",
+         "Simulation: parameters go to each worker in turn, to all at once, or workers pass them "
+         "on along a tree [each]"),
+    TEXT("reduce", SIMULATION, DELAYS, RUNS, reduce, NULL, "each|tree",
+         "Simulation: gradients go to the hub one after another, or are added up along a tree "
+         "[each]"),
+    TEXT("allreduce", SIMULATION, DELAYS, RUNS, allreduce, NULL, "ring|tree",
+         "Simulation: how workers exchange gradients under --mix replicated [ring]"),
+    TIME("micro-cost", SIMULATION, DELAYS, RUNS, micro_cost, NULL, "T",
+         "Simulation: cost of a micro-batch besides that of its samples [0]"),
+    REAL("jitter", SIMULATION, DELAYS, RUNS, jitter, NULL, 0, 1, "X",
+         "Simulation: relative standard deviation of the time of a micro-batch [0]"),
     TEXT("faults", SIMULATION, DELAYS, RUNS, faults, NULL, "F,..",
          "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), join:W@T (it joins "
          "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
@@ -228,6 +244,8 @@ const at_option at_options[] = {
          "Option to vary, and its values (required)"),
     WHOLE("repeats", MAIN, RUN, COMPARE | SWEEP, repeats, "3", 1, 1000, "R",
           "Runs per entry, with consecutive seeds; confidence intervals need 3"),
+    WHOLE("jobs", RARE, RUN, COMPARE | SWEEP, jobs, NULL, 1, 1024, "N",
+          "Simulated runs at the same time; the results are the same for any N [one per core]"),
     WHOLE("seed", COMMON, RUN, RUNS, seed, "1", 0, 9e18, "N",
           "Seed for the data order, the initial parameters and the induced delays"),
     WHOLE("seed", COMMON, RUN, SLICES, seed, "1", 0, 9e18, "N",

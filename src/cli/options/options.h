@@ -36,8 +36,9 @@ typedef struct at_settings {
     int64_t     threads;
     /* delays and faults */
     const char *straggler, *straggler_scale, *straggler_batch, *sample_time, *faults;
-    at_ns       latency, comm_delay;
-    double      bandwidth, trace_scale;
+    at_ns       latency, comm_delay, micro_cost;
+    double      bandwidth, jitter, trace_scale;
+    const char *broadcast, *reduce, *allreduce, *worker_bandwidth, *worker_latency;
     /* stopping and evaluation */
     int64_t     steps, samples;
     double      epochs;
@@ -45,7 +46,7 @@ typedef struct at_settings {
     const char *target;
     int64_t     eval_every, eval_size;
     /* the run and its files */
-    int64_t     seed, repeats;
+    int64_t     seed, repeats, jobs;
     const char *run, *out, *plots, *record, *world, *config, *over, *from, *resume,
         *checkpoint_every;
     const char *batches, *slices, *format, *sizes;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/machine.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs/run.h"
@@ -25,8 +26,8 @@
 enum { ENTRY_SIZE_MAX = 1024 };
 
 /* Options that must be the same for all entries. */
-static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",   "repeats",
-                                          "plots",    "json", "quiet",  "help", "config"};
+static const char *const common_only[] = {"strategy", "seed", "target", "run",  "out",    "repeats",
+                                          "plots",    "json", "quiet",  "help", "config", "jobs"};
 
 static bool is_label_letter(char letter)
 {
@@ -250,6 +251,7 @@ static at_err check_entry(at_compare *compare, at_entry *entry, at_fail *fail)
     at_launch launch;
     if (entry->parsed.command) return at_launch_check_seats(&entry->parsed, fail);
     AT_TRY(at_launch_open(&launch, &entry->parsed, compare->command, fail));
+    entry->simulated = launch.run.world->virtual_time;
     at_err err = check_run(&launch.run, fail);
     if (!err) err = share_sample_time(compare, entry, launch.run.sample_time, fail);
     at_launch_close(&launch);
@@ -280,6 +282,24 @@ static at_err open_entries(at_compare *compare, at_fail *fail)
     return AT_OK;
 }
 
+static bool are_simulated(const at_compare *compare)
+{
+    bool simulated = true;
+    assert(compare->entry);
+    for (uint32_t i = 0; i < compare->entries; i++)
+        simulated = simulated && compare->entry[i].simulated;
+    return simulated;
+}
+
+static at_err check_jobs(const at_compare *compare, at_fail *fail)
+{
+    int64_t jobs = compare->parsed->settings.jobs;
+    if (jobs <= 1 || are_simulated(compare)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or add --world sim",
+                       "--jobs %lld: only simulated runs can run at the same time",
+                       (long long)jobs);
+}
+
 static at_err open_compare(at_compare *compare, at_fail *fail)
 {
     const at_settings *s = &compare->parsed->settings;
@@ -293,6 +313,7 @@ static at_err open_compare(at_compare *compare, at_fail *fail)
     compare->entry = calloc(compare->parsed->words, sizeof *compare->entry);
     if (!compare->entry) return at_fail_memory(fail);
     AT_TRY(open_entries(compare, fail));
+    AT_TRY(check_jobs(compare, fail));
     AT_TRY(at_file_make_folder(compare->folder, fail));
     return at_compare_write(compare, fail);
 }
@@ -306,31 +327,52 @@ static void close_compare(at_compare *compare)
 
 /* ---- running ------------------------------------------------------------------------------- */
 
+static at_entry *entry_of(const at_compare *compare, uint32_t run)
+{
+    assert(compare->entries >= 1);
+    return &compare->entry[run % compare->entries];
+}
+
+static int64_t seed_of(const at_compare *compare, uint32_t run)
+{
+    assert(run < compare->entries * compare->repeats);
+    return compare->parsed->settings.seed + run / compare->entries;
+}
+
 /* "compare: run 3 of 6, amb, seed 2, about 40.1s left" */
-static void print_progress(const at_compare *compare, const at_entry *entry, uint32_t run,
-                           at_ns spent)
+void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished, at_ns spent)
 {
     char     left[32];
     uint32_t runs = compare->entries * compare->repeats;
     if (compare->parsed->settings.quiet) return;
-    fprintf(stderr, "compare: run %u of %u, %s, seed %lld", run + 1, runs, entry->label,
-            (long long)entry->parsed.settings.seed);
-    if (run > 0)
+    fprintf(stderr, "compare: run %u of %u, %s, seed %lld", run + 1, runs,
+            entry_of(compare, run)->label, (long long)seed_of(compare, run));
+    if (finished > 0)
         fprintf(stderr, ", about %s left",
-                at_text_show_duration(left, sizeof left, spent / run * (runs - run)));
+                at_text_show_duration(left, sizeof left, spent / finished * (runs - finished)));
     fprintf(stderr, "\n");
 }
 
+static at_err run_folder(const at_compare *compare, uint32_t run, char *path, size_t size,
+                         at_fail *fail)
+{
+    at_text text = at_text_in(path, size);
+    at_text_add(&text, "%s/%s-%lld", compare->folder, entry_of(compare, run)->label,
+                (long long)seed_of(compare, run));
+    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
+    return AT_OK;
+}
+
 /* A run of our own workers. */
-static at_err run_launch(const at_compare *compare, at_entry *entry, const char *path,
+static at_err run_launch(const at_compare *compare, uint32_t run, const char *path, bool quiet,
                          json_t **result, at_fail *fail)
 {
     at_launch launch;
-    AT_TRY(at_launch_open(&launch, &entry->parsed, compare->command, fail));
+    AT_TRY(at_launch_open(&launch, &entry_of(compare, run)->parsed, compare->command, fail));
     launch.run.folder = path;
     if (!launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
-    if (!launch.run.console.terminal) launch.run.console.quiet = true;
-    if (entry->run_count > 0) launch.run.skips_hints = true; /* the first repeat gave them */
+    if (quiet || !launch.run.console.terminal) launch.run.console.quiet = true;
+    if (run >= compare->entries) launch.run.skips_hints = true; /* the first repeat gives them */
     at_err err = at_run(&launch.run, result, fail);
     at_launch_close(&launch);
     return err;
@@ -345,39 +387,70 @@ static at_err run_programs(const at_compare *compare, at_entry *entry, const cha
     return at_run_programs(&entry->parsed, &run, result, fail);
 }
 
-static at_err run_entry(at_compare *compare, at_entry *entry, at_fail *fail)
+at_err at_compare_run(at_compare *compare, uint32_t run, bool quiet, at_fail *fail)
 {
-    char    path[AT_COMPARE_PATH_SIZE], *name = path + strlen(compare->folder) + 1;
-    json_t *result = NULL;
-    at_text text = at_text_in(path, sizeof path);
-    at_text_add(&text, "%s/%s-%lld", compare->folder, entry->label,
-                (long long)entry->parsed.settings.seed);
-    if (text.full) return at_fail_set(fail, AT_ERR_USAGE, NULL, "the folder name is too long");
+    char        path[AT_COMPARE_PATH_SIZE];
+    at_entry   *entry = entry_of(compare, run);
+    json_t     *result = NULL;
     at_run_lock lock = {0};
-    at_err      err = at_file_make_folder(path, fail);
+    entry->parsed.settings.seed = seed_of(compare, run);
+    AT_TRY(run_folder(compare, run, path, sizeof path, fail));
+    at_err err = at_file_make_folder(path, fail);
     if (!err) err = at_run_lock_take(path, &lock, fail);
     if (!err)
         err = entry->parsed.command ? run_programs(compare, entry, path, &result, fail)
-                                    : run_launch(compare, entry, path, &result, fail);
+                                    : run_launch(compare, run, path, quiet, &result, fail);
     at_run_lock_release(&lock);
-    if (!err) err = at_compare_add(compare, entry, result, name, fail);
     json_decref(result);
     return err;
 }
 
-static at_err run_all(at_compare *compare, at_fail *fail)
+/* From the file, because a run may have been made by another process; so the numbers are the same
+ * to the last digit. */
+at_err at_compare_add_run(at_compare *compare, uint32_t run, at_fail *fail)
+{
+    char         folder[AT_COMPARE_PATH_SIZE], path[AT_COMPARE_PATH_SIZE + 16];
+    json_error_t error;
+    assert(entry_of(compare, run)->run_count == run / compare->entries);
+    AT_TRY(run_folder(compare, run, folder, sizeof folder, fail));
+    snprintf(path, sizeof path, "%s/result.json", folder);
+    json_t *result = json_load_file(path, 0, &error);
+    if (!result)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "%s: cannot be read: %s", path, error.text);
+    at_err err = at_compare_add(compare, entry_of(compare, run), result,
+                                folder + strlen(compare->folder) + 1, fail);
+    json_decref(result);
+    return err;
+}
+
+at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fail)
+{
+    return at_fail_wrap(fail, "%s, seed %lld", entry_of(compare, run)->label,
+                        (long long)seed_of(compare, run));
+}
+
+/* One after another in this process: runs in real time would take each other's cores. */
+static at_err run_in_turn(at_compare *compare, at_fail *fail)
 {
     at_ns began = at_clock_now();
     for (uint32_t run = 0; run < compare->entries * compare->repeats; run++) {
-        at_entry *entry = &compare->entry[run % compare->entries];
-        entry->parsed.settings.seed = compare->parsed->settings.seed + run / compare->entries;
-        print_progress(compare, entry, run, at_clock_now() - began);
-        if (run_entry(compare, entry, fail))
-            return at_fail_wrap(fail, "%s, seed %lld", entry->label,
-                                (long long)entry->parsed.settings.seed);
+        at_compare_progress(compare, run, run, at_clock_now() - began);
+        at_err err = at_compare_run(compare, run, false, fail);
+        if (!err) err = at_compare_add_run(compare, run, fail);
+        if (err) return at_compare_wrap_run(compare, run, fail);
         AT_TRY(at_compare_write(compare, fail));
     }
     return AT_OK;
+}
+
+/* Simulations do not measure this machine, so they may share it. */
+static at_err run_all(at_compare *compare, at_fail *fail)
+{
+    int64_t jobs = compare->parsed->settings.jobs;
+    if (jobs < 1) jobs = are_simulated(compare) ? at_machine_cores() : 1;
+    assert(jobs == 1 || are_simulated(compare));
+    if (jobs == 1) return run_in_turn(compare, fail);
+    return at_compare_run_jobs(compare, (uint32_t)jobs, fail);
 }
 
 /* ---- plots --------------------------------------------------------------------------------- */

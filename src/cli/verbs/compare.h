@@ -42,6 +42,7 @@ typedef struct at_entry {
     at_parsed   parsed;               /* the common options, overridden by its own */
     json_t     *own;                  /* its own options as text, for compare.json */
     json_t     *runs;                 /* one object per finished run */
+    bool        simulated;
     uint32_t    run_count;
     double     *value[AT_MEASURE_COUNT]; /* run_count values, by repeat; NAN: unknown */
 } at_entry;
@@ -54,6 +55,23 @@ typedef struct at_compare {
     at_entry        *entry;  /* the first one is the baseline */
     uint32_t         entries, repeats;
 } at_compare;
+
+/* Runs are numbered: every entry with the first seed, every entry with the second, and so on.
+ *
+ * Makes a run in its folder. */
+at_err at_compare_run(at_compare *compare, uint32_t run, bool quiet, at_fail *fail);
+
+/* All runs, so many at a time, each in a process of its own; for simulations. */
+at_err at_compare_run_jobs(at_compare *compare, uint32_t jobs, at_fail *fail);
+
+/* Adds a run from the result.json in its folder; runs MUST be added in order. */
+at_err at_compare_add_run(at_compare *compare, uint32_t run, at_fail *fail);
+
+/* Says on stderr that a run begins; `finished` of them took `spent`. */
+void at_compare_progress(const at_compare *compare, uint32_t run, uint32_t finished, at_ns spent);
+
+/* Names the run in an error. */
+at_err at_compare_wrap_run(const at_compare *compare, uint32_t run, at_fail *fail);
 
 /* Adds the result.json of a finished run in `folder`, a subfolder of the comparison's. */
 at_err at_compare_add(at_compare *compare, at_entry *entry, const json_t *result,

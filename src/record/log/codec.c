@@ -18,16 +18,31 @@ static const unsigned char action_code[] = {
 };
 static const unsigned char text_code = '"', usage_code = '%';
 
+/* Makes room for the last values of this worker; false when there is no memory. */
+static bool reach_worker(at_codec *codec, at_node worker)
+{
+    enum { COUNT_FIRST = 64 };
+    assert(worker <= AT_WORKERS_MAX);
+    size_t count = codec->last_count ? codec->last_count : COUNT_FIRST;
+    while (count <= worker) count *= 2;
+    if (count == codec->last_count) return true;
+    at_codec_last *last = realloc(codec->last, count * sizeof *last);
+    if (!last) return false;
+    memset(last + codec->last_count, 0, (count - codec->last_count) * sizeof *last);
+    codec->last = last;
+    codec->last_count = count;
+    return true;
+}
+
 at_codec *at_codec_new(bool writes)
 {
     at_codec *codec = calloc(1, sizeof *codec);
     if (!codec) return NULL;
-    codec->last = calloc(AT_WORKERS_MAX + 1, sizeof *codec->last);
-    if (!codec->last) {
+    codec->wire.writes = writes;
+    if (!reach_worker(codec, 0)) {
         free(codec);
         return NULL;
     }
-    codec->wire.writes = writes;
     return codec;
 }
 
@@ -45,6 +60,10 @@ static at_codec_last *code_worker(at_codec *codec, at_node *worker)
     at_wire_u32(&codec->wire, worker);
     if (*worker > AT_WORKERS_MAX) {
         codec->wire.bad = "worker number out of range";
+        *worker = 0;
+    }
+    if (!reach_worker(codec, *worker)) {
+        codec->wire.bad = "not enough memory";
         *worker = 0;
     }
     return &codec->last[*worker];
@@ -70,7 +89,7 @@ static void code_work(at_codec *codec, at_work *work, at_codec_last *last)
 static void code_report(at_codec *codec, at_report *report, at_codec_last *last)
 {
     assert(last >= codec->last);
-    assert(last <= codec->last + AT_WORKERS_MAX);
+    assert(last < codec->last + codec->last_count);
     at_wire_delta_u32(&codec->wire, &report->incarnation, &last->incarnation);
     at_wire_delta_u32(&codec->wire, &report->slot, &last->slot);
     at_wire_delta(&codec->wire, &report->sequence, &last->sequence);
@@ -128,7 +147,7 @@ static bool grow_pieces(at_codec *codec, size_t count)
 static void read_pieces(at_codec *codec, uint32_t count)
 {
     assert(!codec->wire.writes);
-    if (count > AT_CODEC_PIECES) codec->wire.bad = "too many gradients in one step";
+    if (count > AT_PIECES_MAX) codec->wire.bad = "too many gradients in one step";
     for (uint32_t i = 0; i < count && !codec->wire.bad; i++) {
         if (!grow_pieces(codec, i)) return;
         memset(&codec->pieces[i], 0, sizeof codec->pieces[i]);
@@ -161,7 +180,7 @@ static void code_apply(at_codec *codec, at_action *action, at_record *record)
     at_wire_i64(&codec->wire, &record->took);
     at_wire_u32(&codec->wire, &count);
     if (codec->wire.writes) {
-        assert(count <= AT_CODEC_PIECES);
+        assert(count <= AT_PIECES_MAX);
         for (uint32_t i = 0; i < count; i++) {
             at_piece piece = action->as.apply.pieces[i];
             code_piece(codec, &piece);

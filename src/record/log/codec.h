@@ -14,8 +14,6 @@
 #include "record/log/wire.h"
 #include "record/record.h"
 
-enum { AT_CODEC_PIECES = 1 << 20 }; /* LIMIT: gradients in one step */
-
 /* The last values of a worker, to which its next ones are encoded as differences. */
 typedef struct at_codec_last {
     uint64_t incarnation, slot, sequence, round, version, samples;
@@ -32,7 +30,8 @@ typedef struct at_codec_base {
 typedef struct at_codec {
     at_wire        wire;
     at_codec_base  base;
-    at_codec_last *last; /* by node: AT_WORKERS_MAX + 1 of them */
+    at_codec_last *last; /* by node; grows with the largest one seen */
+    size_t         last_count;
 
     /* Storage of the record that was read, until the next one. */
     at_event  event;

@@ -20,7 +20,7 @@ enum {
     HEAD_SIZE = 16,
     CRC_SIZE = 4,
     INFO_SIZE_MAX = 32 << 20,   /* reached by resumed runs with many workers */
-    RECORD_SIZE_MAX = 64 << 20, /* of a step with AT_CODEC_PIECES gradients, and more */
+    RECORD_SIZE_MAX = 64 << 20, /* of a step with AT_PIECES_MAX gradients, and more */
     RECORD_DIGITS = 5,          /* bytes of the size of a record */
     READ_SIZE = 65536,
     PARTS_MAX = 10000 /* LIMIT: how often a run can be resumed */

@@ -104,20 +104,10 @@ static void close_machine(machine *m)
 
 /* ---- impossible events --------------------------------------------------------------------- */
 
-/* Samples of this member in the open step. */
-static uint64_t samples_held(const at_hub *hub, const at_member *member)
-{
-    if (hub->plan->release->holds) return member->pieces_held > 0 ? member->piece.samples : 0;
-    uint64_t samples = 0;
-    for (uint32_t i = 0; i < hub->pieces; i++)
-        if (hub->piece[i].worker == member->id) samples += hub->piece[i].samples;
-    return samples;
-}
-
 static const char *refuse_lost(const at_hub *hub, const at_event *event)
 {
     const at_member *member = &hub->member[event->worker - 1];
-    uint64_t         booked = member->used + member->dropped + samples_held(hub, member);
+    uint64_t         booked = member->used + member->dropped + at_hub_samples_held(hub, member);
     if (member->state == AT_MEMBER_AWAY && !member->expected) return NULL; /* the hub ignores it */
     if (event->as.lost.drawn < booked) return "more samples were counted than the worker drew";
     return NULL;

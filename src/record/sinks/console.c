@@ -29,7 +29,8 @@ typedef struct loss {
 typedef struct console {
     at_console_options options;
     const at_run_info *info;
-    at_tally          *tally;
+    const at_tally    *tally;
+    at_tally          *own_tally; /* NULL: `tally` is counted elsewhere */
     at_sink            tally_sink;
     at_run_progress    progress;
 
@@ -273,7 +274,8 @@ static void put_event(console *self, const at_record *record)
     const at_event *event = record->event;
     if (event->kind == AT_EV_START) begin(self);
     if (event->kind == AT_EV_LOST) note_loss(self, record);
-    if (event->kind == AT_EV_MESSAGE) note_report(self, event->worker, &event->as.report.work);
+    if (event->kind == AT_EV_MESSAGE && !self->options.quiet)
+        note_report(self, event->worker, &event->as.report.work);
 }
 
 static void put_action(console *self, const at_action *action)
@@ -292,14 +294,15 @@ static void put(void *opaque, const at_record *record)
         if (!self->began) self->clock_began = self->options.clock();
         self->now = self->options.clock() - self->clock_began;
     }
-    self->tally_sink.put(self->tally_sink.self, record);
+    if (self->own_tally) self->tally_sink.put(self->tally_sink.self, record);
     at_run_progress_put(&self->progress, record);
     if (record->kind != AT_REC_ACTION && self->loss.worker) print_loss(self);
     if (record->kind == AT_REC_EVENT) put_event(self, record);
     if (record->kind == AT_REC_ACTION) put_action(self, record->action);
     if (record->kind == AT_REC_TEXT) print_message(self, record->text);
+    if (self->options.quiet) return;
     update_splits(self, record->at);
-    if (!self->began || self->options.quiet || self->now < self->next_at) return;
+    if (!self->began || self->now < self->next_at) return;
     if (self->options.terminal)
         redraw(self);
     else
@@ -317,7 +320,7 @@ static void end(console *self)
 
 static void release(console *self)
 {
-    at_tally_free(self->tally);
+    at_tally_free(self->own_tally);
     free(self->split);
     free(self->split_shown);
     free(self);
@@ -344,7 +347,8 @@ at_err at_sink_console(const at_run_info *info, const at_console_options *option
     self->workers = info->plan->workers_max;
     self->split = calloc(self->workers, sizeof *self->split);
     self->split_shown = calloc(self->workers, sizeof *self->split_shown);
-    self->tally = at_tally_new(info, &self->tally_sink);
+    if (!options->tally) self->own_tally = at_tally_new(info, &self->tally_sink);
+    self->tally = options->tally ? options->tally : self->own_tally;
     if (!self->split || !self->split_shown || !self->tally) {
         release(self);
         return at_fail_memory_for(fail, "for the console");

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "record/record.h"
+#include "record/tally.h"
 
 /* events.bin: every event and action, compact, for replay and reports (see eventlog.h). */
 at_err at_sink_eventlog(const at_run_info *info, at_sink *sink, at_fail *fail);
@@ -24,14 +25,16 @@ at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail);
 
 /* Appearance of the console output. */
 typedef struct at_console_options {
-    FILE *file;           /* stderr */
-    bool  terminal;       /* redraw in place; otherwise a plain line from time to time */
-    bool  color;          /* NO_COLOR is unset and TERM is not dumb */
-    bool  quiet;          /* print only losses, long waits and warnings */
-    bool  ascii;          /* neither LC_ALL, LC_CTYPE nor LANG selects UTF-8 */
-    int   width;          /* columns, used when the window size is unknown */
-    at_ns (*clock)(void); /* paces redrawing and the ETA; NULL: the time of the records, which in a
+    FILE *file;            /* stderr */
+    bool  terminal;        /* redraw in place; otherwise a plain line from time to time */
+    bool  color;           /* NO_COLOR is unset and TERM is not dumb */
+    bool  quiet;           /* print only losses, long waits and warnings */
+    bool  ascii;           /* neither LC_ALL, LC_CTYPE nor LANG selects UTF-8 */
+    int   width;           /* columns, used when the window size is unknown */
+    at_ns (*clock)(void);  /* paces redrawing and the ETA; NULL: the time of the records, which in a
                              simulation may run a thousand times faster */
+    const at_tally *tally; /* totals of the same records, counted by a sink before the console;
+                              NULL: it counts for itself */
 } at_console_options;
 
 /* Options for this stream: from isatty, NO_COLOR, TERM, the locale, COLUMNS or the window size. The

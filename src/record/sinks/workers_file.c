@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ enum {
 
 static const at_ns write_every = 20000000; /* with more workers the file is up to megabytes */
 
+typedef char host_name[64];
+
 typedef struct workers_file {
     char             *path, *temporary;
     char             *text;
@@ -29,9 +32,11 @@ typedef struct workers_file {
     at_ns             written_at;
     int               error; /* errno of the first failure, 0: none */
     at_worker_status *roster;
+    host_name        *host; /* by worker; empty: this machine */
 } workers_file;
 
-static void add_worker(at_text *text, at_node id, uint32_t rank, const at_worker_status *status)
+static void add_worker(at_text *text, at_node id, uint32_t rank, const at_worker_status *status,
+                       const char *host)
 {
     assert(id >= 1);
     assert(status->state);
@@ -40,7 +45,7 @@ static void add_worker(at_text *text, at_node id, uint32_t rank, const at_worker
         at_text_add(text, "%lld", (long long)status->pid);
     else
         at_text_add(text, "null");
-    if (status->host[0]) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", status->host, rank);
+    if (*host) at_text_add(text, ", \"host\": \"%s\", \"rank\": %u", host, rank);
     at_text_add(text, ", \"incarnation\": %u, \"state\": \"%s\"}", status->incarnation,
                 status->state);
 }
@@ -51,7 +56,7 @@ static at_text format_file(workers_file *self)
     at_text_add(&text, "{\n  \"anytime\": \"%s\",\n  \"hub\": %ld,\n  \"workers\": [\n",
                 ANYTIME_VERSION, (long)getpid());
     for (uint32_t i = 0; i < self->workers; i++) {
-        add_worker(&text, i + 1, self->first_rank + i, &self->roster[i]);
+        add_worker(&text, i + 1, self->first_rank + i, &self->roster[i], self->host[i]);
         at_text_add(&text, i + 1 < self->workers ? ",\n" : "\n");
     }
     at_text_add(&text, "  ]\n}\n");
@@ -89,9 +94,21 @@ static void rewrite(workers_file *self, at_ns at)
     self->written_at = at;
 }
 
+static void note_host(workers_file *self, const at_record *record)
+{
+    if (record->kind != AT_REC_EVENT || record->event->kind != AT_EV_JOINED) return;
+    at_node worker = record->event->worker;
+    assert(worker >= 1);
+    assert(worker <= self->workers);
+    const char *host = record->text ? record->text : "";
+    char       *name = self->host[worker - 1];
+    if (*host || *name) snprintf(name, sizeof(host_name), "%s", host);
+}
+
 static void put(void *opaque, const at_record *record)
 {
     workers_file *self = opaque;
+    note_host(self, record);
     if (at_roster_put(self->roster, self->workers, record)) self->dirty = true;
     if (!self->dirty) return;
     bool is_few = self->workers <= WORKERS_FEW;
@@ -115,6 +132,7 @@ static at_err close_sink(void *opaque, at_fail *fail)
     free(self->temporary);
     free(self->text);
     free(self->roster);
+    free(self->host);
     free(self);
     return err;
 }
@@ -127,13 +145,14 @@ static bool allocate(workers_file *self, const char *folder)
     self->text_size = HEAD_SIZE + (size_t)self->workers * LINE_SIZE;
     self->text = malloc(self->text_size);
     self->roster = calloc(self->workers, sizeof *self->roster);
-    return self->path && self->temporary && self->text && self->roster;
+    self->host = calloc(self->workers, sizeof *self->host);
+    return self->path && self->temporary && self->text && self->roster && self->host;
 }
 
 at_err at_sink_workers(const at_run_info *info, at_sink *sink, at_fail *fail)
 {
     assert(info->folder);
-    assert(info->plan->workers_max <= AT_WORKERS_MAX);
+    assert(info->plan->workers_max <= AT_WORKERS_LISTED);
     workers_file *self = calloc(1, sizeof *self);
     if (!self) return at_fail_memory(fail);
     self->workers = info->plan->workers_max;

@@ -63,10 +63,10 @@ static at_err check_all(const at_plan *plan, at_fail *fail)
 /* ---- first:K and any:K ---------------------------------------------------------------------- */
 
 /* The hub reserves memory for K pieces. */
-#define K_ARG(kind)                                                                         \
-    {                                                                                       \
-        .name = "k", .type = kind, .min = 1, .max = 16 * AT_WORKERS_MAX, .unit = "reports", \
-        .derive = k_default                                                                 \
+#define K_ARG(kind)                                                                   \
+    {                                                                                 \
+        .name = "k", .type = kind, .min = 1, .max = AT_PIECES_MAX, .unit = "reports", \
+        .derive = k_default                                                           \
     }
 
 static int64_t k_default(const at_plan *plan)

@@ -138,7 +138,7 @@ static double count_by_grace(const at_hub *hub, double *samples)
         const at_member *member = &hub->member[i];
         if (member->pieces_held == 0) continue;
         at_ns late = member->reported_at - hub->quorum.reached_at;
-        samples[cell_of(late > 0 ? (double)late : 0)] += member->piece.samples;
+        samples[cell_of(late > 0 ? (double)late : 0)] += (double)at_hub_samples_held(hub, member);
         if (late > last) last = late;
     }
     return (double)last;

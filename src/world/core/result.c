@@ -99,10 +99,11 @@ static json_t *worker_row(const at_result_facts *f, uint32_t i)
     return row;
 }
 
-/* Workers beyond those expected are listed when they have joined. */
-static bool took_part(const at_result_facts *f, uint32_t i)
+/* Workers beyond those expected are listed when they have joined, very many are not listed. */
+static bool is_listed(const at_result_facts *f, uint32_t i)
 {
     assert(i < f->plan->workers_max);
+    if (f->plan->workers_max > AT_WORKERS_LISTED) return false;
     return i < f->plan->workers || f->tally->worker[i].incarnations > 0;
 }
 
@@ -110,7 +111,7 @@ static json_t *workers(const at_result_facts *f)
 {
     json_t *array = json_array();
     for (uint32_t i = 0; i < f->plan->workers_max; i++)
-        if (took_part(f, i)) json_array_append_new(array, worker_row(f, i));
+        if (is_listed(f, i)) json_array_append_new(array, worker_row(f, i));
     return array;
 }
 
@@ -129,9 +130,9 @@ static json_t *resources(const at_result_facts *f)
     at_ns           cpu = t->hub_usage.cpu_ns + t->evaluator_usage.cpu_ns;
     json_t         *worker = json_array();
     for (uint32_t i = 0; i < f->plan->workers_max; i++) {
-        if (!took_part(f, i)) continue;
-        cpu += t->worker[i].usage.cpu_ns;
-        json_array_append_new(worker, usage(&t->worker[i].usage));
+        if (!is_listed(f, i)) continue;
+        cpu += t->usage[i].cpu_ns;
+        json_array_append_new(worker, usage(&t->usage[i]));
     }
     return json_pack(
         "{s:o, s:o, s:o, s:o, s:{s:o, s:o, s:o}}", "cpu_seconds", number(at_seconds(cpu)), "hub",

@@ -180,13 +180,15 @@ static at_err set_pace(run *r, at_fail *fail)
     uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
     assert(round >= 1);
     uint64_t rounds = o->task->samples / round;
-    r->pace_options = (at_pace_options){.model = o->straggler ? o->straggler : "none",
-                                        .scale = scale,
-                                        .seed = o->seed,
-                                        .workers = r->plan.workers_max,
-                                        .round_ns_mean = sample_time * r->plan.batch,
-                                        .rounds_per_epoch = rounds > 0 ? rounds : 1,
-                                        .trace_scale = o->trace_scale};
+    uint32_t micros = (r->plan.batch + r->plan.micro_batch - 1) / r->plan.micro_batch;
+    r->pace_options =
+        (at_pace_options){.model = o->straggler ? o->straggler : "none",
+                          .scale = scale,
+                          .seed = o->seed,
+                          .workers = r->plan.workers_max,
+                          .round_ns_mean = sample_time * r->plan.batch + o->micro_cost * micros,
+                          .rounds_per_epoch = rounds > 0 ? rounds : 1,
+                          .trace_scale = o->trace_scale};
     return at_pace_new(&r->pace_options, &r->pace, fail);
 }
 
@@ -215,6 +217,9 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .usage_every = usage_every(o),
                                     .latency = o->latency,
                                     .bandwidth = o->bandwidth,
+                                    .links = o->links,
+                                    .micro_cost = o->micro_cost,
+                                    .jitter = o->jitter,
                                     .cores = r->cores,
                                     .resume = o->resume,
                                     .launcher = o->launcher,
@@ -321,8 +326,10 @@ static at_err add_file_sinks(run *r, at_fail *fail)
     assert(r->options->recording < AT_RECORDING_COUNT);
     at_sink sink;
     at_append_file_reserve(bytes_reserved(r));
-    AT_TRY(at_sink_workers(&r->info, &sink, fail));
-    at_recorder_add(&r->recorder, sink);
+    if (r->plan.workers_max <= AT_WORKERS_LISTED) {
+        AT_TRY(at_sink_workers(&r->info, &sink, fail));
+        at_recorder_add(&r->recorder, sink);
+    }
     if (r->options->recording == AT_RECORDING_NONE) return AT_OK;
     at_recorder tables = {0};
     at_err      err = open_tables(r, &tables, fail);
@@ -345,7 +352,9 @@ static at_err open_sinks(run *r, at_fail *fail)
         AT_TRY(at_file_make_folder(r->options->folder, fail));
         AT_TRY(add_file_sinks(r, fail));
     }
-    AT_TRY(at_sink_console(&r->info, &r->options->console, &sink, fail));
+    at_console_options console = r->options->console;
+    if (!r->info.resume) console.tally = r->tally; /* else it includes the steps before */
+    AT_TRY(at_sink_console(&r->info, &console, &sink, fail));
     at_recorder_add(&r->recorder, sink);
     return AT_OK;
 }

@@ -38,6 +38,9 @@ typedef struct at_run_options {
     at_ns              sample_time;                 /* 0: not padded */
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
+    at_link_options    links;
+    at_ns              micro_cost;
+    double             jitter;
     const char        *faults;
     double             trace_scale; /* of the times of traces; 0: 1 */
     const at_pace     *pace;        /* instead of `straggler`; borrowed; NULL: as that says */

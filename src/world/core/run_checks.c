@@ -170,7 +170,7 @@ static at_err check_slices(const at_run_options *o, const at_plan *plan, at_fail
     char rule[AT_RULE_TEXT_SIZE], option[AT_RULE_TEXT_SIZE + 8];
     if (!at_plan_splits_update(plan)) return AT_OK;
     snprintf(option, sizeof option, "--mix %s", at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
-    if (o->world->one_process)
+    if (o->world->one_process && !(plan->mix->updates_by_workers && o->world->virtual_time))
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out: the result is the same bit for bit",
                            "%s needs several processes, and %s is one process", option,
                            o->world->called);
@@ -206,10 +206,20 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
 
 static at_err check_time(const at_run_options *o, at_fail *fail)
 {
-    const char *simulate = "use `anytime simulate`, or --world sim";
+    const char            *simulate = "use `anytime simulate`, or --world sim";
+    const at_link_options *links = &o->links;
+    bool                   travels = links->broadcast || links->reduce || links->allreduce ||
+                   links->worker_bandwidth || links->worker_latency;
     if (!o->world->virtual_time && (o->latency > 0 || o->bandwidth > 0 || o->faults))
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--latency, --bandwidth and --faults work only in simulation");
+    if (!o->world->virtual_time && travels)
+        return at_fail_set(fail, AT_ERR_USAGE, simulate,
+                           "--broadcast, --reduce, --allreduce, --worker-bandwidth and "
+                           "--worker-latency work only in simulation");
+    if (!o->world->virtual_time && (o->micro_cost > 0 || o->jitter > 0))
+        return at_fail_set(fail, AT_ERR_USAGE, simulate,
+                           "--micro-cost and --jitter work only in simulation");
     if (!o->world->virtual_time && o->task->timing_only)
         return at_fail_set(fail, AT_ERR_USAGE, simulate,
                            "--model none:P works only in simulation: it computes nothing");
@@ -220,9 +230,14 @@ static at_err check_time(const at_run_options *o, at_fail *fail)
     return AT_OK;
 }
 
-/* Who may join a run that has begun. */
+/* How many there may be, and who may join a run that has begun. */
 static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fail *fail)
 {
+    enum { PROCESSES_MAX = 65536 };
+    if (!o->world->virtual_time && plan->workers_max > PROCESSES_MAX)
+        return at_fail_set(fail, AT_ERR_USAGE, "use fewer, or `anytime simulate`",
+                           "%u workers are too many: with %s there are at most %d",
+                           plan->workers_max, o->world->called, PROCESSES_MAX);
     if (o->world->admits_workers || plan->workers_max == plan->workers) return AT_OK;
     return at_fail_set(
         fail, AT_ERR_USAGE, "use --world local or sim, or leave --workers-max out",

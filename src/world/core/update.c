@@ -423,6 +423,7 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
             at_sparse_update_measure(u->sparse, apply, gradients, &u->norm2_step, &u->norm2_piece);
         return at_sparse_update_apply(u->sparse, apply, gradients);
     }
+    if (u->params == 0) return set_updates(u, apply); /* only time is simulated */
     list_sources(u, apply, gradients);
     double lr = set_updates(u, apply), samples = (double)apply->as.apply.samples;
     bool   clips = u->learning->clip > 0;

@@ -34,6 +34,12 @@ typedef struct at_fault {
     at_ns         lasts;
 } at_fault;
 
+/* How simulated messages travel: texts of options; NULL: the default. */
+typedef struct at_link_options {
+    const char *broadcast, *reduce, *allreduce;
+    const char *worker_bandwidth, *worker_latency;
+} at_link_options;
+
 struct at_saver;
 struct at_checkpoint;
 struct at_launcher;
@@ -61,7 +67,10 @@ typedef struct at_world_context {
     /* Virtual time only. */
     at_ns           latency;
     double          bandwidth; /* bytes per second, 0: unlimited */
-    const at_fault *faults;    /* in order of time */
+    at_link_options links;
+    at_ns           micro_cost; /* of a micro-batch besides its samples */
+    double          jitter;     /* relative standard deviation of a micro-batch's time */
+    const at_fault *faults;     /* in order of time */
     size_t          fault_count;
 } at_world_context;
 

@@ -30,11 +30,7 @@ uint64_t at_seat_drawn(const at_seat_world *w, at_node id)
 {
     const at_seat_chair *c = &w->chair[id - 1];
     const at_member     *member = &w->host.hub->member[id - 1];
-    uint64_t             counted = member->used + member->dropped;
-    if (w->context->plan->release->holds && member->pieces_held > 0)
-        counted += member->piece.samples;
-    for (uint32_t i = 0; !w->context->plan->release->holds && i < w->host.hub->pieces; i++)
-        if (w->host.hub->piece[i].worker == id) counted += w->host.hub->piece[i].samples;
+    uint64_t counted = member->used + member->dropped + at_hub_samples_held(w->host.hub, member);
     uint64_t said = c->file.memory ? atomic_load(&at_seat_chair_slot(c)->drawn) : c->drawn;
     bool     believable = said >= counted && said < AT_MESSAGE_COUNT_MAX;
     return believable ? said : counted;
@@ -91,6 +87,20 @@ static at_err send_welcome(const at_seat_world *w, at_node id, const at_guest *g
     return err;
 }
 
+/* Keeps the memory of the last holder if the hub still needs a gradient in it, or that of an earlier
+ * one if that is where the gradient is. */
+static void retire_file(at_seat_world *w, at_node id)
+{
+    at_seat_chair   *c = &w->chair[id - 1];
+    const at_hub    *hub = w->host.hub;
+    const at_member *member = &hub->member[id - 1];
+    bool             holds = w->context->plan->release->holds && member->pieces_held > 0;
+    assert(!hub->applying);
+    bool earlier = holds && c->before.memory && hub->piece[id - 1].incarnation < c->incarnation;
+    at_seat_file_close(earlier ? &c->file : &c->before);
+    if (!earlier) c->before = c->file;
+}
+
 /* New memory for a new holder: the one before may still write to its own. */
 static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
 {
@@ -99,8 +109,7 @@ static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
     size_t         size;
     if (!at_seat_slot_size(w->seats->spec.floats, w->slots, &size)) return at_fail_memory(fail);
     AT_TRY(at_seat_file_new("anytime-seat", size, false, &file, fail));
-    at_seat_file_close(&c->before);
-    c->before = c->file;
+    retire_file(w, id);
     c->file = file;
     c->taken = c->scores = 0;
     c->reported = c->evicted = c->nonsense = false;

@@ -83,13 +83,22 @@ static void publish(void *self, uint64_t version)
 
 /* A gradient that the hub holds outlives the process that computed it, and its successor has memory
  * of its own. */
+static bool is_of_predecessor(const at_seat_world *w, at_node worker)
+{
+    const at_hub        *hub = w->host.hub;
+    const at_seat_chair *c = &w->chair[worker - 1];
+    if (!w->context->plan->release->holds || !c->before.memory) return false;
+    assert(hub->applying);
+    for (uint32_t i = 0; i < hub->pieces; i++)
+        if (hub->piece[i].worker == worker) return hub->piece[i].incarnation != c->incarnation;
+    return false;
+}
+
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 {
     const at_seat_world *w = self;
     const at_seat_chair *c = &w->chair[worker - 1];
-    const at_member     *member = &w->host.hub->member[worker - 1];
-    bool old = w->context->plan->release->holds && c->before.memory && member->pieces_held > 0 &&
-               member->piece.incarnation != c->incarnation;
+    bool                 old = is_of_predecessor(w, worker);
     return at_seat_slot_gradient(old ? &c->before : &c->file, w->seats->spec.floats, slot);
 }
 

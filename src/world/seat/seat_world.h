@@ -13,7 +13,7 @@
 /* One seat: the place of a worker. */
 typedef struct at_seat_chair {
     at_guest    *guest;        /* NULL: free */
-    at_seat_file file, before; /* of its holder and of the one before */
+    at_seat_file file, before; /* of its holder, and of an earlier one with a gradient */
     int64_t      child;        /* rank of our process that holds it; -1: another process */
     uint32_t     incarnation;
     uint64_t     taken;                       /* reports that were read */

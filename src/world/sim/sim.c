@@ -12,48 +12,12 @@
 #include "world/process/signals.h"
 #include "world/sim/faults.h"
 
-static void out_of_memory(at_sim *sim)
+void at_sim_out_of_memory(at_sim *sim)
 {
     assert(sim->fail);
     sim->err =
         at_fail_set(sim->fail, AT_ERR_FAILED, "use fewer workers",
                     "not enough memory to simulate %u workers", sim->context->plan->workers_max);
-}
-
-/* ---- network --------------------------------------------------------------------------------- */
-
-static at_ns transfer(const at_sim_net *net, double bytes)
-{
-    assert(bytes >= 0);
-    return net->bandwidth > 0 ? AT_SEC(bytes / net->bandwidth) : 0;
-}
-
-static at_ns delay(at_sim_net *net)
-{
-    assert(net->delay_sigma >= 0);
-    return at_comm_delay(net->delay_sigma, net->seed, 0, net->messages++);
-}
-
-static at_ns pass(at_ns *link_free, at_ns arrives, at_ns takes)
-{
-    at_ns begins = arrives > *link_free ? arrives : *link_free;
-    assert(takes >= 0);
-    *link_free = begins + takes;
-    return *link_free;
-}
-
-at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes)
-{
-    assert(now >= 0);
-    assert(net->latency >= 0);
-    return pass(&net->in_free, now + net->latency, transfer(net, bytes)) + delay(net);
-}
-
-at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes)
-{
-    assert(now >= 0);
-    assert(net->latency >= 0);
-    return pass(&net->out_free, now, transfer(net, bytes)) + net->latency + delay(net);
 }
 
 /* ---- versions -------------------------------------------------------------------------------- */
@@ -82,7 +46,7 @@ static at_sim_params *current_params(at_sim *sim)
     if (sim->current && sim->current->version == version) return sim->current;
     at_sim_params *fresh = calloc(1, sizeof *fresh);
     if (!fresh) {
-        out_of_memory(sim);
+        at_sim_out_of_memory(sim);
         return sim->current; /* the run ends before it is used */
     }
     fresh->version = version;
@@ -99,7 +63,7 @@ static at_sim_params *own_params(at_sim *sim, at_node worker)
     at_sim_params *own = calloc(1, sizeof *own);
     assert(worker >= 1);
     if (!own) {
-        out_of_memory(sim);
+        at_sim_out_of_memory(sim);
         return NULL;
     }
     own->version = sim->host.hub->version;
@@ -140,36 +104,44 @@ static void change(void *self)
     if (old->w)
         memcpy(old->w, sim->w, task->params * sizeof(float));
     else
-        out_of_memory(sim);
+        at_sim_out_of_memory(sim);
 }
 
 /* ---- heap ------------------------------------------------------------------------------------ */
 
+/* Messages arrive in the order in which they were sent, in most networks. */
+static unsigned lane_of(at_sim_kind kind)
+{
+    assert(kind <= AT_SIM_RETURN);
+    if (kind == AT_SIM_ORDER || kind == AT_SIM_PARAMS) return 0;
+    return kind == AT_SIM_REPORT ? 1 : AT_HEAP_NO_LANE;
+}
+
 at_heap_entry *at_sim_at(at_sim *sim, at_ns at, at_sim_kind kind, at_node worker)
 {
     at_sim_worker *w = &sim->worker[worker - 1];
-    at_heap_entry *entry = calloc(1, sizeof *entry);
+    at_heap_entry *entry = at_pool_take(&sim->entries);
     at_ns          thaw = w->frozen_until;
     assert(worker >= 1 && worker <= sim->context->plan->workers_max);
     assert(at >= sim->now);
     bool of_worker = kind <= AT_SIM_COMPUTED;
     if (entry && of_worker && at < thaw) at = thaw; /* a frozen worker reacts when it thaws */
-    if (!entry || !at_heap_put(&sim->heap, at, entry)) {
-        free(entry);
-        out_of_memory(sim);
+    if (!entry || !at_heap_put(&sim->heap, at, entry, lane_of(kind))) {
+        at_pool_give(&sim->entries, entry);
+        at_sim_out_of_memory(sim);
         return NULL;
     }
-    entry->kind = kind;
-    entry->worker = worker;
-    entry->incarnation = w->incarnation;
+    *entry = (at_heap_entry){.kind = kind, .worker = worker, .incarnation = w->incarnation};
     return entry;
 }
 
-static void free_entry(at_heap_entry *entry)
+static void free_entry(at_sim *sim, at_heap_entry *entry)
 {
     assert(entry);
     at_sim_params_drop(entry->params);
-    free(entry);
+    if (entry->kind == AT_SIM_ORDER) at_pool_give(&sim->orders, entry->order);
+    if (entry->kind == AT_SIM_REPORT) at_pool_give(&sim->reports, entry->report);
+    at_pool_give(&sim->entries, entry);
 }
 
 /* ---- operations for the host ----------------------------------------------------------------- */
@@ -179,15 +151,22 @@ static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_
     bool     leave = order && order->leave, own = sim->host.gossip != NULL;
     uint64_t samples = order ? order->samples_max : sim->context->plan->batch;
     double   bytes = leave || own ? 0 : at_task_message(sim->context->task, samples);
-    at_ns    arrives = at_sim_net_down(&sim->net, sim->now, bytes);
+    at_ns    arrives = at_sim_net_down(&sim->net, sim->now, worker, bytes);
     if (own && arrives < sim->averaged) arrives = sim->averaged;
+    if (!leave && sim->net.allreduce != AT_ALLREDUCE_NONE && sim->host.hub->version > 0)
+        arrives += at_sim_net_allreduce(&sim->net, sim->host.hub->present, bytes);
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     assert(kind == AT_SIM_ORDER || kind == AT_SIM_PARAMS);
     assert((kind == AT_SIM_ORDER) == (order != NULL));
     if (!entry) return;
     if (!leave)
         entry->params = at_sim_params_use(own ? own_params(sim, worker) : current_params(sim));
-    if (order) entry->order = *order;
+    if (!order) return;
+    entry->order = at_pool_take(&sim->orders);
+    if (entry->order)
+        *entry->order = *order;
+    else
+        at_sim_out_of_memory(sim);
 }
 
 static void send_order(void *self, at_node worker, const at_order *order)
@@ -273,7 +252,7 @@ static void on_report(at_sim *sim, const at_heap_entry *entry)
 {
     at_event event = {.kind = AT_EV_MESSAGE, .worker = entry->worker, .now = sim->now};
     assert(entry->kind == AT_SIM_REPORT);
-    event.as.report = entry->report;
+    event.as.report = *entry->report;
     bool current = entry->incarnation == sim->worker[entry->worker - 1].incarnation;
     at_host_event(&sim->host, &event, NULL);
     if (current && !sim->host.finished) at_sim_worker_sent(sim, entry->worker);
@@ -315,13 +294,13 @@ static void freeze(at_sim *sim, at_node worker, at_ns until)
     if (until <= sim->worker[worker - 1].frozen_until) return; /* already frozen for longer */
     sim->worker[worker - 1].frozen_until = until;
     at_heap moved = {0};
-    while (heap->count > 0) {
+    while (at_heap_due(heap) != AT_NEVER) {
         at_heap_item due = at_heap_take(heap);
         bool         its = due.entry->worker == worker && due.entry->kind <= AT_SIM_COMPUTED;
         at_ns        at = its && due.at < until ? until : due.at;
-        if (!at_heap_put(&moved, at, due.entry)) {
-            free_entry(due.entry);
-            out_of_memory(sim);
+        if (!at_heap_put(&moved, at, due.entry, AT_HEAP_NO_LANE)) {
+            free_entry(sim, due.entry);
+            at_sim_out_of_memory(sim);
         }
     }
     at_heap_deinit(heap);
@@ -373,6 +352,37 @@ static at_ns next_fault(const at_sim *sim)
     return sim->fault < end ? sim->fault->at : AT_NEVER;
 }
 
+static void prefetch(const void *begin, size_t size)
+{
+    enum { LINE = 64 };
+    for (size_t i = 0; i < size; i += LINE) __builtin_prefetch((const char *)begin + i, 1);
+}
+
+static void prefetch_worker(const at_sim *sim, at_node worker)
+{
+    assert(worker >= 1);
+    prefetch(&sim->worker[worker - 1], sizeof *sim->worker);
+    prefetch(&sim->host.hub->member[worker - 1], sizeof(at_member));
+}
+
+/* Asks for the memory of events that come soon while this one is processed: with very many workers
+ * none of it is in the cache. Soon are the items in the upper levels of the heap. */
+static void look_ahead(const at_sim *sim)
+{
+    enum { FEW = 2000, NEXT = 5, SOON = 21, LATER = 8 }; /* one, two levels below the first */
+    const at_heap *heap = &sim->heap;
+    assert(sim->worker);
+    for (unsigned lane = 0; lane < AT_HEAP_LANES; lane++) {
+        const at_heap_entry *entry = at_heap_lane_entry(heap, lane, LATER / 2);
+        if (entry) prefetch_worker(sim, entry->worker);
+        entry = at_heap_lane_entry(heap, lane, LATER);
+        if (entry) __builtin_prefetch(entry);
+    }
+    if (heap->count < FEW) return;
+    for (size_t i = NEXT; i < SOON; i++) __builtin_prefetch(heap->item[i].entry);
+    for (size_t i = 0; i < NEXT; i++) prefetch_worker(sim, heap->item[i].entry->worker);
+}
+
 static void loop(at_sim *sim)
 {
     while (!sim->host.finished && !sim->err) {
@@ -392,8 +402,9 @@ static void loop(at_sim *sim)
             inject(sim, sim->fault++);
         else if (heap == first) {
             at_heap_item due = at_heap_take(&sim->heap);
+            look_ahead(sim);
             dispatch(sim, due.entry);
-            free_entry(due.entry);
+            free_entry(sim, due.entry);
         } else
             at_host_poll(&sim->host, sim->now);
         if (sim->cast_due) cast(sim);
@@ -403,14 +414,21 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-/* Of all rounds of a step. In each, a node sends its vector to its neighbours in turn. */
+/* Of all rounds of a step: in each, every worker sends its vector to its neighbours, and the slowest
+ * of them is waited for. */
 static at_ns averaging_time(const at_sim *sim)
 {
-    uint64_t batch = sim->context->plan->batch;
-    double   bytes = at_task_message(sim->context->task, batch) * sim->gossip.graph.degree_max;
+    const at_plan  *plan = sim->context->plan;
+    const at_graph *graph = &sim->gossip.graph;
+    double          bytes = at_task_message(sim->context->task, plan->batch);
+    at_ns           slowest = 0;
     assert(sim->host.gossip);
-    return at_plan_mixing(sim->context->plan).rounds *
-           (sim->net.latency + transfer(&sim->net, bytes));
+    for (uint32_t i = 0; i < plan->workers_max; i++) {
+        if (!graph->present[i]) continue;
+        at_ns sends = at_sim_net_gossip(&sim->net, i + 1, graph->degree[i], bytes);
+        if (sends > slowest) slowest = sends;
+    }
+    return at_plan_mixing(plan).rounds * slowest;
 }
 
 static void publish(void *self, uint64_t version)
@@ -426,7 +444,7 @@ static void publish(void *self, uint64_t version)
 static double learned_speed(const at_sim_worker *w)
 {
     assert(w->machine.cut.sample_ns >= 0);
-    return w->ahead ? w->start.cut.sample_ns : w->machine.cut.sample_ns;
+    return w->ahead ? w->sample_ns : w->machine.cut.sample_ns;
 }
 
 /* State of the simulation in a checkpoint: the link, and the workers' estimates of their speed. */
@@ -459,6 +477,15 @@ static void resume(at_sim *sim, const at_snapshot *snapshot)
     }
 }
 
+static at_sim_worker *new_workers(uint32_t workers)
+{
+    size_t         size = workers * sizeof(at_sim_worker);
+    at_sim_worker *worker = at_large_new(size);
+    assert(workers >= 1);
+    if (worker) memset(worker, 0, size);
+    return worker;
+}
+
 /* Where workers have their own parameters. */
 static at_err prepare_gossip(at_sim *sim, size_t floats, at_fail *fail)
 {
@@ -483,12 +510,9 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     const at_task          *task = context->task;
     size_t                  floats = task->timing_only ? 0 : task->params;
     assert(context->plan->workers_max >= 1);
-    sim->net = (at_sim_net){.latency = context->latency,
-                            .bandwidth = context->bandwidth,
-                            .delay_sigma = context->comm_delay,
-                            .seed = context->seed};
+    AT_TRY(at_sim_net_init(&sim->net, context, fail));
     sim->fault = context->faults;
-    sim->worker = calloc(context->plan->workers_max, sizeof *sim->worker);
+    sim->worker = new_workers(context->plan->workers_max);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
     if (!sim->worker || !sim->w)
         return at_fail_set(fail, AT_ERR_FAILED, "use fewer workers or a smaller model",
@@ -539,7 +563,7 @@ static at_err hand_over(at_sim *sim, at_outcome *outcome, at_fail *fail)
 static void release(at_sim *sim)
 {
     assert(sim->context);
-    while (sim->heap.count > 0) free_entry(at_heap_take(&sim->heap).entry);
+    while (at_heap_due(&sim->heap) != AT_NEVER) free_entry(sim, at_heap_take(&sim->heap).entry);
     at_heap_deinit(&sim->heap);
     for (uint32_t i = 0; sim->worker && i < sim->context->plan->workers_max; i++) {
         at_sim_params_drop(sim->worker[i].newest);
@@ -547,8 +571,12 @@ static void release(at_sim *sim)
         for (int slot = 0; slot < AT_SIM_SLOTS; slot++) free(sim->worker[i].gradient[slot]);
     }
     at_sim_params_drop(sim->current);
+    at_pool_deinit(&sim->entries);
+    at_pool_deinit(&sim->orders);
+    at_pool_deinit(&sim->reports);
     at_updater_deinit(&sim->updater);
     at_host_deinit(&sim->host);
+    at_sim_net_deinit(&sim->net);
     at_gossip_deinit(&sim->gossip);
     free(sim->vectors);
     free(sim->worker);
@@ -581,7 +609,11 @@ static void simulate(at_sim *sim)
 
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
-    at_sim sim = {.context = context, .fail = fail};
+    at_sim sim = {.context = context,
+                  .fail = fail,
+                  .entries.size = sizeof(at_heap_entry),
+                  .orders.size = sizeof(at_order),
+                  .reports.size = sizeof(at_report)};
     at_err err = prepare(&sim, fail);
     assert(context->plan->workers_max >= 1);
     if (!err) {
@@ -600,4 +632,5 @@ const at_world at_world_sim = {.name = "sim",
                                .admits_workers = true,
                                .has_hub = true,
                                .holds_all_params = true,
+                               .check = at_sim_net_check,
                                .run = run};

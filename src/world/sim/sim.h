@@ -1,7 +1,7 @@
 /* sim.h - the world in virtual time. Internal to world/.
  *
  *   heap (heap.c)        future events, totally ordered by (time, birth)
- *   network              latency, then the hub's link, first come first served, per direction
+ *   network (network.c)  latencies, links, broadcasts, reductions
  *   versions             reference-counted copies of parameters that are still needed
  *   workers              worker.c as in every world; the time of a round is computed, not spent
  *   hub                  hub.c through host.c as in every world
@@ -16,6 +16,8 @@
 #include "world/core/host.h"
 #include "world/core/world.h"
 #include "world/sim/heap.h"
+#include "world/sim/network.h"
+#include "world/sim/pool.h"
 
 enum { AT_SIM_SLOTS = 2 }; /* gradients in flight per worker */
 
@@ -27,26 +29,14 @@ typedef struct at_sim_params {
     bool     borrowed; /* w is the hub's own vector, which has not changed since */
 } at_sim_params;
 
-/* The network between the hub and all workers. */
-typedef struct at_sim_net {
-    at_ns    latency;
-    double   bandwidth;   /* of the hub's link in bytes per second, 0: unlimited */
-    double   delay_sigma; /* --comm-delay: adds |N(0,1)| * sigma seconds to every message */
-    uint64_t seed, messages;
-    at_ns    in_free, out_free; /* when the link is free again, per direction */
-} at_sim_net;
-
-/* Arrival of a message of `bytes` sent now, at the hub (up) or at a worker (down). */
-at_ns at_sim_net_up(at_sim_net *net, at_ns now, double bytes);
-at_ns at_sim_net_down(at_sim_net *net, at_ns now, double bytes);
-
 typedef struct at_sim_worker {
     at_worker      machine;
-    bool           ahead; /* the machine is at the end of a round that ends in the future */
-    at_worker      start; /* then: as it was when that round's sleep began */
     bool           alive;
+    bool           ahead;     /* the machine is at the end of a round that ends in the future */
+    bool           in_flight; /* a report is in transit */
     uint32_t       incarnation;
-    uint64_t       token; /* of the current round; heap entries with an older one are void */
+    double         sample_ns; /* its estimate of its speed when the round's sleep began */
+    uint64_t       token;     /* of the current round; heap entries with an older one are void */
     uint64_t       drawn;
     at_ns          frozen_until;
     at_ns          late; /* extra delay of its next report */
@@ -55,8 +45,7 @@ typedef struct at_sim_worker {
     at_sim_params *newest;   /* arrived */
     at_sim_params *installed;
     float         *gradient[AT_SIM_SLOTS];
-    bool           in_flight, pending; /* a report is in transit; another one waits for it */
-    at_report      report;             /* the pending one */
+    at_report     *pending; /* waits until the one in transit has arrived; NULL: none */
     at_ns          pending_since, send_ns;
 } at_sim_worker;
 
@@ -66,9 +55,10 @@ typedef struct at_sim {
     at_updater              updater;
     at_sim_net              net;
     at_heap                 heap;
-    at_sim_worker          *worker;   /* plan->workers_max */
-    at_sim_params          *current;  /* the hub's version; messages refer to it */
-    float                  *w;        /* the hub's parameters */
+    at_pool                 entries, orders, reports; /* memory of what is in the heap */
+    at_sim_worker          *worker;                   /* plan->workers_max */
+    at_sim_params          *current;                  /* the hub's version; messages refer to it */
+    float                  *w;                        /* the hub's parameters */
     at_gossip               gossip;   /* used where workers have their own parameters */
     float                  *vectors;  /* .. these */
     size_t                  stride;   /* .. of this many floats each */
@@ -98,9 +88,14 @@ struct at_heap_entry {
     uint32_t       incarnation;
     uint64_t       token;
     at_sim_params *params;
-    at_order       order;
-    at_report      report;
+    union {
+        at_order  *order;  /* ORDER; owned */
+        at_report *report; /* REPORT; owned */
+    };
 };
+
+/* Ends the run: memory is exhausted. */
+void at_sim_out_of_memory(at_sim *sim);
 
 /* Inserts an entry for the time `at`; returns it to be filled in. NULL: out of memory, which ends
  * the run. */

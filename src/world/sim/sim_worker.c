@@ -4,17 +4,34 @@
  * the machine back to the round's start and replays it to now. Otherwise every micro-batch is an
  * entry of its own. Gradients are really computed, when the entry fires, and only if they count. */
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
+#include "base/rng.h"
 #include "pace/pace.h"
 #include "world/sim/sim.h"
 
+/* --jitter: a factor for this micro-batch, by its place in the round. */
+static double jitter(const at_sim *sim, const at_worker *machine)
+{
+    static const double LEAST = 0.1; /* a computation takes some time */
+    uint64_t            place = (machine->work.round << 32) + machine->work.samples;
+    at_rng rng = at_rng_stream(sim->context->seed, machine->id, AT_RNG_PURPOSE_JITTER, place);
+    assert(sim->context->jitter > 0);
+    return fmax(1 + sim->context->jitter * at_rng_normal(&rng), LEAST);
+}
+
+/* Of the micro-batch that is about to begin, or under way. */
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
-    double factor = at_pace_factor(sim->context->pace, w->machine.id, w->machine.work.round);
+    const at_world_context *context = sim->context;
+    double factor = at_pace_factor(context->pace, w->machine.id, w->machine.work.round);
+    double each = (double)context->sample_time * factor, ns = each * samples;
     assert(samples >= 1);
-    assert(sim->context->sample_time >= 0);
-    return (at_ns)((double)sim->context->sample_time * factor * samples);
+    assert(context->sample_time >= 0);
+    if (context->jitter > 0) ns *= jitter(sim, &w->machine);
+    if (context->micro_cost > 0) ns += (double)context->micro_cost * factor;
+    return (at_ns)ns;
 }
 
 static void feed(at_sim_worker *w, at_worker_event_kind kind, at_ns now)
@@ -131,7 +148,7 @@ static void begin_sleep(at_sim *sim, at_sim_worker *w)
         schedule(sim, w, w->awake, AT_SIM_MICRO);
         return;
     }
-    w->start = w->machine;
+    w->sample_ns = w->machine.cut.sample_ns;
     w->ahead = true;
     feed(w, AT_WORKER_AWAKE, w->awake);
     play(sim, w, AT_NEVER);
@@ -142,13 +159,10 @@ static void begin_sleep(at_sim *sim, at_sim_worker *w)
  * the sleep or micro-batch under way, AT_NEVER when the round is over. */
 static at_ns replay(at_sim *sim, at_sim_worker *w, at_ns until)
 {
-    at_worker ahead = w->machine;
     assert(w->alive);
     assert(w->ahead);
     w->ahead = false;
-    w->machine = w->start;
-    w->machine.order = ahead.order; /* orders that came meanwhile are about the next round */
-    w->machine.ordered = ahead.ordered;
+    at_worker_rewind(&w->machine, w->sample_ns);
     if (until < w->awake) return w->awake;
     feed(w, AT_WORKER_AWAKE, w->awake);
     return play(sim, w, until);
@@ -207,16 +221,20 @@ static void on_micro(at_sim *sim, at_sim_worker *w)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
+/* Takes the report, which is in memory of sim->reports. */
+static void transmit(at_sim *sim, at_sim_worker *w, at_report *report)
 {
     const at_task *task = sim->context->task;
     bool           empty = report->work.abandoned || sim->host.gossip; /* gradients stay there */
     double         bytes = empty ? 0 : at_task_message(task, report->work.samples);
-    at_ns          arrives = at_sim_net_up(&sim->net, sim->now, bytes) + w->late;
+    at_ns          arrives = at_sim_net_up(&sim->net, sim->now, w->machine.id, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
     assert(w->alive);
     assert(!w->in_flight);
-    if (entry) entry->report = *report;
+    if (entry)
+        entry->report = report;
+    else
+        at_pool_give(&sim->reports, report);
     w->late = 0;
     w->in_flight = true;
     w->idle_since = sim->now;
@@ -226,15 +244,22 @@ static void transmit(at_sim *sim, at_sim_worker *w, const at_report *report)
 /* At most one report outstanding: a second one waits until the first has arrived. */
 static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
 {
+    at_report *copy = at_pool_take(&sim->reports);
     assert(!w->pending);
-    w->report = *report;
-    w->report.work.loss_sum = w->loss_sum;
-    w->report.work.idle_ns = w->idle_ns;
-    w->report.work.send_ns = w->send_ns;
+    if (!copy) {
+        at_sim_out_of_memory(sim);
+        return;
+    }
+    *copy = *report;
+    copy->work.loss_sum = w->loss_sum;
+    copy->work.idle_ns = w->idle_ns;
+    copy->work.send_ns = w->send_ns;
     w->send_ns = 0;
-    w->pending = w->in_flight;
     w->pending_since = sim->now;
-    if (!w->pending) transmit(sim, w, &w->report);
+    if (w->in_flight)
+        w->pending = copy;
+    else
+        transmit(sim, w, copy);
 }
 
 void at_sim_worker_sent(at_sim *sim, at_node worker)
@@ -242,10 +267,11 @@ void at_sim_worker_sent(at_sim *sim, at_node worker)
     at_sim_worker *w = &sim->worker[worker - 1];
     assert(worker >= 1);
     w->in_flight = false;
-    if (!w->pending || !w->alive) return;
-    w->pending = false;
+    at_report *next = w->pending;
+    if (!next || !w->alive) return;
+    w->pending = NULL;
     w->send_ns = sim->now - w->pending_since;
-    transmit(sim, w, &w->report);
+    transmit(sim, w, next);
     run(sim, w);
 }
 
@@ -295,12 +321,12 @@ void at_sim_worker_event(at_sim *sim, const at_heap_entry *entry)
     switch (entry->kind) {
     case AT_SIM_ORDER:
         if (entry->params) take_params(w, entry->params);
-        if (entry->order.leave)
+        if (entry->order->leave)
             on_leave(sim, w);
         else
             at_worker_feed(&w->machine, &(at_worker_event){.kind = AT_WORKER_ORDER,
                                                            .now = sim->now,
-                                                           .order = entry->order});
+                                                           .order = *entry->order});
         break;
     case AT_SIM_PARAMS:
         if (take_params(w, entry->params))
@@ -330,7 +356,9 @@ void at_sim_worker_die(at_sim *sim, at_node worker)
         w->drawn += w->machine.micro;
         if (!can_be_interrupted(w)) w->drawn += w->machine.work.samples; /* not booked yet */
     }
-    w->alive = w->pending = w->in_flight = w->ahead = false;
+    at_pool_give(&sim->reports, w->pending);
+    w->pending = NULL;
+    w->alive = w->in_flight = w->ahead = false;
     at_sim_params_drop(w->newest);
     at_sim_params_drop(w->installed);
     w->newest = w->installed = NULL;

@@ -270,8 +270,8 @@ static void workers_json_of_many_workers_is_written_when_training_begins(void **
 {
     (void)state;
     script run;
-    begin_workers(&run, AT_WORKERS_MAX);
-    for (at_node worker = 1; worker <= AT_WORKERS_MAX; worker++)
+    begin_workers(&run, AT_WORKERS_LISTED);
+    for (at_node worker = 1; worker <= AT_WORKERS_LISTED; worker++)
         script_join(&run, worker, INT64_MAX, UINT32_MAX);
     char path[400];
     snprintf(path, sizeof path, "%s/workers.json", run.folder);

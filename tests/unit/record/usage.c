@@ -95,9 +95,9 @@ static void hub_workers_and_evaluator_are_counted_separately(void **state)
     put_usage(&run, AT_NODE_EVALUATOR, usage_of(103, AT_SEC(3), 33));
     script_close(&run);
     assert_int_equal(tally->hub_usage.cpu_ns, AT_SEC(1));
-    assert_int_equal(tally->worker[0].usage.last.pid, 0);
-    assert_int_equal(tally->worker[1].usage.cpu_ns, AT_SEC(2));
-    assert_int_equal(tally->worker[1].usage.peak_bytes, 22);
+    assert_int_equal(tally->usage[0].last.pid, 0);
+    assert_int_equal(tally->usage[1].cpu_ns, AT_SEC(2));
+    assert_int_equal(tally->usage[1].peak_bytes, 22);
     assert_int_equal(tally->evaluator_usage.peak_bytes, 33);
     at_tally_free(tally);
     script_end(&run);

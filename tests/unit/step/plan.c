@@ -292,9 +292,9 @@ static void invalid_sizes_are_refused(void **state)
                    "raise the cap, or lower --batch");
     o = settings("fmb");
     o.workers = 0;
-    assert_refused(o, "--workers must be 1 .. 65536", "");
+    assert_refused(o, "--workers must be 1 .. 1000000", "");
     o.workers = AT_WORKERS_MAX + 1;
-    assert_refused(o, "--workers must be 1 .. 65536", "");
+    assert_refused(o, "--workers must be 1 .. 1000000", "");
 }
 
 static void invalid_numbers_are_refused(void **state)

@@ -320,20 +320,28 @@ static void refresh_installs_between_two_micro_batches_but_not_when_it_leaves(vo
                               "[  16] 2 > send 1: 16 samples of version 0, slot 1, void\n");
 }
 
-static void a_copy_is_a_point_to_return_to(void **state)
+static void a_round_put_back_to_its_sleep_goes_the_same_way_again(void **state)
 {
     (void)state;
     sit_down(NULL, NULL);
-    order(0, (at_order){.round = 0});
-    happens(0, AT_WORKER_AWAKE);
-    at_worker before = fixture_.worker;
-    done(8, 8);
-    done(16, 8);
-    at_work first = fixture_.worker.work;
-    fixture_.worker = before;
-    done(8, 8);
-    done(16, 8);
-    assert_memory_equal(&first, &fixture_.worker.work, sizeof first);
+    order(0, (at_order){.round = 7, .samples_max = 17});
+    at_worker *machine = &fixture_.worker;
+    double     sample_ns = machine->cut.sample_ns;
+    round_of_two(3); /* the third micro-batch is under way */
+    at_work first = machine->work;
+    at_cut  cut = machine->cut;
+    at_worker_rewind(machine, sample_ns);
+    expect(AT_WORKER_SLEEPING, "[   0] 2 > install\n"
+                               "[   0] 2 > compute round 7: 17 samples\n"
+                               "[   3] 2 > compute 8 samples\n"
+                               "[  11] 2 > compute 8 samples\n"
+                               "[  19] 2 > compute 1 samples\n");
+    assert_int_equal(machine->work.samples, 0);
+    assert_int_equal(machine->work.round, 7);
+    round_of_two(3);
+    assert_memory_equal(&first, &machine->work, sizeof first);
+    assert_memory_equal(&cut, &machine->cut, sizeof cut);
+    assert_int_equal(machine->micro, 1);
 }
 
 static void a_round_may_have_another_size_than_ordered(void **state)
@@ -381,7 +389,7 @@ int main(void)
         cmocka_unit_test(finish_ignores_newer_versions),
         cmocka_unit_test(abandon_voids_the_computation_and_reports_it),
         cmocka_unit_test(refresh_installs_between_two_micro_batches_but_not_when_it_leaves),
-        cmocka_unit_test(a_copy_is_a_point_to_return_to),
+        cmocka_unit_test(a_round_put_back_to_its_sleep_goes_the_same_way_again),
         cmocka_unit_test(a_round_may_have_another_size_than_ordered),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

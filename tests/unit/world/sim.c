@@ -20,33 +20,34 @@ static void without_latency_and_bandwidth_limit_a_message_arrives_at_once(void *
 {
     (void)state;
     at_sim_net net = {0};
-    assert_int_equal(at_sim_net_up(&net, AT_SEC(3), 1e9), AT_SEC(3));
-    assert_int_equal(at_sim_net_down(&net, AT_SEC(3), 1e9), AT_SEC(3));
+    assert_int_equal(at_sim_net_up(&net, AT_SEC(3), 1, 1e9), AT_SEC(3));
+    assert_int_equal(at_sim_net_down(&net, AT_SEC(3), 1, 1e9), AT_SEC(3));
 }
 
 static void a_message_takes_latency_plus_transfer_time(void **state)
 {
     (void)state;
     at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
-    assert_int_equal(at_sim_net_up(&net, AT_SEC(5), 200), AT_SEC(8));
-    assert_int_equal(at_sim_net_down(&net, AT_SEC(5), 200), AT_SEC(8));
+    assert_int_equal(at_sim_net_up(&net, AT_SEC(5), 1, 200), AT_SEC(8));
+    assert_int_equal(at_sim_net_down(&net, AT_SEC(5), 1, 200), AT_SEC(8));
 }
 
 static void messages_pass_the_hubs_link_one_by_one(void **state)
 {
     (void)state;
     at_sim_net net = {.latency = AT_SEC(1), .bandwidth = 100};
-    for (int i = 1; i <= 5; i++) assert_int_equal(at_sim_net_up(&net, 0, 200), AT_SEC(1 + 2 * i));
-    assert_int_equal(at_sim_net_up(&net, AT_SEC(20), 200), AT_SEC(23)); /* the link was free */
+    for (int i = 1; i <= 5; i++)
+        assert_int_equal(at_sim_net_up(&net, 0, 1, 200), AT_SEC(1 + 2 * i));
+    assert_int_equal(at_sim_net_up(&net, AT_SEC(20), 1, 200), AT_SEC(23)); /* the link was free */
 }
 
 static void the_two_directions_are_independent(void **state)
 {
     (void)state;
     at_sim_net net = {.bandwidth = 100};
-    assert_int_equal(at_sim_net_up(&net, 0, 500), AT_SEC(5));
-    assert_int_equal(at_sim_net_down(&net, 0, 500), AT_SEC(5));
-    assert_int_equal(at_sim_net_down(&net, 0, 500), AT_SEC(10));
+    assert_int_equal(at_sim_net_up(&net, 0, 1, 500), AT_SEC(5));
+    assert_int_equal(at_sim_net_down(&net, 0, 1, 500), AT_SEC(5));
+    assert_int_equal(at_sim_net_down(&net, 0, 1, 500), AT_SEC(10));
 }
 
 static void a_message_delay_does_not_occupy_the_link(void **state)
@@ -56,7 +57,7 @@ static void a_message_delay_does_not_occupy_the_link(void **state)
     at_sim_net net = {.delay_sigma = 0.5, .seed = 9};
     double     sum = 0;
     for (int i = 0; i < MESSAGES; i++) {
-        at_ns arrives = at_sim_net_up(&net, AT_SEC(1), 100);
+        at_ns arrives = at_sim_net_up(&net, AT_SEC(1), 1, 100);
         assert_true(arrives >= AT_SEC(1));
         sum += at_seconds(arrives - AT_SEC(1));
     }
