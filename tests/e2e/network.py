@@ -38,6 +38,18 @@ class Network(support.TestCase):
         self.check_step(COMPUTE + 2 * levels * TRANSFER, "--broadcast", "tree", "--reduce", "tree",
                         latency=())
 
+    def test_gossip_takes_as_long_as_its_slowest_worker_needs_for_its_neighbours(self):
+        rounds, before = 3, (STEPS - 1) / STEPS
+        gossip = ("--strategy", "fmb-gossip", "--mix", f"gossip:star,{rounds}")
+        control = COMPUTE + 2 * LATENCY  # an order and a report, without parameters
+        center, leaf = (WORKERS - 1) * TRANSFER + LATENCY, BYTES / 2e6 + LATENCY + 0.03
+        averaging = rounds * center - LATENCY  # the order is on its way meanwhile
+        self.check_step(control + before * averaging, *gossip)
+        slow = ("--worker-bandwidth", "1e9" + ",2e6" * (WORKERS - 1), "--worker-latency",
+                "0ms" + ",30ms" * (WORKERS - 1))
+        self.check_step(control + 2 * 0.03 + before * (rounds * leaf - LATENCY - 0.03), *gossip,
+                        *slow)
+
     def test_slow_links_of_workers_and_costs_of_micro_batches_lengthen_steps(self):
         plain = COMPUTE + WORKERS * TRANSFER + TRANSFER + 2 * LATENCY
         self.check_step(plain + 4 * 0.005, "--micro-cost", "5ms")  # four micro-batches

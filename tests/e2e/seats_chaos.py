@@ -42,6 +42,15 @@ class Chaos(seats.TestCase):
         self.assertGreater(restless["respawns"], 0)
         self.assertEqual(restless["samples"]["used"], calm["samples"]["used"])
 
+    def test_a_gradient_outlives_the_worker_that_computed_it(self):
+        """It dies between its report and the step, and another process has its seat by then."""
+        options = ("-n", 3, "--steps", 10)
+        calm = self.seats(*options).result
+        restless = self.seats(*options, program=("hand_over=6", "only=0")).result
+        self.assertEqual(restless["respawns"], 1)
+        self.assertEqual(restless["samples"], calm["samples"])
+        self.assertEqual(restless["params_hash"], calm["params_hash"])
+
     def test_a_frozen_worker_is_evicted_and_replaced(self):
         run = self.launch("-n", 3, "--steps", 100000, "--seconds", "120s", "--lease", "1s",
                           "--sample-time", "100us", "--quiet")

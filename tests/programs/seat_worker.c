@@ -25,7 +25,7 @@ static struct {
               {"join", 1},       {"stuck", 0},   {"print_mb", 0}, {"threads", 1}, {"evaluate", 0},
               {"extra", 0},      {"buffers", 0}, {"aside", 0},    {"slice", 0},   {"installs", 0},
               {"sgd", 1},        {"state", 0},   {"halve", 0},    {"stay", 0},    {"unleft", 0},
-              {"samples", 4096}, {"odd", 0},     {"complain", 0}, {"update", 0}};
+              {"samples", 4096}, {"odd", 0},     {"complain", 0}, {"update", 0},  {"hand_over", 0}};
 
 static long get(const char *name)
 {
@@ -133,6 +133,21 @@ static void misbehave(const at_seat *seat, long round)
     if (round == get("exit")) exit((int)get("code"));
     if (round == get("abort")) raise(SIGKILL);
     while (round == get("stuck")) pause();
+}
+
+/* With hand_over=ROUND: one of them dies when it has reported that round, and the others do not end
+ * it before its successor is there. The wait is bounded, because that may have happened already. */
+static void wait_for_successor(const at_seat *seat, long round)
+{
+    at_seat_facts facts;
+    bool          gone = false;
+    if (round != get("hand_over") || is_meant(seat)) return;
+    at_seat_facts_get(seat, &facts);
+    for (int ms = 0; ms < 5000 && !(gone && facts.workers == facts.workers_start); ms++) {
+        usleep(1000);
+        at_seat_facts_get(seat, &facts);
+        gone = gone || facts.workers < facts.workers_start;
+    }
 }
 
 static void be_noisy(void)
@@ -247,7 +262,9 @@ static void *train(void *unused)
         if (get("evaluate") > 0 && round % get("evaluate") == 0) evaluate(seat, order.version);
         if (get("state") && keep_state(seat, order.version)) exit(3);
         if (get("stay") && round > get("stay")) break;
+        wait_for_successor(seat, round);
         if (do_round(seat, &order, round) == AT_SEAT_REPORT) at_seat_report(seat);
+        if (round == get("hand_over") && is_meant(seat)) raise(SIGKILL);
     }
     if (get("evaluate") && status == AT_SEAT_DONE) evaluate(seat, UINT64_MAX);
     printf("status %d weight %.4f\n", status, (double)params_of(seat)[1]);

@@ -137,8 +137,9 @@ static double count_by_grace(const at_hub *hub, double *samples)
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         const at_member *member = &hub->member[i];
         if (member->pieces_held == 0) continue;
-        at_ns late = member->reported_at - hub->quorum.reached_at;
-        samples[cell_of(late > 0 ? (double)late : 0)] += (double)at_hub_samples_held(hub, member);
+        at_ns  late = member->reported_at - hub->quorum.reached_at;
+        double held = (double)at_hub_samples_held(hub, member);
+        samples[cell_of(late > 0 ? (double)late : 0)] += held;
         if (late > last) last = late;
     }
     return (double)last;

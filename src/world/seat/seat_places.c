@@ -87,8 +87,8 @@ static at_err send_welcome(const at_seat_world *w, at_node id, const at_guest *g
     return err;
 }
 
-/* Keeps the memory of the last holder if the hub still needs a gradient in it, or that of an earlier
- * one if that is where the gradient is. */
+/* Keeps the memory of the last holder if the hub still needs a gradient in it, or that of an
+ * earlier one if that is where the gradient is. */
 static void retire_file(at_seat_world *w, at_node id)
 {
     at_seat_chair   *c = &w->chair[id - 1];

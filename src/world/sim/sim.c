@@ -414,8 +414,8 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-/* Of all rounds of a step: in each, every worker sends its vector to its neighbours, and the slowest
- * of them is waited for. */
+/* Of all rounds of a step: in each, every worker sends its vector to its neighbours, and the
+ * slowest of them is waited for. */
 static at_ns averaging_time(const at_sim *sim)
 {
     const at_plan  *plan = sim->context->plan;
