@@ -18,7 +18,8 @@ typedef struct search {
     double            *ratio;   /* (steps) logarithm, of one worker */
     double            *sum;     /* (steps + 1) of ratio */
     double            *scratch; /* (max of steps and workers) */
-    double             penalty;
+    double             penalty; /* what a further change point must explain, */
+    double             chance;  /* and a slow period: of many workers, some seem slow */
 } search;
 
 static double median_of(double *values, size_t count)
@@ -36,7 +37,7 @@ static void find_medians(search *s)
     }
 }
 
-/* The ratios of a worker, their sums, and what a further change point must explain. */
+/* The ratios of a worker, their sums, and what must be explained. */
 static void load_worker(search *s, uint32_t worker)
 {
     uint32_t workers = s->m->log.workers, steps = s->m->log.steps;
@@ -54,7 +55,9 @@ static void load_worker(search *s, uint32_t worker)
         product += (s->ratio[i] - mean) * (s->ratio[i + 1] - mean);
     double persistence = square > 0 ? fmin(fmax(product / square, 0), 1) : 0;
     double independent = square / steps * (1 - persistence);
-    s->penalty = 4 * fmax(noise * noise, independent) * log((double)steps);
+    double variance = fmax(noise * noise, independent);
+    s->penalty = 4 * variance * log((double)steps);
+    s->chance = 4 * variance * log((double)steps * workers);
 }
 
 /* Where splitting steps begin .. end-1 explains most; `end` when nothing is explained enough. */
@@ -98,6 +101,14 @@ static double part_ratio(const search *s, uint32_t begin, uint32_t end)
     return exp(median_of(s->scratch, end - begin));
 }
 
+/* Whether these steps are slower than some worker's would be by chance. */
+static bool stands_out(const search *s, uint32_t begin, uint32_t end)
+{
+    double sum = s->sum[end] - s->sum[begin];
+    assert(begin < end);
+    return sum > 0 && sum * sum / (end - begin) > s->chance;
+}
+
 /* The slow period of the loaded worker that costs most; neighboring slow parts are one period. */
 static at_slow_worker slowest_period(const search *s, const uint32_t *ends, uint32_t count)
 {
@@ -111,7 +122,7 @@ static at_slow_worker slowest_period(const search *s, const uint32_t *ends, uint
         if (!slow) continue;
         if (!before) first = begin;
         double factor = part_ratio(s, first, ends[i]), cost = (factor - 1) * (ends[i] - first);
-        if (cost <= most) continue;
+        if (cost <= most || !stands_out(s, first, ends[i])) continue;
         most = cost;
         best = (at_slow_worker){.begin = first, .end = ends[i], .factor = factor};
     }

@@ -146,6 +146,26 @@ class Advise(support.TestCase):
             self.assertIn(f"{name}-fmb-", advice["command"])
         self.assertGreaterEqual(inside, cases - 1)
 
+    def test_strategies_are_left_out_whose_rounds_depend_on_more_than_time(self):
+        log = write_log(self.folder / "log.csv", noisy(lambda w, step: 1 + 0.2 * (w == step % 6)))
+        names = {row["strategy"] for row in self.advise_json(log)["strategies"]}
+        self.assertLessEqual({"fmb", "amb", "backup", "quorum", "async", "ssp", "ringmaster",
+                              "dbs"}, names)
+        self.assertFalse(names & {"grow", "loss", "noise", "probe", "adasync", "hogwild",
+                                  "amb-gossip", "fmb-gossip"})
+
+    def test_a_run_by_gossip_is_compared_with_the_others(self):
+        self.simulate("fmb-gossip", "own", "--straggler", "niagara", "--straggler-scale", "30%")
+        rows = self.gains(self.advise_json(self.folder / "own"))
+        self.assertEqual(rows["fmb-gossip"]["mean"], 1)
+        self.assertNotIn("amb-gossip", rows)
+        self.assertGreater(rows["amb"]["mean"], 1.05)
+
+    def test_of_many_equal_workers_none_is_called_slow(self):
+        log = write_log(self.folder / "log.csv",
+                        noisy(lambda w, step: 1, workers=400, steps=12, noise=0.3))
+        self.assertEqual(self.advise_json(log)["slow_workers"], [])
+
     # ---- calibrate -----------------------------------------------------------------------------
 
     def test_the_published_amb_run_is_predicted_from_the_fmb_log_alone(self):
