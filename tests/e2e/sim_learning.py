@@ -20,7 +20,6 @@ STRATEGIES = {
     "async": 0.06, "async-fmb": 0.3, "async-timed": 0.3, "ssp": 0.06, "ringmaster": 0.06,
     "dbs": 0.5, "grow": 0.5, "shrink": 0.5, "loss": 0.5, "noise": 0.5, "probe": 0.5,
 }
-GOSSIP = ("fmb-gossip", "amb-gossip")  # see gossip.py
 COMMON = ("--model", "softmax", "--data", "fashion-mnist", "--micro-batch", 8, "--batch-min", 8,
           "--straggler", "niagara", "--straggler-scale", "20%",
           "--lr-schedule", "cosine", "--eval-every", 0, "--record", "none")
@@ -55,7 +54,7 @@ class Learning(support.TestCase):
     def test_the_table_names_every_strategy(self):
         text = self.anytime("train", "--help").out
         listed = re.search(r"--strategy S\[:ARGS\]\s[^:]*:([^[]*)\[", text).group(1)
-        self.assertEqual(set(listed.split()), {*STRATEGIES, "hogwild", *GOSSIP})
+        self.assertEqual(set(listed.split()), {*STRATEGIES, "hogwild"})
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
  * counted from 1 in this process; a fault at a round happens in the middle of it.
  */
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -144,7 +145,7 @@ static void wait_for_successor(const at_seat *seat, long round)
     if (round != get("hand_over") || is_meant(seat)) return;
     at_seat_facts_get(seat, &facts);
     for (int ms = 0; ms < 5000 && !(gone && facts.workers == facts.workers_start); ms++) {
-        usleep(1000);
+        poll(NULL, 0, 1);
         at_seat_facts_get(seat, &facts);
         gone = gone || facts.workers < facts.workers_start;
     }

@@ -37,9 +37,6 @@ struct at_seat {
     bool             in_place; /* parameters do not change while a seat computes */
     at_seat_file     params_file, bells_file, slot_file;
     at_plan          plan; /* what the state machine needs of it */
-    at_newer_rule    newer;
-    at_release_rule  release;
-    at_gather_rule   gather;
     at_pace         *pace;
     at_world_context context;
 

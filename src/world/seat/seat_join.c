@@ -90,11 +90,12 @@ static at_err send_params(at_seat *s, at_fail *fail)
 
 /* What a WELCOME says. */
 typedef struct welcome {
-    int         workers, workers_max, micro, incarnation, slots, newer;
+    int         workers, workers_max, micro, incarnation, slots;
     json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base;
-    int         self_starting, holds, in_place, cut_after;
+    int         cut_after;
     const char *straggler, *scale;
     double      trace_scale;
+    json_t     *rules;
 } welcome;
 
 static at_err bad_welcome(at_fail *fail)
@@ -107,23 +108,31 @@ static at_err read_welcome(json_t *json, welcome *w, at_fail *fail)
 {
     int failed = json_unpack(
         json,
-        "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:s, s:s, s:F}",
+        "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
+        "s:F, s:o}",
         "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
-        "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "newer",
-        &w->newer, "self_starting", &w->self_starting, "holds", &w->holds, "in_place", &w->in_place,
-        "cut_after", &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time,
-        "round_ns", &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats,
-        "base", &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale",
-        &w->trace_scale);
+        "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "cut_after",
+        &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time, "round_ns",
+        &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats, "base",
+        &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale", &w->trace_scale,
+        "rules", &w->rules);
     if (failed) return bad_welcome(fail);
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
               w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
-              w->newer >= AT_NEWER_FINISH && w->newer <= AT_NEWER_REFRESH && w->sequence >= 0 &&
-              w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 && w->rounds >= 1 &&
-              w->spin >= 0 && w->trace_scale >= 0;
+              w->sequence >= 0 && w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 &&
+              w->rounds >= 1 && w->spin >= 0 && w->trace_scale >= 0;
     return ok ? AT_OK : bad_welcome(fail);
+}
+
+static at_err take_rules(at_plan *plan, const json_t *rules, at_fail *fail)
+{
+    for (size_t i = 0; i < AT_SEAT_RULES; i++) {
+        const char *text = json_string_value(json_array_get(rules, i));
+        if (!text || at_plan_read_rule(plan, at_seat_rules[i], text, fail))
+            return bad_welcome(fail);
+    }
+    return AT_OK;
 }
 
 static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
@@ -132,19 +141,14 @@ static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
     s->workers_start = (uint32_t)w->workers;
     s->seed = (uint64_t)w->seed;
     s->spin_ns = w->spin;
-    s->in_place = w->in_place;
-    s->newer = (at_newer_rule){.choice = (at_newer_choice)w->newer};
-    s->release = (at_release_rule){.self_starting = w->self_starting, .holds = w->holds};
-    s->gather = (at_gather_rule){.waits_for_all = w->in_place};
-    s->plan = (at_plan){.newer = &s->newer,
-                        .release = &s->release,
-                        .gather = &s->gather,
-                        .workers = (uint32_t)w->workers,
+    s->plan = (at_plan){.workers = (uint32_t)w->workers,
                         .workers_max = (uint32_t)w->workers_max,
                         .micro_batch = (uint32_t)w->micro,
                         .batch = (uint32_t)w->micro,
                         .cut_after = w->cut_after,
                         .own_batches = true};
+    AT_TRY(take_rules(&s->plan, w->rules, fail));
+    s->in_place = at_plan_reads_in_place(&s->plan);
     at_pace_options pace = {.model = w->straggler,
                             .scale = w->scale,
                             .seed = s->seed,

@@ -53,6 +53,18 @@ static void tell_lost(at_seat_world *w, at_node id, bool returns, bool left, con
 
 /* ---- taking seats ---------------------------------------------------------------------------- */
 
+/* The rules that a worker follows, as text in the order of at_seat_rules. */
+static json_t *rules_of(const at_plan *plan)
+{
+    json_t *texts = json_array();
+    for (size_t i = 0; i < AT_SEAT_RULES; i++) {
+        char rule[AT_RULE_TEXT_SIZE];
+        json_array_append_new(
+            texts, json_string(at_plan_rule_text(plan, at_seat_rules[i], rule, sizeof rule)));
+    }
+    return texts;
+}
+
 static json_t *welcome_for(const at_seat_world *w, at_node id)
 {
     const at_world_context *context = w->context;
@@ -60,18 +72,17 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
     const at_pace_options  *pace = context->pace_options;
     const at_seat_chair    *c = &w->chair[id - 1];
     return json_pack(
-        "{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:i, s:b, s:b, s:b, s:b, s:i, s:I, s:I, s:I, s:I, "
-        "s:I, s:I, s:s, s:s, s:f}",
+        "{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
+        "s:f, s:o}",
         "rank", (int)id - 1, "workers", (int)plan->workers, "workers_max", (int)plan->workers_max,
         "seed", (json_int_t)context->seed, "incarnation", (int)c->incarnation, "sequence",
-        (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "newer",
-        (int)plan->newer->choice, "self_starting", (int)plan->release->self_starting, "holds",
-        (int)plan->release->holds, "in_place", (int)w->in_place, "cut_after", (int)plan->cut_after,
-        "micro_batch", (int)plan->micro_batch, "sample_time", (json_int_t)context->sample_time,
-        "round_ns", (json_int_t)pace->round_ns_mean, "rounds", (json_int_t)pace->rounds_per_epoch,
-        "spin", (json_int_t)w->spin_ns, "floats", (json_int_t)w->seats->spec.floats, "base",
-        (json_int_t)w->seats->base, "straggler", pace->model, "scale", pace->scale, "trace_scale",
-        pace->trace_scale);
+        (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "cut_after",
+        (int)plan->cut_after, "micro_batch", (int)plan->micro_batch, "sample_time",
+        (json_int_t)context->sample_time, "round_ns", (json_int_t)pace->round_ns_mean, "rounds",
+        (json_int_t)pace->rounds_per_epoch, "spin", (json_int_t)w->spin_ns, "floats",
+        (json_int_t)w->seats->spec.floats, "base", (json_int_t)w->seats->base, "straggler",
+        pace->model, "scale", pace->scale, "trace_scale", pace->trace_scale, "rules",
+        rules_of(plan));
 }
 
 static at_err send_welcome(const at_seat_world *w, at_node id, const at_guest *g, at_fail *fail)

@@ -24,13 +24,19 @@
 #include "base/err.h"
 #include "base/time.h"
 #include "base/token.h"
+#include "step/rules/rule.h"
 
 enum {
-    AT_SEAT_PROTOCOL = 1, /* increases with every change of a message */
+    AT_SEAT_PROTOCOL = 2, /* increases with every change of a message */
     AT_SEAT_DIGEST = 32,
     AT_SEAT_NONCE = 16,
-    AT_SEAT_FDS = 3 /* of a WELCOME: parameters, bells, seat */
+    AT_SEAT_FDS = 3,  /* of a WELCOME: parameters, bells, seat */
+    AT_SEAT_RULES = 4 /* of a WELCOME */
 };
+
+/* The families of rules that a worker follows. */
+static const enum at_family at_seat_rules[AT_SEAT_RULES] = {AT_GATHER, AT_RELEASE, AT_NEWER,
+                                                            AT_STALE};
 
 typedef enum at_seat_message_kind {
     AT_SEAT_CHALLENGE,
