@@ -1,10 +1,11 @@
 #include "base/machine.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <inttypes.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 uint32_t at_machine_cores(void)
@@ -38,6 +39,16 @@ at_memory at_machine_memory(void)
     return memory;
 }
 
+uint32_t at_machine_threads(void)
+{
+    uint32_t count = 0;
+    DIR     *threads = opendir("/proc/self/task");
+    if (!threads) return 1;
+    for (const struct dirent *entry; (entry = readdir(threads));) count += entry->d_name[0] != '.';
+    closedir(threads);
+    return count > 0 ? count : 1;
+}
+
 int at_machine_core(void)
 {
     return sched_getcpu();
@@ -52,4 +63,28 @@ void at_machine_pin(int core)
     CPU_ZERO(&one);
     if (core >= 0 && core < CPU_SETSIZE) CPU_SET((unsigned)core, &one);
     if (known) sched_setaffinity(0, sizeof one, core >= 0 ? &one : &before);
+}
+
+_Static_assert(sizeof(cpu_set_t) == sizeof((at_cores){0}.bits), "at_cores has room for all cores");
+
+at_cores at_machine_stay(void)
+{
+    at_cores  cores = {0};
+    cpu_set_t now, one;
+    int       core = sched_getcpu();
+    if (core < 0 || core >= CPU_SETSIZE || sched_getaffinity(0, sizeof now, &now) != 0)
+        return cores;
+    CPU_ZERO(&one);
+    CPU_SET((unsigned)core, &one);
+    memcpy(cores.bits, &now, sizeof now);
+    cores.known = sched_setaffinity(0, sizeof one, &one) == 0;
+    return cores;
+}
+
+void at_machine_unstay(const at_cores *cores)
+{
+    cpu_set_t before;
+    if (!cores->known) return;
+    memcpy(&before, cores->bits, sizeof before);
+    sched_setaffinity(0, sizeof before, &before);
 }

@@ -2,6 +2,7 @@
 #ifndef AT_BASE_MACHINE_H
 #define AT_BASE_MACHINE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Cores this process may run on; at least 1. */
@@ -11,11 +12,25 @@ uint32_t at_machine_cores(void);
  * process to one core). */
 uint32_t at_machine_cores_all(void);
 
+/* Threads of this process; at least 1. */
+uint32_t at_machine_threads(void);
+
 /* The core this thread currently runs on; -1: unknown. */
 int at_machine_core(void);
 
 /* Pins this thread to a core; a negative value restores the original affinity. */
 void at_machine_pin(int core);
+
+/* The cores that a thread may run on. */
+typedef struct at_cores {
+    unsigned long bits[16];
+    bool          known;
+} at_cores;
+
+/* Keeps this thread on its current core, and gives it its cores back. For the time of a sleep: the
+ * scheduler likes to wake a thread on an idle core, far from the data it is woken for. */
+at_cores at_machine_stay(void);
+void     at_machine_unstay(const at_cores *cores);
 
 /* Bytes of memory; 0: unknown. */
 typedef struct at_memory {

@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/loading_progress.h"
+#include "step/switch.h"
 #include "world/seat/seat_hub.h"
 #include "world/tasks/tasks.h"
 
@@ -196,7 +197,7 @@ static uint32_t workers_of(const at_settings *s)
     return s->workers == 0 ? 1 : at_machine_cores();
 }
 
-static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
+static at_err resolve_plan(const at_settings *s, at_run_options *run, at_fail *fail)
 {
     static const char *const deals[] = {"own", "global"};
     int                      deal;
@@ -229,7 +230,8 @@ static at_err resolve_plan(const at_settings *s, at_plan *plan, at_fail *fail)
     o.limits.samples = s->samples > 0 ? (uint64_t)s->samples : 0;
     o.limits.time = s->seconds;
     AT_TRY(at_launch_targets(s->target, &o.limits, fail));
-    return at_plan_resolve(&o, plan, fail);
+    AT_TRY(at_plan_resolve(&o, &run->plan, fail));
+    return s->switch_to ? at_switch_resolve(&o, s->switch_to, &run->plan, &run->then, fail) : AT_OK;
 }
 
 /* After the plan and before the task, which reserves memory for the largest round. */
@@ -239,16 +241,18 @@ static at_err resolve_round_size(const at_settings *s, at_run_options *run, at_f
     at_round_size *size = &run->round_size;
     AT_TRY(at_round_size_parse(s->straggler_batch, (uint64_t)s->seed, plan->workers, size, fail));
     if (size->law == AT_ROUND_AS_ORDERED) return AT_OK;
-    if (plan->work->timed)
+    const at_plan *timed = plan->then && plan->then->work->timed ? plan->then : plan;
+    if (timed->work->timed)
         return at_fail_set(fail, AT_ERR_USAGE, "use --straggler, or a strategy with fixed rounds",
                            "--straggler-batch draws the size of a round, but the rounds of %s end "
                            "by time",
-                           plan->strategy->name);
+                           timed->strategy->name);
     if (size->law == AT_ROUND_GAUSS && plan->deal_global)
         return at_fail_set(fail, AT_ERR_USAGE, "use --deal own",
                            "--straggler-batch gauss and --deal global contradict each other: a "
                            "round may need more samples than it was dealt");
     plan->drawn_extra = at_round_size_max(size, plan->batch) - plan->batch;
+    if (plan->then) at_switch_share(plan, &run->then);
     return AT_OK;
 }
 
@@ -480,7 +484,7 @@ static at_err open_launch(at_launch *launch, const at_parsed *parsed, const char
     const at_settings *s = &parsed->settings;
     const at_plan     *plan = &launch->run.plan;
     *launch = (at_launch){0};
-    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    AT_TRY(resolve_plan(s, &launch->run, fail));
     AT_TRY(resolve_round_size(s, &launch->run, fail));
     if (own) {
         AT_TRY(load_own(s, plan, own, &launch->task, fail));
@@ -501,6 +505,18 @@ at_err at_launch_open(at_launch *launch, const at_parsed *parsed, const char *co
     return open_launch(launch, parsed, command, NULL, fail);
 }
 
+/* A forked process has only the thread that forked it. One that needs the others, as thread pools
+ * of math libraries do, waits for ever. */
+static void note_threads(const at_settings *s)
+{
+    uint32_t threads = at_machine_threads();
+    if (s->workers == 0 || threads == 1) return;
+    fprintf(stderr,
+            "anytime: note: this process has %u threads, which workers forked from it lack; if "
+            "they hang, call at_train before threads are started (OMP_NUM_THREADS=1)\n",
+            threads);
+}
+
 at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_model *model,
                      float *params, at_fail *fail)
 {
@@ -513,6 +529,7 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
                                "--%s works only with built-in models", built_in[i]);
     at_task_own_options own = {.model = *model, .start = params};
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
+    note_threads(&parsed->settings);
     launch->run.params_final = params;
     launch->run.folder = parsed->settings.run;
     return AT_OK;
@@ -523,7 +540,7 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
 at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
 {
     const at_settings *s = &parsed->settings;
-    at_plan            plan;
+    at_run_options     run = {0};
     AT_TRY(at_options_refuse_for_seats(parsed, fail));
     if (s->sample_time && strcmp(s->sample_time, "measure") == 0)
         return at_fail_set(fail, AT_ERR_USAGE, "give a time, such as --sample-time 100us",
@@ -533,7 +550,11 @@ at_err at_launch_check_seats(const at_parsed *parsed, at_fail *fail)
                            "--straggler-scale %s needs --sample-time: the hub cannot measure a "
                            "program",
                            s->straggler_scale);
-    return resolve_plan(s, &plan, fail);
+    if (s->switch_to)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "--switch does not work with programs that have their own loop: they "
+                           "learn the rules of a run when they join it");
+    return resolve_plan(s, &run, fail);
 }
 
 /* By default a round is one batch of the program. */
@@ -577,7 +598,7 @@ at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command
     AT_TRY(check_spec(s, spec, fail));
     AT_TRY(set_batch(parsed, spec->batch, fail));
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "optimizer", spec->optimizer, fail));
-    AT_TRY(resolve_plan(s, &launch->run.plan, fail));
+    AT_TRY(resolve_plan(s, &launch->run, fail));
     launch->run.plan.own_batches = true;
     AT_TRY(check_place(spec, &launch->run.plan, fail));
     AT_TRY(at_task_seat(spec, seats->params, &launch->task, fail));

@@ -252,9 +252,9 @@ at_err at_hub_message_host(const void *bytes, size_t size, char host[AT_HOST_NAM
 static void code_order(cursor *c, at_order_message *message)
 {
     at_order *order = &message->order;
-    bool     *flags[] = {&order->again, &order->pause, &order->leave};
+    bool     *flags[] = {&order->again, &order->pause, &order->leave, &order->then};
     code_u32(c, &message->worker);
-    code_flags(c, flags, 3);
+    code_flags(c, flags, 4);
     code_u64(c, &order->round);
     code_u64(c, &order->version);
     code_u64(c, &order->position);

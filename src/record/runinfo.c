@@ -8,6 +8,7 @@
 
 #include "record/log/json_fields.h"
 #include "record/log/snapshot_json.h"
+#include "step/switch.h"
 
 static const at_json_field numbers[] = {
     {"workers", AT_JSON_U32, offsetof(at_plan, workers)},
@@ -72,6 +73,11 @@ static json_t *plan_json(const at_plan *plan)
     }
     at_json_fields_write(numbers, NUMBERS, plan, object);
     json_object_set_new(object, "targets", targets_json(&plan->limits));
+    if (!plan->then) return object;
+    char condition[AT_SWITCH_TEXT_SIZE];
+    json_object_set_new(object, "switch",
+                        text_json(at_switch_condition(plan, condition, sizeof condition)));
+    json_object_set_new(object, "then", plan_json(plan->then));
     return object;
 }
 
@@ -165,7 +171,21 @@ static at_err read_plan(const json_t *object, at_plan *plan, at_fail *fail)
     return at_plan_check(plan, &reason) ? invalid("combination of rules", fail) : AT_OK;
 }
 
-at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
+/* The plan that follows, if any. */
+static at_err read_then(const json_t *object, at_plan *plan, at_plan *then, at_fail *fail)
+{
+    const char *condition = json_string_value(json_object_get(object, "switch"));
+    at_fail     reason;
+    if (!condition) return AT_OK;
+    AT_TRY(read_plan(json_object_get(object, "then"), then, fail));
+    plan->then = then;
+    if (at_switch_read_condition(condition, plan, &reason) || at_switch_check(plan, &reason))
+        return invalid("switch", fail);
+    at_switch_share(plan, then);
+    return AT_OK;
+}
+
+at_err at_run_info_plan(const char *text, at_plan *plan, at_plan *then, at_fail *fail)
 {
     assert(text);
     json_error_t error;
@@ -174,6 +194,7 @@ at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the header of the event log is not JSON: %s",
                            error.text);
     at_err err = read_plan(json_object_get(object, "plan"), plan, fail);
+    if (!err) err = read_then(json_object_get(object, "plan"), plan, then, fail);
     json_decref(object);
     return err;
 }

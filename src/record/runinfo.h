@@ -12,8 +12,9 @@
 /* One JSON object, to be freed by the caller; NULL when there is no memory. */
 char *at_run_info_text(const at_run_info *info);
 
-/* The plan in such a text. AT_ERR_FORMAT when it is malformed or names an unknown rule. */
-at_err at_run_info_plan(const char *text, at_plan *plan, at_fail *fail);
+/* The plan in such a text, and in *then the one that follows it (plan->then), if any: *plan MUST
+ * not be moved. AT_ERR_FORMAT when it is malformed or names an unknown rule. */
+at_err at_run_info_plan(const char *text, at_plan *plan, at_plan *then, at_fail *fail);
 
 /* The snapshot from which the run was resumed, to be released with free(); NULL: it started at
  * step 0. */

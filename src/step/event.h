@@ -36,6 +36,7 @@ typedef struct at_order {
     bool     again;       /* start further rounds without another order */
     bool     pause;       /* finish the current round, then wait for an order */
     bool     leave;       /* stop and exit; all other fields are unused */
+    bool     then;        /* of the plan that follows the first one, see switch.h */
 } at_order;
 
 #define AT_POSITION_OWN UINT64_MAX

@@ -3,65 +3,11 @@
 #include <assert.h>
 #include <math.h>
 
-#include "base/arena.h"
 #include "base/rng.h"
 #include "step/hub_check.h"
 #include "step/lease.h"
 #include "step/snapshot.h"
-
-/* ---- building ------------------------------------------------------------------------------- */
-
-/* Behind a barrier a step has at most one gradient per worker. Otherwise it may have many, and a
- * step that gets full closes early. */
-static size_t pieces_max(const at_plan *plan)
-{
-    size_t many = 16 * (size_t)plan->workers_max;
-    size_t reports = plan->gather->reports ? plan->gather->reports(plan) : 0;
-    if (plan->release->holds) return plan->workers_max;
-    if (many > AT_PIECES_MAX) many = AT_PIECES_MAX;
-    return reports > many ? reports : many;
-}
-
-size_t at_hub_size(const at_plan *plan)
-{
-    assert(plan->workers_max >= 1);
-    size_t each = sizeof(at_member) + sizeof(at_share);
-    return sizeof(at_hub) + plan->workers_max * each + pieces_max(plan) * sizeof(at_piece) +
-           at_size_state_bytes(plan) + at_gather_state_bytes(plan) + sizeof(at_snapshot) +
-           at_snapshot_size(plan) + 9 * 64; /* eight parts, each rounded up to a cache line */
-}
-
-at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
-{
-    assert(plan->workers >= 1);
-    assert(plan->workers <= plan->workers_max);
-    assert(plan->workers_min <= plan->workers);
-    assert(plan->workers_max >= 1);
-    assert(plan->workers_max <= AT_WORKERS_MAX);
-    at_arena arena = {.base = memory, .size = size};
-    at_hub  *hub = at_arena_get(&arena, 1, sizeof *hub);
-    assert(hub);
-    *hub = (at_hub){.plan = plan,
-                    .pieces_max = (uint32_t)pieces_max(plan),
-                    .expected = plan->workers,
-                    .began_at = AT_NEVER,
-                    .lease_at = AT_NEVER,
-                    .quorum = {.reached_at = AT_NEVER, .closes_at = AT_NEVER}};
-    hub->member = at_arena_get(&arena, plan->workers_max, sizeof *hub->member);
-    hub->share = at_arena_get(&arena, plan->workers_max, sizeof *hub->share);
-    hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
-    hub->size_state = at_arena_get(&arena, 1, at_size_state_bytes(plan));
-    hub->gather_state = at_arena_get(&arena, 1, at_gather_state_bytes(plan));
-    hub->snapshot = at_arena_get(&arena, 1, sizeof *hub->snapshot);
-    void *snapshot = at_arena_get(&arena, 1, at_snapshot_size(plan));
-    assert(hub->member && hub->share && hub->piece && hub->size_state && hub->gather_state);
-    assert(hub->snapshot && snapshot);
-    at_snapshot_init(hub->snapshot, plan, snapshot, at_snapshot_size(plan));
-    for (uint32_t i = 0; i < plan->workers_max; i++)
-        hub->member[i] =
-            (at_member){.id = i + 1, .expected = i < plan->workers, .begun_on = AT_VERSION_NONE};
-    return hub;
-}
+#include "step/switch.h"
 
 static at_member *member_of(at_hub *hub, at_node worker)
 {
@@ -140,7 +86,8 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
     *order = (at_order){.round = member->rounds_begun,
                         .version = hub->version,
                         .position = AT_POSITION_OWN,
-                        .again = plan->release->self_starting};
+                        .again = plan->release->self_starting,
+                        .then = hub->switched};
     member->ordered = hub->share[member->id - 1];
     plan->work->amount(plan, &member->ordered, order);
     assert(order->samples_max >= 1);
@@ -272,17 +219,29 @@ static void pause_member(const at_hub *hub, at_member *member, at_out *out)
 static void drain_if_due(at_hub *hub, at_out *out)
 {
     assert(!hub->applying);
-    if (hub->version < hub->save_next || hub->draining) return;
+    bool due = hub->version >= hub->save_next || hub->switching;
+    if (!due || hub->draining) return;
     hub->draining = true;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) pause_member(hub, &hub->member[i], out);
 }
 
 static void close_step(at_hub *hub, at_ns now, at_out *out);
 
-/* Once no worker is working, closes the rest of the open step, if any, and saves. */
+/* All workers wait: the next orders come from the second plan. */
+static void switch_if_due(at_hub *hub)
+{
+    if (!hub->switching) return;
+    at_hub_switch(hub);
+    hub->switching = false;
+    at_progress nothing = at_size_progress(hub, NULL);
+    hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &nothing);
+}
+
+/* Once no worker is working, closes the rest of the open step, if any; then saves and switches,
+ * whatever is due. */
 static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
 {
-    assert(!hub->draining || hub->plan->saves);
+    assert(!hub->draining || hub->plan->saves || hub->switching);
     if (!hub->draining || hub->applying || hub->end != AT_END_RUNNING) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member_state state = hub->member[i].state;
@@ -292,10 +251,12 @@ static void save_if_drained(at_hub *hub, at_ns now, at_out *out)
         close_step(hub, now, out); /* APPLIED leads back here */
         return;
     }
+    bool saves = hub->version >= hub->save_next;
     hub->draining = false;
-    set_save_next(hub);
+    switch_if_due(hub);
+    if (saves) set_save_next(hub);
     at_lease_step_opened(hub, now);
-    save(hub, false, now, out);
+    if (saves) save(hub, false, now, out);
     set_period_timer(hub, out);
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) hub->member[i].begun_on = AT_VERSION_NONE;
     release_ready(hub, now, out);
@@ -462,6 +423,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     assert(hub->applying);
     at_ns       now = event->now;
     bool        finite = isfinite(hub->loss_open);
+    double      loss = hub->loss_open / (double)hub->samples_open;
     at_progress progress = at_size_progress(hub, event);
     hub->applying = false;
     hub->apply_ns = now - hub->applied_at;
@@ -482,6 +444,7 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     hub->plan->size->decide(hub->size_state, hub->plan, hub->share, &progress);
     set_period_timer(hub, out);
     send_new_amounts(hub, out);
+    if (at_switch_due(hub, loss, now)) hub->switching = true;
     drain_if_due(hub, out);
     release_ready(hub, now, out);
     save_if_drained(hub, now, out);

@@ -70,12 +70,17 @@ typedef struct at_hub {
     uint32_t            expected;     /* members that are away but will join */
     bool                assembled;    /* all expected workers have joined; none starts before */
     bool                applying, evaluating, finished;
-    bool                draining; /* a checkpoint is due: no worker starts until all are idle */
-    bool                resumed;  /* started from a snapshot .. */
+    bool                draining;    /* a checkpoint is due: no worker starts until all are idle */
+    bool                switching;   /* the next plan is due: the same */
+    bool                switched;    /* `plan` is the one that followed the first .. */
+    uint64_t            switched_at; /* .. from this version on */
+    bool                resumed;     /* started from a snapshot .. */
     bool                size_restored; /* .. including the state of the size rule */
     uint64_t            save_next;     /* version at which the next checkpoint is due */
     struct at_snapshot *snapshot;      /* filled by the last SAVE */
-    at_end              end;           /* AT_END_RUNNING until the run ends */
+    void               *snapshot_memory;
+    size_t              snapshot_size;
+    at_end              end; /* AT_END_RUNNING until the run ends */
 
     at_ns started_at;     /* START, less the duration of earlier parts of the run */
     at_ns clock_before;   /* duration of earlier parts, from START */
@@ -104,6 +109,10 @@ size_t at_hub_size(const at_plan *plan);
 
 /* Builds a hub in the caller's zeroed memory, which MUST outlive it and be 64-byte aligned. */
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size);
+
+/* Goes on under plan->then; no worker works, and no step is open. For the hub itself, and for a
+ * snapshot that was taken after a switch. */
+void at_hub_switch(at_hub *hub);
 
 /* One event in, actions out. After an APPLY the world MUST deliver APPLIED before anything else. */
 void at_hub_step(at_hub *hub, const at_event *event, at_out *out);

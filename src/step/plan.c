@@ -258,7 +258,8 @@ const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *
 uint32_t at_plan_samples_max(const at_plan *plan)
 {
     assert(plan->batch >= 1);
-    if (plan->work->timed) return plan->cap;
-    uint32_t ordered = plan->size->changes_samples ? plan->batch_max : plan->batch;
-    return ordered + plan->drawn_extra;
+    uint32_t most = plan->size->changes_samples ? plan->batch_max : plan->batch;
+    uint32_t then = plan->then ? at_plan_samples_max(plan->then) : 0;
+    most = plan->work->timed ? plan->cap : most + plan->drawn_extra;
+    return most > then ? most : then;
 }

@@ -28,6 +28,15 @@ typedef struct at_limits {
     uint32_t  targets;
 } at_limits;
 
+/* When a run goes on under another plan, see switch.h. */
+typedef enum at_switch_by {
+    AT_SWITCH_EPOCH,
+    AT_SWITCH_STEP,
+    AT_SWITCH_LOSS, /* of one step, at most */
+    AT_SWITCH_TIME, /* seconds since the first order */
+    AT_SWITCH_COUNT
+} at_switch_by;
+
 typedef struct at_plan {
     const struct at_strategy *strategy;
     const at_work_rule       *work;
@@ -66,6 +75,10 @@ typedef struct at_plan {
     uint64_t  save_steps; /* every this many steps; 0: not by steps */
     at_ns     save_time;  /* interval; 0: not by time */
     at_limits limits;
+
+    const struct at_plan *then; /* the rest of the run; NULL: there is no switch */
+    at_switch_by          switch_by;
+    double                switch_value;
 } at_plan;
 
 /* The user's settings, not yet checked. Texts may be NULL or empty: not given. */
@@ -124,7 +137,7 @@ const at_rule *at_plan_rule(const at_plan *plan, enum at_family family);
 const char *at_plan_rule_text(const at_plan *plan, enum at_family family, char *buffer,
                               size_t size);
 
-/* The maximum number of samples in a round of this plan. */
+/* The maximum number of samples in a round of this plan, or of the one that follows it. */
 uint32_t at_plan_samples_max(const at_plan *plan);
 
 /* ---- what the rules decide for worlds, reports and models ------------------------------------ */
@@ -144,7 +157,7 @@ static inline bool at_plan_interrupts(const at_plan *plan)
 /* Workers may read the parameters where the hub has them: nobody writes while one computes. */
 static inline bool at_plan_reads_in_place(const at_plan *plan)
 {
-    return at_plan_waits_for_all(plan);
+    return at_plan_waits_for_all(plan) && (!plan->then || at_plan_waits_for_all(plan->then));
 }
 
 /* Gradients are kept until the step closes and summed in worker order, so that the bits do not
@@ -157,7 +170,7 @@ static inline bool at_plan_sums_in_order(const at_plan *plan)
 /* A worker starts only after its last gradient was read, so it needs only one slot for them. */
 static inline bool at_plan_has_one_slot(const at_plan *plan)
 {
-    return plan->release->holds;
+    return plan->release->holds && (!plan->then || plan->then->release->holds);
 }
 
 /* Hub processes that update the parameters; 0: the workers do, together. */

@@ -81,6 +81,8 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
     snapshot->trace = hub->trace;
     snapshot->dealt = hub->dealt_closed;
     snapshot->eval_samples_next = hub->eval_samples_next;
+    snapshot->switched = hub->switched;
+    snapshot->switched_at = hub->switched_at;
     snapshot->clock = now - hub->started_at;
     snapshot->elapsed = began ? now - hub->began_at : hub->elapsed_before;
     memcpy(snapshot->target, hub->target, sizeof snapshot->target);
@@ -152,6 +154,9 @@ static bool target_valid(const at_target_hit *target, const at_snapshot *snapsho
 
 bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
+    if (snapshot->switched && (!plan->then || snapshot->switched_at > snapshot->version))
+        return false;
+    if (snapshot->switched) plan = plan->then;
     const uint64_t many = (uint64_t)1 << 62;
     const at_ns    long_time = (at_ns)1 << 60;
     uint64_t       counted = 0;
@@ -177,6 +182,8 @@ void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
     assert(at_snapshot_valid(snapshot, hub->plan));
     assert(hub->version == 0);
     assert(snapshot->workers >= 1);
+    if (snapshot->switched) at_hub_switch(hub);
+    hub->switched_at = snapshot->switched_at;
     hub->version = snapshot->version;
     hub->samples_used = snapshot->samples_used;
     hub->samples_dropped = snapshot->samples_dropped;

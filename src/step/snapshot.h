@@ -40,6 +40,8 @@ typedef struct at_snapshot {
     /* The simulated network: how long the hub's link is still busy, and messages so far. */
     at_ns               in_busy, out_busy;
     uint64_t            messages;
+    bool                switched;    /* under plan->then .. */
+    uint64_t            switched_at; /* .. since this version */
     at_target_hit       target[AT_TARGETS_MAX];
     uint32_t            workers;
     at_member_snapshot *member; /* `workers` of them */

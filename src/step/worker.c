@@ -94,6 +94,7 @@ static void on_order(at_worker *worker, const at_worker_event *event)
     assert(!order->leave);
     /* A self-starting worker keeps counting its own rounds; an order only changes the amounts. */
     uint64_t round = worker->order.again ? worker->order.round : order->round;
+    if (order->then && worker->plan->then) worker->plan = worker->plan->then;
     worker->order = *order;
     worker->order.round = round;
     if (order->pause || worker->leaving) return;

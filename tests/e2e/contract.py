@@ -9,7 +9,8 @@ import support
 from support import mpi, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
+              "probe")
 TIMED = ("amb", "async-timed")
 STEPS, EVERY = 60, 15
 JOB = ("--data", "synthetic:2000,20,5", "--batch", 16, "--micro-batch", 2, "--straggler",

@@ -10,7 +10,7 @@ import support
 from support import mpi
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise", "probe")
 QUIET = ("--quiet", "--json")
 NET = "conv 3x3x8 bias=no\nbn\nrelu\nmaxpool 2\ndense 16\nrelu\ndropout keep=0.7\ndense classes\n"
 

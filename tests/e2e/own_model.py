@@ -135,6 +135,29 @@ class OneAtATime(unittest.TestCase):
             "outer 0 ", "later 0 "])
 
 
+class Workers(unittest.TestCase):
+    """Workers are processes that are forked from the caller."""
+
+    def act(self, name):
+        if sanitized():
+            self.skipTest("a sanitizer's runtime cannot be loaded into a plain Python")
+        done = subprocess.run([sys.executable, __file__, f"--{name}"], text=True,
+                              capture_output=True, timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def test_a_callback_that_ends_its_worker_ends_the_run_with_the_reason(self):
+        out = self.act("dying").stdout.splitlines()
+        self.assertEqual(out, ["dying 1 no worker is left: worker 1 exited with 3"])
+
+    def test_several_threads_in_the_caller_are_pointed_out(self):
+        done = self.act("threads")
+        self.assertEqual(done.stdout.splitlines(), ["alone 0 ", "solo 0 ", "two 0 "])
+        notes = [line for line in done.stderr.splitlines() if "threads" in line]
+        self.assertEqual(len(notes), 1, "only for the last of the three")
+        self.assertIn("this process has 2 threads, which workers forked from it lack", notes[0])
+
+
 class Locale(unittest.TestCase):
     SOURCE = 'LC_NUMERIC\ndecimal_point "<U002C>"\nthousands_sep ""\ngrouping -1\nEND LC_NUMERIC\n'
 
@@ -222,6 +245,28 @@ def second_call():
     library.train("later", plain)
 
 
+def die(*_arguments):
+    os._exit(3)
+
+
+def with_threads():
+    """Trains before and after another thread was started."""
+    library, over = Library(), threading.Event()
+    library.train("alone", plain, "--workers", "1")
+    other = threading.Thread(target=over.wait)
+    other.start()
+    library.train("solo", plain)
+    library.train("two", plain, "--workers", "1")
+    over.set()
+    other.join()
+
+
+if __name__ == "__main__" and "--dying" in sys.argv:
+    Library().train("dying", die, "--workers", "1", "--no-respawn")
+    sys.exit(0)
+if __name__ == "__main__" and "--threads" in sys.argv:
+    with_threads()
+    sys.exit(0)
 if __name__ == "__main__" and "--second-call" in sys.argv:
     second_call()
     sys.exit(0)

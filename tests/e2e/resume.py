@@ -11,7 +11,8 @@ import support
 
 SMALL = (*support.SMALL, "--eval-every", 0)
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "dbs", "grow", "shrink", "loss", "noise", "probe")
+              "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
+              "probe")
 OPTIMIZERS = ("sgd", "momentum:0.8", "nesterov", "rmsprop", "adam:0.8,0.99", "adamw", "adagrad",
               "dual-averaging")
 

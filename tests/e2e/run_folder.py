@@ -10,7 +10,7 @@ import subprocess
 import support
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "ringmaster", "dbs", "grow")
+              "ringmaster", "quorum", "adasync", "dbs", "grow")
 
 NUMBER, TEXT, WHOLE = (int, float), str, int
 

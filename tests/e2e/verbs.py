@@ -130,7 +130,7 @@ class Help(Case):
         listed = set(self.options("train", "--help", "all"))
         self.assertLessEqual(len(listed), 60)
         self.assertEqual(listed - set(echo), {"watch", "config", "help"})
-        simulation = {"latency", "bandwidth", "faults"}
+        simulation = {"latency", "bandwidth", "faults", "comm-delay"}
         self.assertEqual(set(echo) - listed, simulation)
         self.assertLessEqual(simulation, set(self.options("simulate", "--help", "all")))
 

@@ -63,29 +63,36 @@ static double add_sample(const float *w, float *gradient, uint64_t index)
     return (double)error * error / 2;
 }
 
+/* Tensors of the flat vector: `extra` floats that have no influence make it large. */
+enum { TENSORS_MAX = 4 };
+
 static int fill_spec(at_seat_spec *spec, at_seat_tensor *tensors, at_seat_group *group)
 {
-    static float params[2][FEATURES + 1 + 4];
-    static int   used;
     tensors[0] = (at_seat_tensor){.name = "layer.weight", .shape = {1, FEATURES}, .dims = 2};
     tensors[1] = (at_seat_tensor){.name = get("odd") ? "layer.odd" : "layer.bias", .dims = 0};
     tensors[2] =
         (at_seat_tensor){.name = "norm.mean", .shape = {2, 2}, .dims = 2, .role = AT_SEAT_BUFFER};
+    tensors[3] = tensors[2];
+    if (get("extra"))
+        tensors[2] =
+            (at_seat_tensor){.name = "extra", .shape = {(uint64_t)get("extra")}, .dims = 1};
     *group =
         (at_seat_group){.lr = get("sgd") ? 0.1 : 0.05, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-    *spec = (at_seat_spec){.model = "line",
-                           .tensors = tensors,
-                           .tensors_count = get("buffers") ? 3 : 2,
-                           .optimizer = get("sgd") ? "sgd" : "adam",
-                           .update = (uint32_t)get("update"),
-                           .groups = group,
-                           .groups_count = 1,
-                           .batch = (uint32_t)get("batch"),
-                           .samples = (uint64_t)get("samples"),
-                           .installs = (int)get("installs"),
-                           .wait_ms = (uint32_t)get("slice"),
-                           .rank = -1};
-    if (get("installs")) spec->params = params[used++];
+    *spec =
+        (at_seat_spec){.model = "line",
+                       .tensors = tensors,
+                       .tensors_count = 2u + (get("extra") ? 1u : 0u) + (get("buffers") ? 1u : 0u),
+                       .optimizer = get("sgd") ? "sgd" : "adam",
+                       .update = (uint32_t)get("update"),
+                       .groups = group,
+                       .groups_count = 1,
+                       .batch = (uint32_t)get("batch"),
+                       .samples = (uint64_t)get("samples"),
+                       .installs = (int)get("installs"),
+                       .wait_ms = (uint32_t)get("slice"),
+                       .rank = -1};
+    if (get("installs"))
+        spec->params = calloc(FEATURES + 1 + 4 + (size_t)get("extra"), sizeof(float));
     return 0;
 }
 
@@ -197,7 +204,7 @@ static int do_round(at_seat *seat, const at_seat_order *order, long round)
         status = more(seat, batch, loss);
     }
     for (int i = 0; get("buffers") && status == AT_SEAT_REPORT && i < 4; i++)
-        at_seat_gradient(seat)[FEATURES + 1 + i] = (float)facts.rank;
+        at_seat_gradient(seat)[FEATURES + 1 + get("extra") + i] = (float)facts.rank;
     return status;
 }
 
@@ -237,7 +244,7 @@ static void halve_rate(at_seat *seat, at_seat_group *group, long round)
 
 static void *train(void *unused)
 {
-    at_seat_tensor tensors[3];
+    at_seat_tensor tensors[TENSORS_MAX];
     at_seat_group  group;
     at_seat_spec   spec;
     at_seat       *seat = NULL;
@@ -284,6 +291,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "waiting for godot\n");
         for (;;) pause();
     }
+    if (get("extra") && get("update")) return 2; /* its own parameters have no room for them */
     bool two = get("threads") == 2;
     if (two && pthread_create(&other, NULL, train, NULL) != 0) return 1;
     train(NULL);

@@ -105,6 +105,8 @@ const at_option at_options[] = {
     RULE("size", size, "How the round size changes"),
     RULE("mix", mix, "Who updates the parameters"),
     RULE("outer", outer, "How a step combines changes of parameters (not gradients)"),
+    TEXT("switch", RARE, WORKERS, RUNS, switch_to, NULL, "S@WHEN",
+         "Another strategy for the rest of the run; WHEN: epoch=N, step=N, loss=L or time=T"),
     WHOLE("batch", MAIN, WORKERS, RUNS, batch, NULL, 1, 1e9, "N",
           "Samples per worker per round. Fixed strategies: exact; timed ones: average, or maximum "
           "with a given --time-limit [64]"),
@@ -164,7 +166,7 @@ const at_option at_options[] = {
     TEXT("sample-time", COMMON, DELAYS, RUNS, sample_time, NULL, "T|measure",
          "Pad computing to T per sample by sleeping, so that workers that share cores behave like "
          "separate machines; measure: use the time of one sample here"),
-    TIME("comm-delay", RARE, DELAYS, RUNS, comm_delay, NULL, "SIGMA",
+    TIME("comm-delay", SIMULATION, DELAYS, RUNS, comm_delay, NULL, "SIGMA",
          "Delay every message by |N(0,1)| x SIGMA"),
     TIME("latency", SIMULATION, DELAYS, RUNS, latency, NULL, "T",
          "Simulation: latency of every message [0]"),

@@ -23,6 +23,7 @@ typedef struct at_settings {
     bool        data_cache;
     /* workers and strategy */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
+    const char *switch_to;
     const char *time_limit, *deal, *shard;
     int64_t     workers; /* -1: one per core */
     int64_t     workers_min, workers_max;

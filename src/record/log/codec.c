@@ -100,7 +100,7 @@ static void code_report(at_codec *codec, at_report *report, at_codec_last *last)
 static void code_order(at_codec *codec, at_order *order, at_codec_last *last)
 {
     assert(last);
-    bool *flags[] = {&order->again, &order->leave, &order->pause};
+    bool *flags[] = {&order->again, &order->leave, &order->pause, &order->then};
     at_wire_delta(&codec->wire, &order->round, &last->order_round);
     at_wire_delta(&codec->wire, &order->version, &last->order_version);
     uint64_t position = order->position + 1; /* AT_POSITION_OWN becomes 0 */
@@ -108,7 +108,7 @@ static void code_order(at_codec *codec, at_order *order, at_codec_last *last)
     order->position = position - 1;
     at_wire_delta_i64(&codec->wire, &order->time_limit, &codec->base.time_limit);
     at_wire_delta_u32(&codec->wire, &order->samples_max, &last->samples_max);
-    at_wire_flags(&codec->wire, flags, 3);
+    at_wire_flags(&codec->wire, flags, 4);
 }
 
 /* A piece repeats fields of its report, so nearly all differences are 0. */

@@ -97,6 +97,8 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
     json_t *object = json_object();
     at_json_fields_write(numbers, NUMBERS, snapshot, object);
     json_object_set_new(object, "targets", targets_json(snapshot));
+    if (snapshot->switched)
+        json_object_set_new(object, "switched_at", json_integer((json_int_t)snapshot->switched_at));
     json_object_set_new(object, "members", members_json(snapshot));
     if (add_state(object, "size_state", &snapshot->size) &&
         (snapshot->gather.size == 0 || add_state(object, "gather_state", &snapshot->gather)))
@@ -155,6 +157,16 @@ static bool read_state(const json_t *object, at_rule_state *state)
     return read_bytes(json_object_get(object, "bytes"), state->bytes, state->size);
 }
 
+/* Only runs that have switched have it. */
+static bool read_switch(const json_t *at, at_snapshot *snapshot)
+{
+    if (!at) return true;
+    if (!json_is_integer(at) || json_integer_value(at) < 0) return false;
+    snapshot->switched = true;
+    snapshot->switched_at = (uint64_t)json_integer_value(at);
+    return true;
+}
+
 static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
 {
     const json_t *members = json_object_get(object, "members");
@@ -162,6 +174,7 @@ static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
     for (uint32_t i = 0; i < snapshot->workers; i++)
         if (!read_member(json_array_get(members, i), &snapshot->member[i])) return false;
     return read_targets(json_object_get(object, "targets"), snapshot) &&
+           read_switch(json_object_get(object, "switched_at"), snapshot) &&
            read_state(json_object_get(object, "size_state"), &snapshot->size) &&
            (snapshot->gather.size == 0 ||
             read_state(json_object_get(object, "gather_state"), &snapshot->gather));

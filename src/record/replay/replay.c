@@ -27,7 +27,7 @@ static const at_ns time_max = (at_ns)1 << 55;
 
 typedef struct machine {
     at_eventlog *log;
-    at_plan      plan;
+    at_plan      plan, then;
     at_arena     arena;
     at_hub      *hub;
     at_out       out;
@@ -87,7 +87,7 @@ static at_err restore_snapshot(machine *m, const char *path, at_fail *fail)
 static at_err open_machine(machine *m, const char *path, at_fail *fail)
 {
     AT_TRY(at_eventlog_open(path, &m->log, fail));
-    at_err err = at_run_info_plan(at_eventlog_info(m->log), &m->plan, fail);
+    at_err err = at_run_info_plan(at_eventlog_info(m->log), &m->plan, &m->then, fail);
     if (err) return at_fail_wrap(fail, "%s", path);
     AT_TRY(check_plan(&m->plan, path, fail));
     if (!build(m)) return at_fail_memory_for(fail, "for %s", path);

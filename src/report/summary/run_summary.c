@@ -42,7 +42,7 @@ static const char *info_text(const at_run_summary *summary, const char *name)
 
 static at_err parse_info(at_run_summary *s, const char *text, at_fail *fail)
 {
-    AT_TRY(at_run_info_plan(text, &s->plan, fail));
+    AT_TRY(at_run_info_plan(text, &s->plan, &s->then, fail));
     if (at_run_info_workers(text) == 0)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the header of the event log has no workers");
     s->info_json = json_loads(text, 0, NULL);

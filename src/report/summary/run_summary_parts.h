@@ -66,8 +66,8 @@ typedef struct at_run_summary_worker {
 } at_run_summary_worker;
 
 struct at_run_summary {
-    json_t     *info_json; /* header of the first log */
-    at_plan     plan;
+    json_t     *info_json;  /* header of the first log */
+    at_plan     plan, then; /* `then`: that of plan.then */
     at_run_info info;
     uint64_t    serial;   /* records so far */
     at_ns       shift;    /* added to the times of the current log */

@@ -162,7 +162,7 @@ extern const at_size_rule    at_size_rules[];
 extern const at_mix_rule     at_mix_rules[];
 extern const at_outer_rule   at_outer_rules[];
 
-/* ---- gather.c, for the hub and for gather rules ----------------------------------------------- */
+/* ---- gather.c, for the hub and for gather rules ---------------------------------------------- */
 
 /* Bytes of the gather rule's private state. */
 size_t at_gather_state_bytes(const struct at_plan *plan);
@@ -176,7 +176,7 @@ uint32_t at_gather_present(const struct at_hub *hub);
 /* Reports that are missing until K distinct workers are in the step, or all that come. */
 uint32_t at_gather_missing_of(const struct at_hub *hub, uint32_t k);
 
-/* ---- gather rule `quorum` (gather_quorum.c), see at_gather_rule ------------------------------- */
+/* ---- gather rule `quorum` (gather_quorum.c), see at_gather_rule ------------------------------ */
 
 int64_t  at_gather_quorum_default(const struct at_plan *plan); /* a majority of the workers */
 at_err   at_gather_quorum_check(const struct at_plan *plan, at_fail *fail);

@@ -42,7 +42,7 @@ static uint64_t newest_arrived(at_driver *d)
     const at_transport     *t = &d->options.transport;
     const at_world_context *context = d->options.context;
     uint64_t                newest = t->newest(t->self);
-    bool apart = context->plan->release->self_starting && d->version != AT_VERSION_NONE;
+    bool apart = d->machine.plan->release->self_starting && d->version != AT_VERSION_NONE;
     if (context->comm_delay == 0 || !apart) return newest;
     if (d->params_due == AT_NEVER && newest != d->version) {
         d->params_version = t->fetch(t->self);

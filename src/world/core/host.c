@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -320,6 +321,15 @@ static void follow_gossip(at_gossip *gossip, const at_event *event)
     if (event->kind == AT_EV_LOST) at_gossip_lose(gossip, event->worker);
 }
 
+/* For the sentence that ends a run without workers. */
+static void note_lost(at_host *host, const at_event *event, const at_about *about)
+{
+    assert(event->worker >= 1);
+    if (about && about->text)
+        snprintf(host->last_lost, sizeof host->last_lost, "worker %u %s", event->worker,
+                 about->text);
+}
+
 void at_host_event(at_host *host, const at_event *event, const at_about *about)
 {
     assert(event->kind != AT_EV_APPLIED); /* said here, after an update */
@@ -327,6 +337,7 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about)
         host->started = event->now - host->hub->clock_before;
         host->updater->wants_norms = host->hub->plan->size->wants_norms;
     }
+    if (event->kind == AT_EV_LOST) note_lost(host, event, about);
     if (host->gossip) follow_gossip(host->gossip, event);
     bool applied = feed(host, event, about);
     if (applied) {
@@ -460,6 +471,9 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
     *outcome = (at_outcome){.version = hub->version,
                             .trace = hub->trace,
                             .end = hub->end,
+                            .switched = hub->switched,
+                            .switched_at = hub->switched_at,
                             .evaluations_skipped = hub->evaluations_skipped};
+    memcpy(outcome->last_lost, host->last_lost, sizeof outcome->last_lost);
     for (int i = 0; i < AT_TARGETS_MAX; i++) outcome->target[i] = hub->target[i];
 }

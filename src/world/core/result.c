@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/file.h"
+#include "step/switch.h"
 
 /* JSON has no NaN: unknown values are null. */
 static json_t *number(double value)
@@ -27,6 +28,18 @@ static json_t *rules(const at_plan *plan)
             object, at_family_name[i],
             json_string(at_plan_rule_text(plan, (enum at_family)i, text, sizeof text)));
     return object;
+}
+
+/* What --switch asked for; `step` is null when the run ended before. */
+static json_t *switched(const at_result_facts *f)
+{
+    const at_plan *plan = f->plan;
+    char           condition[AT_SWITCH_TEXT_SIZE];
+    json_t        *step = f->outcome->switched ? whole(f->outcome->switched_at) : json_null();
+    assert(plan->then);
+    return json_pack("{s:s, s:s, s:o, s:o}", "strategy", plan->then->strategy->name, "when",
+                     at_switch_condition(plan, condition, sizeof condition), "step", step, "rules",
+                     rules(plan->then));
 }
 
 static json_t *ledger(const at_result_facts *f)
@@ -176,6 +189,7 @@ static void add_identity(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "hubs", json_integer(hubs > 1 ? (int)hubs : 1));
     json_object_set_new(root, "strategy", json_string(f->plan->strategy->name));
     json_object_set_new(root, "rules", rules(f->plan));
+    if (f->plan->then) json_object_set_new(root, "switch", switched(f));
     json_object_set_new(root, "command", json_string(o->command ? o->command : ""));
     json_object_set_new(root, "options", o->options ? json_incref(o->options) : json_object());
     json_object_set_new(

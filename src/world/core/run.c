@@ -21,6 +21,7 @@
 #include "record/log/rewind.h"
 #include "record/sinks/buffered_sink.h"
 #include "record/tally.h"
+#include "step/switch.h"
 #include "world/core/hints.h"
 #include "world/core/result.h"
 #include "world/core/run_checks.h"
@@ -37,7 +38,7 @@ const char *const at_recording_name[AT_RECORDING_COUNT] = {
 /* The state of a run. */
 typedef struct run {
     const at_run_options *options;
-    at_plan               plan;
+    at_plan               plan, then;
     at_world_context      context;
     at_run_info           info;
     at_recorder           recorder;
@@ -205,6 +206,8 @@ static at_err set_plan(run *r, at_fail *fail)
     assert(r->options->world);
     const at_run_options *o = r->options;
     r->plan = o->plan;
+    r->then = o->then;
+    if (r->plan.then) r->plan.then = &r->then;
     r->cores = o->world->cores ? o->world->cores() : at_machine_cores();
     assert(r->cores >= 1);
     r->context = (at_world_context){.plan = &r->plan,
@@ -233,7 +236,9 @@ static at_err set_plan(run *r, at_fail *fail)
     AT_TRY(set_saving(r, fail));
     AT_TRY(set_learning(r, fail));
     AT_TRY(set_time(r, fail));
-    return set_pace(r, fail);
+    AT_TRY(set_pace(r, fail));
+    if (r->plan.then) at_switch_share(&r->plan, &r->then);
+    return AT_OK;
 }
 
 /* ---- description of the run ------------------------------------------------------------------ */
@@ -585,7 +590,8 @@ static at_err check_end(const run *r, at_fail *fail)
     case AT_END_FEW: return stopped(r, "too few workers", fail);
     case AT_END_WORKERS:
         return at_fail_set(fail, AT_ERR_FAILED, "see the messages above for how they ended",
-                           "no worker is left");
+                           "no worker is left%s%s", r->outcome.last_lost[0] ? ": " : "",
+                           r->outcome.last_lost);
     case AT_END_DIVERGED:
         return at_fail_set(fail, AT_ERR_FAILED, "use a smaller --lr",
                            "training diverged: the loss is not a number in step %llu",

@@ -25,6 +25,7 @@ extern const char *const at_recording_name[AT_RECORDING_COUNT];
 
 typedef struct at_run_options {
     at_plan            plan; /* resolved */
+    at_plan            then; /* that of plan.then, if any */
     const at_task     *task;
     const at_world    *world;
     const at_launcher *launcher;    /* of the ranks; NULL: not started by a launcher */

@@ -245,6 +245,18 @@ static at_err check_workers(const at_run_options *o, const at_plan *plan, at_fai
         plan->workers_max, plan->workers, o->world->called);
 }
 
+/* Conditions of --switch that would never hold, or always. */
+static at_err check_switch(const at_run_options *o, const at_plan *plan, at_fail *fail)
+{
+    if (!plan->then) return AT_OK;
+    if (plan->switch_by == AT_SWITCH_LOSS && o->task->timing_only)
+        return at_fail_set(fail, AT_ERR_USAGE, "switch by step or time",
+                           "--switch by loss needs a model that has one");
+    if (plan->switch_by != AT_SWITCH_EPOCH || plan->samples_epoch > 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "switch by step or time",
+                       "--switch by epoch needs data whose number of samples is known");
+}
+
 at_err at_run_check(const at_run_options *o, const at_world_context *context, at_fail *fail)
 {
     assert(context->task == o->task);
@@ -255,6 +267,7 @@ at_err at_run_check(const at_run_options *o, const at_world_context *context, at
     AT_TRY(check_model(o, plan, fail));
     AT_TRY(check_owned(o, plan, context->seed, fail));
     AT_TRY(check_slices(o, plan, fail));
+    AT_TRY(check_switch(o, plan, fail));
     if (o->world->check) AT_TRY(o->world->check(context, fail));
     AT_TRY(check_memory(o, context, fail));
     return check_time(o, fail);

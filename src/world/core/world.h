@@ -87,10 +87,13 @@ typedef struct at_outcome {
     uint64_t       version;
     uint64_t       trace; /* hash over what was applied and dropped */
     uint64_t       evaluations_skipped;
+    bool           switched;    /* to plan->then .. */
+    uint64_t       switched_at; /* .. after this step */
     at_end         end;
     uint64_t      *drawn;                  /* samples drawn by each worker, as it counted them */
     at_target_hit  target[AT_TARGETS_MAX]; /* times since the first order */
     char           engine[32];             /* engine of the workers */
+    char           last_lost[160];         /* "worker 2 exited with 3"; "": none was lost */
     at_lost_round *lost;
     size_t         lost_count;
 } at_outcome;

@@ -244,7 +244,7 @@ static void read_reports(local *l, at_node id, bool dead)
 {
     at_local_slot *slot = &l->map.slot[id - 1];
     uint64_t       taken = atomic_load_explicit(&slot->taken, memory_order_relaxed);
-    bool           holds = at_plan_sums_in_order(l->context->plan);
+    bool           holds = at_plan_sums_in_order(l->host.hub->plan);
     assert(id >= 1 && id <= l->context->plan->workers_max);
     while (taken < atomic_load(&slot->sent)) {
         const at_report *report = &slot->report[taken % AT_LOCAL_GRADIENTS];
@@ -514,7 +514,7 @@ static bool takes_turns(const at_world_context *context, uint32_t hubs)
     assert(hubs >= 1);
     enum { BYTES_MIN = 128 << 10 };
     const at_plan *plan = context->plan;
-    return plan->workers_max == 1 && hubs == 1 && at_plan_waits_for_all(plan) &&
+    return plan->workers_max == 1 && hubs == 1 && at_plan_reads_in_place(plan) &&
            context->task->threads == 1 && !context->task->sparse &&
            context->task->params * sizeof(float) >= BYTES_MIN;
 }

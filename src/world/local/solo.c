@@ -210,6 +210,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
 {
     const at_plan *plan = context->plan;
     assert(context->plan->workers_max >= 1);
+    if (plan->then && plan->then->release->self_starting) plan = plan->then;
     if (plan->workers_max == 1 && !plan->release->self_starting) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use --workers 1 or more",
                        "--release %s needs a worker that runs ahead of the hub, and --workers 0 "

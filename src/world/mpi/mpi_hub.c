@@ -72,7 +72,7 @@ static void publish(void *self, uint64_t version)
     at_mpi_hub *h = self;
     assert(version >= h->sender.version);
     at_param_sender_publish(&h->sender, version);
-    if (!at_plan_interrupts(h->context->plan)) return;
+    if (!at_plan_interrupts(h->host.hub->plan)) return;
     for (uint32_t i = 1; i <= h->workers; i++)
         if (h->peer[i - 1].state == AT_MPI_WORKING) at_param_sender_want(&h->sender, i);
 }

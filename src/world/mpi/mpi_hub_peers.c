@@ -266,7 +266,7 @@ static void join(at_mpi_hub *h, at_node worker)
     /* Its silence while it loaded does not count. */
     at_failure_detector_init(&peer->detector, h->clock.listened, lease_of(h));
     if (peer->near) at_host_process(&h->host, worker, peer->hello.pid);
-    if (!at_plan_sums_in_order(h->context->plan)) at_mpi_hub_expect_report(h, worker);
+    if (!at_plan_sums_in_order(h->host.hub->plan)) at_mpi_hub_expect_report(h, worker);
     at_host_event(&h->host, &event, &(at_about){.pid = peer->hello.pid, .text = peer->hello.host});
 }
 
@@ -299,9 +299,8 @@ at_ns at_mpi_hub_next_arrival(const at_mpi_hub *h)
  * gets the newest parameters in return. */
 static void take_report(at_mpi_hub *h, at_node worker)
 {
-    const at_plan *plan = h->context->plan;
-    at_mpi_peer   *peer = peer_of(h, worker);
-    at_event       event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_clock_now()};
+    at_mpi_peer *peer = peer_of(h, worker);
+    at_event     event = {.kind = AT_EV_MESSAGE, .worker = worker, .now = at_clock_now()};
     assert(peer->has_report);
     event.as.report = peer->report.report;
     event.as.report.slot = 0;
@@ -309,6 +308,7 @@ static void take_report(at_mpi_hub *h, at_node worker)
     peer->report_due = AT_NEVER;
     peer->reports++;
     if (!h->host.finished) at_host_event(&h->host, &event, NULL);
+    const at_plan *plan = h->host.hub->plan; /* the event may have switched it */
     if (at_plan_sums_in_order(plan) || peer->state != AT_MPI_WORKING) return;
     at_mpi_hub_expect_report(h, worker);
     if (plan->release->self_starting) at_param_sender_want(&h->sender, worker);

@@ -10,6 +10,7 @@
 
 #include "base/machine.h"
 #include "base/rng.h"
+#include "step/switch.h"
 #include "world/mpi/mpi_allreduce.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/mpi/mpi_hub.h"
@@ -89,6 +90,7 @@ static uint64_t hash_rules(const at_plan *plan)
     uint64_t hash = 0;
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         if (i != AT_MIX) mix_text(&hash, at_plan_rule(plan, (enum at_family)i)->name);
+    if (plan->then) mix(&hash, hash_rules(plan->then));
     return hash;
 }
 
@@ -101,6 +103,9 @@ static uint64_t hash_numbers(const at_plan *plan)
     for (int i = 0; i < AT_FAMILY_COUNT; i++)
         if (i != AT_MIX)
             mix_text(&hash, at_plan_rule_text(plan, (enum at_family)i, rule, sizeof rule));
+    if (!plan->then) return hash;
+    mix_text(&hash, at_switch_condition(plan, rule, sizeof rule));
+    mix(&hash, hash_numbers(plan->then));
     return hash;
 }
 
@@ -261,6 +266,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
     char           rule[AT_RULE_TEXT_SIZE];
     if (!at_plan_splits_update(plan)) return AT_OK;
     at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
+    if (plan->then && !at_plan_waits_for_all(plan->then)) plan = plan->then;
     if (!at_plan_waits_for_all(plan))
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world local",
                            "with --world mpi, --mix %s needs a strategy that waits for all "

@@ -14,11 +14,13 @@
  * between reading the counter and setting wake_at. */
 enum { LOUD = 2 * AT_BELL_RINGS_MAX };
 
-/* Not the private variants: the word is shared between processes. */
-static void futex_wake(_Atomic uint32_t *word, uint32_t mask)
+/* Not the private variants: the word is shared between processes. Sequentially consistent on both
+ * sides: the ringer sees the sleeper, or the sleeper sees the ring. */
+static void wake(at_bell *bell, uint32_t mask)
 {
     assert(mask != 0);
-    syscall(SYS_futex, word, FUTEX_WAKE_BITSET, INT32_MAX, NULL, NULL, mask);
+    if (atomic_load(&bell->sleepers) == 0) return; /* one that spins sees the ring */
+    syscall(SYS_futex, &bell->rings, FUTEX_WAKE_BITSET, INT32_MAX, NULL, NULL, mask);
 }
 
 static bool futex_wait(_Atomic uint32_t *word, uint32_t value, uint32_t mask, at_ns until)
@@ -54,7 +56,7 @@ void at_bell_ring(at_bell *bell)
     assert(bell);
     atomic_store_explicit(&bell->ringer, this_core(), memory_order_relaxed);
     uint32_t rings = atomic_fetch_add(&bell->rings, 1) + 1;
-    if (reached(rings, atomic_load(&bell->wake_at))) futex_wake(&bell->rings, UINT32_MAX);
+    if (reached(rings, atomic_load(&bell->wake_at))) wake(bell, AT_BELL_ALL);
 }
 
 void at_bell_ring_loud(at_bell *bell, uint32_t mask)
@@ -62,7 +64,7 @@ void at_bell_ring_loud(at_bell *bell, uint32_t mask)
     assert(mask != 0);
     atomic_store_explicit(&bell->ringer, this_core(), memory_order_relaxed);
     atomic_fetch_add(&bell->rings, LOUD);
-    futex_wake(&bell->rings, mask);
+    wake(bell, mask);
 }
 
 static void relax(void)
@@ -103,7 +105,9 @@ bool at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, 
     /* Sequentially consistent on both sides: the ringer sees our wake_at, or we see its ring. */
     atomic_store(&bell->wake_at, wanted);
     if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return false;
+    atomic_fetch_add(&bell->sleepers, 1);
     uint32_t now = atomic_load(&bell->rings);
-    if (reached(now, wanted)) return false;
-    return futex_wait(&bell->rings, now, mask, until);
+    bool     interrupted = !reached(now, wanted) && futex_wait(&bell->rings, now, mask, until);
+    atomic_fetch_sub(&bell->sleepers, 1);
+    return interrupted;
 }

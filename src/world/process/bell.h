@@ -22,8 +22,9 @@
 
 typedef struct at_bell {
     _Atomic uint32_t rings;
-    _Atomic uint32_t wake_at; /* wake the waiter once `rings` reaches this */
-    _Atomic uint32_t ringer;  /* core of the last ring, counted from 1; 0: unknown */
+    _Atomic uint32_t wake_at;  /* wake the waiter once `rings` reaches this */
+    _Atomic uint32_t ringer;   /* core of the last ring, counted from 1; 0: unknown */
+    _Atomic uint32_t sleepers; /* waiters in the kernel, and those that were killed there */
 } at_bell;
 
 #define AT_BELL_ALL UINT32_MAX
@@ -36,7 +37,8 @@ uint32_t at_bell_heard(at_bell *bell);
 /* Rings; wakes the waiter if this is the last ring it waits for. */
 void at_bell_ring(at_bell *bell);
 
-/* Rings and wakes the waiters of `mask` in any case. Async-signal-safe. */
+/* Rings and wakes the waiters of `mask`, however many rings they wait for. Async-signal-safe.
+ * Neither way of ringing needs a system call while nobody sleeps. */
 void at_bell_ring_loud(at_bell *bell, uint32_t mask);
 
 /* Sleeps until the count is `heard` + `rings`, a loud ring matches `mask`, a signal arrives, or the

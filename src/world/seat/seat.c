@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "base/rng.h"
 #include "data/draw/sampler.h"
 #include "world/local/local.h"
@@ -26,13 +27,19 @@ static bool is_over(const at_seat *s)
     return s->lost || atomic_load_explicit(&at_seat_slot_of(s)->evicted, memory_order_acquire);
 }
 
+/* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays while it
+ * sleeps. Only this thread does, and only while it sleeps: the program may have others. */
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     at_seat *s = self;
     at_ns    now = at_clock_now(), slice = now + SLICE;
-    at_ns    limit = until < slice ? until : slice;
+    at_ns    limit = until < slice ? until : slice, spin_ns = until > slice ? s->spin_ns : 0;
+    bool     turns = at_seat_takes_turns(at_seat_board_of(s), s->in_place, s->spec.floats, spin_ns);
+    at_cores cores = {0};
+    if (turns) cores = at_machine_stay();
     s->interrupted = at_bell_wait(&at_seat_bells_of(s)->cast, heard_before, 1,
-                                  at_bell_mask(s->rank + 1), limit, until > slice ? s->spin_ns : 0);
+                                  at_bell_mask(s->rank + 1), limit, turns ? 0 : spin_ns);
+    if (turns) at_machine_unstay(&cores);
     if (at_clock_now() >= slice && at_seat_hung_up(s->fd)) s->lost = true;
 }
 

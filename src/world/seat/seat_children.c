@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/machine.h"
 #include "world/process/child.h"
 #include "world/process/supervisor.h"
 
@@ -273,6 +274,7 @@ static int start_command(void *self, at_fail *fail)
     const rank_state *r = &c->rank[c->starting];
     int               nothing = open("/dev/null", O_RDONLY);
     setpgid(0, 0);
+    at_machine_pin(-1); /* the hub may share a core with its only seat */
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) signal(numbers[i], SIG_DFL);
     prctl(PR_SET_TIMERSLACK, 0L); /* the default */
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);

@@ -69,6 +69,18 @@ typedef struct at_seat_slot {
     _Atomic bool     leave, evicted;
 } at_seat_slot;
 
+/* The only seat of a run and its hub never compute at the same time where a step waits for all. On
+ * one core the vectors they exchange stay in its cache, and waking the other is a switch instead of
+ * an interrupt of a sleeping core. Small vectors move fast: there, cores that would be idle spin.
+ * Both sides decide by this. */
+static inline bool at_seat_takes_turns(const at_seat_board *board, bool in_place, size_t floats,
+                                       at_ns spin_ns)
+{
+    enum { FLOATS_MIN = 32 << 10 };
+    bool only = atomic_load_explicit(&board->present, memory_order_relaxed) == 1;
+    return only && in_place && (floats >= FLOATS_MIN || spin_ns == 0);
+}
+
 /* A mapped file. */
 typedef struct at_seat_file {
     int    fd; /* -1: none */

@@ -105,7 +105,7 @@ static void retire_file(at_seat_world *w, at_node id)
     at_seat_chair   *c = &w->chair[id - 1];
     const at_hub    *hub = w->host.hub;
     const at_member *member = &hub->member[id - 1];
-    bool             holds = w->context->plan->release->holds && member->pieces_held > 0;
+    bool             holds = hub->plan->release->holds && member->pieces_held > 0;
     assert(!hub->applying);
     bool earlier = holds && c->before.memory && hub->piece[id - 1].incarnation < c->incarnation;
     at_seat_file_close(earlier ? &c->file : &c->before);
@@ -123,8 +123,9 @@ static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
     retire_file(w, id);
     c->file = file;
     c->taken = c->scores = 0;
-    c->reported = c->evicted = c->nonsense = false;
+    c->reported = c->evicted = c->nonsense = c->named = false;
     c->grace = 0;
+    c->joined = at_host_now(&w->host);
     c->incarnation++;
     atomic_store(&at_seat_chair_slot(c)->drawn, c->drawn);
     return AT_OK;

@@ -16,12 +16,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/machine.h"
 #include "world/local/local.h"
 #include "world/process/signals.h"
 
 static const at_ns SPIN = AT_US(50);
 static const at_ns GRACE = AT_SEC(60); /* no lease after something else was done beside training */
 static const at_ns LOOK_EVERY = AT_SEC(1);
+static const at_ns SILENT_MAX = AT_SEC(10); /* a first round that takes longer is pointed out */
 
 /* ---- operations for the host ----------------------------------------------------------------- */
 
@@ -87,7 +89,7 @@ static bool is_of_predecessor(const at_seat_world *w, at_node worker)
 {
     const at_hub        *hub = w->host.hub;
     const at_seat_chair *c = &w->chair[worker - 1];
-    if (!w->context->plan->release->holds || !c->before.memory) return false;
+    if (!hub->plan->release->holds || !c->before.memory) return false;
     assert(hub->applying);
     for (uint32_t i = 0; i < hub->pieces; i++)
         if (hub->piece[i].worker == worker) return hub->piece[i].incarnation != c->incarnation;
@@ -104,8 +106,8 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 
 /* ---- patience -------------------------------------------------------------------------------- */
 
-/* The lease waits for seats that have not reported yet (programs load and compile) and for those
- * that do something else, and for a while after that. */
+/* The lease waits for seats that have not reported yet (programs load and compile), unless the run
+ * ends, and for those that do something else, and for a while after that. */
 static bool lease_waits(at_seat_world *w, at_ns now)
 {
     bool waits = false;
@@ -138,6 +140,24 @@ static void check_joined(at_seat_world *w, at_ns now)
     }
 }
 
+/* Programs may load and compile for as long as they like before their first report, or have
+ * forgotten to train. Where a step waits for everybody the hub names those who are late; elsewhere
+ * nobody would notice them. */
+static void name_silent(at_seat_world *w, at_ns now)
+{
+    at_ns patience = w->seats->join_timeout < SILENT_MAX ? w->seats->join_timeout : SILENT_MAX;
+    char  text[80];
+    if (w->in_place || w->host.hub->end != AT_END_RUNNING) return;
+    for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
+        at_seat_chair *c = &w->chair[i];
+        if (!c->guest || c->reported || c->named || now - c->joined < patience) continue;
+        c->named = true;
+        snprintf(text, sizeof text, "joined %g s ago and has not finished a round yet",
+                 at_seconds(patience));
+        at_seat_say(w, i + 1, text);
+    }
+}
+
 /* ---- loop ------------------------------------------------------------------------------------ */
 
 static void stop(at_seat_world *w)
@@ -152,6 +172,7 @@ static void poll_time(at_seat_world *w)
 {
     at_ns now = at_host_now(&w->host);
     check_joined(w, now);
+    name_silent(w, now);
     if (lease_waits(w, now) && w->host.timer[AT_TIMER_LEASE] <= now)
         w->host.timer[AT_TIMER_LEASE] = now + LOOK_EVERY;
     if (!w->host.finished) at_host_poll(&w->host, now);
@@ -182,6 +203,7 @@ static void turn(at_seat_world *w)
     if (w->asked_id > 0) { /* what is published came before the report that follows it */
         at_seat_hub_poll(w->seats);
         at_seat_place_guests(w);
+        if (w->seats->base >= w->asked_version) w->asked_id = 0; /* it has come */
     }
     for (at_node id = 1; id <= at_seat_workers_max(w); id++) {
         if (w->chair[id - 1].guest) at_seat_read_reports(w, id);
@@ -198,6 +220,17 @@ static void turn(at_seat_world *w)
     at_seat_flush(w);
 }
 
+/* Goes to the core on which the only seat has rung, and stays there until others come. */
+static bool follow(at_seat_world *w)
+{
+    bool turns =
+        at_seat_takes_turns(at_seat_world_board(w), w->in_place, w->seats->spec.floats, w->spin_ns);
+    int core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
+    if (core != w->core) at_machine_pin(core);
+    w->core = core;
+    return turns;
+}
+
 static void loop(at_seat_world *w)
 {
     at_bell *bell = at_seat_world_bell(w);
@@ -207,8 +240,10 @@ static void loop(at_seat_world *w)
         if (w->host.finished) break;
         at_ns    now = at_host_now(&w->host);
         uint32_t rings = at_hub_wake_after(w->host.hub, now);
-        at_host_wait(&w->host, bell, heard, rings, next_due(w, now), w->spin_ns);
+        bool     turns = follow(w);
+        at_host_wait(&w->host, bell, heard, rings, next_due(w, now), turns ? 0 : w->spin_ns);
     }
+    if (w->core >= 0) at_machine_pin(-1);
 }
 
 /* ---- start and end --------------------------------------------------------------------------- */
@@ -232,7 +267,7 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     if (!w->chair || !w->left) return at_fail_memory(fail);
     for (uint32_t i = 0; i < plan->workers_max; i++)
         w->chair[i] = (at_seat_chair){.file = {.fd = -1}, .before = {.fd = -1}, .child = -1};
-    w->in_place = plan->release->holds && plan->gather->waits_for_all;
+    w->in_place = at_plan_reads_in_place(plan);
     w->slots = plan->release->holds ? 1 : AT_SEAT_GRADIENTS;
     bool idle_cores = plan->workers_max + 1 <= context->cores && context->sample_time == 0;
     w->spin_ns = idle_cores ? SPIN : 0;
@@ -282,6 +317,9 @@ static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fa
 static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 {
     at_host_event(&w->host, &(at_event){.kind = AT_EV_START, .now = at_host_now(&w->host)}, NULL);
+    if (w->seats->spec.at_workers)
+        at_host_say(&w->host, at_host_now(&w->host),
+                    "updates at the workers: no checkpoints, the model is written at the end");
     at_seat_reap(w); /* who has ended before we had handlers for signals */
     loop(w);
     if (w->failure.err) {
@@ -298,7 +336,8 @@ static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
-    at_seat_world w = {.context = context, .seats = context->seats, .params = {.fd = -1}};
+    at_seat_world w = {
+        .context = context, .seats = context->seats, .params = {.fd = -1}, .core = -1};
     assert(w.seats && w.seats->known);
     at_err err = prepare(&w, fail);
     if (!err) {
@@ -325,9 +364,17 @@ static at_err check(const at_world_context *context, at_fail *fail)
     if (!context->seats)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -n 4 -- COMMAND`",
                            "--world seat works only with `anytime run`");
-    if (at_plan_splits_update(context->plan) || context->plan->mix->updates_in_place)
+    const at_mix_rule *mix = context->plan->mix;
+    if (at_plan_splits_update(context->plan) || mix->updates_in_place)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
-                           "programs with their own loop need one hub");
+                           "--mix %s does not work with programs that have their own loop: they "
+                           "need one hub that has the parameters",
+                           mix->rule.name);
+    if (context->plan->work->reports_change)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a strategy whose rounds are gradients",
+                           "--work %s does not work with programs that have their own loop: they "
+                           "report gradients",
+                           context->plan->work->rule.name);
     if (workers <= AT_BELL_RINGS_MAX) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, "use `anytime simulate`",
                        "%u workers are too many for one machine (at most %d)", workers,

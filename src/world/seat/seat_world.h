@@ -21,6 +21,8 @@ typedef struct at_seat_chair {
     uint64_t     drawn;                       /* as of the last loss */
     bool         reported, evicted, nonsense; /* nonsense: the reason of its eviction */
     at_ns        grace;                       /* no lease before this time */
+    at_ns        joined;                      /* when */
+    bool         named;                       /* the user knows that it has not reported yet */
 } at_seat_chair;
 
 typedef struct at_seat_world {
@@ -35,6 +37,7 @@ typedef struct at_seat_world {
     bool                   *left;  /* ranks that have left: they are not started again */
     uint32_t                cast_mask;
     at_ns                   spin_ns;
+    int                     core; /* shared with the only seat; -1: not shared */
     bool                    stopping, in_place;
     at_node                 asked_id; /* seat that was asked for its parameters; 0: none */
     uint64_t                asked_version;

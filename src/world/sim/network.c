@@ -78,7 +78,8 @@ static at_err check_plan(const at_sim_net *net, const at_world_context *context,
     const at_plan *plan = context->plan;
     char           rule[AT_RULE_TEXT_SIZE];
     assert(plan->mix);
-    if (net->reduce == AT_REDUCE_TREE && !at_plan_waits_for_all(plan))
+    bool waits = at_plan_waits_for_all(plan) && (!plan->then || at_plan_waits_for_all(plan->then));
+    if (net->reduce == AT_REDUCE_TREE && !waits)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use fmb or amb",
                            "--reduce tree needs a strategy whose steps wait for all workers");
     if (context->links.allreduce && !plan->mix->updates_by_workers)

@@ -78,7 +78,7 @@ static at_sim_params *own_params(at_sim *sim, at_node worker)
 static bool is_needed(const at_sim *sim, const at_sim_params *params)
 {
     uint32_t known = 1; /* sim->current */
-    bool     self_starting = sim->context->plan->release->self_starting;
+    bool     self_starting = sim->host.hub->plan->release->self_starting;
     for (uint32_t i = 0; i < sim->context->plan->workers_max; i++) {
         const at_sim_worker *w = &sim->worker[i];
         uint32_t             uses = (w->newest == params) + (uint32_t)(w->installed == params);
@@ -179,7 +179,7 @@ static void send_order(void *self, at_node worker, const at_order *order)
  * get them with their next order, or have just got them. */
 static void cast(at_sim *sim)
 {
-    const at_plan *plan = sim->context->plan;
+    const at_plan *plan = sim->host.hub->plan;
     assert(sim->cast_due);
     if (!plan->release->self_starting && !at_plan_interrupts(plan)) return;
     for (uint32_t i = 0; i < plan->workers_max; i++) {

@@ -697,7 +697,7 @@ static void a_step_takes_few_bytes(void **state)
 static void the_plan_is_read_back_from_the_header(void **state)
 {
     (void)state;
-    at_plan         plan = {0}, again;
+    at_plan         plan = {0}, again, then;
     at_plan_options options = {.strategy = "amb",
                                .time_limit = "50ms",
                                .workers = 7,
@@ -724,7 +724,7 @@ static void the_plan_is_read_back_from_the_header(void **state)
     const char *info = at_eventlog_info(log);
     assert_non_null(strstr(info, "\"model\":\"softmax\""));
     memset(&again, 0, sizeof again);
-    if (at_run_info_plan(info, &again, &fail)) fail_msg("%s", fail.text);
+    if (at_run_info_plan(info, &again, &then, &fail)) fail_msg("%s", fail.text);
     assert_ptr_equal(again.strategy, plan.strategy);
     assert_ptr_equal(again.work, plan.work);
     assert_ptr_equal(again.gather, plan.gather);

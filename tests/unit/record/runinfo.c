@@ -25,12 +25,12 @@ static void settings_of_size_rules_are_read_back_from_the_header(void **state)
         "shrink:3,2,9,640", "loss:9,640",           "noise:9,640",
         "probe:640",        "grow:1.7,0.1,max=640", "grow:1.2345678901234567,2"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        at_plan           plan = resolved("fmb", sizes[i]), again;
+        at_plan           plan = resolved("fmb", sizes[i]), again, next;
         const at_run_info info = {.plan = &plan};
         char              rule[AT_RULE_TEXT_SIZE];
         char             *text = at_run_info_text(&info);
         at_fail           fail = {0};
-        if (at_run_info_plan(text, &again, &fail)) fail_msg("%s", fail.text);
+        if (at_run_info_plan(text, &again, &next, &fail)) fail_msg("%s", fail.text);
         assert_string_equal(at_plan_rule_text(&again, AT_SIZE, rule, sizeof rule), sizes[i]);
         for (int j = 0; j < AT_RULE_ARGS_MAX; j++) {
             assert_int_equal(again.arg[AT_SIZE][j].whole, plan.arg[AT_SIZE][j].whole);
@@ -47,7 +47,7 @@ static void settings_of_size_rules_are_read_back_from_the_header(void **state)
 /* Replaces one rule in the header by another text. */
 static void assert_rule_refused(const char *family, const char *now, const char *then)
 {
-    at_plan           plan = resolved("grow", NULL), again;
+    at_plan           plan = resolved("grow", NULL), again, next;
     const at_run_info info = {.plan = &plan};
     char             *text = at_run_info_text(&info), changed[4096], from[64], to[64];
     at_fail           fail = {0};
@@ -57,7 +57,7 @@ static void assert_rule_refused(const char *family, const char *now, const char 
     assert_non_null(place);
     snprintf(changed, sizeof changed, "%.*s%s%s", (int)(place - text), text, to,
              place + strlen(from));
-    assert_int_equal(at_run_info_plan(changed, &again, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_run_info_plan(changed, &again, &next, &fail), AT_ERR_FORMAT);
     assert_non_null(strstr(fail.text, "no valid"));
     free(text);
 }
@@ -90,9 +90,9 @@ static void an_invalid_plan_is_refused(void **state)
         "{\"plan\":{\"strategy\":\"nobody\"}}",
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        at_plan plan;
+        at_plan plan, next;
         at_fail fail = {0};
-        assert_int_equal(at_run_info_plan(texts[i], &plan, &fail), AT_ERR_FORMAT);
+        assert_int_equal(at_run_info_plan(texts[i], &plan, &next, &fail), AT_ERR_FORMAT);
         assert_true(fail.text[0]);
     }
 }

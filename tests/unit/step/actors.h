@@ -18,6 +18,7 @@
 
 #include "base/rng.h"
 #include "step/hub.h"
+#include "step/switch.h"
 #include "step/worker.h"
 
 enum { STAGE_WORKERS = 16, STAGE_PENDING = 4096, STAGE_EVENTS_MAX = 2000000 };
@@ -67,6 +68,7 @@ typedef struct cue {
 
 typedef struct stage {
     at_plan       plan;
+    at_plan       then; /* that of plan.then */
     at_hub       *hub;
     void         *memory;
     at_out        out;

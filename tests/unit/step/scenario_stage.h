@@ -206,6 +206,7 @@ static inline void stage_play(stage *s, cue *c)
 
 static inline void stage_run(stage *s)
 {
+    if (s->plan.then) at_switch_share(&s->plan, &s->then); /* a test may have changed the plan */
     cue next;
     while (!s->finished && !s->stalled) {
         bool more = stage_next(s, &next) && s->events < STAGE_EVENTS_MAX;
@@ -218,11 +219,15 @@ static inline void stage_run(stage *s)
     }
 }
 
-static inline void stage_open(stage *s, const at_plan_options *options)
+/* `switch_to` is as in --switch, or NULL. */
+static inline void stage_open_switching(stage *s, const at_plan_options *options,
+                                        const char *switch_to)
 {
     memset(s, 0, sizeof *s);
     at_fail fail = {0};
     if (at_plan_resolve(options, &s->plan, &fail)) fail_msg("%s (%s)", fail.text, fail.hint);
+    if (switch_to && at_switch_resolve(options, switch_to, &s->plan, &s->then, &fail))
+        fail_msg("%s (%s)", fail.text, fail.hint);
     assert_true(s->plan.workers_max <= STAGE_WORKERS);
     size_t size = (at_hub_size(&s->plan) + 63) / 64 * 64;
     s->memory = aligned_alloc(64, size);
@@ -240,6 +245,11 @@ static inline void stage_open(stage *s, const at_plan_options *options)
         s->actor[id].back_after = AT_NEVER;
         if (id <= s->plan.workers) stage_cue(s, 0, CUE_BACK, id);
     }
+}
+
+static inline void stage_open(stage *s, const at_plan_options *options)
+{
+    stage_open_switching(s, options, NULL);
 }
 
 /* Keeps the hub's targets for later checks. */

@@ -36,7 +36,7 @@ typedef struct ledger {
 /* Totals over all runs, to check that the random runs cover every case. */
 typedef struct coverage {
     uint64_t ends[AT_END_COUNT], drops[AT_DROP_COUNT];
-    uint64_t evictions, replacements, echoes, steps, saves;
+    uint64_t evictions, replacements, echoes, steps, saves, switches;
 } coverage;
 
 static coverage covered;
@@ -65,18 +65,19 @@ static void check_order(const stage *s, const ledger *b, const at_action *send)
     if (order->leave) return;
     assert_true(order->version <= b->steps);
     assert_true(order->samples_max >= 1);
-    if (s->plan.work->timed) assert_true(order->samples_max <= s->plan.cap);
-    if (strcmp(s->plan.release->rule.name, "bound") != 0) return;
+    if (s->hub->plan->work->timed) assert_true(order->samples_max <= s->hub->plan->cap);
+    if (strcmp(s->hub->plan->release->rule.name, "bound") != 0) return;
     uint64_t slowest = slowest_clock(b, send->worker);
     if (slowest < b->clock[send->worker])
-        assert_true(b->clock[send->worker] - slowest <= (uint64_t)s->plan.arg[AT_RELEASE][0].whole);
+        assert_true(b->clock[send->worker] - slowest <=
+                    (uint64_t)s->hub->plan->arg[AT_RELEASE][0].whole);
 }
 
 static void check_weight(const stage *s, const at_piece *piece, uint64_t staleness)
 {
-    const char *stale = s->plan.stale->rule.name;
+    const char *stale = s->hub->plan->stale->rule.name;
     if (strcmp(stale, "drop") == 0)
-        assert_true(staleness <= (uint64_t)s->plan.arg[AT_STALE][0].whole);
+        assert_true(staleness <= (uint64_t)s->hub->plan->arg[AT_STALE][0].whole);
     double expected = strcmp(stale, "scale") == 0 ? 1.0 / (1.0 + (double)staleness) : 1.0;
     assert_true(piece->weight == expected);
 }
@@ -104,10 +105,10 @@ static void check_piece(const stage *s, ledger *b, const at_piece *piece)
 static void check_sequence(const stage *s, const ledger *b, const at_action *apply)
 {
     const at_piece *pieces = apply->as.apply.pieces;
-    assert_int_equal(apply->as.apply.folded, !s->plan.release->holds);
-    for (uint32_t i = 1; s->plan.release->holds && i < apply->as.apply.count; i++)
+    assert_int_equal(apply->as.apply.folded, !s->hub->plan->release->holds);
+    for (uint32_t i = 1; s->hub->plan->release->holds && i < apply->as.apply.count; i++)
         assert_true(pieces[i - 1].worker < pieces[i].worker);
-    if (s->plan.release->holds) return;
+    if (s->hub->plan->release->holds) return;
     assert_int_equal(apply->as.apply.count, b->added_count);
     for (uint32_t i = 0; i < b->added_count; i++) {
         assert_int_equal(pieces[i].worker, b->added[i].worker);
@@ -117,14 +118,15 @@ static void check_sequence(const stage *s, const ledger *b, const at_action *app
 
 static void check_gather(const stage *s, const ledger *b, const at_action *apply)
 {
-    const char *gather = s->plan.gather->rule.name;
+    const char *gather = s->hub->plan->gather->rule.name;
     uint32_t    count = apply->as.apply.count;
-    bool        holds = s->plan.release->holds;
+    bool        holds = s->hub->plan->release->holds;
     bool        drained = s->hub->draining; /* the rest of a step closes before a checkpoint */
-    int64_t     argument = s->plan.arg[AT_GATHER][0].whole; /* K or the period */
-    bool        early = argument == AT_NEVER || count == 16 * s->plan.workers_max || drained;
+    int64_t     argument = s->hub->plan->arg[AT_GATHER][0].whole; /* K or the period */
+    bool        early = argument == AT_NEVER || count == 16 * s->hub->plan->workers_max || drained;
     if (strcmp(gather, "any") == 0 && !holds && !drained) assert_int_equal(count, argument);
-    if (strcmp(gather, "first") == 0 && holds) assert_true(count <= s->plan.arg[AT_GATHER][0].last);
+    if (strcmp(gather, "first") == 0 && holds)
+        assert_true(count <= s->hub->plan->arg[AT_GATHER][0].last);
     if (early) return;
     if (strcmp(gather, "every") == 0) assert_true(s->now - b->closed_at >= argument);
 }
@@ -372,13 +374,17 @@ static bool run_seed(uint64_t seed, uint64_t *trace)
 {
     at_rng          rng = at_rng_stream(seed, 0, AT_RNG_PURPOSE_TEST, 0);
     at_plan_options options = random_options(&rng);
-    at_plan         plan;
+    const char *switch_to = PICK(&rng, NULL, NULL, NULL, "async@step=5", "fmb@step=3", "amb@step=9",
+                                 "backup:1@time=70ms", "ringmaster:1@loss=0.4", "quorum@step=2",
+                                 "ssp:1@loss=0.9", "batch-sync:2@time=0.2", "dbs@step=4");
+    at_plan     plan, then;
     if (at_plan_resolve(&options, &plan, NULL)) return false;
+    if (switch_to && at_switch_resolve(&options, switch_to, &plan, &then, NULL)) switch_to = NULL;
     stage  *s = calloc(1, sizeof *s);
     ledger *b = calloc(1, sizeof *b);
     assert_non_null(s);
     assert_non_null(b);
-    stage_open(s, &options);
+    stage_open_switching(s, &options, switch_to);
     random_saves(&s->plan, &rng);
     randomize(s, &rng);
     s->watcher = b;
@@ -387,6 +393,7 @@ static bool run_seed(uint64_t seed, uint64_t *trace)
     s->saw_event = record_event;
     stage_run(s);
     check_end(s, b);
+    covered.switches += s->hub->switched;
     *trace = s->hub->trace;
     stage_close(s);
     free(b);
@@ -406,6 +413,7 @@ static void assert_all_covered(uint64_t runs)
     assert_true(covered.echoes > runs);
     assert_true(covered.steps > 5 * runs);
     assert_true(covered.saves > runs);
+    assert_true(covered.switches > runs / 10);
 }
 
 static uint64_t number_from(const char *variable, uint64_t fallback)
