@@ -19,7 +19,7 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test swarm fuzz bench lint asan tsan debug format clean help
+.PHONY: all deps demo test test-torch2 swarm fuzz bench lint asan tsan debug format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -52,6 +52,10 @@ endif
 	@$(MAKE) all
 	@bench/run
 
+test-torch2: ## tests of PyTorch scripts with the newest PyTorch, from PyPI (several GB, once)
+	@$(MAKE) all
+	@tools/test_torch2.sh
+
 lint: deps ## check layers, banned calls, sizes, headers, links and format
 	@$(PYTHON) tools/lint
 
@@ -72,8 +76,8 @@ clean: ## remove all build folders; runs/ stays
 	@rm -rf build build-asan build-tsan build-debug build-fuzz
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1 \2/p' Makefile | \
-	  while read -r name what; do printf '  make %-8s %s\n' "$$name" "$$what"; done
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1 \2/p' Makefile | \
+	  while read -r name what; do printf '  make %-11s %s\n' "$$name" "$$what"; done
 
 # CMake reconfigures by itself when a CMakeLists.txt changes, but not when a preset does.
 build/Makefile: CMakePresets.json

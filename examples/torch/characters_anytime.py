@@ -48,7 +48,7 @@ def main():
     train, characters = datasets.text()
     model = LSTM(characters) if args.lstm else Transformer(characters)
     opt = torch.optim.AdamW(model.parameters(), lr=args.lr)
-    opt = anytime.Optimizer(model, opt, samples=len(train))
+    opt = anytime.Optimizer(model, opt, samples=len(train), batch=args.batch_size)
     loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
     for epoch in range(args.epochs):
         for x, y in loader:

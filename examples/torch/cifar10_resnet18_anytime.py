@@ -56,9 +56,10 @@ def main():
     train, _ = datasets.cifar10()
     model = ResNet18(args.width)
     opt = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9, weight_decay=5e-4)
-    opt = anytime.Optimizer(model, opt, samples=len(train))
+    opt = anytime.Optimizer(model, opt, samples=len(train), batch=args.batch_size)
     loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(opt, args.epochs * len(loader))
+    for _ in range(opt.version): schedule.step()  # this process replaces one that died
     for epoch in range(args.epochs):
         for x, y in loader:
             opt.zero_grad()

@@ -23,7 +23,7 @@ def main():
     train, test = datasets.mnist(args.data)
     model = nn.Sequential(nn.Flatten(), nn.Linear(784, 10))
     opt = torch.optim.Adam(model.parameters(), lr=args.lr)
-    opt = anytime.Optimizer(model, opt, samples=len(train))
+    opt = anytime.Optimizer(model, opt, samples=len(train), batch=args.batch_size)
     loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
     for epoch in range(args.epochs):
         for x, y in loader:

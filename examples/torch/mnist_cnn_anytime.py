@@ -45,7 +45,7 @@ def main():
     train, test = datasets.mnist(args.data)
     model = Net()
     opt = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
-    opt = anytime.Optimizer(model, opt, samples=len(train))
+    opt = anytime.Optimizer(model, opt, samples=len(train), batch=args.batch_size)
     loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
     for epoch in range(args.epochs):
         for x, y in loader:

@@ -10,7 +10,6 @@ import signal
 import sys
 import threading
 import traceback
-from pathlib import Path
 from typing import Any, Callable, Iterator, Optional, Sequence
 
 from . import _library as c
@@ -18,10 +17,6 @@ from . import _library as c
 Loss = Callable[[Any, Any, Any], float]
 Test = Callable[[Any, int, int], "tuple[float, int]"]
 _TEXT_SIZE = 4096
-
-
-def _threads() -> int:
-    return len(list(Path("/proc/self/task").iterdir()))
 
 
 class _Guard:
@@ -84,10 +79,6 @@ def _check(params: Any) -> None:
     import numpy as np
     if params.dtype != np.float32 or not params.flags["C_CONTIGUOUS"]:
         raise c.Error("params must be a contiguous array of float32", 2)
-    if _threads() > 1:
-        print("anytime: note: this process has several threads, which forked workers lack; if they "
-              "hang, set OPENBLAS_NUM_THREADS=1 and OMP_NUM_THREADS=1 before numpy or torch is "
-              "imported", file=sys.stderr)
 
 
 def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,

@@ -102,10 +102,10 @@ class Train(support.TestCase):
             import threading
             end = threading.Event()
             threading.Thread(target=end.wait).start()
-            anytime.train(loss, w, 1000, ["--workers", "0", "--steps", "2", "--quiet"])
+            anytime.train(loss, w, 1000, ["--workers", "1", "--steps", "2", "--quiet"])
             end.set()
             """)
-        self.assertIn("has several threads, which forked workers lack", done.stderr)
+        self.assertIn("2 threads, which workers forked from it lack", done.stderr)
 
     def test_mistakes_are_exceptions(self):
         done = self.script("""

@@ -94,6 +94,8 @@ class Clicks(TestCase):
                 for optimizer in ("sgd", "adagrad"):
                     if strategy == "hogwild" and (world == "sim" or optimizer == "adagrad"):
                         continue
+                    if strategy.endswith("-gossip"):
+                        continue  # averages whole vectors, and says so
                     with self.subTest(strategy=strategy, world=world, optimizer=optimizer):
                         ended = self.train(*CLICKS, "--strategy", strategy, "--world", world,
                                            "--workers", 3, "--batch", 32, "--epochs", 1, "--lr",

@@ -94,7 +94,8 @@ SENTENCES = {
 class Refusals(torch_runs.TestCase):
     def test_what_is_refused_says_why(self):
         ended = self.torch("-n", 1, "--steps", 20, "--quiet", script=self.script(REFUSALS))
-        said = dict(line[4:].split(": ", 1) for line in ended.out.splitlines() if line.startswith("[0] "))
+        lines = [line[4:] for line in ended.out.splitlines() if line.startswith("[0] ")]
+        said = dict(line.split(": ", 1) for line in lines)
         for name, sentence in SENTENCES.items():
             self.assertIn(sentence, said.get(name, "not tried"), f"{name}{ended}")
 

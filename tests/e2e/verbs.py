@@ -130,8 +130,8 @@ class Help(Case):
         listed = set(self.options("train", "--help", "all"))
         self.assertLessEqual(len(listed), 60)
         self.assertEqual(listed - set(echo), {"watch", "config", "help"})
-        simulation = {"latency", "bandwidth", "faults", "comm-delay"}
-        self.assertEqual(set(echo) - listed, simulation)
+        simulation = set(echo) - listed
+        self.assertLessEqual({"latency", "bandwidth", "faults", "comm-delay"}, simulation)
         self.assertLessEqual(simulation, set(self.options("simulate", "--help", "all")))
 
     def test_help_for_one_verb_does_not_mention_another(self):

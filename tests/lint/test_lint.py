@@ -179,6 +179,7 @@ BAD = (
     ("a long Python function", "tools/x.py", "def f():\n" + 70 * "    f()\n",
      1, "shape", "f has 71"),
     ("a long file", "src/base/x.c", 801 * "int x;\n", 801, "shape", "801 lines"),
+    ("a long README", "README.md", GOOD["README.md"] + 140 * "x\n", 151, "shape", "150 allowed"),
     ("a script that is not executable", "docs/x.txt", "#!/bin/sh\n", 1, "shape", "executable"),
 
     ("no guard", "src/base/x.h", "/* x.h - x. */\n", 1, "headers", "AT_BASE_X_H"),
@@ -206,6 +207,9 @@ BAD = (
     ("a page that is not there", "docs/x.md", "`docs/DATA.md`\n", 1, "links", "docs/DATA.md"),
     ("a script that is not there", "docs/x.md", "`tools/y.sh --all`\n", 1, "links", "tools/y.sh"),
 
+    ("a page without a link", "docs/README.md", "# Map\n\n[up](../README.md)\n",
+     1, "links", "no link leads from here to docs/guide.md"),
+
     ("an undocumented straggler model", "src/pace/pace.c",
      'const char *models[][2] = {\n    {"pareto", "known"},\n    {"exp", "unknown"},\n};\n',
      3, "names", "`exp`"),
@@ -223,6 +227,7 @@ BAD = (
 
 # Looks like a fault but is fine: path, content.
 FINE = (
+    ("docs/README.md", "# Map\n\n[guide](guide.md)\n"),
     ("docs/x.md", "TODO(#12): later\n"),
     ("docs/x.md", "`src/base/`, `tests/unit/LAYER/TOPIC.c`, `src/learn/optim_NAME.c`,\n"
      "`src/LAYER/x.c` and [a](<guide.md>)\n"),

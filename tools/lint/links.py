@@ -1,4 +1,4 @@
-"""Dead links in Markdown: relative files, anchors, and paths in backticks."""
+"""Dead links in Markdown: relative files, anchors, and paths in backticks; pages without a link."""
 import posixpath
 import re
 
@@ -10,6 +10,7 @@ LINK = re.compile(r"\[[^\]]*\]\(\s*<?([^)\s>]+)>?[^)]*\)|^\[[^\]]+\]:\s*<?(\S+?)
                   re.MULTILINE)
 HEADING = re.compile(r"^#{1,6}[ ]+(.*?)[ ]*#*$", re.MULTILINE)
 NAMED_ANCHOR = re.compile(r"<\w+[^>]*\b(?:id|name)=[\"']([^\"']+)")
+MAP = "docs/README.md"
 OUTSIDE = re.compile(r"^[a-z][a-z0-9+.-]*:|^//")
 
 # Only paths that start with one of our folders are checked.
@@ -28,13 +29,15 @@ def check(tree):
             prose = FENCE.sub(lambda m: blank(m.group()), file.text)
             yield from check_links(tree, there, file, prose)
             yield from check_names(tree, there, file, prose)
+    yield from check_map(tree)
 
 
 def exists(tree, there, path):
     return path in there or (tree.root / path).exists()
 
 
-def check_links(tree, there, file, prose):
+def local_links(file, prose):
+    """The position, file and anchor of each link that stays within the project."""
     for match in LINK.finditer(SPAN.sub(lambda m: blank(m.group()), prose)):
         target = match.group(1) or match.group(2)
         if OUTSIDE.match(target):
@@ -43,10 +46,31 @@ def check_links(tree, there, file, prose):
         full = file.path
         if path:
             full = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), path))
+        yield match.start(), full, anchor
+
+
+def check_links(tree, there, file, prose):
+    for start, full, anchor in local_links(file, prose):
         if not exists(tree, there, full):
-            yield file.finding(match.start(), f"dead link: {full} does not exist")
+            yield file.finding(start, f"dead link: {full} does not exist")
         elif anchor and full.endswith(".md") and anchor not in anchors_of(tree, full):
-            yield file.finding(match.start(), f"dead link: {full} has no heading #{anchor}")
+            yield file.finding(start, f"dead link: {full} has no heading #{anchor}")
+
+
+def check_map(tree):
+    """Every page of docs/ can be reached from docs/README.md, directly or through other pages."""
+    pages = {file.path: file for file in tree.files if file.below("docs") and file.suffix == ".md"}
+    if MAP not in pages:
+        return
+    reached, ahead = {MAP}, [MAP]
+    while ahead:
+        page = pages[ahead.pop()]
+        prose = FENCE.sub(lambda m: blank(m.group()), page.text)
+        new = {full for _, full, _ in local_links(page, prose)} & set(pages) - reached
+        reached |= new
+        ahead += new
+    for path in sorted(set(pages) - reached):
+        yield Finding(MAP, 1, f"no link leads from here to {path}")
 
 
 def check_names(tree, there, file, prose):

@@ -7,6 +7,7 @@ from tree import Finding
 COLUMNS_MAX = 100
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX = 800
+README_LINES_MAX = 150
 
 CODE = (".c", ".h", ".py", ".sh", ".cmake", ".gp")
 TEXT = CODE + (".md", ".json", ".txt", ".yml", ".yaml", ".html", ".css", ".js", "")
@@ -25,6 +26,10 @@ def check(tree):
         yield from check_executable(file)
         if is_code(file):
             yield from check_code(file)
+        if file.path == "README.md" and len(file.lines) > README_LINES_MAX:
+            yield Finding(file.path, README_LINES_MAX + 1,
+                          f"{len(file.lines)} lines, {README_LINES_MAX} allowed; "
+                          "move details to docs/")
 
 
 def is_code(file):

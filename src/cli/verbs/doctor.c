@@ -3,10 +3,14 @@
  * one row of the table. */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <jansson.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -171,6 +175,87 @@ static void probe_npm(finding *f)
         if (rows[i].package.npm && at_catalog_locate(&rows[i], folder, NULL) != AT_OK)
             judge(f, NOTE, "`anytime data get %s` needs it; run: apt-get install npm",
                   rows[i].name);
+}
+
+/* Starts a program whose output goes to a pipe; 0 or an error number. */
+static int start_piped(const char *const *words, int output, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    int                        error = posix_spawn_file_actions_init(&files);
+    assert(words[0]);
+    if (error) return error;
+    error = posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+    if (!error) error = posix_spawn_file_actions_addopen(&files, 2, "/dev/null", O_WRONLY, 0);
+    if (!error)
+        error = posix_spawn(pid, words[0], &files, NULL, (char *const *)(uintptr_t)words, environ);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+/* Reads to the end, or until nothing has come for ten seconds; false: it is not over. */
+static bool read_all(int fd, char *text, size_t size)
+{
+    enum { PATIENCE_MS = 10000 };
+    size_t used = 0;
+    assert(size > 1);
+    for (;;) {
+        struct pollfd output = {.fd = fd, .events = POLLIN};
+        int           ready = poll(&output, 1, PATIENCE_MS);
+        if (ready < 0 && errno == EINTR) continue;
+        ssize_t got = ready == 1 ? read(fd, text + used, size - 1 - used) : -1;
+        if (got > 0) used += (size_t)got;
+        text[used] = '\0';
+        if (got <= 0) return got == 0;
+    }
+}
+
+/* The first line that a program prints; false if it fails. */
+static bool read_line_of(const char *const *words, char *line, size_t size)
+{
+    int   ends[2], status = 0;
+    pid_t pid;
+    assert(words[0]);
+    if (pipe2(ends, O_CLOEXEC) != 0) return false;
+    int error = start_piped(words, ends[1], &pid);
+    close(ends[1]);
+    bool whole = !error && read_all(ends[0], line, size);
+    close(ends[0]);
+    if (error) return false;
+    if (!whole) kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
+    line[strcspn(line, "\n")] = '\0';
+    return whole && line[0] && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Asked without importing it, which takes seconds. */
+static bool find_torch(finding *f, const char *python)
+{
+    static const char code[] = "import importlib.metadata as m, sys; "
+                               "print(m.version('torch'), 'for Python', sys.version.split()[0])";
+    const char *const words[] = {python, "-c", code, NULL};
+    char              line[160];
+    if (access(python, X_OK) != 0 || !read_line_of(words, line, sizeof line)) return false;
+    add(f, "%s%s in %s", f->found[0] ? "; " : "", line, python);
+    return true;
+}
+
+/* Debian's torch belongs to Debian's Python, which need not be the first on PATH. */
+static void probe_torch(finding *f)
+{
+    static const char debian[] = "/usr/bin/python3";
+    char              first[PATH_MAX], real_first[PATH_MAX], real_debian[PATH_MAX];
+    bool              has_first = find_program("python3", first) && realpath(first, real_first);
+    bool same = has_first && realpath(debian, real_debian) && strcmp(real_first, real_debian) == 0;
+    bool on_path = has_first && find_torch(f, first);
+    bool in_debian = !same && find_torch(f, debian);
+    bool debians = in_debian || (same && on_path);
+    f->facts = json_pack("{s:b, s:b}", "python3", (int)on_path, "debian", (int)debians);
+    if (!on_path && !in_debian) {
+        add(f, "not found");
+        judge(f, NOTE, "PyTorch scripts cannot be workers; run: apt-get install python3-torch");
+    } else if (!on_path) {
+        judge(f, NOTE, "python3 on PATH has none: anytime run -n 2 -- %s train.py", debian);
+    }
 }
 
 static void probe_data(finding *f)
@@ -509,6 +594,7 @@ static const probe probes[] = {{"anytime", probe_build},
                                {"gnuplot", probe_gnuplot},
                                {"mpi", probe_mpi},
                                {"npm", probe_npm},
+                               {"pytorch", probe_torch},
                                {"data sets", probe_data},
                                {"system", probe_system},
                                {"processor", probe_processor},

@@ -1,9 +1,9 @@
 """A Python that has imported torch already, for runs with many short workers.
 
 Importing torch takes longer than a whole run of the tests. `Warm` forks a server from a process
-that has imported it. `Warm.command(SCRIPT)` is a command for `anytime run`: a small client that asks
-the server to fork a process for the script. This process is in the group of the client, so that the
-hub recognizes it as its own, has the client's environment and output, and ends with it.
+that has imported it. `Warm.command(SCRIPT)` is a command for `anytime run`: a small client that
+asks the server to fork a process for the script. This process is in the group of the client, so
+that the hub recognizes it as its own, has the client's environment and output, and ends with it.
 """
 import contextlib
 import json
