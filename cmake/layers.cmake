@@ -54,12 +54,13 @@ anytime_layer(model_io at_base at_step at_learn at_record at_task dep_protobuf_c
 anytime_messages(model_io)
 anytime_layer(world at_base at_step at_pace at_learn at_data at_message at_record at_task
   at_model_io dep_mpi)
+anytime_layer(advise at_base at_step at_pace at_data at_record at_report at_task at_world)
 
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
 list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c
   ${PROJECT_SOURCE_DIR}/src/cli/library.c)
 add_library(at_cli STATIC ${cli_sources})
-target_link_libraries(at_cli PUBLIC at_world at_report at_serve)
+target_link_libraries(at_cli PUBLIC at_world at_report at_serve at_advise)
 # What `anytime doctor` reports about the build.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
 string(STRIP "${CMAKE_C_FLAGS} ${CMAKE_C_FLAGS_${build_type}}" build_flags)

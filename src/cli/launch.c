@@ -451,6 +451,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->jitter = s->jitter;
     run->comm_delay = at_seconds(s->comm_delay);
     run->faults = s->faults;
+    run->trace_scale = s->trace_scale;
     run->epochs = epochs_of(s);
     run->eval_every = s->eval_every;
     run->seed = (uint64_t)s->seed;

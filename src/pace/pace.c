@@ -30,6 +30,8 @@ static const named_model models[] = {
     {"speed", "speed:F1,F2,..", NULL, &at_pace_speed},
     {"disturb", "disturb:P", NULL, &at_pace_disturb},
     {"trace", "trace:FILE", NULL, &at_pace_trace},
+    {"burst", "burst:P,LENGTH,FACTOR", NULL, &at_pace_burst},
+    {"vary", "vary:SD", NULL, &at_pace_vary},
 };
 
 enum { MODELS = sizeof models / sizeof *models };
@@ -170,8 +172,9 @@ static at_err new_models(at_pace_options *options, char *text, at_pace **pace, a
         if (next) next[-1] = '\0';
         options->model = text;
         AT_TRY(new_model(options, pace, fail));
-        /* Sleeps of several models are independent; the first model draws as it would alone. */
-        if ((*pace)->named->model->sleep) options->seed = at_rng_mix(options->seed + 1);
+        /* Draws of several models are independent; the first model draws as it would alone. */
+        const at_pace_model *model = (*pace)->named->model;
+        if (model->sleep || model->draws_factor) options->seed = at_rng_mix(options->seed + 1);
         pace = &(*pace)->next;
     }
     return AT_OK;
@@ -194,6 +197,21 @@ at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail
     }
     free(text);
     return err;
+}
+
+at_err at_pace_replay(const at_pace_rounds *rounds, at_pace **pace, at_fail *fail)
+{
+    static const named_model replay = {"replay", "", NULL, &at_pace_trace};
+    assert(rounds->workers >= 1 && rounds->rounds >= 1);
+    at_pace *p = calloc(1, sizeof *p);
+    if (p) *p = (at_pace){.named = &replay, .scale = 1, .workers = rounds->workers};
+    if (p) p->self = at_pace_trace_new(rounds);
+    if (!p || !p->self) {
+        at_pace_free(p);
+        return at_fail_memory_for(fail, "to replay %u rounds", rounds->rounds);
+    }
+    *pace = p;
+    return AT_OK;
 }
 
 void at_pace_free(at_pace *pace)
@@ -223,12 +241,14 @@ at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round)
     return sum;
 }
 
-double at_pace_factor(const at_pace *pace, uint32_t worker)
+double at_pace_factor(const at_pace *pace, uint32_t worker, uint64_t round)
 {
     assert(worker >= 1 && worker <= pace->workers);
     double product = 1;
-    for (; pace; pace = pace->next)
-        if (pace->named->model->factor) product *= pace->named->model->factor(pace->self, worker);
+    for (; pace; pace = pace->next) {
+        at_pace_draw draw = {.seed = pace->seed, .worker = worker, .round = round};
+        if (pace->named->model->factor) product *= pace->named->model->factor(pace->self, &draw);
+    }
     return product;
 }
 

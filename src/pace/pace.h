@@ -15,10 +15,15 @@
  *   disturb:P                              DBS: in each epoch, with probability P, a worker becomes
  *                                          slow: U{5..10} s per epoch, spread over its rounds, for
  *                                          U{4..20} epochs; a new disturbance replaces the old one
+ *   burst:P,LENGTH,FACTOR                  in each round, with probability P, a worker gets slow:
+ *                                          FACTOR times as long, for LENGTH rounds on average
+ *   vary:SD                                each round takes exp(N(0, SD)) times as long, mean 1
  *   trace:FILE                             one line per round, one sleep in seconds per worker,
  *                                          separated by blanks or commas; lines starting with # are
- *                                          comments; extra columns are ignored. A run longer than
- *                                          the trace repeats it.
+ *                                          comments; extra columns are ignored. Or a CSV file of
+ *                                          step times with a header (step_log.h): then compute
+ *                                          times vary as recorded. A run longer than the trace
+ *                                          repeats it.
  *   MODEL+MODEL+..                         sleeps add up, factors multiply, each model is scaled
  *                                          separately: niagara+speed:1,1,2,4
  */
@@ -39,8 +44,9 @@ typedef struct at_pace_options {
     const char *scale; /* "1", "0.05", or "20%": mean sleep = 20 % of round_ns_mean; NULL: "1" */
     uint64_t    seed;
     uint32_t    workers;
-    at_ns       round_ns_mean;    /* mean compute time of a round; used by "20%" only, else 0 */
+    at_ns       round_ns_mean; /* mean compute time of a round for "20%" and traces; 0: not known */
     uint64_t    rounds_per_epoch; /* of one worker, >= 1; used by disturb only */
+    double      trace_scale;      /* step times of a trace are multiplied by this; 0 means 1 */
 } at_pace_options;
 
 /* Parses and checks. AT_ERR_USAGE for an invalid model or number, AT_ERR_MISSING / AT_ERR_FORMAT
@@ -48,12 +54,23 @@ typedef struct at_pace_options {
 at_err at_pace_new(const at_pace_options *options, at_pace **pace, at_fail *fail);
 void   at_pace_free(at_pace *pace); /* accepts NULL */
 
+/* A recorded pace: round r of worker w+1 sleeps for sleep_s[r * workers + w] and computes
+ * factor[r * workers + w] times as long as --sample-time says. A longer run repeats it. */
+typedef struct at_pace_rounds {
+    uint32_t      workers, rounds; /* >= 1 */
+    const double *sleep_s;         /* NULL: no sleeps */
+    const double *factor;          /* NULL: 1 */
+} at_pace_rounds;
+
+/* A pace that repeats these rounds, which are copied. AT_ERR_FAILED when out of memory. */
+at_err at_pace_replay(const at_pace_rounds *rounds, at_pace **pace, at_fail *fail);
+
 /* Induced sleep of `worker` (1 .. workers) at the start of its round `round` (0, 1, ..). It depends
  * on nothing else, in particular not on earlier calls, and never exceeds a year. */
 at_ns at_pace_sleep(const at_pace *pace, uint32_t worker, uint64_t round);
 
-/* Factor >= 0 on the worker's compute time; 1 for all models except `speed`. */
-double at_pace_factor(const at_pace *pace, uint32_t worker);
+/* Factor >= 0 on the worker's compute time in this round; 1 for models that only sleep. */
+double at_pace_factor(const at_pace *pace, uint32_t worker, uint64_t round);
 
 /* Delay of message number `message` of `node` under --comm-delay, the published communication
  * straggler: |N(0,1)| * sigma seconds. The same arguments give the same delay in every world. */

@@ -5,6 +5,7 @@
 #ifndef AT_PACE_PACE_MODEL_H
 #define AT_PACE_PACE_MODEL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -30,11 +31,16 @@ typedef struct at_pace_model {
     double (*mean)(const void *self);
 
     /* Factor on compute time. Optional: NULL means 1. */
-    double (*factor)(const void *self, uint32_t worker);
+    double (*factor)(const void *self, const at_pace_draw *draw);
+
+    bool draws_factor; /* factor uses the random stream, so a model after it needs another one */
 } at_pace_model;
 
 extern const at_pace_model at_pace_mix, at_pace_exp, at_pace_pareto, at_pace_speed, at_pace_disturb,
-    at_pace_trace;
+    at_pace_trace, at_pace_burst, at_pace_vary;
+
+/* The state of at_pace_trace with a copy of these rounds; NULL when out of memory. */
+void *at_pace_trace_new(const at_pace_rounds *rounds);
 
 /* The random stream of a draw. */
 static inline at_rng at_pace_stream(const at_pace_draw *draw)

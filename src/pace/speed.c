@@ -40,11 +40,11 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     return err;
 }
 
-static double factor_of(const void *self, uint32_t worker)
+static double factor_of(const void *self, const at_pace_draw *draw)
 {
     const speed *s = self;
-    assert(worker >= 1);
-    return s->factors[(worker - 1) % s->count];
+    assert(draw->worker >= 1);
+    return s->factors[(draw->worker - 1) % s->count];
 }
 
 const at_pace_model at_pace_speed = {.create = create, .factor = factor_of};

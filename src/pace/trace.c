@@ -1,5 +1,5 @@
-/* Sleeps from a file: line r is round r, column w the sleep of worker w in seconds. A run longer
- * than the trace repeats it. */
+/* A recorded pace. Two kinds of files: sleeps, where line r is round r and column w the sleep of
+ * worker w in seconds, and CSV files of step times (step_log.h). A longer run repeats the trace. */
 #include "pace/pace_model.h"
 
 #include <assert.h>
@@ -10,17 +10,39 @@
 #include "base/arena.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "pace/step_log.h"
 
 static const size_t TRACE_SIZE_MAX = (size_t)1 << 28; /* a million rounds of 50 workers */
 static const double SLEEP_SECONDS_MAX = 1e7;          /* longer than any run */
+static const double FACTOR_MAX = 1e9;
 static const char   BLANKS[] = " \t\r,";
 
 typedef struct trace {
     uint32_t workers;
     size_t   rounds;
-    double   mean;
+    double   mean;     /* of the sleeps */
+    double  *factors;  /* rounds x workers, behind the sleeps; NULL: 1 */
     double   sleeps[]; /* rounds x workers */
 } trace;
+
+void *at_pace_trace_new(const at_pace_rounds *rounds)
+{
+    size_t cells, size, twice = rounds->factor ? 2 : 1;
+    if (!at_size_product(rounds->workers, rounds->rounds, &cells)) return NULL;
+    if (!at_size_product(cells, twice * sizeof(double), &size)) return NULL;
+    if (size > SIZE_MAX - sizeof(trace)) return NULL;
+    trace *t = calloc(1, sizeof *t + size);
+    if (!t) return NULL;
+    t->workers = rounds->workers;
+    t->rounds = rounds->rounds;
+    if (rounds->sleep_s) memcpy(t->sleeps, rounds->sleep_s, cells * sizeof(double));
+    if (rounds->factor) {
+        t->factors = t->sleeps + cells;
+        memcpy(t->factors, rounds->factor, cells * sizeof(double));
+    }
+    for (size_t i = 0; i < cells; i++) t->mean += t->sleeps[i] / (double)cells;
+    return t;
+}
 
 static at_err read_value(const char *field, size_t line, double *value, at_fail *fail)
 {
@@ -114,6 +136,104 @@ static at_err parse(unsigned char *bytes, size_t size, uint32_t workers, void **
     return read_lines(text, t, fail);
 }
 
+/* ---- step times ------------------------------------------------------------------------------ */
+
+/* Whether the first line that is no comment has a word in it: the header of a CSV file. */
+static bool has_header(const char *text)
+{
+    while (*text) {
+        size_t length = strcspn(text, "\n");
+        size_t blank = strspn(text, BLANKS);
+        if (blank < length && text[blank] != '#') {
+            for (size_t i = 0; i < length; i++)
+                if ((text[i] >= 'a' && text[i] <= 'z' && text[i] != 'e') || text[i] == '"')
+                    return true;
+            return false;
+        }
+        text += length + (text[length] == '\n');
+    }
+    return false;
+}
+
+/* Seconds of a round at factor 1: those of the run, or the mean of a trace without a scale. */
+static at_err unit_of(const at_step_log *log, const at_pace_options *options, double *unit,
+                      at_fail *fail)
+{
+    double sum = 0;
+    size_t cells = (size_t)log->steps * log->workers;
+    for (size_t i = 0; i < cells; i++) sum += log->seconds[i];
+    *unit = sum / (double)cells;
+    if (log->normalised) return AT_OK;
+    if (options->round_ns_mean <= 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "give --sample-time",
+                           "a trace of step times needs the time of a sample");
+    *unit = at_seconds(options->round_ns_mean);
+    return AT_OK;
+}
+
+/* The factor of every round of the first workers. Rounds of other sizes count as if they had the
+ * trace's mean number of samples. */
+static at_err to_factors(const at_step_log *log, const at_pace_options *options, double *factor,
+                         at_fail *fail)
+{
+    double unit, scale = options->trace_scale > 0 ? options->trace_scale : 1, samples = 0;
+    size_t cells = (size_t)log->steps * log->workers;
+    AT_TRY(unit_of(log, options, &unit, fail));
+    for (size_t i = 0; i < cells && log->samples; i++) samples += log->samples[i] / (double)cells;
+    for (uint32_t step = 0; step < log->steps; step++)
+        for (uint32_t w = 0; w < options->workers; w++) {
+            size_t from = (size_t)step * log->workers + w;
+            double f = log->seconds[from] * scale / unit;
+            if (log->samples) f *= samples / log->samples[from];
+            if (!(f > 0) || f > FACTOR_MAX)
+                return at_fail_set(fail, AT_ERR_FORMAT, "check the unit, or set --trace-scale",
+                                   "a round would take %.3g times as long as --sample-time says",
+                                   f);
+            factor[(size_t)step * options->workers + w] = f;
+        }
+    return AT_OK;
+}
+
+static at_err take_log(const at_step_log *log, const at_pace_options *options, void **self,
+                       at_fail *fail)
+{
+    size_t cells, size;
+    if (log->workers < options->workers)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use fewer workers",
+                           "step times of %u workers for %u workers", log->workers,
+                           options->workers);
+    double *factor = NULL;
+    if (at_size_product(log->steps, options->workers, &cells) &&
+        at_size_product(cells, sizeof(double), &size))
+        factor = malloc(size);
+    if (!factor) return at_fail_memory(fail);
+    at_err err = to_factors(log, options, factor, fail);
+    if (!err) {
+        *self = at_pace_trace_new(
+            &(at_pace_rounds){.workers = options->workers, .rounds = log->steps, .factor = factor});
+        if (!*self) err = at_fail_memory(fail);
+    }
+    free(factor);
+    return err;
+}
+
+static at_err read_step_times(const char *bytes, size_t size, const at_pace_options *options,
+                              void **self, at_fail *fail)
+{
+    at_step_log_reader *reader = NULL;
+    at_step_log         log = {0};
+    at_step_log_options plain = {0};
+    at_err              err = at_step_log_reader_new(&plain, &reader, fail);
+    if (!err) err = at_step_log_feed(reader, bytes, size, fail);
+    if (!err) err = at_step_log_end(reader, &log, fail);
+    if (!err) err = take_log(&log, options, self, fail);
+    at_step_log_deinit(&log);
+    at_step_log_reader_free(reader);
+    return err;
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
 static at_err create(const at_pace_options *options, char *arguments, void **self, at_fail *fail)
 {
     assert(options->workers >= 1);
@@ -121,7 +241,9 @@ static at_err create(const at_pace_options *options, char *arguments, void **sel
     size_t         size;
     if (!*arguments) return at_fail_set(fail, AT_ERR_USAGE, NULL, "FILE is missing");
     AT_TRY(at_file_read(arguments, TRACE_SIZE_MAX, &bytes, &size, fail));
-    at_err err = parse(bytes, size, options->workers, self, fail);
+    at_err err = has_header((const char *)bytes)
+                     ? read_step_times((const char *)bytes, size, options, self, fail)
+                     : parse(bytes, size, options->workers, self, fail);
     free(bytes);
     return err;
 }
@@ -140,4 +262,13 @@ static double mean(const void *self)
     return t->mean;
 }
 
-const at_pace_model at_pace_trace = {.create = create, .sleep = recorded_sleep, .mean = mean};
+static double recorded_factor(const void *self, const at_pace_draw *draw)
+{
+    const trace *t = self;
+    assert(draw->worker >= 1 && draw->worker <= t->workers);
+    if (!t->factors) return 1;
+    return t->factors[draw->round % t->rounds * t->workers + draw->worker - 1];
+}
+
+const at_pace_model at_pace_trace = {
+    .create = create, .sleep = recorded_sleep, .mean = mean, .factor = recorded_factor};

@@ -16,8 +16,9 @@ MAY_INCLUDE = {
     "world": ("base", "step", "pace", "learn", "data", "message", "record", "task", "model_io"),
     "report": ("base", "record"),
     "serve": ("base", "record", "report"),
+    "advise": ("base", "step", "pace", "data", "record", "task", "world", "report"),
     "cli": ("base", "step", "pace", "learn", "data", "message", "record", "task", "model_io",
-            "world", "report", "serve"),
+            "world", "report", "serve", "advise"),
 }
 
 # Libraries behind one interface: header pattern, and the only files that may include it.

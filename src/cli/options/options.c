@@ -41,6 +41,7 @@ enum {
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
     MODELS = AT_FOR_MODELS,
+    MEASURED = AT_FOR_ADVISE | AT_FOR_CALIBRATE,
     ALL = AT_FOR_ALL
 };
 
@@ -155,7 +156,7 @@ const at_option at_options[] = {
     /* ---- delays and faults ---- */
     TEXT("straggler", COMMON, DELAYS, RUNS, straggler, "none", "MODEL",
          "Straggler model: none niagara cedar mix:MEAN,SD,WEIGHT;.. exp:SHIFT,MEAN "
-         "pareto:MIN,ALPHA speed:F1,F2,.. disturb:P trace:FILE"),
+         "pareto:MIN,ALPHA speed:F1,F2,.. disturb:P burst:P,LENGTH,FACTOR vary:SD trace:FILE"),
     TEXT("straggler-scale", COMMON, DELAYS, RUNS, straggler_scale, "1", "X|P%",
          "Factor for the sleeps of the straggler model, or their mean as a percentage of a "
          "round's compute time"),
@@ -190,7 +191,11 @@ const at_option at_options[] = {
     TEXT("faults", SIMULATION, DELAYS, RUNS, faults, NULL, "F,..",
          "Simulation: die:W@T[+D] (worker W dies at T and is replaced after D), join:W@T (it joins "
          "at T, up to --workers-max), freeze:W@T+D (it pauses for D), late:W@T+D (its next report "
-         "takes D longer)"),
+         "takes D longer); or trace:FILE (recorded faults, or availability of spot instances)"),
+
+    REAL(
+        "trace-scale", SIMULATION, DELAYS, RUNS, trace_scale, "1", 1e-12, 1e12, "X",
+        "Factor for the step times of --straggler trace:FILE and all times of --faults trace:FILE"),
 
     /* ---- stopping and evaluation ---- */
     WHOLE("steps", COMMON, STOPPING, RUNS, steps, NULL, 1, 1e15, "N",
@@ -222,6 +227,19 @@ const at_option at_options[] = {
           "Largest number of workers to measure [8]"),
     TIME("seconds", COMMON, MEASUREMENT, LINK, seconds, NULL, "T",
          "Duration of each measurement [600ms]"),
+
+    /* ---- measured logs: advise, calibrate ---- */
+    TEXT("unit", COMMON, MEASUREMENT, MEASURED, unit, "s", "s|ms|us|min",
+         "Unit of the times in a CSV log"),
+    FLAG("normalised", COMMON, MEASUREMENT, MEASURED, normalised, "no",
+         "The times of a CSV log have no absolute scale"),
+    TEXT("delays", COMMON, MEASUREMENT, MEASURED, delays, "auto", "auto|pause|slow",
+         "What a long round of a CSV log was: a pause, or slow computing; auto: slow computing if "
+         "delays last several rounds"),
+    REAL("cost", COMMON, MEASUREMENT, AT_FOR_ADVISE, cost, NULL, 1e-9, 1e9, "PER_HOUR",
+         "Price of one worker per hour, to show the cost of a million samples"),
+    TEXT("html", COMMON, MEASUREMENT, AT_FOR_ADVISE, html, NULL, "FILE",
+         "Also write the advice as a web page"),
 
     /* ---- the run and its files ---- */
     TEXT("over", MAIN, RUN, SWEEP, over, NULL, "NAME=V1,V2,..",

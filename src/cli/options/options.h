@@ -38,7 +38,7 @@ typedef struct at_settings {
     /* delays and faults */
     const char *straggler, *straggler_scale, *straggler_batch, *sample_time, *faults;
     at_ns       latency, comm_delay, micro_cost;
-    double      bandwidth, jitter;
+    double      bandwidth, jitter, trace_scale;
     const char *broadcast, *reduce, *allreduce, *worker_bandwidth, *worker_latency;
     /* stopping and evaluation */
     int64_t     steps, samples;
@@ -52,6 +52,10 @@ typedef struct at_settings {
         *checkpoint_every;
     const char *batches, *slices, *format, *sizes;
     const char *resources;
+    /* measured logs */
+    const char *unit, *html, *delays;
+    bool        normalised;
+    double      cost;
     int64_t     trace_events;
     at_ns       trace_from;
     const char *listen, *token;
@@ -83,7 +87,9 @@ enum {
     AT_FOR_LIVE = 32768,  /* accompanies a run but is not one of its settings: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
-    AT_FOR_ALL = 65535 | AT_FOR_RUN
+    AT_FOR_ADVISE = 1 << 21,
+    AT_FOR_CALIBRATE = 1 << 22,
+    AT_FOR_ALL = (1 << 24) - 1
 };
 
 typedef enum at_option_type {

@@ -218,7 +218,8 @@ static at_err check_run(const at_run_options *run, at_fail *fail)
                                .seed = run->seed,
                                .workers = run->plan.workers,
                                .round_ns_mean = AT_MS(1),
-                               .rounds_per_epoch = 1};
+                               .rounds_per_epoch = 1,
+                               .trace_scale = run->trace_scale};
     AT_TRY(at_pace_new(&options, &pace, fail));
     at_pace_free(pace);
     return AT_OK;

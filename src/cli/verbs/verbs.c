@@ -48,6 +48,23 @@ const at_verb at_verbs[] = {
      "  anytime sweep --over batch=16,32,64,128 --strategy amb --world sim --workers 20\n"
      "  anytime sweep --over time-limit=20ms,40ms,auto --strategy amb --target accuracy=0.8\n",
      AT_FOR_SWEEP, at_verb_sweep},
+    {"advise", "LOG...", "Say which strategy would help a measured job, and by how much",
+     "LOG is the folder of a run, or a CSV file with the columns step, worker, seconds and, if\n"
+     "known, samples: one row per worker and step. Several CSV files are parts of one job. Fits\n"
+     "the speeds and delays, simulates every strategy with them at the same mean batch, names\n"
+     "slow workers, and says what to do or that little can be gained.\n"
+     "\n"
+     "  anytime advise runs/my-run\n"
+     "  anytime advise steps.csv --unit ms --cost 3.06\n"
+     "  anytime advise rank0.csv rank1.csv rank2.csv rank3.csv --html advice.html\n",
+     AT_FOR_ADVISE, at_verb_advise},
+    {"calibrate", "LOG", "Print a config file that simulates a measured job",
+     "LOG is the same as for `advise`. Estimates the time of a sample, speeds, delays and the\n"
+     "link, and how well a simulation with them repeats the log.\n"
+     "\n"
+     "  anytime calibrate steps.csv > job.conf\n"
+     "  anytime simulate --config job.conf --strategy amb\n",
+     AT_FOR_CALIBRATE, at_verb_calibrate},
     {"slices", "[options]", "Measure the cost of splitting a batch into micro-batches",
      "Times training steps for several batch sizes, each split into different numbers of\n"
      "micro-batches. A step computes the gradient of the whole batch and updates the parameters\n"

@@ -25,6 +25,8 @@ at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_slices(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_advise(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_calibrate(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_link(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_report(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_watch(at_parsed *parsed, const char *command, at_fail *fail);

@@ -20,7 +20,8 @@ typedef struct reading {
     at_ns       *message;              /* one per step */
     uint32_t     messages;
     at_ns        message_step; /* minimum in the open step: that of the slowest worker */
-    uint32_t     rows;         /* allocated rows of sleep_s */
+    at_ns        closed;       /* when the newest step closed; AT_NEVER: none has */
+    uint32_t     rows;         /* allocated rows of sleep_s, compute_s and samples */
 } reading;
 
 static at_err reserve_row(reading *r, uint64_t round, at_fail *fail)
@@ -32,11 +33,14 @@ static at_err reserve_row(reading *r, uint64_t round, at_fail *fail)
     size_t size;
     if (!at_size_product((size_t)rows * p->workers, sizeof(double), &size))
         return at_fail_memory(fail);
-    double *grown = realloc(p->sleep_s, size);
-    if (!grown) return at_fail_memory(fail);
-    size_t old = (size_t)r->rows * p->workers;
-    memset(grown + old, 0, size - old * sizeof(double));
-    p->sleep_s = grown;
+    double **table[] = {&p->sleep_s, &p->compute_s, &p->samples};
+    size_t   old = (size_t)r->rows * p->workers;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        double *grown = realloc(*table[i], size);
+        if (!grown) return at_fail_memory(fail);
+        memset(grown + old, 0, size - old * sizeof(double));
+        *table[i] = grown;
+    }
     r->rows = rows;
     return AT_OK;
 }
@@ -54,13 +58,22 @@ static at_err add_report(reading *r, const at_event *event, at_fail *fail)
     at_ns overhead = event->now - r->ordered[i] - work->compute_ns - work->sleep_ns;
     if (overhead >= 0 && overhead < r->message_step) r->message_step = overhead;
     AT_TRY(reserve_row(r, work->round, fail));
-    r->pace->sleep_s[work->round * r->pace->workers + i] = at_seconds(work->sleep_ns);
+    size_t cell = work->round * r->pace->workers + i;
+    r->pace->sleep_s[cell] = at_seconds(work->sleep_ns);
+    r->pace->compute_s[cell] = at_seconds(work->compute_ns);
+    r->pace->samples[cell] = work->samples;
     if (work->round >= r->pace->rounds) r->pace->rounds = (uint32_t)work->round + 1;
     return AT_OK;
 }
 
-static void close_step(reading *r)
+static void close_step(reading *r, const at_action *apply, at_ns now)
 {
+    if (r->closed != AT_NEVER) {
+        r->pace->steps++;
+        r->pace->steps_ns += now - r->closed;
+        r->pace->used += apply->as.apply.samples;
+    }
+    r->closed = now;
     if (r->message_step != AT_NEVER && r->messages < MESSAGES_MAX)
         r->message[r->messages++] = r->message_step;
     r->message_step = AT_NEVER;
@@ -71,7 +84,7 @@ static at_err add_record(reading *r, const at_record *record, at_ns now, at_fail
     if (record->kind == AT_REC_EVENT && record->event->kind == AT_EV_MESSAGE)
         return add_report(r, record->event, fail);
     if (record->kind != AT_REC_ACTION) return AT_OK;
-    if (record->action->kind == AT_ACT_APPLY) close_step(r);
+    if (record->action->kind == AT_ACT_APPLY) close_step(r, record->action, now);
     if (record->action->kind == AT_ACT_SEND) r->ordered[record->action->worker - 1] = now;
     return AT_OK;
 }
@@ -115,7 +128,7 @@ static at_err read_log(reading *r, at_eventlog *log, at_fail *fail)
 static at_err open_reading(reading *r, uint32_t workers, at_fail *fail)
 {
     r->pace->workers = workers;
-    r->message_step = AT_NEVER;
+    r->message_step = r->closed = AT_NEVER;
     r->pace->sample_ns = calloc(workers, sizeof(double));
     r->compute_ns = calloc(workers, sizeof(double));
     r->samples = calloc(workers, sizeof(double));
@@ -151,6 +164,8 @@ void at_run_pace_deinit(at_run_pace *pace)
 {
     free(pace->sample_ns);
     free(pace->sleep_s);
+    free(pace->compute_s);
+    free(pace->samples);
     *pace = (at_run_pace){0};
 }
 

@@ -1,4 +1,4 @@
-/* pace_from_run.h - worker speeds of a recorded run, for `simulate --from`. */
+/* pace_from_run.h - worker speeds of a recorded run, for `simulate --from` and `advise`. */
 #ifndef AT_REPORT_SUMMARY_PACE_FROM_RUN_H
 #define AT_REPORT_SUMMARY_PACE_FROM_RUN_H
 
@@ -12,6 +12,11 @@ typedef struct at_run_pace {
     uint32_t rounds;    /* rows of sleep_s */
     double  *sample_ns; /* (workers) mean time per sample, without induced sleep */
     double  *sleep_s;   /* (rounds, workers) induced sleep; 0 where a worker had no such round */
+    double  *compute_s; /* (rounds, workers) computing without the sleep; 0: no such round */
+    double  *samples;   /* (rounds, workers) */
+    uint64_t steps;     /* after the first */
+    at_ns    steps_ns;  /* their duration */
+    uint64_t used;      /* samples used in them */
     at_ns    message;   /* time of an order plus its report beyond the work: median over steps */
 } at_run_pace;
 

@@ -244,6 +244,7 @@ const at_gather_rule at_gather_rules[] = {
               .check = check_first},
      .missing = missing_first,
      .reports = k_of,
+     .follows_loss = k_grows,
      .closed = closed_first,
      .state_size = state_first,
      .state_version = 1,

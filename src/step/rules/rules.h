@@ -63,6 +63,8 @@ typedef struct at_gather_rule {
     size_t (*state_size)(const struct at_plan *plan);
     uint32_t state_version;
     bool (*valid)(const void *state, const struct at_plan *plan);
+    /* True when how many reports it takes depends on the loss. Optional. */
+    bool (*follows_loss)(const struct at_plan *plan);
     bool waits_for_all; /* no worker computes while a step is applied */
 } at_gather_rule;
 
@@ -147,6 +149,7 @@ typedef struct at_size_rule {
     void (*decide)(void *state, const struct at_plan *plan, at_share *shares,
                    const at_progress *progress);
     bool changes_samples; /* within plan->batch_min .. batch_max; requires fixed work */
+    bool keeps_batch;     /* the mean batch of a step does not change in the course of a run */
     bool wants_norms;     /* the world computes the norms of APPLIED */
 } at_size_rule;
 

@@ -475,7 +475,8 @@ static const char *const windows[] = {"epoch", "step", NULL};
 
 const at_size_rule at_size_rules[] = {
     {.rule = {.name = "static", .summary = "never", .settle = settle_wide, .check = check_static},
-     .decide = decide_static},
+     .decide = decide_static,
+     .keeps_batch = true},
     {.rule = {.name = "auto",
               .summary = "the time limit adjusts to give the requested mean batch",
               .settle = settle_wide,
@@ -483,7 +484,8 @@ const at_size_rule at_size_rules[] = {
      .state_size = at_size_auto_state,
      .valid = at_size_auto_valid,
      .observe = at_size_auto_observe,
-     .decide = at_size_auto_decide},
+     .decide = at_size_auto_decide,
+     .keeps_batch = true},
     {.rule =
          {.name = "speed",
           .summary = "shares follow measured speed, after each epoch or step",
@@ -496,7 +498,8 @@ const at_size_rule at_size_rules[] = {
      .valid = at_size_speed_valid,
      .observe = at_size_speed_observe,
      .decide = at_size_speed_decide,
-     .changes_samples = true},
+     .changes_samples = true,
+     .keeps_batch = true},
     {.rule = {.name = "grow",
               .summary = "grows by a factor every few epochs",
               .arg = {GROW_ARGS},

@@ -310,8 +310,8 @@ static at_ns padded_end(const at_driver *d)
 {
     assert(d->done >= 1);
     const at_world_context *context = d->options.context;
-    double                  factor = at_pace_factor(context->pace, d->options.id);
-    double                  each = (double)context->sample_time * factor;
+    double factor = at_pace_factor(context->pace, d->options.id, d->machine.work.round);
+    double each = (double)context->sample_time * factor;
     if (context->sample_time > 0) return d->machine.awake + (at_ns)(each * d->done);
     return factor > 1 ? d->machine.awake + (at_ns)((double)d->spent * factor) : 0;
 }

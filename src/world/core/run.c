@@ -52,7 +52,7 @@ typedef struct run {
     at_outcome            outcome;
     at_ns                 began;
     at_ns                 sample_time;
-    at_fault              faults[AT_FAULTS_MAX];
+    at_fault             *faults;
     size_t                fault_count;
     uint32_t              cores;
     bool                  oversubscribed;
@@ -187,7 +187,12 @@ static at_err set_time(run *r, at_fail *fail)
     if (!o->world->virtual_time) return AT_OK;
     if (r->sample_time == 0) r->sample_time = (at_ns)((double)o->task->mults / 10.0);
     if (r->sample_time == 0) r->sample_time = 1;
-    AT_TRY(at_faults_parse(o->faults, r->plan.workers_max, r->faults, &r->fault_count, fail));
+    at_fault_options faults = {.workers = r->plan.workers,
+                               .workers_max = r->plan.workers_max,
+                               .respawn = o->respawn,
+                               .trace_scale = o->trace_scale};
+    AT_TRY(at_faults_read(o->faults, &faults, &r->faults, &r->fault_count, fail));
+    r->context.faults = r->faults;
     r->plan.open = at_faults_have_joins(r->faults, r->fault_count);
     return at_faults_check(r->faults, r->fault_count, r->plan.workers, o->respawn, fail);
 }
@@ -202,6 +207,7 @@ static at_err set_pace(run *r, at_fail *fail)
     at_ns                 sample_time = r->sample_time;
     if (strchr(scale, '%') && sample_time == 0)
         AT_TRY(at_run_measure(o->task, r->plan.micro_batch, &sample_time, fail));
+    if (o->pace) return AT_OK;
     uint64_t round = (uint64_t)r->plan.workers * r->plan.batch;
     assert(round >= 1);
     uint64_t rounds = o->task->samples / round;
@@ -212,7 +218,8 @@ static at_err set_pace(run *r, at_fail *fail)
                           .seed = o->seed,
                           .workers = r->plan.workers_max,
                           .round_ns_mean = sample_time * r->plan.batch + o->micro_cost * micros,
-                          .rounds_per_epoch = rounds > 0 ? rounds : 1};
+                          .rounds_per_epoch = rounds > 0 ? rounds : 1,
+                          .trace_scale = o->trace_scale};
     return at_pace_new(&r->pace_options, &r->pace, fail);
 }
 
@@ -246,7 +253,6 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .links = o->links,
                                     .micro_cost = o->micro_cost,
                                     .jitter = o->jitter,
-                                    .faults = r->faults,
                                     .cores = r->cores,
                                     .resume = o->resume,
                                     .launcher = o->launcher,
@@ -519,10 +525,10 @@ static void warn(const run *r)
 
 static at_err run_world(run *r, at_fail *fail)
 {
-    assert(r->pace);
+    assert(r->pace || r->options->pace);
     assert(r->context.plan == &r->plan); /* a run is not moved */
     at_world_context *context = &r->context;
-    context->pace = r->pace;
+    context->pace = r->options->pace ? r->options->pace : r->pace;
     context->sample_time = r->sample_time;
     context->fault_count = r->fault_count;
     context->saver = r->saver;
@@ -660,6 +666,7 @@ at_err at_run(const at_run_options *options, json_t **result, at_fail *fail)
     at_tally_free(r.tally);
     free(r.layers);
     at_pace_free(r.pace);
+    free(r.faults);
     free(r.outcome.params);
     free(r.outcome.drawn);
     free(r.outcome.lost);

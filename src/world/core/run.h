@@ -43,8 +43,10 @@ typedef struct at_run_options {
     at_ns              micro_cost;
     double             jitter;
     const char        *faults;
-    double             epochs;     /* 0: no such limit */
-    int64_t            eval_every; /* steps; 0: at the end only; -1: once per epoch */
+    double             trace_scale; /* of the times of traces; 0: 1 */
+    const at_pace     *pace;        /* instead of `straggler`; borrowed; NULL: as that says */
+    double             epochs;      /* 0: no such limit */
+    int64_t            eval_every;  /* steps; 0: at the end only; -1: once per epoch */
     uint64_t           seed;
     bool               respawn;
     bool               skips_hints; /* notes about strategies with nothing to do (hints.h) */

@@ -94,6 +94,7 @@ typedef struct welcome {
     json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base;
     int         cut_after;
     const char *straggler, *scale;
+    double      trace_scale;
     json_t     *rules;
 } welcome;
 
@@ -108,18 +109,19 @@ static at_err read_welcome(json_t *json, welcome *w, at_fail *fail)
     int failed = json_unpack(
         json,
         "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:o}",
+        "s:F, s:o}",
         "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
         "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "cut_after",
         &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time, "round_ns",
         &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats, "base",
-        &w->base, "straggler", &w->straggler, "scale", &w->scale, "rules", &w->rules);
+        &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale", &w->trace_scale,
+        "rules", &w->rules);
     if (failed) return bad_welcome(fail);
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
               w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
               w->sequence >= 0 && w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 &&
-              w->rounds >= 1 && w->spin >= 0;
+              w->rounds >= 1 && w->spin >= 0 && w->trace_scale >= 0;
     return ok ? AT_OK : bad_welcome(fail);
 }
 
@@ -152,7 +154,8 @@ static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
                             .seed = s->seed,
                             .workers = (uint32_t)w->workers_max,
                             .round_ns_mean = w->round_ns,
-                            .rounds_per_epoch = (uint64_t)w->rounds};
+                            .rounds_per_epoch = (uint64_t)w->rounds,
+                            .trace_scale = w->trace_scale};
     AT_TRY(at_pace_new(&pace, &s->pace, fail));
     s->context = (at_world_context){
         .plan = &s->plan, .pace = s->pace, .seed = s->seed, .sample_time = w->sample_time};

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "world/sim/fault_trace.h"
 
 static at_err refuse(const char *entry, at_fail *fail)
 {
@@ -72,6 +73,12 @@ static int by_time(const void *a, const void *b)
     return x->worker < y->worker ? -1 : x->worker > y->worker;
 }
 
+void at_faults_sort(at_fault *faults, size_t count)
+{
+    assert(faults || count == 0);
+    if (count > 0) qsort(faults, count, sizeof *faults, by_time);
+}
+
 at_err at_faults_parse(const char *text, uint32_t workers_max, at_fault *faults, size_t *count,
                        at_fail *fail)
 {
@@ -91,7 +98,34 @@ at_err at_faults_parse(const char *text, uint32_t workers_max, at_fault *faults,
         ++*count;
     }
     free(copy);
-    if (!err && *count > 0) qsort(faults, *count, sizeof *faults, by_time);
+    if (!err) at_faults_sort(faults, *count);
+    return err;
+}
+
+static at_err read_text(const char *text, uint32_t workers_max, at_fault **faults, size_t *count,
+                        at_fail *fail)
+{
+    *faults = calloc(AT_FAULTS_MAX, sizeof **faults);
+    if (!*faults) return at_fail_memory(fail);
+    return at_faults_parse(text, workers_max, *faults, count, fail);
+}
+
+at_err at_faults_read(const char *text, const at_fault_options *options, at_fault **faults,
+                      size_t *count, at_fail *fail)
+{
+    static const char trace[] = "trace:";
+    *faults = NULL;
+    *count = 0;
+    if (!text) return AT_OK;
+    assert(options->workers >= 1);
+    size_t prefix = sizeof trace - 1;
+    at_err err = strncmp(text, trace, prefix) == 0
+                     ? at_fault_trace_read(text + prefix, options, faults, count, fail)
+                     : read_text(text, options->workers_max, faults, count, fail);
+    if (!err) return AT_OK;
+    free(*faults);
+    *faults = NULL;
+    *count = 0;
     return err;
 }
 

@@ -25,8 +25,8 @@ static double jitter(const at_sim *sim, const at_worker *machine)
 static at_ns duration(const at_sim *sim, const at_sim_worker *w, uint32_t samples)
 {
     const at_world_context *context = sim->context;
-    double                  factor = at_pace_factor(context->pace, w->machine.id);
-    double                  each = (double)context->sample_time * factor, ns = each * samples;
+    double factor = at_pace_factor(context->pace, w->machine.id, w->machine.work.round);
+    double each = (double)context->sample_time * factor, ns = each * samples;
     assert(samples >= 1);
     assert(context->sample_time >= 0);
     if (context->jitter > 0) ns *= jitter(sim, &w->machine);

@@ -230,12 +230,12 @@ static void speeds_repeat_cyclically_and_do_not_sleep(void **state)
     at_pace *pace = make("speed:1,2.5,4", "0.1", 5);
     double   expected[] = {1, 2.5, 4, 1, 2.5};
     for (uint32_t w = 1; w <= 5; w++) {
-        assert_true(at_pace_factor(pace, w) == expected[w - 1]);
+        assert_true(at_pace_factor(pace, w, 0) == expected[w - 1]);
         assert_int_equal(at_pace_sleep(pace, w, 7), 0);
     }
     at_pace_free(pace);
     pace = make("niagara", "1", 2);
-    assert_true(at_pace_factor(pace, 2) == 1);
+    assert_true(at_pace_factor(pace, 2, 0) == 1);
     at_pace_free(pace);
 }
 
@@ -247,7 +247,7 @@ static void speeds_combine_with_a_model_that_sleeps(void **state)
     for (size_t i = 0; i < COUNT(spelling); i++) {
         at_pace *both = make(spelling[i], "0.5", 3);
         for (uint32_t w = 1; w <= 3; w++) {
-            assert_true(at_pace_factor(both, w) == (double)(1u << (w - 1)));
+            assert_true(at_pace_factor(both, w, 0) == (double)(1u << (w - 1)));
             for (uint64_t r = 0; r < 50; r++)
                 assert_int_equal(at_pace_sleep(both, w, r), at_pace_sleep(alone, w, r));
         }
@@ -260,9 +260,61 @@ static void a_plus_in_a_number_is_not_a_separator(void **state)
 {
     (void)state;
     at_pace *pace = make("exp:0,1e+0+speed:1e+1", NULL, 1);
-    assert_true(at_pace_factor(pace, 1) == 10);
+    assert_true(at_pace_factor(pace, 1, 0) == 10);
     check_near(sample(pace, 1, 40000).mean, 1, 0.02);
     at_pace_free(pace);
+}
+
+/* With P = 0.01 and a mean of 10 rounds, a worker is slow in 1 of 11 rounds. */
+static void bursts_have_their_share_and_length(void **state)
+{
+    (void)state;
+    enum { WORKERS = 20, ROUNDS = 8192 };
+    at_pace *pace = make("burst:0.01,10,3", NULL, WORKERS);
+    double   slow = 0, starts = 0;
+    for (uint32_t w = 1; w <= WORKERS; w++)
+        for (uint64_t r = 1; r < ROUNDS; r++) {
+            double factor = at_pace_factor(pace, w, r);
+            assert_true(factor == 1 || factor == 3);
+            slow += factor == 3;
+            starts += factor == 3 && at_pace_factor(pace, w, r - 1) == 1;
+        }
+    check_near(slow / (WORKERS * ROUNDS), 1.0 / 11, 0.01);
+    check_near(slow / starts, 10, 1);
+    at_pace_free(pace);
+}
+
+static void variation_has_a_mean_of_1_and_is_independent_of_sleeps(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 20000 };
+    at_pace *pace = make("vary:0.2+exp:0,1", NULL, 1);
+    double   sum = 0, square = 0, product = 0;
+    for (uint64_t r = 0; r < ROUNDS; r++) {
+        double factor = at_pace_factor(pace, 1, r);
+        sum += factor / ROUNDS;
+        square += log(factor) * log(factor) / ROUNDS;
+        product += (factor - 1) * (at_seconds(at_pace_sleep(pace, 1, r)) - 1) / ROUNDS;
+    }
+    check_near(sum, 1, 0.01);
+    check_near(sqrt(square), 0.2, 0.01);
+    check_near(product, 0, 0.01);
+    at_pace_free(pace);
+}
+
+static void invalid_bursts_and_variations_are_refused(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {"burst:0.1,5",   "burst:2,5,3", "burst:0.1,0.5,3",
+                                        "burst:0.1,5,0", "vary",        "burst:0.1,5,3,1",
+                                        "vary:4",        "vary:x"};
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        at_pace        *pace;
+        at_fail         fail = {0};
+        at_pace_options options = {.model = wrong[i], .workers = 2};
+        assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_USAGE);
+        assert_true(fail.text[0] && fail.hint[0]);
+    }
 }
 
 static void an_invalid_model_in_a_sum_is_refused(void **state)
@@ -440,6 +492,9 @@ int main(void)
         cmocka_unit_test(speeds_repeat_cyclically_and_do_not_sleep),
         cmocka_unit_test(speeds_combine_with_a_model_that_sleeps),
         cmocka_unit_test(a_plus_in_a_number_is_not_a_separator),
+        cmocka_unit_test(bursts_have_their_share_and_length),
+        cmocka_unit_test(variation_has_a_mean_of_1_and_is_independent_of_sleeps),
+        cmocka_unit_test(invalid_bursts_and_variations_are_refused),
         cmocka_unit_test(an_invalid_model_in_a_sum_is_refused),
         cmocka_unit_test(a_disturbance_stays_for_epochs_and_costs_5_to_10_seconds_each),
         cmocka_unit_test(every_invalid_model_is_refused_with_a_hint),

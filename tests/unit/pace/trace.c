@@ -153,6 +153,64 @@ static void a_trace_can_be_scaled(void **state)
     at_pace_free(pace);
 }
 
+static const char times[] = "step,worker,seconds\n1,a,2\n1,b,4\n2,a,2\n2,b,8\n3,a,2\n3,b,6\n";
+
+static void step_times_become_factors_of_the_run_s_own_round(void **state)
+{
+    (void)state;
+    static const double expected[3][2] = {{0.5, 1}, {0.5, 2}, {0.5, 1.5}};
+    at_pace            *pace;
+    assert_int_equal(at_file_write(path, times, strlen(times), NULL), AT_OK);
+    at_pace_options options = {
+        .model = model, .workers = 2, .round_ns_mean = AT_SEC(2), .trace_scale = 0.5};
+    assert_int_equal(at_pace_new(&options, &pace, NULL), AT_OK);
+    for (uint64_t r = 0; r < 9; r++)
+        for (uint32_t w = 1; w <= 2; w++) {
+            assert_true(at_pace_factor(pace, w, r) == expected[r % 3][w - 1]);
+            assert_int_equal(at_pace_sleep(pace, w, r), 0);
+        }
+    at_pace_free(pace);
+}
+
+static void step_times_without_a_scale_have_a_mean_factor_of_1(void **state)
+{
+    (void)state;
+    static const char text[] = "worker,time,batch_time_norm\n1,1,100\n1,11,300\n1,21,200\n";
+    at_pace          *pace;
+    assert_int_equal(open_text(text, 1, &pace, NULL), AT_OK);
+    assert_true(at_pace_factor(pace, 1, 0) == 0.5);
+    assert_true(at_pace_factor(pace, 1, 1) == 1.5);
+    at_pace_free(pace);
+}
+
+static void step_times_that_do_not_fit_the_run_are_refused(void **state)
+{
+    (void)state;
+    at_pace *pace;
+    at_fail  fail = {0};
+    assert_int_equal(open_text(times, 2, &pace, &fail), AT_ERR_USAGE);
+    assert_non_null(strstr(fail.text, "needs the time of a sample"));
+    at_pace_options options = {.model = model, .workers = 3, .round_ns_mean = AT_SEC(2)};
+    assert_int_equal(at_pace_new(&options, &pace, &fail), AT_ERR_FORMAT);
+    assert_non_null(strstr(fail.text, "step times of 2 workers for 3 workers"));
+}
+
+static void recorded_rounds_are_repeated(void **state)
+{
+    (void)state;
+    static const double sleep_s[] = {0.5, 0, 1, 2}, factor[] = {1, 2, 3, 4};
+    at_pace            *pace;
+    at_pace_rounds      rounds = {2, 2, sleep_s, factor};
+    assert_int_equal(at_pace_replay(&rounds, &pace, NULL), AT_OK);
+    for (uint64_t r = 0; r < 6; r++)
+        for (uint32_t w = 1; w <= 2; w++) {
+            size_t cell = r % 2 * 2 + w - 1;
+            assert_int_equal(at_pace_sleep(pace, w, r), AT_SEC(sleep_s[cell]));
+            assert_true(at_pace_factor(pace, w, r) == factor[cell]);
+        }
+    at_pace_free(pace);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -163,6 +221,10 @@ int main(void)
         cmocka_unit_test(zero_bytes_are_refused),
         cmocka_unit_test(random_bytes_never_do_harm),
         cmocka_unit_test(a_trace_can_be_scaled),
+        cmocka_unit_test(step_times_become_factors_of_the_run_s_own_round),
+        cmocka_unit_test(step_times_without_a_scale_have_a_mean_factor_of_1),
+        cmocka_unit_test(step_times_that_do_not_fit_the_run_are_refused),
+        cmocka_unit_test(recorded_rounds_are_repeated),
     };
     return cmocka_run_group_tests(tests, make_file, remove_file);
 }

@@ -1,0 +1,146 @@
+/* The advice as a web page: one file, no scripts. */
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "advise/advice.h"
+#include "base/file.h"
+
+static const char style[] =
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;"
+    "color:#222;background:#fff}table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em "
+    ".8em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:"
+    "left}.best td{font-weight:bold}.advice{font-size:1.15em;border-left:4px solid #2a78b5;"
+    "padding:.4em 1em;background:#f2f7fb}pre{background:#f4f4f4;padding:.6em 1em;overflow:auto}"
+    "rect.bar{fill:#2a78b5}rect.own{fill:#999}line{stroke:#222}text{font:13px system-ui,"
+    "sans-serif}li{margin:.2em 0}";
+
+/* As text of an element. */
+static void put_text(FILE *file, const char *text)
+{
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '<')
+            fputs("&lt;", file);
+        else if (c == '&')
+            fputs("&amp;", file);
+        else
+            fputc(c < ' ' || c == 127 ? '?' : c, file);
+    }
+}
+
+static void put_row(FILE *file, const at_advice *a, uint32_t i)
+{
+    const at_prediction *p = &a->predictions.row[i];
+    fprintf(file, "<tr%s><td>", i == a->best ? " class=best" : "");
+    put_text(file, p->strategy);
+    fprintf(file, "<td>%.4g<td>%.4g<td>%.0f %%<td>%.2g<td>%.3f", p->step_s, p->rate,
+            100 * p->useful, p->staleness, p->gain);
+    fprintf(file, "<td>%.3f to %.3f<td>%.3f<td>", p->low, p->high, p->fitted_gain);
+    put_text(file, p->settings);
+    if (a->options.cost > 0) fprintf(file, "<td>%.4g", at_advice_cost(a, p));
+    fputs("\n", file);
+}
+
+static void put_table(FILE *file, const at_advice *a)
+{
+    fprintf(file,
+            "<table><tr><th>strategy<th>step, s<th>samples/s<th>useful<th>staleness<th>gain<th>95 "
+            "%% interval<th>gain, fitted pace<th>set%s\n",
+            a->options.cost > 0 ? "<th>cost per million" : "");
+    for (uint32_t i = 0; i < a->predictions.count; i++) put_row(file, a, i);
+    fputs("</table>\n", file);
+}
+
+/* Gains as bars with their intervals. */
+static void put_chart(FILE *file, const at_advice *a)
+{
+    enum { ROW = 24, LEFT = 110, WIDTH = 560 };
+    double most = a->room;
+    for (uint32_t i = 0; i < a->predictions.count; i++)
+        most = fmax(most, a->predictions.row[i].high);
+    double scale = WIDTH / most;
+    fprintf(file, "<svg width=\"%d\" height=\"%u\" role=\"img\" aria-label=\"gain per strategy\">",
+            LEFT + WIDTH + 90, (a->predictions.count + 1) * ROW);
+    for (uint32_t i = 0; i < a->predictions.count; i++) {
+        const at_prediction *p = &a->predictions.row[i];
+        double               y = i * ROW;
+        fprintf(file, "<text x=\"0\" y=\"%.0f\">%s</text>", y + 16, p->strategy);
+        fprintf(file, "<rect class=\"%s\" x=\"%d\" y=\"%.0f\" width=\"%.1f\" height=\"16\"/>",
+                i == a->predictions.own ? "own" : "bar", LEFT, y + 3, p->gain * scale);
+        fprintf(file, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%.0f\" y2=\"%.0f\"/>",
+                LEFT + p->low * scale, LEFT + p->high * scale, y + 11, y + 11);
+        fprintf(file, "<text x=\"%.1f\" y=\"%.0f\">%.2fx</text>\n", LEFT + p->high * scale + 6,
+                y + 16, p->gain);
+    }
+    fprintf(file, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"0\" y2=\"%u\" stroke-dasharray=\"4\"/>",
+            LEFT + a->room * scale, LEFT + a->room * scale, a->predictions.count * ROW);
+    fprintf(file, "<text x=\"%.1f\" y=\"%u\">ceiling %.2fx</text></svg>\n",
+            LEFT + a->room * scale - 60, a->predictions.count * ROW + 16, a->room);
+}
+
+static void put_slow(FILE *file, const at_advice *a)
+{
+    char period[120];
+    if (a->slow.count == 0) return;
+    fputs("<h2>Slow workers</h2>\n<table><tr><th>worker<th>when<th>gain if replaced\n", file);
+    for (uint32_t i = 0; i < a->slow.count; i++) {
+        const at_slow_worker *slow = &a->slow.worker[i];
+        at_advice_period(a, slow, period, sizeof period);
+        fputs("<tr><td>", file);
+        put_text(file, a->measured.log.names[slow->worker]);
+        fprintf(file, "<td>%s<td>%.3f\n", period, slow->gain);
+    }
+    fputs("</table>\n", file);
+}
+
+static void put_page(FILE *file, const at_advice *a)
+{
+    char        buffer[AT_STEP_LOG_NOTES_SIZE + 100];
+    const char *note;
+    fprintf(file,
+            "<!doctype html>\n<html lang=en><meta charset=utf-8>\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+            "style-src 'unsafe-inline'\">\n<title>Advice</title><style>%s</style>\n",
+            style);
+    fputs("<h1>Advice for ", file);
+    put_text(file, a->path);
+    fputs("</h1>\n<p class=advice>", file);
+    put_text(file, a->sentence);
+    fputs(".</p>\n", file);
+    if (*a->command) {
+        fputs("<pre>", file);
+        put_text(file, a->command);
+        fputs("</pre>\n", file);
+    }
+    fprintf(file,
+            "<h2>Strategies</h2>\n<p>%u workers, %u steps, %u samples per round; the log: "
+            "%.4g s per step, %.4g samples/s.</p>\n",
+            a->measured.log.workers, a->measured.log.steps, a->measured.batch, a->measured.step_s,
+            a->measured.rate);
+    put_chart(file, a);
+    put_table(file, a);
+    put_slow(file, a);
+    fputs("<h2>Assumptions</h2>\n<ul>\n", file);
+    for (uint32_t i = 0; (note = at_advice_note(a, i, buffer, sizeof buffer)); i++) {
+        fputs("<li>", file);
+        put_text(file, note);
+        fputs("\n", file);
+    }
+    fputs("</ul>\n", file);
+}
+
+at_err at_advice_page(const at_advice *advice, const char *path, at_fail *fail)
+{
+    char  *text = NULL;
+    size_t size = 0;
+    FILE  *file = open_memstream(&text, &size);
+    if (!file) return at_fail_memory_for(fail, "for %s", path);
+    put_page(file, advice);
+    at_err err = fclose(file) ? at_fail_memory_for(fail, "for %s", path)
+                              : at_file_write(path, text, size, fail);
+    free(text);
+    return err;
+}

@@ -1,0 +1,100 @@
+/* `anytime advise`: which strategy would help a measured job, and by how much. */
+#include "advise/advice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/output.h"
+#include "cli/verbs/measured_options.h"
+#include "cli/verbs/verbs.h"
+
+static void add_row(at_table *table, const at_advice *a, const at_prediction *p)
+{
+    at_table_add(table, "%s", p->strategy);
+    at_table_add(table, "%.4g", p->step_s);
+    at_table_add(table, "%.4g", p->rate);
+    at_table_add(table, "%.0f %%", 100 * p->useful);
+    at_table_add(table, "%.2g", p->staleness);
+    at_table_add(table, "%.2f [%.2f, %.2f]", p->gain, p->low, p->high);
+    at_table_add(table, "%.2f", p->fitted_gain);
+    if (a->options.cost > 0) at_table_add(table, "%.4g", at_advice_cost(a, p));
+    at_table_add(table, "%s", p->settings);
+}
+
+static at_table *make_table(const at_advice *a)
+{
+    at_column columns[9] = {{"strategy", AT_ALIGN_LEFT}};
+    size_t    count = 1;
+    columns[count++] = (at_column){"step, s", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"samples/s", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"useful", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"staleness", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"gain", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"fitted", AT_ALIGN_RIGHT};
+    if (a->options.cost > 0) columns[count++] = (at_column){"cost/million", AT_ALIGN_RIGHT};
+    columns[count++] = (at_column){"set", AT_ALIGN_LEFT};
+    at_table *table = at_table_new(columns, count);
+    for (uint32_t i = 0; table && i < a->predictions.count; i++)
+        add_row(table, a, &a->predictions.row[i]);
+    return table;
+}
+
+static void print_measured(const at_advice *a)
+{
+    const at_measured *m = &a->measured;
+    printf("%u workers, %u steps, %u samples per round; %s: %.4g s per step, %.4g samples/s\n",
+           m->log.workers, m->log.steps, m->batch, m->strategy, m->step_s, m->rate);
+    printf("ceiling: no strategy can give more than %.3fx of fmb (mean of the slowest x mean of "
+           "1/time)\n\n",
+           a->ceiling);
+}
+
+static void print_slow(const at_advice *a)
+{
+    char period[120];
+    for (uint32_t i = 0; i < a->slow.count; i++) {
+        const at_slow_worker *slow = &a->slow.worker[i];
+        at_advice_period(a, slow, period, sizeof period);
+        printf("%sworker %s: %s; replacing it gives %.2fx\n", i ? "" : "\n",
+               a->measured.log.names[slow->worker], period, slow->gain);
+    }
+}
+
+static void print_notes(const at_advice *a)
+{
+    char        buffer[AT_STEP_LOG_NOTES_SIZE + 100];
+    const char *note;
+    for (uint32_t i = 0; (note = at_advice_note(a, i, buffer, sizeof buffer)); i++)
+        printf("%s%s\n", i ? "  " : "\nnotes:\n  ", note);
+}
+
+static at_err print_advice(const at_advice *a, at_fail *fail)
+{
+    print_measured(a);
+    AT_TRY(at_print_table_take(make_table(a), fail));
+    printf("[ ]: 95 %% intervals from %u resampled logs\n", a->predictions.resampled);
+    print_slow(a);
+    print_notes(a);
+    printf("\nadvice: %s\n", a->sentence);
+    if (*a->command) printf("  %s\n", a->command);
+    return AT_OK;
+}
+
+at_err at_verb_advise(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    at_advice_options  options = {.cost = s->cost > 0 ? s->cost : 0};
+    at_advice          advice;
+    (void)command;
+    if (parsed->words == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "for example: anytime advise runs/my-run",
+                           "advise needs a run folder or a CSV file");
+    AT_TRY(at_measured_options(s, &options.log, &options.delays, fail));
+    AT_TRY(at_advice_new(parsed->word, parsed->words, &options, &advice, fail));
+    at_err err =
+        s->json ? at_print_json_take(at_advice_json(&advice), fail) : print_advice(&advice, fail);
+    if (!err && s->html) err = at_advice_page(&advice, s->html, fail);
+    if (!err && s->html && !s->json) printf("page: %s\n", s->html);
+    at_advice_deinit(&advice);
+    return err;
+}
