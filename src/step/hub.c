@@ -26,8 +26,8 @@ size_t at_hub_size(const at_plan *plan)
     assert(plan->workers_max >= 1);
     size_t each = sizeof(at_member) + sizeof(at_share);
     return sizeof(at_hub) + plan->workers_max * each + pieces_max(plan) * sizeof(at_piece) +
-           at_size_state_bytes(plan) + sizeof(at_snapshot) + at_snapshot_size(plan) +
-           8 * 64; /* seven parts, each rounded up to a cache line */
+           at_size_state_bytes(plan) + at_gather_state_bytes(plan) + sizeof(at_snapshot) +
+           at_snapshot_size(plan) + 9 * 64; /* eight parts, each rounded up to a cache line */
 }
 
 at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
@@ -43,14 +43,17 @@ at_hub *at_hub_init(const at_plan *plan, void *memory, size_t size)
     *hub = (at_hub){.plan = plan,
                     .pieces_max = (uint32_t)pieces_max(plan),
                     .began_at = AT_NEVER,
-                    .lease_at = AT_NEVER};
+                    .lease_at = AT_NEVER,
+                    .quorum = {.reached_at = AT_NEVER, .closes_at = AT_NEVER}};
     hub->member = at_arena_get(&arena, plan->workers_max, sizeof *hub->member);
     hub->share = at_arena_get(&arena, plan->workers_max, sizeof *hub->share);
     hub->piece = at_arena_get(&arena, hub->pieces_max, sizeof *hub->piece);
     hub->size_state = at_arena_get(&arena, 1, at_size_state_bytes(plan));
+    hub->gather_state = at_arena_get(&arena, 1, at_gather_state_bytes(plan));
     hub->snapshot = at_arena_get(&arena, 1, sizeof *hub->snapshot);
     void *snapshot = at_arena_get(&arena, 1, at_snapshot_size(plan));
-    assert(hub->member && hub->share && hub->piece && hub->size_state && hub->snapshot && snapshot);
+    assert(hub->member && hub->share && hub->piece && hub->size_state && hub->gather_state);
+    assert(hub->snapshot && snapshot);
     at_snapshot_init(hub->snapshot, plan, snapshot, at_snapshot_size(plan));
     for (uint32_t i = 0; i < plan->workers_max; i++)
         hub->member[i] =
@@ -146,11 +149,11 @@ static at_order *push_order(const at_hub *hub, at_member *member, at_out *out)
 static void set_period_timer(const at_hub *hub, at_out *out)
 {
     assert(!hub->applying);
-    at_ns period = hub->plan->gather->period ? hub->plan->gather->period(hub) : AT_NEVER;
-    if (period == AT_NEVER) return;
+    at_ns at = hub->plan->gather->closes_at ? hub->plan->gather->closes_at(hub) : AT_NEVER;
+    if (at == AT_NEVER) return;
     at_action *timer = at_out_push(out, AT_ACT_TIMER);
     timer->as.timer.timer = AT_TIMER_PERIOD;
-    timer->as.timer.at = hub->opened_at + period;
+    timer->as.timer.at = at;
 }
 
 static void set_save_timer(const at_hub *hub, at_ns now, at_out *out)
@@ -400,6 +403,7 @@ static void close_step(at_hub *hub, at_ns now, at_out *out)
     assert(hub->samples_open >= hub->pieces); /* no gradient is empty */
     bool holds = hub->plan->release->holds;
     assert(hub->pieces > 0);
+    if (hub->plan->gather->closed) hub->plan->gather->closed(hub, now);
     if (holds) collect_held(hub);
     count_used(hub);
     at_action *apply = at_out_push(out, AT_ACT_APPLY);
@@ -421,9 +425,14 @@ static void close_step(at_hub *hub, at_ns now, at_out *out)
 static void close_if_ready(at_hub *hub, at_ns now, at_out *out)
 {
     if (hub->applying || hub->pieces == 0 || hub->end != AT_END_RUNNING) return;
-    bool full = !hub->plan->release->holds && hub->pieces == hub->pieces_max;
-    hub->reports_needed = full ? 0 : hub->plan->gather->missing(hub, now);
-    if (hub->reports_needed == 0) close_step(hub, now, out);
+    const at_gather_rule *gather = hub->plan->gather;
+    bool                  full = !hub->plan->release->holds && hub->pieces == hub->pieces_max;
+    bool                  timed = gather->arrived && gather->arrived(hub, now);
+    hub->reports_needed = full ? 0 : gather->missing(hub, now);
+    if (hub->reports_needed == 0)
+        close_step(hub, now, out);
+    else if (timed)
+        set_period_timer(hub, out);
     assert(hub->reports_needed <= hub->pieces_max);
 }
 
@@ -457,6 +466,8 @@ static void on_applied(at_hub *hub, const at_event *event, at_out *out)
     bool        finite = isfinite(hub->loss_open);
     at_progress progress = at_size_progress(hub, event);
     hub->applying = false;
+    hub->apply_ns = now - hub->applied_at;
+    hub->quorum.reached_at = hub->quorum.closes_at = AT_NEVER;
     hub->evicted_since_step = 0;
     hub->version++;
     hub->pieces = 0;
@@ -534,6 +545,7 @@ static void on_report(at_hub *hub, const at_event *event, at_out *out)
     bool owed = member->state == AT_MEMBER_WORKING || member->state == AT_MEMBER_LEAVING;
     if (!fresh || !owed) return; /* from a dead or evicted worker; LOST accounts for its samples */
     member->sequence = report->sequence;
+    member->reported_at = event->now;
     member->rounds_ended++;
     if (member->state == AT_MEMBER_WORKING) { /* leaving has one lease in total */
         at_lease_observe(hub, event->now - member->since);

@@ -39,6 +39,7 @@ typedef struct at_member {
     uint32_t        pieces_held;   /* its gradients in the open step */
     at_piece        piece;         /* the held one, under a release rule that holds */
     at_ns           since;         /* time of the last order (self-starting: report) */
+    at_ns           reported_at;   /* time of its last report */
     at_share        ordered;       /* the amounts of its last order */
     uint64_t        used, dropped; /* samples, as the hub counts them */
 } at_member;
@@ -57,7 +58,7 @@ typedef struct at_hub {
     uint32_t       pieces; /* in the open step */
     uint32_t       pieces_max;
     uint32_t       reports_needed; /* before the gather rule is asked again whether to close */
-    void          *size_state;
+    void          *size_state, *gather_state;
 
     uint64_t            version; /* number of closed steps */
     uint64_t            samples_used, samples_dropped, samples_open;
@@ -81,7 +82,13 @@ typedef struct at_hub {
     at_ns         began_at;       /* first order, less elapsed_before; AT_NEVER before */
     at_ns         applied_at;     /* last APPLY */
     at_ns         ended_at;       /* FINISH */
+    at_ns         apply_ns;       /* duration of the last update */
     at_ns         opened_at;      /* the open step's start */
+    struct {
+        at_ns reached_at; /* K workers were in the open step; AT_NEVER: not yet */
+        at_ns closes_at;  /* AT_NEVER: when all are there */
+        bool  looks;      /* it waits for longer than it should, to learn */
+    } quorum;             /* of gather rule `quorum` */
     at_ns         notice_wait;    /* next notice when the step has been open this long */
     at_ns         lease_at;       /* when the lease timer expires; AT_NEVER: not set */
     at_ns         round_ns_peak;  /* longest recent round, decaying; 0 before the first */

@@ -8,21 +8,31 @@
 size_t at_snapshot_size(const at_plan *plan)
 {
     assert(plan->workers_max >= 1);
-    return plan->workers_max * sizeof(at_member_snapshot) + at_size_state_bytes(plan) + 3 * 64;
+    return plan->workers_max * sizeof(at_member_snapshot) + at_size_state_bytes(plan) +
+           at_gather_state_bytes(plan) + 4 * 64;
+}
+
+static at_rule_state state_of(const at_rule *rule, uint32_t version, size_t size, at_arena *arena)
+{
+    at_rule_state state = {.version = version, .size = size};
+    size_t        length = strlen(rule->name);
+    assert(length < sizeof state.rule);
+    memcpy(state.rule, rule->name, length + 1);
+    state.bytes = at_arena_get(arena, 1, size);
+    assert(state.bytes);
+    return state;
 }
 
 void at_snapshot_init(at_snapshot *snapshot, const at_plan *plan, void *memory, size_t size)
 {
     at_arena arena = {.base = memory, .size = size};
-    *snapshot =
-        (at_snapshot){.workers = plan->workers_max, .size_bytes = at_size_state_bytes(plan)};
-    snapshot->size_version = plan->size->state_version;
-    size_t length = strlen(plan->size->rule.name);
-    assert(length < sizeof snapshot->size_rule);
-    memcpy(snapshot->size_rule, plan->size->rule.name, length + 1);
+    *snapshot = (at_snapshot){.workers = plan->workers_max};
     snapshot->member = at_arena_get(&arena, plan->workers_max, sizeof *snapshot->member);
-    snapshot->size_state = at_arena_get(&arena, 1, snapshot->size_bytes);
-    assert(snapshot->member && snapshot->size_state);
+    assert(snapshot->member);
+    snapshot->size = state_of(&plan->size->rule, plan->size->state_version,
+                              at_size_state_bytes(plan), &arena);
+    snapshot->gather = state_of(&plan->gather->rule, plan->gather->state_version,
+                                at_gather_state_bytes(plan), &arena);
 }
 
 /* Rounds of this member that a snapshot leaves out: the current one and those in the open step. */
@@ -77,7 +87,8 @@ void at_snapshot_take(at_snapshot *snapshot, const at_hub *hub, at_ns now)
     for (uint32_t i = 0; i < snapshot->workers; i++)
         take_member(&snapshot->member[i], hub, &hub->member[i]);
     take_away(snapshot, hub);
-    memcpy(snapshot->size_state, hub->size_state, snapshot->size_bytes);
+    memcpy(snapshot->size.bytes, hub->size_state, snapshot->size.size);
+    memcpy(snapshot->gather.bytes, hub->gather_state, snapshot->gather.size);
     assert(snapshot->elapsed >= 0);
     assert(snapshot->clock >= snapshot->elapsed);
 }
@@ -102,16 +113,26 @@ static void resume_member(at_hub *hub, at_member *member, const at_snapshot *sna
 static bool same_workers(const at_snapshot *snapshot, const at_plan *plan)
 {
     return snapshot->workers == plan->workers_max &&
-           snapshot->size_bytes == at_size_state_bytes(plan);
+           snapshot->size.size == at_size_state_bytes(plan);
 }
 
 /* The state of a size rule is as this version of the rule wrote it. */
 static bool size_valid(const at_snapshot *snapshot, const at_plan *plan)
 {
-    if (strcmp(snapshot->size_rule, plan->size->rule.name) != 0) return false;
-    if (snapshot->size_version != plan->size->state_version) return false;
+    if (strcmp(snapshot->size.rule, plan->size->rule.name) != 0) return false;
+    if (snapshot->size.version != plan->size->state_version) return false;
     return !same_workers(snapshot, plan) || !plan->size->valid ||
-           plan->size->valid(snapshot->size_state, plan, snapshot->samples_used);
+           plan->size->valid(snapshot->size.bytes, plan, snapshot->samples_used);
+}
+
+/* A gather rule without state can continue any run. */
+static bool gather_valid(const at_snapshot *snapshot, const at_plan *plan)
+{
+    const at_rule_state *state = &snapshot->gather;
+    if (at_gather_state_bytes(plan) == 0) return true;
+    return strcmp(state->rule, plan->gather->rule.name) == 0 &&
+           state->version == plan->gather->state_version &&
+           state->size == at_gather_state_bytes(plan) && plan->gather->valid(state->bytes, plan);
 }
 
 static bool member_valid(const at_member_snapshot *member)
@@ -146,7 +167,7 @@ bool at_snapshot_valid(const at_snapshot *snapshot, const at_plan *plan)
         snapshot->samples_dropped >= many || snapshot->dealt >= many || snapshot->clock < 0 ||
         snapshot->clock > long_time || snapshot->elapsed < 0 || snapshot->elapsed > snapshot->clock)
         return false;
-    return size_valid(snapshot, plan);
+    return size_valid(snapshot, plan) && gather_valid(snapshot, plan);
 }
 
 void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
@@ -169,5 +190,6 @@ void at_snapshot_restore(at_hub *hub, const at_snapshot *snapshot)
         resume_member(hub, &hub->member[i], snapshot);
     hub->resumed = true;
     hub->size_restored = same_workers(snapshot, hub->plan);
-    if (hub->size_restored) memcpy(hub->size_state, snapshot->size_state, snapshot->size_bytes);
+    if (hub->size_restored) memcpy(hub->size_state, snapshot->size.bytes, snapshot->size.size);
+    memcpy(hub->gather_state, snapshot->gather.bytes, at_gather_state_bytes(hub->plan));
 }

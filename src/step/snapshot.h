@@ -20,7 +20,14 @@ typedef struct at_member_snapshot {
     double   sample_ns; /* the worker's own estimate of its speed; 0: unknown to the world */
 } at_member_snapshot;
 
-enum { AT_SIZE_RULE_NAME = 24 };
+/* The private state of a rule, as this version of the rule has it. */
+enum { AT_STATE_RULE_SIZE = 24 };
+typedef struct at_rule_state {
+    char     rule[AT_STATE_RULE_SIZE]; /* its name */
+    uint32_t version;                  /* of the layout */
+    size_t   size;                     /* bytes */
+    void    *bytes;
+} at_rule_state;
 
 typedef struct at_snapshot {
     uint64_t version;
@@ -35,11 +42,8 @@ typedef struct at_snapshot {
     uint64_t            messages;
     at_target_hit       target[AT_TARGETS_MAX];
     uint32_t            workers;
-    at_member_snapshot *member;                       /* `workers` of them */
-    char                size_rule[AT_SIZE_RULE_NAME]; /* whose state follows */
-    uint32_t            size_version;                 /* of its state */
-    void               *size_state;                   /* size_bytes long */
-    size_t              size_bytes;
+    at_member_snapshot *member; /* `workers` of them */
+    at_rule_state       size, gather;
 } at_snapshot;
 
 /* Bytes of memory behind an at_snapshot for this plan. */

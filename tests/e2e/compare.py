@@ -75,7 +75,8 @@ def test_json_is_one_document_with_all_runs():
     out, said = compare("fmb", "amb:lr=0.05,label=slow", *SMALL, "--seed", "7", "--repeats", "2",
                         "--json", "--quiet", "--out", "out")
     document = json.loads(out)
-    assert said == ""
+    # A busy machine may skip evaluations, and says so even with --quiet.
+    assert not [line for line in said.splitlines() if "evaluations" not in line], said
     assert document == load("out", "compare.json")
     assert document["complete"] and document["folder"] == "out" and document["targets"] == []
     assert document["options"]["repeats"] == 2

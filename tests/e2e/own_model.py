@@ -12,6 +12,8 @@ import tempfile
 import threading
 import unittest
 
+from support import mpi
+
 BUILD = os.path.dirname(os.environ["ANYTIME"])
 EXAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples")
 EXAMPLE_C = [os.path.join(BUILD, "example_own_model")]
@@ -63,6 +65,15 @@ class OwnModel(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("did you mean amb", done.stderr)
         self.assertEqual(run(EXAMPLE_C, "--model", "softmax").returncode, 2)
+
+    @unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")
+    def test_copies_started_by_mpirun_are_refused_instead_of_training_each(self):
+        done = subprocess.run([*mpi.launcher(3), *EXAMPLE_C, "--quiet", "--steps", "10"], text=True,
+                              env={**os.environ, **mpi.ENV}, capture_output=True, timeout=120)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("has started 3 copies of this program, and each would train by itself",
+                      done.stderr)
+        self.assertNotIn("mean loss", done.stdout)
 
     def test_nothing_is_written_without_run(self):
         before = set(os.listdir("."))

@@ -53,6 +53,31 @@ class Training(seats.TestCase):
                   for program in ((), ("slice=1",), ("installs=1",))}
         self.assertEqual(len(hashes), 1)
 
+    def test_the_only_seat_and_its_hub_share_a_core_and_nobody_else_does(self):
+        program = ("/bin/sh", "-c", "grep Cpus_allowed_list /proc/self/status; "
+                   f"exec {seats.WORKER} extra=40000 abort=10")
+        ended = self.seats("-n", 1, "--steps", 25, program=program)
+        cores = [line for line in ended.out.splitlines() if "Cpus_allowed_list" in line]
+        self.assertGreaterEqual(ended.result["respawns"], 2)
+        self.assertEqual(len(cores), 1 + ended.result["respawns"])
+        self.assertEqual(len(set(cores)), 1, "a replacement is not pinned")
+        hashes = {self.seats("-n", 1, "--steps", 25, program=("extra=40000", *more)).result[
+            "params_hash"] for more in ((), ("slice=1",), ("installs=1",))}
+        self.assertEqual(len(hashes), 1)
+
+    def test_rules_about_old_gradients_reach_the_seats(self):
+        for strategy in ("ringmaster:2", "async --newer refresh", "async --newer abandon"):
+            with self.subTest(strategy=strategy):
+                result = self.seats("-n", 3, "--samples", 20000, "--batch", 64, "--strategy",
+                                    *strategy.split(), program=("batch=16",)).result
+                self.assertGreater(result["steps"], 0)
+
+    def test_what_seats_cannot_do_is_refused(self):
+        for options in (("--strategy", "fmb-gossip"), ("--mix", "replicated")):
+            with self.subTest(options=options):
+                ended = self.seats("-n", 2, "--steps", 5, *options, code=support.USAGE)
+                self.assertIn(" does not work with ", ended.err)
+
     def test_the_batch_of_the_program_is_the_default(self):
         result = self.seats("-n", 2, "--steps", 5, program=("batch=24",)).result
         self.assertEqual(result["samples"]["used"], 5 * 2 * 24)
@@ -126,6 +151,7 @@ class UpdatesAtWorkers(seats.TestCase):
     def test_all_end_with_the_same_parameters_which_are_saved(self):
         ended = self.seats("-n", 3, "--steps", 100, program=("update=1",))
         self.assertEqual(ended.result["steps"], 100)
+        self.assertIn("no checkpoints, the model is written at the end", ended.err)
         self.check_same(ended)
         again = self.seats("-n", 3, "--steps", 100, program=("update=1", "slice=1"))
         self.assertEqual(ended.result["params_hash"], again.result["params_hash"])

@@ -77,20 +77,21 @@ static int fill_spec(at_seat_spec *spec, at_seat_tensor *tensors, at_seat_group 
             (at_seat_tensor){.name = "extra", .shape = {(uint64_t)get("extra")}, .dims = 1};
     *group =
         (at_seat_group){.lr = get("sgd") ? 0.1 : 0.05, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
-    *spec = (at_seat_spec){.model = "line",
-                           .tensors = tensors,
-                           .tensors_count =
-                               2u + (get("extra") ? 1u : 0u) + (get("buffers") ? 1u : 0u),
-                           .optimizer = get("sgd") ? "sgd" : "adam",
-                           .update = (uint32_t)get("update"),
-                           .groups = group,
-                           .groups_count = 1,
-                           .batch = (uint32_t)get("batch"),
-                           .samples = (uint64_t)get("samples"),
-                           .installs = (int)get("installs"),
-                           .wait_ms = (uint32_t)get("slice"),
-                           .rank = -1};
-    if (get("installs")) spec->params = calloc(FEATURES + 1 + 4 + (size_t)get("extra"), sizeof(float));
+    *spec =
+        (at_seat_spec){.model = "line",
+                       .tensors = tensors,
+                       .tensors_count = 2u + (get("extra") ? 1u : 0u) + (get("buffers") ? 1u : 0u),
+                       .optimizer = get("sgd") ? "sgd" : "adam",
+                       .update = (uint32_t)get("update"),
+                       .groups = group,
+                       .groups_count = 1,
+                       .batch = (uint32_t)get("batch"),
+                       .samples = (uint64_t)get("samples"),
+                       .installs = (int)get("installs"),
+                       .wait_ms = (uint32_t)get("slice"),
+                       .rank = -1};
+    if (get("installs"))
+        spec->params = calloc(FEATURES + 1 + 4 + (size_t)get("extra"), sizeof(float));
     return 0;
 }
 

@@ -193,7 +193,7 @@ static void convolve_group(const at_winograd_pass *p, const operands *to, float 
     size_t blocks = least(AT_WINOGRAD_GROUP_BLOCKS, at_activation_blocks(&p->out) - block);
     size_t count = least(p->chunk, p->tiles - first);
     for (size_t i = 0; i < blocks; i += 2, u += panel_size(p))
-        k->multiply(p, m + i * at_winograd_block(p), v, u, count);
+        k->multiply(p, m + i * at_winograd_block(p), v, u, least(blocks - i, 2), count);
     k->write_tiles(p, to->y, m, to->bias, block, blocks, first, count);
 }
 
@@ -352,8 +352,7 @@ static double winograd_cost(const at_winograd *w, at_conv_pass pass)
     costs            cost = costs_of(&p);
     double           in = (double)at_activation_blocks(&p.in);
     double           out = (double)at_activation_blocks(&p.out);
-    double           multiplied = pass == AT_CONV_WEIGHT ? out : 2 * (double)panels_of(&p);
-    return (double)p.tiles * in * multiplied * p.in.block * (double)at_winograd_points(&p) / speed +
+    return (double)p.tiles * in * out * p.in.block * (double)at_winograd_points(&p) / speed +
            (double)p.tiles * (in + out) * cost.tile + in * out * p.in.block * cost.weight;
 }
 

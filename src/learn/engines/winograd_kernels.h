@@ -5,7 +5,7 @@
  * window + 3, and has as many transformed values. Transformed arrays are, with L lanes per vector:
  *
  *     inputs    v[point][block][tile][L]           of one chunk of tiles
- *     weights   u[panel][point][in][2 L]           a panel is two blocks of outputs
+ *     weights   u[panel][point][in][2 L]           a panel is two blocks of outputs, or the last
  *     outputs   m[point][block][tile][L]           of one chunk and one group of panels
  *     gradient  s[cell][point][in][3 L]            a cell is 3 blocks of outputs by 16 of inputs
  *
@@ -91,9 +91,9 @@ typedef struct at_winograd_kernels {
                        size_t first, size_t count);
     /* u <- one panel of the weights. */
     void (*read_weights)(const at_winograd_pass *p, float *u, const float *w, size_t panel);
-    /* m <- products of `count` tiles with one panel; m points at its first block. */
+    /* m <- products of `count` tiles with a panel of `outs` blocks; m points at its first block. */
     void (*multiply)(const at_winograd_pass *p, float *m, const float *v, const float *u,
-                     size_t count);
+                     size_t outs, size_t count);
     /* y <- the tiles of `blocks` blocks from `block` on, plus bias (NULL: none), then ReLU. */
     void (*write_tiles)(const at_winograd_pass *p, float *y, const float *m, const float *bias,
                         size_t block, size_t blocks, size_t first, size_t count);

@@ -429,21 +429,12 @@ PART void read_weight_block(const at_winograd_pass *p, float *u, const float *w,
         read_window(u, point, (p->swapped ? swapped : w) + i * V, window);
 }
 
-/* A missing second block of the last panel is zero. */
-PART void clear_block(const at_winograd_pass *p, float *u)
-{
-    for (size_t e = 0; e < at_winograd_points(p); e++)
-        for (size_t i = 0; i < at_activation_blocks(&p->in) * V; i++)
-            STORE(u + e * at_winograd_panel_point(p) + i * 2 * V, EVERY(0.0f));
-}
-
 /* See winograd_kernels.h. */
 SIMD void read_weights(const at_winograd_pass *p, float *u, const float *w, size_t panel)
 {
     size_t blocks = at_activation_blocks(&p->out);
-    for (size_t o = 2 * panel; o < 2 * panel + 2; o++, u += V) {
-        if (o >= blocks) clear_block(p, u);
-        for (size_t i = 0; i < at_activation_blocks(&p->in) && o < blocks; i++) {
+    for (size_t o = 2 * panel; o < 2 * panel + 2 && o < blocks; o++, u += V) {
+        for (size_t i = 0; i < at_activation_blocks(&p->in); i++) {
             const float *from = w + (p->swapped ? i : o) * p->weight_stride[0] +
                                 (p->swapped ? o : i) * p->weight_stride[1];
             if (p->window == 3)
@@ -493,42 +484,42 @@ SIMD void write_cell(const at_winograd_pass *p, float *dw, const float *s,
  * errors small, and few weights at a time stay in the first cache. */
 enum { SUM_BLOCKS = 64 / V, SUM_TILES = 48 };
 
-/* m <- sums over `blocks` blocks of inputs for some tiles and one panel, or added to it. */
+/* m <- sums over `blocks` blocks of inputs for some tiles and the `outs` blocks of a panel, or
+ * added to it. */
 PART void product(float *m, const float *v, const float *u, size_t block, size_t blocks, bool add,
-                  const size_t tiles)
+                  const size_t tiles, const size_t outs)
 {
     vector acc[TILES_MAX][2];
-    UNROLL(t, tiles)
-    {
-        acc[t][0] = EVERY(0.0f);
-        acc[t][1] = EVERY(0.0f);
-    }
+    UNROLL(t, tiles) UNROLL(o, outs) acc[t][o] = EVERY(0.0f);
     for (size_t b = 0; b < blocks; b++, v += block)
         for (size_t k = 0; k < V; k++, u += 2 * V) {
-            vector u0 = LOAD(u), u1 = LOAD(u + V);
-            KEEP(u0);
-            KEEP(u1);
+            vector w[2];
+            UNROLL(o, outs)
+            {
+                w[o] = LOAD(u + o * V);
+                KEEP(w[o]);
+            }
             UNROLL(t, tiles)
             {
                 vector x = EVERY(v[t * V + k]);
-                acc[t][0] = FMA(x, u0, acc[t][0]);
-                acc[t][1] = FMA(x, u1, acc[t][1]);
+                UNROLL(o, outs) acc[t][o] = FMA(x, w[o], acc[t][o]);
             }
         }
     UNROLL(t, tiles)
+    UNROLL(o, outs)
     {
-        STORE(m + t * V, add ? ADD(LOAD(m + t * V), acc[t][0]) : acc[t][0]);
-        STORE(m + block + t * V, add ? ADD(LOAD(m + block + t * V), acc[t][1]) : acc[t][1]);
+        float *to = m + o * block + t * V;
+        STORE(to, add ? ADD(LOAD(to), acc[t][o]) : acc[t][o]);
     }
 }
 
 /* One function per number of tiles, so that the sums stay in registers. */
 #define PRODUCT_OF(n) \
-    case n: product(m, v, u, block, blocks, add, n); break;
+    case n: product(m, v, u, block, blocks, add, n, outs); break;
 
 /* Fewer tiles than TILES_MAX. */
 PART void product_rest(float *m, const float *v, const float *u, size_t block, size_t blocks,
-                       bool add, size_t tiles)
+                       bool add, size_t tiles, const size_t outs)
 {
     switch (tiles) {
         PRODUCT_OF(1)
@@ -551,24 +542,40 @@ PART void product_rest(float *m, const float *v, const float *u, size_t block, s
 }
 
 /* Products of one point: all tiles with one panel, summed over some blocks of inputs. */
-SIMD void multiply_point(float *m, const float *v, const float *u, size_t block, size_t blocks,
-                         bool add, size_t count)
+PART void multiply_point(float *m, const float *v, const float *u, size_t block, size_t blocks,
+                         bool add, size_t count, const size_t outs)
 {
     size_t t = 0;
     for (; t + TILES_MAX <= count; t += TILES_MAX)
-        product(m + t * V, v + t * V, u, block, blocks, add, TILES_MAX);
-    product_rest(m + t * V, v + t * V, u, block, blocks, add, count - t);
+        product(m + t * V, v + t * V, u, block, blocks, add, TILES_MAX, outs);
+    product_rest(m + t * V, v + t * V, u, block, blocks, add, count - t, outs);
+}
+
+/* Products of one point with a panel of one block. */
+SIMD void multiply_one(float *m, const float *v, const float *u, size_t block, size_t blocks,
+                       bool add, size_t count)
+{
+    multiply_point(m, v, u, block, blocks, add, count, 1);
+}
+
+/* Products of one point with a whole panel. */
+SIMD void multiply_two(float *m, const float *v, const float *u, size_t block, size_t blocks,
+                       bool add, size_t count)
+{
+    multiply_point(m, v, u, block, blocks, add, count, 2);
 }
 
 /* See winograd_kernels.h. */
-SIMD void multiply(const at_winograd_pass *p, float *m, const float *v, const float *u,
+SIMD void multiply(const at_winograd_pass *p, float *m, const float *v, const float *u, size_t outs,
                    size_t count)
 {
     size_t block = at_winograd_block(p), blocks = at_activation_blocks(&p->in);
+    assert(outs == 1 || outs == 2);
     for (size_t e = 0; e < at_winograd_points(p); e++) {
         for (size_t b = 0; b < blocks; b += SUM_BLOCKS) {
             size_t some = blocks - b < SUM_BLOCKS ? blocks - b : SUM_BLOCKS;
-            multiply_point(m, v + b * block, u + b * V * 2 * V, block, some, b > 0, count);
+            (outs == 2 ? multiply_two : multiply_one)(m, v + b * block, u + b * V * 2 * V, block,
+                                                      some, b > 0, count);
         }
         m += at_winograd_point(p, AT_WINOGRAD_GROUP_BLOCKS);
         v += at_winograd_point(p, blocks);

@@ -82,21 +82,27 @@ static json_t *bytes_json(const unsigned char *bytes, size_t size)
     return value;
 }
 
+/* False without memory. */
+static bool add_state(json_t *object, const char *key, const at_rule_state *state)
+{
+    json_t *value = json_pack("{s:s, s:I, s:o}", "rule", state->rule, "version",
+                              (json_int_t)state->version, "bytes",
+                              bytes_json(state->bytes, state->size));
+    return !json_object_set_new(object, key, value); /* fails too when `value` is NULL */
+}
+
 json_t *at_snapshot_json(const at_snapshot *snapshot)
 {
     assert(snapshot->workers >= 1);
     json_t *object = json_object();
-    json_t *state = bytes_json(snapshot->size_state, snapshot->size_bytes);
     at_json_fields_write(numbers, NUMBERS, snapshot, object);
     json_object_set_new(object, "targets", targets_json(snapshot));
     json_object_set_new(object, "members", members_json(snapshot));
-    json_t *size = json_pack("{s:s, s:I, s:o}", "rule", snapshot->size_rule, "version",
-                             (json_int_t)snapshot->size_version, "bytes", state);
-    if (json_object_set_new(object, "size_state", size)) { /* fails too when `size` is NULL */
-        json_decref(object);
-        return NULL;
-    }
-    return object;
+    if (add_state(object, "size_state", &snapshot->size) &&
+        (snapshot->gather.size == 0 || add_state(object, "gather_state", &snapshot->gather)))
+        return object;
+    json_decref(object);
+    return NULL;
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */
@@ -139,15 +145,14 @@ static bool read_bytes(const json_t *value, unsigned char *bytes, size_t size)
     return true;
 }
 
-static bool read_size(const json_t *size, at_snapshot *snapshot)
+static bool read_state(const json_t *object, at_rule_state *state)
 {
-    const char *rule = json_string_value(json_object_get(size, "rule"));
-    json_t     *version = json_object_get(size, "version");
-    if (!rule || strlen(rule) >= sizeof snapshot->size_rule || !json_is_integer(version))
-        return false;
-    memcpy(snapshot->size_rule, rule, strlen(rule) + 1);
-    snapshot->size_version = (uint32_t)json_integer_value(version);
-    return read_bytes(json_object_get(size, "bytes"), snapshot->size_state, snapshot->size_bytes);
+    const char *rule = json_string_value(json_object_get(object, "rule"));
+    json_t     *version = json_object_get(object, "version");
+    if (!rule || strlen(rule) >= sizeof state->rule || !json_is_integer(version)) return false;
+    memcpy(state->rule, rule, strlen(rule) + 1);
+    state->version = (uint32_t)json_integer_value(version);
+    return read_bytes(json_object_get(object, "bytes"), state->bytes, state->size);
 }
 
 static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
@@ -157,25 +162,38 @@ static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
     for (uint32_t i = 0; i < snapshot->workers; i++)
         if (!read_member(json_array_get(members, i), &snapshot->member[i])) return false;
     return read_targets(json_object_get(object, "targets"), snapshot) &&
-           read_size(json_object_get(object, "size_state"), snapshot);
+           read_state(json_object_get(object, "size_state"), &snapshot->size) &&
+           (snapshot->gather.size == 0 ||
+            read_state(json_object_get(object, "gather_state"), &snapshot->gather));
+}
+
+/* The length of a state in bytes; SIZE_MAX when it is not one. */
+static size_t state_size(const json_t *state)
+{
+    const json_t *bytes = json_object_get(state, "bytes");
+    size_t        digits = json_string_length(bytes);
+    return json_is_string(bytes) && digits % 2 == 0 && digits <= STATE_MAX ? digits / 2 : SIZE_MAX;
 }
 
 at_err at_snapshot_read(const json_t *object, at_snapshot **out, at_fail *fail)
 {
-    size_t  workers = json_array_size(json_object_get(object, "members"));
-    json_t *state = json_object_get(json_object_get(object, "size_state"), "bytes");
-    size_t  digits = json_string_length(state);
-    bool    valid = workers >= 1 && workers <= AT_WORKERS_MAX && digits % 2 == 0;
+    const json_t *gather_state = json_object_get(object, "gather_state"); /* if the rule has any */
+    size_t        workers = json_array_size(json_object_get(object, "members"));
+    size_t        size = state_size(json_object_get(object, "size_state"));
+    size_t        gather = gather_state ? state_size(gather_state) : 0;
+    bool          valid = workers >= 1 && workers <= AT_WORKERS_MAX;
     *out = NULL;
-    if (!valid || !json_is_string(state) || digits > STATE_MAX)
+    if (!valid || size == SIZE_MAX || gather == SIZE_MAX)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "not a valid run state");
     size_t       members = workers * sizeof(at_member_snapshot);
-    at_snapshot *snapshot = calloc(1, sizeof *snapshot + members + digits / 2 + 1);
+    size_t       padded = (size + 63) / 64 * 64; /* the second state is aligned, too */
+    at_snapshot *snapshot = calloc(1, sizeof *snapshot + members + padded + gather + 1);
     if (!snapshot) return at_fail_memory(fail);
     snapshot->workers = (uint32_t)workers;
     snapshot->member = (at_member_snapshot *)(void *)(snapshot + 1);
-    snapshot->size_state = (char *)(snapshot + 1) + members;
-    snapshot->size_bytes = digits / 2;
+    snapshot->size = (at_rule_state){.size = size, .bytes = (char *)(snapshot + 1) + members};
+    snapshot->gather =
+        (at_rule_state){.size = gather, .bytes = (char *)snapshot->size.bytes + padded};
     if (read_snapshot(object, snapshot)) {
         *out = snapshot;
         return AT_OK;

@@ -113,6 +113,7 @@ static at_err wrong_type(enum at_family family, const at_rule *rule, const at_ru
                          const char *part, at_fail *fail)
 {
     static const char *const meant[] = {[AT_ARG_WHOLE] = "which is not a whole number",
+                                        [AT_ARG_SPAN] = "which is not a whole number, or two as in 1-4",
                                         [AT_ARG_REAL] = "which is not a number",
                                         [AT_ARG_TIME] = "which is not a duration above 0",
                                         [AT_ARG_WORD] = "",
@@ -143,6 +144,22 @@ static int word_index(const at_rule_arg *arg, const char *part)
     return -1;
 }
 
+/* 4, 1-4 or 1- */
+static bool parse_span(const char *part, at_value *value)
+{
+    char        first[32];
+    const char *dash = part[0] ? strchr(part + 1, '-') : NULL; /* not a sign */
+    size_t      length = dash ? (size_t)(dash - part) : strlen(part);
+    if (length >= sizeof first) return false;
+    memcpy(first, part, length);
+    first[length] = '\0';
+    if (!at_text_whole(first, &value->whole)) return false;
+    value->last = value->whole;
+    if (dash && dash[1] == '\0') value->last = AT_SPAN_OPEN;
+    if (dash && dash[1] != '\0' && !at_text_whole(dash + 1, &value->last)) return false;
+    return value->last >= value->whole;
+}
+
 static at_err parse_value(enum at_family family, const at_rule *rule, const at_rule_arg *arg,
                           const char *part, at_value *value, at_fail *fail)
 {
@@ -153,8 +170,16 @@ static at_err parse_value(enum at_family family, const at_rule *rule, const at_r
         fits = at_text_whole(part, &value->whole);
         value->real = (double)value->whole;
         break;
+    case AT_ARG_SPAN:
+        fits = parse_span(part, value);
+        if (fits && value->last != AT_SPAN_OPEN)
+            AT_TRY(check_bounds(family, rule, arg, part, (double)value->last, fail));
+        value->real = (double)value->whole;
+        break;
     case AT_ARG_REAL: fits = at_text_real(part, &value->real); break;
     case AT_ARG_TIME:
+        value->whole = AT_NEVER;
+        if (arg->open && strcmp(part, arg->open) == 0) return AT_OK;
         fits = at_text_duration(part, &value->whole) && value->whole > 0 &&
                at_seconds(value->whole) <= TIME_MAX;
         return fits ? AT_OK : wrong_type(family, rule, arg, part, fail);
@@ -261,6 +286,7 @@ void at_rule_complete(const at_rule *rule, const at_plan *plan, at_value *value)
         value[i] = (at_value){.whole = arg->type == AT_ARG_TIME ? AT_NEVER : 0};
         if (arg->derive) value[i].whole = arg->derive(plan);
         value[i].real = (double)value[i].whole;
+        value[i].last = value[i].whole;
         if (!arg->fallback) continue;
         at_err err = parse_value(AT_WORK, rule, arg, arg->fallback, &value[i], &fail);
         assert(!err); /* it is written in the row */
@@ -287,8 +313,17 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
 {
     switch (arg->type) {
     case AT_ARG_WHOLE: at_text_add(text, "%lld", (long long)value->whole); break;
+    case AT_ARG_SPAN:
+        at_text_add(text, "%lld", (long long)value->whole);
+        if (value->last > value->whole) at_text_add(text, "-%lld", (long long)value->last);
+        break;
     case AT_ARG_REAL: add_real(text, value->real); break;
-    case AT_ARG_TIME: at_text_add(text, "%.15g", at_seconds(value->whole)); break;
+    case AT_ARG_TIME:
+        if (value->whole == AT_NEVER)
+            at_text_add(text, "%s", arg->open);
+        else
+            at_text_add(text, "%.15g", at_seconds(value->whole));
+        break;
     case AT_ARG_WORD: at_text_add(text, "%s", arg->words[value->whole]); break;
     case AT_ARG_NAME: at_text_add(text, "%s", value->name); break;
     }
@@ -297,7 +332,7 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
 static bool is_shown(const at_rule_arg *arg, const at_value *value)
 {
     if (arg->brief && !value->given) return false;
-    return arg->type != AT_ARG_TIME || value->whole != AT_NEVER;
+    return arg->type != AT_ARG_TIME || value->whole != AT_NEVER || arg->open;
 }
 
 void at_rule_show(const at_rule *rule, const at_value *value, at_text *text)
@@ -328,6 +363,7 @@ void at_rule_list(enum at_family family, at_text *text)
                 add_capitals(&rule->arg[j], text);
             else
                 add_placeholder(&rule->arg[j], text);
+            if (rule->arg[j].type == AT_ARG_SPAN) at_text_add(text, "[-MAX]");
         }
         if (args_count(rule) > 0) at_text_add(text, "]");
     }

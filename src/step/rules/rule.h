@@ -35,6 +35,7 @@ extern const char *const at_family_name[AT_FAMILY_COUNT];
 
 typedef enum at_arg_type {
     AT_ARG_WHOLE, /* 64, 6e4, 60k */
+    AT_ARG_SPAN,  /* 4, or from 1 to 4: 1-4, or to what the rule says: 1- */
     AT_ARG_REAL,
     AT_ARG_TIME, /* 50ms; above 0 */
     AT_ARG_WORD, /* one of `words` */
@@ -43,10 +44,13 @@ typedef enum at_arg_type {
 
 enum { AT_RULE_ARGS_MAX = 5, AT_RULE_NAME_SIZE = 160, AT_RULE_TEXT_SIZE = 320 };
 
+#define AT_SPAN_OPEN INT64_MAX
+
 /* The value of an argument. */
 typedef struct at_value {
     bool    given; /* by the user or the strategy; otherwise it is the default */
     int64_t whole; /* a number, nanoseconds (AT_NEVER: left open) or the index of a word */
+    int64_t last;  /* of a span; AT_SPAN_OPEN: not said */
     double  real;
     char    name[AT_RULE_NAME_SIZE]; /* AT_ARG_NAME */
 } at_value;
@@ -58,6 +62,7 @@ typedef struct at_rule_arg {
     bool               above;
     const char        *unit;     /* of numbers, for messages; NULL: none */
     const char *const *words;    /* ends with NULL */
+    const char        *open;     /* of times: the word for "the rule finds it", its default */
     const char        *fallback; /* the default, written as by the user; NULL: `derive`, or open */
     /* The default where it depends on the plan: families before this one are settled. */
     int64_t (*derive)(const struct at_plan *plan);

@@ -48,11 +48,21 @@ typedef struct at_gather_rule {
     at_rule rule;
     /* Number of reports still needed before the open step can close; 0: it closes now. */
     uint32_t (*missing)(const struct at_hub *hub, at_ns now);
-    /* Reports that close a step, where their number is fixed. Optional. */
+    /* Fewest reports that close a step, where the settings say so. Optional. */
     uint32_t (*reports)(const struct at_plan *plan);
-    /* Time from one step to the next, where steps close by time; AT_NEVER: not known yet.
+    /* When the open step closes by time; AT_NEVER: not known, or not by time. Optional. */
+    at_ns (*closes_at)(const struct at_hub *hub);
+    /* Looks at the open step before `missing` does, whenever gradients came; true when this sets
+     * the time at which it closes. Optional. */
+    bool (*arrived)(struct at_hub *hub, at_ns now);
+    /* Learns from the step that closes now; its gradients are still with their members.
      * Optional. */
-    at_ns (*period)(const struct at_hub *hub);
+    void (*closed)(struct at_hub *hub, at_ns now);
+    /* Bytes of private state, what a checkpoint must be to hold it, and its check; as those of size
+     * rules. Optional: 0. */
+    size_t (*state_size)(const struct at_plan *plan);
+    uint32_t state_version;
+    bool (*valid)(const void *state, const struct at_plan *plan);
     bool waits_for_all; /* no worker computes while a step is applied */
 } at_gather_rule;
 
@@ -148,6 +158,31 @@ extern const at_stale_rule   at_stale_rules[];
 extern const at_size_rule    at_size_rules[];
 extern const at_mix_rule     at_mix_rules[];
 extern const at_outer_rule   at_outer_rules[];
+
+/* ---- gather.c, for the hub and for gather rules ----------------------------------------------- */
+
+/* Bytes of the gather rule's private state. */
+size_t at_gather_state_bytes(const struct at_plan *plan);
+
+/* Members without a gradient in the open step that will still contribute one. */
+uint32_t at_gather_coming(const struct at_hub *hub);
+
+/* Distinct workers in the open step. */
+uint32_t at_gather_present(const struct at_hub *hub);
+
+/* Reports that are missing until K distinct workers are in the step, or all that come. */
+uint32_t at_gather_missing_of(const struct at_hub *hub, uint32_t k);
+
+/* ---- gather rule `quorum` (gather_quorum.c), see at_gather_rule ------------------------------- */
+
+int64_t  at_gather_quorum_default(const struct at_plan *plan); /* a majority of the workers */
+at_err   at_gather_quorum_check(const struct at_plan *plan, at_fail *fail);
+uint32_t at_gather_quorum_missing(const struct at_hub *hub, at_ns now);
+at_ns    at_gather_quorum_closes_at(const struct at_hub *hub);
+bool     at_gather_quorum_arrived(struct at_hub *hub, at_ns now);
+void     at_gather_quorum_closed(struct at_hub *hub, at_ns now);
+size_t   at_gather_quorum_state(const struct at_plan *plan);
+bool     at_gather_quorum_valid(const void *state, const struct at_plan *plan);
 
 /* ---- size.c, for the hub -------------------------------------------------------------------- */
 

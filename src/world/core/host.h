@@ -73,8 +73,8 @@ typedef struct at_host {
     at_evaluation     evaluation;
     bool              finished;
     at_usage_sampling sampling;
-    at_ns             stopped; /* how long this process has been stopped, see at_host_now */
-    at_ns             seen;    /* the machine's clock when it was last read for that */
+    at_ns             stopped;        /* how long this process has been stopped, see at_host_now */
+    at_ns             seen;           /* the machine's clock when it was last read for that */
     char              last_lost[160]; /* see at_outcome */
 } at_host;
 

@@ -107,8 +107,7 @@ bool at_bell_wait(at_bell *bell, uint32_t heard, uint32_t rings, uint32_t mask, 
     if (spin_ns > 0 && may_spin(bell) && spin(bell, wanted, at_clock_now() + spin_ns)) return false;
     atomic_fetch_add(&bell->sleepers, 1);
     uint32_t now = atomic_load(&bell->rings);
-    bool     interrupted =
-        !reached(now, wanted) && futex_wait(&bell->rings, now, mask, until);
+    bool     interrupted = !reached(now, wanted) && futex_wait(&bell->rings, now, mask, until);
     atomic_fetch_sub(&bell->sleepers, 1);
     return interrupted;
 }

@@ -118,8 +118,8 @@ static at_err read_welcome(json_t *json, welcome *w, at_fail *fail)
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
               w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
-              w->sequence >= 0 && w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 && w->rounds >= 1 &&
-              w->spin >= 0;
+              w->sequence >= 0 && w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 &&
+              w->rounds >= 1 && w->spin >= 0;
     return ok ? AT_OK : bad_welcome(fail);
 }
 

@@ -101,12 +101,13 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
  * ends, and for those that do something else, and for a while after that. */
 static bool lease_waits(at_seat_world *w, at_ns now)
 {
-    bool waits = false, running = w->host.hub->end == AT_END_RUNNING;
+    bool waits = false;
     for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
         at_seat_chair *c = &w->chair[i];
         if (!c->guest) continue;
         if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
-        waits = waits || (running && !c->reported) || now < c->grace;
+        bool begins = !c->reported && w->host.hub->end == AT_END_RUNNING;
+        waits = waits || begins || now < c->grace;
     }
     return waits;
 }
@@ -213,9 +214,9 @@ static void turn(at_seat_world *w)
 /* Goes to the core on which the only seat has rung, and stays there until others come. */
 static bool follow(at_seat_world *w)
 {
-    bool turns = at_seat_takes_turns(at_seat_world_board(w), w->in_place, w->seats->spec.floats,
-                                     w->spin_ns);
-    int  core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
+    bool turns =
+        at_seat_takes_turns(at_seat_world_board(w), w->in_place, w->seats->spec.floats, w->spin_ns);
+    int core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
     if (core != w->core) at_machine_pin(core);
     w->core = core;
     return turns;
@@ -326,7 +327,8 @@ static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 
 static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
-    at_seat_world w = {.context = context, .seats = context->seats, .params = {.fd = -1}, .core = -1};
+    at_seat_world w = {
+        .context = context, .seats = context->seats, .params = {.fd = -1}, .core = -1};
     assert(w.seats && w.seats->known);
     at_err err = prepare(&w, fail);
     if (!err) {
@@ -354,7 +356,7 @@ static at_err check(const at_world_context *context, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use `anytime run -n 4 -- COMMAND`",
                            "--world seat works only with `anytime run`");
     const at_mix_rule *mix = context->plan->mix;
-    if (at_plan_splits_update(context->plan) || mix->updates_in_place || mix->owned_by_workers)
+    if (at_plan_splits_update(context->plan) || mix->updates_in_place)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
                            "--mix %s does not work with programs that have their own loop: they "
                            "need one hub that has the parameters",

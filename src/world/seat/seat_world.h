@@ -22,7 +22,7 @@ typedef struct at_seat_chair {
     bool         reported, evicted, nonsense; /* nonsense: the reason of its eviction */
     at_ns        grace;                       /* no lease before this time */
     at_ns        joined;                      /* when */
-    bool         named; /* the user knows that it has not reported yet */
+    bool         named;                       /* the user knows that it has not reported yet */
 } at_seat_chair;
 
 typedef struct at_seat_world {

@@ -71,7 +71,7 @@ static int begin(void **state)
         d.snapshot.member[i] =
             (at_member_snapshot){.used = 10, .share = {.samples = 5, .time_limit = 9}};
     d.snapshot.samples_used = 30;
-    d.snapshot.size_state = d.state;
+    d.snapshot.size.bytes = d.state;
     return 0;
 }
 

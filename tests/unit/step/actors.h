@@ -87,6 +87,7 @@ typedef struct stage {
     at_ns    newer_ns;    /* from APPLY to NEWER; AT_NEVER: no worker is notified */
     at_ns    eval_ns;     /* of one evaluation */
     uint64_t nan_version; /* gradients of this version have no finite loss */
+    double   halvings;    /* of the loss of a sample, which is 1 at first, per version */
     bool     echo;        /* every report arrives twice */
     bool     patient;     /* the hub sleeps until at_hub_wake_after reports are in */
     bool     old_notices; /* workers are notified of versions they already have */
@@ -202,7 +203,8 @@ static inline void stage_send(stage *s, at_node id, at_report report)
 {
     at_event message = {.kind = AT_EV_MESSAGE, .worker = id};
     bool     broken = report.work.version == s->nan_version;
-    report.work.loss_sum = broken ? (double)NAN : (double)report.work.samples;
+    double   loss = exp2(-s->halvings * (double)report.work.version);
+    report.work.loss_sum = broken ? (double)NAN : loss * report.work.samples;
     message.as.report = report;
     actor *a = &s->actor[id];
     a->heard_at = stage_after(s, a->heard_at);

@@ -303,12 +303,15 @@ static void invalid_numbers_are_refused(void **state)
     const struct {
         const char *gather, *text;
     } wrong[] = {
-        {"first:", "--gather first: K is '', which is not a whole number"},
-        {"first:x", "--gather first: K is 'x', which is not a whole number"},
-        {"first:2.5", "--gather first: K is '2.5', which is not a whole number"},
+        {"first:", "--gather first: K is '', which is not a whole number, or two as in 1-4"},
+        {"first:x", "--gather first: K is 'x', which is not a whole number, or two as in 1-4"},
+        {"first:2.5", "--gather first: K is '2.5', which is not a whole number, or two as in 1-4"},
         {"first:-2", "--gather first: K is '-2', but it must be 1 to 1048576 reports"},
         {"first:0", "--gather first: K is '0', but it must be 1 to 1048576 reports"},
         {"first:5", "--gather first:5 needs at least 5 workers (there are 4)"},
+        {"first:2-5", "--gather first:5 needs at least 5 workers (there are 4)"},
+        {"first:3-2", "--gather first: K is '3-2', which is not a whole number, or two as in 1-4"},
+        {"first:1-x", "--gather first: K is '1-x', which is not a whole number, or two as in 1-4"},
         {"first:2,3", "--gather first takes at most 1 argument"},
         {"any:1048577", "--gather any: K is '1048577', but it must be 1 to 1048576 reports"},
         {"all:3", "--gather all takes no argument"},
@@ -325,6 +328,18 @@ static void invalid_numbers_are_refused(void **state)
     o.gather = "every:0";
     assert_refused(o, "--gather every: PERIOD is '0', which is not a duration above 0",
                    "write it as 50ms or 5.5s");
+    o.gather = "quorum:2,soon";
+    assert_refused(o, "--gather quorum: GRACE is 'soon', which is not a duration above 0",
+                   "write it as 50ms or 5.5s");
+    o.gather = "quorum:5";
+    assert_refused(o, "--gather quorum:5 needs at least 5 workers (there are 4)",
+                   "use a smaller K, or more workers");
+    o.gather = "quorum";
+    o.release = "free";
+    assert_refused(o,
+                   "--gather quorum does not work with --release free: workers that do not wait "
+                   "for a step are never late for it",
+                   "use --release barrier, or --gather any:K");
     o = settings("fmb");
     o.gather = "first:n=3";
     assert_refused(o, "--gather first has no argument 'n'", "known: k");
@@ -347,7 +362,7 @@ static void unknown_names_get_the_nearest_known_one(void **state)
     assert_null(strstr(fail.hint, "did you mean"));
     o = settings("fmb");
     o.gather = "frist:2"; /* the number is not part of the name */
-    assert_refused(o, "unknown gather 'frist'", "did you mean first? known: all first any every");
+    assert_refused(o, "unknown gather 'frist'", "did you mean first? known: all first any every quorum");
     o = settings("fmb");
     o.release = "barier";
     assert_refused(o, "unknown release 'barier'",

@@ -124,7 +124,8 @@ static void check_gather(const stage *s, const ledger *b, const at_action *apply
     int64_t     argument = s->plan.arg[AT_GATHER][0].whole; /* K or the period */
     bool        early = argument == AT_NEVER || count == 16 * s->plan.workers_max || drained;
     if (strcmp(gather, "any") == 0 && !holds && !drained) assert_int_equal(count, argument);
-    if (strcmp(gather, "first") == 0 && holds) assert_true(count <= argument);
+    if (strcmp(gather, "first") == 0 && holds)
+        assert_true(count <= s->plan.arg[AT_GATHER][0].last);
     if (early) return;
     if (strcmp(gather, "every") == 0) assert_true(s->now - b->closed_at >= argument);
 }
@@ -264,7 +265,8 @@ static at_plan_options random_options(at_rng *rng)
     at_plan_options o = {
         .strategy = at_strategies[at_rng_below(rng, at_strategies_count)].name,
         .gather = PICK(rng, NULL, "all", "first:1", "first:2", "first", "any:1", "any:2", "any:5",
-                       "any", "every:30ms", "every:200ms"),
+                       "any", "every:30ms", "every:200ms", "quorum", "quorum:1,10ms", "quorum:2,80ms",
+                       "first:1-"),
         .release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3"),
         .newer = PICK(rng, NULL, "finish", "abandon", "refresh"),
         .stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3"),
@@ -325,6 +327,7 @@ static void randomize(stage *s, at_rng *rng)
     s->echo = chance(rng, 0.2);
     s->patient = chance(rng, 0.5);
     s->old_notices = chance(rng, 0.2);
+    s->halvings = chance(rng, 0.3) ? 0.2 : 0;
     if (chance(rng, 0.05)) s->nan_version = at_rng_below(rng, 30);
     for (at_node id = 1; id <= s->plan.workers_max; id++) {
         actor *a = &s->actor[id];
