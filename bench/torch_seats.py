@@ -223,13 +223,15 @@ def kill_workers(kills):
              PYTHON, str(ROOT / "examples" / "torch" / "logistic_anytime.py"), "--epochs",
              "100000"], env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
             stdout=subprocess.DEVNULL)
-        for number in range(kills):
-            victim = random.choice(wait_working(run))
-            os.kill(victim, signal.SIGKILL)
-            print(f"killed {number + 1} of {kills}", end="\r", file=sys.stderr)
-        wait_working(run)
-        hub.send_signal(signal.SIGINT)
-        hub.wait(120)
+        try:
+            for number in range(kills):
+                os.kill(random.choice(wait_working(run)), signal.SIGKILL)
+                print(f"killed {number + 1} of {kills}", end="\r", file=sys.stderr)
+            wait_working(run)
+            hub.send_signal(signal.SIGINT)
+            hub.wait(120)
+        finally:
+            hub.kill()  # and with it its workers
         result = json.loads((run / "result.json").read_text())
     exact = all(row["drawn"] == row["used"] + row["dropped"] for row in result["worker"])
     print(f"{result['respawns']} replaced after {kills} kills, {result['steps']} steps, ledger "

@@ -259,5 +259,5 @@ class Examples(torch_runs.TestCase):
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("ANYTIME_DATA", "/nowhere")  # examples: small synthetic data
+    os.environ["XDG_CACHE_HOME"] = "/nowhere"  # examples: small synthetic data
     support.main()

@@ -25,11 +25,20 @@ static void hint_at_whole_rounds(const at_plan *plan, at_hint_say *say, void *se
 {
     char     text[HINT_SIZE];
     uint32_t part = plan->batch / PARTS > 0 ? plan->batch / PARTS : 1;
-    if (!plan->work->timed || plan->micro_batch < plan->batch || plan->batch == 1) return;
-    snprintf(text, sizeof text,
-             "note: a round of %s can end only between micro-batches, and --micro-batch %u is the "
-             "whole --batch, so slow workers compute as much as fast ones; use --micro-batch %u",
-             plan->strategy->name, plan->micro_batch, part);
+    if (!plan->work->timed || plan->micro_batch < plan->batch) return;
+    if (plan->batch == 1 && !plan->own_batches) return;
+    if (plan->own_batches)
+        snprintf(text, sizeof text,
+                 "note: a round of %s can end only between batches of the program, and one of them "
+                 "is the whole --batch, so slow workers compute as much as fast ones; use a larger "
+                 "--batch, or smaller batches in the program",
+                 plan->strategy->name);
+    else
+        snprintf(text, sizeof text,
+                 "note: a round of %s can end only between micro-batches, and --micro-batch %u is "
+                 "the whole --batch, so slow workers compute as much as fast ones; use "
+                 "--micro-batch %u",
+                 plan->strategy->name, plan->micro_batch, part);
     say(self, text);
 }
 
