@@ -84,12 +84,16 @@ static at_err read_info(const char *folder, at_measured *m, at_fail *fail)
 {
     char         path[PATH_SIZE];
     at_eventlog *log = NULL;
-    at_plan      plan = {0}, then;
+    at_plan      plan = {0}, then = {0};
     snprintf(path, sizeof path, "%s/events.bin", folder);
     AT_TRY(at_eventlog_open(path, &log, fail));
     const char *text = at_eventlog_info(log);
     json_t     *info = json_loads(text, 0, NULL);
     at_err      err = at_run_info_plan(text, &plan, &then, fail);
+    if (!err && plan.then)
+        err = at_fail_set(fail, AT_ERR_FORMAT, "record a run without --switch",
+                          "%s: the run has two strategies, so its times are not those of one",
+                          folder);
     if (!err) {
         const char *command = json_string_value(json_object_get(info, "command"));
         m->command = command ? strdup(command) : NULL;

@@ -197,7 +197,8 @@ static bool resolve(const forecast *f, const char *strategy, at_plan *plan)
     const at_gather_rule *gather = plan->gather;
     const at_mix_rule    *mix = plan->mix;
     bool steady = plan->size->keeps_batch && !(gather->follows_loss && gather->follows_loss(plan));
-    bool foreign = mix->owned_by_workers && strcmp(strategy, f->m->strategy) != 0;
+    bool learns_otherwise = mix->owned_by_workers || plan->work->reports_change;
+    bool foreign = learns_otherwise && strcmp(strategy, f->m->strategy) != 0;
     return steady && !foreign && !mix->updates_in_place;
 }
 

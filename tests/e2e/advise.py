@@ -161,6 +161,11 @@ class Advise(support.TestCase):
         self.assertNotIn("amb-gossip", rows)
         self.assertGreater(rows["amb"]["mean"], 1.05)
 
+    def test_a_run_of_two_strategies_is_refused(self):
+        self.simulate("fmb", "two", "--switch", "amb@step=20")
+        ended = self.advise(self.folder / "two", code=support.FORMAT)
+        self.assert_complaint(ended, "has two strategies", "--switch")
+
     def test_of_many_equal_workers_none_is_called_slow(self):
         log = write_log(self.folder / "log.csv",
                         noisy(lambda w, step: 1, workers=400, steps=12, noise=0.3))
