@@ -51,6 +51,7 @@ def main():
     opt = anytime.Optimizer(model, opt, samples=len(train), batch=args.batch_size)
     loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
     for epoch in range(args.epochs):
+        if opt.done: break
         for x, y in loader:
             opt.zero_grad()
             loss = F.cross_entropy(model(x).flatten(0, 1), y.flatten())

@@ -61,6 +61,7 @@ def main():
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(opt, args.epochs * len(loader))
     for _ in range(opt.version): schedule.step()  # this process replaces one that died
     for epoch in range(args.epochs):
+        if opt.done: break
         for x, y in loader:
             opt.zero_grad()
             loss = F.cross_entropy(model(x), y)
