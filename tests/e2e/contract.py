@@ -10,8 +10,10 @@ from support import mpi, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
-              "probe", "anytime-sgd", "local-sgd", "diloco")
-TIMED = ("amb", "async-timed", "anytime-sgd")
+              "probe")
+LOCAL_STEPS = ("anytime-sgd", "local-sgd", "diloco")
+GOSSIP = ("amb-gossip", "fmb-gossip")
+TIMED = ("amb", "async-timed", "anytime-sgd", "amb-gossip")
 STEPS, EVERY = 60, 15
 JOB = ("--data", "synthetic:2000,20,5", "--batch", 16, "--micro-batch", 2, "--straggler",
        "niagara", "--straggler-scale", "60%", "--sample-time", "100us", "--steps", STEPS,
@@ -20,6 +22,7 @@ JOB = ("--data", "synthetic:2000,20,5", "--batch", 16, "--micro-batch", 2, "--st
 
 class Contract:
     """The scenarios; each world below plays them."""
+    more = (*LOCAL_STEPS, *GOSSIP)
 
     def play(self, *arguments):
         raise NotImplementedError
@@ -46,7 +49,7 @@ class Contract:
         self.assertGreaterEqual(steps[0], EVERY, "no checkpoint was taken on the way")
 
     def test_every_strategy_hears_its_orders_and_drains_for_checkpoints(self):
-        for strategy in STRATEGIES:
+        for strategy in (*STRATEGIES, *self.more):
             with self.subTest(strategy=strategy):
                 self.check(strategy, self.play(*JOB, "--strategy", strategy))
 
@@ -69,6 +72,7 @@ class Sim(Contract, support.TestCase):
 class Seats(Contract, seats.TestCase):
     """The micro-batch is the program's; model, data and evaluation, too."""
     THEIRS = ("--data", "--micro-batch", "--eval-every")
+    more = ()
 
     def play(self, *arguments):
         words = list(arguments)
@@ -80,6 +84,8 @@ class Seats(Contract, seats.TestCase):
 
 @unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")
 class Ranks(Contract, mpi.TestCase):
+    more = LOCAL_STEPS
+
     def play(self, *arguments):
         return self.train(*arguments, ranks=4)
 
