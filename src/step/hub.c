@@ -172,12 +172,13 @@ static void release_ready(at_hub *hub, at_ns now, at_out *out)
         release_member(hub, &hub->member[i], now, out);
 }
 
-/* Self-starting workers need no further orders, except when their amounts change. */
+/* Self-starting workers need no further orders, except when their amounts change. A paused worker
+ * may be waiting already, and would take new amounts as an order to start. */
 static void send_new_amounts(const at_hub *hub, at_out *out)
 {
     assert(hub->end == AT_END_RUNNING);
     assert(!hub->applying);
-    if (!hub->plan->release->self_starting) return;
+    if (!hub->plan->release->self_starting || hub->draining || is_holding(hub)) return;
     for (uint32_t i = 0; i < hub->plan->workers_max; i++) {
         at_member      *member = &hub->member[i];
         const at_share *share = &hub->share[i];

@@ -195,6 +195,20 @@ static void check_save(const stage *s, const ledger *b, const at_action *save)
     covered.saves++;
 }
 
+/* While all workers are to wait, one that is waiting already would take any other order as the one
+ * to start, so the last order of an event to a worker is to pause. */
+static void check_pause(const stage *s, const at_action *send)
+{
+    const at_action *last = send;
+    bool             few = s->hub->present < s->hub->plan->workers_min;
+    if (s->hub->end != AT_END_RUNNING || !(s->hub->draining || (s->hub->assembled && few))) return;
+    for (size_t i = 0; i < s->out.count; i++) {
+        const at_action *action = &s->out.actions[i];
+        if (action->kind == AT_ACT_SEND && action->worker == send->worker) last = action;
+    }
+    assert_true(last->as.order.pause);
+}
+
 static void check_worker(stage *s, at_node worker, const at_worker_action *action)
 {
     if (action->kind == AT_WORKER_SEND) record_sent(s->watcher, worker, &action->report);
@@ -205,6 +219,7 @@ static void check_action(stage *s, const at_action *action)
     ledger *b = s->watcher;
     if (action->kind == AT_ACT_SEND) {
         check_order(s, b, action);
+        check_pause(s, action);
     } else if (action->kind == AT_ACT_ADD) {
         assert_true(b->added_count < sizeof b->added / sizeof *b->added);
         b->added[b->added_count++] = action->as.add;
