@@ -10,7 +10,7 @@ import json
 import pathlib
 import sys
 
-from page import page
+from page import machine_of, page
 from verdict import markdown, short
 
 
@@ -41,10 +41,10 @@ def show(lines, last):
     claims = {}
     for line in lines:
         for claim in line["claims"]:
-            key = (line["case"], claim["claim"], claim["wish"], line["cpu"], line["cores"])
+            key = (line["case"], claim["claim"], claim["wish"], machine_of(line))
             claims.setdefault(key, []).append(describe(line, claim))
-    for (case, claim, wish, cpu, cores), rows in claims.items():
-        print(f"{case}: {claim}, {wish} ({cpu}, {cores} cores)")
+    for (case, claim, wish, where), rows in claims.items():
+        print(f"{case}: {claim}, {wish} ({where})")
         print("\n".join(rows[-last:]))
 
 

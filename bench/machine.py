@@ -7,20 +7,45 @@ import time
 
 BUSY_MAX = 0.05  # share of the machine that other work may use without a warning
 
+# What limits each library to an instruction set; wheels of PyTorch have MKL and their own oneDNN.
+ISA_LIMITS = {
+    "avx2": {"ANYTIME_ISA": "avx2", "OPENBLAS_CORETYPE": "Haswell", "ONEDNN_MAX_CPU_ISA": "AVX2",
+             "DNNL_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2",
+             "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "avx512": {"ANYTIME_ISA": "avx512"},
+}
+
+
+def limit_isa(name):
+    """Limits both sides of every case to an instruction set."""
+    os.environ.update(ISA_LIMITS[name])
+
+
+def isa():
+    """The best instruction set that both sides may use."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = file.read().split()
+    best = "avx512" if "avx512f" in flags else "avx2" if "avx2" in flags else "older"
+    return os.environ.get("ANYTIME_ISA") or best
+
 
 def facts(root):
-    """Facts stored with every figure: processor, cores, kernel, commit."""
-    return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0)),
+    """Facts stored with every figure: processor, instruction set, cores, kernel, commit."""
+    return {"cpu": cpu_model(), "isa": isa(), "cores": len(os.sched_getaffinity(0)),
             "kernel": platform.release(), "python": platform.python_version(),
             "commit": commit(root)}
 
 
 def cpu_model():
+    """The name, and the numbers that tell processors apart whose name a hypervisor hides."""
+    found = {}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
+            name, _, value = line.partition(":")
+            found.setdefault(name.strip(), value.strip())
+    if "model name" not in found:
+        return platform.machine()
+    return f"{found['model name']} ({found.get('cpu family')}/{found.get('model')})"
 
 
 def commit(root):

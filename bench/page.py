@@ -103,13 +103,19 @@ def chart(measured):
 
 
 def section(key, measured):
-    case, claim, cpu, cores = key
+    case, claim, where = key
     line, newest = measured[-1]
     first, second = newest["sides"]
     return (f"<section><h2>{html.escape(case)}: {html.escape(claim)} "
             f"{newest['ratio']:.3g}</h2><p>{html.escape(first)} over {html.escape(second)}, wanted "
-            f"{html.escape(newest['wish'])}; {html.escape(cpu)}, {cores} cores, "
+            f"{html.escape(newest['wish'])}; {html.escape(where)}, "
             f"{html.escape(line.get('commit') or 'no commit')}</p>{chart(measured)}</section>")
+
+
+def machine_of(line):
+    """What tells machines apart; lines of before 0.2.0 do not name their instruction set."""
+    isa = f", {line['isa']}" if "isa" in line else ""
+    return f"{line['cpu']}{isa}, {line['cores']} cores"
 
 
 def page(lines):
@@ -118,7 +124,7 @@ def page(lines):
     for line in lines:
         for claim in line["claims"]:
             if "ratio" in claim:
-                key = (line["case"], claim["claim"], line["cpu"], line["cores"])
+                key = (line["case"], claim["claim"], machine_of(line))
                 claims.setdefault(key, []).append((line, claim))
     sections = "\n".join(section(key, measured) for key, measured in claims.items())
     return f"{HEAD}{sections}\n</body></html>\n"

@@ -40,8 +40,13 @@ def parse_options():
     parser.add_argument("--repeats", type=int, metavar="N", help="repeats of each case")
     parser.add_argument("--program", default=str(FOLDER.parent / "build" / "anytime"),
                         help="the program to measure (default: build/anytime)")
-    parser.add_argument("--torch-python", default="/usr/bin/python3", metavar="PYTHON",
-                        help="the Python that has PyTorch (default: Debian's)")
+    parser.add_argument("--torch-python", action="append", metavar="PYTHON",
+                        help="a Python that has PyTorch (default: Debian's); given several times, "
+                             "the fastest counts")
+    parser.add_argument("--compiled", action="store_true",
+                        help="also measure torch.compile, which takes minutes per net")
+    parser.add_argument("--isa", choices=sorted(machine.ISA_LIMITS),
+                        help="limit both sides to an instruction set (default: the best)")
     parser.add_argument("--wait", type=float, default=30, metavar="SECONDS",
                         help="maximum wait for a quiet machine before each case")
     parser.add_argument("--out", type=pathlib.Path, default=FOLDER / "results.jsonl",
@@ -88,10 +93,13 @@ def run_case(case, runner, options):
     try:
         values = measure(case, runner, options)
         line["values"] = values
-        line["claims"] = [verdict.judge(claim, case.sides, values) for claim in case.claims]
+        line["claims"] = [verdict.judge(claim, case.sides, values) for claim in case.claims
+                          if not claim.optional or
+                          all(claim.metric in values[side] for side in case.sides)]
     except Broken as why:
         say(f"  not measured: {why}")
-        line["claims"] = [verdict.unmeasured(claim, str(why)) for claim in case.claims]
+        line["claims"] = [verdict.unmeasured(claim, str(why)) for claim in case.claims
+                          if not claim.optional]
     line["foreign_cpu"] = round(watch.foreign_share(), 4)
     line["commands"] = dict(runner.commands)
     if line["foreign_cpu"] > machine.BUSY_MAX:
@@ -108,9 +116,12 @@ def main():
         say(f"bench: {options.program} not found; build it first (make)")
         return 1
 
-    runner = Runner(options.program, options.torch_python, quick=options.quick)
+    if options.isa:
+        machine.limit_isa(options.isa)
+    runner = Runner(options.program, options.torch_python or ["/usr/bin/python3"],
+                    quick=options.quick, compiled=options.compiled)
     facts = machine.facts(FOLDER.parent)
-    say(f"{facts['cpu']}, {facts['cores']} cores, Linux {facts['kernel']}, "
+    say(f"{facts['cpu']}, {facts['isa']}, {facts['cores']} cores, Linux {facts['kernel']}, "
         f"load average {machine.load_average()}")
     if machine.load_average() > 0.3 * facts["cores"]:
         say("warning: the load average is high; ratios on a busy machine are inaccurate")

@@ -3,8 +3,9 @@
     python3 bench/torch_steps.py --net cifar10-cnn --batch 64 --threads 1 --seconds 2
 
 A step draws a new random batch from memory and does forward, backward and an SGD update. Both
-layouts (NCHW, channels_last) are timed in turn, after a warm-up; one JSON document is printed. The
-figure is the median of the steps.
+layouts (NCHW, channels_last) are timed in turn, after a warm-up, and with --compiled a second time
+under torch.compile if this PyTorch has it; one JSON document is printed. The figure is the median
+of the steps.
 """
 import argparse
 import json
@@ -17,6 +18,7 @@ from torch_nets import NETS, new_net
 from torch_task import torch
 
 LAYOUTS = ("nchw", "channels_last")
+COMPILED = "compiled"  # ends the name of a layout that was timed under torch.compile
 WARM_UP_STEPS = 3
 STEPS_MIN = 5
 FLOATS_MAX = 40 * 1000 * 1000  # in the data set: far more than caches hold
@@ -38,13 +40,14 @@ def draw(images, labels, batch, layout):
     return rows, labels.index_select(0, index)
 
 
-def time_layout(options, layout):
+def time_layout(options, layout, compiled):
     torch.manual_seed(options.seed)
     _, shape, _ = NETS[options.net]
     net = new_net(options.net)
     if layout == "channels_last":
         net = net.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(net.parameters(), lr=options.lr)
+    net = torch.compile(net) if compiled else net
     images = images_of(shape, layout, options.batch)
     labels = torch.randint(10, (len(images),))
 
@@ -76,9 +79,13 @@ def main():
     parser.add_argument("--lr", type=float, default=1e-4)
     parser.add_argument("--seconds", type=float, default=2, help="length of each timed loop")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--compiled", action="store_true", help="under torch.compile as well")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    layouts = {layout: time_layout(options, layout) for layout in LAYOUTS}
+    layouts = {layout: time_layout(options, layout, False) for layout in LAYOUTS}
+    if options.compiled and hasattr(torch, "compile"):
+        layouts |= {f"{layout} {COMPILED}": time_layout(options, layout, True)
+                    for layout in LAYOUTS}
     print(json.dumps({"torch": torch.__version__, "blas": task.blas_in_use(), "net": options.net,
                       "batch": options.batch, "threads": torch.get_num_threads(),
                       "layouts": layouts}))

@@ -83,7 +83,9 @@ def loss_of(model, images, labels):
 
 
 def blas_in_use():
-    """The BLAS loaded by this process; with the reference BLAS PyTorch would be slow."""
+    """The BLAS of this process; with the reference BLAS PyTorch would be slow. PyPI's wheels have
+    MKL built in."""
     with open("/proc/self/maps", encoding="utf-8") as maps:
         paths = {line.split()[-1] for line in maps if "blas" in line}
-    return sorted(os.path.basename(path) for path in paths)
+    names = sorted(os.path.basename(path) for path in paths)
+    return [*names, "mkl"] if torch.backends.mkl.is_available() else names

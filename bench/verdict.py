@@ -21,12 +21,13 @@ class Claim:
     best: str = "high"                  # or `low`: which direction is better
     judge: str = "best"
     invert: bool = False                # second / first: how many times faster
+    optional: bool = False              # left out where a side did not measure it
 
     def wish(self):
         """The claim as short text."""
         parts = ((">= {:g}", self.at_least), ("<= {:g}", self.at_most),
                  ("95 % sure <= {:g}", self.upper_at_most), ("goal {:g}", self.goal))
-        return ", ".join(text.format(number) for text, number in parts if number is not None)
+        return ", ".join(text.format(number) for text, number in parts if number is not None) or "-"
 
     def holds(self, ratio, upper):
         if self.at_least is not None and ratio < self.at_least:
