@@ -6,6 +6,7 @@ measures both sides once.
 """
 import statistics
 import tempfile
+import time
 
 from case import Case, in_turn, per_second
 from cases_mpi import MPI_CASES, steps_of_ddp
@@ -183,6 +184,23 @@ def whatif(runner, repeat, _repeats):
                                                   *seed)}
 
 
+# ---- Start-up ------------------------------------------------------------------------------------
+
+START_UP_LIMIT = 0.03
+
+
+def start_up(runner, repeat, _repeats):
+    """A run of one step on a cached data set, from exec to exit: more than the time until workers
+    compute, which it bounds from above."""
+    def once():
+        begin = time.perf_counter()
+        runner.anytime("anytime", "--model", "softmax", "--workers", 2, "--steps", 1,
+                       "--eval-size", 1, "--seed", repeat + 1)
+        return time.perf_counter() - begin
+    return {"whole run": {"ms": 1e3 * min(once() for _ in range(5))},
+            "limit": {"ms": 1e3 * START_UP_LIMIT}}
+
+
 CASES = (
     Case("ddp", "softmax, batch 60, 4 workers and a hub, compared with PyTorch DDP over gloo",
          ("anytime", "DDP"), in_turn(steps_of_anytime("softmax", 60, 4),
@@ -214,6 +232,9 @@ CASES = (
          ("foreseen", "real"), lambda _runner: whatif,
          (Claim("samples", "samples_per_second", "samples/s", at_least=0.93, at_most=1.07,
                 judge="median"),)),
+    Case("start-up", "softmax, 2 workers, one step on a cached data set, from exec to exit",
+         ("whole run", "limit"), lambda _runner: start_up,
+         (Claim("time", "ms", "ms", at_most=1.0, best="low"),)),
     *RECORD_CASES,
     *MPI_CASES,
     *NET_CASES,
