@@ -4,6 +4,8 @@
 #   make JOBS=1 ...       compiles with one job (default: one per core)
 #   make test T=unit.step runs only the tests whose names match the regular expression
 #   make swarm SEEDS=n    random runs of the hub and worker state machines (default: 10000)
+#   make install PREFIX=/opt/anytime DESTDIR=/tmp/package
+#                         where to install (default: /usr/local), and below which folder
 #   make fuzz T=data_idx SECONDS=600
 #                         searches for inputs that break a parser (default: 60 seconds each)
 
@@ -12,6 +14,7 @@ JOBS ?= $(shell nproc)
 T    ?= .
 SEEDS ?= 10000
 SECONDS ?= 60
+PREFIX ?= /usr/local
 
 # Debian's Python packages need Debian's Python; another one may come first on PATH.
 PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
@@ -19,7 +22,8 @@ PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := all
-.PHONY: all deps demo test test-torch2 swarm fuzz bench lint asan tsan debug format clean help
+.PHONY: all deps demo test test-torch2 swarm fuzz bench lint asan tsan install uninstall deb debug \
+	format clean help
 
 all: build/Makefile ## configure and build; the program is build/anytime
 	@cmake --build --preset default -j $(JOBS)
@@ -66,6 +70,20 @@ asan tsan:
 	@cmake --build --preset $@ -j $(JOBS)
 	@$(call ctest,$@,build-$@)
 
+install: ## install into PREFIX, below DESTDIR if given
+	@$(MAKE) all
+	@DESTDIR='$(abspath $(DESTDIR))' cmake --install build --strip --prefix '$(PREFIX)' \
+	  >build/install.log || { cat build/install.log; exit 1; }
+	@echo "installed into $(DESTDIR)$(PREFIX); 'make uninstall' with the same DESTDIR removes it"
+
+uninstall: ## remove what the last `make install` of this folder installed
+	@tools/uninstall.sh build/install_manifest.txt '$(abspath $(DESTDIR))'
+
+deb: deps build-deb/Makefile ## Debian packages, in build-deb/
+	@cmake --build --preset deb -j $(JOBS)
+	@cd build-deb && cpack --config CPackConfig.cmake
+	@ls build-deb/*.deb
+
 debug: build-debug/Makefile ## build without optimization into build-debug/
 	@cmake --build --preset debug -j $(JOBS)
 
@@ -73,7 +91,7 @@ format: ## format every C file with clang-format
 	@find src include tests bench examples -name '*.[ch]' -exec clang-format -i {} +
 
 clean: ## remove all build folders; runs/ stays
-	@rm -rf build build-asan build-tsan build-debug build-fuzz
+	@rm -rf build build-asan build-tsan build-debug build-fuzz build-deb
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1 \2/p' Makefile | \

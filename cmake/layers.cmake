@@ -6,7 +6,9 @@ target_include_directories(flags INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_S
 target_compile_definitions(flags INTERFACE _GNU_SOURCE ANYTIME_VERSION="${PROJECT_VERSION}")
 # No -ffast-math: it breaks NaN checks and bit-for-bit reproducibility. No contraction either: the
 # same source must give the same bits whether or not the compiler could use an FMA.
+# Messages of assertions name files from the project's root, wherever it was built.
 target_compile_options(flags INTERFACE -ffp-contract=off -fno-math-errno
+  -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wswitch-enum
   -Wstrict-prototypes -Wmissing-prototypes -Wvla
   $<$<BOOL:${ANYTIME_WERROR}>:-Werror>)
@@ -59,7 +61,10 @@ anytime_layer(advise at_base at_step at_pace at_data at_record at_report at_task
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)
 list(REMOVE_ITEM cli_sources ${PROJECT_SOURCE_DIR}/src/cli/main.c
   ${PROJECT_SOURCE_DIR}/src/cli/library.c)
-add_library(at_cli STATIC ${cli_sources})
+include(cmake/header.cmake)
+include(cmake/commit.cmake)
+add_library(at_cli STATIC ${cli_sources} ${header_c} ${commit_c})
+add_dependencies(at_cli commit)
 target_link_libraries(at_cli PUBLIC at_world at_report at_serve at_advise)
 # What `anytime doctor` reports about the build.
 string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)
@@ -79,9 +84,12 @@ target_link_options(libanytime PRIVATE
 foreach(name at_seat_join at_seat_next at_seat_state_put)
   target_link_options(libanytime PRIVATE "LINKER:--undefined=${name}")
 endforeach()
-set_target_properties(libanytime PROPERTIES OUTPUT_NAME anytime VERSION ${PROJECT_VERSION}
-  SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libanytime.map)
-target_include_directories(libanytime PUBLIC ${PROJECT_SOURCE_DIR}/include)
+set_target_properties(libanytime PROPERTIES OUTPUT_NAME anytime EXPORT_NAME anytime
+  VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
+  LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/libanytime.map)
+target_include_directories(libanytime PUBLIC
+  $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 
 file(GLOB example_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.c)
 foreach(source ${example_sources})

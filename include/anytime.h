@@ -75,7 +75,7 @@ int at_train(const at_own_model *model, float *params, int count, const char *co
 /* Releases the memory of an answer. */
 void at_answer_free(at_answer *answer);
 
-/* "0.1.0" */
+/* "0.2.0" */
 const char *at_version(void);
 
 /* ---- seats: any program can be a worker --------------------------------------------------------

@@ -110,14 +110,18 @@ _SIGNATURES = {
 
 
 def find() -> str:
-    """Path or name of the library: ANYTIME_LIBRARY, the build folder of a source tree, or the
-    installed one."""
+    """Path or name of the library: ANYTIME_LIBRARY, the build folder of a source tree, the library
+    installed with this package (PREFIX/lib, with the package in PREFIX/lib/python3/dist-packages),
+    or another installed one."""
     named = os.environ.get("ANYTIME_LIBRARY")
     if named:
         return named
     built = Path(__file__).resolve().parents[2] / "build" / "libanytime.so"
     if built.exists():
         return str(built)
+    beside = sorted(Path(__file__).resolve().parents[3].glob("libanytime.so.*"))
+    if beside:
+        return str(beside[0])
     found = ctypes.util.find_library("anytime")
     if found:
         return found

@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "cli/commit.h"
 #include "cli/verbs/verbs.h"
+#include "learn/engines/blas.h"
+#include "learn/engines/isa.h"
 #include "world/mpi/mpi_world.h"
 
 enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };
@@ -23,6 +26,17 @@ static void print_overview(FILE *file)
         fprintf(file, "  %-9s %s\n", verb->name, verb->summary);
     fprintf(file, "\n`anytime VERB --help` describes a verb and its options.\n"
                   "To begin, run `anytime train`.\n");
+}
+
+static void print_version(void)
+{
+    static const char *const isa[] = {
+        [AT_ISA_PORTABLE] = "portable", [AT_ISA_AVX2] = "AVX2", [AT_ISA_AVX512] = "AVX-512"};
+    const char *blas = at_engine_info_get().blas_config; /* "OpenBLAS 0.3.21 options .." */
+    int         name = (int)strcspn(blas, " ");
+    if (blas[name] == ' ') name += 1 + (int)strcspn(blas + name + 1, " ");
+    printf("anytime %s%s%s\nengines: our own kernels (%s), oneDNN, %.*s\n", ANYTIME_VERSION,
+           *at_commit ? ", commit " : "", at_commit, isa[at_isa_here()], name, blas);
 }
 
 static void print_verb(const at_verb *verb, bool all)
@@ -118,7 +132,7 @@ static at_err dispatch(int argc, char **argv, bool *all_ranks, at_fail *fail)
         return AT_OK;
     }
     if (strcmp(name, "--version") == 0) {
-        printf("anytime %s\n", ANYTIME_VERSION);
+        print_version();
         return AT_OK;
     }
     const at_verb *verb = at_verb_find(name);

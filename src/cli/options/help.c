@@ -1,7 +1,6 @@
 /* Prints the options of a verb for --help. */
 #include <string.h>
 
-#include "base/text.h"
 #include "cli/options/options.h"
 #include "step/plan.h"
 
@@ -16,6 +15,11 @@ static int level_of(const at_option *row, unsigned verb)
     if ((verb & AT_FOR_RUN) && !at_option_works_with_seats(row)) return -1;
     if (row->level <= AT_LEVEL_RARE) return (int)row->level;
     return elsewhere ? -1 : AT_LEVEL_RARE;
+}
+
+bool at_option_is_listed(const at_option *row, unsigned verb)
+{
+    return level_of(row, verb) >= 0;
 }
 
 static size_t count_options(unsigned verb, at_option_level rarest)
@@ -72,6 +76,13 @@ static void add_default(at_text *text, const at_option *row)
         at_text_add(text, " [yes; --no-%s]", row->name);
 }
 
+void at_option_describe(const at_option *row, at_text *text)
+{
+    at_text_add(text, "%s", row->help);
+    add_list(text, row);
+    add_default(text, row);
+}
+
 /* A placeholder in brackets is optional; it is shown only where it makes a difference. */
 static void print_option(FILE *file, const at_option *row, bool has_more)
 {
@@ -80,9 +91,7 @@ static void print_option(FILE *file, const at_option *row, bool has_more)
     bool    shows_value = row->value && (row->value[0] != '[' || has_more);
     at_text_add(&text, "--%s%s%s", row->name, shows_value ? " " : "",
                 shows_value ? row->value : "");
-    at_text_add(&about, "%s", row->help);
-    add_list(&about, row);
-    add_default(&about, row);
+    at_option_describe(row, &about);
     fprintf(file, "  %-*s", COLUMN - 2, name);
     print_wrapped(file, help);
 }

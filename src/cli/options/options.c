@@ -310,7 +310,7 @@ const at_option at_options[] = {
     FLAG("json", COMMON, GENERAL, ALL, json, "no",
          "Print one JSON document to stdout and nothing else"),
     FLAG("quiet", COMMON, GENERAL, ALL, quiet, "no", "Print only warnings and errors to stderr"),
-    SWITCH("help", COMMON, GENERAL, ALL, help, NULL, "[all]", "Show this help"),
+    SWITCH("help", COMMON, GENERAL, ALL | AT_FOR_TEXTS, help, NULL, "[all]", "Show this help"),
     {0},
 };
 

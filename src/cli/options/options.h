@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "base/time.h"
 
 typedef struct at_settings {
@@ -89,7 +90,8 @@ enum {
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
     AT_FOR_ADVISE = 1 << 21,
     AT_FOR_CALIBRATE = 1 << 22,
-    AT_FOR_ALL = (1 << 24) - 1
+    AT_FOR_ALL = (1 << 24) - 1,
+    AT_FOR_TEXTS = 1 << 24 /* only print: no options but --help */
 };
 
 typedef enum at_option_type {
@@ -215,5 +217,11 @@ json_t *at_options_echo(const at_parsed *parsed, unsigned verb);
 /* Prints the options of this verb by group: at most AT_HELP_SHORT_MAX of them, main options first,
  * or all. Returns how many were left out. (help.c) */
 size_t at_options_help(FILE *file, unsigned verb, bool all);
+
+/* Whether `--help all` of this verb lists the option. (help.c) */
+bool at_option_is_listed(const at_option *row, unsigned verb);
+
+/* Appends what --help says of the option: its text, what may be chosen, the default. (help.c) */
+void at_option_describe(const at_option *row, at_text *text);
 
 #endif

@@ -145,6 +145,19 @@ const at_verb at_verbs[] = {
      "Checks processor, memory, libraries and data sets. The output is suitable for a bug\n"
      "report.\n",
      AT_FOR_DOCTOR, at_verb_doctor},
+    {"manual", "[VERB | anytime.h]", "Print a manual page, for `man -l -`",
+     "Prints the manual page of the program, of a verb or of the C interface in the format of\n"
+     "man(1). `make install` installs all of them.\n"
+     "\n"
+     "  anytime manual train | man -l -\n",
+     AT_FOR_TEXTS, at_verb_manual},
+    {"completion", "bash | zsh", "Print a script that completes command lines in a shell",
+     "Prints a script that completes verbs, options and their values. `make install` installs it\n"
+     "for both shells; without that, put one of these lines into ~/.bashrc or ~/.zshrc:\n"
+     "\n"
+     "  eval \"$(anytime completion bash)\"\n"
+     "  eval \"$(anytime completion zsh)\"\n",
+     AT_FOR_TEXTS, at_verb_completion},
     {0},
 };
 

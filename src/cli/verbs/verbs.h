@@ -37,5 +37,7 @@ at_err at_verb_export(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_data(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_models(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_doctor(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_manual(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_completion(at_parsed *parsed, const char *command, at_fail *fail);
 
 #endif
