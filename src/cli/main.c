@@ -131,7 +131,7 @@ static at_err dispatch(int argc, char **argv, bool *all_ranks, at_fail *fail)
             print_overview(stdout);
         return AT_OK;
     }
-    if (strcmp(name, "--version") == 0) {
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         print_version();
         return AT_OK;
     }
@@ -153,7 +153,7 @@ static at_err check_output(at_err err, at_fail *fail)
 {
     bool unwritten = fflush(stdout) != 0 || ferror(stdout);
     if (!unwritten || err) return err;
-    if (errno == EPIPE) return AT_ERR_IO; /* the reader has gone: no message needed */
+    if (errno == EPIPE) return AT_OK; /* `anytime ... | head`: the reader has seen enough */
     return at_fail_set(fail, AT_ERR_IO, NULL, "cannot write to standard output");
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/output.h"
 #include "report/summary/table.h"
@@ -158,17 +159,41 @@ static at_err print_workers(const json_t *result, at_fail *fail)
     return err;
 }
 
+static bool is_virtual(const json_t *result)
+{
+    const char *world = json_string_value(json_object_get(result, "world"));
+    return world && strcmp(world, "sim") == 0;
+}
+
+/* "target accuracy 0.85: reached after 3.21 s, step 140", or that it was missed. */
+static void print_targets(const json_t *result)
+{
+    const json_t *targets = json_object_get(result, "targets"), *target;
+    size_t        i;
+    json_array_foreach(targets, i, target)
+    {
+        printf("target %s %.4g: ", json_string_value(json_object_get(target, "metric")),
+               real_at(target, "value"));
+        if (json_is_number(json_object_get(target, "seconds")))
+            printf("reached after %.2f s, step %lld\n", real_at(target, "seconds"),
+                   whole_at(target, "step"));
+        else
+            printf("missed\n");
+    }
+}
+
 static void print_totals(const json_t *result)
 {
     const json_t *test = json_object_get(result, "test");
     const json_t *samples = json_object_get(result, "samples");
-    printf("%s: %lld steps in %.2f s, %.0f samples/s, %.0f %% of the workers' time useful\n",
+    printf("%s: %lld steps in %.2f s%s, %.0f samples/s, %.0f %% of the workers' time useful\n",
            json_string_value(json_object_get(result, "strategy")), whole_at(result, "steps"),
-           real_at(result, "seconds"), real_at(result, "samples_per_second"),
-           100 * real_at(result, "useful_fraction"));
+           real_at(result, "seconds"), is_virtual(result) ? " of virtual time" : "",
+           real_at(result, "samples_per_second"), 100 * real_at(result, "useful_fraction"));
     printf("samples: %lld drawn = %lld used + %lld dropped\n", whole_at(samples, "drawn"),
            whole_at(samples, "used"), whole_at(samples, "dropped"));
     if (json_is_number(json_object_get(test, "loss"))) at_print_test(test);
+    print_targets(result);
 }
 
 at_err at_summary_print(const json_t *result, const char *folder, bool brief, at_fail *fail)

@@ -155,6 +155,21 @@ def test_a_sweep_varies_the_option_label():
     assert found == [("label-first", "first"), ("label-second", "second")], found
 
 
+def test_a_sweep_says_which_value_is_best():
+    done = subprocess.run([ANYTIME, "sweep", "--over", "lr=1e-6,0.3", "--world", "sim", *SMALL],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("value "), done.stdout
+    assert "best: lr-0.3, by accuracy at the end (" in done.stdout, done.stdout
+    assert "compare" not in done.stderr and "sweep: run 1 of 6" in done.stderr, done.stderr
+
+
+def test_more_samples_per_second_do_not_hide_a_worse_model():
+    out, _ = compare("fmb:lr=0.3", "fmb:lr=1e-6,label=still", *SMALL, "--repeats", "1", "--out",
+                     "out")
+    assert "still uses " in out and "; accuracy at the end 0." in out, out
+
+
 def test_all_entries_use_the_same_seeds():
     compare("fmb", "fmb:label=again", *SMALL, "--repeats", "2", "--straggler", "exp:0,200us",
             "--out", "out")

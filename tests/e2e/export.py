@@ -107,8 +107,8 @@ class Safetensors(support.TestCase):
     def test_an_export_keeps_every_rule_of_the_format(self):
         for model in ("softmax", "mlp:7,3"):
             with self.subTest(model=model):
-                folder = self.trained("--model", model)
-                tensors, metadata = read_safetensors(self.exported(folder).read_bytes())
+                folder, name = self.trained("--model", model), f"{model[:3]}.safetensors"
+                tensors, metadata = read_safetensors(self.exported(folder, name).read_bytes())
                 self.assertEqual(metadata["model"], model)
                 self.assertEqual(metadata["data"], "synthetic:2000,20,5")
                 own, _ = read_safetensors((folder / "model.safetensors").read_bytes())
@@ -124,6 +124,14 @@ class Safetensors(support.TestCase):
         for what, data in bad.items():
             with self.subTest(what=what), self.assertRaises((Broken, ValueError)):
                 read_safetensors(data)
+
+    def test_an_existing_file_is_not_overwritten(self):
+        folder = self.trained("--model", "softmax")
+        path = self.exported(folder)
+        before = path.read_bytes()
+        ended = self.anytime("export", folder, "--out", path, code=support.USAGE)
+        self.assert_complaint(ended, "exists already")
+        self.assertEqual(path.read_bytes(), before)
 
     def test_a_weights_file_exports_like_its_run(self):
         folder = self.trained("--model", "mlp:6")

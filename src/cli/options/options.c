@@ -133,7 +133,8 @@ const at_option at_options[] = {
          "Optimizer: sgd momentum[:M] nesterov[:M] rmsprop[:DECAY,EPS] adam[:BETA1,BETA2,EPS] "
          "adamw[:BETA1,BETA2,EPS] adagrad dual-averaging [sgd; for diloco adamw]"),
     REAL("lr", MAIN, OPTIMIZATION, RUNS, lr, NULL, 1e-12, 1e6, "X",
-         "Learning rate [the optimizer's default]"),
+         "Learning rate [sgd 0.1; momentum, nesterov, adagrad 0.01; "
+         "rmsprop, adam, adamw 0.001; dual-averaging 1]"),
     REAL("lr", MAIN, OPTIMIZATION, SLICES, lr, NULL, 1e-12, 1e6, "X", "Learning rate [1e-4]"),
     TEXT("lr-schedule", COMMON, OPTIMIZATION, RUNS, lr_schedule, "const", "S",
          "Learning-rate schedule over the samples used: const linear:END[,steps] exp:EVERY,RATE "
@@ -316,21 +317,13 @@ const at_option at_options[] = {
 
 /* Options of earlier versions that are arguments of rules now. */
 const at_option_alias at_option_aliases[] = {
-    {"k", NULL, "gather", ":k=%s"},
-    {"period", NULL, "gather", ":period=%s"},
-    {"staleness", NULL, "release", ":staleness=%s"},
-    {"cap", NULL, "work", ":cap=%s"},
-    {"cut", NULL, "work", ":cut=%s"},
-    {"local-batch", NULL, "work", ":batch=%s"},
-    {"batch-min", NULL, "size", ":min=%s"},
-    {"batch-max", NULL, "size", ":max=%s"},
-    {"hubs", "1", "mix", "central"},
-    {"hubs", NULL, "mix", "sliced:%s"},
-    {"mix-weights", NULL, "mix", ":weights=%s"},
-    {"mix-form", NULL, "mix", ":form=%s"},
-    {"mix-matrix", NULL, "mix", ":matrix=%s"},
-    {"topology", "hub", "mix", "central"},
-    {"topology", "allreduce", "mix", "replicated"},
-    {"topology", "hogwild", "mix", "shared"},
-    {0},
+    {"learning-rate", NULL, "lr", "%s"},        {"k", NULL, "gather", ":k=%s"},
+    {"period", NULL, "gather", ":period=%s"},   {"staleness", NULL, "release", ":staleness=%s"},
+    {"cap", NULL, "work", ":cap=%s"},           {"cut", NULL, "work", ":cut=%s"},
+    {"local-batch", NULL, "work", ":batch=%s"}, {"batch-min", NULL, "size", ":min=%s"},
+    {"batch-max", NULL, "size", ":max=%s"},     {"hubs", "1", "mix", "central"},
+    {"hubs", NULL, "mix", "sliced:%s"},         {"mix-weights", NULL, "mix", ":weights=%s"},
+    {"mix-form", NULL, "mix", ":form=%s"},      {"mix-matrix", NULL, "mix", ":matrix=%s"},
+    {"topology", "hub", "mix", "central"},      {"topology", "allreduce", "mix", "replicated"},
+    {"topology", "hogwild", "mix", "shared"},   {0},
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/output.h"
@@ -86,6 +87,9 @@ at_err at_verb_export(at_parsed *parsed, const char *command, at_fail *fail)
     const at_settings *settings = &parsed->settings;
     const format_kind *format;
     AT_TRY(choose_format(settings, &format, fail));
+    if (access(settings->out, F_OK) == 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "remove it, or choose another name",
+                           "--out %s exists already", settings->out);
     at_err err = at_trained_model_open(&trained, "export", parsed, command, fail);
     if (!err) err = write_plain(&trained, format, settings->out, fail);
     if (!err) err = print_result(&trained, format, settings, fail);

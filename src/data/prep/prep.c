@@ -37,9 +37,20 @@ bool at_prep_parse_size(const char *args, uint32_t max, uint32_t *height, uint32
     return true;
 }
 
+/* American spellings are accepted. */
+static const char *native_name(const char *name)
+{
+    static const char *const spelling[][2] = {
+        {"normalize", "normalise"}, {"standardize", "standardise"}, {"gray", "grey"}};
+    for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++)
+        if (strcmp(spelling[i][0], name) == 0) return spelling[i][1];
+    return name;
+}
+
 static const at_prep_kind *kind_of(const char *name)
 {
     assert(name);
+    name = native_name(name);
     for (size_t i = 0; i < KIND_COUNT; i++)
         if (strcmp(kinds[i]->name, name) == 0) return kinds[i];
     return NULL;

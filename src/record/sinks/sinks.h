@@ -41,6 +41,9 @@ typedef struct at_console_options {
  * clock is the real one. */
 at_console_options at_console_detect(FILE *file, bool quiet);
 
+/* Whether neither LC_ALL, LC_CTYPE nor LANG (the first that is set decides) selects UTF-8. */
+bool at_console_is_ascii(void);
+
 /* On a terminal: progress bar, step, samples/s, loss, accuracy, ETA and a bar per worker with its
  * shares of compute, sleep and idle time. Elsewhere: plain lines. */
 at_err at_sink_console(const at_run_info *info, const at_console_options *options, at_sink *sink,

@@ -48,16 +48,16 @@ int at_terminal_rows(const int *width, int lines, int columns)
 }
 
 /* The first of these variables that is set decides: "en_GB.UTF-8", "C.utf8". */
-static bool has_utf8(void)
+bool at_console_is_ascii(void)
 {
     static const char *const names[] = {"LC_ALL", "LC_CTYPE", "LANG"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!is_set(names[i])) continue;
         const char *charset = strchr(getenv(names[i]), '.');
-        return charset &&
-               (strncasecmp(charset, ".utf-8", 6) == 0 || strncasecmp(charset, ".utf8", 5) == 0);
+        return !charset ||
+               (strncasecmp(charset, ".utf-8", 6) != 0 && strncasecmp(charset, ".utf8", 5) != 0);
     }
-    return false;
+    return true;
 }
 
 at_console_options at_console_detect(FILE *file, bool quiet)
@@ -71,7 +71,7 @@ at_console_options at_console_detect(FILE *file, bool quiet)
         .terminal = can_redraw && isatty(fileno(file)),
         .quiet = quiet,
         .width = width > 0 ? width : WIDTH_UNKNOWN,
-        .ascii = !has_utf8(),
+        .ascii = at_console_is_ascii(),
         .clock = at_clock_now,
     };
     options.color = options.terminal && !is_set("NO_COLOR");

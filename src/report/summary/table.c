@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "record/sinks/sinks.h"
 #include "report/summary/utf8.h"
 
 struct at_table {
@@ -140,7 +141,7 @@ static void print_rule(const at_table *table, const size_t *widths, FILE *file)
     assert(widths);
     size_t total = 2 * (table->columns - 1);
     for (size_t i = 0; i < table->columns; i++) total += widths[i];
-    print_times(file, "─", total);
+    print_times(file, at_console_is_ascii() ? "-" : "─", total);
     fputc('\n', file);
 }
 
