@@ -93,8 +93,10 @@ class Cluster:
                        timeout=20)
 
     def limit(self, name, device, rate):
-        """Sends at most `rate` bytes per second. A link that was idle may send `burst` at once."""
-        burst = 2 * network_delay.MTU if self.delay else 8192
+        """Sends at most `rate` bytes per second. A link that was idle may send `burst` at once: a
+        timer that fires every 250 us must be able to keep it busy."""
+        least = 2 * network_delay.MTU if self.delay else 8192
+        burst = max(least, int(250e-6 * rate))
         self.inside(name, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate",
                     f"{int(8 * rate)}bit", "burst", str(burst), "latency", "50ms")
 
@@ -129,7 +131,7 @@ def output(command, env=None):
 
 def measure_link(program, cluster):
     """Latency and bandwidth of one message, from round trips of two sizes."""
-    link = cluster.run(2, program, "link", "--sizes", "500k,2M", "--seconds", "3", "--json",
+    link = cluster.run(2, program, "link", "--sizes", "500k,2M", "--seconds", "2", "--json",
                        "--quiet")
     small, large = ((row["bytes"], row["mpi"]["round_seconds"] / 2) for row in link["sizes"])
     bandwidth = (large[0] - small[0]) / (large[1] - small[1])
