@@ -299,9 +299,9 @@ static at_ns slowest_hop(const at_sim_net *net, double bytes)
 }
 
 /* Up and down a binomial tree, as Open MPI does it: a node receives from one child after the other,
- * and later sends to all of its children at the same time, so that they share its link. The children
- * of a node are those with one more binary digit. The longest way down is 0, 1, 3, 7, ..: no other
- * node so far from the root has as many children. */
+ * and later sends to all of its children at the same time, so that they share its link. Children of
+ * a node have one more binary digit. The longest way down is 0, 1, 3, 7, ..: no other node so far
+ * from the root has as many children. */
 static at_ns allreduce_tree(const at_sim_net *net, uint32_t workers, double bytes)
 {
     uint32_t levels = log2_of(workers - 1) + 1, copies, hops = 0;
