@@ -27,6 +27,7 @@ typedef struct at_advice {
     at_slow_workers   slow;
     at_predictions    predictions;
     double            ceiling; /* of any gain over fmb, computation alone */
+    double            limit;   /* the same, messages included */
     double            room;    /* of any gain over the log's own strategy, messages included */
     uint32_t          best;    /* row of the predictions; the log's own when nothing helps */
     char              sentence[1200];

@@ -11,7 +11,8 @@
 static const char style[] =
     "body{font:16px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;"
     "color:#222;background:#fff}table{border-collapse:collapse;margin:1em 0}td,th{padding:.3em "
-    ".8em;text-align:right;border-bottom:1px solid #ddd}td:first-child,th:first-child{text-align:"
+    ".8em;text-align:right;border-bottom:1px solid "
+    "#ddd;white-space:nowrap}td:first-child,th:first-child{text-align:"
     "left}.best td{font-weight:bold}.advice{font-size:1.15em;border-left:4px solid #2a78b5;"
     "padding:.4em 1em;background:#f2f7fb}pre{background:#f4f4f4;padding:.6em 1em;overflow:auto}"
     "rect.bar{fill:#2a78b5}rect.own{fill:#999}line{stroke:#222}text{font:13px system-ui,"

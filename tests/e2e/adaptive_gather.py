@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Gather rules that learn: the grace of `quorum`, and the K of `adasync`. Virtual time.
-
-Seeds are fixed, so every machine gets the same numbers.
+"""Gather rules that learn: the grace of `quorum`, and the K of `adasync`. Virtual time, in which
+every machine gets the same numbers; worker processes only where they are overtaken.
 """
 import statistics
 
@@ -58,6 +57,15 @@ class AdaptiveGather(support.TestCase):
             for strategy in ("backup:1", "adasync:1-8", "backup:8")}
         self.assertLess(losses["adasync:1-8"], 0.9 * losses["backup:1"], losses)
         self.assertLess(losses["adasync:1-8"], 0.9 * losses["backup:8"], losses)
+
+    def test_a_delayed_worker_process_starts_over_when_it_is_overtaken(self):
+        """Its first sample would take 1000 s. It must not sleep through the steps of the other."""
+        result = self.train_json("--data", "synthetic:2000,20,4", "--workers", 2, "--strategy",
+                                 "backup:1", "--batch", 4, "--micro-batch", 1, "--sample-time",
+                                 "1ms", "--straggler", "speed:1,1000000", "--steps", 200,
+                                 "--eval-every", 0)
+        self.assertEqual(result["worker"][0]["rounds"], 200)
+        self.assertGreater(result["worker"][1]["rounds"], 5)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import gzip
 import json
 import random
 import re
+import resource
 import statistics
 import sys
 import types
@@ -104,6 +105,31 @@ class Advise(support.TestCase):
         self.assertIsNone(slow["until"])
         self.assertAlmostEqual(slow["factor"], 1.7, delta=0.05)
         self.assertIn("your stragglers are one machine, 4", advice["advice"])
+
+    def test_a_log_of_a_cluster_scheduler_names_its_straggler(self):
+        """In the form of published traces: normalised times, a row number, one step in ten logged,
+        a second row of a worker and steps that lack workers; one of ten machines is slow."""
+        times = noisy(lambda worker, step: 1.7 if worker == 6 and 150 <= step < 190
+                      else 1.08 if worker < 3 else 1, workers=10, steps=250, noise=0.06)
+        rows = [f"{10 * step + 1},{worker},25,{450 * seconds:.0f}\n"
+                for step, row in enumerate(times, 1) for worker, seconds in enumerate(row)]
+        del rows[2000:2004]
+        log = self.folder / "job.csv"
+        log.write_text(",time,worker,gpu,batch_time_norm\n" + "".join(
+            f"{number},{row}" for number, row in enumerate(rows + rows[70:71])))
+        advice = self.advise_json(log)
+        self.assertEqual(advice["log"]["steps"], 249)
+        notes = " ".join(advice["notes"])
+        for words in ("1 row is ignored", "1 of 250 steps lack workers", "no absolute scale"):
+            self.assertIn(words, notes)
+        slow, = advice["slow_workers"]
+        self.assertEqual(slow["worker"], "6")
+        self.assertLessEqual(abs(slow["since"] - 1501), 50)  # five steps
+        self.assertIn("your stragglers are one machine, 6", advice["advice"])
+        self.check_within_ceiling(advice)
+        amb = self.gains(advice)["amb"]
+        self.assertGreater(amb["mean"], 1.1)
+        self.assertIn("amb would give", advice["advice"])
 
     def test_pauses_and_slow_computing_are_told_apart(self):
         draw = random.Random(3)
@@ -271,6 +297,27 @@ class Advise(support.TestCase):
         again = self.advise_json(write_log(log, times), "--normalised")
         self.assertEqual(self.gains(again), self.gains(advice))
 
+    def test_a_log_of_five_gigabytes_is_refused_in_little_memory(self):
+        def bounded():
+            resource.setrlimit(resource.RLIMIT_DATA, (1 << 29, 1 << 29))
+        head = "step,worker,seconds\n1,0,1\n1,1,1\n"
+        for name, start, complaint in (("hole", head, "line 4 is longer"),
+                                       ("line", "#", "line 1 is longer")):
+            log = self.folder / f"{name}.csv"
+            log.write_text(start)
+            with open(log, "r+b") as file:
+                file.truncate(5 << 30)  # sparse: takes no space
+            self.assert_complaint(self.advise(log, code=support.FORMAT, preexec_fn=bounded),
+                                  complaint)
+        endless = self.folder / "endless.csv.gz"  # 5 GB of rows, packed
+        block = gzip.compress(b"1,0,1\n" * 180_000)
+        with open(endless, "wb") as file:
+            file.write(gzip.compress(b"step,worker,seconds\n"))
+            for _ in range(5000):
+                file.write(block)
+        self.assert_complaint(self.advise(endless, code=support.FORMAT, preexec_fn=bounded),
+                              "rows")
+
     def test_bad_logs_get_a_sentence_each(self):
         good = "step,worker,seconds\n" + "".join(f"{s},{w},1\n" for s in range(9)
                                                  for w in range(3))
@@ -280,7 +327,8 @@ class Advise(support.TestCase):
                "nan": (good + "9,0,nan\n", "not a number: 'nan'"),
                "zero": (good + "9,0,0\n", "the time is zero"),
                "negative": (good + "9,0,-1\n", "the time is negative"),
-               "missing": (good + "".join(f"{s},9,1\n" for s in range(20, 40)), "worker"),
+               "missing": (good + "".join(f"{s},9,1\n" for s in range(20, 40)),
+                           "worker 9 is missing in step 0"),
                "duplicates": (good + good.split("\n", 1)[1], "already has a row"),
                "unit": (stamped, "according to the time stamps"),
                "columns": ("a,b\n1,2\n", "there is no column"),

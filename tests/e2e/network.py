@@ -30,8 +30,10 @@ class Network(support.TestCase):
         gather = WORKERS * TRANSFER + LATENCY
         self.check_step(COMPUTE + gather + TRANSFER + LATENCY)
         self.check_step(COMPUTE + gather + TRANSFER + LATENCY, "--broadcast", "all")
+        self.check_step(COMPUTE + 2 * gather, "--broadcast", "share")
         ring = 2 * (WORKERS - 1) * (TRANSFER / WORKERS + LATENCY)
-        tree = 2 * math.ceil(math.log2(WORKERS)) * hop
+        # four hops up; down, the root sends 4 copies at the same time, rank 1 then 3, rank 3 then 1
+        tree = 4 * hop + (4 + 3 + 1) * TRANSFER + 3 * LATENCY
         per_step = (STEPS - 1) / STEPS  # nothing is exchanged before the first step
         self.check_step(COMPUTE + per_step * ring, "--topology", "allreduce")
         self.check_step(COMPUTE + per_step * tree, "--topology", "allreduce", "--allreduce", "tree")
@@ -78,6 +80,7 @@ class Network(support.TestCase):
         hashes = {self.simulate("--data", "synthetic:2000,20,4", *arguments,
                                 model="softmax")["params_hash"]
                   for arguments in ((), ("--broadcast", "tree", "--reduce", "tree"),
+                                    ("--broadcast", "share"),
                                     ("--topology", "allreduce"), ("--worker-bandwidth", "1e3,1e5"),
                                     ("--jitter", 0.2, "--micro-cost", "1ms"))}
         self.assertEqual(len(hashes), 1)

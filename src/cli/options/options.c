@@ -177,9 +177,9 @@ const at_option at_options[] = {
          "Simulation: bandwidth of the workers' own links; the list repeats [unlimited]"),
     TEXT("worker-latency", SIMULATION, DELAYS, RUNS, worker_latency, NULL, "T1,T2,..",
          "Simulation: latency of the workers' own links, added to --latency; the list repeats [0]"),
-    TEXT("broadcast", SIMULATION, DELAYS, RUNS, broadcast, NULL, "each|all|tree",
-         "Simulation: parameters go to each worker in turn, to all at once, or workers pass them "
-         "on along a tree [each]"),
+    TEXT("broadcast", SIMULATION, DELAYS, RUNS, broadcast, NULL, "each|share|all|tree",
+         "Simulation: parameters go to each worker in turn, copies share the hub's link (as over "
+         "TCP), one copy serves all, or workers pass them on along a tree [each]"),
     TEXT("reduce", SIMULATION, DELAYS, RUNS, reduce, NULL, "each|tree",
          "Simulation: gradients go to the hub one after another, or are added up along a tree "
          "[each]"),

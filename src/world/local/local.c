@@ -151,12 +151,17 @@ static void change(void *self)
     at_local_write_begin(&l->map.head->params_lock);
 }
 
+/* Workers that end their round for newer parameters may be asleep: in an induced delay, or padding.
+ * They are woken by the next flush. */
 static void publish(void *self, uint64_t version)
 {
-    local *l = self;
+    local        *l = self;
+    const at_hub *hub = l->host.hub;
     assert(version > 0);
     atomic_store(&l->map.head->version, version);
     at_local_write_end(&l->map.head->params_lock);
+    for (uint32_t i = 0; at_plan_interrupts(hub->plan) && i < hub->plan->workers_max; i++)
+        if (hub->member[i].state == AT_MEMBER_WORKING) l->cast_mask |= at_bell_mask(i + 1);
 }
 
 static const float *gradient_at(void *self, at_node worker, uint32_t slot)

@@ -75,12 +75,17 @@ static void change(void *self)
     at_local_write_begin(&at_seat_world_board(self)->params_lock);
 }
 
+/* Programs that end their round for newer parameters may be asleep, in an induced delay. They are
+ * woken by the next flush. */
 static void publish(void *self, uint64_t version)
 {
     at_seat_world *w = self;
+    const at_hub  *hub = w->host.hub;
     atomic_store(&at_seat_world_board(w)->version, version);
-    atomic_store(&at_seat_world_board(w)->samples_used, w->host.hub->samples_used);
+    atomic_store(&at_seat_world_board(w)->samples_used, hub->samples_used);
     at_local_write_end(&at_seat_world_board(w)->params_lock);
+    for (uint32_t i = 0; at_plan_interrupts(hub->plan) && i < hub->plan->workers_max; i++)
+        if (hub->member[i].state == AT_MEMBER_WORKING) w->cast_mask |= at_bell_mask(i + 1);
 }
 
 /* A gradient that the hub holds outlives the process that computed it, and its successor has memory

@@ -10,7 +10,7 @@
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-static const char *const broadcast_names[] = {"each", "all", "tree"};
+static const char *const broadcast_names[] = {"each", "share", "all", "tree"};
 static const char *const reduce_names[] = {"each", "tree"};
 static const char *const allreduce_names[] = {"none", "ring", "tree"};
 
@@ -61,7 +61,7 @@ static at_err read_options(at_sim_net *net, const at_world_context *context, at_
 {
     const at_link_options *o = &context->links;
     int                    broadcast, reduce, allreduce;
-    AT_TRY(find_name("--broadcast", o->broadcast, broadcast_names, 0, 3, &broadcast, fail));
+    AT_TRY(find_name("--broadcast", o->broadcast, broadcast_names, 0, 4, &broadcast, fail));
     AT_TRY(find_name("--reduce", o->reduce, reduce_names, 0, 2, &reduce, fail));
     AT_TRY(find_name("--allreduce", o->allreduce, allreduce_names, 1, 3, &allreduce, fail));
     net->broadcast = (at_broadcast)broadcast;
@@ -232,7 +232,7 @@ static void begin_broadcast(at_sim_net *net, at_ns now)
 {
     net->sent = now;
     net->began = longer(now, net->out_free);
-    net->receivers = net->reports = 0;
+    net->receivers = net->reports = net->copies = 0;
     if (net->rank) memset(net->rank, 0, net->workers * sizeof *net->rank);
 }
 
@@ -247,12 +247,31 @@ static at_ns pass_on(at_sim_net *net, uint32_t rank, at_node worker, double byte
     return net->began + turns * hop(net, worker, bytes) + hops * net->latency + extra;
 }
 
+/* All copies get the same share of the link, so the last bytes of all of them come at its end. */
+static at_ns share(at_sim_net *net, uint32_t rank, at_node worker, double bytes)
+{
+    if (net->copies < rank) net->copies = rank;
+    at_ns all = transfer(net->bandwidth, bytes * net->copies);
+    assert(net->copies >= 1);
+    net->out_free = net->began + all;
+    return net->began + longer(all, own_transfer(net, worker, bytes)) + latency_of(net, worker);
+}
+
+void at_sim_net_expect(at_sim_net *net, at_ns now, uint32_t copies)
+{
+    if (net->broadcast != AT_BROADCAST_SHARE) return;
+    begin_broadcast(net, now);
+    net->copies = copies;
+}
+
 static at_ns broadcast(at_sim_net *net, at_ns now, at_node worker, double bytes)
 {
-    if (net->receivers == 0 || net->sent != now) begin_broadcast(net, now);
+    bool begins = net->broadcast != AT_BROADCAST_SHARE && net->receivers == 0;
+    if (begins || net->sent != now) begin_broadcast(net, now);
     uint32_t rank = ++net->receivers;
     if (net->rank) net->rank[worker - 1] = rank;
     if (net->broadcast == AT_BROADCAST_TREE) return pass_on(net, rank, worker, bytes);
+    if (net->broadcast == AT_BROADCAST_SHARE) return share(net, rank, worker, bytes);
     bool sends = rank == 1 || net->broadcast == AT_BROADCAST_EACH;
     if (sends) {
         net->began = longer(now, net->out_free);
@@ -279,13 +298,32 @@ static at_ns slowest_hop(const at_sim_net *net, double bytes)
     return slowest_transfer(net, bytes) + net->latency + (at_ns)most;
 }
 
+/* Up and down a binomial tree, as Open MPI does it: a node receives from one child after the other,
+ * and later sends to all of its children at the same time, so that they share its link. Children of
+ * a node have one more binary digit. The longest way down is 0, 1, 3, 7, ..: no other node so far
+ * from the root has as many children. */
+static at_ns allreduce_tree(const at_sim_net *net, uint32_t workers, double bytes)
+{
+    uint32_t levels = log2_of(workers - 1) + 1, copies, hops = 0;
+    at_ns    down = 0, latency = slowest_hop(net, 0);
+    assert(workers >= 2);
+    do {
+        uint64_t node = (UINT64_C(1) << hops) - 1;
+        copies = 0;
+        for (uint32_t digit = hops; node + (UINT64_C(1) << digit) < workers; digit++) copies++;
+        if (copies > 0) down += slowest_transfer(net, bytes * copies) + latency;
+        hops++;
+    } while (copies > 0);
+    return levels * slowest_hop(net, bytes) + down;
+}
+
 at_ns at_sim_net_allreduce(const at_sim_net *net, uint32_t workers, double bytes)
 {
     assert(net->allreduce != AT_ALLREDUCE_NONE);
     if (workers < 2) return 0;
     if (net->allreduce == AT_ALLREDUCE_RING) /* first the sums of n parts, then the parts to all */
         return 2 * (at_ns)(workers - 1) * slowest_hop(net, bytes / workers);
-    return 2 * (at_ns)(log2_of(workers - 1) + 1) * slowest_hop(net, bytes); /* up and down */
+    return allreduce_tree(net, workers, bytes);
 }
 
 at_ns at_sim_net_gossip(const at_sim_net *net, at_node worker, uint32_t neighbours, double bytes)

@@ -1,8 +1,9 @@
 /* network.h - the simulated network: when does a message arrive?
  *
  *   each       messages pass the hub's link one after another, first come first served
- *   broadcast  parameters sent to many workers at the same moment: one copy serves all of them, or
- *              workers that have them pass them on (a binomial tree)
+ *   broadcast  parameters sent to many workers at the same moment: copies share the link, as over
+ *              TCP; one copy serves all of them; or workers that have them pass them on (a binomial
+ *              tree)
  *   reduce     gradients are added up on their way to the hub (the same tree, backwards)
  *   allreduce  no hub: workers exchange gradients among themselves, around a ring or along a tree
  *   gossip     no hub: a worker sends its parameters to each of its neighbours
@@ -15,7 +16,12 @@
 
 #include "world/core/world.h"
 
-typedef enum at_broadcast { AT_BROADCAST_EACH, AT_BROADCAST_ALL, AT_BROADCAST_TREE } at_broadcast;
+typedef enum at_broadcast {
+    AT_BROADCAST_EACH,
+    AT_BROADCAST_SHARE,
+    AT_BROADCAST_ALL,
+    AT_BROADCAST_TREE
+} at_broadcast;
 typedef enum at_reduce { AT_REDUCE_EACH, AT_REDUCE_TREE } at_reduce;
 typedef enum at_allreduce { AT_ALLREDUCE_NONE, AT_ALLREDUCE_RING, AT_ALLREDUCE_TREE } at_allreduce;
 
@@ -35,9 +41,10 @@ typedef struct at_sim_net {
     at_allreduce  allreduce;
     uint64_t      seed, messages;
     at_ns         in_free, out_free; /* when the hub's link is free again, per direction */
-    /* The last broadcast: when it was sent, when its transfer began, messages so far. */
+    /* The last broadcast: when it was sent, when its transfer began, messages so far, and how many
+     * there will be (AT_BROADCAST_SHARE only). */
     at_ns    sent, began;
-    uint32_t receivers;
+    uint32_t receivers, copies;
     /* The reduction of the gradients that were computed from it. */
     uint32_t  reports, workers;
     uint32_t *rank;  /* by worker - 1: its place in the tree, 1 .. receivers; 0: contributes not */
@@ -53,6 +60,11 @@ void   at_sim_net_deinit(at_sim_net *net); /* accepts a zeroed one */
 
 /* Arrival of a message of `bytes` that a worker sends now, at the hub. */
 at_ns at_sim_net_up(at_sim_net *net, at_ns now, at_node worker, double bytes);
+
+/* The hub is about to send so many messages with contents, all of them now. Copies that share a
+ * link arrive together, so how many there are has to be known before the first one; in other
+ * networks this has no effect. */
+void at_sim_net_expect(at_sim_net *net, at_ns now, uint32_t copies);
 
 /* Arrival of a message of `bytes` that the hub sends now, at a worker. Messages with contents that
  * are sent at the same moment are one broadcast. */

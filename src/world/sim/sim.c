@@ -169,10 +169,35 @@ static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_
         at_sim_out_of_memory(sim);
 }
 
+/* Announces the parameters of all orders of the current event, at the first of them. */
+static void expect_orders(at_sim *sim, const at_order *order)
+{
+    const at_out *out = &sim->host.out;
+    uint32_t      copies = 0;
+    assert(out->count >= 1);
+    for (size_t i = 0; i < out->count; i++) {
+        const at_action *action = &out->actions[i];
+        if (action->kind != AT_ACT_SEND || action->as.order.leave) continue;
+        if (copies == 0 && &action->as.order != order) return;
+        copies++;
+    }
+    at_sim_net_expect(&sim->net, sim->now, copies);
+}
+
 static void send_order(void *self, at_node worker, const at_order *order)
 {
+    at_sim *sim = self;
     assert(order);
-    send_params(self, worker, AT_SIM_ORDER, order);
+    if (sim->net.broadcast == AT_BROADCAST_SHARE && !order->leave) expect_orders(sim, order);
+    send_params(sim, worker, AT_SIM_ORDER, order);
+}
+
+/* True for a worker that computes with older parameters. */
+static bool is_behind(const at_sim *sim, uint32_t i)
+{
+    const at_member *member = &sim->host.hub->member[i];
+    assert(i < sim->context->plan->workers_max);
+    return member->state == AT_MEMBER_WORKING && member->begun_on != sim->host.hub->version;
 }
 
 /* Sends new parameters to workers that compute, if the strategy lets them react. Waiting workers
@@ -182,12 +207,11 @@ static void cast(at_sim *sim)
     const at_plan *plan = sim->host.hub->plan;
     assert(sim->cast_due);
     if (!plan->release->self_starting && !at_plan_interrupts(plan)) return;
-    for (uint32_t i = 0; i < plan->workers_max; i++) {
-        const at_member *member = &sim->host.hub->member[i];
-        bool             has_it = member->begun_on == sim->host.hub->version;
-        if (member->state == AT_MEMBER_WORKING && !has_it)
-            send_params(sim, i + 1, AT_SIM_PARAMS, NULL);
-    }
+    uint32_t copies = 0;
+    for (uint32_t i = 0; i < plan->workers_max; i++) copies += is_behind(sim, i);
+    if (copies > 0) at_sim_net_expect(&sim->net, sim->now, copies);
+    for (uint32_t i = 0; copies > 0 && i < plan->workers_max; i++)
+        if (is_behind(sim, i)) send_params(sim, i + 1, AT_SIM_PARAMS, NULL);
 }
 
 static void lose(at_sim *sim, at_node worker, bool returns, at_ns after, const char *how)

@@ -45,6 +45,20 @@ static void one_copy_for_all_uses_the_hubs_link_once(void **state)
     at_sim_net_deinit(&net);
 }
 
+static void copies_that_share_a_link_arrive_together(void **state)
+{
+    (void)state;
+    at_sim_net net =
+        open_net((at_link_options){.broadcast = "share", .worker_bandwidth = "100,100,20"}, NULL);
+    at_sim_net_expect(&net, 0, 3);
+    check_down(&net, 0, (int[]){7, 7, 11}, 3); /* the third one's own link takes 10 s */
+    assert_int_equal(net.out_free, AT_SEC(6));
+    at_sim_net_expect(&net, 0, 2); /* after them, at the same moment */
+    check_down(&net, 0, (int[]){11, 11}, 2);
+    check_down(&net, AT_SEC(20), (int[]){23}, 1); /* nobody said how many: one */
+    at_sim_net_deinit(&net);
+}
+
 static void in_a_tree_the_number_of_owners_doubles(void **state)
 {
     (void)state;
@@ -129,8 +143,12 @@ static void an_all_reduce_takes_what_ring_and_tree_take(void **state)
     assert_int_equal(at_sim_net_up(&net, AT_SEC(7), 1, BYTES), AT_SEC(7)); /* there is no hub */
     at_sim_net_deinit(&net);
     net = open_net((at_link_options){.allreduce = "tree", .worker_latency = "0s,2s"}, "replicated");
-    assert_int_equal(at_sim_net_allreduce(&net, 8, BYTES), 2 * 3 * AT_SEC(2 + 1 + 2));
-    assert_int_equal(at_sim_net_allreduce(&net, 9, BYTES), 2 * 4 * AT_SEC(2 + 1 + 2));
+    /* A hop takes 2 s and 3 s of latency. Three hops up; down, node 0 sends 3 copies at the same
+     * time, node 1 then 2, node 3 then 1. */
+    assert_int_equal(at_sim_net_allreduce(&net, 8, BYTES), AT_SEC(3 * 5 + (6 + 3) + (4 + 3) + 5));
+    assert_int_equal(at_sim_net_allreduce(&net, 9, BYTES), AT_SEC(4 * 5 + (8 + 3) + (4 + 3) + 5));
+    assert_int_equal(at_sim_net_allreduce(&net, 3, BYTES), AT_SEC(2 * 5 + (4 + 3)));
+    assert_int_equal(at_sim_net_allreduce(&net, 2, BYTES), AT_SEC(5 + 5));
     at_sim_net_deinit(&net);
 }
 
@@ -183,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_for_all_uses_the_hubs_link_once),
+        cmocka_unit_test(copies_that_share_a_link_arrive_together),
         cmocka_unit_test(in_a_tree_the_number_of_owners_doubles),
         cmocka_unit_test(a_tree_adds_gradients_up_in_as_many_turns_as_it_has_levels),
         cmocka_unit_test(a_late_gradient_passes_its_own_branch_of_the_tree),
