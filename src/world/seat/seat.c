@@ -27,18 +27,40 @@ static bool is_over(const at_seat *s)
     return s->lost || atomic_load_explicit(&at_seat_slot_of(s)->evicted, memory_order_acquire);
 }
 
+/* Waking a sleeping core takes longer than the hub does, so a seat that waits keeps its core for a
+ * while, but lets the hub and other seats run there. Time that they take does not count. When some
+ * other program took the core, sleeping is better for a while: sleepers are preferred when they are
+ * woken, and who yields is not. True: something came. */
+static bool spin(at_seat *s, uint32_t heard_before)
+{
+    enum { SPINS_SKIPPED = 256 };
+    const at_ns alone = AT_US(5), taken = AT_MS(2);
+    at_ns       spent = 0, now = at_clock_now();
+    if (s->spins_skipped > 0) s->spins_skipped--;
+    while (at_bell_heard(&at_seat_bells_of(s)->cast) == heard_before) {
+        if (spent >= s->spin_ns || s->spins_skipped > 0) return false;
+        sched_yield();
+        at_ns before = now;
+        now = at_clock_now();
+        if (now - before < alone) spent += now - before;
+        if (now - before > taken) s->spins_skipped = SPINS_SKIPPED;
+    }
+    return true;
+}
+
 /* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays while it
  * sleeps. Only this thread does, and only while it sleeps: the program may have others. */
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     at_seat *s = self;
-    at_ns    now = at_clock_now(), slice = now + SLICE;
-    at_ns    limit = until < slice ? until : slice, spin_ns = until > slice ? s->spin_ns : 0;
-    bool     turns = at_seat_takes_turns(at_seat_board_of(s), s->in_place, s->spec.floats, spin_ns);
+    at_ns    now = at_clock_now(), slice = now + SLICE, limit = until < slice ? until : slice;
+    bool     turns = atomic_load_explicit(&at_seat_board_of(s)->turns, memory_order_relaxed);
     at_cores cores = {0};
     if (turns) cores = at_machine_stay();
+    s->interrupted = false;
+    if (!turns && limit - now > 10 * s->spin_ns && spin(s, heard_before)) return;
     s->interrupted = at_bell_wait(&at_seat_bells_of(s)->cast, heard_before, 1,
-                                  at_bell_mask(s->rank + 1), limit, turns ? 0 : spin_ns);
+                                  at_bell_mask(s->rank + 1), limit, 0);
     if (turns) at_machine_unstay(&cores);
     if (at_clock_now() >= slice && at_seat_hung_up(s->fd)) s->lost = true;
 }

@@ -34,6 +34,7 @@ struct at_seat {
     uint32_t         rank, workers_start;
     uint64_t         seed;
     at_ns            spin_ns;
+    uint32_t         spins_skipped; /* how often not to spin from now on */
     bool             in_place; /* parameters do not change while a seat computes */
     at_seat_file     params_file, bells_file, slot_file;
     at_plan          plan; /* what the state machine needs of it */

@@ -33,6 +33,7 @@ typedef struct at_seat_board {
     _Atomic uint64_t samples_used;
     _Atomic uint32_t present;    /* workers */
     _Atomic uint32_t first_rank; /* the lowest present */
+    _Atomic bool     turns;      /* the hub runs on the core of the only seat */
 } at_seat_board;
 
 typedef struct at_seat_bells {
@@ -68,18 +69,6 @@ typedef struct at_seat_slot {
     at_order         order;
     _Atomic bool     leave, evicted;
 } at_seat_slot;
-
-/* The only seat of a run and its hub never compute at the same time where a step waits for all. On
- * one core the vectors they exchange stay in its cache, and waking the other is a switch instead of
- * an interrupt of a sleeping core. Small vectors move fast: there, cores that would be idle spin.
- * Both sides decide by this. */
-static inline bool at_seat_takes_turns(const at_seat_board *board, bool in_place, size_t floats,
-                                       at_ns spin_ns)
-{
-    enum { FLOATS_MIN = 32 << 10 };
-    bool only = atomic_load_explicit(&board->present, memory_order_relaxed) == 1;
-    return only && in_place && (floats >= FLOATS_MIN || spin_ns == 0);
-}
 
 /* A mapped file. */
 typedef struct at_seat_file {
