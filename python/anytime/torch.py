@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import mmap
 import os
 import time
 import weakref
@@ -51,6 +52,13 @@ def _hub_optimizer(inner: torch.optim.Optimizer) -> Optional[str]:
 def _vector(address: int, count: int) -> torch.Tensor:
     """A tensor over memory that the library owns."""
     return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
+
+
+def _whole_pages(count: int) -> torch.Tensor:
+    """Zeros in memory where the library can map the hub's parameters."""
+    size = -(-count * 4 // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(pages, dtype=torch.float32, count=count)
 
 
 def _versions(tensors: list) -> int:
@@ -185,7 +193,8 @@ class Optimizer(torch.optim.Optimizer):
         self._take_over(self._layout.params[0].device)
         spec = Spec(self._layout.specs(), optimizer=None if self._at_worker else at_hub,
                     groups=self.inner.param_groups, model=type(self.model).__name__, batch=batch,
-                    samples=self._epoch_samples, update_at_worker=self._at_worker)
+                    samples=self._epoch_samples, update_at_worker=self._at_worker,
+                    whole_pages=True, overwrites=True)
         self._seat = Seat.join(spec, self._host.data_ptr(), hub)
         if not self._seat:
             return
@@ -219,7 +228,7 @@ class Optimizer(torch.optim.Optimizer):
         """Moves parameters and statistics into one flat vector. The hub writes to `_host`; on other
         devices the model uses a copy."""
         layout = self._layout
-        self._host = torch.zeros(layout.floats)
+        self._host = _whole_pages(layout.floats)
         on_host = device.type == "cpu"
         self._flat = self._host if on_host else torch.zeros(layout.floats, device=device)
         self._views = layout.cut(self._flat)
@@ -292,9 +301,11 @@ class Optimizer(torch.optim.Optimizer):
                           "its sum, and say reduction=\"sum\")", 2)
         self._attach()
         factor = samples if self.reduction == "mean" else 1
-        loss.backward(torch.full_like(loss, factor, requires_grad=False))
-        self._ours = [param.grad for param in self._layout.params]
-        self._ours_version = _versions(self._ours)
+        try:
+            loss.backward(torch.full_like(loss, factor, requires_grad=False))
+        finally:
+            self._ours = [param.grad for param in self._layout.params]
+            self._ours_version = _versions(self._ours)
         self._loss += loss.item() * factor
 
     def step(self, closure: Optional[Callable] = None) -> None:

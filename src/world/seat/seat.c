@@ -112,7 +112,9 @@ static uint64_t fetch(void *self)
         uint64_t before = atomic_load_explicit(&board->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
             uint64_t version = atomic_load_explicit(&board->version, memory_order_relaxed);
-            if (s->copy && !s->spec.at_workers)
+            if (s->overlay)
+                at_seat_overlay_renew(s->copy, s->spec.floats);
+            else if (s->copy && !s->spec.at_workers)
                 memcpy(s->copy, at_seat_floats(&s->params_file), s->spec.floats * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
             if (atomic_load_explicit(&board->params_lock, memory_order_relaxed) == before)
@@ -242,12 +244,29 @@ static int end(at_seat *s, at_seat_order *order)
     return s->ended;
 }
 
+/* The program keeps the parameters it has. While it is in a round the hub writes none; one that
+ * leaves while it waits may have to look twice. */
+static void keep_params(at_seat *s)
+{
+    enum { TRIES = 100 };
+    const _Atomic uint64_t *lock = &at_seat_board_of(s)->params_lock;
+    for (int i = 0; s->overlay; i++) {
+        uint64_t before = atomic_load_explicit(lock, memory_order_acquire);
+        at_seat_overlay_keep(s->copy, s->spec.floats);
+        atomic_thread_fence(memory_order_acquire);
+        bool same = atomic_load_explicit(lock, memory_order_relaxed) == before;
+        if ((same && before % 2 == 0) || i == TRIES || at_seat_hung_up(s->fd)) s->overlay = false;
+        if (s->overlay) at_seat_overlay_renew(s->copy, s->spec.floats);
+    }
+}
+
 void at_seat_leave(at_seat **seat)
 {
     at_seat *s = *seat;
     *seat = NULL;
     if (!s) return;
     if (s->stage == AT_SEAT_STAGE_SEATED && s->in_micro) at_driver_return_micro(&s->driver);
+    keep_params(s);
     if (s->stage >= AT_SEAT_STAGE_SEATED) {
         announce(s);
         say_left(s);
@@ -312,7 +331,7 @@ int at_seat_next(at_seat *s, at_seat_order *order)
             break;
         }
     }
-    memset(s->micro.gradient, 0, s->spec.floats * sizeof(float));
+    if (!s->overwrites) memset(s->micro.gradient, 0, s->spec.floats * sizeof(float));
     describe_order(s, order);
     return AT_SEAT_WORK;
 }

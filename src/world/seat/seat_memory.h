@@ -92,6 +92,18 @@ at_err at_seat_file_map(int fd, size_t size, bool writes, at_seat_file *file, at
 
 void at_seat_file_close(at_seat_file *file); /* accepts a zeroed one */
 
+/* ---- parameters in the program's own memory ----
+ *
+ * A private mapping of the parameter file over the pages of a vector: it shows what the hub writes,
+ * and a page that the program writes to becomes its own. at_seat_overlay_renew shows the hub's
+ * again, at_seat_overlay_keep makes all pages the program's. */
+
+/* Maps the parameters at `to`, which has whole pages. False: it cannot be done; the vector
+ * may be zeroed then. */
+bool at_seat_overlay(const at_seat_file *params, size_t floats, float *to);
+void at_seat_overlay_renew(float *at, size_t floats);
+void at_seat_overlay_keep(float *at, size_t floats);
+
 /* The floats behind the board, and gradient `index` behind a slot. */
 float *at_seat_floats(const at_seat_file *params);
 float *at_seat_slot_gradient(const at_seat_file *slot, size_t floats, uint32_t index);

@@ -229,8 +229,8 @@ static bool takes_turns(const at_seat_world *w)
 {
     enum { FLOATS_MIN = 32 << 10 };
     const at_seat_board *board = at_seat_world_board(w);
-    bool only = atomic_load_explicit(&board->present, memory_order_relaxed) == 1;
-    bool sleeps = w->spin_ns == 0 || w->round_ns > w->spin_ns;
+    bool                 only = atomic_load_explicit(&board->present, memory_order_relaxed) == 1;
+    bool                 sleeps = w->spin_ns == 0 || w->round_ns > w->spin_ns;
     return only && w->in_place && (sleeps || w->seats->spec.floats >= FLOATS_MIN);
 }
 
@@ -285,8 +285,9 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     w->slots = plan->release->holds ? 1 : AT_SEAT_GRADIENTS;
     bool idle_cores = plan->workers_max + 1 <= context->cores && context->sample_time == 0;
     bool few = plan->workers_max <= 2 * context->cores && context->sample_time == 0;
+    bool own_cores = plan->workers_max <= context->cores;
     w->spin_ns = idle_cores ? SPIN : 0;
-    w->seat_spin_ns = few ? SEAT_SPIN : 0;
+    w->seat_spin_ns = few ? SEAT_SPIN / (own_cores ? 1 : 2) : 0;
     AT_TRY(open_params(w, fail));
     at_world_ops ops = {.self = w,
                         .send = send_order,
