@@ -48,20 +48,33 @@ static bool spin(at_seat *s, uint32_t heard_before)
     return true;
 }
 
-/* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays while it
- * sleeps. Only this thread does, and only while it sleeps: the program may have others. */
+/* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays from its
+ * report until the answer has come: with the hub at work there, the scheduler would move it. Only
+ * this thread stays, and only for that time: the program may have others. True: it has begun to. */
+static bool stay(at_seat *s)
+{
+    bool turns = atomic_load_explicit(&at_seat_board_of(s)->turns, memory_order_relaxed);
+    if (!turns || s->cores.known) return false;
+    s->cores = at_machine_stay();
+    return s->cores.known;
+}
+
+static void unstay(at_seat *s)
+{
+    at_machine_unstay(&s->cores);
+    s->cores.known = false;
+}
+
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     at_seat *s = self;
     at_ns    now = at_clock_now(), slice = now + SLICE, limit = until < slice ? until : slice;
-    bool     turns = atomic_load_explicit(&at_seat_board_of(s)->turns, memory_order_relaxed);
-    at_cores cores = {0};
-    if (turns) cores = at_machine_stay();
+    bool     stays = stay(s), spins = !s->cores.known && limit - now > 10 * s->spin_ns;
     s->interrupted = false;
-    if (!turns && limit - now > 10 * s->spin_ns && spin(s, heard_before)) return;
+    if (spins && spin(s, heard_before)) return;
     s->interrupted = at_bell_wait(&at_seat_bells_of(s)->cast, heard_before, 1,
                                   at_bell_mask(s->rank + 1), limit, 0);
-    if (turns) at_machine_unstay(&cores);
+    if (stays) unstay(s);
     if (at_clock_now() >= slice && at_seat_hung_up(s->fd)) s->lost = true;
 }
 
@@ -150,6 +163,7 @@ static bool send_report(void *self, const at_report *report)
     mail->report = *report;
     memcpy(mail->group, s->group, s->spec.groups * sizeof *s->group);
     atomic_store(&slot->sent, sent + 1);
+    stay(s);
     at_bell_ring(&at_seat_bells_of(s)->hub);
     return true;
 }
@@ -266,6 +280,7 @@ void at_seat_leave(at_seat **seat)
     *seat = NULL;
     if (!s) return;
     if (s->stage == AT_SEAT_STAGE_SEATED && s->in_micro) at_driver_return_micro(&s->driver);
+    unstay(s);
     keep_params(s);
     if (s->stage >= AT_SEAT_STAGE_SEATED) {
         announce(s);
@@ -308,9 +323,8 @@ static bool is_asked_while_idle(const at_seat *s)
            !leaves((void *)(uintptr_t)s);
 }
 
-int at_seat_next(at_seat *s, at_seat_order *order)
+static int next_round(at_seat *s, at_seat_order *order)
 {
-    assert(s->stage >= AT_SEAT_STAGE_SEATED);
     *order = (at_seat_order){0};
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     announce(s);
@@ -334,6 +348,14 @@ int at_seat_next(at_seat *s, at_seat_order *order)
     if (!s->overwrites) memset(s->micro.gradient, 0, s->spec.floats * sizeof(float));
     describe_order(s, order);
     return AT_SEAT_WORK;
+}
+
+int at_seat_next(at_seat *s, at_seat_order *order)
+{
+    assert(s->stage >= AT_SEAT_STAGE_SEATED);
+    int status = next_round(s, order);
+    unstay(s);
+    return status;
 }
 
 const float *at_seat_params(const at_seat *s)

@@ -7,6 +7,7 @@
 #ifndef AT_WORLD_SEAT_SEAT_CLIENT_H
 #define AT_WORLD_SEAT_SEAT_CLIENT_H
 
+#include "base/machine.h"
 #include "world/core/driver.h"
 #include "world/seat/seat_memory.h"
 #include "world/seat/seat_spec.h"
@@ -36,6 +37,7 @@ struct at_seat {
     uint64_t         seed;
     at_ns            spin_ns;
     uint32_t         spins_skipped; /* how often not to spin from now on */
+    at_cores         cores;         /* known: those of the thread, which stays where it is */
     bool             in_place;      /* parameters do not change while a seat computes */
     at_seat_file     params_file, bells_file, slot_file;
     at_plan          plan; /* what the state machine needs of it */
