@@ -207,6 +207,7 @@ class Optimizer(torch.optim.Optimizer):
         self._nothing = [None] * len(self._layout.params)
         self._ours: list = []  # gradients since the last step(), and how often they were written to
         self._ours_version = 0
+        self._factor: Optional[tuple[int, torch.Tensor]] = None
         self._install()
         self._take_others()
         self._begin_round()
@@ -302,11 +303,19 @@ class Optimizer(torch.optim.Optimizer):
         self._attach()
         factor = samples if self.reduction == "mean" else 1
         try:
-            loss.backward(torch.full_like(loss, factor, requires_grad=False))
+            loss.backward(self._factor_like(loss, factor))
         finally:
             self._ours = [param.grad for param in self._layout.params]
             self._ours_version = _versions(self._ours)
         self._loss += loss.item() * factor
+
+    def _factor_like(self, loss: torch.Tensor, factor: int) -> torch.Tensor:
+        """The factor as a gradient of the loss; the same tensor while batches are alike."""
+        kept = self._factor
+        if kept is None or kept[0] != factor or kept[1].shape != loss.shape or \
+                kept[1].dtype != loss.dtype or kept[1].device != loss.device:
+            kept = self._factor = factor, torch.full_like(loss, factor, requires_grad=False)
+        return kept[1]
 
     def step(self, closure: Optional[Callable] = None) -> None:
         """Ends a micro-batch. When the round is over, reports it, waits and installs the next
@@ -428,12 +437,11 @@ class Optimizer(torch.optim.Optimizer):
 
     def _send_groups(self) -> None:
         """The numbers of this step. Those of the first worker bind everybody."""
-        numbers = [{k: v for k, v in g.items() if k != "params"} for g in self.inner.param_groups]
-        if numbers == self._sent_groups:
+        if self.inner.param_groups == self._sent_groups:  # quick: most values are the same objects
             return
-        for index, values in enumerate(numbers):
+        for index, values in enumerate(self.inner.param_groups):
             self._seat.set_group(index, values)
-        self._sent_groups = [dict(values) for values in numbers]
+        self._sent_groups = [dict(values) for values in self.inner.param_groups]
 
     # ---- buffers that are no statistics: counters, masks ----
 
