@@ -189,13 +189,18 @@ typedef struct at_seat_spec {
                                     * 0: 1 */
     uint64_t              samples; /* training samples, one epoch; 0: unknown */
     float                *params;  /* initial values of the flat vector; NULL: zeros */
-    int32_t  installs; /* 1: `params` stays in use. at_seat_join, at_seat_next and REFRESHED write
+    int32_t  installs;   /* 1: `params` stays in use. at_seat_join, at_seat_next and REFRESHED write
                         * the parameters there, and at_seat_params returns it. 0: the library keeps
-                        * them, shared by all seats and read-only where the strategy allows that */
-    int32_t  rank;     /* -1: as in ANYTIME_RANK, otherwise any free one. 0: rank 0 */
-    uint32_t wait_ms;  /* return AT_SEAT_AGAIN after waiting for this long, or for a signal;
+                        * them, shared by all seats and read-only where the strategy allows that.
+                        * 2: like 1, and `params` has whole pages (begins on one, and belongs to
+                        * nothing else up to the end of its last one): where the strategy allows
+                        * that, the hub's parameters are mapped there and nothing is copied. What
+                        * the program writes there is gone with the next parameters, as with 1 */
+    int32_t  rank;       /* -1: as in ANYTIME_RANK, otherwise any free one. 0: rank 0 */
+    uint32_t wait_ms;    /* return AT_SEAT_AGAIN after waiting for this long, or for a signal;
                         * 0: wait for as long as it takes */
-    uint32_t unused;   /* 0 */
+    uint32_t overwrites; /* 1: the first micro-batch of a round writes the whole gradient, which
+                          * at_seat_next then does not zero */
 } at_seat_spec;
 
 /* Takes a seat. `hub` is the path of the hub's socket; NULL: the environment's ANYTIME_HUB, and
@@ -232,8 +237,9 @@ int at_seat_next(at_seat *seat, at_seat_order *order);
 const float *at_seat_params(const at_seat *seat);
 
 /* Where the gradient of this round is summed up: floats of the flat vector, 64-byte aligned, zeroed
- * by at_seat_next. The address can change from round to round and is valid until at_seat_report.
- * Before at_seat_report, write the current VALUES of the buffers to their places. */
+ * by at_seat_next unless spec.overwrites is set. The address can change from round to round and is
+ * valid until at_seat_report. Before at_seat_report, write the current VALUES of the buffers to
+ * their places. */
 float *at_seat_gradient(const at_seat *seat);
 
 /* Call after each micro-batch: `samples` (at least 1) were computed, with this sum of losses. With

@@ -14,7 +14,7 @@ fi
 
 export ANYTIME=$PWD/build/anytime SEAT_WORKER=$PWD/build/tests/seat_worker
 export ANYTIME_TORCH_UPDATE=$PWD/build/tests/torch_update PYTHON=$environment/bin/python3
-for test in torch_right torch_scripts torch_ends torch_updates; do
+for test in torch_right torch_scripts torch_ends torch_memory torch_updates; do
     mkdir -p "build/tests/e2e/$test"
     (cd "build/tests/e2e/$test" && timeout 600 "$PYTHON" "../../../../tests/e2e/$test.py")
 done

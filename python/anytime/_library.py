@@ -52,7 +52,7 @@ class Spec(Structure):
                 ("update", c_uint32), ("optimizer", c_char_p), ("groups", POINTER(Group)),
                 ("groups_count", c_uint32), ("batch", c_uint32), ("samples", c_uint64),
                 ("params", c_void_p), ("installs", c_int32), ("rank", c_int32),
-                ("wait_ms", c_uint32), ("unused", c_uint32)]
+                ("wait_ms", c_uint32), ("overwrites", c_uint32)]
 
 
 class Order(Structure):

@@ -30,6 +30,8 @@ class Spec:
     batch: int = 0
     samples: int = 0
     update_at_worker: bool = False
+    whole_pages: bool = False  # the vector of parameters has whole pages: they can be mapped there
+    overwrites: bool = False  # a round's first micro-batch writes the whole gradient
 
 
 def group_values(values: dict) -> c.Group:
@@ -217,5 +219,6 @@ def _describe(spec: Spec, params: int) -> c.Spec:
                   update=c.UPDATE_WORKER if spec.update_at_worker else c.UPDATE_HUB,
                   optimizer=spec.optimizer.encode() if spec.optimizer else None,
                   groups=groups if spec.groups else None, groups_count=len(spec.groups),
-                  batch=spec.batch, samples=spec.samples, params=params, installs=1, rank=-1,
-                  wait_ms=_WAIT_MS)
+                  batch=spec.batch, samples=spec.samples, params=params,
+                  installs=2 if spec.whole_pages else 1, rank=-1, wait_ms=_WAIT_MS,
+                  overwrites=int(spec.overwrites))

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import mmap
 import os
 import time
 import weakref
@@ -51,6 +52,27 @@ def _hub_optimizer(inner: torch.optim.Optimizer) -> Optional[str]:
 def _vector(address: int, count: int) -> torch.Tensor:
     """A tensor over memory that the library owns."""
     return torch.frombuffer((ctypes.c_float * count).from_address(address), dtype=torch.float32)
+
+
+def _whole_pages(count: int) -> torch.Tensor:
+    """Zeros in memory where the library can map the hub's parameters."""
+    size = -(-count * 4 // mmap.PAGESIZE) * mmap.PAGESIZE
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return torch.frombuffer(pages, dtype=torch.float32, count=count)
+
+
+def _versions(tensors: list) -> int:
+    """Changes when one of the tensors is written to."""
+    return sum(tensor._version for tensor in tensors if tensor is not None)
+
+
+def _seed(seed: int) -> None:
+    """torch.manual_seed(), which without a GPU takes a hundred times as long: it remembers the
+    seed, and the stack of its caller, for one that may come."""
+    if torch.cuda.is_initialized():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
 
 
 def _plain(name: str) -> str:
@@ -171,7 +193,8 @@ class Optimizer(torch.optim.Optimizer):
         self._take_over(self._layout.params[0].device)
         spec = Spec(self._layout.specs(), optimizer=None if self._at_worker else at_hub,
                     groups=self.inner.param_groups, model=type(self.model).__name__, batch=batch,
-                    samples=self._epoch_samples, update_at_worker=self._at_worker)
+                    samples=self._epoch_samples, update_at_worker=self._at_worker,
+                    whole_pages=True, overwrites=True)
         self._seat = Seat.join(spec, self._host.data_ptr(), hub)
         if not self._seat:
             return
@@ -181,6 +204,10 @@ class Optimizer(torch.optim.Optimizer):
         self._kept: dict[str, torch.Tensor] = {}
         self._kept_at = 0.0
         self._cuts: dict[int, tuple] = {}
+        self._nothing = [None] * len(self._layout.params)
+        self._ours: list = []  # gradients since the last step(), and how often they were written to
+        self._ours_version = 0
+        self._factor: Optional[tuple[int, torch.Tensor]] = None
         self._install()
         self._take_others()
         self._begin_round()
@@ -202,7 +229,7 @@ class Optimizer(torch.optim.Optimizer):
         """Moves parameters and statistics into one flat vector. The hub writes to `_host`; on other
         devices the model uses a copy."""
         layout = self._layout
-        self._host = torch.zeros(layout.floats)
+        self._host = _whole_pages(layout.floats)
         on_host = device.type == "cpu"
         self._flat = self._host if on_host else torch.zeros(layout.floats, device=device)
         self._views = layout.cut(self._flat)
@@ -275,13 +302,31 @@ class Optimizer(torch.optim.Optimizer):
                           "its sum, and say reduction=\"sum\")", 2)
         self._attach()
         factor = samples if self.reduction == "mean" else 1
-        loss.backward(torch.full_like(loss, factor, requires_grad=False))
-        self._sum_version = self._sum._version
+        try:
+            loss.backward(self._factor_like(loss, factor))
+        finally:
+            self._ours = [param.grad for param in self._layout.params]
+            self._ours_version = _versions(self._ours)
         self._loss += loss.item() * factor
+
+    def _factor_like(self, loss: torch.Tensor, factor: int) -> torch.Tensor:
+        """The factor as a gradient of the loss; the same tensor while batches are alike."""
+        kept = self._factor
+        if kept is None or kept[0] != factor or kept[1].shape != loss.shape or \
+                kept[1].dtype != loss.dtype or kept[1].device != loss.device:
+            kept = self._factor = factor, torch.full_like(loss, factor, requires_grad=False)
+        return kept[1]
 
     def step(self, closure: Optional[Callable] = None) -> None:
         """Ends a micro-batch. When the round is over, reports it, waits and installs the next
         parameters."""
+        hooked = getattr(self, "_optimizer_step_pre_hooks", None) or \
+            getattr(self, "_optimizer_step_post_hooks", None)
+        (_step_with_hooks if hooked else Optimizer._step)(self, closure)
+
+    step.hooked = True  # type: ignore[attr-defined]  # torch would wrap it, at 20 us per call
+
+    def _step(self, closure: Optional[Callable] = None) -> None:
         if closure is not None:
             raise c.Error("step() takes no closure (LBFGS cannot be distributed)", 2)
         if self.done:
@@ -309,23 +354,33 @@ class Optimizer(torch.optim.Optimizer):
     # ---- rounds ----
 
     def _attach(self) -> None:
-        """Gradients are views of the round's vector from here to step()."""
-        for name, param, view in zip(self._layout.names, self._layout.params, self._grads):
-            if param.grad is view:
+        """A round's first gradients are torch's own, which step() copies into the round's vector:
+        this is less work than clearing the vector and adding to it. The following ones are added
+        to views of it."""
+        ours = self._ours or self._nothing
+        for name, param, own, view in zip(self._layout.names, self._layout.params, ours,
+                                          self._grads):
+            grad = param.grad
+            if grad is not None and grad is own:
                 continue
-            if param.grad is not None and param.grad.any():
+            if grad is not None and grad.any():
                 raise c.Error(f"{name} has a gradient that is not from opt.backward(): call "
                               "opt.backward(loss, samples) instead of loss.backward()", 2)
-            param.grad = view
+            param.grad = own if self._ours else None if self._fresh else view
 
     def _detach(self) -> None:
         """Between step() and backward() parameters have no gradient, so that no zero_grad() can
         clear half a round. What the script did to the sum would be done again in each
         micro-batch, so it is refused."""
-        changed = self._sum._version != self._sum_version
-        for param, view in zip(self._layout.params, self._grads):
-            changed = changed or (param.grad is not view and param.grad is not None)
+        changed = _versions(self._ours) != self._ours_version
+        for param, own, view in zip(self._layout.params, self._ours, self._grads):
+            changed = changed or (param.grad is not own and param.grad is not None)
             param.grad = None
+            if self._fresh and own is None:
+                view.zero_()
+            elif self._fresh:
+                view.copy_(own.to_dense() if own.is_sparse else own)
+        self._ours, self._fresh = [], False
         if changed:
             raise c.Error("gradients were changed between opt.backward() and opt.step(); what is "
                           "clipped or changed is the mean gradient of a step: use "
@@ -342,7 +397,8 @@ class Optimizer(torch.optim.Optimizer):
             self._finish()
             return
         self._gradient, self._sum, self._grads = self._views_at(self._seat.gradient)
-        torch.manual_seed(self._seat.random(order.position) & (2**63 - 1))
+        self._fresh = True
+        _seed(self._seat.random(order.position) & (2**63 - 1))
 
     def _views_at(self, address: int) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
         """The round's vector, the vector of the sums on the model's device, and its parts. A seat
@@ -352,10 +408,7 @@ class Optimizer(torch.optim.Optimizer):
             sums = vector if self._flat is self._host else torch.zeros_like(self._flat)
             parts = self._layout.cut(sums)[:len(self._layout.params)]
             self._cuts[address] = (vector, sums, parts)
-        vector, sums, parts = self._cuts[address]
-        if sums is not vector:
-            sums.zero_()
-        return vector, sums, parts
+        return self._cuts[address]
 
     def _finish(self) -> None:
         """The first worker keeps its seat, to tell how good the final parameters are."""
@@ -384,12 +437,11 @@ class Optimizer(torch.optim.Optimizer):
 
     def _send_groups(self) -> None:
         """The numbers of this step. Those of the first worker bind everybody."""
-        numbers = [{k: v for k, v in g.items() if k != "params"} for g in self.inner.param_groups]
-        if numbers == self._sent_groups:
+        if self.inner.param_groups == self._sent_groups:  # quick: most values are the same objects
             return
-        for index, values in enumerate(numbers):
+        for index, values in enumerate(self.inner.param_groups):
             self._seat.set_group(index, values)
-        self._sent_groups = [dict(values) for values in numbers]
+        self._sent_groups = [dict(values) for values in self.inner.param_groups]
 
     # ---- buffers that are no statistics: counters, masks ----
 
@@ -517,6 +569,11 @@ class Optimizer(torch.optim.Optimizer):
                           "continue the run with `anytime run --resume`", 2)
         self.inner.load_state_dict(state_dict)
         self.param_groups, self.state = self.inner.param_groups, self.inner.state
+
+
+# What torch 2 makes of a step() with hooks; torch 1 has none.
+_step_with_hooks = getattr(torch.optim.Optimizer, "profile_hook_step", lambda step: step)(
+    Optimizer._step)
 
 
 def _refuse(optimizer, update, reduction) -> None:

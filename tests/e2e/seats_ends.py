@@ -163,9 +163,10 @@ class Options(seats.TestCase):
 
     def test_the_environment_is_set(self):
         program = ("/bin/sh", "-c", "echo $ANYTIME_RANK $ANYTIME_WORKERS $OMP_NUM_THREADS "
-                   f"$(basename $ANYTIME_LIBRARY) >&2; exec {seats.WORKER}")
+                   f"$(basename $ANYTIME_LIBRARY) $MALLOC_TRIM_THRESHOLD_ >&2; "
+                   f"exec {seats.WORKER}")
         ended = self.seats("-n", 2, "--steps", 5, program=program)
-        self.assertIn("[1] 1 2 1 libanytime.so", ended.err)
+        self.assertIn("[1] 1 2 1 libanytime.so 1073741824", ended.err)
 
 
 if __name__ == "__main__":

@@ -27,19 +27,54 @@ static bool is_over(const at_seat *s)
     return s->lost || atomic_load_explicit(&at_seat_slot_of(s)->evicted, memory_order_acquire);
 }
 
-/* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays while it
- * sleeps. Only this thread does, and only while it sleeps: the program may have others. */
+/* Waking a sleeping core takes longer than the hub does, so a seat that waits keeps its core for a
+ * while, but lets the hub and other seats run there. Time that they take does not count. When some
+ * other program took the core, sleeping is better for a while: sleepers are preferred when they are
+ * woken, and who yields is not. True: something came. */
+static bool spin(at_seat *s, uint32_t heard_before)
+{
+    enum { SPINS_SKIPPED = 256 };
+    const at_ns alone = AT_US(5), taken = AT_MS(2);
+    at_ns       spent = 0, now = at_clock_now();
+    if (s->spins_skipped > 0) s->spins_skipped--;
+    while (at_bell_heard(&at_seat_bells_of(s)->cast) == heard_before) {
+        if (spent >= s->spin_ns || s->spins_skipped > 0) return false;
+        sched_yield();
+        at_ns before = now;
+        now = at_clock_now();
+        if (now - before < alone) spent += now - before;
+        if (now - before > taken) s->spins_skipped = SPINS_SKIPPED;
+    }
+    return true;
+}
+
+/* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays from its
+ * report until the answer has come: with the hub at work there, the scheduler would move it. Only
+ * this thread stays, and only for that time: the program may have others. True: it has begun to. */
+static bool stay(at_seat *s)
+{
+    bool turns = atomic_load_explicit(&at_seat_board_of(s)->turns, memory_order_relaxed);
+    if (!turns || s->cores.known) return false;
+    s->cores = at_machine_stay();
+    return s->cores.known;
+}
+
+static void unstay(at_seat *s)
+{
+    at_machine_unstay(&s->cores);
+    s->cores.known = false;
+}
+
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     at_seat *s = self;
-    at_ns    now = at_clock_now(), slice = now + SLICE;
-    at_ns    limit = until < slice ? until : slice, spin_ns = until > slice ? s->spin_ns : 0;
-    bool     turns = at_seat_takes_turns(at_seat_board_of(s), s->in_place, s->spec.floats, spin_ns);
-    at_cores cores = {0};
-    if (turns) cores = at_machine_stay();
+    at_ns    now = at_clock_now(), slice = now + SLICE, limit = until < slice ? until : slice;
+    bool     stays = stay(s), spins = !s->cores.known && limit - now > 10 * s->spin_ns;
+    s->interrupted = false;
+    if (spins && spin(s, heard_before)) return;
     s->interrupted = at_bell_wait(&at_seat_bells_of(s)->cast, heard_before, 1,
-                                  at_bell_mask(s->rank + 1), limit, turns ? 0 : spin_ns);
-    if (turns) at_machine_unstay(&cores);
+                                  at_bell_mask(s->rank + 1), limit, 0);
+    if (stays) unstay(s);
     if (at_clock_now() >= slice && at_seat_hung_up(s->fd)) s->lost = true;
 }
 
@@ -90,7 +125,9 @@ static uint64_t fetch(void *self)
         uint64_t before = atomic_load_explicit(&board->params_lock, memory_order_acquire);
         if (before % 2 == 0) {
             uint64_t version = atomic_load_explicit(&board->version, memory_order_relaxed);
-            if (s->copy && !s->spec.at_workers)
+            if (s->overlay)
+                at_seat_overlay_renew(s->copy, s->spec.floats);
+            else if (s->copy && !s->spec.at_workers)
                 memcpy(s->copy, at_seat_floats(&s->params_file), s->spec.floats * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
             if (atomic_load_explicit(&board->params_lock, memory_order_relaxed) == before)
@@ -126,6 +163,7 @@ static bool send_report(void *self, const at_report *report)
     mail->report = *report;
     memcpy(mail->group, s->group, s->spec.groups * sizeof *s->group);
     atomic_store(&slot->sent, sent + 1);
+    stay(s);
     at_bell_ring(&at_seat_bells_of(s)->hub);
     return true;
 }
@@ -220,12 +258,30 @@ static int end(at_seat *s, at_seat_order *order)
     return s->ended;
 }
 
+/* The program keeps the parameters it has. While it is in a round the hub writes none; one that
+ * leaves while it waits may have to look twice. */
+static void keep_params(at_seat *s)
+{
+    enum { TRIES = 100 };
+    const _Atomic uint64_t *lock = &at_seat_board_of(s)->params_lock;
+    for (int i = 0; s->overlay; i++) {
+        uint64_t before = atomic_load_explicit(lock, memory_order_acquire);
+        at_seat_overlay_keep(s->copy, s->spec.floats);
+        atomic_thread_fence(memory_order_acquire);
+        bool same = atomic_load_explicit(lock, memory_order_relaxed) == before;
+        if ((same && before % 2 == 0) || i == TRIES || at_seat_hung_up(s->fd)) s->overlay = false;
+        if (s->overlay) at_seat_overlay_renew(s->copy, s->spec.floats);
+    }
+}
+
 void at_seat_leave(at_seat **seat)
 {
     at_seat *s = *seat;
     *seat = NULL;
     if (!s) return;
     if (s->stage == AT_SEAT_STAGE_SEATED && s->in_micro) at_driver_return_micro(&s->driver);
+    unstay(s);
+    keep_params(s);
     if (s->stage >= AT_SEAT_STAGE_SEATED) {
         announce(s);
         say_left(s);
@@ -267,9 +323,8 @@ static bool is_asked_while_idle(const at_seat *s)
            !leaves((void *)(uintptr_t)s);
 }
 
-int at_seat_next(at_seat *s, at_seat_order *order)
+static int next_round(at_seat *s, at_seat_order *order)
 {
-    assert(s->stage >= AT_SEAT_STAGE_SEATED);
     *order = (at_seat_order){0};
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     announce(s);
@@ -290,9 +345,17 @@ int at_seat_next(at_seat *s, at_seat_order *order)
             break;
         }
     }
-    memset(s->micro.gradient, 0, s->spec.floats * sizeof(float));
+    if (!s->overwrites) memset(s->micro.gradient, 0, s->spec.floats * sizeof(float));
     describe_order(s, order);
     return AT_SEAT_WORK;
+}
+
+int at_seat_next(at_seat *s, at_seat_order *order)
+{
+    assert(s->stage >= AT_SEAT_STAGE_SEATED);
+    int status = next_round(s, order);
+    unstay(s);
+    return status;
 }
 
 const float *at_seat_params(const at_seat *s)

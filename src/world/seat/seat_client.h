@@ -7,6 +7,7 @@
 #ifndef AT_WORLD_SEAT_SEAT_CLIENT_H
 #define AT_WORLD_SEAT_SEAT_CLIENT_H
 
+#include "base/machine.h"
 #include "world/core/driver.h"
 #include "world/seat/seat_memory.h"
 #include "world/seat/seat_spec.h"
@@ -22,8 +23,9 @@ typedef enum at_seat_stage {
 struct at_seat {
     at_seat_stage stage;
     at_spec       spec;
-    float        *given;    /* params of the caller's spec; may be NULL */
-    bool          installs; /* parameters are written there */
+    float        *given;                   /* params of the caller's spec; may be NULL */
+    bool          installs;                /* parameters are written there */
+    bool          whole_pages, overwrites; /* see at_seat_spec */
     int           rank_wanted;
     uint32_t      wait_ms;
     int           fd;
@@ -34,7 +36,9 @@ struct at_seat {
     uint32_t         rank, workers_start;
     uint64_t         seed;
     at_ns            spin_ns;
-    bool             in_place; /* parameters do not change while a seat computes */
+    uint32_t         spins_skipped; /* how often not to spin from now on */
+    at_cores         cores;         /* known: those of the thread, which stays where it is */
+    bool             in_place;      /* parameters do not change while a seat computes */
     at_seat_file     params_file, bells_file, slot_file;
     at_plan          plan; /* what the state machine needs of it */
     at_pace         *pace;
@@ -46,6 +50,7 @@ struct at_seat {
     bool          in_micro; /* `micro` was handed out */
     uint64_t      order_seen;
     float        *copy;    /* of the parameters; NULL: they are read in place */
+    bool          overlay; /* `copy` shows the hub's parameters */
     uint64_t      version; /* of the parameters last handed out */
     uint64_t      closed;  /* version at the start of the last round; AT_VERSION_NONE: none */
     at_seat_group group[AT_SEAT_GROUPS_MAX];

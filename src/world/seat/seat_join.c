@@ -185,11 +185,16 @@ static at_err take_memory(at_seat *s, uint32_t slots, at_fail *fail)
     return at_seat_file_map(fd[2], slot, true, &s->slot_file, fail);
 }
 
-/* Parameters that a script may write to, or that change while it computes, are a copy. */
+/* Parameters that a script may write to, or that change while it computes, are a copy. Small ones
+ * are copied faster than pages are looked at. */
 static at_err new_copy(at_seat *s, at_fail *fail)
 {
+    enum { OVERLAY_MIN = 64 << 10 };
     if (s->installs) {
         s->copy = s->given;
+        s->overlay = s->whole_pages && s->in_place && !s->spec.at_workers &&
+                     s->spec.floats >= OVERLAY_MIN &&
+                     at_seat_overlay(&s->params_file, s->spec.floats, s->copy);
     } else if (!s->in_place || s->spec.at_workers) {
         s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
         if (!s->copy) return at_fail_memory(fail);
@@ -264,7 +269,9 @@ static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec
     s->rank_wanted = spec->rank >= 0 ? spec->rank : (int)number;
     s->wait_ms = spec->wait_ms;
     s->given = spec->params;
-    s->installs = spec->installs;
+    s->installs = spec->installs != 0;
+    s->whole_pages = spec->installs == 2;
+    s->overwrites = spec->overwrites != 0;
     s->inbox.size_max = MESSAGE_MAX;
     *seat = s;
     AT_TRY(at_spec_new(spec, &s->spec, fail));

@@ -108,6 +108,77 @@ void at_seat_file_close(at_seat_file *file)
     *file = (at_seat_file){.fd = -1};
 }
 
+/* ---- parameters in the program's own memory -------------------------------------------------- */
+
+static size_t overlay_size(size_t floats)
+{
+    return whole(floats * sizeof(float), PAGE);
+}
+
+bool at_seat_overlay(const at_seat_file *params, size_t floats, float *to)
+{
+    bool   aligned = (uintptr_t)to % PAGE == 0 && sysconf(_SC_PAGESIZE) == PAGE;
+    size_t size = overlay_size(floats);
+    assert(size <= params->size - PAGE);
+    if (!aligned ||
+        mmap(to, size, PROT_READ, MAP_PRIVATE | MAP_FIXED | MAP_POPULATE, params->fd, PAGE) != to)
+        return false;
+    /* Populating a writable mapping would have made all pages the program's own. */
+    if (mprotect(to, size, PROT_READ | PROT_WRITE) == 0) return true;
+    void *again =
+        mmap(to, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_ANONYMOUS, -1, 0);
+    assert(again == to); /* what is there is replaced, so nothing more is needed */
+    return false;
+}
+
+/* Entries of /proc/self/pagemap: a page that is there and not of a file is the program's own; so is
+ * one that was swapped out. */
+static bool is_own(uint64_t entry)
+{
+    const uint64_t present = 1ull << 63, swapped = 1ull << 62, of_file = 1ull << 61;
+    return (entry & swapped) || ((entry & present) && !(entry & of_file));
+}
+
+/* Forgets the program's pages among `count`; false: which they are is not known. */
+static bool forget_own(int fd, char *at, size_t count)
+{
+    enum { AT_ONCE = 1024 };
+    uint64_t entry[AT_ONCE];
+    for (size_t first = 0; first < count; first += AT_ONCE) {
+        size_t  some = count - first < AT_ONCE ? count - first : AT_ONCE, own = 0;
+        off_t   where = (off_t)(((uintptr_t)at / PAGE + first) * sizeof *entry);
+        ssize_t got = pread(fd, entry, some * sizeof *entry, where);
+        if (got != (ssize_t)(some * sizeof *entry)) return false;
+        for (size_t i = 0; i <= some; i++) { /* a run of own pages ends before `i` */
+            if (i < some && is_own(entry[i])) {
+                own++;
+                continue;
+            }
+            if (own > 0) madvise(at + (first + i - own) * PAGE, own * PAGE, MADV_DONTNEED);
+            own = 0;
+        }
+    }
+    return true;
+}
+
+/* Looking is cheaper than forgetting all pages, which would be mapped again one after the other. */
+void at_seat_overlay_renew(float *at, size_t floats)
+{
+    size_t size = overlay_size(floats);
+    int    fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    bool   known = fd >= 0 && forget_own(fd, (char *)at, size / PAGE);
+    if (fd >= 0) close(fd);
+    if (!known) madvise(at, size, MADV_DONTNEED);
+}
+
+void at_seat_overlay_keep(float *at, size_t floats)
+{
+    volatile char *byte = (volatile char *)at;
+    for (size_t i = 0; i < overlay_size(floats); i += PAGE) byte[i] = byte[i];
+}
+
+/* ---- places ---------------------------------------------------------------------------------- */
+
 float *at_seat_floats(const at_seat_file *params)
 {
     assert(params->size > PAGE);

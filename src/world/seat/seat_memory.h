@@ -33,6 +33,7 @@ typedef struct at_seat_board {
     _Atomic uint64_t samples_used;
     _Atomic uint32_t present;    /* workers */
     _Atomic uint32_t first_rank; /* the lowest present */
+    _Atomic bool     turns;      /* the hub runs on the core of the only seat */
 } at_seat_board;
 
 typedef struct at_seat_bells {
@@ -69,18 +70,6 @@ typedef struct at_seat_slot {
     _Atomic bool     leave, evicted;
 } at_seat_slot;
 
-/* The only seat of a run and its hub never compute at the same time where a step waits for all. On
- * one core the vectors they exchange stay in its cache, and waking the other is a switch instead of
- * an interrupt of a sleeping core. Small vectors move fast: there, cores that would be idle spin.
- * Both sides decide by this. */
-static inline bool at_seat_takes_turns(const at_seat_board *board, bool in_place, size_t floats,
-                                       at_ns spin_ns)
-{
-    enum { FLOATS_MIN = 32 << 10 };
-    bool only = atomic_load_explicit(&board->present, memory_order_relaxed) == 1;
-    return only && in_place && (floats >= FLOATS_MIN || spin_ns == 0);
-}
-
 /* A mapped file. */
 typedef struct at_seat_file {
     int    fd; /* -1: none */
@@ -102,6 +91,18 @@ at_err at_seat_file_new(const char *name, size_t size, bool sealed, at_seat_file
 at_err at_seat_file_map(int fd, size_t size, bool writes, at_seat_file *file, at_fail *fail);
 
 void at_seat_file_close(at_seat_file *file); /* accepts a zeroed one */
+
+/* ---- parameters in the program's own memory ----
+ *
+ * A private mapping of the parameter file over the pages of a vector: it shows what the hub writes,
+ * and a page that the program writes to becomes its own. at_seat_overlay_renew shows the hub's
+ * again, at_seat_overlay_keep makes all pages the program's. */
+
+/* Maps the parameters at `to`, which has whole pages. False: it cannot be done; the vector
+ * may be zeroed then. */
+bool at_seat_overlay(const at_seat_file *params, size_t floats, float *to);
+void at_seat_overlay_renew(float *at, size_t floats);
+void at_seat_overlay_keep(float *at, size_t floats);
 
 /* The floats behind the board, and gradient `index` behind a slot. */
 float *at_seat_floats(const at_seat_file *params);

@@ -79,7 +79,7 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
         (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "cut_after",
         (int)plan->cut_after, "micro_batch", (int)plan->micro_batch, "sample_time",
         (json_int_t)context->sample_time, "round_ns", (json_int_t)pace->round_ns_mean, "rounds",
-        (json_int_t)pace->rounds_per_epoch, "spin", (json_int_t)w->spin_ns, "floats",
+        (json_int_t)pace->rounds_per_epoch, "spin", (json_int_t)w->seat_spin_ns, "floats",
         (json_int_t)w->seats->spec.floats, "base", (json_int_t)w->seats->base, "straggler",
         pace->model, "scale", pace->scale, "trace_scale", pace->trace_scale, "rules",
         rules_of(plan));

@@ -78,6 +78,7 @@ static void deliver(at_seat_world *w, at_node id, const at_report *report)
         return;
     }
     event.as.report = *report;
+    w->round_ns += (report->work.sleep_ns + report->work.compute_ns - w->round_ns) / 4;
     c->reported = true;
     c->grace = 0;
     if (c->child >= 0) at_seat_children_well(w->seats->children, (uint32_t)c->child);

@@ -21,6 +21,7 @@
 #include "world/process/signals.h"
 
 static const at_ns SPIN = AT_US(50);
+static const at_ns SEAT_SPIN = AT_US(100); /* seats that spin let others run */
 static const at_ns GRACE = AT_SEC(60); /* no lease after something else was done beside training */
 static const at_ns LOOK_EVERY = AT_SEC(1);
 static const at_ns SILENT_MAX = AT_SEC(10); /* a first round that takes longer is pointed out */
@@ -225,11 +226,24 @@ static void turn(at_seat_world *w)
     at_seat_flush(w);
 }
 
+/* The only seat of a run and its hub never compute at the same time where a step waits for all. On
+ * one core the vectors they exchange stay in its cache, and waking the other is a switch instead of
+ * an interrupt of a sleeping core. Rounds that are shorter than a spin, with small vectors, are
+ * faster on two cores: there nobody sleeps. */
+static bool takes_turns(const at_seat_world *w)
+{
+    enum { FLOATS_MIN = 32 << 10 };
+    const at_seat_board *board = at_seat_world_board(w);
+    bool                 only = atomic_load_explicit(&board->present, memory_order_relaxed) == 1;
+    bool                 sleeps = w->spin_ns == 0 || w->round_ns > w->spin_ns;
+    return only && w->in_place && (sleeps || w->seats->spec.floats >= FLOATS_MIN);
+}
+
 /* Goes to the core on which the only seat has rung, and stays there until others come. */
 static bool follow(at_seat_world *w)
 {
-    bool turns =
-        at_seat_takes_turns(at_seat_world_board(w), w->in_place, w->seats->spec.floats, w->spin_ns);
+    bool turns = takes_turns(w);
+    atomic_store_explicit(&at_seat_world_board(w)->turns, turns, memory_order_relaxed);
     int core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
     if (core != w->core) at_machine_pin(core);
     w->core = core;
@@ -275,7 +289,10 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     w->in_place = at_plan_reads_in_place(plan);
     w->slots = plan->release->holds ? 1 : AT_SEAT_GRADIENTS;
     bool idle_cores = plan->workers_max + 1 <= context->cores && context->sample_time == 0;
+    bool few = plan->workers_max <= 2 * context->cores && context->sample_time == 0;
+    bool own_cores = plan->workers_max <= context->cores;
     w->spin_ns = idle_cores ? SPIN : 0;
+    w->seat_spin_ns = few ? SEAT_SPIN / (own_cores ? 1 : 2) : 0;
     AT_TRY(open_params(w, fail));
     at_world_ops ops = {.self = w,
                         .send = send_order,

@@ -36,14 +36,15 @@ typedef struct at_seat_world {
     at_seat_chair          *chair; /* workers_max */
     bool                   *left;  /* ranks that have left: they are not started again */
     uint32_t                cast_mask;
-    at_ns                   spin_ns;
-    int                     core; /* shared with the only seat; -1: not shared */
-    bool                    stopping, in_place;
-    at_node                 asked_id; /* seat that was asked for its parameters; 0: none */
-    uint64_t                asked_version;
-    at_ns                   look_at; /* when connections are read at the latest */
-    uint32_t                slots;
-    at_fail                 failure; /* why the run cannot go on; AT_OK: it can */
+    at_ns    spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
+    at_ns    round_ns;              /* of the seats, smoothed */
+    int      core;                  /* shared with the only seat; -1: not shared */
+    bool     stopping, in_place;
+    at_node  asked_id; /* seat that was asked for its parameters; 0: none */
+    uint64_t asked_version;
+    at_ns    look_at; /* when connections are read at the latest */
+    uint32_t slots;
+    at_fail  failure; /* why the run cannot go on; AT_OK: it can */
 } at_seat_world;
 
 /* Capacity of the run. */

@@ -255,6 +255,35 @@ static void seats_can_read_the_parameters_but_neither_write_nor_shrink_them(void
     at_seat_file_close(&hub);
 }
 
+static void mapped_parameters_show_what_the_hub_writes_until_they_are_kept(void **state)
+{
+    enum { FLOATS = 5000, PAGE_FLOATS = 1024 }; /* five pages */
+    (void)state;
+    at_fail      fail = {0};
+    at_seat_file hub, seat;
+    size_t       size;
+    float       *own = aligned_alloc(4096, (FLOATS + PAGE_FLOATS - 1) / PAGE_FLOATS * 4096);
+    assert_true(at_seat_params_size(FLOATS, &size));
+    assert_int_equal(at_seat_file_new("test", size, true, &hub, &fail), AT_OK);
+    assert_int_equal(at_seat_file_map(dup(hub.fd), size, false, &seat, &fail), AT_OK);
+    assert_false(at_seat_overlay(&seat, FLOATS, own + 1)); /* not whole pages */
+    assert_true(at_seat_overlay(&seat, FLOATS, own));
+    for (int i = 0; i < FLOATS; i++) at_seat_floats(&hub)[i] = (float)i;
+    own[1500] = own[4999] = -1; /* the second page and the last */
+    at_seat_floats(&hub)[4000] = 7;
+    assert_true(own[0] == 0 && own[1500] == -1 && own[4000] == 7 && own[4999] == -1);
+    assert_true(at_seat_floats(&hub)[1500] == 1500);
+    at_seat_overlay_renew(own, FLOATS);
+    assert_true(own[1500] == 1500 && own[4000] == 7 && own[4999] == 4999);
+    at_seat_overlay_keep(own, FLOATS);
+    memset(at_seat_floats(&hub), 0, FLOATS * sizeof(float));
+    for (int i = 0; i < FLOATS; i++) assert_true(own[i] == (i == 4000 ? 7 : (float)i));
+    at_seat_file_close(&seat);
+    at_seat_file_close(&hub);
+    assert_true(own[4999] == 4999); /* the mapping outlives its descriptors */
+    free(own);
+}
+
 static void sizes_are_checked_before_they_are_multiplied(void **state)
 {
     (void)state;
@@ -277,6 +306,7 @@ int main(void)
         cmocka_unit_test(a_peer_that_does_not_read_is_given_up),
         cmocka_unit_test(a_proof_needs_the_token_and_the_number),
         cmocka_unit_test(seats_can_read_the_parameters_but_neither_write_nor_shrink_them),
+        cmocka_unit_test(mapped_parameters_show_what_the_hub_writes_until_they_are_kept),
         cmocka_unit_test(sizes_are_checked_before_they_are_multiplied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
