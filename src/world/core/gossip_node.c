@@ -59,10 +59,9 @@ static double make_step(at_gossip_node *node, const at_gossip_step *step, float 
     return at_updater_apply(&node->updater, &apply, &gradients);
 }
 
-static double rate(const at_gossip_node *node, const at_gossip_step *step)
+double at_gossip_rate(const at_learning *learning, const at_gossip_step *step)
 {
-    const at_learning *learning = node->updater.learning;
-    const at_rate     *plain = &learning->rate[learning->groups];
+    const at_rate *plain = &learning->rate[learning->groups];
     assert(step->lr_factor > 0);
     return at_schedule_rate(&plain->schedule, (double)step->samples_used) * step->lr_factor;
 }
@@ -108,7 +107,7 @@ static bool is_empty(const at_gossip_node *node)
 double at_gossip_end(at_gossip_node *node, const at_gossip_step *step)
 {
     size_t n = node->params;
-    double lr = rate(node, step);
+    double lr = at_gossip_rate(node->updater.learning, step);
     if (is_empty(node)) return lr;
     double each = 1 / node->count;
     switch (step->form) {
@@ -147,7 +146,8 @@ double at_gossip_average(float *to, size_t params, const at_gossip_part *parts, 
                 for (size_t i = 0; i < n; i++) out[i] += weight * from[i];
         }
     }
-    for (uint32_t k = 0; k < count; k++) mixed += parts[k].weight * parts[k].count;
+    /* The weights of the vector are floats, and both need the same ones. */
+    for (uint32_t k = 0; k < count; k++) mixed += (double)(float)parts[k].weight * parts[k].count;
     return mixed;
 }
 

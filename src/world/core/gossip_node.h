@@ -59,6 +59,9 @@ void at_gossip_begin(at_gossip_node *node, const at_gossip_step *step, const flo
 /* Takes in the averaged message. Returns the learning rate. */
 double at_gossip_end(at_gossip_node *node, const at_gossip_step *step);
 
+/* The learning rate of a step, for those who make none. */
+double at_gossip_rate(const at_learning *learning, const at_gossip_step *step);
+
 /* The message of this node, or of a neighbour, in one round of averaging. */
 typedef struct at_gossip_part {
     const float *message;

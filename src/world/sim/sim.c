@@ -637,6 +637,6 @@ const at_world at_world_sim = {.name = "sim",
                                .has_messages = true,
                                .admits_workers = true,
                                .has_hub = true,
-                               .holds_all_params = true,
+                               .owns_params = true,
                                .check = at_sim_net_check,
                                .run = run};
