@@ -16,6 +16,8 @@ typedef enum at_graph_matrix {
     AT_GRAPH_LAPLACIAN   /* P_ij = 1 / (1 + the largest degree) */
 } at_graph_matrix;
 
+enum { AT_MIX_ROUNDS_MAX = 10000 };
+
 typedef struct at_mixing {
     const char     *graph;  /* its name, see world/core/graph.h */
     uint32_t        rounds; /* of averaging per step; 0: as many as fit into `time` */

@@ -60,6 +60,27 @@ class Gossip(support.TestCase):
         five = self.train(*common, "--strategy", "fmb-gossip:ring,5").result["seconds"]
         self.assertAlmostEqual(five - one, 29 * 4 * 0.020, delta=1e-6)
 
+    def test_averaging_for_a_time_is_as_many_rounds_as_fit(self):
+        """Five messages of 0.6 s fit into 3 s. Those of a worker with a slow link take longer, and
+        its neighbours make fewer rounds, too."""
+        common = (*SMALL, *SIM, "--latency", "600ms", "--workers", 6, "--steps", 20)
+        rounds, time, long = (self.train(*common, "--strategy", f"fmb-gossip:ring,{much}").result
+                              for much in (5, "3s", "6s"))
+        self.assertEqual(rounds["params_hash"], time["params_hash"])
+        self.assertEqual(rounds["seconds"], time["seconds"])
+        self.assertEqual(time["rules"]["mix"], "gossip:ring,3s")
+        self.assertLess(long["test"]["disagreement"], time["test"]["disagreement"])
+        slow = self.train(*common, "--strategy", "fmb-gossip:ring,3s", "--worker-latency",
+                          "0,0,0,0,0,1s").result
+        self.assertGreater(slow["test"]["disagreement"], time["test"]["disagreement"])
+
+    def test_averaging_for_a_time_in_real_time(self):
+        ended = self.train(*SMALL, "--workers", 4, "--steps", 20, "--strategy",
+                           "fmb-gossip:ring,5ms")
+        self.assert_ledger(ended)
+        self.assertLess(ended.result["test"]["disagreement"], 0.01)
+        self.assertEqual(self.anytime("replay", ended.folder).code, 0)
+
     def test_the_graph_is_described_when_it_changes(self):
         ended = self.train(*SMALL, *SIM, "--workers", 10, "--steps", 60, "--no-respawn",
                            "--strategy", "amb-gossip:amb-iclr-10,5", "--faults", "die:5@300ms")
@@ -109,6 +130,8 @@ class Gossip(support.TestCase):
                               (("--strategy", "async", "--mix", "gossip"), "does not wait for all"),
                               (("--strategy", "fmb-gossip:ring,0"), "ROUNDS"),
                               (("--strategy", "fmb-gossip:ring,2,form=px"), "pg|pwg|pw|da"),
+                              (("--strategy", "fmb-gossip:ring,3x"), "a duration above 0"),
+                              (("--strategy", "fmb-gossip:ring,3s"), "--latency"),
                               (("--strategy", "fmb-gossip", "--mix-form", "da", "--optimizer",
                                 "momentum"), "dual averaging")):
             with self.subTest(options=options):

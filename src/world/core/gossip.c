@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/clock.h"
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
@@ -43,6 +44,8 @@ at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float 
     *gossip = (at_gossip){.context = context, .mean = mean, .changed = true};
     AT_TRY(at_graph_init(&gossip->graph, mixing.graph, plan->workers_max, mixing.matrix,
                          context->seed, fail));
+    gossip->rounds = calloc(plan->workers_max, sizeof *gossip->rounds);
+    if (!gossip->rounds) return at_fail_memory(fail);
     if (vectors) assert(stride >= context->task->params && stride % 16 == 0);
     if (vectors) AT_TRY(new_nodes(gossip, vectors, stride, fail));
     for (uint32_t i = 0; i < plan->workers_max; i++) at_graph_set_present(&gossip->graph, i, false);
@@ -59,6 +62,7 @@ void at_gossip_deinit(at_gossip *gossip)
     free(gossip->w);
     free(gossip->messages);
     free(gossip->averaged);
+    free(gossip->rounds);
     *gossip = (at_gossip){0};
 }
 
@@ -101,6 +105,41 @@ static void begin_all(at_gossip *gossip, const at_gossip_step *step, const at_ac
     }
 }
 
+/* In virtual time: the rounds that each node makes in mixing->time. Without memory for that, one
+ * each. */
+static void count_rounds(at_gossip *gossip, const at_mixing *mixing)
+{
+    uint32_t n = gossip->graph.nodes;
+    at_ns   *times = calloc(4 * (size_t)n, sizeof *times);
+    for (uint32_t i = 0; i < n; i++) gossip->rounds[i] = 1;
+    if (!times) return;
+    for (uint32_t i = 0; i < n; i++)
+        if (gossip->graph.present[i]) times[i] = gossip->sends(gossip->self, i);
+    gossip->lasts =
+        at_gossip_rounds_in_time(&gossip->graph, times, mixing->time, gossip->rounds, times + n);
+    free(times);
+}
+
+/* Who is there has changed: who averages with whom, and how often. */
+static void set_power(at_gossip *gossip, const at_mixing *mixing)
+{
+    bool unequal = mixing->time > 0 && gossip->sends;
+    if (unequal) count_rounds(gossip, mixing);
+    if (!gossip->node) return;
+    if (unequal)
+        at_gossip_power_set_unequal(&gossip->power, &gossip->graph, gossip->rounds);
+    else
+        at_gossip_power_set(&gossip->power, &gossip->graph, mixing->time > 0 ? 1 : mixing->rounds);
+}
+
+/* All rounds in one pass or, in real time and for a time, one per pass. */
+static void average(at_gossip *gossip, const at_mixing *mixing)
+{
+    at_ns until = mixing->time > 0 && !gossip->sends ? at_clock_now() + mixing->time : 0;
+    do at_gossip_power_mix(&gossip->power, gossip->node, gossip->node->params);
+    while (until > 0 && at_clock_now() < until);
+}
+
 double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_gradients *gradients)
 {
     at_mixing      mixing = at_plan_mixing(gossip->context->plan);
@@ -111,12 +150,11 @@ double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_grad
                            .lr_factor = action->as.apply.lr_factor};
     double         lr = 0;
     assert(!action->as.apply.folded); /* every node needs its own gradient */
-    if (gossip->changed && gossip->node)
-        at_gossip_power_set(&gossip->power, &gossip->graph, mixing.rounds);
+    if (gossip->changed) set_power(gossip, &mixing);
     gossip->changed = false;
     if (!gossip->node) return lr;
     begin_all(gossip, &step, action, gradients);
-    at_gossip_power_mix(&gossip->power, gossip->node, gossip->node->params);
+    average(gossip, &mixing);
     for (uint32_t i = 0; i < gossip->graph.nodes; i++)
         if (gossip->graph.present[i]) lr = at_gossip_end(&gossip->node[i], &step);
     memcpy(gossip->averaged, gossip->graph.present, gossip->graph.nodes * sizeof(bool));
@@ -154,6 +192,11 @@ void at_gossip_describe(const at_gossip *gossip, char *text, size_t size)
                  "note: the graph %s does not connect all workers: parts of them will train models "
                  "of their own",
                  mixing.graph);
+    else if (mixing.time > 0)
+        snprintf(text, size,
+                 "gossip over %s: second eigenvalue %.3f, so every round in %.3g s leaves %.2g %% "
+                 "of a disagreement",
+                 mixing.graph, value, at_seconds(mixing.time), 100 * value);
     else
         snprintf(text, size,
                  "gossip over %s: second eigenvalue %.3f, so %u rounds leave %.2g %% of a "

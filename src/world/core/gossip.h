@@ -5,6 +5,9 @@
  * becomes the hub's vector, which is evaluated, saved and hashed. Strategies with gossip wait for
  * all workers, so nobody computes while parameters change.
  *
+ * When averaging lasts for a time, rounds are made one by one until it is over, or in virtual time
+ * as many by each worker as the simulated network lets it make.
+ *
  * A worker that joins starts from the mean. One that is lost leaves the graph: from the next step
  * on, P is that of the workers that are left.
  */
@@ -26,6 +29,12 @@ typedef struct at_gossip {
     bool                   *averaged; /* which nodes were in the last step; at the end all leave */
     bool                    changed;  /* who is present has changed since P^rounds was computed */
     double                  disagreement;
+    /* In virtual time, when averaging lasts for a time: how long a node needs to send its message
+     * to its neighbours. To be set after init. */
+    void *self;
+    at_ns (*sends)(void *self, uint32_t node);
+    uint32_t *rounds; /* of each node, with the time of all: */
+    at_ns     lasts;
 } at_gossip;
 
 /* `mean` holds the initial parameters. `vectors` has room for plan->workers_max vectors of `stride`

@@ -53,7 +53,8 @@ struct at_mpi_gossip {
     bool           averages, last;
     at_gossip_step step;
     uint32_t       round; /* from 1 */
-    at_ns          begun, round_begun, round_took;
+    at_ns          begun, round_begun;
+    at_ns          round_took; /* the one before, perhaps of the step before */
 };
 
 /* ---- start and end --------------------------------------------------------------------------- */
@@ -238,12 +239,11 @@ static buffer *free_buffer(at_mpi_gossip *g)
     return NULL;
 }
 
-/* At least one round; then as long as another one like the last ends in time. */
+/* For a time: the last if after it another one like the one before would not end in time. */
 static bool is_last_round(const at_mpi_gossip *g)
 {
-    at_ns now = at_clock_now();
     if (g->mixing.time == 0) return g->round == g->mixing.rounds;
-    return now + g->round_took - g->begun >= g->mixing.time;
+    return at_clock_now() - g->begun + 2 * g->round_took > g->mixing.time;
 }
 
 /* True when the calls that the next round sends with are free. */
@@ -345,7 +345,6 @@ at_err at_mpi_gossip_mix(at_mpi_gossip *g, const at_hub_message *message, const 
                                .lr_factor = message->lr_factor};
     g->averages = true;
     g->round = 0;
-    g->round_took = 0;
     g->begun = at_clock_now();
     g->node.message = floats_of(mine->bytes);
     at_gossip_begin(&g->node, &g->step, gradient, message->counts ? samples : 0);
