@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Workers that own their parameters and average with their neighbours."""
-import json
 import math
 import struct
 
@@ -116,13 +115,32 @@ class Gossip(support.TestCase):
         self.assertEqual(ended.code, 0, ended)
         self.assert_ledger(ended)
 
-    def test_a_run_resumes_from_the_mean(self):
+    def resumed(self, first, *arguments):
+        ended = self.resume(first.folder, "--steps", 60, *arguments).wait()
+        self.assertEqual(ended.code, 0, ended)
+        self.assertEqual(ended.result["steps"], 60)
+        self.assert_ledger(ended)
+        return ended
+
+    def test_a_resumed_run_has_the_bits_of_an_undisturbed_one(self):
+        for world in ((), SIM):
+            for options in (("--strategy", "fmb-gossip:ring,2"),
+                            ("--strategy", "fmb-gossip:ring,1,form=pg", "--optimizer", "adam",
+                             "--lr", 0.01),
+                            ("--strategy", "fmb-gossip:star,2,form=da")):
+                with self.subTest(world=world, options=options):
+                    common = (*SMALL, *world, "--workers", 4, *options)
+                    whole = self.train(*common, "--steps", 60).result
+                    first = self.train(*common, "--steps", 30, "--checkpoint-every", 10)
+                    ended = self.resumed(first)
+                    self.assertEqual(ended.result["params_hash"], whole["params_hash"])
+                    self.assertNotIn("from their mean", ended.err)
+
+    def test_another_number_of_workers_resumes_from_the_mean(self):
         first = self.train(*SMALL, *SIM, "--workers", 4, "--steps", 30, "--strategy",
                            "fmb-gossip:ring,2", "--checkpoint-every", 10)
-        run = self.resume(first.folder, "--steps", 60)
-        ended = run.wait()
-        self.assertEqual(ended.code, 0, ended)
-        self.assertEqual(json.loads((first.folder / "result.json").read_text())["steps"], 60)
+        ended = self.resumed(first, "--workers", 6)
+        self.assertIn("has the parameters of 4 workers, and there are 6", ended.err)
 
     def test_wrong_settings_are_refused(self):
         for options, says in ((("--strategy", "fmb-gossip:rong"), "rong"),

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "model_io/checkpoint.h"
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
@@ -35,6 +36,88 @@ static at_err new_nodes(at_gossip *gossip, float *vectors, size_t stride, at_fai
     return AT_OK;
 }
 
+/* ---- checkpoints ----------------------------------------------------------------------------- */
+
+uint32_t at_gossip_vectors(const at_plan *plan, const at_learning *learning)
+{
+    if (!plan->mix->owned_by_workers) return 0;
+    return 1 + learning->optim->states + (at_plan_mixing(plan).form == AT_MIX_DA ? 2 : 0);
+}
+
+/* The vectors of a node in the order of at_gossip_vectors; NULL: a state of its optimizer. */
+static float *vector_of(const at_gossip_node *node, uint32_t which)
+{
+    uint32_t states = node->updater.learning->optim->states;
+    if (which == 0) return node->w;
+    if (which <= states) return NULL;
+    assert(node->dual && which <= states + 2);
+    return which == states + 1 ? node->dual : node->start;
+}
+
+void at_gossip_vector(const at_gossip *gossip, uint32_t node, uint32_t which, float *to)
+{
+    const at_gossip_node *from = &gossip->node[node];
+    const float          *vector = vector_of(from, which);
+    assert(node < gossip->graph.nodes);
+    if (vector)
+        memcpy(to, vector, from->params * sizeof *to);
+    else
+        at_updater_moment(&from->updater, which - 1, to);
+}
+
+/* `scratch` has room for one vector, whose padding stays as it is. */
+static at_err resume_node(at_gossip *gossip, uint32_t i, uint32_t vectors, float *scratch,
+                          at_fail *fail)
+{
+    const at_world_context *context = gossip->context;
+    at_gossip_node         *node = &gossip->node[i];
+    for (uint32_t which = 0; which < vectors; which++) {
+        at_gossip_vector(gossip, i, which, scratch);
+        AT_TRY(at_checkpoint_own(context->resume, context->task, i, which, scratch, fail));
+        if (vector_of(node, which))
+            memcpy(vector_of(node, which), scratch, node->params * sizeof *scratch);
+        else
+            at_updater_set_moment(&node->updater, which - 1, scratch);
+    }
+    gossip->restored[i] = true;
+    return AT_OK;
+}
+
+/* Says that the workers' own parameters are not resumed; the checkpoint has `saved` of them. */
+static void note_mean(at_gossip *gossip, uint32_t saved)
+{
+    uint32_t nodes = gossip->graph.nodes;
+    if (saved > 0 && saved != nodes)
+        snprintf(gossip->note, sizeof gossip->note,
+                 "note: the checkpoint has the parameters of %u workers, and there are %u: all "
+                 "workers start from their mean",
+                 saved, nodes);
+    else
+        snprintf(gossip->note, sizeof gossip->note,
+                 "note: the workers' own parameters are not resumed: all workers start from their "
+                 "mean");
+}
+
+static at_err resume_nodes(at_gossip *gossip, at_fail *fail)
+{
+    const at_world_context *context = gossip->context;
+    uint32_t                vectors = at_gossip_vectors(context->plan, context->learning);
+    uint32_t                nodes = gossip->graph.nodes, saved, each;
+    at_err                  err = AT_OK;
+    at_checkpoint_own_count(context->resume, &saved, &each);
+    if (saved == nodes && each == vectors) {
+        float *scratch = malloc((gossip->node->params + 1) * sizeof *scratch);
+        if (!scratch) return at_fail_memory(fail);
+        for (uint32_t i = 0; !err && i < nodes; i++)
+            err = resume_node(gossip, i, vectors, scratch, fail);
+        free(scratch);
+    } else
+        note_mean(gossip, saved);
+    return err;
+}
+
+/* ---- start ----------------------------------------------------------------------------------- */
+
 at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float *mean,
                       float *vectors, size_t stride, at_fail *fail)
 {
@@ -45,9 +128,12 @@ at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float 
     AT_TRY(at_graph_init(&gossip->graph, mixing.graph, plan->workers_max, mixing.matrix,
                          context->seed, fail));
     gossip->rounds = calloc(plan->workers_max, sizeof *gossip->rounds);
-    if (!gossip->rounds) return at_fail_memory(fail);
+    gossip->restored = calloc(plan->workers_max, sizeof *gossip->restored);
+    if (!gossip->rounds || !gossip->restored) return at_fail_memory(fail);
     if (vectors) assert(stride >= context->task->params && stride % 16 == 0);
     if (vectors) AT_TRY(new_nodes(gossip, vectors, stride, fail));
+    if (vectors && context->resume) AT_TRY(resume_nodes(gossip, fail));
+    if (!vectors && context->resume && !context->task->timing_only) note_mean(gossip, 0);
     for (uint32_t i = 0; i < plan->workers_max; i++) at_graph_set_present(&gossip->graph, i, false);
     return AT_OK;
 }
@@ -63,6 +149,7 @@ void at_gossip_deinit(at_gossip *gossip)
     free(gossip->messages);
     free(gossip->averaged);
     free(gossip->rounds);
+    free(gossip->restored);
     *gossip = (at_gossip){0};
 }
 
@@ -73,7 +160,9 @@ void at_gossip_join(at_gossip *gossip, at_node worker)
     assert(worker >= 1 && worker <= gossip->graph.nodes);
     at_graph_set_present(&gossip->graph, worker - 1, true);
     gossip->changed = true;
-    if (gossip->node)
+    bool restored = gossip->restored[worker - 1];
+    gossip->restored[worker - 1] = false;
+    if (gossip->node && !restored)
         memcpy(gossip->node[worker - 1].w, gossip->mean, gossip->node->params * sizeof(float));
 }
 

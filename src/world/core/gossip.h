@@ -8,8 +8,8 @@
  * When averaging lasts for a time, rounds are made one by one until it is over, or in virtual time
  * as many by each worker as the simulated network lets it make.
  *
- * A worker that joins starts from the mean. One that is lost leaves the graph: from the next step
- * on, P is that of the workers that are left.
+ * A worker that joins starts from the mean, unless a checkpoint has its own parameters. One that
+ * is lost leaves the graph: from the next step on, P is that of the workers that are left.
  */
 #ifndef AT_WORLD_CORE_GOSSIP_H
 #define AT_WORLD_CORE_GOSSIP_H
@@ -35,6 +35,9 @@ typedef struct at_gossip {
     at_ns (*sends)(void *self, uint32_t node);
     uint32_t *rounds; /* of each node, with the time of all: */
     at_ns     lasts;
+    /* Resumed: */
+    bool *restored;  /* the node has its own vectors, and has not joined yet */
+    char  note[200]; /* why the nodes do not; "": they do, or nothing was resumed */
 } at_gossip;
 
 /* `mean` holds the initial parameters. `vectors` has room for plan->workers_max vectors of `stride`
@@ -43,6 +46,13 @@ typedef struct at_gossip {
 at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float *mean,
                       float *vectors, size_t stride, at_fail *fail);
 void   at_gossip_deinit(at_gossip *gossip); /* accepts a zeroed one */
+
+/* What a checkpoint holds of each node: its parameters, the state of its optimizer and, for dual
+ * averaging, its sum of gradients and where it began. `vectors` is how many there are, 0 for plans
+ * without gossip; `vector` copies one of them. at_gossip_init reads them from context->resume; if
+ * it has none, or those of another number of workers, all nodes begin with the mean. */
+uint32_t at_gossip_vectors(const at_plan *plan, const at_learning *learning);
+void     at_gossip_vector(const at_gossip *gossip, uint32_t node, uint32_t which, float *to);
 
 /* A worker has joined, or is gone. */
 void at_gossip_join(at_gossip *gossip, at_node worker);

@@ -233,6 +233,8 @@ static double apply_gossip(at_host *host, const at_action *action, at_ns now)
 {
     char text[200];
     bool changed = host->gossip->changed;
+    if (host->gossip->note[0]) at_host_say(host, now, host->gossip->note);
+    host->gossip->note[0] = '\0';
     if (changed) at_gossip_describe(host->gossip, text, sizeof text);
     if (changed) at_host_say(host, now, text);
     double lr = at_gossip_apply(host->gossip, action, &host->ops.gradients);
@@ -268,7 +270,7 @@ static void save(at_host *host, const at_action *action)
     if (!host->saver || !collect(host)) return;
     if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
     if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
-    at_saver_save(host->saver, host->updater, snapshot, action->as.save.last);
+    at_saver_save(host->saver, host->updater, host->gossip, snapshot, action->as.save.last);
 }
 
 /* Performs one action; returns the learning rate of an APPLY, 0 otherwise. */

@@ -109,7 +109,8 @@ typedef struct at_world {
     bool        steps_locally;  /* its workers compute here, so they can make local steps */
     bool        shares_memory;  /* workers can change the parameters themselves */
     bool        has_hub;        /* false: --workers counts 0 */
-    bool        owns_params;    /* its workers can have parameters of their own (gossip) */
+    bool        owns_params;    /* its workers can have parameters of their own (gossip) .. */
+    bool        reaches_params; /* .. which one process can reach: checkpoints have them */
     /* AT_ERR_USAGE with a sentence for what only this world refuses. Optional. */
     at_err (*check)(const at_world_context *context, at_fail *fail);
     /* Does this process record, print and save? Optional: yes. */

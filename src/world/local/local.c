@@ -653,5 +653,6 @@ const at_world at_world_local = {.name = "local",
                                  .shares_memory = true,
                                  .has_hub = true,
                                  .owns_params = true,
+                                 .reaches_params = true,
                                  .check = check,
                                  .run = run};

@@ -650,5 +650,6 @@ const at_world at_world_sim = {.name = "sim",
                                .admits_workers = true,
                                .has_hub = true,
                                .owns_params = true,
+                               .reaches_params = true,
                                .check = at_sim_net_check,
                                .run = run};
