@@ -51,6 +51,19 @@ class Gossip(support.TestCase):
         self.assertGreater(apart[0], 2 * apart[1])
         self.assertGreater(apart[1], 2 * apart[2])
 
+    def test_training_loss_is_measured_on_the_same_samples(self):
+        """Each worker has one class, so its own rounds say little about the whole."""
+        ended = self.train(*SMALL, *SIM, "--data", "synthetic:2000,20,10", "--workers", 10,
+                           "--steps", 40, "--shard", "by-class", "--strategy", "fmb-gossip:ring,2")
+        train = ended.result["train"]
+        self.assertLess(train["loss_min"], train["loss"])
+        self.assertLess(train["loss"], train["loss_max"])
+        self.assertLess(train["loss_model"], train["loss_max"])
+        same = self.train(*SMALL, *SIM, "--workers", 4, "--steps", 40, "--strategy",
+                          "fmb-gossip:complete,1").result["train"]
+        self.assertAlmostEqual(same["loss_min"], same["loss_max"], delta=1e-6)
+        self.assertAlmostEqual(same["loss"], same["loss_model"], delta=1e-6)
+
     def test_averaging_takes_the_time_of_its_rounds(self):
         """30 steps of 8 samples at 10 ms, and 5 rounds of 20 ms; orders and reports take 20 ms."""
         common = (*support.SMALL, "--world", "sim", "--batch", 8, "--micro-batch", 8,

@@ -254,6 +254,47 @@ double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_grad
 
 /* ---- looking at it --------------------------------------------------------------------------- */
 
+/* The mean loss of these parameters on the first samples of every worker's sequence, a thousand in
+ * all or so. Computing a gradient is the only way to see training samples; `scratch` takes it. */
+static double loss_of(const at_gossip *gossip, const float *params, float *scratch)
+{
+    enum { SAMPLES = 1024 };
+    const at_world_context *context = gossip->context;
+    const at_task          *task = context->task;
+    uint32_t                n = gossip->graph.nodes, each = SAMPLES / n > 0 ? SAMPLES / n : 1;
+    uint32_t                most = context->plan->micro_batch;
+    at_point                point = {.params = params, .version = AT_VERSION_NONE - 1};
+    double                  sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t at = 0; at < each; at += most) {
+            at_draw draw = {.worker = i + 1, .position = at, .count = each - at};
+            if (draw.count > most) draw.count = most;
+            sum += task->gradient(task->self, scratch, true, point, &draw);
+        }
+    return sum / ((double)each * n);
+}
+
+static void score_training(const at_gossip *gossip, at_score *score)
+{
+    uint32_t count = 0;
+    float   *scratch = gossip->node->mean; /* unused between steps */
+    double   sum = 0, least = INFINITY, most = -INFINITY;
+    for (uint32_t i = 0; i < gossip->graph.nodes; i++) {
+        if (!gossip->averaged[i]) continue;
+        double loss = loss_of(gossip, gossip->w[i], scratch);
+        sum += loss;
+        least = fmin(least, loss);
+        most = isnan(loss) ? loss : fmax(most, loss);
+        count++;
+    }
+    if (count == 0) return;
+    score->trained = true;
+    score->train_loss = sum / count;
+    score->train_loss_min = least;
+    score->train_loss_max = most;
+    score->train_loss_model = loss_of(gossip, gossip->mean, scratch);
+}
+
 void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores)
 {
     const at_task *task = gossip->context->task;
@@ -269,6 +310,7 @@ void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores)
     score->disagreement = gossip->disagreement;
     score->worst_loss = worst.count > 0 ? worst.loss_sum / (double)worst.count : NAN;
     score->worst_accuracy = worst.count > 0 ? (double)worst.correct / (double)worst.count : NAN;
+    if (scores && task->net) score_training(gossip, score); /* a user's function is not called */
 }
 
 void at_gossip_describe(const at_gossip *gossip, char *text, size_t size)

@@ -62,7 +62,8 @@ void at_gossip_lose(at_gossip *gossip, at_node worker);
 double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_gradients *gradients);
 
 /* Adds to a score of the mean model how far apart the workers are and, when this process can
- * compute (`scores`), the worst worker's score. */
+ * compute (`scores`), the worst worker's score, and the losses of the workers and of their mean on
+ * the same training samples: the first ones that each worker draws. */
 void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores);
 
 /* The graph in one sentence, for the user: its second eigenvalue and what that means. */
