@@ -80,9 +80,9 @@ typedef struct at_piece {
     double   weight; /* 1 except under stale rule `scale`; never part of the divisor */
 } at_piece;
 
-/* Metrics of an evaluation, and the samples that they are about: X(id, name, set). Names are part of
- * result.json; the event log depends on the order. Those of the workers' own models exist only under
- * gossip; the training samples are then the same at every evaluation. */
+/* Metrics of an evaluation, and the samples that they are about: X(id, name, set). Names are part
+ * of result.json; the event log depends on the order. Those of the workers' own models exist only
+ * under gossip; the training samples are then the same at every evaluation. */
 #define AT_METRIC_MAP(X)                                                                       \
     X(ACCURACY, "accuracy", "test")                                                            \
     X(LOSS, "loss", "test")                                                                    \

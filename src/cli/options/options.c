@@ -45,7 +45,7 @@ enum {
     ALL = AT_FOR_ALL
 };
 
-#define CHECKPOINTS                                                                              \
+#define CHECKPOINTS                                                                                \
     "How often to save a checkpoint (--mix gossip: of all workers' models); 0: only at the start " \
     "and the end; none: never "
 
