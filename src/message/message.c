@@ -9,7 +9,8 @@ enum {
     HUB_MAGIC = 0x61746d31,
     REPORT_MAGIC = 0x61747231,
     NOTE_MAGIC = 0x61746e31,
-    TURN_MAGIC = 0x61747431
+    TURN_MAGIC = 0x61747431,
+    VECTOR_MAGIC = 0x61747631
 };
 
 typedef struct cursor {
@@ -201,11 +202,22 @@ static void code_welcome(cursor *c, at_hub_message *message)
     reject(c, message->pid < 0, "negative process id", (uint64_t)message->pid);
 }
 
+static void code_mix(cursor *c, at_hub_message *message)
+{
+    bool *flags[] = {&message->counts};
+    code_count(c, &message->version, "step");
+    code_count(c, &message->used, "samples used");
+    code_real(c, &message->lr_factor);
+    code_flags(c, flags, 1);
+    reject(c, !(message->lr_factor > 0 && message->lr_factor <= 1e6), "factor of the learning rate",
+           message->lr_factor > 0);
+}
+
 static void code_hub_message(cursor *c, at_hub_message *message)
 {
     bool *flags[] = {&message->together};
     message->kind =
-        (at_hub_message_kind)code_kind(c, HUB_MAGIC, message->kind, AT_HUB_MESSAGE_BYE + 1);
+        (at_hub_message_kind)code_kind(c, HUB_MAGIC, message->kind, AT_HUB_MESSAGE_GONE + 1);
     if (is_bad(c)) return;
     switch (message->kind) {
     case AT_HUB_MESSAGE_WELCOME: code_welcome(c, message); break;
@@ -218,6 +230,13 @@ static void code_hub_message(cursor *c, at_hub_message *message)
     case AT_HUB_MESSAGE_BYE:
         code_flags(c, flags, 1);
         code_err(c, &message->err);
+        break;
+    case AT_HUB_MESSAGE_MIX: code_mix(c, message); break;
+    case AT_HUB_MESSAGE_COLLECT: code_count(c, &message->version, "version"); break;
+    case AT_HUB_MESSAGE_GONE:
+        code_u32(c, &message->worker);
+        reject(c, message->worker < 1 || message->worker > AT_WORKERS_MAX, "worker",
+               message->worker);
         break;
     }
     assert(used(c) <= AT_HUB_MESSAGE_HEAD);
@@ -246,6 +265,42 @@ at_err at_hub_message_host(const void *bytes, size_t size, char host[AT_HOST_NAM
     if (!has(&c, AT_HUB_MESSAGE_HEAD)) return fail->err;
     c.at += AT_HUB_MESSAGE_HEAD;
     code_text(&c, host, AT_HOST_NAME_SIZE);
+    return fail->err;
+}
+
+size_t at_mix_message_size(uint32_t workers)
+{
+    assert(workers >= 1);
+    return AT_HUB_MESSAGE_HEAD + ((size_t)workers + 31) / 32 * AT_MESSAGE_UNIT;
+}
+
+void at_mix_message_write(void *bytes, const at_hub_message *message, const bool *present,
+                          uint32_t workers)
+{
+    cursor         c = writing(bytes, at_mix_message_size(workers));
+    at_hub_message copy = *message;
+    assert(message->kind == AT_HUB_MESSAGE_MIX);
+    code_hub_message(&c, &copy);
+    c.at = c.begin + AT_HUB_MESSAGE_HEAD;
+    for (uint32_t i = 0; i < workers; i += 32) {
+        uint32_t bits = 0;
+        for (uint32_t k = i; k < workers && k < i + 32; k++)
+            bits |= (uint32_t)present[k] << (k - i);
+        code_u32(&c, &bits);
+    }
+}
+
+at_err at_mix_message_read(const void *bytes, size_t size, bool *present, uint32_t workers,
+                           at_fail *fail)
+{
+    cursor c = reading(bytes, size, fail);
+    if (!has(&c, AT_HUB_MESSAGE_HEAD)) return fail->err;
+    c.at += AT_HUB_MESSAGE_HEAD;
+    for (uint32_t i = 0; i < workers; i += 32) {
+        uint32_t bits = 0;
+        code_u32(&c, &bits);
+        for (uint32_t k = i; k < workers && k < i + 32; k++) present[k] = bits >> (k - i) & 1;
+    }
     return fail->err;
 }
 
@@ -428,6 +483,43 @@ at_err at_turn_message_read(const void *bytes, size_t size, at_turn_message *mes
     cursor c = reading(bytes, size, fail);
     *message = (at_turn_message){0};
     if (has(&c, AT_TURN_MESSAGE)) code_turn(&c, message);
+    return fail->err;
+}
+
+/* ---- vectors ------------------------------------------------------------------------------- */
+
+static void code_vector(cursor *c, at_vector_message *message)
+{
+    bool *flags[] = {&message->last};
+    (void)code_kind(c, VECTOR_MAGIC, 0, 1);
+    code_count(c, &message->version, "version");
+    code_u32(c, &message->round);
+    code_flags(c, flags, 1);
+    code_real(c, &message->count);
+    code_count(c, &message->floats, "size of the vector");
+    reject(c, !(message->count >= 0 && message->count < (double)AT_MESSAGE_COUNT_MAX),
+           "count of samples is out of range, step", message->version);
+    assert(used(c) <= AT_VECTOR_MESSAGE_HEAD);
+}
+
+void at_vector_message_write(void *bytes, const at_vector_message *message)
+{
+    cursor            c = writing(bytes, AT_VECTOR_MESSAGE_HEAD);
+    at_vector_message copy = *message;
+    code_vector(&c, &copy);
+}
+
+at_err at_vector_message_read(const void *bytes, size_t size, const at_vector_message *expected,
+                              at_vector_message *message, at_fail *fail)
+{
+    cursor c = reading(bytes, size, fail);
+    *message = (at_vector_message){0};
+    if (has(&c, AT_VECTOR_MESSAGE_HEAD)) code_vector(&c, message);
+    reject(&c, message->version != expected->version, "a vector of another step", message->version);
+    reject(&c, message->round != expected->round, "a vector of another round", message->round);
+    reject(&c, message->floats != expected->floats, "size of the vector", message->floats);
+    reject(&c, size - AT_VECTOR_MESSAGE_HEAD != message->floats * AT_MESSAGE_UNIT,
+           "its length is not that of the vector it announces, floats", message->floats);
     return fail->err;
 }
 

@@ -4,6 +4,7 @@
  *     worker ──report──► hub         head │ gradient
  *     worker ──note──► hub           hello, ready, alive, left
  *     rank ──turn──► all ranks       without a hub: report, time, and what all must agree on
+ *     worker ──vector──► neighbour   under gossip: head │ what is averaged; to the hub: parameters
  *
  * One message per round in each direction: a hub message carries an order together with the
  * parameters to start from, and a report carries its gradient. All receivers of a hub message get
@@ -34,7 +35,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 4 };
+enum { AT_PROTOCOL = 5 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -46,6 +47,7 @@ enum { /* sizes in bytes */
        AT_ORDER_MESSAGE = 56,
        AT_REPORT_MESSAGE_HEAD = 128,
        AT_TURN_MESSAGE = 288,
+       AT_VECTOR_MESSAGE_HEAD = 64, /* as that of a hub message */
        AT_WORKER_NOTE = 1280,
        AT_HOST_NAME_SIZE = 64, /* including the final zero, as the next one */
        AT_ENGINE_NAME_SIZE = 32
@@ -79,13 +81,18 @@ typedef enum at_hub_message_kind {
     AT_HUB_MESSAGE_WELCOME, /* initial values for a worker that joins */
     AT_HUB_MESSAGE_WORK,    /* parameters, orders, or both */
     AT_HUB_MESSAGE_PULSE,   /* the hub is alive */
-    AT_HUB_MESSAGE_BYE      /* the run has ended */
+    AT_HUB_MESSAGE_BYE,     /* the run has ended */
+    AT_HUB_MESSAGE_MIX,     /* gossip: average with the neighbours */
+    AT_HUB_MESSAGE_COLLECT, /* gossip: the hub wants a worker's own parameters */
+    AT_HUB_MESSAGE_GONE     /* gossip: a worker is lost, do not wait for it */
 } at_hub_message_kind;
 
 /* The head of a hub message. */
 typedef struct at_hub_message {
     at_hub_message_kind kind;
-    uint64_t version; /* WORK: of the parameters that follow, AT_VERSION_NONE without any */
+    /* WORK: of the parameters that follow, AT_VERSION_NONE without any. MIX: the step that this
+     * averaging makes. COLLECT: of the parameters that are wanted. */
+    uint64_t version;
     /* WELCOME */
     uint32_t protocol; /* AT_PROTOCOL; set by writing */
     uint32_t incarnation;
@@ -96,6 +103,12 @@ typedef struct at_hub_message {
     /* BYE */
     bool   together; /* no process was lost: all of them shut the transport down together */
     at_err err;      /* why the run failed, the exit code of all its processes */
+    /* MIX: who takes part follows the head, one bit per worker */
+    uint64_t used; /* samples of all steps before this one */
+    double   lr_factor;
+    bool     counts; /* the receiver's last round is part of the step */
+    /* GONE */
+    at_node worker;
 } at_hub_message;
 
 /* An order and the worker it is for. */
@@ -133,6 +146,15 @@ typedef struct at_turn_message {
     char              engine[AT_ENGINE_NAME_SIZE];
 } at_turn_message;
 
+/* The head of a vector that workers exchange under gossip, or send to the hub. */
+typedef struct at_vector_message {
+    uint64_t version; /* of parameters; between neighbours: the step that the averaging makes */
+    uint32_t round;   /* of averaging, from 1; to the hub: 0 */
+    bool     last;    /* the sender's last round of this step */
+    double   count;   /* is averaged with the vector */
+    uint64_t floats;  /* size of the vector that follows */
+} at_vector_message;
+
 typedef enum at_worker_note_kind {
     AT_WORKER_NOTE_HELLO, /* the process has started, or could not: see `fail` */
     AT_WORKER_NOTE_READY, /* its engine is loaded */
@@ -166,6 +188,13 @@ at_err at_hub_message_read(const void *bytes, size_t size, at_hub_message *messa
 at_err at_hub_message_host(const void *bytes, size_t size, char host[AT_HOST_NAME_SIZE],
                            at_fail *fail);
 
+/* Who takes part in an averaging, behind the head of a MIX: bit i-1 is worker i. */
+size_t at_mix_message_size(uint32_t workers); /* of the whole message, in bytes */
+void   at_mix_message_write(void *bytes, const at_hub_message *message, const bool *present,
+                            uint32_t workers);
+at_err at_mix_message_read(const void *bytes, size_t size, bool *present, uint32_t workers,
+                           at_fail *fail);
+
 /* An order, AT_ORDER_MESSAGE bytes of at least `size`. */
 void   at_order_message_write(void *bytes, const at_order_message *message);
 at_err at_order_message_read(const void *bytes, size_t size, at_order_message *message,
@@ -181,6 +210,12 @@ at_err at_report_message_read(const void *bytes, size_t size, at_report_message 
 void   at_turn_message_write(void *bytes, const at_turn_message *message);
 at_err at_turn_message_read(const void *bytes, size_t size, at_turn_message *message,
                             at_fail *fail);
+
+/* The head of a vector, AT_VECTOR_MESSAGE_HEAD bytes. Reading is given the `size` of the whole
+ * message, and expects `floats` floats of this `version` and `round`. */
+void   at_vector_message_write(void *bytes, const at_vector_message *message);
+at_err at_vector_message_read(const void *bytes, size_t size, const at_vector_message *expected,
+                              at_vector_message *message, at_fail *fail);
 
 /* A note, at most AT_WORKER_NOTE bytes. Writing returns its size in units; reading accepts more
  * than that, since notes are also exchanged at full length. */

@@ -14,10 +14,12 @@
 #include "model_io/safetensors.h"
 #include "record/log/snapshot_json.h"
 
+enum { OWN_MAX = 16 };
 enum { NAME_SIZE = 64, LIST_MAX = 4096, TENSORS_MAX = 4096, PIECE_SIZE = 1 << 18 };
 
 static const char NAME_PATTERN[] = "step-%012llu.safetensors";
 static const char MOMENT_NAME[] = "anytime.optimizer.%u", SEAL_NAME[] = "anytime.seal";
+static const char OWN_NAME[] = "anytime.worker.%u.%u";
 
 /* ---- folder ---------------------------------------------------------------------------------- */
 
@@ -98,6 +100,11 @@ static json_t *header_of(const at_checkpoint_parts *parts)
         snprintf(name, sizeof name, MOMENT_NAME, i);
         end = append_tensor(header, name, "F32", plain, sizeof(float), end);
     }
+    for (uint32_t i = 0; i < parts->own_workers * parts->own_vectors; i++) {
+        char name[NAME_SIZE];
+        snprintf(name, sizeof name, OWN_NAME, i / parts->own_vectors, i % parts->own_vectors);
+        end = append_tensor(header, name, "F32", plain, sizeof(float), end);
+    }
     append_tensor(header, SEAL_NAME, "U8", AT_ATOMIC_FILE_SEAL, 1, end);
     json_object_set_new(metadata, "checkpoint", json_string(parts->state));
     json_object_set_new(metadata, "checkpoint_format", json_sprintf("%d", AT_CHECKPOINT_FORMAT));
@@ -114,6 +121,11 @@ static void put_vectors(at_atomic_file *draft, const at_checkpoint_parts *parts,
         bool         converts = task->to_plain && (i == 0 || !task->sparse);
         if (converts) task->to_plain(task->self, scratch, vector);
         at_atomic_file_put(draft, converts ? scratch : vector, size);
+    }
+    for (size_t i = 0; i < (size_t)parts->own_workers * parts->own_vectors; i++) {
+        const float *vector = parts->own + i * task->params;
+        if (task->to_plain) task->to_plain(task->self, scratch, vector);
+        at_atomic_file_put(draft, task->to_plain ? scratch : vector, size);
     }
 }
 
@@ -295,4 +307,23 @@ at_err at_checkpoint_moment(const at_checkpoint *checkpoint, const at_task *task
     snprintf(tensor.name, sizeof tensor.name, MOMENT_NAME, which);
     bool converts = task->from_plain && !task->sparse;
     return read_vector(checkpoint, task, &tensor, 1, converts, moment, fail);
+}
+
+void at_checkpoint_own_count(const at_checkpoint *checkpoint, uint32_t *workers, uint32_t *vectors)
+{
+    const json_t *own = json_object_get(checkpoint->state, "own");
+    json_int_t    many = json_integer_value(json_object_get(own, "workers"));
+    json_int_t    each = json_integer_value(json_object_get(own, "vectors"));
+    bool          sane = many >= 1 && many <= AT_WORKERS_MAX && each >= 1 && each <= OWN_MAX;
+    *workers = sane ? (uint32_t)many : 0;
+    *vectors = sane ? (uint32_t)each : 0;
+}
+
+at_err at_checkpoint_own(const at_checkpoint *checkpoint, const at_task *task, uint32_t worker,
+                         uint32_t which, float *vector, at_fail *fail)
+{
+    at_tensor tensor = {.dims = 1, .shape = {(uint32_t)task->plain}};
+    assert(!task->sparse);
+    snprintf(tensor.name, sizeof tensor.name, OWN_NAME, worker, which);
+    return read_vector(checkpoint, task, &tensor, 1, task->from_plain, vector, fail);
 }

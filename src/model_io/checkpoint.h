@@ -2,6 +2,7 @@
  *
  *     the parameters, under their names in model.safetensors         F32, plain order
  *     anytime.optimizer.0, .1    optimizer state                     F32, plain order
+ *     anytime.worker.W.V         under gossip: vector V of worker W  F32, plain order
  *     anytime.seal               SHA-256 of all bytes before it      U8
  *
  * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata,
@@ -28,7 +29,9 @@ typedef struct at_checkpoint_parts {
     const float   *params;
     const float   *moment[AT_CHECKPOINT_MOMENTS];
     uint32_t       moments;
-    const char    *state; /* JSON, see at_checkpoint.state */
+    const float   *own; /* vectors of all workers, each of task->params floats, see gossip.h */
+    uint32_t       own_workers, own_vectors; /* 0: none; vectors per worker */
+    const char    *state;                    /* JSON, see at_checkpoint.state */
 } at_checkpoint_parts;
 
 /* Writes a checkpoint atomically, then removes all but the newest AT_CHECKPOINTS_KEPT. */
@@ -52,5 +55,11 @@ at_err at_checkpoint_params(const at_checkpoint *checkpoint, const at_task *task
                             at_fail *fail);
 at_err at_checkpoint_moment(const at_checkpoint *checkpoint, const at_task *task, uint32_t which,
                             float *moment, at_fail *fail);
+
+/* Of workers that own their parameters: how many there are in the checkpoint, with how many vectors
+ * each (0: none), and one of them. Workers count from 0. */
+void at_checkpoint_own_count(const at_checkpoint *checkpoint, uint32_t *workers, uint32_t *vectors);
+at_err at_checkpoint_own(const at_checkpoint *checkpoint, const at_task *task, uint32_t worker,
+                         uint32_t which, float *vector, at_fail *fail);
 
 #endif

@@ -156,12 +156,21 @@ static void show_goal(const at_run_progress *progress, at_goal goal, char *part,
 static void show_metric(const at_run_progress *progress, at_metric metric, char *part, size_t size)
 {
     assert(!isnan(progress->tally->test[metric]));
-    static const char *const names[AT_METRIC_COUNT] = {
-        "accuracy", "test loss",      "AUC",        "top-5",
-        "R2",       "worst accuracy", "worst loss", "disagreement"};
-    const at_limits *limits = &progress->info->plan->limits;
-    char             value[16];
-    at_text          text = at_text_in(part, size);
+    static const char *const names[AT_METRIC_COUNT] = {"accuracy",
+                                                       "test loss",
+                                                       "AUC",
+                                                       "top-5",
+                                                       "R2",
+                                                       "worst accuracy",
+                                                       "worst loss",
+                                                       "disagreement",
+                                                       "train loss",
+                                                       "least train loss",
+                                                       "largest train loss",
+                                                       "train loss of the mean"};
+    const at_limits         *limits = &progress->info->plan->limits;
+    char                     value[16];
+    at_text                  text = at_text_in(part, size);
     at_text_add(&text, "%s %s", names[metric],
                 show_value(value, sizeof value, progress->tally->test[metric]));
     for (uint32_t i = 0; i < limits->targets; i++)
@@ -222,7 +231,7 @@ void at_run_progress_show(const at_run_progress *progress, at_ns elapsed, int co
         snprintf(part, sizeof part, "progressive loss %s", show_value(number, sizeof number, mean));
         add_part(text, &columns, part);
     }
-    for (int i = 0; i < AT_METRIC_COUNT; i++) {
+    for (int i = 0; i < AT_METRIC_TRAIN_LOSS; i++) {
         bool is_shown = i != AT_METRIC_LOSS || has_target(progress, AT_METRIC_LOSS);
         if (!is_shown || isnan(progress->tally->test[i])) continue;
         show_metric(progress, (at_metric)i, part, sizeof part);

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 const char *const at_metric_name[AT_METRIC_COUNT] = {
-#define X(id, text) [AT_METRIC_##id] = text,
+#define X(id, text, set) [AT_METRIC_##id] = text,
     AT_METRIC_MAP(X)
 #undef X
 };

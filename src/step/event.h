@@ -80,18 +80,24 @@ typedef struct at_piece {
     double   weight; /* 1 except under stale rule `scale`; never part of the divisor */
 } at_piece;
 
-/* Metrics of an evaluation. Names are part of result.json; the event log depends on the order. */
+/* Metrics of an evaluation, and the samples that they are about: X(id, name, set). Names are part
+ * of result.json; the event log depends on the order. Those of the workers' own models exist only
+ * under gossip; the training samples are then the same at every evaluation. */
 #define AT_METRIC_MAP(X)                                                                       \
-    X(ACCURACY, "accuracy")                                                                    \
-    X(LOSS, "loss")                                                                            \
-    X(AUC, "auc")                                                                              \
-    X(TOP5, "top5")                                                                            \
-    X(R2, "r2")                         /* coefficient of determination, of regression only */ \
-    X(WORST_ACCURACY, "worst_accuracy") /* of the workers' own models: gossip */               \
-    X(WORST_LOSS, "worst_loss")                                                                \
-    X(DISAGREEMENT, "disagreement") /* of the workers' parameters */
+    X(ACCURACY, "accuracy", "test")                                                            \
+    X(LOSS, "loss", "test")                                                                    \
+    X(AUC, "auc", "test")                                                                      \
+    X(TOP5, "top5", "test")                                                                    \
+    X(R2, "r2", "test")                         /* coefficient of determination, regression */ \
+    X(WORST_ACCURACY, "worst_accuracy", "test") /* of the workers' own models */               \
+    X(WORST_LOSS, "worst_loss", "test")                                                        \
+    X(DISAGREEMENT, "disagreement", "test")      /* of the workers' parameters */              \
+    X(TRAIN_LOSS, "train_loss", "train")         /* mean over the workers' own models */       \
+    X(TRAIN_LOSS_MIN, "train_loss_min", "train") /* of the best and of the worst of them */    \
+    X(TRAIN_LOSS_MAX, "train_loss_max", "train")                                               \
+    X(TRAIN_LOSS_MODEL, "train_loss_model", "train") /* of the mean model */
 typedef enum at_metric {
-#define X(id, text) AT_METRIC_##id,
+#define X(id, text, set) AT_METRIC_##id,
     AT_METRIC_MAP(X)
 #undef X
         AT_METRIC_COUNT

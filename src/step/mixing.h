@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/time.h"
+
 /* What is averaged, and when a node makes its step; see world/core/gossip_node.h. */
 typedef enum at_mix_form { AT_MIX_PG, AT_MIX_PWG, AT_MIX_PW, AT_MIX_DA } at_mix_form;
 
@@ -14,9 +16,12 @@ typedef enum at_graph_matrix {
     AT_GRAPH_LAPLACIAN   /* P_ij = 1 / (1 + the largest degree) */
 } at_graph_matrix;
 
+enum { AT_MIX_ROUNDS_MAX = 10000 };
+
 typedef struct at_mixing {
     const char     *graph;  /* its name, see world/core/graph.h */
-    uint32_t        rounds; /* of averaging per step */
+    uint32_t        rounds; /* of averaging per step; 0: as many as fit into `time` */
+    at_ns           time;
     at_mix_form     form;
     bool            equal; /* weights; false: proportional to samples */
     at_graph_matrix matrix;

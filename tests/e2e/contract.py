@@ -84,8 +84,6 @@ class Seats(Contract, seats.TestCase):
 
 @unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")
 class Ranks(Contract, mpi.TestCase):
-    more = LOCAL_STEPS
-
     def play(self, *arguments):
         return self.train(*arguments, ranks=4)
 

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Workers that own their parameters and average with their neighbours."""
-import json
 import math
 import struct
 
@@ -52,6 +51,19 @@ class Gossip(support.TestCase):
         self.assertGreater(apart[0], 2 * apart[1])
         self.assertGreater(apart[1], 2 * apart[2])
 
+    def test_training_loss_is_measured_on_the_same_samples(self):
+        """Each worker has one class, so its own rounds say little about the whole."""
+        ended = self.train(*SMALL, *SIM, "--data", "synthetic:2000,20,10", "--workers", 10,
+                           "--steps", 40, "--shard", "by-class", "--strategy", "fmb-gossip:ring,2")
+        train = ended.result["train"]
+        self.assertLess(train["loss_min"], train["loss"])
+        self.assertLess(train["loss"], train["loss_max"])
+        self.assertLess(train["loss_model"], train["loss_max"])
+        same = self.train(*SMALL, *SIM, "--workers", 4, "--steps", 40, "--strategy",
+                          "fmb-gossip:complete,1").result["train"]
+        self.assertAlmostEqual(same["loss_min"], same["loss_max"], delta=1e-6)
+        self.assertAlmostEqual(same["loss"], same["loss_model"], delta=1e-6)
+
     def test_averaging_takes_the_time_of_its_rounds(self):
         """30 steps of 8 samples at 10 ms, and 5 rounds of 20 ms; orders and reports take 20 ms."""
         common = (*support.SMALL, "--world", "sim", "--batch", 8, "--micro-batch", 8,
@@ -59,6 +71,27 @@ class Gossip(support.TestCase):
         one = self.train(*common, "--strategy", "fmb-gossip:ring,1").result["seconds"]
         five = self.train(*common, "--strategy", "fmb-gossip:ring,5").result["seconds"]
         self.assertAlmostEqual(five - one, 29 * 4 * 0.020, delta=1e-6)
+
+    def test_averaging_for_a_time_is_as_many_rounds_as_fit(self):
+        """Five messages of 0.6 s fit into 3 s. Those of a worker with a slow link take longer, and
+        its neighbours make fewer rounds, too."""
+        common = (*SMALL, *SIM, "--latency", "600ms", "--workers", 6, "--steps", 20)
+        rounds, time, long = (self.train(*common, "--strategy", f"fmb-gossip:ring,{much}").result
+                              for much in (5, "3s", "6s"))
+        self.assertEqual(rounds["params_hash"], time["params_hash"])
+        self.assertEqual(rounds["seconds"], time["seconds"])
+        self.assertEqual(time["rules"]["mix"], "gossip:ring,3s")
+        self.assertLess(long["test"]["disagreement"], time["test"]["disagreement"])
+        slow = self.train(*common, "--strategy", "fmb-gossip:ring,3s", "--worker-latency",
+                          "0,0,0,0,0,1s").result
+        self.assertGreater(slow["test"]["disagreement"], time["test"]["disagreement"])
+
+    def test_averaging_for_a_time_in_real_time(self):
+        ended = self.train(*SMALL, "--workers", 4, "--steps", 20, "--strategy",
+                           "fmb-gossip:ring,5ms")
+        self.assert_ledger(ended)
+        self.assertLess(ended.result["test"]["disagreement"], 0.01)
+        self.assertEqual(self.anytime("replay", ended.folder).code, 0)
 
     def test_the_graph_is_described_when_it_changes(self):
         ended = self.train(*SMALL, *SIM, "--workers", 10, "--steps", 60, "--no-respawn",
@@ -95,13 +128,32 @@ class Gossip(support.TestCase):
         self.assertEqual(ended.code, 0, ended)
         self.assert_ledger(ended)
 
-    def test_a_run_resumes_from_the_mean(self):
+    def resumed(self, first, *arguments):
+        ended = self.resume(first.folder, "--steps", 60, *arguments).wait()
+        self.assertEqual(ended.code, 0, ended)
+        self.assertEqual(ended.result["steps"], 60)
+        self.assert_ledger(ended)
+        return ended
+
+    def test_a_resumed_run_has_the_bits_of_an_undisturbed_one(self):
+        for world in ((), SIM):
+            for options in (("--strategy", "fmb-gossip:ring,2"),
+                            ("--strategy", "fmb-gossip:ring,1,form=pg", "--optimizer", "adam",
+                             "--lr", 0.01),
+                            ("--strategy", "fmb-gossip:star,2,form=da")):
+                with self.subTest(world=world, options=options):
+                    common = (*SMALL, *world, "--workers", 4, *options)
+                    whole = self.train(*common, "--steps", 60).result
+                    first = self.train(*common, "--steps", 30, "--checkpoint-every", 10)
+                    ended = self.resumed(first)
+                    self.assertEqual(ended.result["params_hash"], whole["params_hash"])
+                    self.assertNotIn("from their mean", ended.err)
+
+    def test_another_number_of_workers_resumes_from_the_mean(self):
         first = self.train(*SMALL, *SIM, "--workers", 4, "--steps", 30, "--strategy",
                            "fmb-gossip:ring,2", "--checkpoint-every", 10)
-        run = self.resume(first.folder, "--steps", 60)
-        ended = run.wait()
-        self.assertEqual(ended.code, 0, ended)
-        self.assertEqual(json.loads((first.folder / "result.json").read_text())["steps"], 60)
+        ended = self.resumed(first, "--workers", 6)
+        self.assertIn("has the parameters of 4 workers, and there are 6", ended.err)
 
     def test_wrong_settings_are_refused(self):
         for options, says in ((("--strategy", "fmb-gossip:rong"), "rong"),
@@ -109,6 +161,8 @@ class Gossip(support.TestCase):
                               (("--strategy", "async", "--mix", "gossip"), "does not wait for all"),
                               (("--strategy", "fmb-gossip:ring,0"), "ROUNDS"),
                               (("--strategy", "fmb-gossip:ring,2,form=px"), "pg|pwg|pw|da"),
+                              (("--strategy", "fmb-gossip:ring,3x"), "a duration above 0"),
+                              (("--strategy", "fmb-gossip:ring,3s"), "--latency"),
                               (("--strategy", "fmb-gossip", "--mix-form", "da", "--optimizer",
                                 "momentum"), "dual averaging")):
             with self.subTest(options=options):

@@ -45,7 +45,9 @@ enum {
     ALL = AT_FOR_ALL
 };
 
-#define CHECKPOINTS "How often to save a checkpoint; 0: only at the start and the end; none: never "
+#define CHECKPOINTS                                                                                \
+    "How often to save a checkpoint (--mix gossip: of all workers' models); 0: only at the start " \
+    "and the end; none: never "
 
 const char *const at_option_group_name[AT_GROUP_COUNT] = {
 #define X(id, name) [AT_GROUP_##id] = name,

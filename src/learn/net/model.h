@@ -59,6 +59,9 @@ typedef struct at_score {
     bool   apart;
     double worst_loss, worst_accuracy; /* of one worker; NAN: not measured */
     double disagreement; /* root mean square distance of the workers' parameters from their mean */
+    bool   trained;      /* the next are known: losses on the same training samples */
+    double train_loss, train_loss_min, train_loss_max; /* mean, best and worst of the workers */
+    double train_loss_model;                           /* of the mean model */
 } at_score;
 
 /* Builds a model from a family ("softmax", "mlp:H1,H2,.."), a built-in net ("mnist-cnn"), or a file

@@ -214,7 +214,7 @@ static void put_step(board *self, const at_record *record)
 static void put_evaluation(board *self, const at_record *record)
 {
     static const char *const tags[AT_METRIC_COUNT] = {
-#define X(id, text) [AT_METRIC_##id] = "test/" text,
+#define X(id, text, set) [AT_METRIC_##id] = set "/" text,
         AT_METRIC_MAP(X)
 #undef X
     };

@@ -53,7 +53,8 @@ at_mixing at_plan_mixing(const at_plan *plan)
     const at_value *arg = plan->arg[AT_MIX];
     assert(plan->mix->owned_by_workers);
     return (at_mixing){.graph = arg[GRAPH].name,
-                       .rounds = (uint32_t)arg[ROUNDS].whole,
+                       .rounds = arg[ROUNDS].timed ? 0 : (uint32_t)arg[ROUNDS].whole,
+                       .time = arg[ROUNDS].timed ? arg[ROUNDS].whole : 0,
                        .form = (at_mix_form)arg[FORM].whole,
                        .equal = arg[WEIGHTS].whole == 1,
                        .matrix = (at_graph_matrix)arg[MATRIX].whole};
@@ -102,9 +103,9 @@ const at_mix_rule at_mix_rules[] = {
               .summary = "every worker has its own parameters and averages with its neighbours",
               .arg = {[GRAPH] = {.name = "graph", .type = AT_ARG_NAME, .fallback = "exponential"},
                       [ROUNDS] = {.name = "rounds",
-                                  .type = AT_ARG_WHOLE,
+                                  .type = AT_ARG_EITHER,
                                   .min = 1,
-                                  .max = 10000,
+                                  .max = AT_MIX_ROUNDS_MAX,
                                   .unit = "rounds",
                                   .fallback = "5"},
                       [WEIGHTS] = {.name = "weights",

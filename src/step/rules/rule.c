@@ -130,17 +130,18 @@ static void begin_complaint(complaint *c, enum at_family family, const at_rule *
 static at_err wrong_type(enum at_family family, const at_rule *rule, const at_rule_arg *arg,
                          const char *part, at_fail *fail)
 {
-    static const char *const meant[] = {[AT_ARG_WHOLE] = "which is not a whole number",
-                                        [AT_ARG_SPAN] =
-                                            "which is not a whole number, or two as in 1-4",
-                                        [AT_ARG_REAL] = "which is not a number",
-                                        [AT_ARG_TIME] = "which is not a duration above 0",
-                                        [AT_ARG_WORD] = "",
-                                        [AT_ARG_NAME] = "which is too long"};
-    complaint                c;
+    static const char *const meant[] = {
+        [AT_ARG_WHOLE] = "which is not a whole number",
+        [AT_ARG_SPAN] = "which is not a whole number, or two as in 1-4",
+        [AT_ARG_REAL] = "which is not a number",
+        [AT_ARG_TIME] = "which is not a duration above 0",
+        [AT_ARG_EITHER] = "which is not a whole number or a duration above 0",
+        [AT_ARG_WORD] = "",
+        [AT_ARG_NAME] = "which is too long"};
+    complaint c;
     begin_complaint(&c, family, rule, arg, part);
-    return at_fail_set(fail, AT_ERR_USAGE,
-                       arg->type == AT_ARG_TIME ? "write it as 50ms or 5.5s" : NULL, "%s%s",
+    bool time = arg->type == AT_ARG_TIME || arg->type == AT_ARG_EITHER;
+    return at_fail_set(fail, AT_ERR_USAGE, time ? "write it as 50ms or 5.5s" : NULL, "%s%s",
                        c.buffer, meant[arg->type]);
 }
 
@@ -196,6 +197,12 @@ static at_err parse_value(enum at_family family, const at_rule *rule, const at_r
         value->real = (double)value->whole;
         break;
     case AT_ARG_REAL: fits = at_text_real(part, &value->real); break;
+    case AT_ARG_EITHER:
+        if (at_text_whole(part, &value->whole))
+            return check_bounds(family, rule, arg, part, (double)value->whole, fail);
+        value->timed = at_text_duration(part, &value->whole) && value->whole > 0 &&
+                       at_seconds(value->whole) <= TIME_MAX;
+        return value->timed ? AT_OK : wrong_type(family, rule, arg, part, fail);
     case AT_ARG_TIME:
         value->whole = AT_NEVER;
         if (arg->open && strcmp(part, arg->open) == 0) return AT_OK;
@@ -332,6 +339,12 @@ static void add_value(const at_rule_arg *arg, const at_value *value, at_text *te
 {
     switch (arg->type) {
     case AT_ARG_WHOLE: at_text_add(text, "%lld", (long long)value->whole); break;
+    case AT_ARG_EITHER:
+        if (value->timed)
+            at_text_add(text, "%.15gs", at_seconds(value->whole));
+        else
+            at_text_add(text, "%lld", (long long)value->whole);
+        break;
     case AT_ARG_SPAN:
         at_text_add(text, "%lld", (long long)value->whole);
         if (value->last > value->whole) at_text_add(text, "-%lld", (long long)value->last);

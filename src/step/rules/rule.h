@@ -37,9 +37,10 @@ typedef enum at_arg_type {
     AT_ARG_WHOLE, /* 64, 6e4, 60k */
     AT_ARG_SPAN,  /* 4, or from 1 to 4: 1-4, or to what the rule says: 1- */
     AT_ARG_REAL,
-    AT_ARG_TIME, /* 50ms; above 0 */
-    AT_ARG_WORD, /* one of `words` */
-    AT_ARG_NAME  /* any text; the rule checks it */
+    AT_ARG_TIME,   /* 50ms; above 0 */
+    AT_ARG_EITHER, /* a whole number, or a time with its unit: 5, 3s */
+    AT_ARG_WORD,   /* one of `words` */
+    AT_ARG_NAME    /* any text; the rule checks it */
 } at_arg_type;
 
 enum { AT_RULE_ARGS_MAX = 5, AT_RULE_NAME_SIZE = 160, AT_RULE_TEXT_SIZE = 320 };
@@ -51,6 +52,7 @@ typedef struct at_value {
     bool    given; /* by the user or the strategy; otherwise it is the default */
     int64_t whole; /* a number, nanoseconds (AT_NEVER: left open) or the index of a word */
     int64_t last;  /* of a span; AT_SPAN_OPEN: not said */
+    bool    timed; /* of either: it is a time */
     double  real;
     char    name[AT_RULE_NAME_SIZE]; /* AT_ARG_NAME */
 } at_value;

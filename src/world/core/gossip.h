@@ -5,8 +5,11 @@
  * becomes the hub's vector, which is evaluated, saved and hashed. Strategies with gossip wait for
  * all workers, so nobody computes while parameters change.
  *
- * A worker that joins starts from the mean. One that is lost leaves the graph: from the next step
- * on, P is that of the workers that are left.
+ * When averaging lasts for a time, rounds are made one by one until it is over, or in virtual time
+ * as many by each worker as the simulated network lets it make.
+ *
+ * A worker that joins starts from the mean, unless a checkpoint has its own parameters. One that
+ * is lost leaves the graph: from the next step on, P is that of the workers that are left.
  */
 #ifndef AT_WORLD_CORE_GOSSIP_H
 #define AT_WORLD_CORE_GOSSIP_H
@@ -26,6 +29,15 @@ typedef struct at_gossip {
     bool                   *averaged; /* which nodes were in the last step; at the end all leave */
     bool                    changed;  /* who is present has changed since P^rounds was computed */
     double                  disagreement;
+    /* In virtual time, when averaging lasts for a time: how long a node needs to send its message
+     * to its neighbours. To be set after init. */
+    void *self;
+    at_ns (*sends)(void *self, uint32_t node);
+    uint32_t *rounds; /* of each node, with the time of all: */
+    at_ns     lasts;
+    /* Resumed: */
+    bool *restored;  /* the node has its own vectors, and has not joined yet */
+    char  note[200]; /* why the nodes do not; "": they do, or nothing was resumed */
 } at_gossip;
 
 /* `mean` holds the initial parameters. `vectors` has room for plan->workers_max vectors of `stride`
@@ -35,6 +47,13 @@ at_err at_gossip_init(at_gossip *gossip, const at_world_context *context, float 
                       float *vectors, size_t stride, at_fail *fail);
 void   at_gossip_deinit(at_gossip *gossip); /* accepts a zeroed one */
 
+/* What a checkpoint holds of each node: its parameters, the state of its optimizer and, for dual
+ * averaging, its sum of gradients and where it began. `vectors` is how many there are, 0 for plans
+ * without gossip; `vector` copies one of them. at_gossip_init reads them from context->resume; if
+ * it has none, or those of another number of workers, all nodes begin with the mean. */
+uint32_t at_gossip_vectors(const at_plan *plan, const at_learning *learning);
+void     at_gossip_vector(const at_gossip *gossip, uint32_t node, uint32_t which, float *to);
+
 /* A worker has joined, or is gone. */
 void at_gossip_join(at_gossip *gossip, at_node worker);
 void at_gossip_lose(at_gossip *gossip, at_node worker);
@@ -43,7 +62,8 @@ void at_gossip_lose(at_gossip *gossip, at_node worker);
 double at_gossip_apply(at_gossip *gossip, const at_action *action, const at_gradients *gradients);
 
 /* Adds to a score of the mean model how far apart the workers are and, when this process can
- * compute (`scores`), the worst worker's score. */
+ * compute (`scores`), the worst worker's score, and the losses of the workers and of their mean on
+ * the same training samples: the first ones that each worker draws. */
 void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores);
 
 /* The graph in one sentence, for the user: its second eigenvalue and what that means. */

@@ -59,10 +59,9 @@ static double make_step(at_gossip_node *node, const at_gossip_step *step, float 
     return at_updater_apply(&node->updater, &apply, &gradients);
 }
 
-static double rate(const at_gossip_node *node, const at_gossip_step *step)
+double at_gossip_rate(const at_learning *learning, const at_gossip_step *step)
 {
-    const at_learning *learning = node->updater.learning;
-    const at_rate     *plain = &learning->rate[learning->groups];
+    const at_rate *plain = &learning->rate[learning->groups];
     assert(step->lr_factor > 0);
     return at_schedule_rate(&plain->schedule, (double)step->samples_used) * step->lr_factor;
 }
@@ -108,7 +107,7 @@ static bool is_empty(const at_gossip_node *node)
 double at_gossip_end(at_gossip_node *node, const at_gossip_step *step)
 {
     size_t n = node->params;
-    double lr = rate(node, step);
+    double lr = at_gossip_rate(node->updater.learning, step);
     if (is_empty(node)) return lr;
     double each = 1 / node->count;
     switch (step->form) {
@@ -147,7 +146,8 @@ double at_gossip_average(float *to, size_t params, const at_gossip_part *parts, 
                 for (size_t i = 0; i < n; i++) out[i] += weight * from[i];
         }
     }
-    for (uint32_t k = 0; k < count; k++) mixed += parts[k].weight * parts[k].count;
+    /* The weights of the vector are floats, and both need the same ones. */
+    for (uint32_t k = 0; k < count; k++) mixed += (double)(float)parts[k].weight * parts[k].count;
     return mixed;
 }
 
@@ -193,6 +193,65 @@ void at_gossip_power_set(at_gossip_power *power, const at_graph *graph, uint32_t
         unit[j] = 0;
         for (uint32_t i = 0; i < n; i++) power->weight[(size_t)j * n + i] = (float)mixed[i];
     }
+}
+
+void at_gossip_power_set_unequal(at_gossip_power *power, const at_graph *graph,
+                                 const uint32_t *rounds)
+{
+    uint32_t n = power->nodes;
+    double  *unit = power->vectors, *mixed = unit + n, *scratch = unit + 2 * (size_t)n;
+    assert(graph->nodes == n);
+    memset(unit, 0, n * sizeof *unit);
+    for (uint32_t j = 0; j < n; j++) {
+        unit[j] = 1;
+        at_graph_mix_unequal(graph, rounds, unit, mixed, scratch);
+        unit[j] = 0;
+        for (uint32_t i = 0; i < n; i++) power->weight[(size_t)i * n + j] = (float)mixed[i];
+    }
+}
+
+/* When round `round` of node i ends: its message is sent, and those of its neighbours that make
+ * this round, too, are there. */
+static at_ns end_of_round(const at_graph *graph, uint32_t i, const at_ns *sends, const at_ns *begin,
+                          const uint32_t *rounds, uint32_t round)
+{
+    at_ns end = begin[i] + sends[i];
+    for (uint32_t k = graph->first[i]; k < graph->first[i + 1]; k++) {
+        uint32_t j = graph->neighbour[k];
+        if (!graph->present[j] || rounds[j] < round) continue;
+        if (begin[j] + sends[j] > end) end = begin[j] + sends[j];
+    }
+    return end;
+}
+
+at_ns at_gossip_rounds_in_time(const at_graph *graph, const at_ns *sends, at_ns time,
+                               uint32_t *rounds, at_ns *scratch)
+{
+    uint32_t n = graph->nodes, active = n;
+    at_ns   *begin = scratch, *end = begin + n, *took = end + n, last = 0;
+    assert(time > 0);
+    memset(scratch, 0, 3 * (size_t)n * sizeof *scratch);
+    memcpy(took, sends, n * sizeof *took);
+    for (uint32_t i = 0; i < n; i++) rounds[i] = UINT32_MAX; /* until it is known */
+    for (uint32_t round = 1; active > 0; round++) {
+        active = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (rounds[i] != UINT32_MAX) continue;
+            bool alone = !graph->present[i] || graph->degree[i] == 0;
+            bool is_last = alone || begin[i] + 2 * took[i] > time;
+            if (is_last || round == AT_MIX_ROUNDS_MAX) rounds[i] = round;
+            active += rounds[i] == UINT32_MAX;
+        }
+        for (uint32_t i = 0; i < n; i++)
+            if (rounds[i] >= round) end[i] = end_of_round(graph, i, sends, begin, rounds, round);
+        for (uint32_t i = 0; i < n; i++) {
+            if (rounds[i] < round || !graph->present[i]) continue;
+            took[i] = end[i] - begin[i];
+            begin[i] = end[i];
+            if (end[i] > last) last = end[i];
+        }
+    }
+    return last;
 }
 
 /* Rows of `block` are the nodes' old values; writes the new ones into their messages. */

@@ -59,6 +59,9 @@ void at_gossip_begin(at_gossip_node *node, const at_gossip_step *step, const flo
 /* Takes in the averaged message. Returns the learning rate. */
 double at_gossip_end(at_gossip_node *node, const at_gossip_step *step);
 
+/* The learning rate of a step, for those who make none. */
+double at_gossip_rate(const at_learning *learning, const at_gossip_step *step);
+
 /* The message of this node, or of a neighbour, in one round of averaging. */
 typedef struct at_gossip_part {
     const float *message;
@@ -89,6 +92,18 @@ void   at_gossip_power_deinit(at_gossip_power *power); /* accepts a zeroed one *
 
 /* Computes P^rounds for the nodes that are present; again whenever that changes. */
 void at_gossip_power_set(at_gossip_power *power, const at_graph *graph, uint32_t rounds);
+
+/* The same for nodes that make different numbers of rounds, see at_graph_mix_unequal. */
+void at_gossip_power_set_unequal(at_gossip_power *power, const at_graph *graph,
+                                 const uint32_t *rounds);
+
+/* When averaging lasts for `time`: the rounds that each node makes, if it needs sends[i] to send
+ * its message to all its neighbours. A round of a node ends when the messages of its neighbours
+ * are there. A round is its last if another one like the one before would not end in time. Returns
+ * when the last one ends. `scratch` has room for 3 times as many as there are nodes.
+ */
+at_ns at_gossip_rounds_in_time(const at_graph *graph, const at_ns *sends, at_ns time,
+                               uint32_t *rounds, at_ns *scratch);
 
 /* Multiplies all messages and counts. */
 void at_gossip_power_mix(at_gossip_power *power, at_gossip_node *nodes, size_t params);

@@ -376,6 +376,36 @@ void at_graph_mix(const at_graph *graph, uint32_t rounds, const double *from, do
     }
 }
 
+/* to = P from, without the nodes that make fewer than `round` rounds. */
+static void multiply_some(const at_graph *graph, const uint32_t *rounds, uint32_t round,
+                          const double *from, double *to)
+{
+    for (uint32_t i = 0; i < graph->nodes; i++) {
+        to[i] = from[i];
+        if (!graph->present[i] || rounds[i] < round) continue;
+        for (uint32_t k = graph->first[i]; k < graph->first[i + 1]; k++) {
+            uint32_t j = graph->neighbour[k];
+            if (graph->present[j] && rounds[j] >= round)
+                to[i] += at_graph_weight(graph, i, j) * (from[j] - from[i]);
+        }
+    }
+}
+
+void at_graph_mix_unequal(const at_graph *graph, const uint32_t *rounds, const double *from,
+                          double *to, double *scratch)
+{
+    size_t   bytes = graph->nodes * sizeof *to;
+    uint32_t most = 0;
+    assert(from != to && to != scratch && from != scratch);
+    for (uint32_t i = 0; i < graph->nodes; i++)
+        if (graph->present[i] && rounds[i] > most) most = rounds[i];
+    memcpy(to, from, bytes);
+    for (uint32_t r = 1; r <= most; r++) {
+        memcpy(scratch, to, bytes);
+        multiply_some(graph, rounds, r, scratch, to);
+    }
+}
+
 /* ---- second eigenvalue ----------------------------------------------------------------------- */
 
 static uint32_t count_present(const at_graph *graph)

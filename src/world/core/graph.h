@@ -57,4 +57,10 @@ double at_graph_second_eigenvalue(const at_graph *graph);
 void at_graph_mix(const at_graph *graph, uint32_t rounds, const double *from, double *to,
                   double *scratch);
 
+/* The same where node i makes rounds[i] rounds only. After its last one it keeps its number, and
+ * its neighbours go on without it: the weight between them returns to each one's own number. So
+ * the weights of every round are symmetric, and the sum over all nodes never changes. */
+void at_graph_mix_unequal(const at_graph *graph, const uint32_t *rounds, const double *from,
+                          double *to, double *scratch);
+
 #endif

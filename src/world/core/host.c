@@ -233,9 +233,12 @@ static double apply_gossip(at_host *host, const at_action *action, at_ns now)
 {
     char text[200];
     bool changed = host->gossip->changed;
+    if (host->gossip->note[0]) at_host_say(host, now, host->gossip->note);
+    host->gossip->note[0] = '\0';
     if (changed) at_gossip_describe(host->gossip, text, sizeof text);
     if (changed) at_host_say(host, now, text);
-    return at_gossip_apply(host->gossip, action, &host->ops.gradients);
+    double lr = at_gossip_apply(host->gossip, action, &host->ops.gradients);
+    return host->ops.mix ? host->ops.mix(host->ops.self, action) : lr;
 }
 
 static double apply(at_host *host, const at_action *action, at_ns now)
@@ -253,15 +256,21 @@ static double apply(at_host *host, const at_action *action, at_ns now)
     return lr;
 }
 
+/* Brings the hub's vector up to date; false: it stays that of an earlier step. */
+static bool collect(at_host *host)
+{
+    return !host->ops.collect || host->ops.collect(host->ops.self);
+}
+
 static void save(at_host *host, const at_action *action)
 {
     assert(action->kind == AT_ACT_SAVE);
     assert(action->as.save.step == host->hub->version);
     at_snapshot *snapshot = host->machine->snapshot;
-    if (!host->saver) return;
+    if (!host->saver || !collect(host)) return;
     if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
     if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
-    at_saver_save(host->saver, host->updater, snapshot, action->as.save.last);
+    at_saver_save(host->saver, host->updater, host->gossip, snapshot, action->as.save.last);
 }
 
 /* Performs one action; returns the learning rate of an APPLY, 0 otherwise. */
@@ -279,8 +288,10 @@ static double perform(at_host *host, const at_action *action, at_ns now)
         if (host->ops.score) {
             host->evaluation = score_at_once(host, action->as.evaluate.step, now);
             host->scored = true;
-        } else if (host->evaluator)
+        } else if (host->evaluator) {
+            (void)collect(host); /* false: no worker is left, and the run ends */
             at_evaluator_begin(host->evaluator, host->updater->w, action->as.evaluate.step, now);
+        }
         break;
     case AT_ACT_FINISH: host->finished = true; break;
     case AT_ACT_SAVE: save(host, action); break;

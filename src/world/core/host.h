@@ -28,6 +28,12 @@ typedef struct at_world_ops {
     /* Called before and after a change of the parameters; `version` is the new one. Optional. */
     void (*change)(void *self);
     void (*publish)(void *self, uint64_t version);
+    /* Where each worker has its parameters in its own process (gossip): makes the workers average
+     * instead of applying; returns the learning rate. Optional. */
+    double (*mix)(void *self, const at_action *apply);
+    /* The same: brings the mean of the workers' parameters into the hub's vector. False: nobody is
+     * there who has them. Optional. */
+    bool (*collect)(void *self);
     /* Adds the world's own state to a snapshot that is about to be saved. Optional. */
     void (*describe)(void *self, at_snapshot *snapshot);
     /* Scores the parameters immediately, for worlds in which evaluation takes no time and which

@@ -60,10 +60,25 @@ json_t *at_result_metrics(const double value[AT_METRIC_COUNT])
 {
     json_t *object = json_pack("{s:o, s:o}", "loss", number(value[AT_METRIC_LOSS]), "accuracy",
                                number(value[AT_METRIC_ACCURACY]));
-    for (int i = AT_METRIC_AUC; i < AT_METRIC_COUNT; i++)
+    for (int i = AT_METRIC_AUC; i < AT_METRIC_TRAIN_LOSS; i++)
         if (!isnan(value[i])) json_object_set_new(object, at_metric_name[i], number(value[i]));
     if (!isnan(value[AT_METRIC_R2])) /* the loss is half the squared error */
         json_object_set_new(object, "rmse", number(sqrt(2 * value[AT_METRIC_LOSS])));
+    return object;
+}
+
+/* Of the last rounds; under gossip, if it is known, of the workers' models on the same samples. */
+static json_t *train(const at_tally *tally)
+{
+    const double *own = tally->test;
+    bool          known = !isnan(own[AT_METRIC_TRAIN_LOSS]);
+    double        loss = known ? own[AT_METRIC_TRAIN_LOSS] : tally->loss_recent;
+    json_t       *object = json_pack("{s:o, s:o}", "loss", number(loss), "progressive",
+                                     number(at_tally_progressive(tally)));
+    if (!known) return object;
+    json_object_set_new(object, "loss_min", number(own[AT_METRIC_TRAIN_LOSS_MIN]));
+    json_object_set_new(object, "loss_max", number(own[AT_METRIC_TRAIN_LOSS_MAX]));
+    json_object_set_new(object, "loss_model", number(own[AT_METRIC_TRAIN_LOSS_MODEL]));
     return object;
 }
 
@@ -219,9 +234,7 @@ static void add_totals(json_t *root, const at_result_facts *f)
                         number(seconds > 0 ? (double)t->samples_used / seconds : 0));
     json_object_set_new(root, "mean_batch",
                         number(mean_of((double)t->samples_used, t->staleness_count)));
-    json_object_set_new(root, "train",
-                        json_pack("{s:o, s:o}", "loss", number(t->loss_recent), "progressive",
-                                  number(at_tally_progressive(t))));
+    json_object_set_new(root, "train", train(t));
     json_object_set_new(root, "test", test(t));
     json_object_set_new(root, "evaluations",
                         json_pack("{s:o, s:o}", "done", whole(t->evaluations), "skipped",

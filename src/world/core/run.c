@@ -430,6 +430,8 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .say = take_note,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
+    if (r->options->world->reaches_params && !r->options->task->timing_only)
+        options.own_vectors = at_gossip_vectors(&r->plan, &r->learning);
     return at_saver_open(&options, &r->saver, fail);
 }
 

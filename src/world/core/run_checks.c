@@ -174,9 +174,11 @@ static at_err check_owned(const at_run_options *o, const at_plan *plan, uint64_t
     if (!plan->mix->owned_by_workers) return AT_OK;
     at_mixing mixing = at_plan_mixing(plan);
     at_plan_rule_text(plan, AT_MIX, rule, sizeof rule);
-    if (!o->world->holds_all_params)
-        return at_fail_set(fail, AT_ERR_USAGE, "use --world local or sim",
-                           "--mix %s does not work with %s yet", rule, o->world->called);
+    if (!o->world->owns_params)
+        return at_fail_set(fail, AT_ERR_USAGE, "use --world local, sim or mpi",
+                           "--mix %s does not work with %s: its workers have no parameters of "
+                           "their own",
+                           rule, o->world->called);
     if (o->task->sparse)
         return at_fail_set(fail, AT_ERR_USAGE, "use a dense model, or --mix central",
                            "--mix %s averages whole vectors, and the gradients of %s are sparse",

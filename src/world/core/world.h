@@ -99,17 +99,18 @@ typedef struct at_outcome {
 } at_outcome;
 
 typedef struct at_world {
-    const char *name;             /* as in --world and result.json */
-    const char *called;           /* in sentences: "--world mpi", "a simulation" */
-    bool        runs_programs;    /* resumed by `anytime run` with a command */
-    bool        virtual_time;     /* time is simulated: the machine's clock says nothing */
-    bool        one_process;      /* no several hubs, no all-reduce */
-    bool        has_messages;     /* that --comm-delay can hold back */
-    bool        admits_workers;   /* beyond --workers, while the run goes on */
-    bool        steps_locally;    /* its workers compute here, so they can make local steps */
-    bool        shares_memory;    /* workers can change the parameters themselves */
-    bool        has_hub;          /* false: --workers counts 0 */
-    bool        holds_all_params; /* one process can reach each worker's own parameters (gossip) */
+    const char *name;           /* as in --world and result.json */
+    const char *called;         /* in sentences: "--world mpi", "a simulation" */
+    bool        runs_programs;  /* resumed by `anytime run` with a command */
+    bool        virtual_time;   /* time is simulated: the machine's clock says nothing */
+    bool        one_process;    /* no several hubs, no all-reduce */
+    bool        has_messages;   /* that --comm-delay can hold back */
+    bool        admits_workers; /* beyond --workers, while the run goes on */
+    bool        steps_locally;  /* its workers compute here, so they can make local steps */
+    bool        shares_memory;  /* workers can change the parameters themselves */
+    bool        has_hub;        /* false: --workers counts 0 */
+    bool        owns_params;    /* its workers can have parameters of their own (gossip) .. */
+    bool        reaches_params; /* .. which one process can reach: checkpoints have them */
     /* AT_ERR_USAGE with a sentence for what only this world refuses. Optional. */
     at_err (*check)(const at_world_context *context, at_fail *fail);
     /* Does this process record, print and save? Optional: yes. */

@@ -657,6 +657,7 @@ const at_world at_world_local = {.name = "local",
                                  .admits_workers = true,
                                  .shares_memory = true,
                                  .has_hub = true,
-                                 .holds_all_params = true,
+                                 .owns_params = true,
+                                 .reaches_params = true,
                                  .check = check,
                                  .run = run};

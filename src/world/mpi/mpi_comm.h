@@ -44,7 +44,12 @@ void at_mpi_host(char name[AT_HOST_NAME_SIZE]);
  * for page faults. NULL: out of memory. */
 void *at_mpi_alloc(size_t size, size_t likely);
 
-typedef enum at_mpi_tag { AT_MPI_TAG_MAIL = 1, AT_MPI_TAG_REPORT, AT_MPI_TAG_NOTE } at_mpi_tag;
+typedef enum at_mpi_tag {
+    AT_MPI_TAG_MAIL = 1,
+    AT_MPI_TAG_REPORT,
+    AT_MPI_TAG_NOTE,
+    AT_MPI_TAG_VECTOR
+} at_mpi_tag;
 
 #define AT_MPI_ANY_RANK UINT32_MAX
 

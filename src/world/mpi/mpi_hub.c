@@ -38,6 +38,9 @@ static void send_order(void *self, at_node worker, const at_order *order)
     assert(order);
     assert(worker >= 1 && worker <= h->workers);
     if (!order->leave) at_mpi_hub_expect_report(h, worker);
+    /* Whoever joins late starts from the mean; and whoever leaves takes its parameters along. */
+    bool joins = h->sender.receiver[worker - 1].version == AT_VERSION_NONE;
+    if (h->gossip.calls && (joins || order->leave)) at_mpi_gossip_hub_collect(h);
     at_param_sender_order(&h->sender, worker, order);
 }
 
@@ -120,8 +123,10 @@ static void loop_once(at_mpi_hub *h)
     process_signals(h, now);
     if (!h->host.finished) at_host_poll(&h->host, now);
     at_param_sender_flush(&h->sender);
+    at_mpi_gossip_hub_tell(h);
     at_mpi_hub_watch(h, now);
-    if (at_mpi_calls_check(h->calls, &h->refusal)) {
+    if (at_mpi_calls_check(h->calls, &h->refusal) ||
+        (h->gossip.calls && at_mpi_calls_check(h->gossip.calls, &h->refusal))) {
         h->lossy = true; /* MPI cannot be relied upon to shut down */
         return;
     }
@@ -154,11 +159,13 @@ static at_err reserve(at_mpi_hub *h, at_fail *fail)
     if (floats > (size_t)INT32_MAX - AT_REPORT_MESSAGE_HEAD)
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model or batch",
                            "a gradient of %zu numbers does not fit into one MPI message", floats);
+    if (h->gossip.calls) floats = 0; /* gradients stay with the workers */
     h->inbox_size = AT_REPORT_MESSAGE_HEAD + (floats * sizeof(float) + 63) / 64 * 64;
     AT_TRY(reserve_calls(h, fail));
     h->lost = calloc(h->workers, sizeof *h->lost);
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
-    bool   enough = h->lost != NULL;
+    if (likely > h->inbox_size) likely = h->inbox_size;
+    bool enough = h->lost != NULL;
     for (uint32_t i = 0; enough && i < h->workers; i++)
         enough = (h->peer[i].inbox = at_mpi_alloc(h->inbox_size, likely)) != NULL;
     return enough ? AT_OK : at_fail_memory(fail);
@@ -178,6 +185,8 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
                                    .change = change,
                                    .publish = publish,
                                    .gradients = {h, gradient_at}};
+    if (plan->mix->owned_by_workers) ops.mix = at_mpi_gossip_hub_mix;
+    if (plan->mix->owned_by_workers) ops.collect = at_mpi_gossip_hub_collect;
     assert(h->workers >= 1);
     assert(h->workers == plan->workers_max);
     AT_TRY(at_param_sender_open(&h->sender, params, plan->workers_max, in_place, fail));
@@ -190,6 +199,7 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
     AT_TRY(at_updater_init(&h->updater, context->learning, at_param_sender_params(&h->sender),
                            params, h->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &h->host, fail));
+    AT_TRY(at_mpi_gossip_hub_open(h, fail));
     return reserve(h, fail);
 }
 
@@ -270,6 +280,7 @@ static void release_previous(at_mpi_hub *h)
     for (uint32_t i = 0; i < h->workers; i++) free(h->peer[i].inbox);
     free(h->peer);
     free(h->notes);
+    at_mpi_gossip_hub_close(&h->gossip);
     at_param_sender_close(&h->sender);
     at_mpi_calls_free(h->calls);
 }

@@ -2,12 +2,14 @@
  *
  *     mpi_hub.c         loop, operations for the host, start and end
  *     mpi_hub_peers.c   receiving from workers, detecting their loss
+ *     mpi_gossip_hub.c  workers that own their parameters
  *     param_sender.c    sending to workers
  */
 #ifndef AT_WORLD_MPI_MPI_HUB_H
 #define AT_WORLD_MPI_MPI_HUB_H
 
 #include "world/core/host.h"
+#include "world/mpi/mpi_gossip_hub.h"
 #include "world/mpi/param_sender.h"
 #include "world/process/backoff.h"
 #include "world/process/failure_detector.h"
@@ -25,6 +27,8 @@ at_err at_mpi_hub_admit(const at_launcher *launcher, const at_worker_note *hello
 /* Tells all workers how to end, and with which exit code. True: all ranks can end MPI together.
  * Ranks of a failed run that do not answer for half a minute are ended by the launcher. */
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail);
+
+typedef struct at_mpi_hub at_mpi_hub;
 
 enum { AT_FAULT_TEXT = 240 };
 enum { AT_MPI_NOTES = 4 }; /* notes that can be received at once, from any rank */
@@ -65,7 +69,7 @@ typedef struct at_mpi_peer {
     uint64_t reports_sent; /* their total number */
 } at_mpi_peer;
 
-typedef struct at_mpi_hub {
+struct at_mpi_hub {
     const at_world_context *context;
     uint32_t                workers;
     at_host                 host;
@@ -74,7 +78,8 @@ typedef struct at_mpi_hub {
     at_bell                *bell; /* for evaluator and signals */
     at_mpi_calls           *calls;
     at_param_sender         sender;
-    at_mpi_peer            *peer; /* plan->workers_max; peer[i] is worker i+1 */
+    at_mpi_gossip_hub       gossip; /* zeroed: the parameters are the hub's */
+    at_mpi_peer            *peer;   /* plan->workers_max; peer[i] is worker i+1 */
     unsigned char          *notes;
     size_t                  inbox_size;
     at_backoff              backoff;
@@ -90,7 +95,7 @@ typedef struct at_mpi_hub {
     bool                    lossy; /* a worker was lost */
     bool                    stopping;
     bool                    ended; /* the run is over: what is received only ends calls */
-} at_mpi_hub;
+};
 
 /* Starts to receive from all workers. */
 void at_mpi_hub_listen(at_mpi_hub *hub);
@@ -116,6 +121,9 @@ void at_mpi_hub_process(at_mpi_hub *hub);
 
 /* Sends heartbeats to workers and detects lost ones: to be called often. */
 void at_mpi_hub_watch(at_mpi_hub *hub, at_ns now);
+
+/* Sends a heartbeat to a worker if it is time. */
+void at_mpi_hub_heartbeat(at_mpi_hub *hub, at_node worker, at_ns now);
 
 /* With --comm-delay: when the next report in transit arrives; AT_NEVER: none. */
 at_ns at_mpi_hub_next_arrival(const at_mpi_hub *hub);

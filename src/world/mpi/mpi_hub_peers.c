@@ -109,7 +109,7 @@ static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
                                      .version = hub->version,
                                      .samples_max = at_plan_samples_max(h->context->plan),
                                      .drawn = peer->counted,
-                                     .floats = task->slot_floats,
+                                     .floats = h->gossip.calls ? 0 : task->slot_floats,
                                      .sparse = task->sparse,
                                      .ends = hub->end != AT_END_RUNNING};
     assert(worker >= 1 && worker <= h->workers);
@@ -347,6 +347,7 @@ static void lose(at_mpi_hub *h, at_node worker, const char *how)
     h->lossy = true;
     at_mpi_cancel(h->calls, worker - 1);
     at_param_sender_lose(&h->sender, worker);
+    at_mpi_gossip_hub_lose(h, worker);
     depart(h, worker, AT_MPI_LOST, how);
 }
 
@@ -425,7 +426,7 @@ void at_mpi_hub_check_start(at_mpi_hub *h)
 
 /* Also to a lost worker that may live: it waits for the end of the run, because a launcher takes
  * its early exit for a failure of the job. */
-static void send_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
+void at_mpi_hub_heartbeat(at_mpi_hub *h, at_node worker, at_ns now)
 {
     const at_hub_message heartbeat = {.kind = AT_HUB_MESSAGE_PULSE};
     const at_mpi_peer   *peer = peer_of(h, worker);
@@ -443,6 +444,6 @@ void at_mpi_hub_watch(at_mpi_hub *h, at_ns now)
     h->watched_at = now;
     for (uint32_t i = 1; i <= h->workers && !h->host.finished; i++) {
         watch_peer(h, i);
-        send_heartbeat(h, i, now);
+        at_mpi_hub_heartbeat(h, i, now);
     }
 }

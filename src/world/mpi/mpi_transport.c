@@ -69,6 +69,7 @@ static uint64_t newest(void *self)
 {
     const at_mpi_transport *w = self;
     assert(w->buffers >= 1);
+    if (w->gossip) return at_mpi_gossip_version(w->gossip);
     int i = w->fresh != AT_MPI_NO_BUFFER   ? w->fresh
             : w->aside != AT_MPI_NO_BUFFER ? w->aside
                                            : w->installed;
@@ -95,6 +96,7 @@ static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const un
                           at_fail *fail)
 {
     uint32_t samples_max = at_plan_samples_max(w->context->plan);
+    uint64_t version = w->gossip ? at_mpi_gossip_version_next(w->gossip) : newest(w);
     assert(at <= end);
     for (; at < end; at += AT_ORDER_MESSAGE) {
         at_order_message order;
@@ -104,7 +106,7 @@ static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const un
             leave(w);
             continue;
         }
-        AT_TRY(at_order_message_check(&order, samples_max, newest(w), fail));
+        AT_TRY(at_order_message_check(&order, samples_max, version, fail));
         w->order = order.order;
         w->ordered = true;
     }
@@ -121,7 +123,11 @@ static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t 
         return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
                            "its message is malformed: %zu bytes are too few for the parameters",
                            size);
-    if (vector > 0) {
+    if (vector > 0 && w->gossip) {
+        at_mpi_gossip_adopt(w->gossip,
+                            (const float *)(const void *)(into->bytes + AT_HUB_MESSAGE_HEAD),
+                            mail->version);
+    } else if (vector > 0) {
         into->version = mail->version;
         w->fresh = w->open; /* and what was fresh before is free */
         w->open = AT_MPI_NO_BUFFER;
@@ -142,6 +148,23 @@ static at_err read_welcome(at_mpi_transport *w, const at_hub_message *mail, size
     return AT_OK;
 }
 
+/* What the hub says about gossip; a rank that only waits for the end ignores it. */
+static at_err read_gossip(at_mpi_transport *w, const at_hub_message *mail, size_t size,
+                          at_fail *fail)
+{
+    const unsigned char *bytes = w->buffer[w->open].bytes;
+    if (!w->context || w->leaves) return AT_OK;
+    if (!w->gossip)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                           "its message is malformed: it is about gossip");
+    if (mail->kind == AT_HUB_MESSAGE_GONE) at_mpi_gossip_gone(w->gossip, mail->worker);
+    if (mail->kind == AT_HUB_MESSAGE_COLLECT)
+        return at_mpi_gossip_collect(w->gossip, mail->version, fail);
+    if (mail->kind != AT_HUB_MESSAGE_MIX) return AT_OK;
+    const float *gradient = (const float *)(const void *)(w->report[0] + AT_REPORT_MESSAGE_HEAD);
+    return at_mpi_gossip_mix(w->gossip, mail, bytes, size, gradient, w->samples, fail);
+}
+
 static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *fail)
 {
     at_hub_message mail;
@@ -160,6 +183,9 @@ static at_err read_mail(at_mpi_transport *w, const at_mpi_done *done, at_fail *f
         w->together = mail.together;
         w->err = mail.err;
         break;
+    case AT_HUB_MESSAGE_MIX:
+    case AT_HUB_MESSAGE_COLLECT:
+    case AT_HUB_MESSAGE_GONE: AT_TRY(read_gossip(w, &mail, size, fail)); break;
     }
     w->news++;
     at_backoff_end(&w->backoff);
@@ -178,6 +204,17 @@ static void watch(at_mpi_transport *w, at_ns now)
     if (!gone && !silent) return;
     w->orphaned = w->leaves = true;
     w->news++;
+}
+
+static void poll_gossip(at_mpi_transport *w)
+{
+    bool    news = false;
+    at_fail fail;
+    if (!w->gossip || w->fail.err) return;
+    if (at_mpi_gossip_poll(w->gossip, &news, &fail)) give_up(w, &fail);
+    if (!news) return;
+    w->news++;
+    at_backoff_end(&w->backoff);
 }
 
 /* ---- the transport --------------------------------------------------------------------------- */
@@ -199,6 +236,7 @@ void at_mpi_transport_poll(void *self)
         if (err) give_up(w, &fail);
     }
     if (!w->fail.err && at_mpi_calls_check(w->calls, &fail)) give_up(w, &fail);
+    poll_gossip(w);
     receive(w);
     beat(w, now);
     watch(w, now);
@@ -243,6 +281,7 @@ static bool take_order(void *self, at_order *order)
     at_mpi_transport *w = self;
     assert(order);
     if (!w->ordered || is_sending(w)) return false; /* its gradient slot is still being read */
+    if (w->gossip && at_mpi_gossip_version(w->gossip) < w->order.version) return false;
     *order = w->order;
     w->ordered = false;
     return true;
@@ -251,6 +290,7 @@ static bool take_order(void *self, at_order *order)
 static uint64_t fetch(void *self)
 {
     at_mpi_transport *w = self;
+    if (w->gossip) return at_mpi_gossip_version(w->gossip);
     assert(w->fresh != AT_MPI_NO_BUFFER);
     assert(w->aside == AT_MPI_NO_BUFFER);
     w->aside = w->fresh;
@@ -261,6 +301,7 @@ static uint64_t fetch(void *self)
 static const float *install(void *self)
 {
     at_mpi_transport *w = self;
+    if (w->gossip) return at_mpi_gossip_params(w->gossip);
     assert(w->aside != AT_MPI_NO_BUFFER);
     w->installed = w->aside;
     w->aside = AT_MPI_NO_BUFFER;
@@ -281,7 +322,7 @@ static size_t gradient_floats(const at_mpi_transport *w, const at_report *report
 {
     const at_task *task = w->context->task;
     assert(report->slot < w->slots);
-    if (report->work.abandoned || report->work.samples == 0) return 0;
+    if (report->work.abandoned || report->work.samples == 0 || w->gossip) return 0;
     if (!task->sparse) return task->slot_floats;
     const at_pairs *pairs = (const void *)(w->report[report->slot] + AT_REPORT_MESSAGE_HEAD);
     size_t          size = sizeof *pairs + pairs->count * sizeof *pairs->pair;
@@ -306,6 +347,7 @@ static bool send_report(void *self, const at_report *report)
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
                 AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);
     w->reports++;
+    w->samples = report->work.abandoned ? 0 : report->work.samples;
     w->noted_at = at_clock_now();
     at_backoff_end(&w->backoff);
     return true;

@@ -10,6 +10,7 @@
 #include "message/message.h"
 #include "world/core/driver.h"
 #include "world/mpi/mpi_comm.h"
+#include "world/mpi/mpi_gossip.h"
 #include "world/process/backoff.h"
 #include "world/process/failure_detector.h"
 
@@ -37,6 +38,9 @@ typedef struct at_mpi_transport {
     uint32_t       slots;
     uint64_t       reports; /* sent */
     unsigned char  note[AT_WORKER_NOTE];
+
+    at_mpi_gossip *gossip;  /* its own parameters; NULL: they are the hub's */
+    uint32_t       samples; /* of its last report */
 
     at_order       order;
     bool           ordered;       /* `order` was not taken yet */

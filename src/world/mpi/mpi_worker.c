@@ -162,6 +162,7 @@ static void release_previous(at_mpi_transport *w)
         for (uint32_t i = 0; i < w->slots; i++) free(w->report[i]);
         at_mpi_calls_free(w->calls);
     }
+    at_mpi_gossip_free(w->gossip);
     *w = (at_mpi_transport){.open = AT_MPI_NO_BUFFER};
 }
 
@@ -201,6 +202,7 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
     if (w->context) release_previous(w);
     w->context = context;
     AT_TRY(reserve(w, fail));
+    AT_TRY(at_mpi_gossip_new(context, launcher->rank, &w->gossip, fail));
     AT_TRY(connect(w, launcher, fail));
     bool idle_cores = launcher->local_size > 0 && launcher->local_size <= context->cores;
     w->backoff.spin_ns = idle_cores && context->sample_time == 0 ? SPIN : 0;

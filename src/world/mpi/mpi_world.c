@@ -11,6 +11,7 @@
 #include "base/machine.h"
 #include "base/rng.h"
 #include "step/switch.h"
+#include "world/core/graph.h"
 #include "world/mpi/mpi_allreduce.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/mpi/mpi_hub.h"
@@ -117,6 +118,23 @@ static uint64_t hash_ranks(const at_plan *plan)
     return hash;
 }
 
+/* Ranks that read different files of edges would wait for each other. */
+static uint64_t hash_graph(const at_plan *plan, uint64_t seed)
+{
+    at_graph graph;
+    at_fail  fail;
+    uint64_t hash = 0;
+    if (!plan->mix->owned_by_workers) return 0;
+    at_mixing mixing = at_plan_mixing(plan);
+    if (at_graph_init(&graph, mixing.graph, plan->workers_max, mixing.matrix, seed, &fail))
+        return 0; /* said by check_owned */
+    for (uint32_t i = 0; i < graph.nodes; i++)
+        for (uint32_t k = graph.first[i]; k < graph.first[i + 1]; k++)
+            mix(&hash, (uint64_t)i << 32 | graph.neighbour[k]);
+    at_graph_deinit(&graph);
+    return hash;
+}
+
 static uint64_t hash_limits(const at_plan *plan)
 {
     const at_limits *limits = &plan->limits;
@@ -179,7 +197,7 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
                               task->classes, task->sparse);
     part[AT_JOB_DATA] = HASH(task->samples, task->test_samples, task->slot_floats);
     part[AT_JOB_LAYOUT] = hash_layout(task);
-    part[AT_JOB_RANKS] = hash_ranks(plan);
+    part[AT_JOB_RANKS] = hash_ranks(plan) ^ hash_graph(plan, context->seed);
     part[AT_JOB_RULES] = hash_rules(plan);
     part[AT_JOB_NUMBERS] = hash_numbers(plan);
     part[AT_JOB_BATCH] = HASH(plan->batch, plan->batch_min, plan->batch_max);
@@ -307,6 +325,7 @@ const at_world at_world_mpi = {.name = "mpi",
                                .has_messages = true,
                                .steps_locally = true,
                                .has_hub = true,
+                               .owns_params = true,
                                .check = check,
                                .records = records,
                                .workers_here = workers_here,

@@ -227,6 +227,12 @@ void at_param_sender_want(at_param_sender *sender, at_node worker)
     receiver_of(sender, worker)->wants = true;
 }
 
+void at_param_sender_assume(at_param_sender *sender, at_node worker, uint64_t version)
+{
+    assert(version != AT_VERSION_NONE);
+    receiver_of(sender, worker)->version = version;
+}
+
 bool at_param_sender_message(at_param_sender *sender, at_node worker, const at_hub_message *message,
                              const char *text)
 {

@@ -87,6 +87,9 @@ void at_param_sender_publish(at_param_sender *sender, uint64_t version);
 void at_param_sender_order(at_param_sender *sender, at_node worker, const at_order *order);
 void at_param_sender_want(at_param_sender *sender, at_node worker);
 
+/* The worker has parameters of this version without having been sent any. */
+void at_param_sender_assume(at_param_sender *sender, at_node worker, uint64_t version);
+
 /* Sends what is requested and can be sent now. */
 void at_param_sender_flush(at_param_sender *sender);
 

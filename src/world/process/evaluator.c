@@ -73,6 +73,10 @@ void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
     value[AT_METRIC_WORST_LOSS] = score->apart ? score->worst_loss : NAN;
     value[AT_METRIC_WORST_ACCURACY] = score->apart ? score->worst_accuracy : NAN;
     value[AT_METRIC_DISAGREEMENT] = score->apart ? score->disagreement : NAN;
+    value[AT_METRIC_TRAIN_LOSS] = score->trained ? score->train_loss : NAN;
+    value[AT_METRIC_TRAIN_LOSS_MIN] = score->trained ? score->train_loss_min : NAN;
+    value[AT_METRIC_TRAIN_LOSS_MAX] = score->trained ? score->train_loss_max : NAN;
+    value[AT_METRIC_TRAIN_LOSS_MODEL] = score->trained ? score->train_loss_model : NAN;
     value[AT_METRIC_R2] = score->regression ? r2_of(score) : NAN;
 }
 

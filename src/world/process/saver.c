@@ -25,6 +25,7 @@ typedef struct shared {
     _Atomic bool     urgent; /* the hub waits for this request */
     uint64_t         step;
     uint32_t         moments;
+    uint32_t         own_workers;
     char             trouble[512]; /* of the last answer; "": written */
 } shared;
 
@@ -35,7 +36,7 @@ struct at_saver {
     size_t           size; /* of the mapping */
     char            *text; /* the state, as JSON */
     size_t           text_size;
-    float           *vector;   /* parameters, then the optimizer's state vectors */
+    float           *vector;   /* parameters, the optimizer's state, the vectors of each worker */
     uint64_t         taken;    /* answers fetched */
     at_supervisor   *process;  /* its only child is the saver */
     bool             lowered;  /* the process runs at idle priority */
@@ -58,6 +59,9 @@ static void write_snapshot(at_saver *s)
     assert(parts.moments == s->options.learning->optim->states);
     for (uint32_t i = 0; i < parts.moments; i++)
         parts.moment[i] = s->vector + (i + 1) * task->params;
+    parts.own = s->vector + (parts.moments + 1) * task->params;
+    parts.own_workers = s->shared->own_workers;
+    parts.own_vectors = s->options.own_vectors;
     at_fail fail = {0};
     s->shared->trouble[0] = '\0';
     if (at_checkpoint_write(s->folder, &parts, &fail))
@@ -108,14 +112,16 @@ static void remove_drafts(const char *folder)
     closedir(dir);
 }
 
-/* head │ text │ parameters │ state vectors. Pages are allocated when first written. */
+/* head │ text │ parameters │ state vectors │ those of the workers. Pages are allocated when first
+ * written. */
 static at_err share(at_saver *s, at_fail *fail)
 {
     const at_saver_options *o = &s->options;
     size_t                  head = (sizeof(shared) + 63) / 64 * 64, floats, bytes;
     assert(o->task && o->learning);
     s->text_size = TEXT_SIZE + (size_t)o->workers * TEXT_SIZE_WORKER;
-    bool fits = at_size_product(o->task->params, 1 + o->learning->optim->states, &floats) &&
+    size_t vectors = 1 + o->learning->optim->states + (size_t)o->workers * o->own_vectors;
+    bool   fits = at_size_product(o->task->params, vectors, &floats) &&
                 at_size_product(floats, sizeof(float), &bytes) && bytes < SIZE_MAX / 2;
     if (!fits) return at_fail_memory_for(fail, "for checkpoints");
     s->size = head + s->text_size + bytes;
@@ -260,12 +266,16 @@ static void await(at_saver *s)
 }
 
 /* False when the text does not fit, which takes an absurd number of options. */
-static bool put_text(at_saver *s, const at_snapshot *snapshot)
+static bool put_text(at_saver *s, const at_snapshot *snapshot, uint32_t own_workers)
 {
     json_t *state = json_object();
     assert(s->text_size > 0);
     json_object_set_new(state, "image", at_snapshot_json(snapshot));
     json_object_set_new(state, "optimizer", json_string(s->options.learning->optim->name));
+    if (own_workers > 0)
+        json_object_set_new(state, "own",
+                            json_pack("{s:I, s:I}", "workers", (json_int_t)own_workers, "vectors",
+                                      (json_int_t)s->options.own_vectors));
     if (s->options.describe) s->options.describe(s->options.self, state, snapshot->clock);
     char *text = json_dumps(state, JSON_COMPACT | JSON_REAL_PRECISION(17));
     bool  fits = text && strlen(text) < s->text_size;
@@ -275,27 +285,39 @@ static bool put_text(at_saver *s, const at_snapshot *snapshot)
     return fits;
 }
 
-void at_saver_save(at_saver *s, const at_updater *updater, const at_snapshot *snapshot, bool last)
+static void copy_vectors(at_saver *s, const at_updater *updater, const at_gossip *gossip)
 {
-    bool   wanted = last || s->options.patient || snapshot->version == 0;
-    size_t params = s->options.task->params;
+    size_t   params = s->options.task->params;
+    uint32_t each = s->options.own_vectors;
+    float   *to = s->vector;
+    memcpy(to, updater->w, params * sizeof(float));
+    s->shared->moments = s->options.learning->optim->states;
+    for (uint32_t i = 0; i < s->shared->moments; i++) at_updater_moment(updater, i, to += params);
+    for (uint32_t i = 0; i < s->shared->own_workers * each; i++)
+        at_gossip_vector(gossip, i / each, i % each, to += params);
+}
+
+void at_saver_save(at_saver *s, const at_updater *updater, const at_gossip *gossip,
+                   const at_snapshot *snapshot, bool last)
+{
+    bool     wanted = last || s->options.patient || snapshot->version == 0;
+    bool     own = gossip && gossip->node && s->options.own_vectors > 0;
+    uint32_t own_workers = own ? gossip->graph.nodes : 0;
     assert(updater->w);
     if (s->given_up || (is_busy(s) && !wanted)) return;
     if (wanted) hasten(s);
     await(s);
     if (s->given_up) return;
     revive(s);
-    if (is_busy(s) || !put_text(s, snapshot)) {
+    if (is_busy(s) || !put_text(s, snapshot, own_workers)) {
         snprintf(s->trouble, sizeof s->trouble, "cannot write a checkpoint of step %llu: %s",
                  (unsigned long long)snapshot->version,
                  is_busy(s) ? "the process that writes it does not finish"
                             : "the state of the run is too large");
         return;
     }
-    memcpy(s->vector, updater->w, params * sizeof(float));
-    s->shared->moments = s->options.learning->optim->states;
-    for (uint32_t i = 0; i < s->shared->moments; i++)
-        at_updater_moment(updater, i, s->vector + (i + 1) * params);
+    s->shared->own_workers = own_workers;
+    copy_vectors(s, updater, gossip);
     s->shared->step = snapshot->version;
     atomic_store(&s->shared->urgent, wanted);
     s->lowered = s->lowered || !wanted;

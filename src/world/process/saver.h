@@ -2,7 +2,8 @@
  *
  *     hub: at_saver_save ── copies floats, rings ──► saver: plain order, checksum, fsync, rename
  *
- * The hub waits only for one copy of the parameters and of the optimizer state. A checkpoint that
+ * The hub waits only for one copy of the parameters and of the optimizer state; under gossip, of
+ * those of every worker. A checkpoint that
  * is due while the previous one is still being written is skipped, unless it is the first or last.
  */
 #ifndef AT_WORLD_PROCESS_SAVER_H
@@ -14,6 +15,7 @@
 #include "base/time.h"
 #include "step/snapshot.h"
 #include "task/task.h"
+#include "world/core/gossip.h"
 #include "world/core/update.h"
 
 typedef struct at_saver at_saver;
@@ -24,7 +26,8 @@ typedef struct at_saver_options {
     const at_task     *task;
     const at_learning *learning;
     uint32_t           workers;
-    const char        *run; /* run folder; the saver creates RUN/checkpoint */
+    uint32_t           own_vectors; /* of each worker under gossip; 0: they have none */
+    const char        *run;         /* run folder; the saver creates RUN/checkpoint */
     /* Adds further fields of the run to the state (see checkpoint.h); `at` is the time since
      * START. */
     void (*describe)(void *self, json_t *state, at_ns at);
@@ -37,11 +40,12 @@ typedef struct at_saver_options {
 /* Forks the saver. Options are copied; what they point to is borrowed. */
 at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail *fail);
 
-/* Copies the state and requests a checkpoint of it. Returns after the file is written only for the
+/* Copies the state and requests a checkpoint of it; `gossip`, if any, has the workers' own vectors.
+ * Returns after the file is written only for the
  * `last` one and for step 0, and then waits no longer than AT_SAVER_PATIENCE and a second per 4 MB:
  * a disk that does not answer must not hold up the end. Older checkpoints stay good. */
-void at_saver_save(at_saver *saver, const at_updater *updater, const at_snapshot *snapshot,
-                   bool last);
+void at_saver_save(at_saver *saver, const at_updater *updater, const at_gossip *gossip,
+                   const at_snapshot *snapshot, bool last);
 
 /* A sentence about what went wrong since the last call; NULL: nothing. */
 const char *at_saver_trouble(at_saver *saver);

@@ -85,6 +85,13 @@ static at_err check_plan(const at_sim_net *net, const at_world_context *context,
     if (context->links.allreduce && !plan->mix->updates_by_workers)
         return at_fail_set(fail, AT_ERR_USAGE, "add --mix replicated",
                            "--allreduce %s needs --mix replicated", context->links.allreduce);
+    bool has_links = net->latency > 0 || net->bandwidth > 0 || net->worker_bandwidth.count > 0 ||
+                     net->worker_latency.count > 0;
+    if (plan->mix->owned_by_workers && at_plan_mixing(plan).time > 0 && !has_links)
+        return at_fail_set(fail, AT_ERR_USAGE, "add --latency or --bandwidth, or give rounds",
+                           "--mix %s: messages that take no time can be averaged any number of "
+                           "times in it",
+                           at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
     bool through_hub = !plan->mix->updates_by_workers && !plan->mix->owned_by_workers;
     if (!through_hub && (context->links.broadcast || context->links.reduce))
         return at_fail_set(fail, AT_ERR_USAGE,
@@ -98,7 +105,7 @@ static at_err check_plan(const at_sim_net *net, const at_world_context *context,
 
 at_err at_sim_net_check(const at_world_context *context, at_fail *fail)
 {
-    at_sim_net net = {0};
+    at_sim_net net = {.latency = context->latency, .bandwidth = context->bandwidth};
     assert(context->plan);
     at_err err = read_options(&net, context, fail);
     if (!err) err = check_plan(&net, context, fail);

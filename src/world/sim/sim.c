@@ -442,21 +442,31 @@ static void loop(at_sim *sim)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-/* Of all rounds of a step: in each, every worker sends its vector to its neighbours, and the
- * slowest of them is waited for. */
-static at_ns averaging_time(const at_sim *sim)
+/* A node sends its vector to all its neighbours. */
+static at_ns send_to_neighbours(void *self, uint32_t node)
+{
+    const at_sim *sim = self;
+    double        bytes = at_task_message(sim->context->task, sim->context->plan->batch);
+    assert(node < sim->gossip.graph.nodes);
+    return at_sim_net_gossip(&sim->net, node + 1, sim->gossip.graph.degree[node], bytes);
+}
+
+/* Of all rounds of a step: in each, the slowest worker is waited for; or, when they last for a
+ * time, until the last worker has ended its last one. */
+static at_ns averaging_time(at_sim *sim)
 {
     const at_plan  *plan = sim->context->plan;
     const at_graph *graph = &sim->gossip.graph;
-    double          bytes = at_task_message(sim->context->task, plan->batch);
+    at_mixing       mixing = at_plan_mixing(plan);
     at_ns           slowest = 0;
     assert(sim->host.gossip);
+    if (mixing.time > 0) return sim->gossip.lasts;
     for (uint32_t i = 0; i < plan->workers_max; i++) {
         if (!graph->present[i]) continue;
-        at_ns sends = at_sim_net_gossip(&sim->net, i + 1, graph->degree[i], bytes);
+        at_ns sends = send_to_neighbours(sim, i);
         if (sends > slowest) slowest = sends;
     }
-    return at_plan_mixing(plan).rounds * slowest;
+    return mixing.rounds * slowest;
 }
 
 static void publish(void *self, uint64_t version)
@@ -529,6 +539,8 @@ static at_err prepare_gossip(at_sim *sim, size_t floats, at_fail *fail)
                            context->plan->workers_max);
     AT_TRY(at_gossip_init(&sim->gossip, context, sim->w, sim->vectors, sim->stride, fail));
     sim->host.gossip = &sim->gossip;
+    sim->gossip.self = sim;
+    sim->gossip.sends = send_to_neighbours;
     return AT_OK;
 }
 
@@ -661,6 +673,7 @@ const at_world at_world_sim = {.name = "sim",
                                .has_messages = true,
                                .admits_workers = true,
                                .has_hub = true,
-                               .holds_all_params = true,
+                               .owns_params = true,
+                               .reaches_params = true,
                                .check = at_sim_net_check,
                                .run = run};

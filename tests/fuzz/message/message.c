@@ -17,7 +17,7 @@ static void try_hub_message(const uint8_t *data, size_t size)
         assert(fail.err && fail.text[0]);
         return;
     }
-    assert(message.kind <= AT_HUB_MESSAGE_BYE);
+    assert(message.kind <= AT_HUB_MESSAGE_GONE);
     at_hub_message_write(bytes, &message);
     assert(!at_hub_message_read(bytes, sizeof bytes, &again, &fail));
     assert(again.kind == message.kind && again.version == message.version);
@@ -75,11 +75,22 @@ static void try_turn(const uint8_t *data, size_t size)
     assert(again.trace == turn.trace && strcmp(again.engine, turn.engine) == 0);
 }
 
+static void try_vector(const uint8_t *data, size_t size)
+{
+    const at_vector_message expected = {.version = 3, .round = 1, .floats = 4};
+    at_vector_message       vector;
+    bool                    present[40];
+    at_fail                 fail;
+    if (!at_mix_message_read(data, size, present, 40, &fail)) assert(size >= AT_HUB_MESSAGE_HEAD);
+    if (at_vector_message_read(data, size, &expected, &vector, &fail)) return;
+    assert(vector.count >= 0 && size == AT_VECTOR_MESSAGE_HEAD + 4 * AT_MESSAGE_UNIT);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const targets[])(const uint8_t *, size_t) = {try_hub_message, try_order,
-                                                               try_report, try_note, try_turn};
+    static void (*const targets[])(const uint8_t *, size_t) = {
+        try_hub_message, try_order, try_report, try_note, try_turn, try_vector};
     if (size < 1) return 0;
-    targets[data[0] % 5](data + 1, size - 1);
+    targets[data[0] % 6](data + 1, size - 1);
     return 0;
 }

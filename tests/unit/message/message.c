@@ -203,6 +203,68 @@ static void impossible_turns_are_rejected(void **state)
     assert_int_equal(at_turn_message_read(bytes, sizeof bytes, &out, &fail), AT_ERR_FORMAT);
 }
 
+static void messages_about_gossip_survive_a_round_trip(void **state)
+{
+    (void)state;
+    enum { WORKERS = 70 }; /* more than two words of bits */
+    unsigned char  bytes[AT_HUB_MESSAGE_HEAD + 64] = {0};
+    bool           present[WORKERS], read[WORKERS];
+    at_fail        fail;
+    at_hub_message out, in = {.kind = AT_HUB_MESSAGE_MIX,
+                              .version = 12,
+                              .used = 3456,
+                              .lr_factor = 0.5,
+                              .counts = true};
+    size_t         size = at_mix_message_size(WORKERS);
+    assert_int_equal(size, AT_HUB_MESSAGE_HEAD + 12);
+    for (int i = 0; i < WORKERS; i++) present[i] = i % 3 == 0 || i == 69;
+    at_mix_message_write(bytes, &in, present, WORKERS);
+    assert_int_equal(at_hub_message_read(bytes, size, &out, &fail), AT_OK);
+    assert_int_equal(out.version, 12);
+    assert_int_equal(out.used, 3456);
+    assert_true(out.lr_factor == 0.5 && out.counts);
+    assert_int_equal(at_mix_message_read(bytes, size, read, WORKERS, &fail), AT_OK);
+    assert_memory_equal(read, present, sizeof present);
+    assert_int_equal(at_mix_message_read(bytes, size - 1, read, WORKERS, &fail), AT_ERR_FORMAT);
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_COLLECT, .version = 5};
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, AT_HUB_MESSAGE_HEAD, &out, &fail), AT_OK);
+    assert_int_equal(out.version, 5);
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_GONE, .worker = 70};
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, AT_HUB_MESSAGE_HEAD, &out, &fail), AT_OK);
+    assert_int_equal(out.worker, 70);
+    in.worker = 0;
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, AT_HUB_MESSAGE_HEAD, &out, &fail), AT_ERR_FORMAT);
+}
+
+/* A neighbour that is in another step or round, or has another model, is not averaged with. */
+static void vectors_of_other_steps_rounds_and_sizes_are_rejected(void **state)
+{
+    (void)state;
+    unsigned char           bytes[AT_VECTOR_MESSAGE_HEAD + 12] = {0};
+    const at_vector_message in = {
+        .version = 7, .round = 2, .last = true, .count = 32.5, .floats = 3};
+    at_vector_message out, expected = in;
+    at_fail           fail;
+    at_vector_message_write(bytes, &in);
+    assert_int_equal(at_vector_message_read(bytes, sizeof bytes, &expected, &out, &fail), AT_OK);
+    assert_true(out.count == 32.5 && out.last && out.round == 2);
+    assert_int_not_equal(at_vector_message_read(bytes, sizeof bytes - 4, &expected, &out, &fail),
+                         AT_OK);
+    assert_int_not_equal(at_vector_message_read(bytes, 3, &expected, &out, &fail), AT_OK);
+    const at_vector_message others[] = {{.version = 8, .round = 2, .floats = 3},
+                                        {.version = 7, .round = 3, .floats = 3},
+                                        {.version = 7, .round = 2, .floats = 2}};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(at_vector_message_read(bytes, sizeof bytes, &others[i], &out, &fail),
+                         AT_ERR_FORMAT);
+    at_vector_message_write(bytes, &(at_vector_message){.version = 7, .round = 2, .count = -1.0});
+    assert_int_equal(at_vector_message_read(bytes, AT_VECTOR_MESSAGE_HEAD, &in, &out, &fail),
+                     AT_ERR_FORMAT);
+}
+
 /* ---- bytes of others ----------------------------------------------------------------------- */
 
 static void foreign_bytes_are_rejected(void **state)
@@ -270,7 +332,7 @@ static void random_bytes_are_read_or_rejected(void **state)
         at_worker_note_write(bytes, &note);
         if (round % 3 == 1)
             at_hub_message_write(bytes,
-                                 &(at_hub_message){.kind = (at_hub_message_kind)(round % 4)});
+                                 &(at_hub_message){.kind = (at_hub_message_kind)(round % 7)});
         if (round % 3 == 2) at_report_message_write(bytes, &(at_report_message){.drawn = 1});
         for (int i = 0; i < 1 + round % 20; i++) {
             random = random * 6364136223846793005u + 1442695040888963407u;
@@ -283,7 +345,7 @@ static void random_bytes_are_read_or_rejected(void **state)
             assert_true(strlen(note.host) < sizeof note.host);
         }
         if (!at_hub_message_read(bytes, size, &message, &fail))
-            assert_true(message.kind <= AT_HUB_MESSAGE_BYE);
+            assert_true(message.kind <= AT_HUB_MESSAGE_GONE);
         if (!at_order_message_read(bytes, size, &order, &fail)) assert_true(order.worker >= 1);
         if (!at_report_message_read(bytes, size, &report, &fail))
             assert_int_equal(size, AT_REPORT_MESSAGE_HEAD + report.floats * AT_MESSAGE_UNIT);
@@ -385,6 +447,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hub_messages_survive_a_round_trip),
+        cmocka_unit_test(messages_about_gossip_survive_a_round_trip),
+        cmocka_unit_test(vectors_of_other_steps_rounds_and_sizes_are_rejected),
         cmocka_unit_test(orders_survive_a_round_trip),
         cmocka_unit_test(reports_survive_a_round_trip),
         cmocka_unit_test(notes_of_every_kind_fit_and_survive_a_round_trip),

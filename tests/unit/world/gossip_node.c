@@ -246,6 +246,31 @@ static void too_many_simulated_nodes_are_refused(void **state)
     assert_non_null(strstr(fail.text, "limited to"));
 }
 
+/* Four on a ring: in 10 s everybody makes as many rounds as fit; with one slow sender its
+ * neighbours wait for it, and theirs wait for them. */
+static void rounds_follow_from_the_time_of_messages(void **state)
+{
+    (void)state;
+    at_graph graph;
+    uint32_t rounds[4];
+    at_ns    scratch[12], equal[4] = {AT_SEC(3), AT_SEC(3), AT_SEC(3), AT_SEC(3)};
+    at_ns    slow[4] = {AT_SEC(1), AT_SEC(1), AT_SEC(4), AT_SEC(1)};
+    assert_int_equal(at_graph_init(&graph, "ring", 4, AT_GRAPH_METROPOLIS, 1, NULL), AT_OK);
+    assert_int_equal(at_gossip_rounds_in_time(&graph, equal, AT_SEC(10), rounds, scratch),
+                     AT_SEC(9));
+    for (int i = 0; i < 4; i++) assert_int_equal(rounds[i], 3);
+    assert_int_equal(at_gossip_rounds_in_time(&graph, equal, AT_SEC(1), rounds, scratch),
+                     AT_SEC(3));
+    for (int i = 0; i < 4; i++) assert_int_equal(rounds[i], 1); /* at least one */
+    at_gossip_rounds_in_time(&graph, slow, AT_SEC(10), rounds, scratch);
+    assert_true(rounds[0] > rounds[2] && rounds[2] <= 2);
+    at_graph_set_present(&graph, 2, false);
+    at_gossip_rounds_in_time(&graph, slow, AT_SEC(10), rounds, scratch);
+    assert_int_equal(rounds[0], 10);
+    assert_int_equal(rounds[2], 1);
+    at_graph_deinit(&graph);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +281,7 @@ int main(void)
         cmocka_unit_test(optimizers_with_state_belong_to_their_nodes),
         cmocka_unit_test(the_mean_and_the_disagreement),
         cmocka_unit_test(too_many_simulated_nodes_are_refused),
+        cmocka_unit_test(rounds_follow_from_the_time_of_messages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,6 +108,31 @@ static void mixing_is_a_power_of_the_matrix_and_keeps_the_mean(void **state)
     }
 }
 
+static void nodes_with_fewer_rounds_are_left_out_and_the_sum_stays(void **state)
+{
+    (void)state;
+    double   from[40], to[40], expected[40], scratch[40];
+    uint32_t rounds[40];
+    at_rng   rng = at_rng_stream(4, 0, AT_RNG_PURPOSE_TEST, 0);
+    for (int s = 0; s < SHAPES; s++) {
+        at_graph graph = build(shapes[s].name, shapes[s].nodes, AT_GRAPH_METROPOLIS);
+        double   before = 0, after = 0;
+        for (uint32_t i = 0; i < graph.nodes; i++) before += from[i] = at_rng_normal(&rng);
+        for (uint32_t i = 0; i < graph.nodes; i++) rounds[i] = 7;
+        at_graph_mix_unequal(&graph, rounds, from, to, scratch);
+        mix_by_definition(&graph, 7, from, expected);
+        for (uint32_t i = 0; i < graph.nodes; i++) assert_true(fabs(to[i] - expected[i]) < 1e-12);
+        for (uint32_t i = 0; i < graph.nodes; i++) rounds[i] = 1 + (uint32_t)at_rng_below(&rng, 9);
+        at_graph_mix_unequal(&graph, rounds, from, to, scratch);
+        for (uint32_t i = 0; i < graph.nodes; i++) after += to[i];
+        assert_true(fabs(after - before) < 1e-9);
+        for (uint32_t i = 0; i < graph.nodes; i++) from[i] = 1;
+        at_graph_mix_unequal(&graph, rounds, from, to, scratch); /* rows sum to 1 */
+        for (uint32_t i = 0; i < graph.nodes; i++) assert_true(fabs(to[i] - 1) < 1e-12);
+        at_graph_deinit(&graph);
+    }
+}
+
 static double eigenvalue(const char *name, uint32_t nodes, at_graph_matrix matrix)
 {
     at_graph graph = build(name, nodes, matrix);
@@ -239,6 +264,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_have_their_edges_both_ways),
         cmocka_unit_test(mixing_is_a_power_of_the_matrix_and_keeps_the_mean),
+        cmocka_unit_test(nodes_with_fewer_rounds_are_left_out_and_the_sum_stays),
         cmocka_unit_test(eigenvalues_are_the_known_ones),
         cmocka_unit_test(disagreement_decays_as_the_eigenvalue_says),
         cmocka_unit_test(who_is_absent_keeps_its_value_and_the_others_their_mean),
