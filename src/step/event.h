@@ -89,7 +89,8 @@ typedef struct at_piece {
     X(R2, "r2")                         /* coefficient of determination, of regression only */ \
     X(WORST_ACCURACY, "worst_accuracy") /* of the workers' own models: gossip */               \
     X(WORST_LOSS, "worst_loss")                                                                \
-    X(DISAGREEMENT, "disagreement") /* of the workers' parameters */
+    X(DISAGREEMENT, "disagreement") /* of the workers' parameters */                           \
+    X(WORKERS_LOSS, "workers_loss") /* mean of the losses of the workers' own models */
 typedef enum at_metric {
 #define X(id, text) AT_METRIC_##id,
     AT_METRIC_MAP(X)
