@@ -3,6 +3,7 @@
 ledger and can be replayed, with automatic time limits and slow workers."""
 import json
 import pathlib
+import re
 import unittest
 
 import support
@@ -52,6 +53,13 @@ class Contract:
         for strategy in (*STRATEGIES, *self.more):
             with self.subTest(strategy=strategy):
                 self.check(strategy, self.play(*JOB, "--strategy", strategy))
+
+
+class Table(support.TestCase):
+    def test_every_strategy_is_played(self):
+        text = self.anytime("train", "--help").out
+        listed = re.search(r"--strategy S\[:ARGS\]\s[^:]*:([^[]*)\[", text).group(1)
+        self.assertEqual(set(listed.split()), {*STRATEGIES, *LOCAL_STEPS, *GOSSIP, "hogwild"})
 
 
 class Local(Contract, support.TestCase):
