@@ -114,8 +114,8 @@ def compare_order(curves):
     """Weighting by samples must be ahead after a tenth of the run."""
     holds = True
     for mixing in STRATEGIES:
-        equal, proportional = (statistics.mean(value for _, value in curves[mixing, weights][0][-3:])
-                               for weights in WEIGHTS)
+        ends = (curves[mixing, weights][0][-3:] for weights in WEIGHTS)
+        equal, proportional = (statistics.mean(value for _, value in points) for points in ends)
         holds &= proportional < equal
         print(f"{mixing}: loss about step {QUICK_STEPS}: equal {equal:.2f}, proportional "
               f"{proportional:.2f}  {'ok' if proportional < equal else 'MISSED'}")

@@ -4,10 +4,10 @@
     bench/gossip_speed.py [--program build/anytime] [--data mnist] [--seeds 5]
 
 10 nodes: the paper's graph, 5 rounds of averaging, 12 s of computing and 3 s of communication, for
-logistic and for linear regression; at equal batches, at most 1.48 times faster is possible. 50 nodes
-with speeds 1 to 8 and a fast network: at most 4.6 times. Claims: at least 1.4 and 4 times, for
-every loss that fmb-gossip had after a third, two thirds and all of its steps. Virtual time: a busy
-machine only takes longer. Exits with 1 if a claim is missed.
+logistic and for linear regression; at equal batches, at most 1.48 times faster is possible. 50
+nodes with speeds 1 to 8 and a fast network: at most 4.6 times. Claims: at least 1.4 and 4 times,
+for the losses that fmb-gossip had after a third, two thirds and all of its steps. Virtual time: a
+busy machine only takes longer. Exits with 1 if a claim is missed.
 """
 import argparse
 import csv

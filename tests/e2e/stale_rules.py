@@ -30,8 +30,9 @@ class Compensate(support.TestCase):
     def test_it_repairs_part_of_what_staleness_costs(self):
         """Many workers and a learning rate that is almost too large for gradients so old."""
         def loss(stale, seed):
-            return self.train_json(*DATA, *SIM, "--strategy", "async", "--workers", 24, "--lr", 0.6,
-                                   "--steps", 1500, "--seed", seed, "--stale", stale)["test"]["loss"]
+            result = self.train_json(*DATA, *SIM, "--strategy", "async", "--workers", 24, "--lr",
+                                     0.6, "--steps", 1500, "--seed", seed, "--stale", stale)
+            return result["test"]["loss"]
         means = {stale: statistics.mean(loss(stale, seed) for seed in range(1, 6))
                  for stale in ("use", "compensate:1")}
         self.assertLess(means["compensate:1"], means["use"], means)
