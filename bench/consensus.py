@@ -17,6 +17,7 @@ and only checks the order of the curves. Exits with 1 if a claim is missed.
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -29,9 +30,9 @@ import tfevents  # noqa: E402
 
 STEPS, QUICK_STEPS, LOSS = 10000, 1000, 1.5
 END_TOLERANCE, RATIO_TOLERANCE = 0.15, 0.25
-STRATEGIES = {"perfect": "fmb-gossip:complete,1", "10 rounds": "fmb-gossip:amb-iclr-10,10"}
+FILES = {"perfect": "consensus-perfect.conf", "10 rounds": "consensus-gossip.conf"}
 WEIGHTS = ("equal", "proportional")
-CASES = [(mixing, weights) for mixing in STRATEGIES for weights in WEIGHTS]
+CASES = [(mixing, weights) for mixing in FILES for weights in WEIGHTS]
 # The loss after 10,000 steps, and the steps to a loss of 1.5, of the published runs (one seed).
 PUBLISHED = {("perfect", "equal"): (1.336, 8880), ("perfect", "proportional"): (0.589, 3700),
              ("10 rounds", "equal"): (1.412, 8920), ("10 rounds", "proportional"): (0.679, 4360)}
@@ -39,8 +40,9 @@ PUBLISHED = {("perfect", "equal"): (1.336, 8880), ("perfect", "proportional"): (
 
 def mnist():
     """The training set of MNIST, as the value of --test-data."""
-    cache = pathlib.Path.home() / ".cache/anytime/mnist"
-    files = [cache / name for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")]
+    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+    files = [pathlib.Path(cache, "anytime/mnist", name)
+             for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte")]
     if not all(path.exists() for path in files):
         sys.exit("mnist is not here: run `anytime data get mnist`")
     return ",".join(map(str, files))
@@ -49,12 +51,9 @@ def mnist():
 def command_of(options, case, seed, folder):
     mixing, weights = case
     stop = ["--samples", str(480 * QUICK_STEPS)] if options.quick else []
-    return [str(options.program), "simulate", "--model", str(ROOT / "bench/nets/linear1.net"),
-            "--data", "mnist", "--test-data", mnist(), "--eval-size", "10000", "--workers", "10",
-            "--shard", "by-class", "--strategy", STRATEGIES[mixing], "--mix-weights", weights,
-            "--batch", "60", "--micro-batch", "60", "--straggler-batch", "bernoulli:0.8,1",
-            "--sample-time", "1ms", "--lr", "0.1", "--lr-schedule", "linear:0.01,steps", "--steps",
-            str(STEPS), *stop, "--eval-every", "100", "--checkpoint-every", "none", "--seed",
+    return [str(options.program), "simulate", "--config",
+            str(ROOT / "examples/published" / FILES[mixing]), "--mix-weights", weights, *stop,
+            "--test-data", mnist(), "--eval-size", "10000", "--checkpoint-every", "none", "--seed",
             str(seed), "--run", str(folder), "--quiet"]
 
 
@@ -100,7 +99,7 @@ def compare(curves):
         spread = f"{min(ends):.3f} .. {max(ends):.3f}"
         holds &= line(f"loss after {STEPS} steps, {case[0]}, {case[1]}", statistics.mean(ends),
                       PUBLISHED[case][0], END_TOLERANCE, spread)
-    for mixing in STRATEGIES:
+    for mixing in FILES:
         equal, proportional = (statistics.mean(steps_to(points, LOSS)
                                                for points in curves[mixing, weights])
                                for weights in WEIGHTS)
@@ -113,7 +112,7 @@ def compare(curves):
 def compare_order(curves):
     """Weighting by samples must be ahead after a tenth of the run."""
     holds = True
-    for mixing in STRATEGIES:
+    for mixing in FILES:
         ends = (curves[mixing, weights][0][-3:] for weights in WEIGHTS)
         equal, proportional = (statistics.mean(value for _, value in points) for points in ends)
         holds &= proportional < equal
