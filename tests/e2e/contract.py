@@ -54,6 +54,9 @@ class Contract:
             with self.subTest(strategy=strategy):
                 self.check(strategy, self.play(*JOB, "--strategy", strategy))
 
+    def test_old_gradients_can_be_corrected(self):
+        self.check("async", self.play(*JOB, "--strategy", "async", "--stale", "compensate:0.1"))
+
 
 class Table(support.TestCase):
     def test_every_strategy_is_played(self):
