@@ -97,7 +97,7 @@ def steps_to(points, loss):
 def line(name, ours, published, tolerance, spread=""):
     """Prints one claim; True if it holds."""
     holds = abs(ours / published - 1) <= tolerance
-    print(f"{name:<42} {ours:>8.3f} {published:>10.3f} {ours / published:>7.2f} {spread:>16}  "
+    print(f"{name:<48} {ours:>8.3f} {published:>10.3f} {ours / published:>7.2f} {spread:>16}  "
           f"{'ok' if holds else 'MISSED'}")
     return holds
 
@@ -105,7 +105,7 @@ def line(name, ours, published, tolerance, spread=""):
 def compare(curves):
     """The table beside the published numbers; True if all claims hold."""
     holds = True
-    print(f"{'':<42} {'ours':>8} {'published':>10} {'ratio':>7} {'over seeds':>16}")
+    print(f"{'':<48} {'ours':>8} {'published':>10} {'ratio':>7} {'over seeds':>16}")
     for case in CASES:
         ends = [points[-1][1] for points in curves[case]]
         spread = f"{min(ends):.3f} .. {max(ends):.3f}"

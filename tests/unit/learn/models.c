@@ -5,9 +5,9 @@
 #include <math.h>
 
 /* Parameters for the published number of classes, batch-norm statistics, and multiply-adds per
- * sample. The parameters of toy-fc, toy-conv, linear1, mnist-cnn, cifar10-cnn, lenet, mnistnet, wrn-28-2,
- * alexnet and alexnet-256 are published; all other numbers are those of the same nets written as
- * PyTorch modules. */
+ * sample. The parameters of toy-fc, toy-conv, linear1, mnist-cnn, cifar10-cnn, lenet, mnistnet,
+ * wrn-28-2, alexnet and alexnet-256 are published; all other numbers are those of the same nets
+ * written as PyTorch modules. */
 static const struct size {
     const char *name;
     size_t      params, stats;
