@@ -8,6 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
 uint32_t at_machine_cores(void)
 {
     cpu_set_t set;
@@ -87,4 +91,12 @@ void at_machine_unstay(const at_cores *cores)
     if (!cores->known) return;
     memcpy(&before, cores->bits, sizeof before);
     sched_setaffinity(0, sizeof before, &before);
+}
+
+void at_machine_flush_denormals(void)
+{
+#if defined(__x86_64__)
+    enum { RESULTS = 0x8000, OPERANDS = 0x0040 };
+    _mm_setcsr(_mm_getcsr() | RESULTS | OPERANDS);
+#endif
 }

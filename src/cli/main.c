@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/machine.h"
 #include "base/text.h"
 #include "cli/commit.h"
 #include "cli/verbs/verbs.h"
@@ -182,6 +183,7 @@ int main(int argc, char **argv)
     bool        parallel = strcmp(verb, "train") == 0 || strcmp(verb, "link") == 0;
     bool        all_ranks = false;
     occupy_standard_streams();
+    at_machine_flush_denormals();
     signal(SIGPIPE, SIG_IGN);                         /* check_output detects a lost reader */
     if (launcher.rank > 0 && !parallel) return AT_OK; /* other verbs run on rank 0 only */
     at_err err = check_output(dispatch(argc, argv, &all_ranks, &fail), &fail);

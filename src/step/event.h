@@ -92,6 +92,7 @@ typedef struct at_piece {
     X(WORST_ACCURACY, "worst_accuracy", "test") /* of the workers' own models */               \
     X(WORST_LOSS, "worst_loss", "test")                                                        \
     X(DISAGREEMENT, "disagreement", "test")      /* of the workers' parameters */              \
+    X(WORKERS_LOSS, "workers_loss", "test")      /* mean of the workers' own models */         \
     X(TRAIN_LOSS, "train_loss", "train")         /* mean over the workers' own models */       \
     X(TRAIN_LOSS_MIN, "train_loss_min", "train") /* of the best and of the worst of them */    \
     X(TRAIN_LOSS_MAX, "train_loss_max", "train")                                               \

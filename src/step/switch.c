@@ -82,6 +82,10 @@ at_err at_switch_check(const at_plan *plan, at_fail *fail)
                            "--switch: of %s and %s, one reports gradients and the other changes of "
                            "the parameters",
                            plan->strategy->name, then->strategy->name);
+    if (plan->stale->correct || then->stale->correct)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave --switch or --stale out",
+                           "--switch does not work with --stale %s",
+                           (plan->stale->correct ? plan : then)->stale->rule.name);
     return AT_OK;
 }
 

@@ -10,8 +10,9 @@ import signal
 
 import support
 
-STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp")
-KILLS_EACH = 25  # 200 in all
+STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
+              "ringmaster", "quorum", "adasync", "anytime-sgd", "diloco")
+KILLS_EACH = 16  # 208 in all
 
 
 class Chaos(support.TestCase):

@@ -3,6 +3,7 @@
 ledger and can be replayed, with automatic time limits and slow workers."""
 import json
 import pathlib
+import re
 import unittest
 
 import support
@@ -52,6 +53,16 @@ class Contract:
         for strategy in (*STRATEGIES, *self.more):
             with self.subTest(strategy=strategy):
                 self.check(strategy, self.play(*JOB, "--strategy", strategy))
+
+    def test_old_gradients_can_be_corrected(self):
+        self.check("async", self.play(*JOB, "--strategy", "async", "--stale", "compensate:0.1"))
+
+
+class Table(support.TestCase):
+    def test_every_strategy_is_played(self):
+        text = self.anytime("train", "--help").out
+        listed = re.search(r"--strategy S\[:ARGS\]\s[^:]*:([^[]*)\[", text).group(1)
+        self.assertEqual(set(listed.split()), {*STRATEGIES, *LOCAL_STEPS, *GOSSIP, "hogwild"})
 
 
 class Local(Contract, support.TestCase):

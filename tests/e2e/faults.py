@@ -12,7 +12,7 @@ from support import processes
 QUIET = ("--quiet", "--json")
 LONG = ("--steps", 10 ** 9)  # until the test ends it
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
-              "dbs", "local-sgd", "diloco")
+              "ringmaster", "quorum", "adasync", "dbs", "anytime-sgd", "local-sgd", "diloco")
 
 
 def kill_worker(run, worker):

@@ -47,6 +47,8 @@ class Gossip(support.TestCase):
                               "--strategy", f"fmb-gossip:ring,{rounds}").result["test"]
             apart.append(test["disagreement"])
             self.assertGreaterEqual(test["worst_loss"], test["loss"] * 0.999)
+            self.assertGreaterEqual(test["workers_loss"], test["loss"] * 0.999)
+            self.assertLessEqual(test["workers_loss"], test["worst_loss"] * 1.001)
             self.assertLessEqual(test["worst_accuracy"], test["accuracy"] + 0.05)
         self.assertGreater(apart[0], 2 * apart[1])
         self.assertGreater(apart[1], 2 * apart[2])

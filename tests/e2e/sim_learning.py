@@ -18,7 +18,7 @@ ACCURACY = 0.83
 STRATEGIES = {
     "fmb": 0.5, "amb": 0.5, "backup": 0.5, "batch-sync": 0.5,
     "async": 0.06, "async-fmb": 0.3, "async-timed": 0.3, "ssp": 0.06, "ringmaster": 0.06,
-    "quorum": 0.5, "adasync": 0.06, "amb-gossip": 0.5, "fmb-gossip": 0.5,
+    "quorum": 0.5, "adasync": 0.06,
     "dbs": 0.5, "grow": 0.5, "shrink": 0.5, "loss": 0.5, "noise": 0.5, "probe": 0.5,
     "amb-gossip": 0.5, "fmb-gossip": 0.5, "anytime-sgd": 0.2, "local-sgd": 0.2, "diloco": 0.001,
 }

@@ -57,7 +57,8 @@ typedef struct at_score {
     float *margins;
     /* Workers with parameters of their own; the rest is about their mean. */
     bool   apart;
-    double worst_loss, worst_accuracy; /* of one worker; NAN: not measured */
+    double workers_loss;               /* mean over the workers; NAN: not measured, as the next */
+    double worst_loss, worst_accuracy; /* of one worker */
     double disagreement; /* root mean square distance of the workers' parameters from their mean */
     bool   trained;      /* the next are known: losses on the same training samples */
     double train_loss, train_loss_min, train_loss_max; /* mean, best and worst of the workers */

@@ -89,12 +89,26 @@ typedef struct at_newer_rule {
     bool            interrupts; /* newer parameters act on a round under way */
 } at_newer_rule;
 
+/* A gradient of an older version; arrays of `count`. */
+typedef struct at_stale_gradient {
+    size_t       count;
+    double       samples;
+    const float *sum;       /* over the samples */
+    const float *then;      /* the parameters it was computed with */
+    const float *now;       /* the newest */
+    float       *corrected; /* to be set: again a sum over the samples */
+} at_stale_gradient;
+
 typedef struct at_stale_rule {
     at_rule rule;
     /* Weight of a gradient that is `staleness` versions old; negative: drop it. */
     double (*weight)(const struct at_plan *plan, uint64_t staleness);
     /* True when a worker starts over as soon as its gradient could only be dropped. Optional. */
     bool (*interrupts)(const struct at_plan *plan);
+    /* Corrects a gradient that is used, where the hub keeps as many past `versions` of the
+     * parameters as this says. Both optional. */
+    void (*correct)(const struct at_plan *plan, const at_stale_gradient *gradient);
+    uint32_t (*versions)(const struct at_plan *plan);
     bool uses_all; /* with full weight */
 } at_stale_rule;
 

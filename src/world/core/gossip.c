@@ -295,19 +295,29 @@ static void score_training(const at_gossip *gossip, at_score *score)
     score->train_loss_model = loss_of(gossip, gossip->mean, scratch);
 }
 
+/* `mean` is the score of the mean model, which is every worker's when they agree. */
 void at_gossip_score(const at_gossip *gossip, at_score *score, bool scores)
 {
     const at_task *task = gossip->context->task;
+    const at_score mean = *score;
     at_score       worst = {0};
+    double         sum = 0;
+    uint32_t       workers = 0;
     assert(gossip->node);
     for (uint32_t i = 0; scores && i < gossip->graph.nodes; i++) {
         at_score one = {0};
         if (!gossip->averaged[i]) continue;
-        task->score(task->self, &one, gossip->w[i], 0, task->test_samples);
+        if (gossip->disagreement > 0)
+            task->score(task->self, &one, gossip->w[i], 0, task->test_samples);
+        else
+            one = mean;
+        sum += one.loss_sum / (double)one.count;
+        workers++;
         if (worst.count == 0 || !(one.loss_sum <= worst.loss_sum)) worst = one;
     }
     score->apart = true;
     score->disagreement = gossip->disagreement;
+    score->workers_loss = workers > 0 ? sum / workers : NAN;
     score->worst_loss = worst.count > 0 ? worst.loss_sum / (double)worst.count : NAN;
     score->worst_accuracy = worst.count > 0 ? (double)worst.correct / (double)worst.count : NAN;
     if (scores && task->net) score_training(gossip, score); /* a user's function is not called */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "learn/engines/vectorize.h"
 #include "learn/optim/schedule.h"
 
 /* ---- a node ---------------------------------------------------------------------------------- */
@@ -63,10 +64,11 @@ double at_gossip_rate(const at_learning *learning, const at_gossip_step *step)
 {
     const at_rate *plain = &learning->rate[learning->groups];
     assert(step->lr_factor > 0);
-    return at_schedule_rate(&plain->schedule, (double)step->samples_used) * step->lr_factor;
+    return at_schedule_now(&plain->schedule, (double)step->samples_used, (double)(step->step - 1)) *
+           step->lr_factor;
 }
 
-static void scale(float *to, const float *from, size_t n, double factor)
+AT_VECTORIZED static void scale(float *to, const float *from, size_t n, double factor)
 {
     float f = (float)factor;
     for (size_t i = 0; i < n; i++) to[i] = f * from[i];
@@ -254,6 +256,18 @@ at_ns at_gossip_rounds_in_time(const at_graph *graph, const at_ns *sends, at_ns 
     return last;
 }
 
+/* to = sum over j of weight[j] * row j of `block`, added in this order. */
+AT_VECTORIZED static void mix_row(float *restrict to, const float *restrict block,
+                                  const float *weight, uint32_t rows, size_t count)
+{
+    for (size_t k = 0; k < count; k++) to[k] = 0;
+    for (uint32_t j = 0; j < rows; j++) {
+        const float *restrict from = block + (size_t)j * BLOCK_FLOATS;
+        if (weight[j] == 0) continue;
+        for (size_t k = 0; k < count; k++) to[k] += weight[j] * from[k];
+    }
+}
+
 /* Rows of `block` are the nodes' old values; writes the new ones into their messages. */
 static void mix_block(const at_gossip_power *power, at_gossip_node *nodes, size_t at, size_t count)
 {
@@ -261,16 +275,8 @@ static void mix_block(const at_gossip_power *power, at_gossip_node *nodes, size_
     for (uint32_t i = 0; i < n; i++)
         memcpy(power->block + (size_t)i * BLOCK_FLOATS, nodes[i].message + at,
                count * sizeof(float));
-    for (uint32_t i = 0; i < n; i++) {
-        float *to = nodes[i].message + at;
-        memset(to, 0, count * sizeof *to);
-        for (uint32_t j = 0; j < n; j++) {
-            float        weight = power->weight[(size_t)i * n + j];
-            const float *from = power->block + (size_t)j * BLOCK_FLOATS;
-            if (weight == 0) continue;
-            for (size_t k = 0; k < count; k++) to[k] += weight * from[k];
-        }
-    }
+    for (uint32_t i = 0; i < n; i++)
+        mix_row(nodes[i].message + at, power->block, power->weight + (size_t)i * n, n, count);
 }
 
 void at_gossip_power_mix(at_gossip_power *power, at_gossip_node *nodes, size_t params)
@@ -292,20 +298,36 @@ void at_gossip_power_mix(at_gossip_power *power, at_gossip_node *nodes, size_t p
 
 /* ---- looking at all of them ------------------------------------------------------------------ */
 
+enum { MEAN_FLOATS = 1024 };
+
+AT_VECTORIZED static void add_values(double *restrict sum, const float *restrict w, size_t n)
+{
+    for (size_t k = 0; k < n; k++) sum[k] += w[k];
+}
+
+AT_VECTORIZED static void add_squares(double *restrict sum, const float *restrict w,
+                                      const double *restrict middle, size_t n)
+{
+    for (size_t k = 0; k < n; k++) sum[k] += (w[k] - middle[k]) * (w[k] - middle[k]);
+}
+
 double at_gossip_mean(float *mean, const float *const *w, const bool *present, uint32_t nodes,
                       size_t params)
 {
     uint32_t count = 0;
-    double   distance2 = 0;
+    double   distance2 = 0, middle[MEAN_FLOATS], squares[MEAN_FLOATS];
     for (uint32_t i = 0; i < nodes; i++) count += present[i];
     assert(count >= 1);
-    for (size_t p = 0; p < params; p++) {
-        double sum = 0;
-        for (uint32_t i = 0; i < nodes; i++) sum += present[i] ? w[i][p] : 0;
-        double middle = sum / count;
+    for (size_t at = 0; at < params; at += MEAN_FLOATS) {
+        size_t n = params - at < MEAN_FLOATS ? params - at : MEAN_FLOATS;
+        memset(middle, 0, sizeof middle);
+        memset(squares, 0, sizeof squares);
         for (uint32_t i = 0; i < nodes; i++)
-            if (present[i]) distance2 += (w[i][p] - middle) * (w[i][p] - middle);
-        mean[p] = (float)middle;
+            if (present[i]) add_values(middle, w[i] + at, n);
+        for (size_t k = 0; k < n; k++) mean[at + k] = (float)(middle[k] /= count);
+        for (uint32_t i = 0; i < nodes; i++)
+            if (present[i]) add_squares(squares, w[i] + at, middle, n);
+        for (size_t k = 0; k < n; k++) distance2 += squares[k];
     }
     return sqrt(distance2 / count);
 }

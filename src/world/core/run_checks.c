@@ -161,6 +161,11 @@ static at_err check_model(const at_run_options *o, const at_plan *plan, at_fail 
                            "--clip does not work with %s: its gradients are never added up as a "
                            "whole",
                            o->task->model);
+    if (o->task->sparse && plan->stale->correct)
+        return at_fail_set(fail, AT_ERR_USAGE, "use a dense model, or --stale use",
+                           "--stale %s compares whole vectors of parameters, and the gradients of "
+                           "%s are sparse",
+                           plan->stale->rule.name, o->task->model);
     if (!plan->mix->updates_in_place) return AT_OK;
     return check_in_place(o, plan, sgd, fail);
 }
@@ -228,6 +233,9 @@ static at_err check_memory(const at_run_options *o, const at_world_context *cont
     double   vectors = copies * (double)task->slot_likely * sizeof(float);
     uint32_t workers = at_run_workers_here(o->world, context);
     double   needed = workers * (vectors + (double)task->scratch_size + PROCESS_SIZE);
+    if (context->plan->stale->correct) /* past versions */
+        needed +=
+            context->plan->stale->versions(context->plan) * (double)task->params * sizeof(float);
     if (task->sparse) needed += 2.0 * (double)task->params * sizeof(float); /* and a snapshot */
     if (o->world->virtual_time || memory.available == 0 || needed < (double)memory.available)
         return AT_OK;

@@ -108,6 +108,7 @@ static at_err init(at_updater *u, const at_learning *learning, float *w, size_t 
     *u = (at_updater){.learning = learning, .params = params, .w = w};
     u->sources_max = pieces_max > 2 ? pieces_max : 2; /* ADD sums two */
     u->updates_count = learning->ranges ? learning->ranges_count : 1;
+    AT_TRY(at_past_params_init(&u->past, learning->stale, params, learning->trained, fail));
     AT_TRY(allocate(u, shared, fail));
     list_updates(u);
     for (uint32_t k = 0; k < learning->optim->states; k++)
@@ -139,6 +140,7 @@ void at_updater_deinit(at_updater *u)
     else
         free(u->memory);
     at_sparse_update_free(u->sparse);
+    at_past_params_deinit(&u->past);
     *u = (at_updater){0};
 }
 
@@ -357,8 +359,9 @@ void at_updater_add(at_updater *u, const at_piece *piece, const at_gradients *gr
     assert(piece->samples >= 1);
     if (!u->folded_any) u->weight_folded = u->divisor_folded = 0;
     if (u->folded_any) set_source(u, count++, u->folded, 1, 0);
-    set_source(u, count++, gradients->at(gradients->self, piece->worker, piece->slot),
-               piece->weight, piece->samples);
+    const float *gradient = gradients->at(gradients->self, piece->worker, piece->slot);
+    gradient = at_past_params_correct(&u->past, piece, gradient, u->w);
+    set_source(u, count++, gradient, piece->weight, piece->samples);
     *u->work = (at_update_work){.count = count, .weighted = true, .adds = true};
     u->weight_folded += piece->weight * piece->samples;
     u->divisor_folded += share_of(u, piece);
@@ -475,6 +478,7 @@ double at_updater_apply(at_updater *u, const at_action *apply, const at_gradient
     }
     if (u->params == 0) return set_updates(u, apply); /* only time is simulated */
     list_sources(u, apply, gradients);
+    at_past_params_keep(&u->past, u->w, apply->as.apply.step);
     if (u->learning->outer) u->work->divisor = sum_of_shares(u, apply);
     double lr = set_updates(u, apply), samples = (double)apply->as.apply.samples;
     bool   clips = u->learning->clip > 0;

@@ -8,6 +8,7 @@
 #include "learn/optim/schedule.h"
 #include "learn/optim/torch_learning.h"
 #include "step/plan.h"
+#include "world/core/past_params.h"
 
 /* Finds the gradient of a piece; valid until its worker gets a new order. */
 typedef struct at_gradients {
@@ -41,6 +42,7 @@ typedef struct at_learning {
      * NULL: workers report gradients. */
     const struct at_learning *inner;
     const at_plan            *outer;
+    const at_plan            *stale; /* whose rule corrects old gradients; NULL: none does */
 } at_learning;
 
 typedef struct at_sparse_update at_sparse_update; /* update_sparse.h */
@@ -79,6 +81,7 @@ typedef struct at_updater {
     const float       *summed;  /* sum of a step's gradients, for worlds that add them up in
                                      * transit; may be set after init; NULL: they do not */
     at_sparse_update  *sparse;  /* used for sparse gradients; NULL: dense */
+    at_past_params     past;    /* for learning->stale */
 
     /* All vectors below are in one block of memory, which other processes may share. */
     void                  *memory;
@@ -107,7 +110,7 @@ at_err at_updater_init_shared(at_updater *updater, const at_learning *learning, 
                               size_t params, uint32_t pieces_max, at_fail *fail);
 void   at_updater_deinit(at_updater *updater); /* accepts a zeroed one */
 
-/* AT_ACT_ADD: adds one gradient to the open step. */
+/* AT_ACT_ADD: adds one gradient to the open step, corrected by learning->stale if it is old. */
 void at_updater_add(at_updater *updater, const at_piece *piece, const at_gradients *gradients);
 
 /* AT_ACT_APPLY: w <- optimizer(w, sum of weight_i G_i / samples). Returns the learning rate. A mean

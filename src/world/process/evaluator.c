@@ -72,6 +72,7 @@ void at_score_metrics(double value[AT_METRIC_COUNT], const at_score *score)
         score->classes > CLASSES_MANY ? (double)score->correct_top5 / count : NAN;
     value[AT_METRIC_WORST_LOSS] = score->apart ? score->worst_loss : NAN;
     value[AT_METRIC_WORST_ACCURACY] = score->apart ? score->worst_accuracy : NAN;
+    value[AT_METRIC_WORKERS_LOSS] = score->apart ? score->workers_loss : NAN;
     value[AT_METRIC_DISAGREEMENT] = score->apart ? score->disagreement : NAN;
     value[AT_METRIC_TRAIN_LOSS] = score->trained ? score->train_loss : NAN;
     value[AT_METRIC_TRAIN_LOSS_MIN] = score->trained ? score->train_loss_min : NAN;

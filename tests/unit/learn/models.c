@@ -5,9 +5,9 @@
 #include <math.h>
 
 /* Parameters for the published number of classes, batch-norm statistics, and multiply-adds per
- * sample. The parameters of toy-fc, toy-conv, mnist-cnn, cifar10-cnn, lenet, mnistnet, wrn-28-2,
- * alexnet and alexnet-256 are published; all other numbers are those of the same nets written as
- * PyTorch modules. */
+ * sample. The parameters of toy-fc, toy-conv, linear1, mnist-cnn, cifar10-cnn, lenet, mnistnet,
+ * wrn-28-2, alexnet and alexnet-256 are published; all other numbers are those of the same nets
+ * written as PyTorch modules. */
 static const struct size {
     const char *name;
     size_t      params, stats;
@@ -15,6 +15,7 @@ static const struct size {
 } sizes[] = {
     {"toy-fc", 1057010, 0, 1.055},
     {"toy-conv", 57866, 0, 1.366},
+    {"linear1", 397510, 0, 0.397},
     {"mnist-cnn", 3274634, 0, 13.884},
     {"cifar10-cnn", 4607178, 3712, 125.933},
     {"cifar10-cnn-gn", 4607178, 0, 125.933},

@@ -78,6 +78,8 @@ static void check_weight(const stage *s, const at_piece *piece, uint64_t stalene
     const char *stale = s->hub->plan->stale->rule.name;
     if (strcmp(stale, "drop") == 0)
         assert_true(staleness <= (uint64_t)s->hub->plan->arg[AT_STALE][0].whole);
+    if (s->hub->plan->stale->correct)
+        assert_true(staleness <= s->hub->plan->stale->versions(s->hub->plan));
     double expected = strcmp(stale, "scale") == 0 ? 1.0 / (1.0 + (double)staleness) : 1.0;
     assert_true(piece->weight == expected);
 }
@@ -285,7 +287,8 @@ static at_plan_options random_options(at_rng *rng)
                        "quorum:2,80ms", "first:1-"),
         .release = PICK(rng, NULL, "barrier", "free", "bound:0", "bound:1", "bound:3"),
         .newer = PICK(rng, NULL, "finish", "abandon", "refresh"),
-        .stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3"),
+        .stale = PICK(rng, NULL, "use", "drop", "scale", "drop:1", "drop:3", "compensate:0.1",
+                      "compensate:0.1,versions=2"),
         .time_limit = PICK(rng, NULL, "auto", "20ms", "70ms"),
         .work = PICK(rng, NULL, ":cut=nearest", ":cut=after", NULL, NULL, "local", "local:40ms"),
         .workers = 1 + (uint32_t)at_rng_below(rng, 8),

@@ -225,6 +225,26 @@ static void optimizers_with_state_belong_to_their_nodes(void **state)
     tear_down(r);
 }
 
+/* Half of 10 steps, whatever the number of samples. */
+static void a_schedule_may_count_steps_in_every_form(void **state)
+{
+    (void)state;
+    for (int form = AT_MIX_PG; form <= AT_MIX_DA; form++) {
+        rig         *r = set_up("complete", 1, (at_mix_form)form, false, "sgd");
+        at_schedule *schedule = &r->learning.rate[0].schedule;
+        assert_int_equal(at_schedule_parse("linear:0,steps", LR, 100, 0, schedule, NULL), AT_OK);
+        assert_int_equal(at_schedule_set_steps(schedule, 10, NULL), AT_OK);
+        r->step.step = 6;
+        r->step.samples_used = 12345;
+        for (int i = 0; i < NODES; i++)
+            at_gossip_begin(&r->node[i], &r->step, r->gradient[i], r->samples[i]);
+        at_gossip_power_mix(&r->power, r->node, PARAMS);
+        for (int i = 0; i < NODES; i++)
+            assert_true(fabs(at_gossip_end(&r->node[i], &r->step) - LR / 2) < 1e-9);
+        tear_down(r);
+    }
+}
+
 static void the_mean_and_the_disagreement(void **state)
 {
     (void)state;
@@ -279,6 +299,7 @@ int main(void)
         cmocka_unit_test(rounds_one_by_one_give_the_power),
         cmocka_unit_test(a_node_without_samples_takes_what_the_others_found),
         cmocka_unit_test(optimizers_with_state_belong_to_their_nodes),
+        cmocka_unit_test(a_schedule_may_count_steps_in_every_form),
         cmocka_unit_test(the_mean_and_the_disagreement),
         cmocka_unit_test(too_many_simulated_nodes_are_refused),
         cmocka_unit_test(rounds_follow_from_the_time_of_messages),
