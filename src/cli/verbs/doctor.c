@@ -29,7 +29,7 @@
 #include "cli/verbs/verbs.h"
 #include "data/fetch/catalog.h"
 #include "learn/engines/blas.h"
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 #include "learn/net/model.h"
 #include "world/mpi/mpi_world.h"
 #include "world/process/bell.h"

@@ -5,7 +5,7 @@
 
 #include "base/err.h"
 #include "learn/engines/conv_kernels.h"
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 #include "learn/engines/winograd.h"
 
 /* Types of oneDNN. */

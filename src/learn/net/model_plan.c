@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 #include "learn/net/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };
