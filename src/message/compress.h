@@ -68,7 +68,7 @@ void at_pack_with_residual(const at_packing *packing, void *bytes, const float *
                            float *residual);
 
 /* Decodes `size` bytes, aligned to 4, into packing->floats floats. AT_ERR_FORMAT when they are not
- * such a vector, which can be tell for topk and for wrong sizes only. */
+ * such a vector, which can be told for topk and for wrong sizes only. */
 at_err at_unpack(const at_packing *packing, float *vector, const void *bytes, size_t size,
                  at_fail *fail);
 

@@ -9,10 +9,10 @@
 
 enum { GROUP = AT_COMPRESS_GROUP };
 
-#define SIGN      0x80000000u
-#define INFINITE  0x7f800000u
-#define FP16_MAX  65504.0f
-#define BF16_MAX  0x7f7f0000u /* the largest finite one, as float32 */
+#define SIGN       0x80000000u
+#define INFINITE   0x7f800000u
+#define FP16_MAX   65504.0f
+#define BF16_MAX   0x7f7f0000u /* the largest finite one, as float32 */
 #define FP16_LEAST 0x38800000u /* 2^-14: smaller ones are subnormal in fp16 */
 
 /* ---- portable -------------------------------------------------------------------------------- */
@@ -77,23 +77,23 @@ static float lacking(float value, float sent)
     return (bits_of(sent) & ~SIGN) < INFINITE ? value - sent : 0;
 }
 
-#define PORTABLE(kind)                                                                           \
-    static void narrow_##kind(uint16_t *to, const float *from, size_t count)                     \
-    {                                                                                            \
-        for (size_t i = 0; i < count; i++) to[i] = to_##kind(from[i]);                           \
-    }                                                                                            \
-    static void narrow_with_residual_##kind(uint16_t *to, const float *from, float *residual,    \
-                                            size_t count)                                        \
-    {                                                                                            \
-        for (size_t i = 0; i < count; i++) {                                                     \
-            float value = from[i] + residual[i];                                                 \
-            to[i] = to_##kind(value);                                                            \
-            residual[i] = lacking(value, from_##kind(to[i]));                                    \
-        }                                                                                        \
-    }                                                                                            \
-    static void widen_##kind(float *to, const uint16_t *from, size_t count)                      \
-    {                                                                                            \
-        for (size_t i = 0; i < count; i++) to[i] = from_##kind(from[i]);                         \
+#define PORTABLE(kind)                                                                        \
+    static void narrow_##kind(uint16_t *to, const float *from, size_t count)                  \
+    {                                                                                         \
+        for (size_t i = 0; i < count; i++) to[i] = to_##kind(from[i]);                        \
+    }                                                                                         \
+    static void narrow_with_residual_##kind(uint16_t *to, const float *from, float *residual, \
+                                            size_t count)                                     \
+    {                                                                                         \
+        for (size_t i = 0; i < count; i++) {                                                  \
+            float value = from[i] + residual[i];                                              \
+            to[i] = to_##kind(value);                                                         \
+            residual[i] = lacking(value, from_##kind(to[i]));                                 \
+        }                                                                                     \
+    }                                                                                         \
+    static void widen_##kind(float *to, const uint16_t *from, size_t count)                   \
+    {                                                                                         \
+        for (size_t i = 0; i < count; i++) to[i] = from_##kind(from[i]);                      \
     }
 
 PORTABLE(fp16)
@@ -102,8 +102,7 @@ PORTABLE(bf16)
 static uint32_t large_ones(const float *v, uint32_t least)
 {
     uint32_t mask = 0;
-    for (unsigned i = 0; i < GROUP; i++)
-        mask |= (uint32_t)((bits_of(v[i]) & ~SIGN) >= least) << i;
+    for (unsigned i = 0; i < GROUP; i++) mask |= (uint32_t)((bits_of(v[i]) & ~SIGN) >= least) << i;
     return mask;
 }
 
@@ -118,32 +117,32 @@ static const at_compress_kernels portable = {
 
 /* The loops over whole vectors; the rest is portable. LANES, VECTOR, HALVES and the operations
  * LOAD, STORE, LOAD_HALVES, STORE_HALVES, ADD, LACKING, TO_.. and FROM_.. are those of the set. */
-#define LOOPS(set, kind)                                                                         \
-    set##_TARGET static void set##_narrow_##kind(uint16_t *to, const float *from, size_t count)  \
-    {                                                                                            \
-        size_t i = 0;                                                                            \
-        for (; i + set##_LANES <= count; i += set##_LANES)                                       \
-            set##_store_halves(to + i, set##_to_##kind(set##_load(from + i)));                   \
-        narrow_##kind(to + i, from + i, count - i);                                              \
-    }                                                                                            \
-    set##_TARGET static void set##_narrow_with_residual_##kind(uint16_t *to, const float *from,  \
-                                                               float *residual, size_t count)    \
-    {                                                                                            \
-        size_t i = 0;                                                                            \
-        for (; i + set##_LANES <= count; i += set##_LANES) {                                     \
-            set##_vector value = set##_add(set##_load(from + i), set##_load(residual + i));      \
-            set##_halves half = set##_to_##kind(value);                                          \
-            set##_store_halves(to + i, half);                                                    \
-            set##_store(residual + i, set##_lacking(value, set##_from_##kind(half)));            \
-        }                                                                                        \
-        narrow_with_residual_##kind(to + i, from + i, residual + i, count - i);                  \
-    }                                                                                            \
-    set##_TARGET static void set##_widen_##kind(float *to, const uint16_t *from, size_t count)   \
-    {                                                                                            \
-        size_t i = 0;                                                                            \
-        for (; i + set##_LANES <= count; i += set##_LANES)                                       \
-            set##_store(to + i, set##_from_##kind(set##_load_halves(from + i)));                 \
-        widen_##kind(to + i, from + i, count - i);                                               \
+#define LOOPS(set, kind)                                                                        \
+    set##_TARGET static void set##_narrow_##kind(uint16_t *to, const float *from, size_t count) \
+    {                                                                                           \
+        size_t i = 0;                                                                           \
+        for (; i + set##_LANES <= count; i += set##_LANES)                                      \
+            set##_store_halves(to + i, set##_to_##kind(set##_load(from + i)));                  \
+        narrow_##kind(to + i, from + i, count - i);                                             \
+    }                                                                                           \
+    set##_TARGET static void set##_narrow_with_residual_##kind(uint16_t *to, const float *from, \
+                                                               float *residual, size_t count)   \
+    {                                                                                           \
+        size_t i = 0;                                                                           \
+        for (; i + set##_LANES <= count; i += set##_LANES) {                                    \
+            set##_vector value = set##_add(set##_load(from + i), set##_load(residual + i));     \
+            set##_halves half = set##_to_##kind(value);                                         \
+            set##_store_halves(to + i, half);                                                   \
+            set##_store(residual + i, set##_lacking(value, set##_from_##kind(half)));           \
+        }                                                                                       \
+        narrow_with_residual_##kind(to + i, from + i, residual + i, count - i);                 \
+    }                                                                                           \
+    set##_TARGET static void set##_widen_##kind(float *to, const uint16_t *from, size_t count)  \
+    {                                                                                           \
+        size_t i = 0;                                                                           \
+        for (; i + set##_LANES <= count; i += set##_LANES)                                      \
+            set##_store(to + i, set##_from_##kind(set##_load_halves(from + i)));                \
+        widen_##kind(to + i, from + i, count - i);                                              \
     }
 
 #define AVX2_TARGET   __attribute__((target("avx2,f16c")))
@@ -330,11 +329,11 @@ AVX512_TARGET static uint32_t AVX512_large_ones(const float *v, uint32_t least)
     return mask;
 }
 
-#define KERNELS(set)                                                                             \
-    {                                                                                            \
-        .fp16 = {set##_narrow_fp16, set##_narrow_with_residual_fp16, set##_widen_fp16},          \
-        .bf16 = {set##_narrow_bf16, set##_narrow_with_residual_bf16, set##_widen_bf16},          \
-        .large_ones = set##_large_ones                                                               \
+#define KERNELS(set)                                                                    \
+    {                                                                                   \
+        .fp16 = {set##_narrow_fp16, set##_narrow_with_residual_fp16, set##_widen_fp16}, \
+        .bf16 = {set##_narrow_bf16, set##_narrow_with_residual_bf16, set##_widen_bf16}, \
+        .large_ones = set##_large_ones                                                  \
     }
 
 static const at_compress_kernels avx2 = KERNELS(AVX2), avx512 = KERNELS(AVX512);

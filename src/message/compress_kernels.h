@@ -23,8 +23,8 @@ enum { AT_COMPRESS_GROUP = 32 };
 
 typedef struct at_compress_kernels {
     at_half_kernels fp16, bf16;
-    /* Of AT_COMPRESS_GROUP floats, bit i: the bits of |v[i]| as a number are at least `least`, which
-     * is 1 or more. NaN counts as larger than infinity. */
+    /* Of AT_COMPRESS_GROUP floats, bit i: the bits of |v[i]| as a number are at least `least`, 1 or
+     * more. NaN counts as larger than infinity. */
     uint32_t (*large_ones)(const float *v, uint32_t least);
 } at_compress_kernels;
 

@@ -42,8 +42,7 @@ static uint32_t large_ones(const at_compress_kernels *kernels, const float *v, s
     uint32_t mask = 0;
     assert(i < floats);
     if (i + GROUP <= floats) return least > 0 ? kernels->large_ones(v + i, least) : UINT32_MAX;
-    for (unsigned k = 0; k < floats - i; k++)
-        mask |= (uint32_t)(size_bits(v[i + k]) >= least) << k;
+    for (unsigned k = 0; k < floats - i; k++) mask |= (uint32_t)(size_bits(v[i + k]) >= least) << k;
     return mask;
 }
 

@@ -34,7 +34,7 @@
 #include "step/event.h"
 
 /* Increases with every change of a message. */
-enum { AT_PROTOCOL = 4 };
+enum { AT_PROTOCOL = 5 };
 
 /* Counts in messages (samples drawn, rounds, versions) are below this, so that sums over all
  * workers cannot overflow. */
@@ -67,7 +67,8 @@ enum { /* sizes in bytes */
     X(SCHEDULE, "learning-rate schedule") \
     X(SEED, "seed")                       \
     X(LIMITS, "limits of the run")        \
-    X(EVENTS, "evaluations")
+    X(EVENTS, "evaluations")              \
+    X(COMPRESS, "compression")
 typedef enum at_job_part {
 #define X(id, text) AT_JOB_##id,
     AT_JOB_PART_MAP(X)
@@ -108,7 +109,7 @@ typedef struct at_order_message {
 typedef struct at_report_message {
     at_report report;
     uint64_t  drawn;  /* samples drawn by this worker so far */
-    uint64_t  floats; /* size of the gradient that follows */
+    uint64_t  floats; /* units of the gradient that follows: floats, unless it is compressed */
 } at_report_message;
 
 /* An evaluation that one rank tells the others; see at_score for the numbers. */
@@ -194,7 +195,7 @@ typedef struct at_report_bounds {
     uint64_t version;     /* newest parameters that there are */
     uint32_t samples_max; /* of a round */
     uint64_t drawn;       /* samples of all its reports so far */
-    uint64_t floats;      /* of a gradient */
+    uint64_t floats;      /* units of a gradient */
     bool     sparse;      /* it may also have fewer */
     bool     ends;        /* the run ends: a round may have been cut before its first sample */
 } at_report_bounds;

@@ -8,6 +8,7 @@
 #define AT_WORLD_MPI_MPI_HUB_H
 
 #include "world/core/host.h"
+#include "world/core/packings.h"
 #include "world/mpi/param_sender.h"
 #include "world/process/backoff.h"
 #include "world/process/failure_detector.h"
@@ -52,7 +53,8 @@ typedef struct at_mpi_peer {
     uint64_t            sequence; /* of its last report */
     at_usage            usage;    /* as last reported; pid 0: none, or already recorded */
 
-    unsigned char    *inbox; /* head of a report, and a gradient */
+    unsigned char    *inbox;    /* head of a report, and a gradient */
+    float            *gradient; /* that gradient if it was compressed, decoded; else NULL */
     bool              has_report;
     at_report_message report;
     uint64_t          reports;    /* processed */
@@ -73,6 +75,7 @@ typedef struct at_mpi_hub {
     at_evaluator           *evaluator;
     at_bell                *bell; /* for evaluator and signals */
     at_mpi_calls           *calls;
+    at_packings             packings;
     at_param_sender         sender;
     at_mpi_peer            *peer; /* plan->workers_max; peer[i] is worker i+1 */
     unsigned char          *notes;
@@ -80,7 +83,8 @@ typedef struct at_mpi_hub {
     at_backoff              backoff;
     at_listening_clock      clock;
     at_ns                   watched_at;
-    at_ns                   looped_at; /* when the last turn of the loop looked at timers */
+    at_ns                   looped_at;    /* when the last turn of the loop looked at timers */
+    uint64_t                sent_counted; /* by the host, of what the sender has sent */
     uint64_t                part[AT_JOB_PARTS]; /* what all ranks must agree on */
     char                    host_name[AT_HOST_NAME_SIZE];
     char                    engine[AT_ENGINE_NAME_SIZE];

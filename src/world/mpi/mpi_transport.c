@@ -116,7 +116,7 @@ static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t 
     at_mpi_buffer *into = &w->buffer[w->open];
     assert(w->open != AT_MPI_NO_BUFFER);
     if (!w->context) return AT_OK; /* it only waits for the end */
-    size_t vector = mail->version == AT_VERSION_NONE ? 0 : w->context->task->params * sizeof(float);
+    size_t vector = mail->version == AT_VERSION_NONE ? 0 : w->packings.params.size;
     if (size < AT_HUB_MESSAGE_HEAD + vector)
         return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
                            "its message is malformed: %zu bytes are too few for the parameters",
@@ -258,6 +258,18 @@ static uint64_t fetch(void *self)
     return w->buffer[w->aside].version;
 }
 
+/* Only sizes of such messages can be wrong, and have been checked. */
+static const float *installed_params(const at_mpi_transport *w)
+{
+    const at_packing *packing = &w->packings.params;
+    const void       *bytes = w->buffer[w->installed].bytes + AT_HUB_MESSAGE_HEAD;
+    at_fail           fail;
+    if (!w->params) return bytes;
+    at_err err = at_unpack(packing, w->params, bytes, packing->size, &fail);
+    assert(!err);
+    return w->params;
+}
+
 static const float *install(void *self)
 {
     at_mpi_transport *w = self;
@@ -265,7 +277,7 @@ static const float *install(void *self)
     w->installed = w->aside;
     w->aside = AT_MPI_NO_BUFFER;
     receive(w);
-    return (const float *)(const void *)(w->buffer[w->installed].bytes + AT_HUB_MESSAGE_HEAD);
+    return installed_params(w);
 }
 
 static float *gradient(void *self, uint32_t slot)
@@ -273,16 +285,17 @@ static float *gradient(void *self, uint32_t slot)
     at_mpi_transport *w = self;
     assert(slot < w->slots);
     assert(!at_mpi_is_open(w->calls, slot));
+    if (w->gradient[slot]) return w->gradient[slot];
     return (float *)(void *)(w->report[slot] + AT_REPORT_MESSAGE_HEAD);
 }
 
-/* How much of a gradient there is to send. */
+/* How much of a gradient there is to send, in units. */
 static size_t gradient_floats(const at_mpi_transport *w, const at_report *report)
 {
     const at_task *task = w->context->task;
     assert(report->slot < w->slots);
     if (report->work.abandoned || report->work.samples == 0) return 0;
-    if (!task->sparse) return task->slot_floats;
+    if (!task->sparse) return w->packings.gradient.size / AT_MESSAGE_UNIT;
     const at_pairs *pairs = (const void *)(w->report[report->slot] + AT_REPORT_MESSAGE_HEAD);
     size_t          size = sizeof *pairs + pairs->count * sizeof *pairs->pair;
     assert(size / sizeof(float) <= task->slot_floats);
@@ -302,6 +315,10 @@ static bool send_report(void *self, const at_report *report)
     for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
     if (open && !w->leaves) return false;
     if (at_mpi_is_open(w->calls, report->slot)) return true; /* it will not be received any more */
+    if (w->residual && head.floats > 0)
+        at_pack_with_residual(&w->packings.gradient,
+                              w->report[report->slot] + AT_REPORT_MESSAGE_HEAD,
+                              w->gradient[report->slot], w->residual);
     at_report_message_write(w->report[report->slot], &head);
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
                 AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);

@@ -9,6 +9,7 @@
 
 #include "message/message.h"
 #include "world/core/driver.h"
+#include "world/core/packings.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/process/backoff.h"
 #include "world/process/failure_detector.h"
@@ -34,9 +35,13 @@ typedef struct at_mpi_transport {
     int            open, fresh, aside, installed; /* which buffer is what, or AT_MPI_NO_BUFFER */
     size_t         mail_size;
     unsigned char *report[AT_MPI_GRADIENTS]; /* head and gradient */
-    uint32_t       slots;
-    uint64_t       reports; /* sent */
-    unsigned char  note[AT_WORKER_NOTE];
+    at_packings    packings;
+    /* With compression, what is computed with and computed; otherwise NULL, and messages are: */
+    float        *params, *gradient[AT_MPI_GRADIENTS];
+    float        *residual; /* what its gradients lacked so far */
+    uint32_t      slots;
+    uint64_t      reports; /* sent */
+    unsigned char note[AT_WORKER_NOTE];
 
     at_order       order;
     bool           ordered;       /* `order` was not taken yet */

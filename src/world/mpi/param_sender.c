@@ -15,39 +15,54 @@ _Static_assert(AT_HUB_MESSAGE_HEAD + AT_ORDER_MESSAGE <= AT_MPI_SMALL, "an order
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-bool at_hub_message_size(size_t params, uint32_t workers, size_t *size)
+bool at_hub_message_size(size_t vector, uint32_t workers, size_t *size)
 {
-    size_t vector;
     assert(size);
-    if (!at_size_product(params, sizeof(float), &vector) || vector > SIZE_MAX / 2) return false;
+    if (vector > SIZE_MAX / 2) return false;
     *size = AT_HUB_MESSAGE_HEAD + vector + (size_t)workers * AT_ORDER_MESSAGE;
     *size = (*size + 63) / 64 * 64;
     return *size / AT_MESSAGE_UNIT <= INT32_MAX;
 }
 
+static bool is_packed(const at_param_sender *sender)
+{
+    return sender->packing.kind != AT_COMPRESS_NONE;
+}
+
 static size_t buffer_size(const at_param_sender *sender)
 {
     size_t size;
-    bool   fits = at_hub_message_size(sender->params, sender->workers, &size);
+    bool   fits = at_hub_message_size(sender->packing.size, sender->workers, &size);
     assert(fits); /* checked by open */
     return size;
 }
 
-at_err at_param_sender_open(at_param_sender *sender, size_t params, uint32_t workers, bool in_place,
-                            at_fail *fail)
+/* The hub's own vector is a message itself, unless those are compressed. */
+static at_err reserve_own(at_param_sender *sender, at_fail *fail)
 {
-    size_t size;
-    assert(params >= 1 && workers >= 1);
-    *sender = (at_param_sender){.workers = workers, .params = params, .in_place = in_place};
-    if (!at_hub_message_size(params, workers, &size))
+    size_t size, full, floats = sender->packing.floats;
+    assert(floats >= 1);
+    if (!at_size_product(floats, sizeof(float), &full) ||
+        !at_hub_message_size(full, sender->workers, &size) ||
+        !at_hub_message_size(sender->packing.size, sender->workers, &full))
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model",
-                           "%zu parameters do not fit into one MPI message", params);
+                           "%zu parameters do not fit into one MPI message", floats);
     sender->own.bytes = at_large_new(size);
+    return sender->own.bytes ? AT_OK : at_fail_memory(fail);
+}
+
+at_err at_param_sender_open(at_param_sender *sender, const at_packing *packing, uint32_t workers,
+                            bool in_place, at_fail *fail)
+{
+    assert(workers >= 1);
+    *sender = (at_param_sender){.workers = workers, .packing = *packing};
+    sender->in_place = in_place && !is_packed(sender);
+    AT_TRY(reserve_own(sender, fail));
     sender->receiver = calloc(workers, sizeof *sender->receiver);
     sender->buffers = AT_PARAM_BUFFERS;
     sender->buffer =
         calloc(AT_PARAM_BUFFERS + (size_t)workers * CHANNEL_PARAMS, sizeof *sender->buffer);
-    if (!sender->own.bytes || !sender->receiver || !sender->buffer) return at_fail_memory(fail);
+    if (!sender->receiver || !sender->buffer) return at_fail_memory(fail);
     for (uint32_t i = 0; i < workers; i++) sender->receiver[i].version = AT_VERSION_NONE;
     return AT_OK;
 }
@@ -109,8 +124,8 @@ static bool fill_buffer(const at_param_sender *sender, at_param_buffer *buffer)
     assert(buffer->users == 0);
     if (!buffer->bytes) buffer->bytes = at_large_new(buffer_size(sender));
     if (!buffer->bytes) return false;
-    memcpy(buffer->bytes + AT_HUB_MESSAGE_HEAD, sender->own.bytes + AT_HUB_MESSAGE_HEAD,
-           sender->params * sizeof(float));
+    const float *params = (const float *)(const void *)(sender->own.bytes + AT_HUB_MESSAGE_HEAD);
+    at_pack(&sender->packing, buffer->bytes + AT_HUB_MESSAGE_HEAD, params);
     write_head(buffer, sender->version);
     return true;
 }
@@ -134,7 +149,7 @@ static bool add_order(const at_param_sender *sender, at_param_buffer *buffer, at
 {
     assert(buffer->orders <= sender->workers);
     if (buffer->orders == sender->workers) return false;
-    size_t at = AT_HUB_MESSAGE_HEAD + sender->params * sizeof(float);
+    size_t at = AT_HUB_MESSAGE_HEAD + sender->packing.size;
     at_order_message_write(buffer->bytes + at + (size_t)buffer->orders * AT_ORDER_MESSAGE,
                            &(at_order_message){.worker = worker, .order = *order});
     buffer->orders++;
@@ -167,8 +182,9 @@ static void send_params(at_param_sender *sender, at_node worker)
     receiver->channel[channel].buffer = buffer;
     receiver->version = buffer->version;
     receiver->wants = false;
+    sender->sent += sender->packing.size;
     send(sender, worker, channel, buffer->bytes,
-         AT_HUB_MESSAGE_HEAD + sender->params * sizeof(float) + buffer->orders * AT_ORDER_MESSAGE);
+         AT_HUB_MESSAGE_HEAD + sender->packing.size + buffer->orders * AT_ORDER_MESSAGE);
 }
 
 static void send_order(at_param_sender *sender, at_node worker)

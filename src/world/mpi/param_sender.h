@@ -8,12 +8,14 @@
  *
  * Where a step waits for all workers, parameters are sent from the hub's own vector: when the hub
  * writes to it, all workers have received it. Otherwise they are sent from a few buffers, one per
- * version, each shared by all workers that get that version.
+ * version, each shared by all workers that get that version. Compressed parameters always are: a
+ * version is encoded once, when the first worker gets it.
  */
 #ifndef AT_WORLD_MPI_PARAM_SENDER_H
 #define AT_WORLD_MPI_PARAM_SENDER_H
 
 #include "base/err.h"
+#include "message/compress.h"
 #include "message/message.h"
 #include "world/mpi/mpi_comm.h"
 
@@ -53,8 +55,9 @@ typedef struct at_param_sender {
     at_mpi_calls      *calls;
     uint32_t           first_call; /* of workers x AT_MPI_CHANNELS */
     uint32_t           workers;
-    size_t             params;
-    at_param_buffer    own; /* the hub's own vector */
+    at_packing         packing;
+    uint64_t           sent; /* bytes of parameters so far */
+    at_param_buffer    own;  /* the hub's own vector */
     bool               in_place;
     at_param_buffer   *buffer;  /* copies; bytes NULL: not allocated yet */
     uint32_t           buffers; /* that may be allocated */
@@ -62,13 +65,14 @@ typedef struct at_param_sender {
     at_param_receiver *receiver; /* receiver[i] is worker i+1 */
 } at_param_sender;
 
-/* Bytes of the largest message: head, parameters and one order per worker. False: too large for
- * MPI. */
-bool at_hub_message_size(size_t params, uint32_t workers, size_t *size);
+/* Bytes of the largest message: head, `vector` bytes of parameters and one order per worker. False:
+ * too large for MPI. */
+bool at_hub_message_size(size_t vector, uint32_t workers, size_t *size);
 
-/* Allocates the parameters. They are sent `in_place`, or from copies. */
-at_err at_param_sender_open(at_param_sender *sender, size_t params, uint32_t workers, bool in_place,
-                            at_fail *fail);
+/* Allocates the parameters. They are sent as `packing` says, `in_place` if that says in full, or
+ * from copies. */
+at_err at_param_sender_open(at_param_sender *sender, const at_packing *packing, uint32_t workers,
+                            bool in_place, at_fail *fail);
 void   at_param_sender_close(at_param_sender *sender); /* accepts a zeroed one */
 
 /* The parameters; the hub updates them here. */

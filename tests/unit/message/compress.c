@@ -58,8 +58,8 @@ static void the_option_is_read_or_explained(void **state)
     assert_int_equal(at_compress_read("topk:0.01", &how, &fail), AT_OK);
     assert_int_equal(how.kind, AT_COMPRESS_TOPK);
     assert_true(how.share == 0.01);
-    const char *const bad[] = {"topk", "topk:", "topk:0", "topk:0.6", "topk:-1", "topk:nan",
-                               "topk:x", "bf",  "",       "fp32"};
+    const char *const bad[] = {"topk",     "topk:",  "topk:0", "topk:0.6", "topk:-1",
+                               "topk:nan", "topk:x", "bf",     "",         "fp32"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(at_compress_read(bad[i], &how, &fail), AT_ERR_USAGE);
         assert_true(fail.text[0] && fail.hint[0]);
@@ -72,7 +72,7 @@ static void halves_round_to_nearest_and_ties_to_even(void **state)
 {
     (void)state;
     assert_true(sent(BF16, 1.0f) == 1.0f);
-    assert_true(sent(BF16, float_of(0x3f808000)) == 1.0f);               /* a tie: 1 is even */
+    assert_true(sent(BF16, float_of(0x3f808000)) == 1.0f);                 /* a tie: 1 is even */
     assert_true(sent(BF16, float_of(0x3f818000)) == float_of(0x3f820000)); /* a tie: up is even */
     assert_true(sent(BF16, float_of(0x3f808001)) == float_of(0x3f810000));
     assert_true(sent(BF16, -float_of(0x3f807fff)) == -1.0f);
@@ -359,8 +359,7 @@ static void positions_from_a_peer_are_checked(void **state)
         uint32_t count[2];
         uint16_t position[KEPT];
         bool     good;
-    } rows[] = {{{2, 2}, {5, 65535, 0, 9}, true},
-                {{4, 0}, {1, 2, 3, 4}, true},
+    } rows[] = {{{2, 2}, {5, 65535, 0, 9}, true},       {{4, 0}, {1, 2, 3, 4}, true},
                 {{2, 2}, {5, 5, 0, 9}, false},          /* twice */
                 {{2, 2}, {6, 5, 0, 9}, false},          /* not in order */
                 {{2, 2}, {5, 6, 0, 10}, false},         /* behind the end */
