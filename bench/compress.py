@@ -5,7 +5,7 @@
                       [--workers 8] [--batch 16] [--epochs 2] [--seeds 5]
     bench/compress.py --link [--megabits 1000] [--steps 40]
 
-The first form trains each model with every form of messages, in virtual time, so a busy machine only
+The first trains each model with every form of messages, in virtual time, so a busy machine only
 takes longer. Claims: bf16 sends half the bytes in both directions within 0.2 points of accuracy,
 topk:0.01 50 times fewer bytes of gradients within 1 point.
 

@@ -87,6 +87,9 @@ typedef enum at_hub_message_kind {
 typedef struct at_hub_message {
     at_hub_message_kind kind;
     uint64_t version; /* WORK: of the parameters that follow, AT_VERSION_NONE without any */
+    /* WORK: instead of all parameters, `rows` pairs of an index and a value may follow: what has
+     * changed since version `base`. AT_VERSION_NONE: all of them follow. */
+    uint64_t base, rows;
     /* WELCOME */
     uint32_t protocol; /* AT_PROTOCOL; set by writing */
     uint32_t incarnation;

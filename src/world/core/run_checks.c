@@ -239,8 +239,8 @@ static at_err check_compress(const at_run_options *o, const at_world_context *co
                            o->compress, context->links.reduce);
     if (o->task->sparse)
         return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
-                           "--compress %s does not work with %s: its messages have only the "
-                           "weights that a round needs",
+                           "--compress %s does not work with %s: its messages have only the few "
+                           "weights that change",
                            o->compress, o->task->model);
     return AT_OK;
 }

@@ -225,6 +225,8 @@ static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
     assert(h->calls);
     AT_TRY(at_mpi_start(launcher, fail));
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
+    if (context->task->sparse)
+        AT_TRY(at_param_sender_track(&h->sender, h->host.hub->version, fail));
     at_param_sender_publish(&h->sender, h->host.hub->version);
     at_mpi_host(h->host_name);
     at_job_parts(context, h->part);

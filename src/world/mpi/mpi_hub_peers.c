@@ -141,6 +141,8 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
     peer->sequence = peer->report.report.sequence;
     peer->counted += peer->report.report.work.samples;
     h->host.traffic.to_hub += peer->report.floats * AT_MESSAGE_UNIT;
+    if (peer->report.report.work.samples > 0)
+        at_param_sender_used(&h->sender, worker, peer->report.report.work.version);
     if (peer->report.drawn > peer->drawn) peer->drawn = peer->report.drawn;
     at_failure_detector_beat(&peer->detector, h->clock.listened, true);
 }

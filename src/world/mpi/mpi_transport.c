@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/usage.h"
 #include "learn/sparse/sparse.h"
@@ -111,18 +112,47 @@ static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const un
     return AT_OK;
 }
 
+/* Changes must lie in the vector, and begin at a version that this worker has. */
+static bool are_changes_valid(const at_mpi_transport *w, const at_hub_message *mail)
+{
+    const at_pair *pair =
+        (const at_pair *)(const void *)(w->buffer[w->open].bytes + AT_HUB_MESSAGE_HEAD);
+    if (!w->context->task->sparse || w->params_version == AT_VERSION_NONE) return false;
+    if (mail->base > w->params_version) return false;
+    for (uint64_t i = 0; i < mail->rows; i++)
+        if (pair[i].index >= w->context->task->params) return false;
+    return true;
+}
+
+/* The bytes of the parameters in a message of `size` bytes. */
+static at_err check_vector(const at_mpi_transport *w, const at_hub_message *mail, size_t size,
+                           size_t *vector, at_fail *fail)
+{
+    bool changes = mail->base != AT_VERSION_NONE;
+    assert(w->open != AT_MPI_NO_BUFFER && size >= AT_HUB_MESSAGE_HEAD);
+    *vector = w->packings.params.size;
+    if (changes && !at_size_product(mail->rows, sizeof(at_pair), vector)) *vector = SIZE_MAX;
+    if (*vector > size - AT_HUB_MESSAGE_HEAD)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                           "its message is malformed: %zu bytes are too few for the parameters",
+                           size);
+    if (!changes || are_changes_valid(w, mail)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                       "its message is malformed: changes of parameters that this worker does not "
+                       "have");
+}
+
 static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t size, at_fail *fail)
 {
     at_mpi_buffer *into = &w->buffer[w->open];
     assert(w->open != AT_MPI_NO_BUFFER);
     if (!w->context) return AT_OK; /* it only waits for the end */
-    size_t vector = mail->version == AT_VERSION_NONE ? 0 : w->packings.params.size;
-    if (size < AT_HUB_MESSAGE_HEAD + vector)
-        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
-                           "its message is malformed: %zu bytes are too few for the parameters",
-                           size);
-    if (vector > 0) {
+    size_t vector = 0;
+    if (mail->version != AT_VERSION_NONE) AT_TRY(check_vector(w, mail, size, &vector, fail));
+    if (mail->version != AT_VERSION_NONE) {
         into->version = mail->version;
+        into->base = mail->base;
+        into->rows = mail->rows;
         w->fresh = w->open; /* and what was fresh before is free */
         w->open = AT_MPI_NO_BUFFER;
     }
@@ -258,13 +288,20 @@ static uint64_t fetch(void *self)
     return w->buffer[w->aside].version;
 }
 
-/* Only sizes of such messages can be wrong, and have been checked. */
-static const float *installed_params(const at_mpi_transport *w)
+/* The message has been checked when it arrived. */
+static const float *installed_params(at_mpi_transport *w)
 {
-    const at_packing *packing = &w->packings.params;
-    const void       *bytes = w->buffer[w->installed].bytes + AT_HUB_MESSAGE_HEAD;
-    at_fail           fail;
+    const at_packing    *packing = &w->packings.params;
+    const at_mpi_buffer *from = &w->buffer[w->installed];
+    const void          *bytes = from->bytes + AT_HUB_MESSAGE_HEAD;
+    at_fail              fail;
     if (!w->params) return bytes;
+    w->params_version = from->version;
+    if (from->base != AT_VERSION_NONE) {
+        const at_pair *pair = bytes;
+        for (uint64_t i = 0; i < from->rows; i++) w->params[pair[i].index] = pair[i].value;
+        return w->params;
+    }
     at_err err = at_unpack(packing, w->params, bytes, packing->size, &fail);
     assert(!err);
     return w->params;

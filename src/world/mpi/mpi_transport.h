@@ -23,6 +23,8 @@ enum { AT_MPI_CALL_MAIL = AT_MPI_GRADIENTS, AT_MPI_CALL_NOTE, AT_MPI_CALLS };
 typedef struct at_mpi_buffer {
     unsigned char *bytes;
     uint64_t       version; /* of the parameters in it */
+    uint64_t       base;    /* it has what changed since this one; AT_VERSION_NONE: everything */
+    uint64_t       rows;
 } at_mpi_buffer;
 
 typedef struct at_mpi_transport {
@@ -36,9 +38,11 @@ typedef struct at_mpi_transport {
     size_t         mail_size;
     unsigned char *report[AT_MPI_GRADIENTS]; /* head and gradient */
     at_packings    packings;
-    /* With compression, what is computed with and computed; otherwise NULL, and messages are: */
+    /* With compression, what is computed with and computed; otherwise NULL, and messages are used.
+     * Sparse models have parameters of their own, too, to which changes are applied. */
     float        *params, *gradient[AT_MPI_GRADIENTS];
-    float        *residual; /* what its gradients lacked so far */
+    float        *residual;       /* what its gradients lacked so far */
+    uint64_t      params_version; /* of `params`; AT_VERSION_NONE: there are none yet */
     uint32_t      slots;
     uint64_t      reports; /* sent */
     unsigned char note[AT_WORKER_NOTE];

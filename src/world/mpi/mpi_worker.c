@@ -35,7 +35,7 @@ static int buffers_needed(const at_world_context *context)
     return context->comm_delay > 0 ? 4 : 3;
 }
 
-/* With compression, the vectors that are not messages. */
+/* With compression and for sparse models, the vectors that are not messages. */
 static bool reserve_vectors(at_mpi_transport *w)
 {
     const at_packings *p = &w->packings;
@@ -44,7 +44,8 @@ static bool reserve_vectors(at_mpi_transport *w)
     size_t             residual = p->gradient.packed * sizeof(float);
     bool               enough = true;
     assert(w->slots >= 1);
-    if (p->params.kind != AT_COMPRESS_NONE)
+    w->params_version = AT_VERSION_NONE;
+    if (p->params.kind != AT_COMPRESS_NONE || w->context->task->sparse)
         enough = (w->params = at_mpi_alloc(params, params)) != NULL;
     if (p->gradient.kind == AT_COMPRESS_NONE) return enough;
     for (uint32_t i = 0; i < w->slots; i++)

@@ -9,7 +9,9 @@
  * Where a step waits for all workers, parameters are sent from the hub's own vector: when the hub
  * writes to it, all workers have received it. Otherwise they are sent from a few buffers, one per
  * version, each shared by all workers that get that version. Compressed parameters always are: a
- * version is encoded once, when the first worker gets it.
+ * version is encoded once, when the first worker gets it. Of sparse models only those weights are
+ * sent that have changed since the version on which the worker reported last, which it has for
+ * certain.
  */
 #ifndef AT_WORLD_MPI_PARAM_SENDER_H
 #define AT_WORLD_MPI_PARAM_SENDER_H
@@ -18,6 +20,7 @@
 #include "message/compress.h"
 #include "message/message.h"
 #include "world/mpi/mpi_comm.h"
+#include "world/mpi/row_changes.h"
 
 enum {
     AT_MPI_CHANNELS = 4,
@@ -30,6 +33,8 @@ enum {
 typedef struct at_param_buffer {
     unsigned char *bytes;
     uint64_t       version;
+    uint64_t       base;   /* it has what changed since this one; AT_VERSION_NONE: everything */
+    size_t         vector; /* bytes of the parameters in it */
     uint32_t       users;  /* channels on which it is being sent */
     uint32_t       orders; /* appended to the parameters */
 } at_param_buffer;
@@ -44,6 +49,7 @@ typedef struct at_mpi_channel {
 typedef struct at_param_receiver {
     bool           closed;  /* send nothing any more */
     uint64_t       version; /* newest parameters sent, AT_VERSION_NONE: none */
+    uint64_t       has;     /* parameters that it has used, AT_VERSION_NONE: none */
     bool           wants;   /* should get the newest parameters */
     bool           ordered; /* `order` is to be sent */
     at_order       order;
@@ -59,6 +65,7 @@ typedef struct at_param_sender {
     uint64_t           sent; /* bytes of parameters so far */
     at_param_buffer    own;  /* the hub's own vector */
     bool               in_place;
+    at_row_changes     changes; /* of sparse models */
     at_param_buffer   *buffer;  /* copies; bytes NULL: not allocated yet */
     uint32_t           buffers; /* that may be allocated */
     uint64_t           version;
@@ -77,6 +84,13 @@ void   at_param_sender_close(at_param_sender *sender); /* accepts a zeroed one *
 
 /* The parameters; the hub updates them here. */
 float *at_param_sender_params(at_param_sender *sender);
+
+/* Sends only what has changed from now on; to be called before the first publish, when the
+ * parameters of `version` are there. */
+at_err at_param_sender_track(at_param_sender *sender, uint64_t version, at_fail *fail);
+
+/* A worker has computed with parameters of this version. */
+void at_param_sender_used(at_param_sender *sender, at_node worker, uint64_t version);
 
 /* Sets the calls to use, workers x AT_MPI_CHANNELS of them. */
 void at_param_sender_connect(at_param_sender *sender, at_mpi_calls *calls, uint32_t first_call);
