@@ -450,6 +450,7 @@ static at_err fill_run(at_launch *launch, const at_parsed *parsed, const char *c
     run->micro_cost = s->micro_cost;
     run->jitter = s->jitter;
     run->comm_delay = at_seconds(s->comm_delay);
+    run->compress = s->compress;
     run->faults = s->faults;
     run->trace_scale = s->trace_scale;
     run->epochs = epochs_of(s);

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/isa.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/commit.h"
 #include "cli/verbs/verbs.h"
 #include "learn/engines/blas.h"
-#include "learn/engines/isa.h"
 #include "world/mpi/mpi_world.h"
 
 enum { NAMES_MAX = 32, COMMAND_SIZE = 4096 };

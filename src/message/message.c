@@ -225,6 +225,11 @@ static void code_hub_message(cursor *c, at_hub_message *message)
         code_u64(c, &message->version);
         reject(c, message->version >= AT_MESSAGE_COUNT_MAX && message->version != AT_VERSION_NONE,
                "version", message->version);
+        code_u64(c, &message->base);
+        code_u64(c, &message->rows);
+        reject(c, message->base > message->version && message->base != AT_VERSION_NONE, "base",
+               message->base);
+        reject(c, message->rows >= AT_MESSAGE_COUNT_MAX, "rows", message->rows);
         break;
     case AT_HUB_MESSAGE_PULSE: break;
     case AT_HUB_MESSAGE_BYE:

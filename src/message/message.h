@@ -69,7 +69,8 @@ enum { /* sizes in bytes */
     X(SCHEDULE, "learning-rate schedule") \
     X(SEED, "seed")                       \
     X(LIMITS, "limits of the run")        \
-    X(EVENTS, "evaluations")
+    X(EVENTS, "evaluations")              \
+    X(COMPRESS, "compression")
 typedef enum at_job_part {
 #define X(id, text) AT_JOB_##id,
     AT_JOB_PART_MAP(X)
@@ -93,6 +94,9 @@ typedef struct at_hub_message {
     /* WORK: of the parameters that follow, AT_VERSION_NONE without any. MIX: the step that this
      * averaging makes. COLLECT: of the parameters that are wanted. */
     uint64_t version;
+    /* WORK: instead of all parameters, `rows` pairs of an index and a value may follow: what has
+     * changed since version `base`. AT_VERSION_NONE: all of them follow. */
+    uint64_t base, rows;
     /* WELCOME */
     uint32_t protocol; /* AT_PROTOCOL; set by writing */
     uint32_t incarnation;
@@ -121,7 +125,7 @@ typedef struct at_order_message {
 typedef struct at_report_message {
     at_report report;
     uint64_t  drawn;  /* samples drawn by this worker so far */
-    uint64_t  floats; /* size of the gradient that follows */
+    uint64_t  floats; /* units of the gradient that follows: floats, unless it is compressed */
 } at_report_message;
 
 /* An evaluation that one rank tells the others; see at_score for the numbers. */
@@ -229,7 +233,7 @@ typedef struct at_report_bounds {
     uint64_t version;     /* newest parameters that there are */
     uint32_t samples_max; /* of a round */
     uint64_t drawn;       /* samples of all its reports so far */
-    uint64_t floats;      /* of a gradient */
+    uint64_t floats;      /* units of a gradient */
     bool     sparse;      /* it may also have fewer */
     bool     ends;        /* the run ends: a round may have been cut before its first sample */
 } at_report_bounds;

@@ -40,8 +40,9 @@ typedef struct at_snapshot {
     /* The simulated network: how long the hub's link is still busy, and messages so far. */
     at_ns               in_busy, out_busy;
     uint64_t            messages;
-    bool                switched;    /* under plan->then .. */
-    uint64_t            switched_at; /* .. since this version */
+    uint64_t            to_workers_bytes, to_hub_bytes; /* of vectors; 0: unknown to the world */
+    bool                switched;                       /* under plan->then .. */
+    uint64_t            switched_at;                    /* .. since this version */
     at_target_hit       target[AT_TARGETS_MAX];
     uint32_t            workers;
     at_member_snapshot *member; /* `workers` of them */

@@ -79,7 +79,7 @@ const at_option at_options[] = {
          "resize:N pad:P[:reflect] crop:N flip normalise[:MEANS/DEVIATIONS] standardise rgb grey"),
     TEXT("label", RARE, MODEL, RUNS | DATA | TRAINED, label, NULL, "COLUMN",
          "CSV: the label column [label, class or target, else the last]"),
-    WHOLE("hash-bits", RARE, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
+    WHOLE("hash-bits", SIMULATION, MODEL, RUNS | DATA | TRAINED, hash_bits, "20", 8, 31, "B",
           "Criteo: hash categories to 2^B features"),
     FLAG("data-cache", RARE, MODEL, RUNS | DATA | TRAINED, data_cache, "yes",
          "Cache data that is slow to parse, so that later runs load it at once"),
@@ -129,6 +129,9 @@ const at_option at_options[] = {
          "local: processes on this machine; sim: simulation in virtual time, with any number of "
          "workers (its options: `anytime simulate --help all`); mpi: the ranks of mpirun or srun "
          "[local; mpi if started with several ranks]"),
+    TEXT("compress", RARE, WORKERS, RUNS, compress, "none", "none|fp16|bf16|topk:F",
+         "Messages in mpi and sim: fp16, bf16: 16 bits per number; topk:F: only the share F of a "
+         "gradient with the largest values. What a gradient loses follows with the next one"),
 
     /* ---- optimization, computation ---- */
     TEXT("optimizer", MAIN, OPTIMIZATION, RUNS | SLICES, optimizer, NULL, "NAME[:NUMBERS]",

@@ -25,7 +25,7 @@ typedef struct at_settings {
     /* workers and strategy */
     const char *strategy, *work, *gather, *release, *newer, *stale, *size, *mix, *outer;
     const char *switch_to;
-    const char *time_limit, *deal, *shard;
+    const char *time_limit, *deal, *shard, *compress;
     int64_t     workers; /* -1: one per core */
     int64_t     workers_min, workers_max;
     at_ns       join_timeout;
@@ -106,7 +106,8 @@ typedef enum at_option_type {
 } at_option_type;
 
 /* How often an option is needed: --help shows RARE ones only with `all`. Of the last two kinds,
- * `train` takes the options but leaves listing them to `simulate` and `watch`. */
+ * `train` takes the options but leaves listing them to `simulate` and `watch`; so it does with
+ * those of a single data format, which `data` lists, too. */
 typedef enum at_option_level {
     AT_LEVEL_MAIN,
     AT_LEVEL_COMMON,

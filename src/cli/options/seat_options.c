@@ -6,7 +6,7 @@
 /* Of groups that otherwise belong to the hub. */
 static const char *const refused[] = {
     "micro-batch", "deal",       "shard",      "topology", "hubs",      "respawn", "world",
-    "threads",     "eval-every", "comm-delay", "latency",  "bandwidth", "faults"};
+    "threads",     "eval-every", "comm-delay", "latency",  "bandwidth", "faults",  "compress"};
 
 bool at_option_works_with_seats(const at_option *option)
 {

@@ -11,17 +11,19 @@
 
 /* Measures of a run: id, name in compare.json and compare.csv, place in result.json (a key, or an
  * object and a key in it; none for TARGET, which is computed). */
-#define AT_MEASURE_MAP(X)                                     \
-    X(SECONDS, "seconds", "seconds", NULL)                    \
-    X(STEPS, "steps", "steps", NULL)                          \
-    X(STEP_SECONDS, "step_seconds", "step_seconds", "mean")   \
-    X(RATE, "samples_per_second", "samples_per_second", NULL) \
-    X(BATCH, "mean_batch", "mean_batch", NULL)                \
-    X(USEFUL, "useful_fraction", "useful_fraction", NULL)     \
-    X(TRAIN_LOSS, "train_loss", "train", "loss")              \
-    X(TEST_LOSS, "test_loss", "test", "loss")                 \
-    X(ACCURACY, "test_accuracy", "test", "accuracy")          \
-    X(STALENESS, "mean_staleness", "staleness", "mean")       \
+#define AT_MEASURE_MAP(X)                                       \
+    X(SECONDS, "seconds", "seconds", NULL)                      \
+    X(STEPS, "steps", "steps", NULL)                            \
+    X(STEP_SECONDS, "step_seconds", "step_seconds", "mean")     \
+    X(RATE, "samples_per_second", "samples_per_second", NULL)   \
+    X(BATCH, "mean_batch", "mean_batch", NULL)                  \
+    X(USEFUL, "useful_fraction", "useful_fraction", NULL)       \
+    X(TRAIN_LOSS, "train_loss", "train", "loss")                \
+    X(TEST_LOSS, "test_loss", "test", "loss")                   \
+    X(ACCURACY, "test_accuracy", "test", "accuracy")            \
+    X(STALENESS, "mean_staleness", "staleness", "mean")         \
+    X(DOWN, "to_workers_bytes", "messages", "to_workers_bytes") \
+    X(UP, "to_hub_bytes", "messages", "to_hub_bytes")           \
     X(TARGET, "target_seconds", NULL, NULL)
 
 typedef enum at_measure {

@@ -221,6 +221,25 @@ static bool has_staleness(const at_compare *compare)
     return false;
 }
 
+/* Bytes are shown where somebody cares about them. */
+static bool is_compressed(const at_compare *compare)
+{
+    for (uint32_t i = 0; i < compare->entries; i++)
+        if (strcmp(compare->entry[i].parsed.settings.compress, "none") != 0) return true;
+    return false;
+}
+
+static void add_megabytes(at_table *table, const at_entry *entry, at_measure measure)
+{
+    double bytes = at_compare_mean(entry, measure).value;
+    double steps = at_compare_mean(entry, AT_MEASURE_STEPS).value;
+    assert(measure == AT_MEASURE_DOWN || measure == AT_MEASURE_UP);
+    if (bytes >= 0 && steps > 0)
+        at_table_add(table, "%.3g", bytes / steps / 1e6);
+    else
+        at_table_add(table, "-");
+}
+
 static void add_row(at_table *table, const at_compare *compare, const at_entry *entry)
 {
     char   step[32];
@@ -236,6 +255,8 @@ static void add_row(at_table *table, const at_compare *compare, const at_entry *
     at_table_add(table, "%.1f", at_compare_mean(entry, AT_MEASURE_BATCH).value);
     at_table_add(table, "%.0f %%", 100 * useful);
     if (has_staleness(compare)) add_mean(table, entry, AT_MEASURE_STALENESS, 3);
+    if (is_compressed(compare)) add_megabytes(table, entry, AT_MEASURE_DOWN);
+    if (is_compressed(compare)) add_megabytes(table, entry, AT_MEASURE_UP);
     add_mean(table, entry, quality_of(compare), 3);
     if (target) add_mean(table, entry, AT_MEASURE_TARGET, 3);
     if (target) at_table_add(table, "%u of %u", at_compare_reached(entry), entry->run_count);
@@ -251,7 +272,7 @@ static bool is_sweep(const at_compare *compare)
 
 static at_table *make_table(const at_compare *compare)
 {
-    enum { COLUMNS_MAX = 11 };
+    enum { COLUMNS_MAX = 13 };
     bool      target = compare->limits.targets > 0, several = compare->entries > 1;
     size_t    count = 0;
     at_column columns[COLUMNS_MAX];
@@ -261,6 +282,8 @@ static at_table *make_table(const at_compare *compare)
     columns[count++] = (at_column){"batch", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){"useful", AT_ALIGN_RIGHT};
     if (has_staleness(compare)) columns[count++] = (at_column){"staleness", AT_ALIGN_RIGHT};
+    if (is_compressed(compare)) columns[count++] = (at_column){"MB/step out", AT_ALIGN_RIGHT};
+    if (is_compressed(compare)) columns[count++] = (at_column){"MB/step in", AT_ALIGN_RIGHT};
     columns[count++] = (at_column){quality_name(compare), AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"s to target", AT_ALIGN_RIGHT};
     if (target) columns[count++] = (at_column){"reached", AT_ALIGN_RIGHT};

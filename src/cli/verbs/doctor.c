@@ -23,13 +23,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/isa.h"
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs/verbs.h"
 #include "data/fetch/catalog.h"
 #include "learn/engines/blas.h"
-#include "learn/engines/isa.h"
 #include "learn/net/model.h"
 #include "world/mpi/mpi_world.h"
 #include "world/process/bell.h"

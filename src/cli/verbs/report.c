@@ -167,8 +167,21 @@ static const report_column columns[] = {{"steps", AT_MEASURE_STEPS, 0, 1},
                                         {"useful %", AT_MEASURE_USEFUL, 0, 100},
                                         {"staleness", AT_MEASURE_STALENESS, 2, 1},
                                         {"loss", AT_MEASURE_TRAIN_LOSS, 4, 1},
-                                        {"accuracy", AT_MEASURE_ACCURACY, 4, 1}};
-enum { NUMBERS = sizeof columns / sizeof *columns, TEXTS = 2 };
+                                        {"accuracy", AT_MEASURE_ACCURACY, 4, 1},
+                                        {"MB out", AT_MEASURE_DOWN, 1, 1e-6},
+                                        {"MB in", AT_MEASURE_UP, 1, 1e-6}};
+enum { NUMBERS = sizeof columns / sizeof *columns, TRAFFIC = 2, TEXTS = 2 };
+
+/* The last two columns are for runs with --compress, and those they are compared with. */
+static int count_numbers(const run_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        const json_t *options = json_object_get(set->runs[i].result, "options");
+        const char   *compress = json_string_value(json_object_get(options, "compress"));
+        if (compress && strcmp(compress, "none") != 0) return NUMBERS;
+    }
+    return NUMBERS - TRAFFIC;
+}
 
 /* The test loss takes the place of an accuracy that no run has. */
 static report_column column_of(const run_set *set, int index)
@@ -186,13 +199,14 @@ static report_column column_of(const run_set *set, int index)
 static at_table *runs_table(const run_set *set)
 {
     at_column heads[TEXTS + NUMBERS] = {{"run", AT_ALIGN_LEFT}, {"strategy", AT_ALIGN_LEFT}};
-    for (int i = 0; i < NUMBERS; i++)
+    int       numbers = count_numbers(set);
+    for (int i = 0; i < numbers; i++)
         heads[TEXTS + i] = (at_column){column_of(set, i).head, AT_ALIGN_RIGHT};
-    at_table *table = at_table_new(heads, TEXTS + NUMBERS);
+    at_table *table = at_table_new(heads, (size_t)(TEXTS + numbers));
     for (uint32_t i = 0; table && i < set->count; i++) {
         at_table_add(table, "%s", set->runs[i].label);
         at_table_add(table, "%s", text_of(&set->runs[i], "strategy"));
-        for (int c = 0; c < NUMBERS; c++) {
+        for (int c = 0; c < numbers; c++) {
             report_column column = column_of(set, c);
             double        value = set->runs[i].value[column.measure] * column.factor;
             if (isnan(value))

@@ -1,6 +1,6 @@
 #include "learn/engines/activation_kernels.h"
 
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 #include "learn/engines/vectorize.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 #include "learn/engines/kernels.h"
 
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 
 #include <assert.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * checked. */
 #include "learn/engines/onednn_plan.h"
 
+#include "base/isa.h"
 #include "learn/engines/avx2_conv.h"
-#include "learn/engines/isa.h"
 #include "learn/engines/onednn_weight_gemm.h"
 
 #include <assert.h>

@@ -4,8 +4,8 @@
 #define AT_LEARN_ENGINES_ONEDNN_PLAN_H
 
 #include "base/err.h"
+#include "base/isa.h"
 #include "learn/engines/conv_kernels.h"
-#include "learn/engines/isa.h"
 #include "learn/engines/winograd.h"
 
 /* Types of oneDNN. */

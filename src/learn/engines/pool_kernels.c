@@ -1,6 +1,6 @@
 #include "learn/engines/pool_kernels.h"
 
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 
 #include <assert.h>
 

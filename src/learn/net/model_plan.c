@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/isa.h"
 #include "base/text.h"
-#include "learn/engines/isa.h"
 #include "learn/net/model_parts.h"
 
 enum { NET_FILE_MAX = 1 << 20 };

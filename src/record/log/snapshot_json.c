@@ -99,6 +99,10 @@ json_t *at_snapshot_json(const at_snapshot *snapshot)
     json_object_set_new(object, "targets", targets_json(snapshot));
     if (snapshot->switched)
         json_object_set_new(object, "switched_at", json_integer((json_int_t)snapshot->switched_at));
+    if (snapshot->to_workers_bytes > 0 || snapshot->to_hub_bytes > 0)
+        json_object_set_new(object, "sent_bytes",
+                            json_pack("[I, I]", (json_int_t)snapshot->to_workers_bytes,
+                                      (json_int_t)snapshot->to_hub_bytes));
     json_object_set_new(object, "members", members_json(snapshot));
     if (add_state(object, "size_state", &snapshot->size) &&
         (snapshot->gather.size == 0 || add_state(object, "gather_state", &snapshot->gather)))
@@ -167,6 +171,19 @@ static bool read_switch(const json_t *at, at_snapshot *snapshot)
     return true;
 }
 
+/* Only runs in which vectors are sent have it. */
+static bool read_traffic(json_t *sent, at_snapshot *snapshot)
+{
+    const json_int_t most = INT64_C(1) << 60; /* the run adds to it */
+    json_int_t       down, up;
+    if (!sent) return true;
+    if (json_unpack(sent, "[I, I]", &down, &up)) return false;
+    if (down < 0 || down > most || up < 0 || up > most) return false;
+    snapshot->to_workers_bytes = (uint64_t)down;
+    snapshot->to_hub_bytes = (uint64_t)up;
+    return true;
+}
+
 static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
 {
     const json_t *members = json_object_get(object, "members");
@@ -175,6 +192,7 @@ static bool read_snapshot(const json_t *object, at_snapshot *snapshot)
         if (!read_member(json_array_get(members, i), &snapshot->member[i])) return false;
     return read_targets(json_object_get(object, "targets"), snapshot) &&
            read_switch(json_object_get(object, "switched_at"), snapshot) &&
+           read_traffic(json_object_get(object, "sent_bytes"), snapshot) &&
            read_state(json_object_get(object, "size_state"), &snapshot->size) &&
            (snapshot->gather.size == 0 ||
             read_state(json_object_get(object, "gather_state"), &snapshot->gather));

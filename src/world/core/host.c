@@ -79,6 +79,8 @@ at_err at_resume_host(const at_world_context *context, at_host *host, at_fail *f
                            "delete this file to resume from an earlier checkpoint",
                            "%s: the saved state is inconsistent", context->resume->path);
     at_snapshot_restore(host->machine, context->resume->snapshot);
+    host->traffic = (at_traffic){.to_workers = context->resume->snapshot->to_workers_bytes,
+                                 .to_hub = context->resume->snapshot->to_hub_bytes};
     return resume_moments(context, host->updater, fail);
 }
 
@@ -270,6 +272,8 @@ static void save(at_host *host, const at_action *action)
     if (!host->saver || !collect(host)) return;
     if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
     if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
+    snapshot->to_workers_bytes = host->traffic.to_workers;
+    snapshot->to_hub_bytes = host->traffic.to_hub;
     at_saver_save(host->saver, host->updater, host->gossip, snapshot, action->as.save.last);
 }
 
@@ -482,6 +486,7 @@ void at_host_outcome(const at_host *host, at_outcome *outcome)
     *outcome = (at_outcome){.version = hub->version,
                             .trace = hub->trace,
                             .end = hub->end,
+                            .traffic = host->traffic,
                             .switched = hub->switched,
                             .switched_at = hub->switched_at,
                             .evaluations_skipped = hub->evaluations_skipped};

@@ -82,6 +82,7 @@ typedef struct at_host {
     at_ns             stopped;        /* how long this process has been stopped, see at_host_now */
     at_ns             seen;           /* the machine's clock when it was last read for that */
     char              last_lost[160]; /* see at_outcome */
+    at_traffic        traffic;        /* counted by the world */
 } at_host;
 
 /* Creates the hub. Plan, recorder, updater and evaluator are borrowed. */

@@ -183,6 +183,14 @@ static json_t *lost_rounds(const at_outcome *outcome)
     return array;
 }
 
+/* Null where no vectors are sent to or by a hub. */
+static json_t *messages(const at_traffic *traffic)
+{
+    if (traffic->to_workers == 0 && traffic->to_hub == 0) return json_null();
+    return json_pack("{s:o, s:o}", "to_workers_bytes", whole(traffic->to_workers), "to_hub_bytes",
+                     whole(traffic->to_hub));
+}
+
 static json_t *spread(at_duration_stats s)
 {
     return json_pack("{s:o, s:o, s:o, s:o}", "mean", number(s.mean), "p50", number(s.p50), "p95",
@@ -253,6 +261,7 @@ static void add_totals(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "respawns", whole(t->respawns));
     json_object_set_new(root, "evictions", whole(t->evictions));
     json_object_set_new(root, "lost_rounds", lost_rounds(f->outcome));
+    json_object_set_new(root, "messages", messages(&f->outcome->traffic));
     json_object_set_new(root, "worker", workers(f));
     if (f->info->resume) json_object_set_new(root, "resumed_at", whole(f->info->resume->version));
     if (f->saved != UINT64_MAX) json_object_set_new(root, "checkpoint", whole(f->saved));

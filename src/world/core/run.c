@@ -263,6 +263,7 @@ static at_err set_plan(run *r, at_fail *fail)
     uint32_t here = at_run_workers_here(o->world, &r->context);
     r->oversubscribed = !o->world->one_process && o->sample_time == 0 && here > r->cores;
     set_limits(r);
+    AT_TRY(at_compress_read(o->compress, &r->context.compress, fail));
     AT_TRY(at_run_check(o, &r->context, fail));
     AT_TRY(set_saving(r, fail));
     AT_TRY(set_learning(r, fail));

@@ -40,6 +40,7 @@ typedef struct at_run_options {
     at_ns              latency;                     /* simulation only, with bandwidth and faults */
     double             bandwidth, comm_delay;
     at_link_options    links;
+    const char        *compress; /* of messages; NULL: none */
     at_ns              micro_cost;
     double             jitter;
     const char        *faults;

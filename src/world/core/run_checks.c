@@ -219,6 +219,39 @@ static at_err check_slices(const at_run_options *o, const at_plan *plan, at_fail
     return AT_OK;
 }
 
+/* ---- messages -------------------------------------------------------------------------------- */
+
+/* Through one hub, every vector is encoded once and decoded once. Sums that are formed in transit
+ * are not, nor are vectors that several hubs exchange in parts. */
+static at_err check_compress(const at_run_options *o, const at_world_context *context,
+                             at_fail *fail)
+{
+    char           rule[AT_RULE_TEXT_SIZE];
+    const at_plan *plan = context->plan;
+    if (context->compress.kind == AT_COMPRESS_NONE) return AT_OK;
+    if (!o->world->sends_vectors)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out, or use --world mpi or sim",
+                           "--compress %s has no effect with %s: parameters and gradients are in "
+                           "shared memory, so they are not sent",
+                           o->compress, o->world->called);
+    for (; plan; plan = plan->then)
+        if (at_plan_splits_update(plan) || plan->mix->owned_by_workers)
+            return at_fail_set(fail, AT_ERR_USAGE, "use --mix central, or leave --compress out",
+                               "--compress %s does not work with --mix %s", o->compress,
+                               at_plan_rule_text(plan, AT_MIX, rule, sizeof rule));
+    if (context->links.reduce && strcmp(context->links.reduce, "each") != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave one of them out",
+                           "--compress %s does not work with --reduce %s: gradients that were "
+                           "added up on their way would have to be compressed again",
+                           o->compress, context->links.reduce);
+    if (o->task->sparse)
+        return at_fail_set(fail, AT_ERR_USAGE, "leave it out",
+                           "--compress %s does not work with %s: its messages have only the few "
+                           "weights that change",
+                           o->compress, o->task->model);
+    return AT_OK;
+}
+
 /* ---- memory and time ------------------------------------------------------------------------- */
 
 /* A run that would make the machine swap is refused: it would freeze everything else on it. */
@@ -309,6 +342,7 @@ at_err at_run_check(const at_run_options *o, const at_world_context *context, at
     AT_TRY(check_local(o, plan, fail));
     AT_TRY(check_owned(o, plan, context->seed, fail));
     AT_TRY(check_slices(o, plan, fail));
+    AT_TRY(check_compress(o, context, fail));
     AT_TRY(check_switch(o, plan, fail));
     if (o->world->check) AT_TRY(o->world->check(context, fail));
     AT_TRY(check_memory(o, context, fail));

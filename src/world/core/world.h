@@ -13,6 +13,7 @@
 #define AT_WORLD_CORE_WORLD_H
 
 #include "base/err.h"
+#include "message/compress.h"
 #include "pace/pace.h"
 #include "pace/round_size.h"
 #include "record/record.h"
@@ -58,6 +59,7 @@ typedef struct at_world_context {
     uint32_t           cores;
     bool               respawn;
     double             comm_delay;            /* sigma of message delays in seconds, 0: none */
+    at_compress        compress;              /* of parameters and gradients in messages */
     struct at_saver   *saver;                 /* NULL: write no checkpoints */
     const struct at_checkpoint *resume;       /* NULL: start at step 0 */
     const struct at_launcher   *launcher;     /* what started the ranks; NULL: nothing did */
@@ -80,6 +82,11 @@ typedef struct at_lost_round {
     uint64_t round, samples;
 } at_lost_round;
 
+/* Bytes of the parameters and gradients that a hub has sent and received, after compression. */
+typedef struct at_traffic {
+    uint64_t to_workers, to_hub;
+} at_traffic;
+
 /* Results of a world; the caller frees the three arrays. */
 typedef struct at_outcome {
     float         *params; /* final parameters */
@@ -90,6 +97,7 @@ typedef struct at_outcome {
     bool           switched;    /* to plan->then .. */
     uint64_t       switched_at; /* .. after this step */
     at_end         end;
+    at_traffic     traffic;
     uint64_t      *drawn;                  /* samples drawn by each worker, as it counted them */
     at_target_hit  target[AT_TARGETS_MAX]; /* times since the first order */
     char           engine[32];             /* engine of the workers */
@@ -105,6 +113,7 @@ typedef struct at_world {
     bool        virtual_time;   /* time is simulated: the machine's clock says nothing */
     bool        one_process;    /* no several hubs, no all-reduce */
     bool        has_messages;   /* that --comm-delay can hold back */
+    bool        sends_vectors;  /* parameters and gradients are messages: --compress works */
     bool        admits_workers; /* beyond --workers, while the run goes on */
     bool        steps_locally;  /* its workers compute here, so they can make local steps */
     bool        shares_memory;  /* workers can change the parameters themselves */

@@ -206,9 +206,10 @@ static bool receive_vector(at_mpi_hub *h, at_node worker)
 {
     at_mpi_gossip_hub *g = &h->gossip;
     const at_mpi_done *done;
-    at_vector_message  head, expected = {.version = h->sender.version, .floats = h->sender.params};
-    at_ns              since = at_clock_now();
-    at_fail            fail = {0};
+    at_vector_message  head,
+        expected = {.version = h->sender.version, .floats = h->context->task->params};
+    at_ns   since = at_clock_now();
+    at_fail fail = {0};
     if (!g->inbox) return false;
     at_mpi_receive(g->calls, call_vector(h), g->inbox, g->inbox_size / AT_MESSAGE_UNIT, worker,
                    AT_MPI_TAG_VECTOR);
@@ -249,7 +250,7 @@ bool at_mpi_gossip_hub_collect(void *self)
 {
     at_mpi_hub        *h = self;
     at_mpi_gossip_hub *g = &h->gossip;
-    size_t             params = h->sender.params;
+    size_t             params = h->context->task->params;
     float             *mean = at_param_sender_params(&h->sender);
     uint32_t           count = 0;
     double             distance2 = 0;

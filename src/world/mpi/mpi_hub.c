@@ -85,7 +85,19 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     at_mpi_hub *h = self;
     assert(worker >= 1 && worker <= h->workers);
     assert(slot == 0);
-    return (const float *)(const void *)(h->peer[worker - 1].inbox + AT_REPORT_MESSAGE_HEAD);
+    const at_mpi_peer *peer = &h->peer[worker - 1];
+    if (peer->gradient) return peer->gradient;
+    return (const float *)(const void *)(peer->inbox + AT_REPORT_MESSAGE_HEAD);
+}
+
+/* The sender counts from the start of this process. */
+static void count_sent(void *self, at_snapshot *snapshot)
+{
+    at_mpi_hub *h = self;
+    (void)snapshot;
+    assert(h->sender.sent >= h->sent_counted);
+    h->host.traffic.to_workers += h->sender.sent - h->sent_counted;
+    h->sent_counted = h->sender.sent;
 }
 
 /* ---- loop ------------------------------------------------------------------------------------ */
@@ -151,23 +163,34 @@ static at_err reserve_calls(at_mpi_hub *h, at_fail *fail)
     return at_fail_memory(fail);
 }
 
+/* For what a worker sends, and for what that says if it is compressed. */
+static bool reserve_inbox(at_mpi_hub *h, at_mpi_peer *peer)
+{
+    const at_packing *packing = &h->packings.gradient;
+    size_t            likely = h->context->task->slot_likely * sizeof(float);
+    likely += AT_REPORT_MESSAGE_HEAD;
+    peer->inbox = at_mpi_alloc(h->inbox_size, likely < h->inbox_size ? likely : h->inbox_size);
+    if (!peer->inbox || packing->kind == AT_COMPRESS_NONE) return peer->inbox != NULL;
+    size_t size = (packing->floats * sizeof(float) + 63) / 64 * 64;
+    peer->gradient = at_mpi_alloc(size, size);
+    return peer->gradient != NULL;
+}
+
 static at_err reserve(at_mpi_hub *h, at_fail *fail)
 {
-    const at_world_context *context = h->context;
-    size_t                  floats = context->task->slot_floats;
-    assert(floats >= 1);
-    if (floats > (size_t)INT32_MAX - AT_REPORT_MESSAGE_HEAD)
+    const at_packing *packing = &h->packings.gradient;
+    assert(packing->floats >= 1);
+    if (packing->size / AT_MESSAGE_UNIT > (size_t)INT32_MAX - AT_REPORT_MESSAGE_HEAD)
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model or batch",
-                           "a gradient of %zu numbers does not fit into one MPI message", floats);
-    if (h->gossip.calls) floats = 0; /* gradients stay with the workers */
-    h->inbox_size = AT_REPORT_MESSAGE_HEAD + (floats * sizeof(float) + 63) / 64 * 64;
+                           "a gradient of %zu numbers does not fit into one MPI message",
+                           packing->floats);
+    h->inbox_size = AT_REPORT_MESSAGE_HEAD;
+    if (!h->gossip.calls) /* otherwise gradients stay with the workers */
+        h->inbox_size += (packing->size + 63) / 64 * 64;
     AT_TRY(reserve_calls(h, fail));
     h->lost = calloc(h->workers, sizeof *h->lost);
-    size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
-    if (likely > h->inbox_size) likely = h->inbox_size;
     bool enough = h->lost != NULL;
-    for (uint32_t i = 0; enough && i < h->workers; i++)
-        enough = (h->peer[i].inbox = at_mpi_alloc(h->inbox_size, likely)) != NULL;
+    for (uint32_t i = 0; enough && i < h->workers; i++) enough = reserve_inbox(h, &h->peer[i]);
     return enough ? AT_OK : at_fail_memory(fail);
 }
 
@@ -184,12 +207,15 @@ static at_err prepare(at_mpi_hub *h, at_fail *fail)
                                    .evict = evict,
                                    .change = change,
                                    .publish = publish,
+                                   .describe = count_sent,
                                    .gradients = {h, gradient_at}};
     if (plan->mix->owned_by_workers) ops.mix = at_mpi_gossip_hub_mix;
     if (plan->mix->owned_by_workers) ops.collect = at_mpi_gossip_hub_collect;
     assert(h->workers >= 1);
     assert(h->workers == plan->workers_max);
-    AT_TRY(at_param_sender_open(&h->sender, params, plan->workers_max, in_place, fail));
+    AT_TRY(at_packings_init(&h->packings, context, fail));
+    AT_TRY(
+        at_param_sender_open(&h->sender, &h->packings.params, plan->workers_max, in_place, fail));
     AT_TRY(at_resume_params(context, at_param_sender_params(&h->sender), fail));
     h->bell = at_child_share(sizeof *h->bell, fail);
     if (!h->bell) return fail->err;
@@ -209,6 +235,8 @@ static at_err connect(at_mpi_hub *h, const at_launcher *launcher, at_fail *fail)
     assert(h->calls);
     AT_TRY(at_mpi_start(launcher, fail));
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
+    if (context->task->sparse)
+        AT_TRY(at_param_sender_track(&h->sender, h->host.hub->version, fail));
     at_param_sender_publish(&h->sender, h->host.hub->version);
     at_mpi_host(h->host_name);
     at_job_parts(context, h->part);
@@ -229,6 +257,7 @@ static at_err hand_over(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
     uint32_t      workers = h->workers;
     size_t        size = h->context->task->params * sizeof(float);
     assert(h->host.finished);
+    count_sent(h, NULL);
     at_host_outcome(&h->host, outcome);
     outcome->params = malloc(size);
     outcome->floats = h->context->task->params;
@@ -256,6 +285,7 @@ static void begin(at_mpi_hub *h, const at_launcher *launcher)
     snprintf(text, sizeof text, "%u ranks of %s: %s", launcher->size, launcher->name,
              at_launcher_survival(launcher));
     at_host_say(&h->host, start.now, text);
+    at_packings_say(h->context, &h->host, start.now);
 }
 
 static at_err train(at_mpi_hub *h, at_outcome *outcome, at_fail *fail)
@@ -277,7 +307,10 @@ static void release_previous(at_mpi_hub *h)
 {
     assert(h->workers >= 1);
     if (h->lossy || !h->calls || !at_mpi_calls_end(h->calls)) return;
-    for (uint32_t i = 0; i < h->workers; i++) free(h->peer[i].inbox);
+    for (uint32_t i = 0; i < h->workers; i++) {
+        free(h->peer[i].inbox);
+        free(h->peer[i].gradient);
+    }
     free(h->peer);
     free(h->notes);
     at_mpi_gossip_hub_close(&h->gossip);
@@ -317,7 +350,8 @@ static at_err connect_bare(at_mpi_hub *h, const at_launcher *launcher, at_fail *
     assert(!h->context && !h->calls);
     h->workers = launcher->size - 1;
     AT_TRY(at_mpi_start(launcher, fail));
-    AT_TRY(at_param_sender_open(&h->sender, 1, h->workers, true, fail));
+    const at_packing one = {.floats = 1, .packed = 1, .size = sizeof(float)};
+    AT_TRY(at_param_sender_open(&h->sender, &one, h->workers, true, fail));
     AT_TRY(reserve_calls(h, fail));
     at_param_sender_connect(&h->sender, h->calls, h->workers + AT_MPI_NOTES);
     at_mpi_hub_listen(h);

@@ -9,6 +9,7 @@
 #define AT_WORLD_MPI_MPI_HUB_H
 
 #include "world/core/host.h"
+#include "world/core/packings.h"
 #include "world/mpi/mpi_gossip_hub.h"
 #include "world/mpi/param_sender.h"
 #include "world/process/backoff.h"
@@ -56,7 +57,8 @@ typedef struct at_mpi_peer {
     uint64_t            sequence; /* of its last report */
     at_usage            usage;    /* as last reported; pid 0: none, or already recorded */
 
-    unsigned char    *inbox; /* head of a report, and a gradient */
+    unsigned char    *inbox;    /* head of a report, and a gradient */
+    float            *gradient; /* that gradient if it was compressed, decoded; else NULL */
     bool              has_report;
     at_report_message report;
     uint64_t          reports;    /* processed */
@@ -77,6 +79,7 @@ struct at_mpi_hub {
     at_evaluator           *evaluator;
     at_bell                *bell; /* for evaluator and signals */
     at_mpi_calls           *calls;
+    at_packings             packings;
     at_param_sender         sender;
     at_mpi_gossip_hub       gossip; /* zeroed: the parameters are the hub's */
     at_mpi_peer            *peer;   /* plan->workers_max; peer[i] is worker i+1 */
@@ -85,7 +88,8 @@ struct at_mpi_hub {
     at_backoff              backoff;
     at_listening_clock      clock;
     at_ns                   watched_at;
-    at_ns                   looped_at; /* when the last turn of the loop looked at timers */
+    at_ns                   looped_at;    /* when the last turn of the loop looked at timers */
+    uint64_t                sent_counted; /* by the host, of what the sender has sent */
     uint64_t                part[AT_JOB_PARTS]; /* what all ranks must agree on */
     char                    host_name[AT_HOST_NAME_SIZE];
     char                    engine[AT_ENGINE_NAME_SIZE];

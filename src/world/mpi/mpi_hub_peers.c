@@ -104,20 +104,25 @@ static at_err read_report(const at_mpi_hub *h, at_node worker, size_t units,
     const at_mpi_peer     *peer = &h->peer[worker - 1];
     const at_hub          *hub = h->host.hub;
     const at_task         *task = h->context->task;
+    const at_packing      *packing = &h->packings.gradient;
     const at_report_bounds bounds = {.incarnation = hub->member[worker - 1].incarnation,
                                      .sequence = peer->sequence,
                                      .version = hub->version,
                                      .samples_max = at_plan_samples_max(h->context->plan),
                                      .drawn = peer->counted,
-                                     .floats = h->gossip.calls ? 0 : task->slot_floats,
+                                     .floats =
+                                         h->gossip.calls ? 0 : packing->size / AT_MESSAGE_UNIT,
                                      .sparse = task->sparse,
                                      .ends = hub->end != AT_END_RUNNING};
     assert(worker >= 1 && worker <= h->workers);
     assert(!peer->has_report);
     AT_TRY(at_report_message_read(peer->inbox, units * AT_MESSAGE_UNIT, report, fail));
     AT_TRY(at_report_message_check(report, &bounds, fail));
-    if (!task->sparse || report->floats == 0) return AT_OK;
-    if (are_pairs_valid(h, peer->inbox + AT_REPORT_MESSAGE_HEAD, report->floats)) return AT_OK;
+    const unsigned char *gradient = peer->inbox + AT_REPORT_MESSAGE_HEAD;
+    if (report->floats == 0) return AT_OK;
+    if (peer->gradient)
+        return at_unpack(packing, peer->gradient, gradient, report->floats * AT_MESSAGE_UNIT, fail);
+    if (!task->sparse || are_pairs_valid(h, gradient, report->floats)) return AT_OK;
     return at_fail_set(fail, AT_ERR_FORMAT, NULL,
                        "its message is malformed: a sparse gradient outside of the model");
 }
@@ -136,6 +141,9 @@ static void receive_report(at_mpi_hub *h, at_node worker, const at_mpi_done *don
     peer->has_report = true;
     peer->sequence = peer->report.report.sequence;
     peer->counted += peer->report.report.work.samples;
+    h->host.traffic.to_hub += peer->report.floats * AT_MESSAGE_UNIT;
+    if (peer->report.report.work.samples > 0)
+        at_param_sender_used(&h->sender, worker, peer->report.report.work.version);
     if (peer->report.drawn > peer->drawn) peer->drawn = peer->report.drawn;
     at_failure_detector_beat(&peer->detector, h->clock.listened, true);
 }

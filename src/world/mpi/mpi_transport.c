@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/arena.h"
 #include "base/clock.h"
 #include "base/usage.h"
 #include "learn/sparse/sparse.h"
@@ -113,22 +114,51 @@ static at_err read_orders(at_mpi_transport *w, const unsigned char *at, const un
     return AT_OK;
 }
 
+/* Changes must lie in the vector, and begin at a version that this worker has. */
+static bool are_changes_valid(const at_mpi_transport *w, const at_hub_message *mail)
+{
+    const at_pair *pair =
+        (const at_pair *)(const void *)(w->buffer[w->open].bytes + AT_HUB_MESSAGE_HEAD);
+    if (!w->context->task->sparse || w->params_version == AT_VERSION_NONE) return false;
+    if (mail->base > w->params_version) return false;
+    for (uint64_t i = 0; i < mail->rows; i++)
+        if (pair[i].index >= w->context->task->params) return false;
+    return true;
+}
+
+/* The bytes of the parameters in a message of `size` bytes. */
+static at_err check_vector(const at_mpi_transport *w, const at_hub_message *mail, size_t size,
+                           size_t *vector, at_fail *fail)
+{
+    bool changes = mail->base != AT_VERSION_NONE;
+    assert(w->open != AT_MPI_NO_BUFFER && size >= AT_HUB_MESSAGE_HEAD);
+    *vector = w->packings.params.size;
+    if (changes && !at_size_product(mail->rows, sizeof(at_pair), vector)) *vector = SIZE_MAX;
+    if (*vector > size - AT_HUB_MESSAGE_HEAD)
+        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                           "its message is malformed: %zu bytes are too few for the parameters",
+                           size);
+    if (!changes || are_changes_valid(w, mail)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
+                       "its message is malformed: changes of parameters that this worker does not "
+                       "have");
+}
+
 static at_err read_work(at_mpi_transport *w, const at_hub_message *mail, size_t size, at_fail *fail)
 {
     at_mpi_buffer *into = &w->buffer[w->open];
     assert(w->open != AT_MPI_NO_BUFFER);
     if (!w->context) return AT_OK; /* it only waits for the end */
-    size_t vector = mail->version == AT_VERSION_NONE ? 0 : w->context->task->params * sizeof(float);
-    if (size < AT_HUB_MESSAGE_HEAD + vector)
-        return at_fail_set(fail, AT_ERR_FORMAT, "use the same anytime on all machines",
-                           "its message is malformed: %zu bytes are too few for the parameters",
-                           size);
-    if (vector > 0 && w->gossip) {
+    size_t vector = 0;
+    if (mail->version != AT_VERSION_NONE) AT_TRY(check_vector(w, mail, size, &vector, fail));
+    if (mail->version != AT_VERSION_NONE && w->gossip) {
         at_mpi_gossip_adopt(w->gossip,
                             (const float *)(const void *)(into->bytes + AT_HUB_MESSAGE_HEAD),
                             mail->version);
-    } else if (vector > 0) {
+    } else if (mail->version != AT_VERSION_NONE) {
         into->version = mail->version;
+        into->base = mail->base;
+        into->rows = mail->rows;
         w->fresh = w->open; /* and what was fresh before is free */
         w->open = AT_MPI_NO_BUFFER;
     }
@@ -298,6 +328,25 @@ static uint64_t fetch(void *self)
     return w->buffer[w->aside].version;
 }
 
+/* The message has been checked when it arrived. */
+static const float *installed_params(at_mpi_transport *w)
+{
+    const at_packing    *packing = &w->packings.params;
+    const at_mpi_buffer *from = &w->buffer[w->installed];
+    const void          *bytes = from->bytes + AT_HUB_MESSAGE_HEAD;
+    at_fail              fail;
+    if (!w->params) return bytes;
+    w->params_version = from->version;
+    if (from->base != AT_VERSION_NONE) {
+        const at_pair *pair = bytes;
+        for (uint64_t i = 0; i < from->rows; i++) w->params[pair[i].index] = pair[i].value;
+        return w->params;
+    }
+    at_err err = at_unpack(packing, w->params, bytes, packing->size, &fail);
+    assert(!err);
+    return w->params;
+}
+
 static const float *install(void *self)
 {
     at_mpi_transport *w = self;
@@ -306,7 +355,7 @@ static const float *install(void *self)
     w->installed = w->aside;
     w->aside = AT_MPI_NO_BUFFER;
     receive(w);
-    return (const float *)(const void *)(w->buffer[w->installed].bytes + AT_HUB_MESSAGE_HEAD);
+    return installed_params(w);
 }
 
 static float *gradient(void *self, uint32_t slot)
@@ -314,16 +363,17 @@ static float *gradient(void *self, uint32_t slot)
     at_mpi_transport *w = self;
     assert(slot < w->slots);
     assert(!at_mpi_is_open(w->calls, slot));
+    if (w->gradient[slot]) return w->gradient[slot];
     return (float *)(void *)(w->report[slot] + AT_REPORT_MESSAGE_HEAD);
 }
 
-/* How much of a gradient there is to send. */
+/* How much of a gradient there is to send, in units. */
 static size_t gradient_floats(const at_mpi_transport *w, const at_report *report)
 {
     const at_task *task = w->context->task;
     assert(report->slot < w->slots);
     if (report->work.abandoned || report->work.samples == 0 || w->gossip) return 0;
-    if (!task->sparse) return task->slot_floats;
+    if (!task->sparse) return w->packings.gradient.size / AT_MESSAGE_UNIT;
     const at_pairs *pairs = (const void *)(w->report[report->slot] + AT_REPORT_MESSAGE_HEAD);
     size_t          size = sizeof *pairs + pairs->count * sizeof *pairs->pair;
     assert(size / sizeof(float) <= task->slot_floats);
@@ -343,6 +393,10 @@ static bool send_report(void *self, const at_report *report)
     for (uint32_t i = 0; i < w->slots; i++) open = open || at_mpi_is_open(w->calls, i);
     if (open && !w->leaves) return false;
     if (at_mpi_is_open(w->calls, report->slot)) return true; /* it will not be received any more */
+    if (w->residual && head.floats > 0)
+        at_pack_with_residual(&w->packings.gradient,
+                              w->report[report->slot] + AT_REPORT_MESSAGE_HEAD,
+                              w->gradient[report->slot], w->residual);
     at_report_message_write(w->report[report->slot], &head);
     at_mpi_send(w->calls, report->slot, w->report[report->slot],
                 AT_REPORT_MESSAGE_HEAD / AT_MESSAGE_UNIT + head.floats, 0, AT_MPI_TAG_REPORT);

@@ -9,6 +9,7 @@
 
 #include "message/message.h"
 #include "world/core/driver.h"
+#include "world/core/packings.h"
 #include "world/mpi/mpi_comm.h"
 #include "world/mpi/mpi_gossip.h"
 #include "world/process/backoff.h"
@@ -23,6 +24,8 @@ enum { AT_MPI_CALL_MAIL = AT_MPI_GRADIENTS, AT_MPI_CALL_NOTE, AT_MPI_CALLS };
 typedef struct at_mpi_buffer {
     unsigned char *bytes;
     uint64_t       version; /* of the parameters in it */
+    uint64_t       base;    /* it has what changed since this one; AT_VERSION_NONE: everything */
+    uint64_t       rows;
 } at_mpi_buffer;
 
 typedef struct at_mpi_transport {
@@ -35,9 +38,15 @@ typedef struct at_mpi_transport {
     int            open, fresh, aside, installed; /* which buffer is what, or AT_MPI_NO_BUFFER */
     size_t         mail_size;
     unsigned char *report[AT_MPI_GRADIENTS]; /* head and gradient */
-    uint32_t       slots;
-    uint64_t       reports; /* sent */
-    unsigned char  note[AT_WORKER_NOTE];
+    at_packings    packings;
+    /* With compression, what is computed with and computed; otherwise NULL, and messages are used.
+     * Sparse models have parameters of their own, too, to which changes are applied. */
+    float        *params, *gradient[AT_MPI_GRADIENTS];
+    float        *residual;       /* what its gradients lacked so far */
+    uint64_t      params_version; /* of `params`; AT_VERSION_NONE: there are none yet */
+    uint32_t      slots;
+    uint64_t      reports; /* sent */
+    unsigned char note[AT_WORKER_NOTE];
 
     at_mpi_gossip *gossip;  /* its own parameters; NULL: they are the hub's */
     uint32_t       samples; /* of its last report */

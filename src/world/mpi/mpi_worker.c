@@ -35,21 +35,39 @@ static int buffers_needed(const at_world_context *context)
     return context->comm_delay > 0 ? 4 : 3;
 }
 
+/* With compression and for sparse models, the vectors that are not messages. */
+static bool reserve_vectors(at_mpi_transport *w)
+{
+    const at_packings *p = &w->packings;
+    size_t             params = p->params.floats * sizeof(float);
+    size_t             gradient = p->gradient.floats * sizeof(float);
+    size_t             residual = p->gradient.packed * sizeof(float);
+    bool               enough = true;
+    assert(w->slots >= 1);
+    w->params_version = AT_VERSION_NONE;
+    if (p->params.kind != AT_COMPRESS_NONE || w->context->task->sparse)
+        enough = (w->params = at_mpi_alloc(params, params)) != NULL;
+    if (p->gradient.kind == AT_COMPRESS_NONE) return enough;
+    for (uint32_t i = 0; i < w->slots; i++)
+        enough = (w->gradient[i] = at_mpi_alloc(gradient, gradient)) != NULL && enough;
+    return (w->residual = at_mpi_alloc(residual + 1, residual)) != NULL && enough;
+}
+
 static at_err reserve(at_mpi_transport *w, at_fail *fail)
 {
     const at_world_context *context = w->context;
-    bool                    fits =
-        at_hub_message_size(context->task->params, context->plan->workers_max, &w->mail_size);
+    const at_packings      *p = &w->packings;
     assert(w->buffers == 0);
-    if (!fits)
+    AT_TRY(at_packings_init(&w->packings, context, fail));
+    if (!at_hub_message_size(p->params.size, context->plan->workers_max, &w->mail_size))
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the model does not fit into a message");
     if (w->mail_size < AT_MPI_SMALL) w->mail_size = AT_MPI_SMALL;
     w->buffers = buffers_needed(context);
     w->slots = at_plan_has_one_slot(context->plan) ? 1 : AT_MPI_GRADIENTS;
-    size_t report_size =
-        AT_REPORT_MESSAGE_HEAD + (context->task->slot_floats * sizeof(float) + 63) / 64 * 64;
+    size_t report_size = AT_REPORT_MESSAGE_HEAD + (p->gradient.size + 63) / 64 * 64;
     size_t likely = AT_REPORT_MESSAGE_HEAD + context->task->slot_likely * sizeof(float);
-    bool   enough = true;
+    bool   enough = reserve_vectors(w);
+    if (likely > report_size) likely = report_size;
     for (int i = 0; i < w->buffers; i++)
         enough = (w->buffer[i].bytes = at_mpi_alloc(w->mail_size, w->mail_size)) != NULL && enough;
     for (uint32_t i = 0; i < w->slots; i++)
@@ -159,7 +177,12 @@ static void release_previous(at_mpi_transport *w)
         at_mpi_poll(w->calls, &done);
     if (w->calls && at_mpi_calls_end(w->calls)) {
         for (int i = 0; i < w->buffers; i++) free(w->buffer[i].bytes);
-        for (uint32_t i = 0; i < w->slots; i++) free(w->report[i]);
+        for (uint32_t i = 0; i < w->slots; i++) {
+            free(w->report[i]);
+            free(w->gradient[i]);
+        }
+        free(w->params);
+        free(w->residual);
         at_mpi_calls_free(w->calls);
     }
     at_mpi_gossip_free(w->gossip);

@@ -205,6 +205,8 @@ void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS])
     part[AT_JOB_SEED] = context->seed;
     part[AT_JOB_LIMITS] = hash_limits(plan);
     part[AT_JOB_EVENTS] = HASH(plan->eval_steps, plan->eval_samples);
+    part[AT_JOB_COMPRESS] = (uint64_t)context->compress.kind;
+    mix_real(&part[AT_JOB_COMPRESS], context->compress.share);
     mix_text(&part[AT_JOB_MODEL], last_name(task->model));
     mix_real(&part[AT_JOB_MODEL], task->smoothing);
     mix_text(&part[AT_JOB_DATA], last_name(task->data));
@@ -323,6 +325,7 @@ static uint32_t workers_here(const at_world_context *context)
 const at_world at_world_mpi = {.name = "mpi",
                                .called = "--world mpi",
                                .has_messages = true,
+                               .sends_vectors = true,
                                .steps_locally = true,
                                .has_hub = true,
                                .owns_params = true,

@@ -15,46 +15,80 @@ _Static_assert(AT_HUB_MESSAGE_HEAD + AT_ORDER_MESSAGE <= AT_MPI_SMALL, "an order
 
 /* ---- memory -------------------------------------------------------------------------------- */
 
-bool at_hub_message_size(size_t params, uint32_t workers, size_t *size)
+bool at_hub_message_size(size_t vector, uint32_t workers, size_t *size)
 {
-    size_t vector;
     assert(size);
-    if (!at_size_product(params, sizeof(float), &vector) || vector > SIZE_MAX / 2) return false;
+    if (vector > SIZE_MAX / 2) return false;
     *size = AT_HUB_MESSAGE_HEAD + vector + (size_t)workers * AT_ORDER_MESSAGE;
     *size = (*size + 63) / 64 * 64;
     return *size / AT_MESSAGE_UNIT <= INT32_MAX;
 }
 
+static bool is_packed(const at_param_sender *sender)
+{
+    return sender->packing.kind != AT_COMPRESS_NONE;
+}
+
 static size_t buffer_size(const at_param_sender *sender)
 {
     size_t size;
-    bool   fits = at_hub_message_size(sender->params, sender->workers, &size);
+    bool   fits = at_hub_message_size(sender->packing.size, sender->workers, &size);
     assert(fits); /* checked by open */
     return size;
 }
 
-at_err at_param_sender_open(at_param_sender *sender, size_t params, uint32_t workers, bool in_place,
-                            at_fail *fail)
+/* The hub's own vector is a message itself, unless those are compressed. */
+static at_err reserve_own(at_param_sender *sender, at_fail *fail)
 {
-    size_t size;
-    assert(params >= 1 && workers >= 1);
-    *sender = (at_param_sender){.workers = workers, .params = params, .in_place = in_place};
-    if (!at_hub_message_size(params, workers, &size))
+    size_t size, full, floats = sender->packing.floats;
+    assert(floats >= 1);
+    if (!at_size_product(floats, sizeof(float), &full) ||
+        !at_hub_message_size(full, sender->workers, &size) ||
+        !at_hub_message_size(sender->packing.size, sender->workers, &full))
         return at_fail_set(fail, AT_ERR_USAGE, "use a smaller model",
-                           "%zu parameters do not fit into one MPI message", params);
+                           "%zu parameters do not fit into one MPI message", floats);
     sender->own.bytes = at_large_new(size);
+    return sender->own.bytes ? AT_OK : at_fail_memory(fail);
+}
+
+at_err at_param_sender_open(at_param_sender *sender, const at_packing *packing, uint32_t workers,
+                            bool in_place, at_fail *fail)
+{
+    assert(workers >= 1);
+    *sender = (at_param_sender){.workers = workers, .packing = *packing};
+    sender->in_place = in_place && !is_packed(sender);
+    AT_TRY(reserve_own(sender, fail));
     sender->receiver = calloc(workers, sizeof *sender->receiver);
     sender->buffers = AT_PARAM_BUFFERS;
     sender->buffer =
         calloc(AT_PARAM_BUFFERS + (size_t)workers * CHANNEL_PARAMS, sizeof *sender->buffer);
-    if (!sender->own.bytes || !sender->receiver || !sender->buffer) return at_fail_memory(fail);
-    for (uint32_t i = 0; i < workers; i++) sender->receiver[i].version = AT_VERSION_NONE;
+    if (!sender->receiver || !sender->buffer) return at_fail_memory(fail);
+    sender->own.base = AT_VERSION_NONE;
+    sender->own.vector = packing->size;
+    for (uint32_t i = 0; i < workers; i++)
+        sender->receiver[i].version = sender->receiver[i].has = AT_VERSION_NONE;
     return AT_OK;
+}
+
+at_err at_param_sender_track(at_param_sender *sender, uint64_t version, at_fail *fail)
+{
+    assert(!is_packed(sender));
+    sender->in_place = false;
+    return at_row_changes_open(&sender->changes, at_param_sender_params(sender),
+                               sender->packing.floats, version, fail);
+}
+
+void at_param_sender_used(at_param_sender *sender, at_node worker, uint64_t version)
+{
+    at_param_receiver *receiver = &sender->receiver[worker - 1];
+    assert(worker >= 1 && worker <= sender->workers);
+    if (receiver->has == AT_VERSION_NONE || version > receiver->has) receiver->has = version;
 }
 
 void at_param_sender_close(at_param_sender *sender)
 {
     free(sender->own.bytes);
+    at_row_changes_close(&sender->changes);
     for (uint32_t i = 0; i < sender->buffers; i++) free(sender->buffer[i].bytes);
     free(sender->buffer);
     free(sender->receiver);
@@ -100,33 +134,55 @@ static void write_head(at_param_buffer *buffer, uint64_t version)
     assert(buffer->bytes);
     buffer->version = version;
     buffer->orders = 0;
+    bool all = buffer->base == AT_VERSION_NONE;
     at_hub_message_write(buffer->bytes,
-                         &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = version});
+                         &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK,
+                                           .version = version,
+                                           .base = buffer->base,
+                                           .rows = all ? 0 : buffer->vector / sizeof(at_pair)});
 }
 
-static bool fill_buffer(const at_param_sender *sender, at_param_buffer *buffer)
+/* What has changed since buffer->base, if that is known and less than everything. */
+static bool fill_changes(const at_param_sender *sender, at_param_buffer *buffer)
+{
+    size_t   count, max = sender->packing.size / sizeof(at_pair);
+    at_pair *pairs = (at_pair *)(void *)(buffer->bytes + AT_HUB_MESSAGE_HEAD);
+    if (buffer->base == AT_VERSION_NONE) return false;
+    if (!at_row_changes_since(&sender->changes, buffer->base, pairs, max, &count)) return false;
+    buffer->vector = count * sizeof *pairs;
+    return true;
+}
+
+static bool fill_buffer(const at_param_sender *sender, at_param_buffer *buffer, uint64_t base)
 {
     assert(buffer->users == 0);
     if (!buffer->bytes) buffer->bytes = at_large_new(buffer_size(sender));
     if (!buffer->bytes) return false;
-    memcpy(buffer->bytes + AT_HUB_MESSAGE_HEAD, sender->own.bytes + AT_HUB_MESSAGE_HEAD,
-           sender->params * sizeof(float));
+    const float *params = (const float *)(const void *)(sender->own.bytes + AT_HUB_MESSAGE_HEAD);
+    buffer->base = base;
+    if (!fill_changes(sender, buffer)) {
+        buffer->base = AT_VERSION_NONE;
+        buffer->vector = sender->packing.size;
+        at_pack(&sender->packing, buffer->bytes + AT_HUB_MESSAGE_HEAD, params);
+    }
     write_head(buffer, sender->version);
     return true;
 }
 
-/* A buffer with the newest parameters; NULL when all are in use for older ones. */
-static at_param_buffer *newest_buffer(at_param_sender *sender)
+/* A buffer with the newest parameters for a worker that has those of version `base`; NULL when all
+ * are in use. */
+static at_param_buffer *newest_buffer(at_param_sender *sender, uint64_t base)
 {
     at_param_buffer *spare = NULL;
     assert(sender->own.bytes);
     if (sender->in_place) return &sender->own;
     for (uint32_t i = 0; i < sender->buffers; i++) {
         at_param_buffer *buffer = &sender->buffer[i];
-        if (buffer->bytes && buffer->version == sender->version) return buffer;
+        bool             serves = buffer->base == base || buffer->base == AT_VERSION_NONE;
+        if (buffer->bytes && buffer->version == sender->version && serves) return buffer;
         if (buffer->users == 0 && (!spare || (buffer->bytes && !spare->bytes))) spare = buffer;
     }
-    return spare && fill_buffer(sender, spare) ? spare : NULL;
+    return spare && fill_buffer(sender, spare, base) ? spare : NULL;
 }
 
 static bool add_order(const at_param_sender *sender, at_param_buffer *buffer, at_node worker,
@@ -134,7 +190,7 @@ static bool add_order(const at_param_sender *sender, at_param_buffer *buffer, at
 {
     assert(buffer->orders <= sender->workers);
     if (buffer->orders == sender->workers) return false;
-    size_t at = AT_HUB_MESSAGE_HEAD + sender->params * sizeof(float);
+    size_t at = AT_HUB_MESSAGE_HEAD + buffer->vector;
     at_order_message_write(buffer->bytes + at + (size_t)buffer->orders * AT_ORDER_MESSAGE,
                            &(at_order_message){.worker = worker, .order = *order});
     buffer->orders++;
@@ -159,7 +215,8 @@ static void send_params(at_param_sender *sender, at_node worker)
     assert(!receiver->closed);
     while (channel < CHANNEL_PARAMS && !is_free(sender, worker, channel)) channel++;
     if (channel == CHANNEL_PARAMS) return;
-    at_param_buffer *buffer = newest_buffer(sender);
+    uint64_t         base = sender->changes.previous ? receiver->has : AT_VERSION_NONE;
+    at_param_buffer *buffer = newest_buffer(sender, base);
     if (!buffer) return;
     bool starts = receiver->ordered && !receiver->order.leave;
     if (starts && add_order(sender, buffer, worker, &receiver->order)) receiver->ordered = false;
@@ -167,8 +224,9 @@ static void send_params(at_param_sender *sender, at_node worker)
     receiver->channel[channel].buffer = buffer;
     receiver->version = buffer->version;
     receiver->wants = false;
+    sender->sent += buffer->vector;
     send(sender, worker, channel, buffer->bytes,
-         AT_HUB_MESSAGE_HEAD + sender->params * sizeof(float) + buffer->orders * AT_ORDER_MESSAGE);
+         AT_HUB_MESSAGE_HEAD + buffer->vector + buffer->orders * AT_ORDER_MESSAGE);
 }
 
 static void send_order(at_param_sender *sender, at_node worker)
@@ -177,8 +235,9 @@ static void send_order(at_param_sender *sender, at_node worker)
     unsigned char     *small = receiver->channel[CHANNEL_ORDER].small;
     assert(receiver->ordered);
     if (!is_free(sender, worker, CHANNEL_ORDER)) return;
-    at_hub_message_write(
-        small, &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = AT_VERSION_NONE});
+    at_hub_message_write(small, &(at_hub_message){.kind = AT_HUB_MESSAGE_WORK,
+                                                  .version = AT_VERSION_NONE,
+                                                  .base = AT_VERSION_NONE});
     at_order_message_write(small + AT_HUB_MESSAGE_HEAD,
                            &(at_order_message){.worker = worker, .order = receiver->order});
     receiver->ordered = false;
@@ -274,6 +333,8 @@ void at_param_sender_publish(at_param_sender *sender, uint64_t version)
 {
     assert(version >= sender->version);
     sender->version = version;
+    if (sender->changes.previous)
+        at_row_changes_publish(&sender->changes, at_param_sender_params(sender), version);
     write_head(&sender->own, version);
 }
 

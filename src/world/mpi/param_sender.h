@@ -8,14 +8,19 @@
  *
  * Where a step waits for all workers, parameters are sent from the hub's own vector: when the hub
  * writes to it, all workers have received it. Otherwise they are sent from a few buffers, one per
- * version, each shared by all workers that get that version.
+ * version, each shared by all workers that get that version. Compressed parameters always are: a
+ * version is encoded once, when the first worker gets it. Of sparse models only those weights are
+ * sent that have changed since the version on which the worker reported last, which it has for
+ * certain.
  */
 #ifndef AT_WORLD_MPI_PARAM_SENDER_H
 #define AT_WORLD_MPI_PARAM_SENDER_H
 
 #include "base/err.h"
+#include "message/compress.h"
 #include "message/message.h"
 #include "world/mpi/mpi_comm.h"
+#include "world/mpi/row_changes.h"
 
 enum {
     AT_MPI_CHANNELS = 4,
@@ -28,6 +33,8 @@ enum {
 typedef struct at_param_buffer {
     unsigned char *bytes;
     uint64_t       version;
+    uint64_t       base;   /* it has what changed since this one; AT_VERSION_NONE: everything */
+    size_t         vector; /* bytes of the parameters in it */
     uint32_t       users;  /* channels on which it is being sent */
     uint32_t       orders; /* appended to the parameters */
 } at_param_buffer;
@@ -42,6 +49,7 @@ typedef struct at_mpi_channel {
 typedef struct at_param_receiver {
     bool           closed;  /* send nothing any more */
     uint64_t       version; /* newest parameters sent, AT_VERSION_NONE: none */
+    uint64_t       has;     /* parameters that it has used, AT_VERSION_NONE: none */
     bool           wants;   /* should get the newest parameters */
     bool           ordered; /* `order` is to be sent */
     at_order       order;
@@ -53,26 +61,36 @@ typedef struct at_param_sender {
     at_mpi_calls      *calls;
     uint32_t           first_call; /* of workers x AT_MPI_CHANNELS */
     uint32_t           workers;
-    size_t             params;
-    at_param_buffer    own; /* the hub's own vector */
+    at_packing         packing;
+    uint64_t           sent; /* bytes of parameters so far */
+    at_param_buffer    own;  /* the hub's own vector */
     bool               in_place;
+    at_row_changes     changes; /* of sparse models */
     at_param_buffer   *buffer;  /* copies; bytes NULL: not allocated yet */
     uint32_t           buffers; /* that may be allocated */
     uint64_t           version;
     at_param_receiver *receiver; /* receiver[i] is worker i+1 */
 } at_param_sender;
 
-/* Bytes of the largest message: head, parameters and one order per worker. False: too large for
- * MPI. */
-bool at_hub_message_size(size_t params, uint32_t workers, size_t *size);
+/* Bytes of the largest message: head, `vector` bytes of parameters and one order per worker. False:
+ * too large for MPI. */
+bool at_hub_message_size(size_t vector, uint32_t workers, size_t *size);
 
-/* Allocates the parameters. They are sent `in_place`, or from copies. */
-at_err at_param_sender_open(at_param_sender *sender, size_t params, uint32_t workers, bool in_place,
-                            at_fail *fail);
+/* Allocates the parameters. They are sent as `packing` says, `in_place` if that says in full, or
+ * from copies. */
+at_err at_param_sender_open(at_param_sender *sender, const at_packing *packing, uint32_t workers,
+                            bool in_place, at_fail *fail);
 void   at_param_sender_close(at_param_sender *sender); /* accepts a zeroed one */
 
 /* The parameters; the hub updates them here. */
 float *at_param_sender_params(at_param_sender *sender);
+
+/* Sends only what has changed from now on; to be called before the first publish, when the
+ * parameters of `version` are there. */
+at_err at_param_sender_track(at_param_sender *sender, uint64_t version, at_fail *fail);
+
+/* A worker has computed with parameters of this version. */
+void at_param_sender_used(at_param_sender *sender, at_node worker, uint64_t version);
 
 /* Sets the calls to use, workers x AT_MPI_CHANNELS of them. */
 void at_param_sender_connect(at_param_sender *sender, at_mpi_calls *calls, uint32_t first_call);

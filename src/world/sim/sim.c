@@ -38,7 +38,25 @@ void at_sim_params_drop(at_sim_params *params)
     free(params);
 }
 
-/* The hub's current parameters. While they are the newest, all readers use the hub's own vector. */
+/* What workers decode from a message with the hub's parameters. */
+static float *decoded_params(at_sim *sim)
+{
+    const at_packing *packing = &sim->packings.params;
+    at_fail           fail;
+    float            *w = aligned_alloc(64, (packing->floats * sizeof *w + 63) / 64 * 64);
+    assert(sim->packed);
+    if (!w) {
+        at_sim_out_of_memory(sim);
+        return NULL;
+    }
+    at_pack(packing, sim->packed, sim->w);
+    at_err err = at_unpack(packing, w, sim->packed, packing->size, &fail);
+    assert(!err);
+    return w;
+}
+
+/* The hub's current parameters. While they are the newest, all readers use the hub's own vector, or
+ * one copy if they are compressed. */
 static at_sim_params *current_params(at_sim *sim)
 {
     uint64_t version = sim->host.hub->version;
@@ -50,8 +68,8 @@ static at_sim_params *current_params(at_sim *sim)
         return sim->current; /* the run ends before it is used */
     }
     fresh->version = version;
-    fresh->w = sim->w;
-    fresh->borrowed = true;
+    fresh->borrowed = !sim->packed || sim->packings.params.kind == AT_COMPRESS_NONE;
+    fresh->w = fresh->borrowed ? sim->w : decoded_params(sim);
     at_sim_params_drop(sim->current);
     sim->current = at_sim_params_use(fresh);
     return fresh;
@@ -96,10 +114,13 @@ static void change(void *self)
     at_sim_params *old = sim->current;
     const at_task *task = sim->context->task;
     assert(!old || old->users > 0);
-    if (!old || !old->borrowed || task->timing_only) return;
+    if (!old || task->timing_only) return;
+    bool needed = is_needed(sim, old);
+    if (!old->borrowed && needed) return;
+    if (!old->borrowed) free(old->w);
     old->borrowed = false;
     old->w = NULL;
-    if (!is_needed(sim, old)) return;
+    if (!needed) return;
     old->w = aligned_alloc(64, (task->params * sizeof(float) + 63) / 64 * 64);
     if (old->w)
         memcpy(old->w, sim->w, task->params * sizeof(float));
@@ -146,15 +167,22 @@ static void free_entry(at_sim *sim, at_heap_entry *entry)
 
 /* ---- operations for the host ----------------------------------------------------------------- */
 
+double at_sim_message(const at_sim *sim, const at_packing *packing, uint64_t samples)
+{
+    const at_task *task = sim->context->task;
+    return task->sparse ? at_task_message(task, samples) : (double)packing->size;
+}
+
 static void send_params(at_sim *sim, at_node worker, at_sim_kind kind, const at_order *order)
 {
     bool     leave = order && order->leave, own = sim->host.gossip != NULL;
     uint64_t samples = order ? order->samples_max : sim->context->plan->batch;
-    double   bytes = leave || own ? 0 : at_task_message(sim->context->task, samples);
+    double   bytes = leave || own ? 0 : at_sim_message(sim, &sim->packings.params, samples);
     at_ns    arrives = at_sim_net_down(&sim->net, sim->now, worker, bytes);
     if (own && arrives < sim->averaged) arrives = sim->averaged;
     if (!leave && sim->net.allreduce != AT_ALLREDUCE_NONE && sim->host.hub->version > 0)
         arrives += at_sim_net_allreduce(&sim->net, sim->host.hub->present, bytes);
+    if (sim->net.allreduce == AT_ALLREDUCE_NONE) sim->host.traffic.to_workers += (uint64_t)bytes;
     at_heap_entry *entry = at_sim_at(sim, arrives, kind, worker);
     assert(kind == AT_SIM_ORDER || kind == AT_SIM_PARAMS);
     assert((kind == AT_SIM_ORDER) == (order != NULL));
@@ -263,6 +291,8 @@ static void join(at_sim *sim, at_node worker)
     w->frozen_until = 0;
     w->late = 0;
     w->idle_since = sim->now;
+    free(w->residual); /* that of its predecessor died with it */
+    w->residual = NULL;
     if (w->local)
         at_local_steps_restart(w->local);
     else if (at_local_steps_new(sim->context, &w->local, sim->fail))
@@ -544,6 +574,18 @@ static at_err prepare_gossip(at_sim *sim, size_t floats, at_fail *fail)
     return AT_OK;
 }
 
+/* Where messages are compressed, floats really are. */
+static at_err prepare_packing(at_sim *sim, at_fail *fail)
+{
+    const at_packings *p = &sim->packings;
+    size_t             size;
+    AT_TRY(at_packings_init(&sim->packings, sim->context, fail));
+    if (p->gradient.kind == AT_COMPRESS_NONE || sim->context->task->timing_only) return AT_OK;
+    size = p->params.size > p->gradient.size ? p->params.size : p->gradient.size;
+    sim->packed = aligned_alloc(64, (size + 63) / 64 * 64);
+    return sim->packed ? AT_OK : at_fail_memory(fail);
+}
+
 static at_err prepare(at_sim *sim, at_fail *fail)
 {
     const at_world_context *context = sim->context;
@@ -551,6 +593,7 @@ static at_err prepare(at_sim *sim, at_fail *fail)
     size_t                  floats = task->timing_only ? 0 : task->params;
     assert(context->plan->workers_max >= 1);
     AT_TRY(at_sim_net_init(&sim->net, context, fail));
+    AT_TRY(prepare_packing(sim, fail));
     sim->fault = context->faults;
     sim->worker = new_workers(context->plan->workers_max);
     sim->w = aligned_alloc(64, (floats * sizeof(float) + 127) / 64 * 64);
@@ -610,6 +653,7 @@ static void release(at_sim *sim)
         at_sim_params_drop(sim->worker[i].installed);
         for (int slot = 0; slot < AT_SIM_SLOTS; slot++) free(sim->worker[i].gradient[slot]);
         at_local_steps_free(sim->worker[i].local);
+        free(sim->worker[i].residual);
     }
     at_sim_params_drop(sim->current);
     at_pool_deinit(&sim->entries);
@@ -620,6 +664,7 @@ static void release(at_sim *sim)
     at_sim_net_deinit(&sim->net);
     at_gossip_deinit(&sim->gossip);
     free(sim->vectors);
+    free(sim->packed);
     free(sim->worker);
     free(sim->w);
 }
@@ -642,6 +687,7 @@ static void simulate(at_sim *sim)
     assert(!sim->err);
     at_signals_open(&sim->bell);
     at_host_event(&sim->host, &start, NULL);
+    at_packings_say(sim->context, &sim->host, sim->now);
     join_first(sim);
     loop(sim);
     if (!sim->err) at_host_final_score(&sim->host);
@@ -671,6 +717,7 @@ const at_world at_world_sim = {.name = "sim",
                                .steps_locally = true,
                                .one_process = true,
                                .has_messages = true,
+                               .sends_vectors = true,
                                .admits_workers = true,
                                .has_hub = true,
                                .owns_params = true,

@@ -15,6 +15,7 @@
 #include "step/worker.h"
 #include "world/core/host.h"
 #include "world/core/local_steps.h"
+#include "world/core/packings.h"
 #include "world/core/world.h"
 #include "world/sim/heap.h"
 #include "world/sim/network.h"
@@ -46,8 +47,9 @@ typedef struct at_sim_worker {
     at_sim_params  *newest;   /* arrived */
     at_sim_params  *installed;
     float          *gradient[AT_SIM_SLOTS];
-    at_local_steps *local;   /* NULL: it reports gradients */
-    at_report      *pending; /* waits until the one in transit has arrived; NULL: none */
+    float          *residual; /* what its compressed gradients lack so far; NULL: nothing */
+    at_local_steps *local;    /* NULL: it reports gradients */
+    at_report      *pending;  /* waits until the one in transit has arrived; NULL: none */
     at_ns           pending_since, send_ns;
 } at_sim_worker;
 
@@ -61,6 +63,8 @@ typedef struct at_sim {
     at_sim_worker          *worker;                   /* plan->workers_max */
     at_sim_params          *current;                  /* the hub's version; messages refer to it */
     float                  *w;                        /* the hub's parameters */
+    at_packings             packings;                 /* of messages .. */
+    void                   *packed;                   /* .. and memory for one; NULL: none is */
     at_gossip               gossip;   /* used where workers have their own parameters */
     float                  *vectors;  /* .. these */
     size_t                  stride;   /* .. of this many floats each */
@@ -98,6 +102,9 @@ struct at_heap_entry {
 
 /* Ends the run: memory is exhausted. */
 void at_sim_out_of_memory(at_sim *sim);
+
+/* Bytes of parameters or of a gradient for so many samples, as they are sent. */
+double at_sim_message(const at_sim *sim, const at_packing *packing, uint64_t samples);
 
 /* Inserts an entry for the time `at`; returns it to be filled in. NULL: out of memory, which ends
  * the run. */

@@ -227,9 +227,9 @@ static void on_micro(at_sim *sim, at_sim_worker *w)
 /* Takes the report, which is in memory of sim->reports. */
 static void transmit(at_sim *sim, at_sim_worker *w, at_report *report)
 {
-    const at_task *task = sim->context->task;
     bool           empty = report->work.abandoned || sim->host.gossip; /* gradients stay there */
-    double         bytes = empty ? 0 : at_task_message(task, report->work.samples);
+    uint32_t       samples = report->work.samples;
+    double         bytes = empty ? 0 : at_sim_message(sim, &sim->packings.gradient, samples);
     at_ns          arrives = at_sim_net_up(&sim->net, sim->now, w->machine.id, bytes) + w->late;
     at_heap_entry *entry = at_sim_at(sim, arrives, AT_SIM_REPORT, w->machine.id);
     assert(w->alive);
@@ -238,10 +238,29 @@ static void transmit(at_sim *sim, at_sim_worker *w, at_report *report)
         entry->report = report;
     else
         at_pool_give(&sim->reports, report);
+    if (sim->net.allreduce == AT_ALLREDUCE_NONE) sim->host.traffic.to_hub += (uint64_t)bytes;
     w->late = 0;
     w->in_flight = true;
     w->idle_since = sim->now;
     feed(w, AT_WORKER_SENT, sim->now);
+}
+
+/* Replaces a gradient by what the hub decodes of it. */
+static void compress(at_sim *sim, at_sim_worker *w, const at_report *report)
+{
+    const at_packing *packing = &sim->packings.gradient;
+    float            *gradient = w->gradient[report->slot];
+    at_fail           fail;
+    if (!sim->packed || report->work.abandoned || report->work.samples == 0 || sim->err) return;
+    if (!w->residual) w->residual = calloc(packing->packed + 1, sizeof *w->residual);
+    if (!w->residual) {
+        at_sim_out_of_memory(sim);
+        return;
+    }
+    assert(gradient);
+    at_pack_with_residual(packing, sim->packed, gradient, w->residual);
+    at_err err = at_unpack(packing, gradient, sim->packed, packing->size, &fail);
+    assert(!err); /* encoded here */
 }
 
 /* At most one report outstanding: a second one waits until the first has arrived. */
@@ -254,6 +273,7 @@ static void send_report(at_sim *sim, at_sim_worker *w, const at_report *report)
         return;
     }
     if (w->local && !report->work.abandoned && !sim->err) at_local_steps_end(w->local);
+    compress(sim, w, report);
     *copy = *report;
     copy->work.loss_sum = w->loss_sum;
     copy->work.idle_ns = w->idle_ns;

@@ -3,7 +3,7 @@
 
 #include "conv_bench.h"
 
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 
 /* Largest error relative to the largest value, for y, dx and dw, in millionths; about twice what
  * was measured. Inputs are like those after a ReLU, whose nonzero mean has to cancel out. */

@@ -35,6 +35,14 @@ static void hub_messages_survive_a_round_trip(void **state)
     at_hub_message_write(bytes, &in);
     assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
     assert_int_equal(out.version, AT_VERSION_NONE);
+    in = (at_hub_message){.kind = AT_HUB_MESSAGE_WORK, .version = 9, .base = 7, .rows = 3};
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);
+    assert_int_equal(out.base, 7);
+    assert_int_equal(out.rows, 3);
+    in.base = 10; /* changes since a version that is yet to come */
+    at_hub_message_write(bytes, &in);
+    assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_ERR_FORMAT);
     in = (at_hub_message){.kind = AT_HUB_MESSAGE_BYE, .together = true, .err = AT_ERR_MISSING};
     at_hub_message_write(bytes, &in);
     assert_int_equal(at_hub_message_read(bytes, sizeof bytes, &out, &fail), AT_OK);

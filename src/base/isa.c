@@ -1,4 +1,4 @@
-#include "learn/engines/isa.h"
+#include "base/isa.h"
 
 #include <stdlib.h>
 #include <string.h>

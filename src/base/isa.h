@@ -1,7 +1,7 @@
 /* isa.h - the instruction set that kernels of this process use: the best of the processor, or less
  * if the environment variable ANYTIME_ISA says so, so that both can be compared on one machine. */
-#ifndef AT_LEARN_ENGINES_ISA_H
-#define AT_LEARN_ENGINES_ISA_H
+#ifndef AT_BASE_ISA_H
+#define AT_BASE_ISA_H
 
 #include <stdbool.h>
 
