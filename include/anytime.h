@@ -22,7 +22,11 @@
  * every pass.
  *
  * Call it before your program has started threads: forked workers lack them, and wait for ever for
- * what a thread would do. Under mpirun it is refused, because every rank would train by itself.
+ * what a thread would do.
+ *
+ * Under mpirun or srun nothing is forked: all copies of the program are one run, in which rank 0 is
+ * the hub and the others are workers. All of them call at_train with the same arguments, and all
+ * get its answer and the trained parameters. MPI is shut down when the program exits.
  *
  * If your program has its own training loop (or calls PyTorch), take a seat instead: see below.
  */

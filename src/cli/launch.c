@@ -531,9 +531,10 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
                                "--%s works only with built-in models", built_in[i]);
     at_task_own_options own = {.model = *model, .start = params};
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
-    note_threads(&parsed->settings);
+    if (!parsed->launcher) note_threads(&parsed->settings);
     launch->run.params_final = params;
-    launch->run.folder = parsed->settings.run;
+    launch->run.folder =
+        parsed->launcher && parsed->launcher->rank > 0 ? NULL : parsed->settings.run;
     return AT_OK;
 }
 
