@@ -101,6 +101,8 @@ class Seat:
             order = self.order
             if update and (order.install or order.apply or order.publish):
                 update(order)
+            if status == c.DONE and order.publish:  # says that all of it was handed over
+                self._library.at_seat_next(self._handle, ctypes.byref(c.Order()))
             if status == c.WORK:
                 self.position = order.position
             if status != c.AGAIN:

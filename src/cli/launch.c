@@ -613,12 +613,13 @@ at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command
     note_unused_options(parsed, &launch->run.plan);
     at_run_options *run = &launch->run;
     run->seats = seats;
-    if (spec->at_workers) run->checkpoint_every = "none"; /* the hub has no parameters to save */
     run->epochs = s->epochs;
     run->eval_every = 0;
     run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */
     run->lr_schedule = NULL;
-    json_object_set_new(run->options, "lr", json_real(spec->group[0].lr));
+    /* Unknown where workers update, and 0 where a warm-up begins. */
+    json_object_set_new(run->options, "lr",
+                        spec->group[0].lr > 0 ? json_real(spec->group[0].lr) : json_null());
     json_object_set_new(run->options, "weight-decay", json_real(spec->group[0].weight_decay));
     json_object_set_new(run->options, "epochs", s->epochs > 0 ? json_real(s->epochs) : json_null());
     return AT_OK;

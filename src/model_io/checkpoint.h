@@ -2,6 +2,7 @@
  *
  *     the parameters, under their names in model.safetensors         F32, plain order
  *     anytime.optimizer.0, .1    optimizer state                     F32, plain order
+ *     anytime.state.NAME         what programs keep at their hub     F32
  *     anytime.seal               SHA-256 of all bytes before it      U8
  *
  * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata,
@@ -15,10 +16,23 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "model_io/safetensors.h"
 #include "step/snapshot.h"
 #include "task/task.h"
 
-enum { AT_CHECKPOINT_FORMAT = 2, AT_CHECKPOINT_MOMENTS = 2, AT_CHECKPOINTS_KEPT = 2 };
+enum {
+    AT_CHECKPOINT_FORMAT = 2,
+    AT_CHECKPOINT_MOMENTS = 2,
+    AT_CHECKPOINTS_KEPT = 2,
+    AT_CHECKPOINT_NAME_SIZE = 200
+};
+
+/* A named vector: state of programs that have their own optimizer or buffers. */
+typedef struct at_checkpoint_vector {
+    char     name[AT_CHECKPOINT_NAME_SIZE]; /* UTF-8 */
+    float   *values;
+    uint64_t count;
+} at_checkpoint_vector;
 
 /* Contents of a checkpoint to write. Vectors are in flat order, except the optimizer state of a
  * sparse task, which is in plain order. */
@@ -29,6 +43,9 @@ typedef struct at_checkpoint_parts {
     const float   *moment[AT_CHECKPOINT_MOMENTS];
     uint32_t       moments;
     const char    *state; /* JSON, see at_checkpoint.state */
+
+    const at_checkpoint_vector *extra; /* beside the parameters */
+    uint32_t                    extras;
 } at_checkpoint_parts;
 
 /* Writes a checkpoint atomically, then removes all but the newest AT_CHECKPOINTS_KEPT. */
@@ -52,5 +69,9 @@ at_err at_checkpoint_params(const at_checkpoint *checkpoint, const at_task *task
                             at_fail *fail);
 at_err at_checkpoint_moment(const at_checkpoint *checkpoint, const at_task *task, uint32_t which,
                             float *moment, at_fail *fail);
+
+/* Calls `take` with each vector beside the parameters, until it fails. */
+at_err at_checkpoint_extras(const at_checkpoint *checkpoint, at_safetensors_take take, void *self,
+                            at_fail *fail);
 
 #endif

@@ -38,6 +38,7 @@ void at_host_deinit(at_host *host)
 {
     at_arena_deinit(&host->arena);
     free(host->sampling.pid);
+    free(host->last_state);
     *host = (at_host){0};
 }
 
@@ -253,6 +254,12 @@ static double apply(at_host *host, const at_action *action, at_ns now)
     return lr;
 }
 
+static bool has_vectors(at_host *host, at_saver_input *input)
+{
+    *input = (at_saver_input){.updater = host->updater, .params = host->updater->w};
+    return !host->ops.vectors || host->ops.vectors(host->ops.self, input);
+}
+
 static void save(at_host *host, const at_action *action)
 {
     assert(action->kind == AT_ACT_SAVE);
@@ -261,7 +268,23 @@ static void save(at_host *host, const at_action *action)
     if (!host->saver) return;
     if (host->ops.describe) host->ops.describe(host->ops.self, snapshot);
     if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
-    at_saver_save(host->saver, host->updater, snapshot, action->as.save.last);
+    at_saver_input input;
+    if (has_vectors(host, &input))
+        at_saver_save(host->saver, &input, snapshot, action->as.save.last);
+    else if (action->as.save.last)
+        host->last_state = at_saver_state(host->saver, snapshot);
+}
+
+void at_host_save(at_host *host, at_ns now)
+{
+    at_saver_input input;
+    bool           last = host->hub->end != AT_END_RUNNING;
+    if (!host->saver || (last && !host->last_state) || !has_vectors(host, &input)) return;
+    if (!last) at_snapshot_take(host->machine->snapshot, host->hub, now);
+    input.state = host->last_state;
+    at_saver_save(host->saver, &input, host->machine->snapshot, last);
+    free(host->last_state);
+    host->last_state = NULL;
 }
 
 /* Performs one action; returns the learning rate of an APPLY, 0 otherwise. */

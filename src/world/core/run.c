@@ -27,6 +27,7 @@
 #include "world/core/run_checks.h"
 #include "world/process/child.h"
 #include "world/process/saver.h"
+#include "world/seat/seat_hub.h"
 #include "world/sim/faults.h"
 
 const char *const at_recording_name[AT_RECORDING_COUNT] = {
@@ -430,6 +431,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .say = take_note,
                                 .self = r,
                                 .patient = r->options->world->virtual_time};
+    if (r->options->seats) options.extra_size = at_seat_hub_kept_max(r->options->seats);
     return at_saver_open(&options, &r->saver, fail);
 }
 

@@ -271,8 +271,8 @@ int at_seat_next(at_seat *s, at_seat_order *order)
 {
     assert(s->stage >= AT_SEAT_STAGE_SEATED);
     *order = (at_seat_order){0};
-    if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     announce(s);
+    if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     for (at_ns until = wait_until(s); !s->in_micro;) {
         if (is_asked_while_idle(s)) {
             order->version = newest(s);
