@@ -18,11 +18,11 @@ class Run:
     """What a run has recorded. Tables are dictionaries of numpy arrays, one per column; missing
     numbers are NaN."""
     folder: Path
-    result: dict       # result.json; empty while the run is not over
-    curve: dict        # master_stats.csv: losses, learning rates, evaluations
-    steps: dict        # collect_stats.csv: what each step gathered
-    rounds: dict       # worker_stats.csv: what each worker did
-    resources: dict    # resource_stats.csv
+    result: dict[str, Any]     # result.json; empty while the run is not over
+    curve: dict[str, Any]      # master_stats.csv: losses, learning rates, evaluations
+    steps: dict[str, Any]      # collect_stats.csv: what each step gathered
+    rounds: dict[str, Any]     # worker_stats.csv: what each worker did
+    resources: dict[str, Any]  # resource_stats.csv
 
 
 def _column(values: list[str]) -> Any:
@@ -33,7 +33,7 @@ def _column(values: list[str]) -> Any:
         return numpy.array(values)
 
 
-def _table(path: Path) -> dict:
+def _table(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     with path.open(newline="") as file:
