@@ -82,7 +82,8 @@ def _check(params: Any) -> None:
 
 
 def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,
-          test: Optional[Test] = None, test_samples: int = 0, name: str = "numpy") -> dict[str, Any]:
+          test: Optional[Test] = None, test_samples: int = 0,
+          name: str = "numpy") -> dict[str, Any]:
     """Trains `params` (a float32 array, changed in place) and returns result.json.
 
     loss(params, gradient, index) returns the SUM of the losses of the samples with the numbers in
