@@ -22,7 +22,11 @@
  * every pass.
  *
  * Call it before your program has started threads: forked workers lack them, and wait for ever for
- * what a thread would do. Under mpirun it is refused, because every rank would train by itself.
+ * what a thread would do.
+ *
+ * Under mpirun or srun nothing is forked: all copies of the program are one run, in which rank 0 is
+ * the hub and the others are workers. All of them call at_train with the same arguments, and all
+ * get its answer and the trained parameters. MPI is shut down when the program exits.
  *
  * If your program has its own training loop (or calls PyTorch), take a seat instead: see below.
  */
@@ -223,7 +227,8 @@ typedef struct at_seat_order {
     /* AT_SEAT_UPDATE_WORKER only; to be done in this order, whatever at_seat_next has returned: */
     int32_t install; /* 1: take parameters and state from at_seat_params and at_seat_state_get */
     int32_t apply;   /* 1: at_seat_mean has the mean gradient of a step: apply it once */
-    int32_t publish; /* 1: somebody needs the parameters: at_seat_publish, at_seat_state_put */
+    int32_t publish; /* 1: the hub needs the parameters: at_seat_publish, at_seat_state_put; the
+                      * next at_seat_next, at_seat_more or at_seat_leave says that all came */
     int32_t unused;
 } at_seat_order;
 

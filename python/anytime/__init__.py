@@ -22,4 +22,4 @@ __all__ = ["ABANDON", "DONE", "MORE", "REFRESHED", "REPORT", "Error", "Evicted",
 def version() -> str:
     """Version of the library."""
     from ._library import load as load_library
-    return load_library().at_version().decode()
+    return str(load_library().at_version().decode())

@@ -5,6 +5,7 @@ import os
 from ctypes import (CFUNCTYPE, POINTER, Structure, c_char, c_char_p, c_double, c_float, c_int,
                     c_int32, c_int64, c_uint32, c_uint64, c_void_p)
 from pathlib import Path
+from typing import Any
 
 
 class Error(RuntimeError):
@@ -129,7 +130,7 @@ def find() -> str:
                 "ANYTIME_LIBRARY")
 
 
-def load(kind=ctypes.CDLL):
+def load(kind: Any = ctypes.CDLL) -> Any:
     """The library with its functions declared. CDLL releases the global lock during calls, PyDLL
     keeps it."""
     path = find()

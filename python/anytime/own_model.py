@@ -33,7 +33,7 @@ class _Guard:
         """What the first failed callback said; empty: none has failed."""
         return self._shared[1:].split(b"\0", 1)[0].decode(errors="replace")
 
-    def call(self, function: Callable, *arguments: Any) -> float:
+    def call(self, function: Callable[..., Any], *arguments: Any) -> float:
         """The value of function(*arguments), which is ignored after an exception."""
         try:
             return float("nan") if self.exception else float(function(*arguments))
@@ -82,7 +82,8 @@ def _check(params: Any) -> None:
 
 
 def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,
-          test: Optional[Test] = None, test_samples: int = 0, name: str = "numpy") -> dict:
+          test: Optional[Test] = None, test_samples: int = 0,
+          name: str = "numpy") -> dict[str, Any]:
     """Trains `params` (a float32 array, changed in place) and returns result.json.
 
     loss(params, gradient, index) returns the SUM of the losses of the samples with the numbers in
@@ -98,11 +99,12 @@ def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,
     shape, guard = (params.size,), _Guard()
     array = np.ctypeslib.as_array
 
-    def call_loss(_user, w, gradient, index, count):
+    def call_loss(_user: Any, w: Any, gradient: Any, index: Any, count: int) -> float:
         return guard.call(loss, array(w, shape), array(gradient, shape), array(index, (count,)))
 
-    def call_test(_user, w, correct, first, end):
-        def score():
+    def call_test(_user: Any, w: Any, correct: Any, first: int, end: int) -> float:
+        def score() -> float:
+            assert test
             total, right = test(array(w, shape), first, end)
             correct[0] += int(right)
             return total
@@ -110,11 +112,12 @@ def train(loss: Loss, params: Any, samples: int, options: Sequence[str] = (), *,
 
     model = c.OwnModel(parameters=params.size, samples=samples, test_samples=test_samples,
                        loss_at=c.LOSS_AT(call_loss), name=name.encode(),
-                       test=c.TEST(call_test) if test else c.TEST())
+                       test=c.TEST(call_test) if test else c.TEST(0))
     return _run(model, params, options, guard)
 
 
-def _run(model: c.OwnModel, params: Any, options: Sequence[str], guard: _Guard) -> dict:
+def _run(model: c.OwnModel, params: Any, options: Sequence[str],
+         guard: _Guard) -> dict[str, Any]:
     words = [str(option).encode() for option in options]
     array, answer = (ctypes.c_char_p * len(words))(*words), c.Answer()
     # PyDLL keeps the global lock during the call, so that forked workers have it.
@@ -129,4 +132,5 @@ def _run(model: c.OwnModel, params: Any, options: Sequence[str], guard: _Guard) 
         raise c.Error(f"a function of the model failed: {guard.text}") from guard.exception
     if code:
         raise c.Error(message, code)
-    return json.loads(text)
+    result_json: dict[str, Any] = json.loads(text)
+    return result_json

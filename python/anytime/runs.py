@@ -18,11 +18,11 @@ class Run:
     """What a run has recorded. Tables are dictionaries of numpy arrays, one per column; missing
     numbers are NaN."""
     folder: Path
-    result: dict       # result.json; empty while the run is not over
-    curve: dict        # master_stats.csv: losses, learning rates, evaluations
-    steps: dict        # collect_stats.csv: what each step gathered
-    rounds: dict       # worker_stats.csv: what each worker did
-    resources: dict    # resource_stats.csv
+    result: dict[str, Any]     # result.json; empty while the run is not over
+    curve: dict[str, Any]      # master_stats.csv: losses, learning rates, evaluations
+    steps: dict[str, Any]      # collect_stats.csv: what each step gathered
+    rounds: dict[str, Any]     # worker_stats.csv: what each worker did
+    resources: dict[str, Any]  # resource_stats.csv
 
 
 def _column(values: list[str]) -> Any:
@@ -33,7 +33,7 @@ def _column(values: list[str]) -> Any:
         return numpy.array(values)
 
 
-def _table(path: Path) -> dict:
+def _table(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     with path.open(newline="") as file:
@@ -81,17 +81,24 @@ def _tensors(path: Path) -> dict[str, tuple[list[int], bytes]]:
         raise Error(f"{path}: not a safetensors file ({problem})", 65) from None
 
 
+def _newest(path: Path) -> Path:
+    """The file with the weights of a run; a file is its own."""
+    model, saved = path / "model.safetensors", sorted(path.glob("checkpoint/step-*.safetensors"))
+    if not path.is_dir():
+        return path
+    return model if model.exists() or not saved else saved[-1]
+
+
 def weights(run: Union[str, Path]) -> dict[str, Any]:
-    """The trained tensors of a run (a folder, or a .safetensors file) as numpy arrays."""
+    """The trained tensors of a run (a folder, or a .safetensors file) as numpy arrays. A run that
+    is not over has those of its newest checkpoint."""
     import numpy
-    path = Path(run)
-    if path.is_dir():
-        path = path / "model.safetensors"
+    path = _newest(Path(run))
     if not path.exists():
         raise Error(f"{path}: there is no such file; a run writes it at its end, and with "
                     "--record none not at all", 66)
     return {name: numpy.frombuffer(raw, dtype="<f4").reshape(shape).copy()
-            for name, (shape, raw) in _tensors(path).items()}
+            for name, (shape, raw) in _tensors(path).items() if not name.startswith("anytime.")}
 
 
 def is_statistic(model: Any, name: str, buffer: Any) -> bool:

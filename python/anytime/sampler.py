@@ -32,7 +32,7 @@ class Sampler:
             raise ValueError("the data set is empty")
 
     def __len__(self) -> int:
-        workers = _current[0].facts.workers_start if _current else 1
+        workers = int(_current[0].facts.workers_start) if _current else 1
         return -(-self.samples // max(1, workers))
 
     def __iter__(self) -> Iterator[int]:

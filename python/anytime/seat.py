@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from dataclasses import dataclass, field
-from typing import Callable, Iterator, Optional, Sequence
+from typing import Any, Callable, Iterator, Optional, Sequence
 
 from . import _library as c
 
@@ -25,7 +25,7 @@ class Spec:
     """What is trained; the same for all seats of a run. See at_seat_spec in anytime.h."""
     tensors: Sequence[TensorSpec]
     optimizer: Optional[str] = None
-    groups: Sequence[dict] = field(default_factory=list)
+    groups: Sequence[dict[str, Any]] = field(default_factory=list)
     model: Optional[str] = None
     batch: int = 0
     samples: int = 0
@@ -61,7 +61,7 @@ class Seat:
     global lock and are interrupted by Ctrl-C. A lost hub raises Lost, an eviction Evicted.
     """
 
-    def __init__(self, library, handle, keep):
+    def __init__(self, library: Any, handle: ctypes.c_void_p, keep: c.Spec):
         self._library, self._handle, self._keep = library, handle, keep
         self.order = c.Order()
         self.position = 0  # in this seat's sequence of samples: where the next micro-batch begins
@@ -103,6 +103,8 @@ class Seat:
             order = self.order
             if update and (order.install or order.apply or order.publish):
                 update(order)
+            if status == c.DONE and order.publish:  # says that all of it was handed over
+                self._library.at_seat_next(self._handle, ctypes.byref(c.Order()))
             if status == c.WORK:
                 self.position = order.position
             if status != c.AGAIN:
@@ -128,17 +130,17 @@ class Seat:
     @property
     def gradient(self) -> int:
         """Address of this round's gradient, zeroed by next()."""
-        return self._library.at_seat_gradient(self._handle)
+        return int(self._library.at_seat_gradient(self._handle))
 
     @property
     def mean(self) -> int:
         """Address of the mean gradient to apply, when updates happen at the workers."""
-        return self._library.at_seat_mean(self._handle)
+        return int(self._library.at_seat_mean(self._handle))
 
     @property
     def params(self) -> int:
         """Address of the installed parameters."""
-        return self._library.at_seat_params(self._handle)
+        return int(self._library.at_seat_params(self._handle))
 
     @property
     def facts(self) -> c.Facts:
@@ -149,13 +151,13 @@ class Seat:
 
     def random(self, position: int) -> int:
         """A random number of this seat at this position, the same in every run with its seed."""
-        return self._library.at_seat_random(self._handle, position)
+        return int(self._library.at_seat_random(self._handle, position))
 
     def sample(self, position: int, samples: int) -> int:
         """Index of the sample to draw at this position."""
-        return self._library.at_seat_sample(self._handle, position, samples)
+        return int(self._library.at_seat_sample(self._handle, position, samples))
 
-    def set_group(self, index: int, values: dict) -> None:
+    def set_group(self, index: int, values: dict[str, Any]) -> None:
         """Sets hyper-parameters; only the first seat's count."""
         self._library.at_seat_group_set(self._handle, index, ctypes.byref(group_values(values)))
 
@@ -184,11 +186,12 @@ class Seat:
 
     def get_state(self, name: str, address: int, count: int) -> int:
         """Reads a named vector; returns its size, -1 when there is none."""
-        return self._library.at_seat_state_get(self._handle, name.encode(), address, count)
+        return int(self._library.at_seat_state_get(self._handle, name.encode(), address, count))
 
     def state_names(self) -> list[str]:
         """Names of the vectors that the hub keeps."""
-        names, buffer = [], ctypes.create_string_buffer(c.NAME_SIZE)
+        names: list[str] = []
+        buffer = ctypes.create_string_buffer(c.NAME_SIZE)
         while self._library.at_seat_state_name(self._handle, len(names), buffer) == 0:
             names.append(buffer.value.decode())
         return names

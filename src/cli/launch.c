@@ -532,9 +532,10 @@ at_err at_launch_own(at_launch *launch, const at_parsed *parsed, const at_own_mo
                                "--%s works only with built-in models", built_in[i]);
     at_task_own_options own = {.model = *model, .start = params};
     AT_TRY(open_launch(launch, parsed, "at_train", &own, fail));
-    note_threads(&parsed->settings);
+    if (!parsed->launcher) note_threads(&parsed->settings);
     launch->run.params_final = params;
-    launch->run.folder = parsed->settings.run;
+    launch->run.folder =
+        parsed->launcher && parsed->launcher->rank > 0 ? NULL : parsed->settings.run;
     return AT_OK;
 }
 
@@ -613,12 +614,13 @@ at_err at_launch_seats(at_launch *launch, at_parsed *parsed, const char *command
     note_unused_options(parsed, &launch->run.plan);
     at_run_options *run = &launch->run;
     run->seats = seats;
-    if (spec->at_workers) run->checkpoint_every = "none"; /* the hub has no parameters to save */
     run->epochs = s->epochs;
     run->eval_every = 0;
     run->lr = run->weight_decay = 1; /* the groups of the task have the numbers */
     run->lr_schedule = NULL;
-    json_object_set_new(run->options, "lr", json_real(spec->group[0].lr));
+    /* Unknown where workers update, and 0 where a warm-up begins. */
+    json_object_set_new(run->options, "lr",
+                        spec->group[0].lr > 0 ? json_real(spec->group[0].lr) : json_null());
     json_object_set_new(run->options, "weight-decay", json_real(spec->group[0].weight_decay));
     json_object_set_new(run->options, "epochs", s->epochs > 0 ? json_real(s->epochs) : json_null());
     return AT_OK;

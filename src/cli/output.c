@@ -32,16 +32,21 @@ static double real_at(const json_t *object, const char *key)
     return json_number_value(json_object_get(object, key));
 }
 
+/* Programs with their own loop may report only some of the numbers. */
 void at_print_test(const json_t *test)
 {
-    bool regression = json_is_number(json_object_get(test, "r2"));
-    printf(regression ? "test: loss %.4g" : "test: loss %.4f", real_at(test, "loss"));
+    bool          regression = json_is_number(json_object_get(test, "r2"));
+    bool          loss = json_is_number(json_object_get(test, "loss"));
+    const json_t *count = json_object_get(test, "count");
+    printf("test:");
+    if (loss) printf(regression ? " loss %.4g" : " loss %.4f", real_at(test, "loss"));
     if (json_is_number(json_object_get(test, "accuracy")))
-        printf(", accuracy %.4f", real_at(test, "accuracy"));
+        printf("%s accuracy %.4f", loss ? "," : "", real_at(test, "accuracy"));
     if (regression) printf(", RMSE %.4g, R2 %.4f", real_at(test, "rmse"), real_at(test, "r2"));
     if (json_object_get(test, "auc")) printf(", AUC %.4f", real_at(test, "auc"));
     if (json_object_get(test, "top5")) printf(", top-5 %.4f", real_at(test, "top5"));
-    printf(" on %lld samples\n", (long long)json_integer_value(json_object_get(test, "count")));
+    if (json_is_integer(count)) printf(" on %lld samples", (long long)json_integer_value(count));
+    printf("\n");
 }
 
 at_err at_print_table_take(at_table *table, at_fail *fail)

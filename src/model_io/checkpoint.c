@@ -20,6 +20,7 @@ enum { NAME_SIZE = 64, LIST_MAX = 4096, TENSORS_MAX = 4096, PIECE_SIZE = 1 << 18
 static const char NAME_PATTERN[] = "step-%012llu.safetensors";
 static const char MOMENT_NAME[] = "anytime.optimizer.%u", SEAL_NAME[] = "anytime.seal";
 static const char OWN_NAME[] = "anytime.worker.%u.%u";
+static const char EXTRA_PREFIX[] = "anytime.state.";
 
 /* ---- folder ---------------------------------------------------------------------------------- */
 
@@ -105,6 +106,11 @@ static json_t *header_of(const at_checkpoint_parts *parts)
         snprintf(name, sizeof name, OWN_NAME, i / parts->own_vectors, i % parts->own_vectors);
         end = append_tensor(header, name, "F32", plain, sizeof(float), end);
     }
+    for (uint32_t i = 0; i < parts->extras; i++) {
+        char name[sizeof EXTRA_PREFIX + AT_CHECKPOINT_NAME_SIZE];
+        snprintf(name, sizeof name, "%s%s", EXTRA_PREFIX, parts->extra[i].name);
+        end = append_tensor(header, name, "F32", parts->extra[i].count, sizeof(float), end);
+    }
     append_tensor(header, SEAL_NAME, "U8", AT_ATOMIC_FILE_SEAL, 1, end);
     json_object_set_new(metadata, "checkpoint", json_string(parts->state));
     json_object_set_new(metadata, "checkpoint_format", json_sprintf("%d", AT_CHECKPOINT_FORMAT));
@@ -127,6 +133,8 @@ static void put_vectors(at_atomic_file *draft, const at_checkpoint_parts *parts,
         if (task->to_plain) task->to_plain(task->self, scratch, vector);
         at_atomic_file_put(draft, task->to_plain ? scratch : vector, size);
     }
+    for (uint32_t i = 0; i < parts->extras; i++)
+        at_atomic_file_put(draft, parts->extra[i].values, parts->extra[i].count * sizeof(float));
 }
 
 at_err at_checkpoint_write(const char *folder, const at_checkpoint_parts *parts, at_fail *fail)
@@ -326,4 +334,11 @@ at_err at_checkpoint_own(const at_checkpoint *checkpoint, const at_task *task, u
     assert(!task->sparse);
     snprintf(tensor.name, sizeof tensor.name, OWN_NAME, worker, which);
     return read_vector(checkpoint, task, &tensor, 1, task->from_plain, vector, fail);
+}
+
+at_err at_checkpoint_extras(const at_checkpoint *checkpoint, at_safetensors_take take, void *self,
+                            at_fail *fail)
+{
+    assert(take);
+    return at_safetensors_each(checkpoint->path, EXTRA_PREFIX, take, self, fail);
 }

@@ -3,6 +3,7 @@
  *     the parameters, under their names in model.safetensors         F32, plain order
  *     anytime.optimizer.0, .1    optimizer state                     F32, plain order
  *     anytime.worker.W.V         under gossip: vector V of worker W  F32, plain order
+ *     anytime.state.NAME         what programs keep at their hub     F32
  *     anytime.seal               SHA-256 of all bytes before it      U8
  *
  * The rest of the state of a run (hub, counters, all options) is JSON in the file's metadata,
@@ -16,10 +17,23 @@
 #include <jansson.h>
 
 #include "base/err.h"
+#include "model_io/safetensors.h"
 #include "step/snapshot.h"
 #include "task/task.h"
 
-enum { AT_CHECKPOINT_FORMAT = 2, AT_CHECKPOINT_MOMENTS = 2, AT_CHECKPOINTS_KEPT = 2 };
+enum {
+    AT_CHECKPOINT_FORMAT = 2,
+    AT_CHECKPOINT_MOMENTS = 2,
+    AT_CHECKPOINTS_KEPT = 2,
+    AT_CHECKPOINT_NAME_SIZE = 200
+};
+
+/* A named vector: state of programs that have their own optimizer or buffers. */
+typedef struct at_checkpoint_vector {
+    char     name[AT_CHECKPOINT_NAME_SIZE]; /* UTF-8 */
+    float   *values;
+    uint64_t count;
+} at_checkpoint_vector;
 
 /* Contents of a checkpoint to write. Vectors are in flat order, except the optimizer state of a
  * sparse task, which is in plain order. */
@@ -32,6 +46,9 @@ typedef struct at_checkpoint_parts {
     const float   *own; /* vectors of all workers, each of task->params floats, see gossip.h */
     uint32_t       own_workers, own_vectors; /* 0: none; vectors per worker */
     const char    *state;                    /* JSON, see at_checkpoint.state */
+
+    const at_checkpoint_vector *extra; /* beside the parameters */
+    uint32_t                    extras;
 } at_checkpoint_parts;
 
 /* Writes a checkpoint atomically, then removes all but the newest AT_CHECKPOINTS_KEPT. */
@@ -61,5 +78,9 @@ at_err at_checkpoint_moment(const at_checkpoint *checkpoint, const at_task *task
 void at_checkpoint_own_count(const at_checkpoint *checkpoint, uint32_t *workers, uint32_t *vectors);
 at_err at_checkpoint_own(const at_checkpoint *checkpoint, const at_task *task, uint32_t worker,
                          uint32_t which, float *vector, at_fail *fail);
+
+/* Calls `take` with each vector beside the parameters, until it fails. */
+at_err at_checkpoint_extras(const at_checkpoint *checkpoint, at_safetensors_take take, void *self,
+                            at_fail *fail);
 
 #endif

@@ -240,11 +240,26 @@ static size_t numbers(const at_tensor *tensor)
     return n;
 }
 
+/* The bytes of a tensor, which must be `size`. */
+static at_err read_bytes(reader *r, const json_t *entry, const char *name, void *bytes, size_t size)
+{
+    const json_t *offsets = json_object_get(entry, "data_offsets");
+    json_int_t    first = json_integer_value(json_array_get(offsets, 0));
+    json_int_t    end = json_integer_value(json_array_get(offsets, 1));
+    if (json_array_size(offsets) != 2 || first < 0 || end < first || (uint64_t)end > r->data_size ||
+        (uint64_t)(end - first) != size)
+        return damaged(r, "the offsets of a tensor do not fit its shape or the file");
+    if (fseeko(r->file, (off_t)(r->data_at + (uint64_t)first), SEEK_SET) ||
+        fread(bytes, 1, size, r->file) != size)
+        return at_fail_set(r->fail, AT_ERR_IO, "copy or export the file again",
+                           "%s: cannot read tensor %s", r->path, name);
+    return AT_OK;
+}
+
 static at_err read_tensor(reader *r, const at_tensor *tensor, float *plain)
 {
     const json_t *entry = json_object_get(r->header, tensor->name);
     const json_t *shape = json_object_get(entry, "shape");
-    const json_t *offsets = json_object_get(entry, "data_offsets");
     const char   *type = json_string_value(json_object_get(entry, "dtype"));
     if (!entry)
         return at_fail_set(r->fail, AT_ERR_FORMAT,
@@ -255,17 +270,7 @@ static at_err read_tensor(reader *r, const at_tensor *tensor, float *plain)
                            "%s: tensor %s has type %.20s, expected F32", r->path, tensor->name,
                            type ? type : "(none)");
     if (!same_shape(shape, tensor)) return wrong_shape(r, shape, tensor);
-    json_int_t first = json_integer_value(json_array_get(offsets, 0));
-    json_int_t end = json_integer_value(json_array_get(offsets, 1));
-    size_t     size = numbers(tensor) * sizeof(float);
-    if (json_array_size(offsets) != 2 || first < 0 || end < first || (uint64_t)end > r->data_size ||
-        (uint64_t)(end - first) != size)
-        return damaged(r, "the offsets of a tensor do not fit its shape or the file");
-    if (fseeko(r->file, (off_t)(r->data_at + (uint64_t)first), SEEK_SET) ||
-        fread(plain + tensor->at, 1, size, r->file) != size)
-        return at_fail_set(r->fail, AT_ERR_IO, "copy or export the file again",
-                           "%s: cannot read tensor %s", r->path, tensor->name);
-    return AT_OK;
+    return read_bytes(r, entry, tensor->name, plain + tensor->at, numbers(tensor) * sizeof(float));
 }
 
 static at_err open_weights(reader *r, char path[AT_SAFETENSORS_PATH_SIZE])
@@ -289,6 +294,51 @@ at_err at_safetensors_read(const char *path, const at_tensor *tensors, size_t co
     assert(tensors && plain);
     at_err err = open_weights(&r, buffer);
     for (size_t i = 0; !err && i < count; i++) err = read_tensor(&r, &tensors[i], plain);
+    close_weights(&r);
+    return err;
+}
+
+/* Numbers of a vector of 32-bit floats that the file has; false: it is something else. */
+static bool is_vector(const reader *r, const json_t *entry, size_t *count)
+{
+    const json_t *shape = json_object_get(entry, "shape");
+    const char   *type = json_string_value(json_object_get(entry, "dtype"));
+    json_int_t    numbers = json_integer_value(json_array_get(shape, 0));
+    *count = (size_t)numbers;
+    return type && strcmp(type, "F32") == 0 && json_array_size(shape) == 1 && numbers >= 0 &&
+           (uint64_t)numbers <= r->data_size / sizeof(float);
+}
+
+static at_err take_vector(reader *r, const json_t *entry, const char *name,
+                          at_safetensors_take take, void *self)
+{
+    size_t count;
+    if (!is_vector(r, entry, &count)) return damaged(r, "a saved state is not a vector of floats");
+    float *values = malloc(count * sizeof *values + 1);
+    if (!values) return at_fail_memory_for(r->fail, "for %s", r->path);
+    at_err err = read_bytes(r, entry, name, values, count * sizeof *values);
+    if (!err) err = take(self, name, values, count, r->fail);
+    free(values);
+    return err;
+}
+
+at_err at_safetensors_each(const char *path, const char *prefix, at_safetensors_take take,
+                           void *self, at_fail *fail)
+{
+    char        buffer[AT_SAFETENSORS_PATH_SIZE];
+    reader      r = {.path = path, .fail = fail};
+    const char *name;
+    json_t     *entry;
+    size_t      length = strlen(prefix);
+    at_err      err = open_weights(&r, buffer);
+    if (!err) {
+        json_object_foreach(r.header, name, entry)
+        {
+            if (strncmp(name, prefix, length) != 0) continue;
+            err = take_vector(&r, entry, name + length, take, self);
+            if (err) break;
+        }
+    }
     close_weights(&r);
     return err;
 }

@@ -46,6 +46,14 @@ at_err at_safetensors_newest(const char *source, char path[AT_SAFETENSORS_PATH_S
 at_err at_safetensors_read(const char *path, const at_tensor *tensors, size_t count, float *plain,
                            at_fail *fail);
 
+/* Takes a vector from a file. */
+typedef at_err (*at_safetensors_take)(void *self, const char *name, const float *values,
+                                      size_t count, at_fail *fail);
+/* Calls `take` for each tensor whose name begins with `prefix`, with the rest of its name, until it
+ * fails. They must be vectors of 32-bit floats. Errors as above. */
+at_err at_safetensors_each(const char *path, const char *prefix, at_safetensors_take take,
+                           void *self, at_fail *fail);
+
 /* Metadata of a file; empty strings where it has none. */
 typedef struct at_safetensors_about {
     char model[512], data[1024], prep[1024];

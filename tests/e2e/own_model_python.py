@@ -8,7 +8,6 @@ import textwrap
 import unittest
 
 import support
-from support import mpi
 
 try:
     import numpy
@@ -40,14 +39,14 @@ SCRIPT = """
 @unittest.skipIf(numpy is None, f"{sys.executable} has no numpy (package python3-numpy)")
 @unittest.skipIf(support.is_sanitized(), "a sanitizer's runtime cannot be loaded into Python")
 class Train(support.TestCase):
-    def script(self, text, *, code=0, launcher=()):
+    def script(self, text, *, code=0):
         path = self.folder / "script.py"
         path.write_text(textwrap.dedent(SCRIPT) + textwrap.dedent(text))
         library = os.path.join(os.path.dirname(support.ANYTIME), "libanytime.so")
-        done = subprocess.run([*launcher, sys.executable, str(path)], text=True,
+        done = subprocess.run([sys.executable, str(path)], text=True,
                               capture_output=True, timeout=support.BOUND, cwd=self.folder,
                               env={**os.environ, "PYTHONPATH": str(support.ROOT / "python"),
-                                   "ANYTIME_LIBRARY": library, **mpi.ENV})
+                                   "ANYTIME_LIBRARY": library})
         self.assertEqual(done.returncode, code, done)
         return done
 
@@ -115,15 +114,6 @@ class Train(support.TestCase):
             """)
         self.assertRegex(done.stdout, "2 params must be a contiguous array of float32\n"
                                       "2 .*did you mean amb")
-
-    def test_several_copies_under_mpirun_are_refused(self):
-        if not mpi.MPIRUN:
-            self.skipTest("there is no mpirun")
-        done = self.script("""
-            try: anytime.train(loss, w, 1000, ["--workers", "2", "--steps", "2", "--quiet"])
-            except anytime.Error as problem: print(problem.code, problem)
-            """, launcher=mpi.launcher(3))
-        self.assertEqual(done.stdout.count("has started 3 copies of this program"), 3, done)
 
 
 if __name__ == "__main__":

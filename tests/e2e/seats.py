@@ -151,7 +151,6 @@ class UpdatesAtWorkers(seats.TestCase):
     def test_all_end_with_the_same_parameters_which_are_saved(self):
         ended = self.seats("-n", 3, "--steps", 100, program=("update=1",))
         self.assertEqual(ended.result["steps"], 100)
-        self.assertIn("no checkpoints, the model is written at the end", ended.err)
         self.check_same(ended)
         again = self.seats("-n", 3, "--steps", 100, program=("update=1", "slice=1"))
         self.assertEqual(ended.result["params_hash"], again.result["params_hash"])
@@ -167,6 +166,19 @@ class UpdatesAtWorkers(seats.TestCase):
                            program=("update=1", "abort=30", "only=0"))
         self.assertGreater(ended.result["respawns"], 0)
         self.check_same(ended)
+
+    def test_a_checkpoint_has_the_parameters_of_its_step_and_can_be_resumed(self):
+        whole = self.seats("-n", 2, "--steps", 40, "--checkpoint-every", 10, program=("update=1",))
+        part = self.seats("-n", 2, "--steps", 20, "--checkpoint-every", 10, program=("update=1",))
+        kept = [path.name for path in (whole.folder / "checkpoint").iterdir()]
+        self.assertEqual([name for name in kept if int(name[5:17]) % 10 != 0], [])
+        last = tensors(whole.folder / "checkpoint" / "step-000000000040.safetensors")
+        self.assertEqual(last["layer.weight"], tensors(whole.folder / "model.safetensors")
+                         ["layer.weight"])
+        self.assertIn("anytime.state.velocity", last)
+        rest = self.seats("--steps", 40, folder=part.folder, program=("update=1",))
+        self.assertEqual(rest.result["resumed_at"], 20)
+        self.assertEqual(rest.result["params_hash"], whole.result["params_hash"])
 
     def test_strategies_without_a_barrier_are_refused(self):
         ended = self.seats("-n", 2, "--strategy", "async", program=("update=1",),

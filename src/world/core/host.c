@@ -38,6 +38,7 @@ void at_host_deinit(at_host *host)
 {
     at_arena_deinit(&host->arena);
     free(host->sampling.pid);
+    free(host->last_state);
     *host = (at_host){0};
 }
 
@@ -264,6 +265,13 @@ static bool collect(at_host *host)
     return !host->ops.collect || host->ops.collect(host->ops.self);
 }
 
+static bool has_vectors(at_host *host, at_saver_input *input)
+{
+    *input = (at_saver_input){
+        .updater = host->updater, .params = host->updater->w, .gossip = host->gossip};
+    return !host->ops.vectors || host->ops.vectors(host->ops.self, input);
+}
+
 static void save(at_host *host, const at_action *action)
 {
     assert(action->kind == AT_ACT_SAVE);
@@ -274,7 +282,23 @@ static void save(at_host *host, const at_action *action)
     if (!host->saver) return; /* `describe` has found that no complete checkpoint is possible */
     snapshot->to_workers_bytes = host->traffic.to_workers;
     snapshot->to_hub_bytes = host->traffic.to_hub;
-    at_saver_save(host->saver, host->updater, host->gossip, snapshot, action->as.save.last);
+    at_saver_input input;
+    if (has_vectors(host, &input))
+        at_saver_save(host->saver, &input, snapshot, action->as.save.last);
+    else if (action->as.save.last)
+        host->last_state = at_saver_state(host->saver, snapshot);
+}
+
+void at_host_save(at_host *host, at_ns now)
+{
+    at_saver_input input;
+    bool           last = host->hub->end != AT_END_RUNNING;
+    if (!host->saver || (last && !host->last_state) || !has_vectors(host, &input)) return;
+    if (!last) at_snapshot_take(host->machine->snapshot, host->hub, now);
+    input.state = host->last_state;
+    at_saver_save(host->saver, &input, host->machine->snapshot, last);
+    free(host->last_state);
+    host->last_state = NULL;
 }
 
 /* Performs one action; returns the learning rate of an APPLY, 0 otherwise. */

@@ -36,6 +36,9 @@ typedef struct at_world_ops {
     bool (*collect)(void *self);
     /* Adds the world's own state to a snapshot that is about to be saved. Optional. */
     void (*describe)(void *self, at_snapshot *snapshot);
+    /* Names what is saved beside the snapshot where that is not only the updater's, which the input
+     * has already. False: it is not there yet, and at_host_save follows. Optional. */
+    bool (*vectors)(void *self, at_saver_input *input);
     /* Scores the parameters immediately, for worlds in which evaluation takes no time and which
      * have no evaluator. Optional. */
     void (*score)(void *self, at_score *score);
@@ -83,6 +86,7 @@ typedef struct at_host {
     at_ns             seen;           /* the machine's clock when it was last read for that */
     char              last_lost[160]; /* see at_outcome */
     at_traffic        traffic;        /* counted by the world */
+    char             *last_state;     /* of the last checkpoint, which waits for its vectors */
 } at_host;
 
 /* Creates the hub. Plan, recorder, updater and evaluator are borrowed. */
@@ -125,6 +129,10 @@ void at_host_event(at_host *host, const at_event *event, const at_about *about);
 
 /* Delivers the evaluations and timers that are due at `now`. */
 void at_host_poll(at_host *host, at_ns now);
+
+/* Writes a checkpoint that `vectors` has put off: of the present state or, when the run has ended,
+ * of that at its end. Does nothing when its vectors are still not there. */
+void at_host_save(at_host *host, at_ns now);
 
 /* Reaps the evaluator if it has ended, and tells the user; to be called after SIGCHLD. */
 void at_host_reap(at_host *host, at_ns now);

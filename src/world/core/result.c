@@ -82,10 +82,13 @@ static json_t *train(const at_tally *tally)
     return object;
 }
 
-static json_t *test(const at_tally *tally)
+/* Programs do not say how many samples they have evaluated. */
+static json_t *test(const at_result_facts *f)
 {
-    json_t *object = at_result_metrics(tally->test);
-    json_object_set_new(object, "count", whole(tally->test_count));
+    const at_tally *tally = f->tally;
+    bool            known = !f->options->world->runs_programs;
+    json_t         *object = at_result_metrics(tally->test);
+    json_object_set_new(object, "count", known ? whole(tally->test_count) : json_null());
     json_object_set_new(object, "step", whole(tally->test_step));
     return object;
 }
@@ -243,7 +246,7 @@ static void add_totals(json_t *root, const at_result_facts *f)
     json_object_set_new(root, "mean_batch",
                         number(mean_of((double)t->samples_used, t->staleness_count)));
     json_object_set_new(root, "train", train(t));
-    json_object_set_new(root, "test", test(t));
+    json_object_set_new(root, "test", test(f));
     json_object_set_new(root, "evaluations",
                         json_pack("{s:o, s:o}", "done", whole(t->evaluations), "skipped",
                                   whole(f->outcome->evaluations_skipped)));

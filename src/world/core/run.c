@@ -27,6 +27,7 @@
 #include "world/core/run_checks.h"
 #include "world/process/child.h"
 #include "world/process/saver.h"
+#include "world/seat/seat_hub.h"
 #include "world/sim/faults.h"
 
 const char *const at_recording_name[AT_RECORDING_COUNT] = {
@@ -434,6 +435,7 @@ static at_err open_saver(run *r, at_fail *fail)
                                 .patient = r->options->world->virtual_time};
     if (r->options->world->reaches_params && !r->options->task->timing_only)
         options.own_vectors = at_gossip_vectors(&r->plan, &r->learning);
+    if (r->options->seats) options.extra_size = at_seat_hub_kept_max(r->options->seats);
     return at_saver_open(&options, &r->saver, fail);
 }
 

@@ -27,7 +27,9 @@ struct at_mpi_calls {
  * 10 ms, which would delay messages over TCP for the rest of the run. */
 static const char SOCKETS_EVERY_US[] = "100";
 
-static int session;
+static int  session; /* counted from 1; 0: none yet */
+static bool in_session;
+static bool ours; /* started here, not by the program that uses the library */
 
 _Static_assert(MPI_SUCCESS == 0, "at_mpi_done.error");
 
@@ -78,22 +80,51 @@ at_err at_mpi_calls_check(const at_mpi_calls *calls, at_fail *fail)
 
 /* ---- start and end --------------------------------------------------------------------------- */
 
-bool at_mpi_is_started(void)
+static bool is_initialized(void)
 {
-    int started = 0;
-    ignore(MPI_Initialized(&started));
-    return started;
+    int initialized = 0;
+    ignore(MPI_Initialized(&initialized));
+    return initialized;
 }
 
-/* Errors are returned from here on. */
-static at_err initialize(int *size, int *rank, at_fail *fail)
+static bool is_finalized(void)
+{
+    int finalized = 0;
+    ignore(MPI_Finalized(&finalized));
+    return finalized;
+}
+
+bool at_mpi_is_started(void)
+{
+    assert(!in_session || is_initialized());
+    return in_session;
+}
+
+bool at_mpi_has_ranks(void)
+{
+    return in_session && session > 0;
+}
+
+void at_mpi_session_end(void)
+{
+    in_session = false;
+}
+
+static at_err initialize(at_fail *fail)
 {
     int level;
-    assert(!at_mpi_is_started());
+    assert(!in_session);
     if (at_mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread",
                      fail))
         return at_fail_set(fail, AT_ERR_FAILED, "check the installation with `anytime doctor`",
                            "cannot start MPI: MPI_Init_thread failed");
+    ours = true;
+    return AT_OK;
+}
+
+/* What the ranks are according to MPI, which returns errors from here on. */
+static at_err ask_ranks(int *size, int *rank, at_fail *fail)
+{
     AT_TRY(at_mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
                         "MPI_Comm_set_errhandler", fail));
     AT_TRY(at_mpi_check(MPI_Comm_size(MPI_COMM_WORLD, size), "MPI_Comm_size", fail));
@@ -104,14 +135,21 @@ at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
 {
     int size, rank;
     assert(launcher->rank < launcher->size);
-    if (at_mpi_is_started()) {
+    if (is_finalized())
+        return at_fail_set(fail, AT_ERR_USAGE, "train before MPI_Finalize",
+                           "this program has shut MPI down already");
+    if (session > 0) {
         session++;
+        in_session = true;
         return AT_OK;
     }
     setenv("OMPI_MCA_mpi_event_tick_rate", SOCKETS_EVERY_US, 0);
-    AT_TRY(initialize(&size, &rank, fail));
+    if (!is_initialized()) AT_TRY(initialize(fail));
+    in_session = true;
+    AT_TRY(ask_ranks(&size, &rank, fail));
     prctl(PR_SET_TIMERSLACK, 1L); /* backoff sleeps for microseconds */
-    if ((uint32_t)size == launcher->size && (uint32_t)rank == launcher->rank) return AT_OK;
+    session = (uint32_t)size == launcher->size && (uint32_t)rank == launcher->rank;
+    if (session > 0) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE,
                        "use the mpirun of the Open MPI that anytime was built with, or an srun "
                        "--mpi that supports it",
@@ -122,8 +160,8 @@ at_err at_mpi_start(const at_launcher *launcher, at_fail *fail)
 
 void at_mpi_finish(void)
 {
-    assert(at_mpi_is_started());
-    ignore(MPI_Finalize());
+    in_session = false;
+    if (ours && !is_finalized()) ignore(MPI_Finalize());
 }
 
 void at_mpi_abort(int code)

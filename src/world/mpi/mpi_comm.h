@@ -29,9 +29,18 @@ at_err at_mpi_check(int code, const char *call, at_fail *fail);
  * of the previous one. Fails when MPI and the launcher disagree about the ranks: then the program
  * was built with another MPI than the launcher's. */
 at_err at_mpi_start(const at_launcher *launcher, at_fail *fail);
-bool   at_mpi_is_started(void);
 
-/* Shuts MPI down together with all other ranks, none of which may be lost. */
+/* True while a session is open: between at_mpi_start and at_mpi_session_end. */
+bool at_mpi_is_started(void);
+
+/* True in a session whose ranks are those of the launcher. */
+bool at_mpi_has_ranks(void);
+
+/* Ends the session; MPI itself goes on, for a later one. */
+void at_mpi_session_end(void);
+
+/* Shuts MPI down together with all other ranks, none of which may be lost. Does nothing when the
+ * program had started MPI by itself, or has shut it down. */
 void at_mpi_finish(void);
 
 /* Kills all ranks; does not return. */
@@ -48,7 +57,8 @@ typedef enum at_mpi_tag {
     AT_MPI_TAG_MAIL = 1,
     AT_MPI_TAG_REPORT,
     AT_MPI_TAG_NOTE,
-    AT_MPI_TAG_VECTOR
+    AT_MPI_TAG_VECTOR,
+    AT_MPI_TAG_ANSWER
 } at_mpi_tag;
 
 #define AT_MPI_ANY_RANK UINT32_MAX

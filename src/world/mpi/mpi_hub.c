@@ -467,6 +467,13 @@ static void kill_lost(at_mpi_hub *h, bool answered, at_err err)
     at_mpi_abort(err);
 }
 
+bool at_mpi_hub_has(uint32_t rank)
+{
+    const at_mpi_hub *h = &the_hub;
+    assert(rank >= 1);
+    return !h->peer || rank > h->workers || h->peer[rank - 1].state != AT_MPI_LOST;
+}
+
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
 {
     at_mpi_hub *h = &the_hub;
@@ -474,6 +481,7 @@ bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail)
     assert(launcher->rank == 0);
     if (launcher->size == 1) return true;
     if (!at_mpi_is_started()) {
+        if (h->sender.calls) release_previous(h);
         *h = (at_mpi_hub){0}; /* it failed before it was connected */
         if (connect_bare(h, launcher, &ignored)) return false;
     }

@@ -29,6 +29,9 @@ at_err at_mpi_hub_admit(const at_launcher *launcher, const at_worker_note *hello
  * Ranks of a failed run that do not answer for half a minute are ended by the launcher. */
 bool at_mpi_hub_end(const at_launcher *launcher, const at_fail *fail);
 
+/* After at_mpi_hub_end: false when that rank was lost. */
+bool at_mpi_hub_has(uint32_t rank);
+
 typedef struct at_mpi_hub at_mpi_hub;
 
 enum { AT_FAULT_TEXT = 240 };

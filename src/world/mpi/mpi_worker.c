@@ -222,7 +222,7 @@ at_err at_mpi_worker_run(const at_world_context *context, const at_launcher *lau
     at_worker_note    ready = {.kind = AT_WORKER_NOTE_READY};
     at_local_steps   *local;
     assert(launcher->rank > 0);
-    if (w->context) release_previous(w);
+    if (w->calls) release_previous(w);
     w->context = context;
     AT_TRY(reserve(w, fail));
     AT_TRY(at_mpi_gossip_new(context, launcher->rank, &w->gossip, fail));
@@ -263,6 +263,7 @@ bool at_mpi_worker_end(const at_launcher *launcher, const at_fail *fail, at_err 
     at_fail           untold;
     assert(launcher->rank > 0);
     w->context = NULL; /* it was the run's, which is over */
+    if (!at_mpi_is_started() && w->calls) release_previous(w);
     if (!at_mpi_is_started() && (reserve_bare(w, &untold) || connect(w, launcher, &untold)))
         return !at_mpi_is_started();
     if (!w->calls) return true; /* launcher and library do not match: there are no other ranks */

@@ -262,7 +262,7 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
     return at_mpi_worker_run(context, launcher, fail);
 }
 
-bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code)
+bool at_mpi_world_part(const at_launcher *launcher, const at_fail *fail, int *code)
 {
     bool   in_order;
     at_err err = AT_OK;
@@ -274,6 +274,12 @@ bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *cod
     else
         in_order = at_mpi_worker_end(launcher, fail, &err);
     if (launcher->rank > 0) *code = (int)err;
+    return in_order;
+}
+
+bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code)
+{
+    bool in_order = at_mpi_world_part(launcher, fail, code);
     if (in_order && at_mpi_is_started()) at_mpi_finish();
     return in_order;
 }

@@ -24,10 +24,30 @@
  * hangs. */
 bool at_mpi_world_end(const at_launcher *launcher, const at_fail *fail, int *code);
 
+/* ---- programs that go on after a run (the library) ---- */
+
+/* AT_ERR_USAGE when this process cannot run in the MPI world once more: a rank was lost, or a run
+ * without a hub of its own has used the connections. */
+at_err at_mpi_world_check(at_fail *fail);
+
+/* As at_mpi_world_end, but MPI goes on: at_mpi_world_share and another run may follow. MPI is shut
+ * down when the process exits. Returns false after the loss of a rank. */
+bool at_mpi_world_leave(const at_launcher *launcher, const at_fail *fail, int *code);
+
+/* After at_mpi_world_leave, on all ranks: gives them the bytes of rank 0. False: not received; on
+ * rank 0: some rank that was not lost has not taken them in a minute. */
+bool at_mpi_world_share(const at_launcher *launcher, void *bytes, size_t size);
+
+/* Ends what at_mpi_world_leave has kept open for sharing. */
+void at_mpi_world_shared(void);
+
 /* Name and version of the MPI library; does not start it. */
 void at_mpi_version(char *text, size_t size);
 
 /* ---- internal to world/ ---------------------------------------------------------------------- */
+
+/* Ends this rank's part of the job without ending MPI. True: all ranks are there. */
+bool at_mpi_world_part(const at_launcher *launcher, const at_fail *fail, int *code);
 
 /* Hashes of what must be the same on all ranks. */
 void at_job_parts(const at_world_context *context, uint64_t part[AT_JOB_PARTS]);

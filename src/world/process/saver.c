@@ -24,8 +24,7 @@ typedef struct shared {
     _Atomic uint64_t newest;
     _Atomic bool     urgent; /* the hub waits for this request */
     uint64_t         step;
-    uint32_t         moments;
-    uint32_t         own_workers;
+    uint32_t         moments, own_workers, extras;
     char             trouble[512]; /* of the last answer; "": written */
 } shared;
 
@@ -37,6 +36,7 @@ struct at_saver {
     char            *text; /* the state, as JSON */
     size_t           text_size;
     float           *vector;   /* parameters, the optimizer's state, the vectors of each worker */
+    unsigned char   *extra;    /* a table of further vectors, then their values */
     uint64_t         taken;    /* answers fetched */
     at_supervisor   *process;  /* its only child is the saver */
     bool             lowered;  /* the process runs at idle priority */
@@ -55,7 +55,9 @@ static void write_snapshot(at_saver *s)
                                  .step = s->shared->step,
                                  .params = s->vector,
                                  .moments = s->shared->moments,
-                                 .state = s->text};
+                                 .state = s->text,
+                                 .extra = (const at_checkpoint_vector *)(const void *)s->extra,
+                                 .extras = s->shared->extras};
     assert(parts.moments == s->options.learning->optim->states);
     for (uint32_t i = 0; i < parts.moments; i++)
         parts.moment[i] = s->vector + (i + 1) * task->params;
@@ -112,8 +114,8 @@ static void remove_drafts(const char *folder)
     closedir(dir);
 }
 
-/* head │ text │ parameters │ state vectors │ those of the workers. Pages are allocated when first
- * written. */
+/* head │ text │ parameters │ state vectors │ those of the workers │ further ones. Pages are
+ * allocated when first written. */
 static at_err share(at_saver *s, at_fail *fail)
 {
     const at_saver_options *o = &s->options;
@@ -122,13 +124,16 @@ static at_err share(at_saver *s, at_fail *fail)
     s->text_size = TEXT_SIZE + (size_t)o->workers * TEXT_SIZE_WORKER;
     size_t vectors = 1 + o->learning->optim->states + (size_t)o->workers * o->own_vectors;
     bool   fits = at_size_product(o->task->params, vectors, &floats) &&
-                at_size_product(floats, sizeof(float), &bytes) && bytes < SIZE_MAX / 2;
+                at_size_product(floats, sizeof(float), &bytes) && bytes < SIZE_MAX / 4 &&
+                o->extra_size < SIZE_MAX / 4;
     if (!fits) return at_fail_memory_for(fail, "for checkpoints");
-    s->size = head + s->text_size + bytes;
+    bytes = (bytes + 63) / 64 * 64;
+    s->size = head + s->text_size + bytes + o->extra_size;
     s->shared = at_child_share(s->size, fail);
     if (!s->shared) return fail->err;
     s->text = (char *)s->shared + head;
     s->vector = (float *)(void *)(s->text + s->text_size);
+    s->extra = (unsigned char *)s->vector + bytes;
     atomic_store(&s->shared->newest, UINT64_MAX);
     return AT_OK;
 }
@@ -265,11 +270,9 @@ static void await(at_saver *s)
     }
 }
 
-/* False when the text does not fit, which takes an absurd number of options. */
-static bool put_text(at_saver *s, const at_snapshot *snapshot, uint32_t own_workers)
+static char *state_text(const at_saver *s, const at_snapshot *snapshot, uint32_t own_workers)
 {
     json_t *state = json_object();
-    assert(s->text_size > 0);
     json_object_set_new(state, "image", at_snapshot_json(snapshot));
     json_object_set_new(state, "optimizer", json_string(s->options.learning->optim->name));
     if (own_workers > 0)
@@ -278,46 +281,88 @@ static bool put_text(at_saver *s, const at_snapshot *snapshot, uint32_t own_work
                                       (json_int_t)s->options.own_vectors));
     if (s->options.describe) s->options.describe(s->options.self, state, snapshot->clock);
     char *text = json_dumps(state, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    bool  fits = text && strlen(text) < s->text_size;
-    if (fits) memcpy(s->text, text, strlen(text) + 1);
-    free(text);
     json_decref(state);
+    return text;
+}
+
+char *at_saver_state(const at_saver *s, const at_snapshot *snapshot)
+{
+    return state_text(s, snapshot, 0);
+}
+
+/* Workers whose own parameters are saved. */
+static uint32_t own_workers(const at_saver *s, const at_saver_input *input)
+{
+    bool own = input->gossip && input->gossip->node && s->options.own_vectors > 0;
+    return own ? input->gossip->graph.nodes : 0;
+}
+
+/* False when the text does not fit, which takes an absurd number of options. */
+static bool put_text(at_saver *s, const at_saver_input *input, const at_snapshot *snapshot)
+{
+    char       *own = input->state ? NULL : state_text(s, snapshot, own_workers(s, input));
+    const char *text = input->state ? input->state : own;
+    bool        fits = text && strlen(text) < s->text_size;
+    assert(s->text_size > 0);
+    if (fits) memcpy(s->text, text, strlen(text) + 1);
+    free(own);
     return fits;
 }
 
-static void copy_vectors(at_saver *s, const at_updater *updater, const at_gossip *gossip)
+/* Copies further vectors; their table has the addresses of the copies, which are the same in the
+ * saver's process. False: they do not fit. */
+static bool put_extra(at_saver *s, const at_saver_input *input)
+{
+    size_t table = input->extras * sizeof *input->extra, used = table;
+    for (uint32_t i = 0; i < input->extras; i++) {
+        size_t size;
+        if (!at_size_product(input->extra[i].count, sizeof(float), &size)) return false;
+        used = size < s->options.extra_size ? used + size : SIZE_MAX / 2;
+        if (used > s->options.extra_size) return false;
+    }
+    at_checkpoint_vector *copy = (at_checkpoint_vector *)(void *)s->extra;
+    float                *values = (float *)(void *)(s->extra + table);
+    s->shared->extras = input->extras;
+    for (uint32_t i = 0; i < input->extras; i++) {
+        copy[i] = input->extra[i];
+        copy[i].values = values;
+        memcpy(values, input->extra[i].values, copy[i].count * sizeof(float));
+        values += copy[i].count;
+    }
+    return true;
+}
+
+static void put_vectors(at_saver *s, const at_saver_input *input)
 {
     size_t   params = s->options.task->params;
     uint32_t each = s->options.own_vectors;
     float   *to = s->vector;
-    memcpy(to, updater->w, params * sizeof(float));
+    memcpy(to, input->params, params * sizeof(float));
     s->shared->moments = s->options.learning->optim->states;
-    for (uint32_t i = 0; i < s->shared->moments; i++) at_updater_moment(updater, i, to += params);
+    s->shared->own_workers = own_workers(s, input);
+    for (uint32_t i = 0; i < s->shared->moments; i++)
+        at_updater_moment(input->updater, i, to += params);
     for (uint32_t i = 0; i < s->shared->own_workers * each; i++)
-        at_gossip_vector(gossip, i / each, i % each, to += params);
+        at_gossip_vector(input->gossip, i / each, i % each, to += params);
 }
 
-void at_saver_save(at_saver *s, const at_updater *updater, const at_gossip *gossip,
-                   const at_snapshot *snapshot, bool last)
+void at_saver_save(at_saver *s, const at_saver_input *input, const at_snapshot *snapshot, bool last)
 {
-    bool     wanted = last || s->options.patient || snapshot->version == 0;
-    bool     own = gossip && gossip->node && s->options.own_vectors > 0;
-    uint32_t own_workers = own ? gossip->graph.nodes : 0;
-    assert(updater->w);
+    bool wanted = last || s->options.patient || snapshot->version == 0;
+    assert(input->updater && input->params);
     if (s->given_up || (is_busy(s) && !wanted)) return;
     if (wanted) hasten(s);
     await(s);
     if (s->given_up) return;
     revive(s);
-    if (is_busy(s) || !put_text(s, snapshot, own_workers)) {
+    if (is_busy(s) || !put_text(s, input, snapshot) || !put_extra(s, input)) {
         snprintf(s->trouble, sizeof s->trouble, "cannot write a checkpoint of step %llu: %s",
                  (unsigned long long)snapshot->version,
                  is_busy(s) ? "the process that writes it does not finish"
                             : "the state of the run is too large");
         return;
     }
-    s->shared->own_workers = own_workers;
-    copy_vectors(s, updater, gossip);
+    put_vectors(s, input);
     s->shared->step = snapshot->version;
     atomic_store(&s->shared->urgent, wanted);
     s->lowered = s->lowered || !wanted;

@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/time.h"
+#include "model_io/checkpoint.h"
 #include "step/snapshot.h"
 #include "task/task.h"
 #include "world/core/gossip.h"
@@ -33,19 +34,33 @@ typedef struct at_saver_options {
     void (*describe)(void *self, json_t *state, at_ns at);
     /* Says why the hub waits, or that a checkpoint was given up. Optional. */
     void (*say)(void *self, const char *text);
-    void *self;
-    bool  patient; /* never skip a checkpoint: in virtual time waiting costs nothing */
+    void  *self;
+    bool   patient;    /* never skip a checkpoint: in virtual time waiting costs nothing */
+    size_t extra_size; /* most bytes of at_saver_input.extra, which take memory when written */
 } at_saver_options;
+
+/* What is saved beside the snapshot. */
+typedef struct at_saver_input {
+    const at_updater           *updater; /* its optimizer state */
+    const float                *params;
+    const at_gossip            *gossip; /* its workers' own vectors; NULL: they have none */
+    const at_checkpoint_vector *extra;  /* further vectors */
+    uint32_t                    extras;
+    const char                 *state; /* of at_saver_state; NULL: the present one */
+} at_saver_input;
 
 /* Forks the saver. Options are copied; what they point to is borrowed. */
 at_err at_saver_open(const at_saver_options *options, at_saver **saver, at_fail *fail);
 
-/* Copies the state and requests a checkpoint of it; `gossip`, if any, has the workers' own vectors.
- * Returns after the file is written only for the
+/* Copies the state and requests a checkpoint of it. Returns after the file is written only for the
  * `last` one and for step 0, and then waits no longer than AT_SAVER_PATIENCE and a second per 4 MB:
  * a disk that does not answer must not hold up the end. Older checkpoints stay good. */
-void at_saver_save(at_saver *saver, const at_updater *updater, const at_gossip *gossip,
-                   const at_snapshot *snapshot, bool last);
+void at_saver_save(at_saver *saver, const at_saver_input *input, const at_snapshot *snapshot,
+                   bool last);
+
+/* The state of the run as text, for an at_saver_save that must wait; the caller frees it. NULL: out
+ * of memory. */
+char *at_saver_state(const at_saver *saver, const at_snapshot *snapshot);
 
 /* A sentence about what went wrong since the last call; NULL: nothing. */
 const char *at_saver_trouble(at_saver *saver);

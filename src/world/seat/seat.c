@@ -326,8 +326,8 @@ static bool is_asked_while_idle(const at_seat *s)
 static int next_round(at_seat *s, at_seat_order *order)
 {
     *order = (at_seat_order){0};
-    if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     announce(s);
+    if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     for (at_ns until = wait_until(s); !s->in_micro;) {
         if (is_asked_while_idle(s)) {
             order->version = newest(s);

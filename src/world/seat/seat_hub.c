@@ -236,9 +236,6 @@ static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
     return AT_OK;
 }
 
-static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t size,
-                   at_fail *fail);
-
 static at_err take_params(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
     size_t size = g->spec.floats * sizeof(float);
@@ -252,7 +249,8 @@ static at_err take_params(at_seat_hub *h, at_guest *g, at_fail *fail)
     g->spec = (at_spec){0};
     g->stage = AT_GUEST_READY;
     g->inbox.size_max = HELLO_MAX;
-    return h->spec.at_workers ? keep(h, AT_SEAT_PARAMS_NAME, h->params, size, fail) : AT_OK;
+    if (!h->spec.at_workers) return AT_OK;
+    return at_seat_hub_keep(h, AT_SEAT_PARAMS_NAME, h->params, size, fail);
 }
 
 /* ---- tensors that are kept ------------------------------------------------------------------- */
@@ -276,7 +274,8 @@ static at_kept_tensor *add_kept(at_seat_hub *h, const char *name)
     return tensor;
 }
 
-static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t size, at_fail *fail)
+at_err at_seat_hub_keep(at_seat_hub *h, const char *name, const void *values, size_t size,
+                        at_fail *fail)
 {
     at_kept_tensor *tensor = find_kept(h, name);
     float          *copy = malloc(size + 1);
@@ -292,6 +291,15 @@ static at_err keep(at_seat_hub *h, const char *name, const void *values, size_t 
     return AT_OK;
 }
 
+/* Names become keys of the JSON in checkpoints. */
+static bool is_utf8(const char *name)
+{
+    json_t *text = json_string(name);
+    bool    valid = text != NULL;
+    json_decref(text);
+    return valid;
+}
+
 /* The message is the name in AT_SEAT_NAME_SIZE bytes, then the floats. */
 static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
@@ -303,8 +311,10 @@ static at_err take_put(at_seat_hub *h, at_guest *g, at_fail *fail)
     bool params = strcmp(name, AT_SEAT_PARAMS_NAME) == 0;
     if (params && size != h->spec.floats * sizeof(float))
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "parameters of another size");
+    if (!is_utf8(name))
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the name of a tensor is not UTF-8");
     if (g->id != h->first_id) return AT_OK; /* only the first seat's are kept */
-    return keep(h, name, g->inbox.bytes + AT_SEAT_NAME_SIZE, size, fail);
+    return at_seat_hub_keep(h, name, g->inbox.bytes + AT_SEAT_NAME_SIZE, size, fail);
 }
 
 static at_err take_published(at_seat_hub *h, const at_guest *g, at_fail *fail)
@@ -571,6 +581,15 @@ int at_seat_hub_wait(at_seat_hub *h, at_fail *fail)
     at_fail_set(fail, (at_err)code, NULL, "rank %u ended with code %d%s%s", rank, code,
                 *line ? ": " : "", line);
     return code;
+}
+
+/* An optimizer has a few vectors as large as the parameters, and the model some buffers. */
+size_t at_seat_hub_kept_max(const at_seat_hub *h)
+{
+    enum { VECTORS = 4, MORE = 32 << 20 };
+    size_t bytes;
+    bool   fits = at_size_product(h->spec.floats, VECTORS * sizeof(float), &bytes);
+    return fits && bytes < SIZE_MAX / 8 ? bytes + MORE : MORE;
 }
 
 const float *at_seat_hub_params(at_seat_hub *h)

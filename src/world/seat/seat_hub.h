@@ -13,6 +13,7 @@
 #ifndef AT_WORLD_SEAT_SEAT_HUB_H
 #define AT_WORLD_SEAT_SEAT_HUB_H
 
+#include "model_io/checkpoint.h"
 #include "step/event.h"
 #include "world/seat/seat_children.h"
 #include "world/seat/seat_memory.h"
@@ -43,12 +44,9 @@ typedef struct at_guest {
     at_node        id; /* of its seat */
 } at_guest;
 
-/* A tensor that seats have asked the hub to keep. */
-typedef struct at_kept_tensor {
-    char     name[AT_SEAT_NAME_SIZE];
-    float   *values;
-    uint64_t count;
-} at_kept_tensor;
+/* A tensor that seats have asked the hub to keep; checkpoints have them too. */
+typedef at_checkpoint_vector at_kept_tensor;
+_Static_assert((int)AT_CHECKPOINT_NAME_SIZE == (int)AT_SEAT_NAME_SIZE, "a name fits");
 
 typedef struct at_seat_hub {
     char              socket_path[4096], token_path[4096];
@@ -111,6 +109,13 @@ void at_seat_hub_ended(at_seat_hub *hub, uint32_t rank);
 /* Tells a guest why it cannot stay, and forgets it. */
 void at_seat_hub_refuse(at_seat_hub *hub, at_guest *guest, const char *why);
 void at_seat_hub_forget(at_guest *guest);
+
+/* Keeps a tensor, in place of an earlier one of that name. */
+at_err at_seat_hub_keep(at_seat_hub *hub, const char *name, const void *values, size_t size,
+                        at_fail *fail);
+
+/* Most bytes that the kept tensors should have: a program with a larger state cannot be saved. */
+size_t at_seat_hub_kept_max(const at_seat_hub *hub);
 
 /* Updates at the workers: the parameters of version hub->base. */
 const float *at_seat_hub_params(at_seat_hub *hub);

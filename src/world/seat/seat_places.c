@@ -158,7 +158,7 @@ static void seat_guest(at_seat_world *w, at_node id, at_guest *g)
 }
 
 /* Once for each version; a seat that becomes the first is asked again. */
-static void ask_to_publish(at_seat_world *w)
+void at_seat_ask_to_publish(at_seat_world *w)
 {
     at_node first = w->seats->first_id;
     if (first == 0 || (w->asked_id == first && w->asked_version == w->host.hub->version)) return;
@@ -194,7 +194,7 @@ static bool has_params(at_seat_world *w)
     char          text[120];
     if (!seats->spec.at_workers || seats->base == hub->version) return true;
     if (seats->first_id > 0) {
-        ask_to_publish(w);
+        at_seat_ask_to_publish(w);
         return false;
     }
     snprintf(text, sizeof text,

@@ -95,6 +95,7 @@ void at_seat_read_reports(at_seat_world *w, at_node id)
     for (int n = 0; n < AT_SEAT_GRADIENTS && c->taken < atomic_load(&slot->sent); n++) {
         const at_seat_mail *mail = &slot->mail[c->taken % AT_SEAT_GRADIENTS];
         at_report           report = mail->report;
+        at_seat_save_if_due(w); /* what it handed over before this report, which may end the step */
         if (id == w->seats->first_id) take_rates(w, mail);
         c->taken++;
         if (holds) atomic_store(&slot->taken, c->taken);

@@ -211,6 +211,7 @@ static void turn(at_seat_world *w)
         at_seat_place_guests(w);
         if (w->seats->base >= w->asked_version) w->asked_id = 0; /* it has come */
     }
+    at_seat_save_if_due(w);
     for (at_node id = 1; id <= at_seat_workers_max(w); id++) {
         if (w->chair[id - 1].guest) at_seat_read_reports(w, id);
         if (w->chair[id - 1].guest) at_seat_read_scores(w, id);
@@ -300,6 +301,7 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
                         .evict = at_seat_evict,
                         .change = change,
                         .publish = publish,
+                        .vectors = at_seat_vectors,
                         .gradients = {w, gradient_at}};
     AT_TRY(at_host_init(&w->host, plan, context->recorder, &w->updater, NULL, &ops, fail));
     AT_TRY(at_host_watch(&w->host, context->usage_every, fail));
@@ -310,7 +312,9 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     AT_TRY(at_updater_init(&w->updater, &w->learning, at_seat_floats(&w->params),
                            w->seats->spec.floats, w->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &w->host, fail));
+    AT_TRY(at_seat_resume(w, fail));
     atomic_store(&at_seat_world_board(w)->version, w->host.hub->version);
+    atomic_store(&at_seat_world_board(w)->samples_used, w->host.hub->samples_used);
     for (uint32_t i = 0; i < plan->workers_max; i++)
         w->chair[i].drawn = at_resume_drawn(&w->host, i + 1);
     return AT_OK;
@@ -339,9 +343,6 @@ static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fa
 static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
 {
     at_host_event(&w->host, &(at_event){.kind = AT_EV_START, .now = at_host_now(&w->host)}, NULL);
-    if (w->seats->spec.at_workers)
-        at_host_say(&w->host, at_host_now(&w->host),
-                    "updates at the workers: no checkpoints, the model is written at the end");
     at_seat_reap(w); /* who has ended before we had handlers for signals */
     loop(w);
     if (w->failure.err) {
@@ -352,6 +353,7 @@ static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
         at_host_say(&w->host, at_clock_now() - w->host.stopped,
                     "the final parameters were not handed over; the model is that of an earlier "
                     "step");
+    at_seat_save_if_due(w);
     at_host_final_score(&w->host);
     return hand_over(w, outcome, fail);
 }

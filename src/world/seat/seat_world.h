@@ -3,6 +3,7 @@
  *     seat_world.c     the loop, and what the host asks for
  *     seat_reports.c   reads what seats have written, and checks it
  *     seat_places.c    gives seats to guests, takes them back, starts programs again
+ *     seat_save.c      checkpoints: what is saved, when it is there, and how it comes back
  */
 #ifndef AT_WORLD_SEAT_SEAT_WORLD_H
 #define AT_WORLD_SEAT_SEAT_WORLD_H
@@ -42,7 +43,8 @@ typedef struct at_seat_world {
     bool     stopping, in_place;
     at_node  asked_id; /* seat that was asked for its parameters; 0: none */
     uint64_t asked_version;
-    at_ns    look_at; /* when connections are read at the latest */
+    bool     save_waits; /* for the parameters that a seat was asked for */
+    at_ns    look_at;    /* when connections are read at the latest */
     uint32_t slots;
     at_fail  failure; /* why the run cannot go on; AT_OK: it can */
 } at_seat_world;
@@ -106,8 +108,23 @@ void at_seat_part_ways(at_seat_world *world);
 /* Reaps processes that have ended. */
 void at_seat_reap(at_seat_world *world);
 
+/* Updates at the workers: asks the first seat for its parameters, once for each version. */
+void at_seat_ask_to_publish(at_seat_world *world);
+
 /* Starts processes again when their time has come, and further ones that SIGUSR2 has asked for. */
 void at_seat_start_again(at_seat_world *world);
 void at_seat_start_more(at_seat_world *world);
+
+/* ---- seat_save.c ---- */
+
+/* at_world_ops.vectors: where seats update, the hub asks the first one for the parameters. */
+bool at_seat_vectors(void *world, at_saver_input *input);
+
+/* Writes a checkpoint that waits for parameters, if they have come; asks for them otherwise. */
+void at_seat_save_if_due(at_seat_world *world);
+
+/* Takes parameters and kept tensors from the checkpoint that the run is resumed from, after the
+ * host was. */
+at_err at_seat_resume(at_seat_world *world, at_fail *fail);
 
 #endif

@@ -18,15 +18,17 @@
 enum { FLOATS = 1000, WORKERS = 3, SIZE_MAX_FILE = 1 << 20 };
 
 typedef struct fixture {
-    char           run[64], folder[96];
-    at_task        task;
-    float          params[FLOATS], moment[2][FLOATS];
-    at_snapshot    snapshot;
-    char           state[1024];
-    uint64_t       memory[WORKERS * sizeof(at_member_snapshot) / 8];
-    unsigned char *bytes; /* of the newest file */
-    size_t         size;
-    char           path[4096];
+    char                 run[64], folder[96];
+    at_task              task;
+    float                params[FLOATS], moment[2][FLOATS];
+    at_snapshot          snapshot;
+    char                 state[1024];
+    at_checkpoint_vector extra[2];
+    uint32_t             extras, taken;
+    uint64_t             memory[WORKERS * sizeof(at_member_snapshot) / 8];
+    unsigned char       *bytes; /* of the newest file */
+    size_t               size;
+    char                 path[4096];
 } fixture;
 
 static fixture d;
@@ -44,7 +46,9 @@ static void write_step(uint64_t step)
                                  .params = d.params,
                                  .moment = {d.moment[0], d.moment[1]},
                                  .moments = 2,
-                                 .state = text};
+                                 .state = text,
+                                 .extra = d.extra,
+                                 .extras = d.extras};
     assert_int_equal(at_checkpoint_write(d.folder, &parts, &fail), AT_OK);
     free(text);
     snprintf(d.path, sizeof d.path, "%s/step-%012llu.safetensors", d.folder,
@@ -136,6 +140,37 @@ static void a_written_state_is_read_back(void **state)
         assert_memory_equal(vector, d.moment[i], sizeof vector);
     }
     at_checkpoint_close(&c);
+}
+
+static at_err compare_extra(void *self, const char *name, const float *values, size_t count,
+                            at_fail *fail)
+{
+    const at_checkpoint_vector *vector = &d.extra[strcmp(name, d.extra[0].name) == 0 ? 0 : 1];
+    assert_ptr_equal(self, &d);
+    assert_string_equal(name, vector->name);
+    assert_int_equal(count, vector->count);
+    assert_memory_equal(values, vector->values, count * sizeof *values);
+    d.taken++;
+    return d.taken == 3 ? at_fail_memory(fail) : AT_OK;
+}
+
+static void state_of_programs_is_read_back_by_name(void **state)
+{
+    (void)state;
+    at_fail       fail;
+    at_checkpoint saved;
+    static float  momentum[] = {1, 2, 3}, step = 7;
+    d.extra[0] = (at_checkpoint_vector){"optimizer.conv.weight.momentum", momentum, 3};
+    d.extra[1] = (at_checkpoint_vector){.values = &step, .count = 1};
+    memset(d.extra[1].name, 'n', sizeof d.extra[1].name - 1); /* the longest name */
+    d.extras = 2;
+    write_step(5);
+    assert_int_equal(at_checkpoint_open(d.run, &saved, &fail), AT_OK);
+    assert_int_equal(at_checkpoint_extras(&saved, compare_extra, &d, &fail), AT_OK);
+    assert_int_equal(d.taken, 2);
+    assert_int_equal(at_checkpoint_extras(&saved, compare_extra, &d, &fail), AT_ERR_FAILED);
+    assert_int_equal(d.taken, 3); /* an error ends it */
+    at_checkpoint_close(&saved);
 }
 
 static void another_model_is_refused(void **state)
@@ -269,6 +304,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_written_state_is_read_back, begin, end),
         cmocka_unit_test_setup_teardown(targets_out_of_range_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(state_of_programs_is_read_back_by_name, begin, end),
         cmocka_unit_test_setup_teardown(another_model_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(the_newest_two_are_kept, begin, end),
         cmocka_unit_test_setup_teardown(a_truncated_file_is_never_loaded, begin, end),
