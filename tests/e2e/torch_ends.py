@@ -57,10 +57,16 @@ class Ends(torch_runs.TestCase):
     def test_a_script_that_raises_is_started_again_and_named_at_last(self):
         script = self.script(LOOP.replace(
             "opt.step()", "if opt.rank == 1: raise ValueError('no such luck')\n        opt.step()"))
-        ended = self.torch("-n", 2, "--steps", 300, "--restarts", 1, "--sample-time", "1ms",
-                           script=script, code=support.FAILED)
-        self.assertEqual((ended.result["steps"], ended.result["respawns"]), (300, 1))
-        self.assertIn("not started again: ValueError: no such luck", ended.err)
+        run = self.launch_script("-n", 2, "--seconds", "1000s", "--restarts", 1, "--sample-time",
+                                 "1ms", "--quiet", script=script)
+        run.wait_until(lambda: "not started again: ValueError: no such luck" in run.err(),
+                       "the script has failed twice")
+        run.wait_steps(run.steps() + 3)  # the other one goes on
+        run.signal(signal.SIGINT)
+        ended = run.wait()
+        self.assertEqual((ended.code, ended.result["respawns"]), (support.FAILED, 1), ended)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
 
     def test_the_code_of_a_script_is_that_of_the_run(self):
         script = self.script(LOOP + "    sys.exit(9 if opt.rank == 1 else 0)\n")
