@@ -162,7 +162,7 @@ def serve_hivemind(options):
 ROLES = {"anytime-fmb": lambda options: run_anytime(options, BATCH),
          "anytime-amb": lambda options: run_anytime(options, MICRO),
          "ddp": run_ddp, "torchft": run_torchft, "hivemind": run_hivemind,
-         "hivemind-64": lambda options: run_hivemind(options, 64),
+         "hivemind-16": lambda options: run_hivemind(options, 16),
          "serve-torchft": serve_torchft, "serve-hivemind": serve_hivemind}
 
 

@@ -14,6 +14,7 @@ other; the table has medians, in Markdown.
 """
 import argparse
 import collections
+import contextlib
 import os
 import pathlib
 import random
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 ANYTIME = os.environ.get("ANYTIME", str(ROOT / "build" / "anytime"))
@@ -37,7 +39,8 @@ Side = collections.namedtuple("Side", "title needs start on_kill")
 # ---- how each side is started: processes that do not end by themselves ----
 
 class Processes:
-    """What a side has started, each in its own session, so that nothing of it is left."""
+    """What a side has started. A mark in their environment finds all of it, so that nothing is
+    left: launchers put their workers into sessions of their own."""
 
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
@@ -45,11 +48,13 @@ class Processes:
         self.log.mkdir()
         self.output = open(folder / "output", "wb")
         self.started, self.respawned = [], []
+        self.mark = f"ANYTIME_PEERS={uuid.uuid4().hex}"
 
     def start(self, words, **more):
-        process = subprocess.Popen([str(word) for word in words], start_new_session=True,
-                                   stdin=subprocess.DEVNULL, stderr=self.output, cwd=self.folder,
-                                   stdout=more.pop("stdout", self.output), **more)
+        environment = {**os.environ, **dict([self.mark.split("=")])}
+        process = subprocess.Popen([str(word) for word in words], stdin=subprocess.DEVNULL,
+                                   stderr=self.output, stdout=more.pop("stdout", self.output),
+                                   cwd=self.folder, env=environment, **more)
         self.started.append(process)
         return process
 
@@ -86,13 +91,24 @@ class Processes:
         text = (self.folder / "output").read_text(errors="replace")
         return "\n".join(text.splitlines()[-15:])
 
-    def close(self):
-        for process in self.started:
+    def marked(self):
+        """Pids of everything that belongs to this side."""
+        for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
             try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
+                if self.mark.encode() in path.read_bytes().split(b"\0"):
+                    yield int(path.parent.name)
+            except OSError:  # it has ended, or is not ours
                 pass
-            process.wait()
+
+    def close(self):
+        end = time.monotonic() + 30
+        while (left := list(self.marked())) and time.monotonic() < end:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for process in self.started:
+                process.poll()  # so that it does not stay as a zombie
+            time.sleep(0.02)
         self.output.close()
 
 
@@ -132,8 +148,8 @@ SIDES = {
     "hivemind": Side("Hivemind, same step", "hivemind",
                      lambda p: start_replicas(p, "serve-hivemind", "hivemind"),
                      "the others go on; somebody else must restart the process"),
-    "hivemind-64": Side("Hivemind, steps of 64 batches", "hivemind",
-                        lambda p: start_replicas(p, "serve-hivemind", "hivemind-64"),
+    "hivemind-16": Side("Hivemind, steps of 16 batches", "hivemind",
+                        lambda p: start_replicas(p, "serve-hivemind", "hivemind-16"),
                         "as above"),
 }
 
@@ -268,6 +284,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=0.05, help="of the sleeps (mean 1 s)")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and clean up on the way
     options.weather = options.weather or WEATHERS
     if not os.path.exists(options.python):
         sys.exit(f"{options.python} does not exist: run tools/torch2_env.py build/torch2 torchft "
