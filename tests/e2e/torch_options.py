@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What PyTorch 2 added, and options of torch.optim: compiled models, hooks, GradScaler, schedulers.
 
-Runs with PyTorch 1.13, too; what that lacks is skipped there.
+Runs with PyTorch 1.13, too, without the tests of what that lacks.
 """
 import re
 import textwrap
@@ -15,6 +15,12 @@ if torch:
     from support import torch_task as task
 
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2]) if torch else (0, 0)
+
+
+def since(*version):
+    """A test of something that PyTorch has since this version."""
+    return lambda test: test if VERSION >= version else None
+
 
 # Trains with `model`, `inner` and `run` (what computes) as prepared by a test; saves parameters.
 TRAIN = """
@@ -68,9 +74,8 @@ class Optimizers(Case):
         start = task.flat(task.new_model())
         self.assertLess(((lower - start) * (higher - start)).sum().item(), 0, "the other way")
 
+    @since(2, 5)
     def test_a_joiner_gets_state_that_is_not_shaped_like_its_parameter(self):
-        if VERSION < (2, 5):
-            self.skipTest("this PyTorch has no Adafactor")
         run = self.launch_script("-n", 1, "--workers-max", 2, "--steps", 100000, "--sample-time",
                                  "1ms", "--quiet",
                                  program=("optimizer=adafactor", f"out={self.folder}"))
@@ -84,9 +89,8 @@ class Optimizers(Case):
         self.assertEqual((ended.code, ended.result["respawns"]), (support.STOPPED, 0), ended)
         self.assertTrue(torch.equal(self.saved(0), self.saved(1)), ended)
 
+    @since(2, 0)
     def test_a_rate_that_is_a_tensor_may_be_changed_in_place(self):
-        if VERSION < (2, 0):
-            self.skipTest("in this PyTorch learning rates are numbers")
         halve = "[g.update(lr=g['lr'] * 0.5) for g in opt.param_groups]"
         expected, _ = self.trained(each=halve)
         got, _ = self.trained(before="inner.param_groups[0]['lr'] = torch.tensor(0.01)",
@@ -126,9 +130,8 @@ class Schedulers(Case):
 
 
 class Hooks(Case):
+    @since(2, 0)
     def test_hooks_run_where_they_are_registered(self):
-        if VERSION < (2, 0):
-            self.skipTest("this PyTorch has no hooks of optimizers")
         count = """
 calls = dict(before=0, after=0, update=0)
 def count(name):
@@ -157,9 +160,8 @@ class Compiled(Case):
                 torch.compile(torch.nn.Linear(1, 1), backend="aot_eager")(torch.ones(1, 1))
         super().setUpClass()
 
+    @since(2, 0)
     def test_a_compiled_model_trains_like_the_plain_one(self):
-        if VERSION < (2, 0):
-            self.skipTest("this PyTorch has no torch.compile")
         expected, _ = self.trained()
         for name, words in {
                 "compiled after it was wrapped": {"after": self.COMPILED},
