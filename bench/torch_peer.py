@@ -43,7 +43,8 @@ class Work:
         self.model = Net()
         self.opt = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
         self.x, self.y = torch.randn(512, 1, 28, 28), torch.randint(0, 10, (512,))
-        self.file = open(options.notes / f"{rank}-{os.getpid()}", "w", buffering=1, encoding="utf-8")
+        path = options.notes / f"{rank}-{os.getpid()}"
+        self.file = open(path, "w", buffering=1, encoding="utf-8")
 
     def loss(self, model, size=BATCH):
         """The loss of one more batch, after the sleep that belongs to it."""

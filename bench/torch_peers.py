@@ -2,7 +2,7 @@
 """The same PyTorch CNN under anytime, DDP, torchft and Hivemind: samples per second.
 
     tools/torch2_env.py build/torch2 torchft hivemind     once
-    bench/torch_peers.py                                  about 20 minutes on a quiet machine
+    bench/torch_peers.py --page docs/guide/pytorch.md     about 30 minutes on a quiet machine
     bench/torch_peers.py --side ddp --side anytime-amb --weather calm --seconds 5 --repeats 1
 
 Three weathers: `calm`; `stragglers`: every process sleeps as the model `niagara` says, the same
@@ -31,6 +31,7 @@ ANYTIME = os.environ.get("ANYTIME", str(ROOT / "build" / "anytime"))
 WORKER = str(ROOT / "bench" / "torch_peer.py")
 WEATHERS = ("calm", "stragglers", "kills")
 KILL_EVERY = 5.0
+MARK_BEGIN, MARK_END = "<!-- torch_peers: begin -->", "<!-- torch_peers: end -->"
 PATIENCE = 240.0  # seconds until every process has trained
 
 Side = collections.namedtuple("Side", "title needs start on_kill")
@@ -112,12 +113,12 @@ class Processes:
         self.output.close()
 
 
-def start_anytime(processes, strategy, *more):
+def start_anytime(processes, strategy):
     options = processes.options
     processes.start([ANYTIME, "run", "-n", options.processes, "--strategy", strategy, "--batch",
-                     64, *more, "--quiet", "--record", "none", "--restarts", 100000, "--seconds",
-                     "100000s", "--run", processes.folder / "run", "--",
-                     *processes.worker(f"anytime-{strategy}")])
+                     64, "--quiet", "--record", "none", "--restarts", 100000, "--join-timeout",
+                     f"{PATIENCE:.0f}s", "--seconds", "100000s", "--run",
+                     processes.folder / "run", "--", *processes.worker(f"anytime-{strategy}")])
 
 
 def start_ddp(processes):
@@ -258,18 +259,32 @@ def cell(values):
 
 
 def table(options):
+    """The table in Markdown, with a line about its conditions."""
     names = options.side or list(SIDES)
     absent = {name: missing(SIDES[name].needs, options) for name in names}
     values = measure_all([name for name in names if not absent[name]], options)
-    print(f"{options.processes} processes, {os.cpu_count()} cores, sleeps of niagara times "
-          f"{options.scale}, {options.seconds:.0f} s each\n")
-    print("| samples/s | " + " | ".join(options.weather) + " | when a process is killed |")
-    print("|---|" + "---|" * (len(options.weather) + 1))
+    lines = ["| samples/s | " + " | ".join(options.weather) + " | when a process is killed |",
+             "|---|" + "---|" * (len(options.weather) + 1)]
     for name in names:
         cells = ["not installed" if absent[name] else cell(values[name, weather])
                  for weather in options.weather]
-        print(f"| {SIDES[name].title} | {' | '.join(cells)} | "
-              f"{absent[name] or SIDES[name].on_kill} |")
+        lines.append(f"| {SIDES[name].title} | {' | '.join(cells)} | "
+                     f"{absent[name] or SIDES[name].on_kill} |")
+    lines += ["", f"({options.processes} processes on {os.cpu_count()} cores, PyTorch "
+              f"{torch_version(options)}, sleeps of `niagara` times {options.scale:g}, "
+              f"{options.repeats} x {options.seconds:g} s each, medians)"]
+    return "\n".join(lines)
+
+
+def torch_version(options):
+    return subprocess.run([options.python, "-c", "import torch; print(torch.__version__)"],
+                          text=True, capture_output=True, check=True, timeout=300).stdout.strip()
+
+
+def put_into(page, text):
+    """Replaces what is between the two marks of the page."""
+    before, rest = page.read_text().split(MARK_BEGIN)
+    page.write_text(f"{before}{MARK_BEGIN}\n{text}\n{MARK_END}{rest.split(MARK_END)[1]}")
 
 
 def main():
@@ -283,13 +298,18 @@ def main():
     parser.add_argument("--warm-up", type=float, default=2, help="seconds before it")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=0.05, help="of the sleeps (mean 1 s)")
+    parser.add_argument("--page", type=pathlib.Path,
+                        help="also put the table into this page, between its marks")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # and clean up on the way
     options.weather = options.weather or WEATHERS
     if not os.path.exists(options.python):
         sys.exit(f"{options.python} does not exist: run tools/torch2_env.py build/torch2 torchft "
                  "hivemind, or name another Python with --python")
-    table(options)
+    text = table(options)
+    print(text)
+    if options.page:
+        put_into(options.page, text)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The tests of PyTorch scripts with the newest PyTorch. TORCH2 names a Python with torch and numpy, or
-# its virtual environment; otherwise one is made, once, in build/torch2 (see tools/torch2_env.py).
+# The tests of PyTorch scripts with the newest PyTorch. TORCH2 names a Python with torch and numpy,
+# or its virtual environment; otherwise one is made, once, in build/torch2 (tools/torch2_env.py).
 # Words select tests: tools/test_torch2.sh torch_options
 set -euo pipefail
 cd "$(dirname "$0")/.."
