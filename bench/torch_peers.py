@@ -258,6 +258,16 @@ def cell(values):
     return f"{statistics.median(trained):.0f}" if trained else "did not train"
 
 
+def lost(cells, options):
+    """How much work a kill costs, where both weathers were measured."""
+    rates = {weather: float(text) for weather, text in zip(options.weather, cells)
+             if text.isdigit()}
+    if "kills" not in rates or not rates.get("calm"):
+        return ""
+    seconds = KILL_EVERY * (1 - rates["kills"] / rates["calm"])
+    return f"; {max(0.0, seconds):.1f} s of work lost per kill"
+
+
 def table(options):
     """The table in Markdown, with a line about its conditions."""
     names = options.side or list(SIDES)
@@ -268,8 +278,8 @@ def table(options):
     for name in names:
         cells = ["not installed" if absent[name] else cell(values[name, weather])
                  for weather in options.weather]
-        lines.append(f"| {SIDES[name].title} | {' | '.join(cells)} | "
-                     f"{absent[name] or SIDES[name].on_kill} |")
+        remark = absent[name] or SIDES[name].on_kill + lost(cells, options)
+        lines.append(f"| {SIDES[name].title} | {' | '.join(cells)} | {remark} |")
     lines += ["", f"({options.processes} processes on {os.cpu_count()} cores, PyTorch "
               f"{torch_version(options)}, sleeps of `niagara` times {options.scale:g}, "
               f"{options.repeats} x {options.seconds:g} s each, medians)"]
