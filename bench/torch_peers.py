@@ -145,10 +145,11 @@ SIDES = {
                 "without checkpoints of the script's own"),
     "torchft": Side("torchft", "torchft",
                     lambda p: start_replicas(p, "serve-torchft", "torchft"),
-                    "the step is lost, the others go on; somebody else must restart the process"),
+                    "the step is lost, the others go on; an outside supervisor must restart the "
+                    "process"),
     "hivemind": Side("Hivemind, same step", "hivemind",
                      lambda p: start_replicas(p, "serve-hivemind", "hivemind"),
-                     "the others go on; somebody else must restart the process"),
+                     "the others go on; an outside supervisor must restart the process"),
     "hivemind-16": Side("Hivemind, steps of 16 batches", "hivemind",
                         lambda p: start_replicas(p, "serve-hivemind", "hivemind-16"),
                         "as above"),
