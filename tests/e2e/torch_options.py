@@ -45,8 +45,9 @@ class Case(torch_runs.TestCase):
         head = (f"model = task.new_model()\ninner = task.new_optimizer('{optimizer}', model)\n"
                 f"run = model\n{before}\n")
         body = textwrap.dedent(TRAIN).format(wrapped=wrapped, after=after, each=each,
-                                                     options=options, folder=self.folder)
-        ended = self.torch("-n", 2, "--steps", 6, "--quiet", script=self.script(head + body))
+                                             options=options, folder=self.folder)
+        ended = self.torch("-n", 2, "--steps", 6, "--lease", "100s", "--quiet",
+                           script=self.script(head + body))
         self.assertEqual(ended.result["steps"], 6, ended)
         self.assertTrue(torch.equal(self.saved(0), self.saved(1)), ended)
         return self.saved(0), ended
