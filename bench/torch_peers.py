@@ -306,7 +306,7 @@ def main():
     parser.add_argument("--weather", action="append", choices=WEATHERS)
     parser.add_argument("--processes", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=20, help="length of each measurement")
-    parser.add_argument("--warm-up", type=float, default=2, help="seconds before it")
+    parser.add_argument("--warm-up", type=float, default=5, help="seconds before it")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=0.05, help="of the sleeps (mean 1 s)")
     parser.add_argument("--page", type=pathlib.Path,
