@@ -4,7 +4,8 @@
 
 Every process writes a file RANK-PID with a line "TIME SAMPLES" whenever samples of its own have
 gone into the parameters. With --scale it sleeps after each batch as a worker of the straggler
-model `niagara` would; the sleep depends only on its rank and on the samples it has computed.
+model `niagara` would: how slow it is depends only on its rank and on the number of its step, for
+each sample of that step (under Hivemind, whose steps may be longer, of its batch).
 """
 import argparse
 import os
@@ -39,7 +40,7 @@ class Work:
         from mnist_cnn import Net
         torch.set_num_threads(1)
         torch.manual_seed(1)
-        self.torch, self.rank, self.scale, self.computed = torch, rank, options.scale, 0
+        self.torch, self.rank, self.scale, self.number = torch, rank, options.scale, 0
         self.model = Net()
         self.opt = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
         self.x, self.y = torch.randn(512, 1, 28, 28), torch.randint(0, 10, (512,))
@@ -51,14 +52,13 @@ class Work:
         index = self.torch.randint(0, len(self.x), (size,))
         loss = self.torch.nn.functional.cross_entropy(model(self.x[index]), self.y[index])
         if self.scale:
-            seconds = niagara(self.rank, self.computed // BATCH) * self.scale
-            time.sleep(seconds * size / BATCH)
-        self.computed += size
+            time.sleep(niagara(self.rank, self.number) * self.scale * size / BATCH)
         return loss
 
     def used(self, samples):
         """Samples of this process have gone into the parameters."""
         print(f"{time.time():.4f} {samples}", file=self.file)
+        self.number += 1
 
 
 def run_anytime(options, size):
@@ -137,6 +137,7 @@ def run_hivemind(options, batches=1):
         opt.step()
         opt.zero_grad()
         pending += BATCH
+        work.number += 1
         if opt.local_epoch > epoch:
             work.used(pending)
             pending, epoch = 0, opt.local_epoch
