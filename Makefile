@@ -56,7 +56,7 @@ endif
 	@$(MAKE) all
 	@bench/run
 
-test-torch2: ## tests of PyTorch scripts with the newest PyTorch, from PyPI (several GB, once)
+test-torch2: ## tests of PyTorch scripts with the newest PyTorch (2.5 GB, once; or TORCH2=FOLDER)
 	@$(MAKE) all
 	@tools/test_torch2.sh
 

@@ -1,20 +1,33 @@
 #!/usr/bin/env bash
-# The tests of PyTorch scripts with the newest PyTorch of PyPI, in a virtual environment that is
-# made once (build/torch2; plain `pip install torch` brings several GB of CUDA packages).
-# TORCH_INDEX can name another package index, such as https://download.pytorch.org/whl/cpu.
+# The tests of PyTorch scripts with the newest PyTorch. TORCH2 names a Python with torch and numpy,
+# or its virtual environment; otherwise one is made, once, in build/torch2 (tools/torch2_env.py).
+# Words select tests: tools/test_torch2.sh torch_options
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-environment=$PWD/build/torch2
-if ! "$environment/bin/python3" -c 'import torch, numpy' 2>/dev/null; then
-    /usr/bin/python3 -m venv "$environment"
-    "$environment/bin/pip" install --quiet ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch numpy
+python=${TORCH2:-$PWD/build/torch2}
+if [ -z "${TORCH2:-}" ]; then
+    tools/torch2_env.py "$python"
 fi
-"$environment/bin/python3" -c 'import torch; print("PyTorch", torch.__version__)'
+if [ -d "$python" ]; then
+    python=$python/bin/python3
+fi
+"$python" -c 'import numpy, torch; print("PyTorch", torch.__version__, "numpy", numpy.__version__)'
 
 export ANYTIME=$PWD/build/anytime SEAT_WORKER=$PWD/build/tests/seat_worker
-export ANYTIME_TORCH_UPDATE=$PWD/build/tests/torch_update PYTHON=$environment/bin/python3
-for test in torch_right torch_scripts torch_ends torch_memory torch_updates; do
-    mkdir -p "build/tests/e2e/$test"
-    (cd "build/tests/e2e/$test" && timeout 600 "$PYTHON" "../../../../tests/e2e/$test.py")
+export ANYTIME_TORCH_UPDATE=$PWD/build/tests/torch_update PYTHON=$python
+all=(torch_updates torch_gradients torch_right torch_options torch_scripts torch_ends
+    torch_memory torch_checkpoints own_model_python)
+failed=()
+for test in "${@:-${all[@]}}"; do
+    echo "== $test"
+    folder=build/tests/torch2/$test
+    mkdir -p "$folder"
+    (cd "$folder" && timeout 1800 "$python" "../../../../tests/e2e/$test.py") ||
+        [ $? -eq 77 ] || failed+=("$test")
 done
+if [ ${#failed[@]} -gt 0 ]; then
+    echo "failed with the newest PyTorch: ${failed[*]}" >&2
+    exit 1
+fi
+echo "no test failed with the newest PyTorch"

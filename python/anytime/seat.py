@@ -34,12 +34,17 @@ class Spec:
     overwrites: bool = False  # a round's first micro-batch writes the whole gradient
 
 
+def _float(value: Any) -> float:
+    """A hyper-parameter; 0 for what only some optimizer of PyTorch understands, such as pairs."""
+    return 0.0 if value is None or isinstance(value, (tuple, list, str)) else float(value)
+
+
 def group_values(values: dict) -> c.Group:
     """Hyper-parameters called as in PyTorch, as the library wants them."""
     group = c.Group()
     for name in ("lr", "weight_decay", "momentum", "eps", "alpha", "lr_decay"):
-        setattr(group, name, float(values.get(name) or 0))
-    group.beta1, group.beta2 = (float(beta) for beta in values.get("betas", (0, 0)))
+        setattr(group, name, _float(values.get(name)))
+    group.beta1, group.beta2 = (_float(beta) for beta in (*values.get("betas", ()), 0, 0)[:2])
     group.accumulator = float(values.get("initial_accumulator_value", 0))
     group.nesterov = int(bool(values.get("nesterov", False)))
     return group

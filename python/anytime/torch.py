@@ -75,6 +75,16 @@ def _seed(seed: int) -> None:
         torch.default_generator.manual_seed(seed)
 
 
+def _zeros(count: int) -> torch.Tensor:
+    """A vector that the library can use, whatever torch's default device and type are."""
+    return torch.zeros(count, dtype=torch.float32, device="cpu")
+
+
+def _number(value: Any) -> Any:
+    """A hyper-parameter as a number; PyTorch 2 allows tensors, which schedulers change in place."""
+    return value.item() if isinstance(value, torch.Tensor) and value.numel() == 1 else value
+
+
 def _plain(name: str) -> str:
     """A tensor's name without what torch.compile puts in front."""
     return name.replace("_orig_mod.", "")
@@ -107,6 +117,7 @@ class _Layout:
                 self.buffers.append(buffer)
             elif buffer.numel() > 0:
                 self.others[_plain(name)] = buffer
+        self._check_devices()
         sizes = [tensor.numel() for tensor in self.params + self.buffers]
         *self.offsets, self.floats = itertools.accumulate(sizes, initial=0)
 
@@ -114,11 +125,24 @@ class _Layout:
     def _check(name: str, param: torch.Tensor) -> None:
         if param.layout != torch.strided:
             raise c.Error(f"{name} is sparse; only dense parameters can be trained together", 2)
+        if hasattr(param, "placements"):
+            raise c.Error(f"{name} is sharded over processes (FSDP, DTensor); every worker needs "
+                          "the whole model", 2)
         if param.dtype != torch.float32:
             raise c.Error(f"{name} is {param.dtype}; parameters must be float32 (autocast is "
                           "possible, model.half() is not)", 2)
         if param.numel() == 0:
             raise c.Error(f"{name} is empty", 2)
+
+    def _check_devices(self) -> None:
+        """One vector holds all of them."""
+        devices = sorted({str(tensor.device) for tensor in self.params + self.buffers})
+        if len(devices) > 1:
+            raise c.Error(f"the model is on several devices ({', '.join(devices)}); it must be on "
+                          "one", 2)
+        if devices == ["meta"]:
+            raise c.Error("the model is on the meta device, without values: move it to a real "
+                          "device first", 2)
 
     def specs(self) -> list[TensorSpec]:
         """The tensors for the hub."""
@@ -170,7 +194,7 @@ class Optimizer(torch.optim.Optimizer):
                  clip_norm: Optional[float] = None,
                  before_update: Optional[Callable[[], None]] = None, samples: int = 0,
                  batch: int = 0, hub: Optional[str] = None):
-        _refuse(optimizer, update, reduction)
+        _refuse(model, optimizer, update, reduction)
         super().__init__(optimizer.param_groups, optimizer.defaults)
         self.param_groups, self.state = optimizer.param_groups, optimizer.state
         self.inner, self.model = optimizer, model
@@ -200,7 +224,8 @@ class Optimizer(torch.optim.Optimizer):
             return
         _joined[:] = [weakref.ref(self)]
         set_current(self._seat)
-        self._sent_groups: list = []
+        self._sent_groups: Optional[list] = None  # as they were; None: numbers change in place
+        self._sent_numbers: list = []
         self._kept: dict[str, torch.Tensor] = {}
         self._kept_at = 0.0
         self._cuts: dict[int, tuple] = {}
@@ -300,6 +325,9 @@ class Optimizer(torch.optim.Optimizer):
         if loss.numel() != 1:
             raise c.Error(f"the loss must be one number, not {list(loss.shape)}: take its mean (or "
                           "its sum, and say reduction=\"sum\")", 2)
+        if loss.dtype in (torch.float16, torch.bfloat16):
+            raise c.Error(f"the loss is {loss.dtype}, which cannot hold the number of samples: "
+                          "compute it in float32, loss_fn(model(x).float(), y)", 2)
         self._attach()
         factor = samples if self.reduction == "mean" else 1
         try:
@@ -393,12 +421,20 @@ class Optimizer(torch.optim.Optimizer):
         self.updated = bool(order.updated) or not working
         if not self._at_worker:
             self._install()
+            self._note_step()
         if not working:
             self._finish()
             return
         self._gradient, self._sum, self._grads = self._views_at(self._seat.gradient)
         self._fresh = True
         _seed(self._seat.random(order.position) & (2**63 - 1))
+
+    def _note_step(self) -> None:
+        """The hub has made the step of torch's optimizer. Schedulers of that optimizer warn unless
+        it says so: PyTorch 1 looks at the first of these, PyTorch 2 at the second."""
+        if self.updated:
+            self.inner._step_count = self._seat.order.version
+            self.inner._opt_called = True
 
     def _views_at(self, address: int) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
         """The round's vector, the vector of the sums on the model's device, and its parts. A seat
@@ -439,9 +475,16 @@ class Optimizer(torch.optim.Optimizer):
         """The numbers of this step. Those of the first worker bind everybody."""
         if self.inner.param_groups == self._sent_groups:  # quick: most values are the same objects
             return
-        for index, values in enumerate(self.inner.param_groups):
+        numbers = [{k: _number(v) for k, v in g.items() if k != "params"}
+                   for g in self.inner.param_groups]
+        if numbers == self._sent_numbers:
+            return
+        for index, values in enumerate(numbers):
             self._seat.set_group(index, values)
-        self._sent_groups = [dict(values) for values in self.inner.param_groups]
+        self._sent_numbers = numbers
+        changes_in_place = any(isinstance(value, torch.Tensor)
+                               for group in self.inner.param_groups for value in group.values())
+        self._sent_groups = None if changes_in_place else [dict(g) for g in self.inner.param_groups]
 
     # ---- buffers that are no statistics: counters, masks ----
 
@@ -463,7 +506,7 @@ class Optimizer(torch.optim.Optimizer):
 
     def _take_others(self) -> None:
         for name, buffer in self._layout.others.items():
-            values = torch.zeros(buffer.numel())
+            values = _zeros(buffer.numel())
             count = self._seat.get_state(f"buffer.{name}", values.data_ptr(), values.numel())
             if count == values.numel():
                 with torch.no_grad():
@@ -515,27 +558,36 @@ class Optimizer(torch.optim.Optimizer):
             yield name, param, self.inner.state[param]
 
     def _give_state(self) -> None:
-        for name, _, state in self._states():
+        """A vector `optimizer.NAME.KEY` for each tensor of the state, with its shape at the end if
+        that is not the parameter's: `optimizer.0.weight.row_var@16x1` (Adafactor)."""
+        for name, param, state in self._states():
             for key, value in state.items():
                 if not isinstance(value, (torch.Tensor, int, float)):
                     continue
-                flat = torch.as_tensor(value, dtype=torch.float32).detach().reshape(-1).cpu()
-                flat = flat.contiguous()
-                self._seat.put_state(f"optimizer.{name}.{key}", flat.data_ptr(), flat.numel())
+                value = torch.as_tensor(value, dtype=torch.float32, device="cpu").detach()
+                same = value.shape == param.shape
+                shape = "" if same else "@" + "x".join(map(str, value.shape))
+                flat = value.reshape(-1).contiguous()
+                self._seat.put_state(f"optimizer.{name}.{key}{shape}", flat.data_ptr(),
+                                     flat.numel())
 
     def _take_state(self) -> None:
         params = dict(zip(self._layout.names, self._layout.params))
+        on_device = {id(p) for g in self.inner.param_groups for p in g["params"]
+                     if g.get("capturable") or g.get("fused")}
         for stored in self._seat.state_names():
             name, _, key = stored[len("optimizer."):].rpartition(".")
             if not stored.startswith("optimizer.") or name not in params:
                 continue
-            param = params[name]
+            param, (key, at, shape) = params[name], key.partition("@")
             count = self._seat.get_state(stored, 0, 0)
-            flat = torch.zeros(max(count, 1))
+            flat = _zeros(max(count, 1))
             self._seat.get_state(stored, flat.data_ptr(), count)
-            scalar = count == 1 and (param.numel() != 1 or key == "step")
-            self.inner.state[param][key] = (flat[0] if scalar else
-                                            flat.view(param.shape).to(param.device))
+            value = flat.view([int(size) for size in shape.split("x") if size] if at else
+                              param.shape)
+            if value.dim() > 0 or id(param) in on_device:  # torch keeps counters on the CPU
+                value = value.to(param.device)
+            self.inner.state[param][key] = value
 
     # ---- beside training ----
 
@@ -576,7 +628,13 @@ _step_with_hooks = getattr(torch.optim.Optimizer, "profile_hook_step", lambda st
     Optimizer._step)
 
 
-def _refuse(optimizer, update, reduction) -> None:
+def _refuse(model, optimizer, update, reduction) -> None:
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        raise c.Error("pass the model without DistributedDataParallel: anytime sums the gradients",
+                      2)
+    if any(group.get("differentiable") for group in optimizer.param_groups):
+        raise c.Error("differentiable=True keeps the graph of an update, which other processes "
+                      "do not have: leave it out", 2)
     if isinstance(optimizer, torch.optim.LBFGS):
         raise c.Error("LBFGS evaluates the loss several times per step and cannot be distributed",
                       2)

@@ -55,12 +55,21 @@ class Ends(torch_runs.TestCase):
         self.assertEqual(result["worker"][1]["rounds"], 5)
 
     def test_a_script_that_raises_is_started_again_and_named_at_last(self):
+        enough = self.folder / "enough"
         script = self.script(LOOP.replace(
-            "opt.step()", "if opt.rank == 1: raise ValueError('no such luck')\n        opt.step()"))
-        ended = self.torch("-n", 2, "--steps", 300, "--restarts", 1, "--sample-time", "1ms",
-                           script=script, code=support.FAILED)
-        self.assertEqual((ended.result["steps"], ended.result["respawns"]), (300, 1))
-        self.assertIn("not started again: ValueError: no such luck", ended.err)
+            "opt.step()", "if opt.rank == 1: raise ValueError('no such luck')\n        opt.step()")
+            .replace("not opt.done", f"not opt.done and not os.path.exists('{enough}')"))
+        run = self.launch_script("-n", 2, "--restarts", 1, "--sample-time", "1ms", "--quiet",
+                                 script=script)
+        run.wait_until(lambda: "not started again: ValueError: no such luck" in run.err(),
+                       "the script has failed twice")
+        run.wait_steps(run.steps() + 3)  # the other one goes on
+        enough.touch()
+        ended = run.wait()
+        self.assertEqual((ended.code, ended.result["respawns"], ended.result["stopped"]),
+                         (support.FAILED, 1, "workers left"), ended)
+        self.assert_ledger(ended)
+        self.assert_gone(run)
 
     def test_the_code_of_a_script_is_that_of_the_run(self):
         script = self.script(LOOP + "    sys.exit(9 if opt.rank == 1 else 0)\n")
@@ -73,8 +82,8 @@ class Ends(torch_runs.TestCase):
             print("loading forever", file=sys.stderr, flush=True)
             while True: time.sleep(1)
             """)
-        ended = self.torch("-n", 2, "--join-timeout", "1s", script=script, code=support.FAILED)
-        self.assertIn("no worker joined within 1 s", ended.err)
+        ended = self.torch("-n", 2, "--join-timeout", "5s", script=script, code=support.FAILED)
+        self.assertIn("no worker joined within 5 s", ended.err)
         self.assertIn("loading forever", ended.err.splitlines()[-2])
 
     def test_a_script_without_anytime_is_explained(self):
@@ -89,6 +98,18 @@ class Ends(torch_runs.TestCase):
             """)
         result = self.torch("-n", 2, "--steps", 5, script=script).result
         self.assertEqual((result["stopped"], result["steps"]), ("workers left", 0))
+
+    def test_a_script_that_joins_and_hangs_does_not_outlive_the_run(self):
+        """Nobody can say how long its first step may take; the limit of the run ends it."""
+        script = self.script(LOOP.replace("step = 0", "step = 0\n    if opt.rank == 1: hang()"))
+        script.write_text("import time\ndef hang(): time.sleep(1000)\n" + script.read_text())
+        for strategy in ("fmb", "async"):
+            with self.subTest(strategy=strategy):
+                ended = self.torch("-n", 2, "--strategy", strategy, "--seconds", "1s", "--lease",
+                                   "3s", "--quiet", script=script, code=None)
+                self.assertEqual(ended.result["stopped"], "seconds", ended)
+                self.assertGreater(ended.result["steps"], 0, ended)
+                self.assertEqual(ended.result["worker"][1]["rounds"], 0, ended)
 
     def test_a_script_that_prints_much_does_not_disturb_the_run(self):
         script = self.script(LOOP + "        sys.stdout.write(('x' * 99 + '\\n') * 20000)\n")

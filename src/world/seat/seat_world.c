@@ -112,16 +112,24 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
 
 /* ---- patience -------------------------------------------------------------------------------- */
 
-/* The lease waits for seats that have not reported yet (programs load and compile), unless the run
- * ends, and for those that do something else, and for a while after that. */
+/* The run ends, or its time is over and only silent seats keep it from ending. */
+static bool is_late(const at_hub *hub, at_ns now)
+{
+    at_ns time = hub->plan->limits.time;
+    bool  over = time > 0 && hub->began_at != AT_NEVER && now - hub->began_at >= time;
+    return over || hub->end != AT_END_RUNNING;
+}
+
+/* The lease waits for seats that have not reported yet (programs load and compile) until the run
+ * should end, and for those that do something else, and for a while after that. */
 static bool lease_waits(at_seat_world *w, at_ns now)
 {
-    bool waits = false;
+    bool waits = false, late = is_late(w->host.hub, now);
     for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
         at_seat_chair *c = &w->chair[i];
         if (!c->guest) continue;
         if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
-        bool begins = !c->reported && w->host.hub->end == AT_END_RUNNING;
+        bool begins = !c->reported && !late;
         waits = waits || begins || now < c->grace;
     }
     return waits;

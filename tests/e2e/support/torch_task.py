@@ -64,6 +64,11 @@ OPTIMIZERS = {
     "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.1),
     "nadam": lambda p: torch.optim.NAdam(p, lr=0.01),
     "amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    "foreach": lambda p: torch.optim.Adam(p, lr=0.01, foreach=True),
+    "fused": lambda p: torch.optim.Adam(p, lr=0.01, fused=True),
+    "capturable": lambda p: torch.optim.Adam(p, lr=0.01, capturable=True),
+    "maximize": lambda p: torch.optim.Adam(p, lr=0.01, maximize=True),
+    "adafactor": lambda p: torch.optim.Adafactor(p, lr=0.01),
 }
 
 
