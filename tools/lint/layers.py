@@ -10,15 +10,17 @@ MAY_INCLUDE = {
     "learn": ("base",),
     "data": ("base",),
     "message": ("base", "step"),
+    "net": ("base",),
     "record": ("base", "step"),
     "task": ("base", "step", "learn"),
     "model_io": ("base", "step", "learn", "record", "task"),
-    "world": ("base", "step", "pace", "learn", "data", "message", "record", "task", "model_io"),
+    "world": ("base", "step", "pace", "learn", "data", "message", "net", "record", "task",
+              "model_io"),
     "report": ("base", "record"),
     "serve": ("base", "record", "report"),
     "advise": ("base", "step", "pace", "data", "record", "task", "world", "report"),
-    "cli": ("base", "step", "pace", "learn", "data", "message", "record", "task", "model_io",
-            "world", "report", "serve", "advise"),
+    "cli": ("base", "step", "pace", "learn", "data", "message", "net", "record", "task",
+            "model_io", "world", "report", "serve", "advise"),
 }
 
 # Libraries behind one interface: header pattern, and the only files that may include it.
@@ -27,6 +29,7 @@ HOMES = (
     ("microhttpd.h", "src/serve/*.c"),
     ("*dnnl*.h", "src/learn/engines/*.c"),
     ("cblas.h", "src/learn/engines/*.c"),
+    ("openssl/ssl.h", "src/net/*.c"),
 )
 
 # step/ is pure: its results depend only on its arguments.
