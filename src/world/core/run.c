@@ -257,6 +257,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .resume = o->resume,
                                     .launcher = o->launcher,
                                     .seats = o->seats,
+                                    .joins = o->joins,
                                     .pace_options = &r->pace_options,
                                     .respawn = o->respawn};
     uint32_t here = at_run_workers_here(o->world, &r->context);

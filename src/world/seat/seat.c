@@ -19,7 +19,10 @@ static const at_ns SLICE = AT_MS(50); /* how often a waiting seat looks whether 
 
 static uint32_t heard(void *self)
 {
-    return at_bell_heard(&at_seat_bells_of(self)->cast);
+    at_seat *s = self;
+    if (!s->link) return at_bell_heard(&at_seat_bells_of(s)->cast);
+    at_seat_pump(s);
+    return s->arrivals;
 }
 
 static bool is_over(const at_seat *s)
@@ -27,11 +30,31 @@ static bool is_over(const at_seat *s)
     return s->lost || atomic_load_explicit(&at_seat_slot_of(s)->evicted, memory_order_acquire);
 }
 
+/* Something for others (s->inbox) that nobody waits for is not the hub's fault: it came late. */
+static void wait_for_link(at_seat *s, uint32_t heard_before, at_ns until)
+{
+    at_ns slice = at_clock_now() + SLICE;
+    if (s->arrivals != heard_before || s->lost) return;
+    s->interrupted = false;
+    at_link_await(s->link, until < slice ? until : slice, &s->interrupted);
+    at_seat_pump(s);
+}
+
+/* True when the connection has ended: a hub on another machine is noticed by reading. */
+static bool is_hub_gone(const at_seat *s)
+{
+    return s->link ? s->lost : at_seat_hung_up(s->fd);
+}
+
 /* The hub follows the only seat to its core (world/seat/seat_world.c), where this stays while it
  * sleeps. Only this thread does, and only while it sleeps: the program may have others. */
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     at_seat *s = self;
+    if (s->link) {
+        wait_for_link(s, heard_before, until);
+        return;
+    }
     at_ns    now = at_clock_now(), slice = now + SLICE;
     at_ns    limit = until < slice ? until : slice, spin_ns = until > slice ? s->spin_ns : 0;
     bool     turns = at_seat_takes_turns(at_seat_board_of(s), s->in_place, s->spec.floats, spin_ns);
@@ -68,7 +91,7 @@ static bool take_order(void *self, at_order *order)
                 s->order_seen = before;
                 return true;
             }
-        } else if (at_seat_hung_up(s->fd)) { /* it was killed in the middle of writing */
+        } else if (is_hub_gone(s)) { /* it was killed in the middle of writing */
             s->lost = true;
             return false;
         }
@@ -91,11 +114,11 @@ static uint64_t fetch(void *self)
         if (before % 2 == 0) {
             uint64_t version = atomic_load_explicit(&board->version, memory_order_relaxed);
             if (s->copy && !s->spec.at_workers)
-                memcpy(s->copy, at_seat_floats(&s->params_file), s->spec.floats * sizeof(float));
+                memcpy(s->copy, s->newest, s->spec.floats * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
             if (atomic_load_explicit(&board->params_lock, memory_order_relaxed) == before)
                 return version;
-        } else if (at_seat_hung_up(s->fd)) {
+        } else if (is_hub_gone(s)) {
             s->lost = true;
             return atomic_load_explicit(&board->version, memory_order_relaxed);
         }
@@ -106,7 +129,7 @@ static uint64_t fetch(void *self)
 static const float *install(void *self)
 {
     at_seat *s = self;
-    return s->copy ? s->copy : at_seat_floats(&s->params_file);
+    return s->copy ? s->copy : s->newest;
 }
 
 static float *gradient(void *self, uint32_t slot)
@@ -121,6 +144,7 @@ static bool send_report(void *self, const at_report *report)
     at_seat_slot *slot = at_seat_slot_of(s);
     uint64_t      sent = atomic_load_explicit(&slot->sent, memory_order_relaxed);
     if (is_over(s)) return true; /* nobody reads it */
+    if (s->link) return at_seat_link_report(s, report);
     if (atomic_load(&slot->taken) < sent && !atomic_load(&slot->leave)) return false;
     at_seat_mail *mail = &slot->mail[sent % AT_SEAT_GRADIENTS];
     mail->report = *report;
@@ -137,21 +161,26 @@ static bool take_kept_params(at_seat *s)
            (int64_t)s->spec.floats;
 }
 
+at_transport at_seat_transport(at_seat *s)
+{
+    return (at_transport){.self = s,
+                          .heard = heard,
+                          .wait = wait,
+                          .leaves = leaves,
+                          .take_order = take_order,
+                          .newest = newest,
+                          .fetch = fetch,
+                          .install = install,
+                          .gradient = gradient,
+                          .send = send_report,
+                          .interrupted = interrupted};
+}
+
 bool at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t sequence)
 {
     assert(s->slot_file.memory);
     at_driver_options options = {.context = &s->context,
-                                 .transport = {.self = s,
-                                               .heard = heard,
-                                               .wait = wait,
-                                               .leaves = leaves,
-                                               .take_order = take_order,
-                                               .newest = newest,
-                                               .fetch = fetch,
-                                               .install = install,
-                                               .gradient = gradient,
-                                               .send = send_report,
-                                               .interrupted = interrupted},
+                                 .transport = at_seat_transport(s),
                                  .id = s->rank + 1,
                                  .incarnation = incarnation,
                                  .slots = slots,
@@ -167,11 +196,20 @@ bool at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t se
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* Tells the hub that flags in the slot have changed. */
+static void tell_flags(at_seat *s)
+{
+    if (s->link)
+        at_seat_link_word(s, NULL);
+    else
+        at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
+}
+
 /* Tells the hub that nothing more will come. */
 static void say_left(at_seat *s)
 {
     atomic_store(&at_seat_slot_of(s)->left, true);
-    at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
+    tell_flags(s);
 }
 
 /* What to do before computing, or at the end, where seats update. */
@@ -194,8 +232,8 @@ static void announce(at_seat *s)
     at_fail fail;
     if (!s->publishing) return;
     s->publishing = false;
-    if (at_seat_send(s->fd, AT_SEAT_PUBLISHED, (at_seat_part){&s->applied, sizeof s->applied},
-                     (at_seat_part){0}, NULL, at_clock_now() + AT_SEC(60), &fail))
+    if (at_seat_tell(s, AT_SEAT_PUBLISHED, (at_seat_part){&s->applied, sizeof s->applied},
+                     (at_seat_part){0}, at_clock_now() + AT_SEC(60), &fail))
         s->lost = true;
 }
 
@@ -213,10 +251,12 @@ static int end(at_seat *s, at_seat_order *order)
     if (order) order->version = s->version;
     if (order) describe_update(s, order, s->version);
     /* The first seat may evaluate the final parameters before it leaves. */
-    if (atomic_load(&at_seat_board_of(s)->first_rank) == s->rank)
+    if (atomic_load(&at_seat_board_of(s)->first_rank) == s->rank) {
         atomic_store(&at_seat_slot_of(s)->aside, true);
-    else
+        if (s->link) tell_flags(s);
+    } else {
         say_left(s);
+    }
     return s->ended;
 }
 
@@ -231,7 +271,10 @@ void at_seat_leave(at_seat **seat)
         say_left(s);
     }
     if (s->fd >= 0) close(s->fd);
+    at_link_free(s->link);
+    at_tls_free(s->tls);
     at_seat_inbox_deinit(&s->inbox);
+    at_seat_file_close(&s->incoming_file);
     at_seat_file_close(&s->params_file);
     at_seat_file_close(&s->bells_file);
     at_seat_file_close(&s->slot_file);
@@ -297,9 +340,7 @@ int at_seat_next(at_seat *s, at_seat_order *order)
 
 const float *at_seat_params(const at_seat *s)
 {
-    return s->driver.params ? s->driver.params
-           : s->copy        ? s->copy
-                            : at_seat_floats(&s->params_file);
+    return s->driver.params ? s->driver.params : s->copy ? s->copy : s->newest;
 }
 
 float *at_seat_gradient(const at_seat *s)
@@ -400,6 +441,10 @@ void at_seat_evaluated(at_seat *s, uint64_t version, double accuracy, double los
     if (sent - atomic_load(&slot->scores_taken) >= AT_SEAT_SCORES) return;
     slot->score[sent % AT_SEAT_SCORES] = (at_seat_score){version, accuracy, loss};
     atomic_store(&slot->scores_sent, sent + 1);
+    if (s->link) {
+        at_seat_link_word(s, &slot->score[sent % AT_SEAT_SCORES]);
+        return;
+    }
     at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
 }
 
@@ -409,17 +454,18 @@ void at_seat_aside(at_seat *s, int begins)
     if (begins && s->aside_since == 0) {
         s->aside_since = now;
         atomic_store(&at_seat_slot_of(s)->aside, true);
-        at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
+        tell_flags(s);
     } else if (!begins && s->aside_since > 0) {
         if (s->stage == AT_SEAT_STAGE_SEATED) at_driver_shift(&s->driver, now - s->aside_since);
         s->aside_since = 0;
         atomic_store(&at_seat_slot_of(s)->aside, false);
+        if (s->link) tell_flags(s);
     }
 }
 
 const float *at_seat_mean(const at_seat *s)
 {
-    return at_seat_floats(&s->params_file);
+    return s->newest;
 }
 
 void at_seat_publish(at_seat *s, const float *params)
