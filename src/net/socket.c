@@ -58,8 +58,24 @@ static bool listen_at(const struct addrinfo *where, int *fd)
     return false;
 }
 
-at_err at_net_listen(const at_net_address *address, int *fd, char shown[AT_NET_TEXT_SIZE],
-                     at_fail *fail)
+/* 0, or the last error. */
+static int listen_somewhere(const struct addrinfo *found, at_ns until, int *fd)
+{
+    static const at_ns PAUSE = AT_MS(20);
+    int                error = EADDRNOTAVAIL;
+    for (;;) {
+        for (const struct addrinfo *a = found; a; a = a->ai_next) {
+            if (listen_at(a, fd)) return 0;
+            error = errno;
+        }
+        at_ns now = at_clock_now();
+        if (error != EADDRINUSE || now >= until) return error;
+        at_clock_sleep_until(now + PAUSE);
+    }
+}
+
+at_err at_net_listen(const at_net_address *address, at_ns until, int *fd,
+                     char shown[AT_NET_TEXT_SIZE], at_fail *fail)
 {
     struct addrinfo        *found;
     struct sockaddr_storage here = {0};
@@ -69,10 +85,9 @@ at_err at_net_listen(const at_net_address *address, int *fd, char shown[AT_NET_T
     if (unknown)
         return at_fail_set(fail, AT_ERR_USAGE, "use a name or number of this machine, or 0.0.0.0",
                            "cannot listen at %s: %s", address->host, gai_strerror(unknown));
-    for (struct addrinfo *a = found; a && *fd < 0; a = a->ai_next) (void)listen_at(a, fd);
-    int error = errno;
+    int error = listen_somewhere(found, until, fd);
     freeaddrinfo(found);
-    if (*fd < 0)
+    if (error)
         return at_fail_set(fail, AT_ERR_IO,
                            error == EADDRINUSE ? "choose another port, or 0 for any free one"
                                                : "use an address of this machine, or 0.0.0.0",

@@ -6,7 +6,7 @@ import pathlib
 import unittest
 
 import support
-from support import mpi, seats
+from support import mpi, net, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
@@ -74,12 +74,16 @@ class Seats(Contract, seats.TestCase):
     THEIRS = ("--data", "--micro-batch", "--eval-every")
     more = ()
 
-    def play(self, *arguments):
+    @classmethod
+    def without_theirs(cls, arguments):
         words = list(arguments)
-        for option in self.THEIRS:
+        for option in cls.THEIRS:
             at = words.index(option)
             del words[at:at + 2]
-        return self.seats(*words, "-n", 3, program=("batch=2",))
+        return words
+
+    def play(self, *arguments):
+        return self.seats(*self.without_theirs(arguments), "-n", 3, program=("batch=2",))
 
 
 @unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")
@@ -88,6 +92,23 @@ class Ranks(Contract, mpi.TestCase):
 
     def play(self, *arguments):
         return self.train(*arguments, ranks=4)
+
+
+class Net(Contract, net.TestCase):
+    """Our own workers over plain TCP."""
+    more = LOCAL_STEPS
+
+    def play(self, *arguments):
+        return self.complete(*arguments, workers=3)
+
+
+class NetEncrypted(Contract, net.TestCase):
+    """Programs over TLS."""
+    more = ()
+
+    def play(self, *arguments):
+        return self.complete(*Seats.without_theirs(arguments), workers=3, start=self.program,
+                             scheme="tls://", words=("batch=2",))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "world/seat/seat_hub.h"
 
 enum { STRANGER_MAX = 4096, EVENTS_MAX = 64 };
+static const at_ns LISTEN_TIME = AT_SEC(3);
 
 /* ---- listening ------------------------------------------------------------------------------- */
 
@@ -31,7 +32,7 @@ at_err at_seat_net_open(at_seat_hub *h, const char *text, at_fail *fail)
     if (h->epoll < 0)
         return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot watch connections: %s",
                            strerror(errno));
-    AT_TRY(at_net_listen(&address, &h->net_fd, h->address, fail));
+    AT_TRY(at_net_listen(&address, at_clock_now() + LISTEN_TIME, &h->net_fd, h->address, fail));
     at_seat_make_loud(h->net_fd);
     return AT_OK;
 }

@@ -141,7 +141,8 @@ static bool lease_waits(at_seat_world *w, at_ns now)
         at_seat_chair *c = &w->chair[i];
         if (!c->guest) continue;
         if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
-        bool begins = !c->reported && w->host.hub->end == AT_END_RUNNING;
+        bool loads = !w->seats->job || now - c->joined < GRACE; /* ours have loaded their data */
+        bool begins = !c->reported && loads && w->host.hub->end == AT_END_RUNNING;
         waits = waits || begins || now < c->grace;
     }
     return waits;

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Workers on other machines: the same bits as on one, whoever comes, goes and comes back."""
+import os
+import signal
+
+import support
+from support import net
+
+JOB = (*support.SMALL, "--quiet", "--eval-every", 0)
+
+
+class Bits(net.TestCase):
+    def test_our_own_workers_compute_what_train_computes(self):
+        for strategy in ("fmb", "local-sgd"):
+            job = (*JOB, "--strategy", strategy, "--steps", 40)
+            here = self.train(*job, "--workers", 2).result
+            there = self.complete(*job).result
+            for key in ("params_hash", "trace_hash", "samples", "engine"):
+                self.assertEqual(there[key], here[key], f"{strategy}: {key}")
+            self.assertEqual(there["world"], "net")
+
+    def test_programs_get_the_same_parameters_over_memory_tcp_and_tls(self):
+        options = ("--steps", 30, "--quiet")
+        hashes = {}
+        for scheme in ("", "tls://"):
+            for words in (("batch=16",), ("batch=16", "installs=1"), ("batch=16", "update=1")):
+                ended = self.complete(*options, start=self.program, scheme=scheme, words=words)
+                hashes.setdefault(words[-1], set()).add(ended.result["params_hash"])
+        self.assertTrue(all(len(each) == 1 for each in hashes.values()), hashes)
+
+    def test_vectors_larger_than_the_buffers_of_a_socket_arrive_whole(self):
+        words = ("batch=16", "extra=3000000")
+        hashes = {self.complete("--steps", 6, "--strategy", strategy, "--quiet",
+                                start=self.program, scheme=scheme,
+                                words=words).result["params_hash"]
+                  for strategy, scheme in (("fmb", ""), ("fmb", "tls://"))}
+        self.assertEqual(len(hashes), 1)
+        self.complete("--steps", 12, "--strategy", "async", "--quiet", start=self.program,
+                      words=words)
+
+
+class Elastic(net.TestCase):
+    def present(self, hub, count):
+        hub.wait_until(lambda: sum(row["state"] == "working" for row in hub.workers().values())
+                       == count, f"{count} workers are there")
+
+    def test_from_one_worker_to_four_and_down_to_two(self):
+        for strategy in ("fmb", "amb", "async", "ssp", "dbs"):
+            with self.subTest(strategy=strategy):
+                hub = self.hub(*JOB, "--workers", 1, "--strategy", strategy, "--seconds", "120s",
+                               "--sample-time", "50us", "--record", "steps")
+                crowd = [self.work(hub)]
+                self.present(hub, 1)
+                crowd += [self.work(hub) for _ in range(3)]
+                self.present(hub, 4)
+                for process in crowd[:2]:
+                    process.kill()
+                self.present(hub, 2)
+                steps = hub.steps()
+                hub.wait_steps(steps + 20)
+                hub.signal(signal.SIGTERM)
+                ended = hub.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                for process in crowd[2:]:
+                    self.assert_ends(process)
+                self.assert_ledger(ended)
+
+    def test_fmb_keeps_its_bits_when_workers_are_killed_and_come_back(self):
+        job = (*JOB, "--steps", 120, "--workers-min", 2, "--sample-time", "100us")
+        calm = self.complete(*job).result
+        hub = self.hub(*job, "--workers", 2)
+        crowd = [self.work(hub), self.work(hub)]
+        for steps in (20, 50):
+            hub.wait_steps(steps)
+            crowd.pop(0).kill()
+            crowd.append(self.work(hub))
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assertEqual(ended.result["params_hash"], calm["params_hash"])
+
+    def test_workers_come_back_to_a_hub_that_was_killed_and_resumed(self):
+        job = (*JOB, "--steps", 150, "--sample-time", "100us")
+        calm = self.complete(*job).result
+        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10)
+        address = hub.address()
+        crowd = [self.work(hub), self.work(hub)]
+        for steps in (30, 70):
+            hub.wait_steps(steps)
+            hub.process.kill()
+            hub.wait()
+            hub = self.hub(folder=hub.folder, listen=address)
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assertEqual(ended.result["params_hash"], calm["params_hash"])
+        self.assert_ledger(ended)
+
+    def test_a_frozen_worker_is_given_up_and_comes_back(self):
+        hub = self.hub(*JOB, "--workers", 2, "--lease", "1s", "--seconds", "120s",
+                       "--sample-time", "100us", "--record", "steps")
+        frozen, other = self.work(hub), self.work(hub)
+        self.present(hub, 2)
+        hub.wait_steps(5)
+        os.kill(frozen.pid, signal.SIGSTOP)
+        self.present(hub, 1)
+        os.kill(frozen.pid, signal.SIGCONT)
+        self.present(hub, 2)
+        hub.signal(signal.SIGTERM)
+        self.assertEqual(hub.wait().code, support.STOPPED)
+        for process in (frozen, other):
+            self.assert_ends(process)
+
+
+if __name__ == "__main__":
+    support.main()
