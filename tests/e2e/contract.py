@@ -6,7 +6,7 @@ import pathlib
 import unittest
 
 import support
-from support import mpi, net, seats
+from support import mpi, seats
 
 STRATEGIES = ("fmb", "amb", "backup", "batch-sync", "async", "async-fmb", "async-timed", "ssp",
               "ringmaster", "quorum", "adasync", "dbs", "grow", "shrink", "loss", "noise",
@@ -92,23 +92,6 @@ class Ranks(Contract, mpi.TestCase):
 
     def play(self, *arguments):
         return self.train(*arguments, ranks=4)
-
-
-class Net(Contract, net.TestCase):
-    """Our own workers over plain TCP."""
-    more = LOCAL_STEPS
-
-    def play(self, *arguments):
-        return self.complete(*arguments, workers=3)
-
-
-class NetEncrypted(Contract, net.TestCase):
-    """Programs over TLS."""
-    more = ()
-
-    def play(self, *arguments):
-        return self.complete(*Seats.without_theirs(arguments), workers=3, start=self.program,
-                             scheme="tls://", words=("batch=2",))
 
 
 if __name__ == "__main__":

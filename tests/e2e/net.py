@@ -98,6 +98,22 @@ class Elastic(net.TestCase):
         self.assertEqual(ended.result["params_hash"], calm["params_hash"])
         self.assert_ledger(ended)
 
+    def test_programs_come_back_to_a_hub_that_was_killed_and_resumed(self):
+        job = ("--steps", 150, "--sample-time", "100us", "--quiet")
+        calm = self.complete(*job, start=self.program).result
+        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10)
+        address = hub.address()
+        crowd = [self.program(hub, "slice=50"), self.program(hub, scheme="tls://")]
+        hub.wait_steps(40)
+        hub.process.kill()
+        hub.wait()
+        hub = self.hub(folder=hub.folder, listen=address)
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assertEqual(ended.result["params_hash"], calm["params_hash"])
+
     def test_a_frozen_worker_is_given_up_and_comes_back(self):
         hub = self.hub(*JOB, "--workers", 2, "--lease", "1s", "--seconds", "120s",
                        "--sample-time", "100us", "--record", "steps")

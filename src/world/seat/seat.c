@@ -266,7 +266,7 @@ void at_seat_leave(at_seat **seat)
     *seat = NULL;
     if (!s) return;
     if (s->stage == AT_SEAT_STAGE_SEATED && s->in_micro) at_driver_return_micro(&s->driver);
-    if (s->stage >= AT_SEAT_STAGE_SEATED) {
+    if (s->stage >= AT_SEAT_STAGE_SEATED && s->slot_file.memory) {
         announce(s);
         say_left(s);
     }
@@ -312,11 +312,13 @@ static bool is_asked_while_idle(const at_seat *s)
 
 int at_seat_next(at_seat *s, at_seat_order *order)
 {
-    assert(s->stage >= AT_SEAT_STAGE_SEATED);
+    assert(s->stage >= AT_SEAT_STAGE_SEATED || s->rejoining);
     *order = (at_seat_order){0};
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
-    announce(s);
+    if (!s->rejoining) announce(s);
     for (at_ns until = wait_until(s); !s->in_micro;) {
+        int joined = s->rejoining ? at_seat_rejoin(s) : AT_SEAT_JOINED;
+        if (joined != AT_SEAT_JOINED) return joined;
         if (is_asked_while_idle(s)) {
             order->version = newest(s);
             describe_update(s, order, order->version);
@@ -327,7 +329,10 @@ int at_seat_next(at_seat *s, at_seat_order *order)
         case AT_DRIVER_MICRO: s->in_micro = true; break;
         case AT_DRIVER_ABANDONED: break;                     /* before its first micro-batch */
         case AT_DRIVER_ROUND_OVER: at_seat_report(s); break; /* the caller forgot it */
-        case AT_DRIVER_FINISHED: return end(s, order);
+        case AT_DRIVER_FINISHED:
+            if (!at_seat_comes_back(s)) return end(s, order);
+            at_seat_rejoin_begin(s);
+            break;
         case AT_DRIVER_WAITING:
             if (s->wait_ms > 0 && (s->interrupted || at_clock_now() >= until)) return AT_SEAT_AGAIN;
             break;
@@ -351,12 +356,16 @@ float *at_seat_gradient(const at_seat *s)
 /* Where seats update, the last update is described by an order: at_seat_next says DONE. */
 static int finish_round(at_seat *s)
 {
-    return s->spec.at_workers && !is_over(s) ? AT_SEAT_ABANDON : end(s, NULL);
+    if (s->spec.at_workers && !is_over(s)) return AT_SEAT_ABANDON;
+    if (!at_seat_comes_back(s)) return end(s, NULL);
+    at_seat_rejoin_begin(s);
+    return AT_SEAT_ABANDON;
 }
 
 int at_seat_more(at_seat *s, uint32_t samples, double loss_sum)
 {
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
+    if (s->rejoining) return AT_SEAT_ABANDON;
     if (s->in_micro) {
         assert(samples >= 1);
         announce(s);
@@ -394,7 +403,7 @@ void at_seat_report(at_seat *s)
 
 void at_seat_facts_get(const at_seat *s, at_seat_facts *facts)
 {
-    assert(s->stage >= AT_SEAT_STAGE_SEATED);
+    assert(s->slot_file.memory);
     const at_seat_board *board = at_seat_board_of(s);
     *facts = (at_seat_facts){.rank = s->rank,
                              .workers = atomic_load(&board->present),

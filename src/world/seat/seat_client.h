@@ -3,11 +3,13 @@
  *     seat_join.c    finds the hub, proves the token, maps the shared memory
  *     seat_link.c    a hub on another machine: messages instead of shared memory
  *     seat.c         rounds, through the driver of all workers (world/core/driver.h)
+ *     seat_rejoin.c  tries to come back to a hub on another machine that was lost
  *     seat_state.c   named tensors that the hub keeps
  */
 #ifndef AT_WORLD_SEAT_SEAT_CLIENT_H
 #define AT_WORLD_SEAT_SEAT_CLIENT_H
 
+#include "net/address.h"
 #include "net/link.h"
 #include "world/core/driver.h"
 #include "world/seat/seat_memory.h"
@@ -40,6 +42,11 @@ struct at_seat {
     uint32_t      arrivals;   /* messages of rounds */
     bool          has_params; /* the first have arrived */
     bool          reporting;  /* a report is being sent */
+    char          hub[AT_NET_TEXT_SIZE];
+    bool          rejoining; /* the connection was lost, and another one is tried */
+    at_ns         reconnect; /* for how long; 0: never */
+    at_ns         rejoin_until, rejoin_at, rejoin_pause;
+    uint32_t      useless; /* connections in a row without a report that was read */
 
     /* As the hub said. */
     uint32_t         rank, workers_start;
@@ -113,6 +120,16 @@ bool at_seat_link_report(at_seat *seat, const at_report *report);
 
 /* Tells the hub about flags that were set in the slot, and possibly an evaluation. */
 void at_seat_link_word(at_seat *seat, const at_seat_score *score);
+
+/* Goes on with the messages until the seat is taken, at the latest until `until`: JOINED, LOST,
+ * FAILED or, with wait_ms, AGAIN. (seat_join.c) */
+int at_seat_proceed(at_seat *seat, at_ns until, at_fail *fail);
+
+/* True when a seat without its hub shall try to get it back; begin, then call at_seat_rejoin until
+ * it returns JOINED or LOST instead of AGAIN. (seat_rejoin.c) */
+bool at_seat_comes_back(at_seat *seat);
+void at_seat_rejoin_begin(at_seat *seat);
+int  at_seat_rejoin(at_seat *seat);
 
 /* ---- for our own workers (world/net) ---- */
 

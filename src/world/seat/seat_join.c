@@ -15,7 +15,8 @@
 enum { TOKEN_FILE_MAX = 4096, MESSAGE_MAX = 1 << 20, PATH_SIZE = 4096 };
 static const at_ns SEND_TIME = AT_SEC(30);
 static const at_ns PARAMS_TIME = AT_SEC(600); /* a large model over a slow network */
-static const at_ns JOIN_TIME = AT_SEC(600);   /* a hub that answers has its own, shorter limits */
+static const at_ns RECONNECT_TIME = AT_SEC(60);
+static const at_ns JOIN_TIME = AT_SEC(600); /* a hub that answers has its own, shorter limits */
 
 static at_seat_part text_part(const char *text)
 {
@@ -159,6 +160,8 @@ static at_err take_settings(at_seat *s, const at_seat_welcome *w, at_fail *fail)
                             .round_ns_mean = w->round_ns,
                             .rounds_per_epoch = (uint64_t)w->rounds,
                             .trace_scale = w->trace_scale};
+    at_pace_free(s->pace); /* of an earlier seat */
+    s->pace = NULL;
     AT_TRY(at_pace_new(&pace, &s->pace, fail));
     s->context = (at_world_context){
         .plan = &s->plan, .pace = s->pace, .seed = s->seed, .sample_time = w->sample_time};
@@ -195,6 +198,8 @@ static at_err new_copy(at_seat *s, at_fail *fail)
 {
     if (s->installs) {
         s->copy = s->given;
+    } else if (s->copy) {
+        return AT_OK; /* of an earlier seat */
     } else if (!s->in_place || s->spec.at_workers) {
         s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
         if (!s->copy) return at_fail_memory(fail);
@@ -265,6 +270,19 @@ static at_err hear_refusal(at_seat *s, at_fail *fail)
     return said ? take_message(s, fail) : AT_ERR_MISSING;
 }
 
+static at_err dial(at_seat *s, const char *hub, at_fail *fail)
+{
+    const char *time = getenv("ANYTIME_RECONNECT");
+    s->reconnect = RECONNECT_TIME;
+    if (time && !at_text_duration(time, &s->reconnect))
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 60s or 5min, or 0 for never",
+                           "ANYTIME_RECONNECT='%s' is not a duration", time);
+    if (strlen(hub) >= sizeof s->hub)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the address of the hub is too long");
+    snprintf(s->hub, sizeof s->hub, "%s", hub);
+    return at_seat_dial(s, hub, fail);
+}
+
 static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec, at_fail *fail)
 {
     const char *rank = getenv("ANYTIME_RANK");
@@ -288,7 +306,7 @@ static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec
     AT_TRY(at_spec_new(spec, &s->spec, fail));
     memcpy(s->group, s->spec.group, sizeof s->group);
     AT_TRY(read_token(hub, s->token, fail));
-    if (at_net_is_address(hub)) return at_seat_dial(s, hub, fail);
+    if (at_net_is_address(hub)) return dial(s, hub, fail);
     return at_seat_connect(hub, &s->fd, fail);
 }
 
@@ -299,11 +317,10 @@ static void explain(at_seat_why *why, const at_fail *fail)
              fail->hint[0] ? "; hint: " : "", fail->hint);
 }
 
-/* Waits for messages until the seat is taken. */
-static int proceed(at_seat *s, at_fail *fail)
+int at_seat_proceed(at_seat *s, at_ns until, at_fail *fail)
 {
-    at_ns begin = at_clock_now();
-    at_ns until = begin + (s->wait_ms > 0 ? AT_MS((at_ns)s->wait_ms) : JOIN_TIME);
+    at_ns slice = at_clock_now() + AT_MS((at_ns)s->wait_ms);
+    if (s->wait_ms > 0 && slice < until) until = slice;
     while (s->stage != AT_SEAT_STAGE_SEATED) {
         bool   interrupted = false;
         at_err err = at_seat_hear(s, until, s->wait_ms > 0 ? &interrupted : NULL, fail);
@@ -330,7 +347,7 @@ int at_seat_join(at_seat **seat, const char *hub, const at_seat_spec *spec, at_s
     if (!hub) hub = getenv("ANYTIME_HUB");
     if (!hub || !*hub) return AT_SEAT_ALONE;
     at_err err = *seat ? AT_OK : new_seat(seat, hub, spec, &fail);
-    int    status = err == AT_OK            ? proceed(*seat, &fail)
+    int    status = err == AT_OK ? at_seat_proceed(*seat, at_clock_now() + JOIN_TIME, &fail)
                     : err == AT_ERR_MISSING ? AT_SEAT_LOST
                                             : AT_SEAT_FAILED;
     if (status == AT_SEAT_LOST || status == AT_SEAT_FAILED) {

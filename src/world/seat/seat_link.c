@@ -255,6 +255,7 @@ at_err at_seat_link_memory(at_seat *s, uint32_t slots, at_fail *fail)
         !at_seat_slot_size(s->spec.floats, slots, &slot) ||
         !at_size_product(s->spec.floats, sizeof(float), &vector))
         return at_fail_memory(fail);
+    if (s->params_file.memory) return AT_OK; /* of an earlier seat */
     AT_TRY(at_seat_file_private(params, &s->params_file, fail));
     AT_TRY(at_seat_file_private(at_seat_bells_size(), &s->bells_file, fail));
     AT_TRY(at_seat_file_private(slot, &s->slot_file, fail));
