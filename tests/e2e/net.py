@@ -65,6 +65,21 @@ class Elastic(net.TestCase):
                     self.assert_ends(process)
                 self.assert_ledger(ended)
 
+    def test_a_worker_that_is_told_to_stop_leaves_in_order(self):
+        hub = self.hub(*JOB, "--workers", 2, "--seconds", "120s", "--sample-time", "100us")
+        leaver, other = self.work(hub), self.work(hub)
+        self.present(hub, 2)
+        hub.wait_steps(5)
+        leaver.send_signal(signal.SIGTERM)
+        self.assertIn("the run goes on", self.assert_ends(leaver, support.STOPPED))
+        self.present(hub, 1)
+        hub.wait_steps(hub.steps() + 10)
+        hub.signal(signal.SIGTERM)
+        ended = hub.wait()
+        self.assertIn("anytime hub --resume", ended.err)
+        self.assert_ends(other)
+        self.assert_ledger(ended)
+
     def test_fmb_keeps_its_bits_when_workers_are_killed_and_come_back(self):
         job = (*JOB, "--steps", 120, "--workers-min", 2, "--sample-time", "100us")
         calm = self.complete(*job).result

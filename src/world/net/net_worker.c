@@ -1,6 +1,7 @@
 #include "world/net/net_worker.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,30 @@ static at_err open_seat(const at_net_join *join, at_seat *s, at_fail *fail)
     return at_seat_answer(s, fail);
 }
 
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* Global, because a signal handler has no user argument. */
+static volatile sig_atomic_t told_to_stop;
+
+static void on_stop(int number)
+{
+    (void)number;
+    told_to_stop = 1;
+}
+
+/* The first signal asks the worker to leave after its micro-batch; a second one ends the process. */
+static void heed_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+static at_err stopped(at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal; the run goes on");
+}
+
 /* ---- trying again ---------------------------------------------------------------------------- */
 
 typedef struct patience {
@@ -96,7 +121,7 @@ static bool tries_again(const at_net_join *join, patience *p, const at_fail *fai
 {
     char  text[sizeof fail->text + 80];
     at_ns now = at_clock_now();
-    if (fail->err != AT_ERR_MISSING || now >= p->until) return false;
+    if (fail->err != AT_ERR_MISSING || now >= p->until || told_to_stop) return false;
     snprintf(text, sizeof text, "%s; trying again for %.0f s", fail->text,
              at_seconds(p->until - now));
     if (!p->told && join->say) join->say(text);
@@ -199,6 +224,12 @@ static at_err open_task(worker *w, at_fail *fail)
                         at_clock_now() + ANSWER_TIME, fail);
 }
 
+static bool leaves(void *self)
+{
+    at_transport transport = at_seat_transport(self);
+    return told_to_stop || transport.leaves(self);
+}
+
 static void compute(worker *w)
 {
     at_seat          *s = w->seat;
@@ -210,6 +241,7 @@ static void compute(worker *w)
                                  .sequence = (uint64_t)w->welcome.sequence,
                                  .local = w->local,
                                  .drawn = &at_seat_slot_of(s)->drawn};
+    options.transport.leaves = leaves;
     at_driver_init(&s->driver, &options);
     at_driver_run(&s->driver, NULL);
 }
@@ -229,7 +261,7 @@ static at_err join_once(worker *w, bool *joined, at_fail *fail)
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "the connection to the hub is lost");
     if (atomic_load(&at_seat_slot_of(s)->evicted))
         return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub has given up this worker");
-    return AT_OK;
+    return told_to_stop && !atomic_load(&at_seat_slot_of(s)->leave) ? stopped(fail) : AT_OK;
 }
 
 at_err at_net_work(const at_world_context *context, at_fail *fail)
@@ -239,6 +271,7 @@ at_err at_net_work(const at_world_context *context, at_fail *fail)
     patience           p = new_patience(join);
     uint32_t           useless = 0; /* seats in a row without a report */
     at_err             err;
+    heed_signals();
     do {
         bool joined = false;
         w.seat = calloc(1, sizeof *w.seat);

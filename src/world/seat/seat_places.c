@@ -314,7 +314,9 @@ void at_seat_start_again(at_seat_world *w)
 /* SIGUSR2 asks for another process, up to --workers-max. */
 void at_seat_start_more(at_seat_world *w)
 {
-    for (unsigned wanted = at_signals_joins(); wanted > 0; wanted--) {
+    unsigned wanted = at_signals_joins();
+    if (!at_seat_children_command(w->seats->children)) return; /* others start the workers */
+    for (; wanted > 0; wanted--) {
         at_fail  fail = {0};
         uint32_t rank = 0;
         while (rank < w->seats->ranks_max &&
