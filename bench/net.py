@@ -5,7 +5,8 @@
 
 For 1, 10 and 100 MB there and back: links against blocking sockets, and encrypted links against a
 bare OpenSSL loop. The kinds take turns, so that a busy machine slows all of them; the best of all
-round trips counts. The goal is 80 % of both.
+round trips counts. On a machine that is very busy only the processor time says something. The goal
+is 80 % of both.
 """
 import pathlib
 import subprocess
@@ -13,9 +14,9 @@ import sys
 import tempfile
 
 FOLDER = pathlib.Path(__file__).resolve().parent
-SIZES = ((1_000_000, 200), (10_000_000, 30), (100_000_000, 5))
+SIZES = ((1_000_000, 100), (10_000_000, 10), (100_000_000, 2))
 KINDS = ("raw", "link", "openssl", "tls")
-TURNS = 4
+TURNS = 3
 
 
 def compile_into(folder, build):
@@ -27,28 +28,32 @@ def compile_into(folder, build):
 
 
 def measure(program, size, rounds):
-    """The shortest round trip of each kind in seconds."""
-    best = dict.fromkeys(KINDS, float("inf"))
+    """The shortest round trip and the least processor time of each kind in seconds."""
+    best = {kind: [float("inf")] * 2 for kind in KINDS}
     for _ in range(TURNS):
         for kind in KINDS:
             done = subprocess.run([program, kind, str(size), str(rounds)], check=True, text=True,
-                                  capture_output=True, timeout=60)
-            best[kind] = min(best[kind], float(done.stdout.split()[0]))
+                                  capture_output=True, timeout=300)
+            shortest, _, processor = map(float, done.stdout.split())
+            best[kind] = [min(best[kind][0], shortest), min(best[kind][1], processor)]
     return best
 
 
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build")
-    print(f"{'MB':>5} {'raw':>10} {'link':>10} {'of raw':>7} {'openssl':>10} {'tls':>10} "
-          f"{'of it':>7}   (GB/s in each direction)")
+    print("GB/s in each direction; % of the bare loop: speed, and its processor time by ours")
+    print(f"{'MB':>5} {'raw':>7} {'link':>7} {'speed':>6} {'cpu':>6}   {'openssl':>7} {'tls':>7} "
+          f"{'speed':>6} {'cpu':>6}")
     with tempfile.TemporaryDirectory() as folder:
         program = compile_into(folder, build)
         for size, rounds in SIZES:
             best = measure(program, size, rounds)
-            speed = {kind: 2 * size / best[kind] / 1e9 for kind in KINDS}
-            print(f"{size / 1e6:5.0f} {speed['raw']:10.2f} {speed['link']:10.2f} "
-                  f"{speed['link'] / speed['raw']:7.0%} {speed['openssl']:10.2f} "
-                  f"{speed['tls']:10.2f} {speed['tls'] / speed['openssl']:7.0%}", flush=True)
+            row = f"{size / 1e6:5.0f}"
+            for bare, ours in (KINDS[:2], KINDS[2:]):
+                speed = [2 * size / best[kind][0] / 1e9 for kind in (bare, ours)]
+                row += (f" {speed[0]:7.2f} {speed[1]:7.2f} {speed[1] / speed[0]:6.0%} "
+                        f"{best[bare][1] / best[ours][1]:6.0%}  ")
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 /* Round trips of a vector between two processes over TCP on this machine, for bench/net.py.
  *
- *     net_link KIND BYTES ROUNDS     prints the shortest and the median round trip in seconds
+ *     net_link KIND BYTES ROUNDS     prints the shortest and the median round trip in seconds, then
+ *                                    the processor time of both processes per round trip
  *
  * KIND: raw (blocking sockets), link (net/link.h), tls (the same, encrypted), openssl (a bare loop
  * over blocking sockets). A round trip is the vector there and back, as parameters and gradient.
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,8 +112,8 @@ static void raw_receive(side *s)
     }
 }
 
-static unsigned int client_key(SSL *ssl, const char *hint, char *identity, unsigned int identity_max,
-                               unsigned char *key, unsigned int key_max)
+static unsigned int client_key(SSL *ssl, const char *hint, char *identity,
+                               unsigned int identity_max, unsigned char *key, unsigned int key_max)
 {
     (void)ssl;
     (void)hint;
@@ -188,6 +190,15 @@ static void play(side *s, int rounds)
     free(took);
 }
 
+/* Processor time in seconds. */
+static double cpu(int who)
+{
+    struct rusage usage;
+    getrusage(who, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 int main(int argc, char **argv)
 {
     at_net_address address;
@@ -207,6 +218,9 @@ int main(int argc, char **argv)
     if (link || tls) open_link(&s, tls);
     if (strcmp(argv[1], "openssl") == 0) open_ssl(&s);
     play(&s, atoi(argv[3]));
-    if (child > 0) waitpid(child, NULL, 0);
+    if (child > 0) {
+        waitpid(child, NULL, 0);
+        printf("%.9f\n", (cpu(RUSAGE_SELF) + cpu(RUSAGE_CHILDREN)) / atoi(argv[3]));
+    }
     return 0;
 }

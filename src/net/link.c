@@ -268,13 +268,21 @@ static void advance(at_link *l, size_t sent)
     }
 }
 
+/* True when the socket takes more. Asking is also what makes the kernel tell (by SIGIO, if that is
+ * set) when it does again; a send that failed is not enough. */
+static bool takes_more(const at_link *l)
+{
+    struct pollfd poll_fd = {.fd = l->fd, .events = POLLOUT};
+    return poll(&poll_fd, 1, 0) > 0 && (poll_fd.revents & POLLOUT);
+}
+
 at_err at_link_flush(at_link *l, at_fail *fail)
 {
     if (l->state != AT_LINK_OPEN) AT_TRY(open_up(l, fail));
     while (l->first && l->state == AT_LINK_OPEN) {
         ssize_t sent = put(l);
         if (sent < 0) return gone(fail);
-        if (sent == 0) break;
+        if (sent == 0 && !takes_more(l)) break;
         advance(l, (size_t)sent);
     }
     return AT_OK;

@@ -300,13 +300,14 @@ const at_option at_options[] = {
     TEXT("listen", MAIN, RUN, HUB, listen, "127.0.0.1:0", "ADDR:PORT",
          "Address where workers join; 0.0.0.0:7000: all networks of this machine; port 0: a free "
          "one"),
-    TEXT("token", COMMON, RUN, HUB, token, NULL, "FILE",
+    TEXT("token", RARE, RUN, HUB, token, NULL, "FILE",
          "File with the token that workers need; created if missing [RUN/token]"),
     TEXT("token", MAIN, RUN, WORK, token, NULL, "FILE",
          "Copy of the hub's token [ANYTIME_TOKEN_FILE]"),
-    TEXT("hub-file", COMMON, RUN, HUB | WORK, hub_file, NULL, "PATH",
-         "File, for example in a shared folder, in which the hub says where it listens and where "
-         "workers look for it"),
+    TEXT("hub-file", RARE, RUN, HUB, hub_file, NULL, "PATH",
+         "File, for example in a shared folder, in which the hub says where it listens"),
+    TEXT("hub-file", COMMON, RUN, WORK, hub_file, NULL, "PATH",
+         "File in which the hub says where it listens; it is waited for"),
     TIME("reconnect", COMMON, RUN, WORK, reconnect, "60s", "T",
          "How long to try to reach the hub, at the start and after the connection was lost"),
 
