@@ -154,7 +154,8 @@ static int connected(int listener, const at_net_address *address, bool serves, b
     bool                    loopback;
     int                     fd = -1;
     if (serves)
-        while ((fd = at_net_accept(listener, &peer)) < 0) usleep(1000);
+        while ((fd = at_net_accept(listener, &peer)) < 0)
+            at_clock_sleep_until(at_clock_now() + AT_MS(1));
     else
         need(!at_net_connect(address, at_clock_now() + AT_SEC(10), &fd, &loopback, &fail),
              "connect");
@@ -206,6 +207,7 @@ int main(int argc, char **argv)
     char           shown[AT_NET_TEXT_SIZE];
     int            listener;
     need(argc == 4, "usage: net_link KIND BYTES ROUNDS;");
+    int  rounds = (int)strtol(argv[3], NULL, 10);
     bool link = strcmp(argv[1], "link") == 0, tls = strcmp(argv[1], "tls") == 0;
     need(!at_net_address_parse("127.0.0.1:0", &address, &fail), "address");
     need(!at_net_listen(&address, 0, &listener, shown, &fail), "listen");
@@ -217,10 +219,10 @@ int main(int argc, char **argv)
     s.fd = connected(listener, &address, s.serves, !link && !tls);
     if (link || tls) open_link(&s, tls);
     if (strcmp(argv[1], "openssl") == 0) open_ssl(&s);
-    play(&s, atoi(argv[3]));
+    play(&s, rounds);
     if (child > 0) {
         waitpid(child, NULL, 0);
-        printf("%.9f\n", (cpu(RUSAGE_SELF) + cpu(RUSAGE_CHILDREN)) / atoi(argv[3]));
+        printf("%.9f\n", (cpu(RUSAGE_SELF) + cpu(RUSAGE_CHILDREN)) / rounds);
     }
     return 0;
 }

@@ -4,7 +4,7 @@ import os
 import signal
 
 import support
-from support import net
+from support import net, seats
 
 JOB = (*support.SMALL, "--quiet", "--eval-every", 0)
 
@@ -21,12 +21,14 @@ class Bits(net.TestCase):
 
     def test_programs_get_the_same_parameters_over_memory_tcp_and_tls(self):
         options = ("--steps", 30, "--quiet")
-        hashes = {}
-        for scheme in ("", "tls://"):
-            for words in (("batch=16",), ("batch=16", "installs=1"), ("batch=16", "update=1")):
+        for words in (("batch=16",), ("batch=16", "installs=1"), ("batch=16", "update=1")):
+            memory = support.Run((*options, "-n", 2), self.folder / words[-1],
+                                 program=(seats.WORKER, *words))
+            self.addCleanup(memory.close)
+            wanted = memory.wait().result["params_hash"]
+            for scheme in ("", "tls://"):
                 ended = self.complete(*options, start=self.program, scheme=scheme, words=words)
-                hashes.setdefault(words[-1], set()).add(ended.result["params_hash"])
-        self.assertTrue(all(len(each) == 1 for each in hashes.values()), hashes)
+                self.assertEqual(ended.result["params_hash"], wanted, (words, scheme))
 
     def test_vectors_larger_than_the_buffers_of_a_socket_arrive_whole(self):
         words = ("batch=16", "extra=3000000")
@@ -80,25 +82,27 @@ class Elastic(net.TestCase):
         self.assert_ends(other)
         self.assert_ledger(ended)
 
-    def test_fmb_keeps_its_bits_when_workers_are_killed_and_come_back(self):
-        job = (*JOB, "--steps", 120, "--workers-min", 2, "--sample-time", "100us")
-        calm = self.complete(*job).result
-        hub = self.hub(*job, "--workers", 2)
+    def test_a_run_holds_while_too_few_workers_are_there(self):
+        hub = self.hub(*JOB, "--steps", 400, "--workers-min", 2, "--sample-time", "200us",
+                       "--workers", 2)
         crowd = [self.work(hub), self.work(hub)]
-        for steps in (20, 50):
-            hub.wait_steps(steps)
+        hub.wait_steps(5)
+        for _ in range(2):
             crowd.pop(0).kill()
+            self.present(hub, 1)
             crowd.append(self.work(hub))
+            self.present(hub, 2)
         ended = hub.wait()
         self.assertEqual(ended.code, support.DONE, ended)
         for process in crowd:
             self.assert_ends(process)
-        self.assertEqual(ended.result["params_hash"], calm["params_hash"])
+        self.assertEqual(ended.result["steps"], 400)
+        self.assert_ledger(ended)
 
     def test_workers_come_back_to_a_hub_that_was_killed_and_resumed(self):
-        job = (*JOB, "--steps", 150, "--sample-time", "100us")
-        calm = self.complete(*job).result
-        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10)
+        job = (*JOB, "--steps", 400)
+        calm = self.train(*job, "--workers", 2).result
+        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10, "--sample-time", "200us")
         address = hub.address()
         crowd = [self.work(hub), self.work(hub)]
         for steps in (30, 70):
@@ -114,9 +118,9 @@ class Elastic(net.TestCase):
         self.assert_ledger(ended)
 
     def test_programs_come_back_to_a_hub_that_was_killed_and_resumed(self):
-        job = ("--steps", 150, "--sample-time", "100us", "--quiet")
+        job = ("--steps", 400, "--quiet")
         calm = self.complete(*job, start=self.program).result
-        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10)
+        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10, "--sample-time", "500us")
         address = hub.address()
         crowd = [self.program(hub, "slice=50"), self.program(hub, scheme="tls://")]
         hub.wait_steps(40)

@@ -139,7 +139,8 @@ class Strangers(net.TestCase):
         wrong.write_text("0123456789abcdef0123456789abcdef\n")
         for scheme in ("", "tls://"):
             for start in (self.work, self.program):
-                said = self.assert_ends(start(self.training, scheme=scheme, token=wrong), support.USAGE)
+                worker = start(self.training, scheme=scheme, token=wrong)
+                said = self.assert_ends(worker, support.USAGE)
                 self.assertIn("token", said)
         said = self.assert_ends(self.work(self.training, token=self.folder / "none"), support.USAGE)
         self.assertIn("token", said)
@@ -191,8 +192,9 @@ class Strangers(net.TestCase):
         crowd = [Stranger(self.training) for _ in range(300)]
         self.assertLess(len(os.listdir(f"/proc/{self.training.pid}/fd")), 250)
         late = self.work(self.training)
-        self.training.wait_until(lambda: self.training.workers().get(2, {}).get("state") == "working",
-                            "a worker joins beside them")
+        rows = self.training.workers
+        self.training.wait_until(lambda: rows().get(2, {}).get("state") == "working",
+                                 "a worker joins beside them")
         for stranger in crowd:
             stranger.socket.close()
         late.kill()

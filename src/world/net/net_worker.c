@@ -91,7 +91,7 @@ static void on_stop(int number)
     told_to_stop = 1;
 }
 
-/* The first signal asks the worker to leave after its micro-batch; a second one ends the process. */
+/* The first signal asks the worker to leave after its micro-batch; a second one ends it. */
 static void heed_signals(void)
 {
     struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};

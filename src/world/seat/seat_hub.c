@@ -41,7 +41,7 @@ static at_err set_paths(at_seat_hub *h, const char *folder, const char *token_fi
     snprintf(h->token_path, sizeof h->token_path, "%s/token", full);
     if (!token_file) return at_token_file(h->token_path, h->token, fail);
     AT_TRY(at_token_file(token_file, h->token, fail));
-    h->token_is_theirs = true;
+    h->keeps_token = true;
     snprintf(h->token_path, sizeof h->token_path, "%s", token_file);
     return AT_OK;
 }
@@ -86,6 +86,7 @@ static at_err open_hub(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fa
     signal(SIGIO, SIG_IGN);
     AT_TRY(at_seat_listen(h->socket_path, &h->fd, fail));
     at_seat_make_loud(h->fd);
+    h->keeps_token = h->keeps_token || o->listen; /* others have copies, for a resumed run, too */
     if (o->listen) AT_TRY(at_seat_net_open(h, o->listen, fail));
     at_seat_command command = o->command;
     command.hub = h->socket_path;
@@ -117,7 +118,7 @@ void at_seat_hub_close(at_seat_hub *h)
     if (h->fd >= 0 && h->socket_path[0]) {
         close(h->fd);
         unlink(h->socket_path);
-        if (!h->token_is_theirs) unlink(h->token_path);
+        if (!h->keeps_token) unlink(h->token_path);
     }
     at_seat_net_close(h);
     for (uint32_t i = 0; i < h->kept_count; i++) free(h->kept[i].values);

@@ -59,9 +59,9 @@ typedef struct at_kept_tensor {
 typedef struct at_seat_hub {
     char              socket_path[4096], token_path[4096];
     char              token[AT_TOKEN_SIZE];
-    bool              token_is_theirs; /* it came from a file of the user, which stays */
-    int               fd;              /* listening */
-    int               net_fd, epoll;   /* listening to other machines; -1: not */
+    bool              keeps_token;   /* its file stays when the hub ends */
+    int               fd;            /* listening */
+    int               net_fd, epoll; /* listening to other machines; -1: not */
     at_tls           *tls;
     char              address[AT_NET_TEXT_SIZE]; /* where it listens */
     char              refused[400]; /* a line about the last one that was refused; "": none */
