@@ -46,6 +46,7 @@ anytime_layer(data at_base dep_zlib dep_lzma dep_png dep_jpeg)
 include(cmake/proto.cmake)
 include(cmake/page.cmake)
 anytime_layer(message at_base at_step)
+anytime_layer(net at_base dep_ssl dep_crypto)
 anytime_layer(record at_base at_step dep_protobuf_c)
 anytime_messages(record)
 anytime_layer(report at_base at_record)
@@ -54,8 +55,8 @@ anytime_layer(serve at_base at_record at_report dep_microhttpd)
 anytime_layer(task at_base at_step at_learn)
 anytime_layer(model_io at_base at_step at_learn at_record at_task dep_protobuf_c)
 anytime_messages(model_io)
-anytime_layer(world at_base at_step at_pace at_learn at_data at_message at_record at_task
-  at_model_io dep_mpi)
+anytime_layer(world at_base at_step at_pace at_learn at_data at_message at_net at_record
+  at_task at_model_io dep_mpi)
 anytime_layer(advise at_base at_step at_pace at_data at_record at_report at_task at_world)
 
 file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/cli/*.c)

@@ -597,3 +597,61 @@ at_err at_worker_note_read(const void *bytes, size_t size, at_worker_note *note,
     code_note(&c, note);
     return fail->err;
 }
+
+/* ---- seats on other machines ----------------------------------------------------------------- */
+
+static void code_news(cursor *c, at_seat_news *news)
+{
+    bool *flags[] = {&news->leave, &news->evicted};
+    code_u32(c, &news->present);
+    code_u32(c, &news->first_rank);
+    code_count(c, &news->samples_used, "samples used");
+    code_count(c, &news->taken, "reports");
+    code_count(c, &news->scores_taken, "evaluations");
+    code_count(c, &news->publish, "requests");
+    code_flags(c, flags, 2);
+    reject(c, news->present > AT_WORKERS_MAX, "workers", news->present);
+    reject(c, news->first_rank >= AT_WORKERS_MAX, "rank", news->first_rank);
+    assert(used(c) <= AT_SEAT_NEWS);
+}
+
+void at_seat_news_write(void *bytes, const at_seat_news *news)
+{
+    cursor       c = writing(bytes, AT_SEAT_NEWS);
+    at_seat_news copy = *news;
+    code_news(&c, &copy);
+}
+
+at_err at_seat_news_read(const void *bytes, size_t size, at_seat_news *news, at_fail *fail)
+{
+    cursor c = reading(bytes, size, fail);
+    *news = (at_seat_news){0};
+    if (has(&c, AT_SEAT_NEWS)) code_news(&c, news);
+    return fail->err;
+}
+
+static void code_word(cursor *c, at_seat_word *word)
+{
+    bool *flags[] = {&word->aside, &word->left, &word->scored};
+    code_count(c, &word->drawn, "samples drawn");
+    code_flags(c, flags, 3);
+    code_count(c, &word->version, "version");
+    code_real(c, &word->accuracy); /* not finite: not measured */
+    code_real(c, &word->loss);
+    assert(used(c) <= AT_SEAT_WORD);
+}
+
+void at_seat_word_write(void *bytes, const at_seat_word *word)
+{
+    cursor       c = writing(bytes, AT_SEAT_WORD);
+    at_seat_word copy = *word;
+    code_word(&c, &copy);
+}
+
+at_err at_seat_word_read(const void *bytes, size_t size, at_seat_word *word, at_fail *fail)
+{
+    cursor c = reading(bytes, size, fail);
+    *word = (at_seat_word){0};
+    if (has(&c, AT_SEAT_WORD)) code_word(&c, word);
+    return fail->err;
+}

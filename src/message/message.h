@@ -49,6 +49,8 @@ enum { /* sizes in bytes */
        AT_TURN_MESSAGE = 288,
        AT_VECTOR_MESSAGE_HEAD = 64, /* as that of a hub message */
        AT_WORKER_NOTE = 1280,
+       AT_SEAT_NEWS = 48,
+       AT_SEAT_WORD = 40,
        AT_HOST_NAME_SIZE = 64, /* including the final zero, as the next one */
        AT_ENGINE_NAME_SIZE = 32
 };
@@ -183,6 +185,25 @@ typedef struct at_worker_note {
     at_usage usage;
 } at_worker_note;
 
+/* What a hub tells a seat on another machine besides orders and parameters: who is there, what it
+ * has read, what it asks for. All of it, whenever something has changed. */
+typedef struct at_seat_news {
+    uint32_t present, first_rank;
+    uint64_t samples_used;
+    uint64_t taken, scores_taken; /* reports and evaluations of this seat that were read */
+    uint64_t publish;             /* requests for its parameters */
+    bool     leave, evicted;
+} at_seat_news;
+
+/* What such a seat tells its hub besides reports. */
+typedef struct at_seat_word {
+    uint64_t drawn;          /* samples drawn so far */
+    bool     aside, left;    /* it does something else; it has gone for good */
+    bool     scored;         /* an evaluation follows: */
+    uint64_t version;        /* of the parameters */
+    double   accuracy, loss; /* NAN: not measured */
+} at_seat_word;
+
 /* The head of a hub message, AT_HUB_MESSAGE_HEAD bytes of at least `size`. A WELCOME is followed by
  * the host name of the hub: at_hub_message_host. */
 void   at_hub_message_write(void *bytes, const at_hub_message *message);
@@ -225,6 +246,12 @@ at_err at_vector_message_read(const void *bytes, size_t size, const at_vector_me
  * than that, since notes are also exchanged at full length. */
 size_t at_worker_note_write(void *bytes, const at_worker_note *note);
 at_err at_worker_note_read(const void *bytes, size_t size, at_worker_note *note, at_fail *fail);
+
+/* News, AT_SEAT_NEWS bytes, and words, AT_SEAT_WORD bytes, of at least `size`. */
+void   at_seat_news_write(void *bytes, const at_seat_news *news);
+at_err at_seat_news_read(const void *bytes, size_t size, at_seat_news *news, at_fail *fail);
+void   at_seat_word_write(void *bytes, const at_seat_word *word);
+at_err at_seat_word_read(const void *bytes, size_t size, at_seat_word *word, at_fail *fail);
 
 /* What the next report of a worker can be, at this point of the run. */
 typedef struct at_report_bounds {

@@ -85,12 +85,16 @@ class Seats(Contract, seats.TestCase):
     THEIRS = ("--data", "--micro-batch", "--eval-every")
     more = ()
 
-    def play(self, *arguments):
+    @classmethod
+    def without_theirs(cls, arguments):
         words = list(arguments)
-        for option in self.THEIRS:
+        for option in cls.THEIRS:
             at = words.index(option)
             del words[at:at + 2]
-        return self.seats(*words, "-n", 3, program=("batch=2",))
+        return words
+
+    def play(self, *arguments):
+        return self.seats(*self.without_theirs(arguments), "-n", 3, program=("batch=2",))
 
 
 @unittest.skipUnless(mpi.MPIRUN, "mpirun is not installed")

@@ -64,7 +64,8 @@ static const char *const changeable[] = {
     "respawn",     "lease",        "watch",    "listen",
     "token",       "open",         "json",     "quiet",
     "config",      "mix",          "faults",   "workers-min",
-    "workers-max", "join-timeout", "restarts", "log-dir"};
+    "workers-max", "join-timeout", "restarts", "log-dir",
+    "hub-file"};
 enum {
     STOPPING = sizeof stopping / sizeof *stopping,
     CHANGEABLE = sizeof changeable / sizeof *changeable,

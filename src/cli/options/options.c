@@ -37,6 +37,8 @@ enum {
     WATCH = AT_FOR_WATCH,
     LIVE = AT_FOR_LIVE,
     RUN_VERB = AT_FOR_RUN,
+    HUB = AT_FOR_HUB,
+    WORK = AT_FOR_WORK,
     TRAINED = AT_FOR_TRAINED,
     EXPORT = AT_FOR_EXPORT,
     DATA = AT_FOR_DATA,
@@ -70,6 +72,8 @@ const at_option at_options[] = {
          "Data set that the model was trained on [as recorded with the weights]"),
     TEXT("data", COMMON, MODEL, MODELS, data, "fashion-mnist", "NAME|PATH",
          "Data set to build the model for [the shape the model was made for]"),
+    TEXT("data", COMMON, MODEL, WORK, data, "fashion-mnist", "NAME|PATH",
+         "Where the hub's data set is on this machine [where it is on the hub's]"),
     TEXT("test-data", COMMON, MODEL, RUNS | TRAINED, test_data, NULL, "NAME|PATH",
          "Test set, if not the one in --data"),
     WHOLE("eval-size", RARE, MODEL, RUNS | AT_FOR_PREDICT | AT_FOR_EVAL, eval_size, NULL, 1, 1e15,
@@ -297,6 +301,21 @@ const at_option at_options[] = {
         "log-dir", COMMON, RUN, RUN_VERB, log_dir, NULL, "DIR",
         "Write the output of each worker to DIR/rank-N.out and rank-N.err [print it, with the rank "
         "in front of each line]"),
+
+    /* ---- other machines ---- */
+    TEXT("listen", MAIN, RUN, HUB, listen, "127.0.0.1:0", "ADDR:PORT",
+         "Address where workers join; 0.0.0.0:7000: all networks of this machine; port 0: a free "
+         "one"),
+    TEXT("token", RARE, RUN, HUB, token, NULL, "FILE",
+         "File with the token that workers need; created if missing [RUN/token]"),
+    TEXT("token", MAIN, RUN, WORK, token, NULL, "FILE",
+         "Copy of the hub's token [ANYTIME_TOKEN_FILE]"),
+    TEXT("hub-file", RARE, RUN, HUB, hub_file, NULL, "PATH",
+         "File, for example in a shared folder, in which the hub says where it listens"),
+    TEXT("hub-file", COMMON, RUN, WORK, hub_file, NULL, "PATH",
+         "File in which the hub says where it listens; it is waited for"),
+    TIME("reconnect", COMMON, RUN, WORK, reconnect, "60s", "T",
+         "How long to try to reach the hub, at the start and after the connection was lost"),
 
     /* ---- dashboard ---- */
     FLAG("watch", COMMON, DASHBOARD, LIVE, watch, "no",

@@ -59,7 +59,8 @@ typedef struct at_settings {
     double      cost;
     int64_t     trace_events;
     at_ns       trace_from;
-    const char *listen, *token;
+    const char *listen, *token, *hub_file;
+    at_ns       reconnect;
     const char *log_dir;
     int64_t     restarts;
     bool        watch, open, once;
@@ -85,7 +86,9 @@ enum {
     AT_FOR_LINK = 8192,
     AT_FOR_WATCH = 16384,
     AT_FOR_RUN = 1 << 20, /* programs with their own loop, see seat_options.c */
-    AT_FOR_LIVE = 32768,  /* accompanies a run but is not one of its settings: never echoed */
+    AT_FOR_HUB = 1 << 16, /* workers on other machines */
+    AT_FOR_WORK = 1 << 17,
+    AT_FOR_LIVE = 32768, /* accompanies a run but is not one of its settings: never echoed */
     AT_FOR_TRAINED = AT_FOR_PREDICT | AT_FOR_EVAL | AT_FOR_EXPORT,
     AT_FOR_RUNS = AT_FOR_TRAIN | AT_FOR_COMPARE | AT_FOR_SWEEP,
     AT_FOR_ADVISE = 1 << 21,

@@ -8,6 +8,7 @@
 #include "base/machine.h"
 #include "cli/launch.h"
 #include "cli/options/inherit.h"
+#include "cli/verbs/hub.h"
 #include "cli/verbs/train.h"
 #include "cli/verbs/verbs.h"
 #include "cli/verbs/watch.h"
@@ -16,12 +17,13 @@
 
 static const at_ns JOIN_TIMEOUT = AT_SEC(60);
 
-static at_err open_hub(const at_parsed *parsed, const char *folder, at_seat_hub *hub, at_fail *fail)
+at_err at_run_open_hub(const at_parsed *parsed, const at_program_run *run, at_seat_hub *hub,
+                       at_fail *fail)
 {
     const at_settings  *s = &parsed->settings;
     uint32_t            workers = s->workers > 0 ? (uint32_t)s->workers : at_machine_cores();
     uint32_t            most = s->workers_max > 0 ? (uint32_t)s->workers_max : workers;
-    at_seat_hub_options options = {.folder = folder,
+    at_seat_hub_options options = {.folder = run->folder,
                                    .command = {.words = parsed->command,
                                                .ranks = workers,
                                                .ranks_max = most > workers ? most : workers,
@@ -31,7 +33,14 @@ static at_err open_hub(const at_parsed *parsed, const char *folder, at_seat_hub 
                                    .join_timeout =
                                        s->join_timeout > 0 ? s->join_timeout : JOIN_TIMEOUT,
                                    .few_is_fine = at_options_given(parsed, "workers-min")};
-    return at_seat_hub_open(&options, hub, fail);
+    if (run->listens) {
+        options.listen = s->listen;
+        options.token_file = s->token;
+    }
+    AT_TRY(at_seat_hub_open(&options, hub, fail));
+    at_err err = run->listens ? at_announce_hub(parsed, hub, fail) : AT_OK;
+    if (err) at_seat_hub_close(hub);
+    return err;
 }
 
 /* Trains with the seats that have come. Nobody else shows a run of a comparison. */
@@ -43,9 +52,11 @@ static at_err train(at_parsed *parsed, const at_program_run *run, at_seat_hub *h
     AT_TRY(at_launch_seats(&launch, parsed, run->command, hub, fail));
     launch.run.folder = run->folder;
     launch.run.resume = run->resume;
+    launch.run.plan.open = run->listens;
     if (!run->shows && !launch.run.checkpoint_every) launch.run.checkpoint_every = "none";
     if (!run->shows && !launch.run.console.terminal) launch.run.console.quiet = true;
-    at_err err = run->shows ? at_watch_start(&watch, parsed, run->folder, fail) : AT_OK;
+    bool   watched = run->shows && !run->listens; /* --listen is where workers join */
+    at_err err = watched ? at_watch_start(&watch, parsed, run->folder, fail) : AT_OK;
     if (!err) err = at_run(&launch.run, result, fail);
     at_watch_end(&watch);
     if (*result && run->shows) err = at_show_result(parsed, run->folder, *result, true, err, fail);
@@ -65,7 +76,7 @@ at_err at_run_programs(at_parsed *parsed, const at_program_run *run, json_t **re
     at_seat_hub hub;
     *result = NULL;
     AT_TRY(at_options_set(parsed, AT_FOR_TRAIN, "world", "seat", fail));
-    AT_TRY(open_hub(parsed, run->folder, &hub, fail));
+    AT_TRY(at_run_open_hub(parsed, run, &hub, fail));
     at_err err = at_seat_hub_gather(&hub, fail);
     if (!err) err = hub.known ? train(parsed, run, &hub, result, fail) : nobody_joined(fail);
     if (!err) err = (at_err)at_seat_hub_wait(&hub, fail);

@@ -21,6 +21,8 @@ const at_verb *at_verb_find(const char *name);
 /* Each runs one verb of the table. `command` is the command line, for the record. */
 at_err at_verb_train(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_run(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_hub(at_parsed *parsed, const char *command, at_fail *fail);
+at_err at_verb_work(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_simulate(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_compare(at_parsed *parsed, const char *command, at_fail *fail);
 at_err at_verb_sweep(at_parsed *parsed, const char *command, at_fail *fail);

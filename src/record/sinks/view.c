@@ -114,7 +114,7 @@ void at_view_wrap(at_text *out, const char *text, int columns, const char *endin
 void at_view_title(const at_run_info *info, bool ascii, at_text *out)
 {
     assert(info->plan->workers_max >= 1);
-    uint32_t    workers = info->plan->workers_max;
+    uint32_t    workers = info->plan->open ? info->plan->workers : info->plan->workers_max;
     const char *dot = ascii ? "-" : "·";
     if (info->plan->strategy) at_text_add(out, "%s %s ", info->plan->strategy->name, dot);
     if (info->model) at_text_add(out, "%s %s ", info->model, dot);

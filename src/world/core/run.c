@@ -259,6 +259,7 @@ static at_err set_plan(run *r, at_fail *fail)
                                     .resume = o->resume,
                                     .launcher = o->launcher,
                                     .seats = o->seats,
+                                    .joins = o->joins,
                                     .pace_options = &r->pace_options,
                                     .respawn = o->respawn};
     uint32_t here = at_run_workers_here(o->world, &r->context);
@@ -616,10 +617,13 @@ static at_err finish(run *r, json_t **result, at_fail *fail)
 static at_err stopped(const run *r, const char *why, at_fail *fail)
 {
     char hint[300];
-    bool programs = r->options->world->runs_programs;
+    bool hub = r->options->seats && r->plan.open; /* others start its workers */
+    bool programs = r->options->world->runs_programs && !hub;
     snprintf(hint, sizeof hint, "resume with: anytime %s --resume %.250s%s",
-             programs ? "run" : "train", r->options->folder ? r->options->folder : "",
-             programs ? " -- COMMAND" : "");
+             hub        ? "hub"
+             : programs ? "run"
+                        : "train",
+             r->options->folder ? r->options->folder : "", programs ? " -- COMMAND" : "");
     return at_fail_set(fail, AT_ERR_STOPPED, r->saved != UINT64_MAX ? hint : NULL,
                        "%s after step %llu", why, (unsigned long long)r->outcome.version);
 }

@@ -62,6 +62,7 @@ typedef struct at_run_options {
     const char         *command; /* as typed */
     json_t             *options; /* all resolved options, for the result; borrowed, may be NULL */
     struct at_seat_hub *seats;   /* of programs with their own loop; NULL: there are none */
+    const struct at_net_join *joins; /* this process is a worker of that hub; NULL: it is not */
 } at_run_options;
 
 /* The optimizer of a run: the one given, or the default of its strategy. */

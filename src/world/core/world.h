@@ -4,7 +4,8 @@
  *   solo    --workers 0: hub and worker in one loop of one process      world/local/solo.c
  *   sim     virtual time, any number of workers in one process          world/sim/sim.c
  *   mpi     ranks of a launcher, on any number of machines              world/mpi/mpi_world.c
- *   seat    programs with their own loop, shared memory                 world/seat/seat_world.c
+ *   seat    programs with their own loop, shared memory or a network    world/seat/seat_world.c
+ *   net     `anytime hub` and `anytime work`, on any number of machines  world/net/net_world.c
  *
  * A world is a row of a table: its name, what it can do, what it refuses and how it runs. Nothing
  * outside its folder asks which one it is. A new world is a folder and a line in worlds.c.
@@ -45,6 +46,7 @@ struct at_saver;
 struct at_checkpoint;
 struct at_launcher;
 struct at_seat_hub;
+struct at_net_join;
 
 /* Input of a world; borrowed for the run. */
 typedef struct at_world_context {
@@ -65,6 +67,7 @@ typedef struct at_world_context {
     const struct at_launcher   *launcher;     /* what started the ranks; NULL: nothing did */
     at_ns                       usage_every;  /* resource sampling interval, 0: never */
     struct at_seat_hub         *seats;        /* seats only: who has connected so far */
+    const struct at_net_join   *joins;        /* this process is a worker of a hub elsewhere */
     const at_pace_options      *pace_options; /* what `pace` was made from, to make it elsewhere */
     /* Virtual time only. */
     at_ns           latency;
@@ -133,7 +136,8 @@ typedef struct at_world {
     at_err (*run)(const at_world_context *context, at_outcome *outcome, at_fail *fail);
 } at_world;
 
-extern const at_world at_world_local, at_world_solo, at_world_sim, at_world_mpi, at_world_seat;
+extern const at_world at_world_local, at_world_solo, at_world_sim, at_world_mpi, at_world_seat,
+    at_world_net;
 
 /* All rows; NULL ends them. */
 extern const at_world *const at_worlds[];

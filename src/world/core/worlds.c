@@ -4,8 +4,8 @@
 #include "base/text.h"
 #include "world/core/world.h"
 
-const at_world *const at_worlds[] = {&at_world_local, &at_world_sim,  &at_world_mpi,
-                                     &at_world_solo,  &at_world_seat, NULL};
+const at_world *const at_worlds[] = {&at_world_local, &at_world_sim, &at_world_mpi, &at_world_solo,
+                                     &at_world_seat,  &at_world_net, NULL};
 
 at_err at_world_find(const char *name, bool without_hub, const at_world **world, at_fail *fail)
 {

@@ -230,6 +230,18 @@ static void list_differences(const uint64_t *a, const uint64_t *b, char *text, s
     }
 }
 
+at_err at_job_compare(const at_worker_note *hello, const uint64_t part[AT_JOB_PARTS], at_fail *fail)
+{
+    char differences[320];
+    assert(hello->kind == AT_WORKER_NOTE_HELLO);
+    list_differences(hello->part, part, differences, sizeof differences);
+    if (!differences[0]) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "use the same anytime and the same data everywhere, on machines with the "
+                       "same vector units",
+                       "the worker on %s and the hub differ in: %s", hello->host, differences);
+}
+
 at_err at_job_check(const at_worker_note *hello, uint32_t rank, const uint64_t part[AT_JOB_PARTS],
                     const char *host, at_fail *fail)
 {

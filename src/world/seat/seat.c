@@ -19,12 +19,31 @@ static const at_ns SLICE = AT_MS(50); /* how often a waiting seat looks whether 
 
 static uint32_t heard(void *self)
 {
-    return at_bell_heard(&at_seat_bells_of(self)->cast);
+    at_seat *s = self;
+    if (!s->link) return at_bell_heard(&at_seat_bells_of(s)->cast);
+    at_seat_pump(s);
+    return s->arrivals;
 }
 
 static bool is_over(const at_seat *s)
 {
     return s->lost || atomic_load_explicit(&at_seat_slot_of(s)->evicted, memory_order_acquire);
+}
+
+/* Something for others (s->inbox) that nobody waits for is not the hub's fault: it came late. */
+static void wait_for_link(at_seat *s, uint32_t heard_before, at_ns until)
+{
+    at_ns slice = at_clock_now() + SLICE;
+    if (s->arrivals != heard_before || s->lost) return;
+    s->interrupted = false;
+    at_link_await(s->link, until < slice ? until : slice, &s->interrupted);
+    at_seat_pump(s);
+}
+
+/* True when the connection has ended: a hub on another machine is noticed by reading. */
+static bool is_hub_gone(const at_seat *s)
+{
+    return s->link ? s->lost : at_seat_hung_up(s->fd);
 }
 
 /* Waking a sleeping core takes longer than the hub does, so a seat that waits keeps its core for a
@@ -68,8 +87,12 @@ static void unstay(at_seat *s)
 static void wait(void *self, uint32_t heard_before, at_ns until)
 {
     at_seat *s = self;
-    at_ns    now = at_clock_now(), slice = now + SLICE, limit = until < slice ? until : slice;
-    bool     stays = stay(s), spins = !s->cores.known && limit - now > 10 * s->spin_ns;
+    if (s->link) {
+        wait_for_link(s, heard_before, until);
+        return;
+    }
+    at_ns now = at_clock_now(), slice = now + SLICE, limit = until < slice ? until : slice;
+    bool  stays = stay(s), spins = !s->cores.known && limit - now > 10 * s->spin_ns;
     s->interrupted = false;
     if (spins && spin(s, heard_before)) return;
     s->interrupted = at_bell_wait(&at_seat_bells_of(s)->cast, heard_before, 1,
@@ -103,7 +126,7 @@ static bool take_order(void *self, at_order *order)
                 s->order_seen = before;
                 return true;
             }
-        } else if (at_seat_hung_up(s->fd)) { /* it was killed in the middle of writing */
+        } else if (is_hub_gone(s)) { /* it was killed in the middle of writing */
             s->lost = true;
             return false;
         }
@@ -128,11 +151,11 @@ static uint64_t fetch(void *self)
             if (s->overlay)
                 at_seat_overlay_renew(s->copy, s->spec.floats);
             else if (s->copy && !s->spec.at_workers)
-                memcpy(s->copy, at_seat_floats(&s->params_file), s->spec.floats * sizeof(float));
+                memcpy(s->copy, s->newest, s->spec.floats * sizeof(float));
             atomic_thread_fence(memory_order_acquire);
             if (atomic_load_explicit(&board->params_lock, memory_order_relaxed) == before)
                 return version;
-        } else if (at_seat_hung_up(s->fd)) {
+        } else if (is_hub_gone(s)) {
             s->lost = true;
             return atomic_load_explicit(&board->version, memory_order_relaxed);
         }
@@ -143,7 +166,7 @@ static uint64_t fetch(void *self)
 static const float *install(void *self)
 {
     at_seat *s = self;
-    return s->copy ? s->copy : at_seat_floats(&s->params_file);
+    return s->copy ? s->copy : s->newest;
 }
 
 static float *gradient(void *self, uint32_t slot)
@@ -158,6 +181,7 @@ static bool send_report(void *self, const at_report *report)
     at_seat_slot *slot = at_seat_slot_of(s);
     uint64_t      sent = atomic_load_explicit(&slot->sent, memory_order_relaxed);
     if (is_over(s)) return true; /* nobody reads it */
+    if (s->link) return at_seat_link_report(s, report);
     if (atomic_load(&slot->taken) < sent && !atomic_load(&slot->leave)) return false;
     at_seat_mail *mail = &slot->mail[sent % AT_SEAT_GRADIENTS];
     mail->report = *report;
@@ -175,21 +199,26 @@ static bool take_kept_params(at_seat *s)
            (int64_t)s->spec.floats;
 }
 
+at_transport at_seat_transport(at_seat *s)
+{
+    return (at_transport){.self = s,
+                          .heard = heard,
+                          .wait = wait,
+                          .leaves = leaves,
+                          .take_order = take_order,
+                          .newest = newest,
+                          .fetch = fetch,
+                          .install = install,
+                          .gradient = gradient,
+                          .send = send_report,
+                          .interrupted = interrupted};
+}
+
 bool at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t sequence)
 {
     assert(s->slot_file.memory);
     at_driver_options options = {.context = &s->context,
-                                 .transport = {.self = s,
-                                               .heard = heard,
-                                               .wait = wait,
-                                               .leaves = leaves,
-                                               .take_order = take_order,
-                                               .newest = newest,
-                                               .fetch = fetch,
-                                               .install = install,
-                                               .gradient = gradient,
-                                               .send = send_report,
-                                               .interrupted = interrupted},
+                                 .transport = at_seat_transport(s),
                                  .id = s->rank + 1,
                                  .incarnation = incarnation,
                                  .slots = slots,
@@ -205,11 +234,20 @@ bool at_seat_begin(at_seat *s, uint32_t incarnation, uint32_t slots, uint64_t se
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
+/* Tells the hub that flags in the slot have changed. */
+static void tell_flags(at_seat *s)
+{
+    if (s->link)
+        at_seat_link_word(s, NULL);
+    else
+        at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
+}
+
 /* Tells the hub that nothing more will come. */
 static void say_left(at_seat *s)
 {
     atomic_store(&at_seat_slot_of(s)->left, true);
-    at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
+    tell_flags(s);
 }
 
 /* What to do before computing, or at the end, where seats update. */
@@ -232,8 +270,8 @@ static void announce(at_seat *s)
     at_fail fail;
     if (!s->publishing) return;
     s->publishing = false;
-    if (at_seat_send(s->fd, AT_SEAT_PUBLISHED, (at_seat_part){&s->applied, sizeof s->applied},
-                     (at_seat_part){0}, NULL, at_clock_now() + AT_SEC(60), &fail))
+    if (at_seat_tell(s, AT_SEAT_PUBLISHED, (at_seat_part){&s->applied, sizeof s->applied},
+                     (at_seat_part){0}, at_clock_now() + AT_SEC(60), &fail))
         s->lost = true;
 }
 
@@ -251,10 +289,12 @@ static int end(at_seat *s, at_seat_order *order)
     if (order) order->version = s->version;
     if (order) describe_update(s, order, s->version);
     /* The first seat may evaluate the final parameters before it leaves. */
-    if (atomic_load(&at_seat_board_of(s)->first_rank) == s->rank)
+    if (atomic_load(&at_seat_board_of(s)->first_rank) == s->rank) {
         atomic_store(&at_seat_slot_of(s)->aside, true);
-    else
+        if (s->link) tell_flags(s);
+    } else {
         say_left(s);
+    }
     return s->ended;
 }
 
@@ -263,6 +303,7 @@ static int end(at_seat *s, at_seat_order *order)
 static void keep_params(at_seat *s)
 {
     enum { TRIES = 100 };
+    if (!s->overlay) return;
     const _Atomic uint64_t *lock = &at_seat_board_of(s)->params_lock;
     for (int i = 0; s->overlay; i++) {
         uint64_t before = atomic_load_explicit(lock, memory_order_acquire);
@@ -282,12 +323,15 @@ void at_seat_leave(at_seat **seat)
     if (s->stage == AT_SEAT_STAGE_SEATED && s->in_micro) at_driver_return_micro(&s->driver);
     unstay(s);
     keep_params(s);
-    if (s->stage >= AT_SEAT_STAGE_SEATED) {
+    if (s->stage >= AT_SEAT_STAGE_SEATED && s->slot_file.memory) {
         announce(s);
         say_left(s);
     }
     if (s->fd >= 0) close(s->fd);
+    at_link_free(s->link);
+    at_tls_free(s->tls);
     at_seat_inbox_deinit(&s->inbox);
+    at_seat_file_close(&s->incoming_file);
     at_seat_file_close(&s->params_file);
     at_seat_file_close(&s->bells_file);
     at_seat_file_close(&s->slot_file);
@@ -326,9 +370,11 @@ static bool is_asked_while_idle(const at_seat *s)
 static int next_round(at_seat *s, at_seat_order *order)
 {
     *order = (at_seat_order){0};
-    announce(s);
+    if (!s->rejoining) announce(s);
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
     for (at_ns until = wait_until(s); !s->in_micro;) {
+        int joined = s->rejoining ? at_seat_rejoin(s) : AT_SEAT_JOINED;
+        if (joined != AT_SEAT_JOINED) return joined;
         if (is_asked_while_idle(s)) {
             order->version = newest(s);
             describe_update(s, order, order->version);
@@ -339,7 +385,10 @@ static int next_round(at_seat *s, at_seat_order *order)
         case AT_DRIVER_MICRO: s->in_micro = true; break;
         case AT_DRIVER_ABANDONED: break;                     /* before its first micro-batch */
         case AT_DRIVER_ROUND_OVER: at_seat_report(s); break; /* the caller forgot it */
-        case AT_DRIVER_FINISHED: return end(s, order);
+        case AT_DRIVER_FINISHED:
+            if (!at_seat_comes_back(s)) return end(s, order);
+            at_seat_rejoin_begin(s);
+            break;
         case AT_DRIVER_WAITING:
             if (s->wait_ms > 0 && (s->interrupted || at_clock_now() >= until)) return AT_SEAT_AGAIN;
             break;
@@ -352,7 +401,7 @@ static int next_round(at_seat *s, at_seat_order *order)
 
 int at_seat_next(at_seat *s, at_seat_order *order)
 {
-    assert(s->stage >= AT_SEAT_STAGE_SEATED);
+    assert(s->stage >= AT_SEAT_STAGE_SEATED || s->rejoining);
     int status = next_round(s, order);
     unstay(s);
     return status;
@@ -360,9 +409,7 @@ int at_seat_next(at_seat *s, at_seat_order *order)
 
 const float *at_seat_params(const at_seat *s)
 {
-    return s->driver.params ? s->driver.params
-           : s->copy        ? s->copy
-                            : at_seat_floats(&s->params_file);
+    return s->driver.params ? s->driver.params : s->copy ? s->copy : s->newest;
 }
 
 float *at_seat_gradient(const at_seat *s)
@@ -373,12 +420,16 @@ float *at_seat_gradient(const at_seat *s)
 /* Where seats update, the last update is described by an order: at_seat_next says DONE. */
 static int finish_round(at_seat *s)
 {
-    return s->spec.at_workers && !is_over(s) ? AT_SEAT_ABANDON : end(s, NULL);
+    if (s->spec.at_workers && !is_over(s)) return AT_SEAT_ABANDON;
+    if (!at_seat_comes_back(s)) return end(s, NULL);
+    at_seat_rejoin_begin(s);
+    return AT_SEAT_ABANDON;
 }
 
 int at_seat_more(at_seat *s, uint32_t samples, double loss_sum)
 {
     if (s->stage == AT_SEAT_STAGE_OVER) return s->ended;
+    if (s->rejoining) return AT_SEAT_ABANDON;
     if (s->in_micro) {
         assert(samples >= 1);
         announce(s);
@@ -416,7 +467,7 @@ void at_seat_report(at_seat *s)
 
 void at_seat_facts_get(const at_seat *s, at_seat_facts *facts)
 {
-    assert(s->stage >= AT_SEAT_STAGE_SEATED);
+    assert(s->slot_file.memory);
     const at_seat_board *board = at_seat_board_of(s);
     *facts = (at_seat_facts){.rank = s->rank,
                              .workers = atomic_load(&board->present),
@@ -463,6 +514,10 @@ void at_seat_evaluated(at_seat *s, uint64_t version, double accuracy, double los
     if (sent - atomic_load(&slot->scores_taken) >= AT_SEAT_SCORES) return;
     slot->score[sent % AT_SEAT_SCORES] = (at_seat_score){version, accuracy, loss};
     atomic_store(&slot->scores_sent, sent + 1);
+    if (s->link) {
+        at_seat_link_word(s, &slot->score[sent % AT_SEAT_SCORES]);
+        return;
+    }
     at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
 }
 
@@ -472,17 +527,18 @@ void at_seat_aside(at_seat *s, int begins)
     if (begins && s->aside_since == 0) {
         s->aside_since = now;
         atomic_store(&at_seat_slot_of(s)->aside, true);
-        at_bell_ring_loud(&at_seat_bells_of(s)->hub, AT_BELL_ALL);
+        tell_flags(s);
     } else if (!begins && s->aside_since > 0) {
         if (s->stage == AT_SEAT_STAGE_SEATED) at_driver_shift(&s->driver, now - s->aside_since);
         s->aside_since = 0;
         atomic_store(&at_seat_slot_of(s)->aside, false);
+        if (s->link) tell_flags(s);
     }
 }
 
 const float *at_seat_mean(const at_seat *s)
 {
-    return at_seat_floats(&s->params_file);
+    return s->newest;
 }
 
 void at_seat_publish(at_seat *s, const float *params)

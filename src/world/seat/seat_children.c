@@ -194,7 +194,7 @@ at_err at_seat_children_open(const at_seat_command *command, at_seat_children **
     for (uint32_t i = 0; i < command->ranks_max; i++) c->rank[i] = (rank_state){.fd = {-1, -1}};
     c->last = at_child_share(command->ranks_max * sizeof *c->last, fail);
     if (!c->last) return fail->err;
-    AT_TRY(command->log_dir ? open_logs(c, fail) : open_relay(c, fail));
+    if (command->words) AT_TRY(command->log_dir ? open_logs(c, fail) : open_relay(c, fail));
     return at_supervisor_open(command->ranks_max, &c->supervisor, fail);
 }
 
@@ -326,6 +326,11 @@ bool at_seat_children_reap(at_seat_children *c, at_seat_end *end)
 at_ns at_seat_children_ready_at(const at_seat_children *c, uint32_t rank)
 {
     return at_supervisor_ready_at(c->supervisor, rank);
+}
+
+bool at_seat_children_command(const at_seat_children *c)
+{
+    return c->command.words != NULL;
 }
 
 pid_t at_seat_children_pid(const at_seat_children *c, uint32_t rank)

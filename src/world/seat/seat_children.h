@@ -21,7 +21,7 @@ enum { AT_SEAT_LINE_SIZE = 256 };
 
 /* Borrowed for the life of the children. */
 typedef struct at_seat_command {
-    const char *const *words; /* of the command; NULL ends them */
+    const char *const *words; /* of the command, NULL ends them; or NULL: there are no processes */
     uint32_t           ranks; /* started at first */
     uint32_t           ranks_max;
     uint32_t           restarts;    /* of a rank, in a row without a report */
@@ -58,6 +58,9 @@ bool at_seat_children_reap(at_seat_children *children, at_seat_end *end);
 
 /* When a rank should be started again, on the machine's clock. */
 at_ns at_seat_children_ready_at(const at_seat_children *children, uint32_t rank);
+
+/* True when there is a command to run; otherwise others start the workers. */
+bool at_seat_children_command(const at_seat_children *children);
 
 /* The process of a rank; 0: none. */
 pid_t at_seat_children_pid(const at_seat_children *children, uint32_t rank);

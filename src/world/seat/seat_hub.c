@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "world/mpi/mpi_world.h"
 #include "world/process/signals.h"
 
 enum {
@@ -31,18 +32,21 @@ static const at_seat_part nothing = {0};
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static at_err set_paths(at_seat_hub *h, const char *folder, at_fail *fail)
+static at_err set_paths(at_seat_hub *h, const char *folder, const char *token_file, at_fail *fail)
 {
     char full[4000];
     if (!realpath(folder, full) || strlen(full) > sizeof full - 32)
         return at_fail_set(fail, AT_ERR_IO, NULL, "%.300s: cannot find its full path", folder);
     snprintf(h->socket_path, sizeof h->socket_path, "%s/hub", full);
     snprintf(h->token_path, sizeof h->token_path, "%s/token", full);
-    return at_token_file(h->token_path, h->token, fail);
+    if (!token_file) return at_token_file(h->token_path, h->token, fail);
+    AT_TRY(at_token_file(token_file, h->token, fail));
+    h->keeps_token = true;
+    snprintf(h->token_path, sizeof h->token_path, "%s", token_file);
+    return AT_OK;
 }
 
-/* SIGIO tells of connections and messages. It must never end the program. */
-static void make_loud(int fd)
+void at_seat_make_loud(int fd)
 {
     int flags = fcntl(fd, F_GETFL);
     fcntl(fd, F_SETOWN, getpid());
@@ -65,33 +69,38 @@ void at_seat_hub_ended(at_seat_hub *h, uint32_t rank)
 
 static at_err start_all(at_seat_hub *h, at_fail *fail)
 {
-    for (uint32_t i = 0; i < h->ranks_max; i++) h->restart_at[i] = AT_NEVER;
     for (uint32_t i = 0; i < h->ranks; i++) AT_TRY(at_seat_hub_start(h, i, fail));
     return AT_OK;
 }
 
 static at_err open_hub(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fail)
 {
-    AT_TRY(set_paths(h, o->folder, fail));
+    AT_TRY(set_paths(h, o->folder, o->token_file, fail));
     AT_TRY(at_seat_file_new("anytime-bells", at_seat_bells_size(), false, &h->bells, fail));
     h->guests_max = o->command.ranks_max + GUESTS_EXTRA;
     h->guest = calloc(h->guests_max, sizeof *h->guest);
     h->restart_at = calloc(h->ranks_max, sizeof *h->restart_at);
     h->sat = calloc(h->ranks_max, sizeof *h->sat);
     if (!h->guest || !h->restart_at || !h->sat) return at_fail_memory(fail);
+    for (uint32_t i = 0; i < h->ranks_max; i++) h->restart_at[i] = AT_NEVER;
     signal(SIGIO, SIG_IGN);
     AT_TRY(at_seat_listen(h->socket_path, &h->fd, fail));
-    make_loud(h->fd);
+    at_seat_make_loud(h->fd);
+    h->keeps_token = h->keeps_token || o->listen; /* others have copies, for a resumed run, too */
+    if (o->listen) AT_TRY(at_seat_net_open(h, o->listen, fail));
     at_seat_command command = o->command;
     command.hub = h->socket_path;
     command.token = h->token_path;
     AT_TRY(at_seat_children_open(&command, &h->children, fail));
+    if (!command.words) return AT_OK; /* others start the workers */
     return start_all(h, fail);
 }
 
 at_err at_seat_hub_open(const at_seat_hub_options *o, at_seat_hub *h, at_fail *fail)
 {
     *h = (at_seat_hub){.fd = -1,
+                       .net_fd = -1,
+                       .epoll = -1,
                        .join_timeout = o->join_timeout,
                        .few_is_fine = o->few_is_fine,
                        .ranks = o->command.ranks,
@@ -109,8 +118,9 @@ void at_seat_hub_close(at_seat_hub *h)
     if (h->fd >= 0 && h->socket_path[0]) {
         close(h->fd);
         unlink(h->socket_path);
-        unlink(h->token_path);
+        if (!h->keeps_token) unlink(h->token_path);
     }
+    at_seat_net_close(h);
     for (uint32_t i = 0; i < h->kept_count; i++) free(h->kept[i].values);
     free(h->kept);
     free(h->guest);
@@ -119,7 +129,7 @@ void at_seat_hub_close(at_seat_hub *h)
     free(h->params);
     at_spec_deinit(&h->spec);
     at_seat_file_close(&h->bells);
-    *h = (at_seat_hub){.fd = -1};
+    *h = (at_seat_hub){.fd = -1, .net_fd = -1, .epoll = -1};
 }
 
 /* ---- guests ---------------------------------------------------------------------------------- */
@@ -127,18 +137,32 @@ void at_seat_hub_close(at_seat_hub *h)
 void at_seat_hub_forget(at_guest *g)
 {
     if (g->stage == AT_GUEST_NONE) return;
+    at_link_free(g->remote.link);
     if (g->fd >= 0) close(g->fd);
     at_seat_inbox_deinit(&g->inbox);
     at_spec_deinit(&g->spec);
     *g = (at_guest){.stage = AT_GUEST_NONE};
 }
 
+at_err at_seat_hub_send(at_guest *g, at_seat_message_kind kind, at_seat_part first,
+                        at_seat_part second, const int *fds, at_fail *fail)
+{
+    at_link *link = g->remote.link;
+    if (!link)
+        return at_seat_send(g->fd, kind, first, second, fds, at_clock_now() + SEND_TIME, fail);
+    AT_TRY(at_link_post(link, kind, first.bytes, first.size, second.bytes, second.size, fail));
+    AT_TRY(at_link_flush(link, fail));
+    return at_link_detach(link, fail);
+}
+
 void at_seat_hub_refuse(at_seat_hub *h, at_guest *g, const char *why)
 {
     at_fail ignored;
     assert(h->known || g->stage != AT_GUEST_NONE);
-    (void)at_seat_send(g->fd, AT_SEAT_REFUSED, (at_seat_part){why, strlen(why)}, nothing, NULL,
-                       at_clock_now() + AT_SEC(1), &ignored);
+    (void)at_seat_hub_send(g, AT_SEAT_REFUSED, (at_seat_part){why, strlen(why)}, nothing, NULL,
+                           &ignored);
+    if (g->remote.link)
+        snprintf(h->refused, sizeof h->refused, "refused %.100s: %.250s", g->peer, why);
     at_seat_hub_forget(g);
 }
 
@@ -149,19 +173,21 @@ static void refuse_for(at_seat_hub *h, at_guest *g, const at_fail *fail)
     at_seat_hub_refuse(h, g, text);
 }
 
-static void challenge(at_seat_hub *h, at_guest *g)
+/* `nonce`: of a guest on another machine, which wants a proof, too. */
+static at_err challenge(at_seat_hub *h, at_guest *g, const unsigned char *nonce)
 {
     at_fail           fail = {0};
     at_seat_challenge hello = {.protocol = AT_SEAT_PROTOCOL};
     bool              random = RAND_bytes(g->nonce, sizeof g->nonce) == 1;
     memcpy(hello.nonce, g->nonce, sizeof hello.nonce);
-    at_err err = at_seat_send(g->fd, AT_SEAT_CHALLENGE, (at_seat_part){&hello, sizeof hello},
-                              nothing, NULL, at_clock_now() + SEND_TIME, &fail);
-    if (!random || err) at_seat_hub_forget(g);
-    (void)h;
+    if (nonce) at_seat_prove(h->token, nonce, true, hello.proof);
+    at_err err = at_seat_hub_send(g, AT_SEAT_CHALLENGE, (at_seat_part){&hello, sizeof hello},
+                                  nothing, NULL, &fail);
+    if (random && !err) return AT_OK;
+    return at_fail_set(&fail, AT_ERR_MISSING, NULL, "it is gone");
 }
 
-static at_guest *free_place(at_seat_hub *h)
+at_guest *at_seat_hub_place(at_seat_hub *h)
 {
     for (uint32_t i = 0; i < h->guests_max; i++)
         if (h->guest[i].stage == AT_GUEST_NONE) return &h->guest[i];
@@ -175,7 +201,7 @@ static void accept_guests(at_seat_hub *h)
         socklen_t    size = sizeof peer;
         int          fd = accept4(h->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0) return;
-        at_guest *g = free_place(h);
+        at_guest *g = at_seat_hub_place(h);
         if (!g || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) {
             close(fd);
             continue;
@@ -187,38 +213,100 @@ static void accept_guests(at_seat_hub *h)
                         .inbox = {.size_max = UNPROVEN_MAX},
                         .rank = -1,
                         .child = -1};
-        make_loud(fd);
-        challenge(h, g);
+        at_seat_make_loud(fd);
+        if (challenge(h, g, NULL)) at_seat_hub_forget(g);
     }
 }
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
+void at_seat_hub_allow(at_guest *g, size_t size_max)
+{
+    g->inbox.size_max = size_max;
+    if (g->remote.link) g->remote.link->receiver.size_max = size_max;
+}
+
+static at_err take_greeting(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    at_seat_challenge greeting;
+    if (g->inbox.kind != AT_SEAT_GREETING || g->inbox.size != sizeof greeting)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    memcpy(&greeting, g->inbox.bytes, sizeof greeting);
+    if (greeting.protocol != AT_SEAT_PROTOCOL)
+        return at_fail_set(fail, AT_ERR_USAGE, "use the same version of anytime everywhere",
+                           "the worker speaks protocol %u, the hub %d", greeting.protocol,
+                           AT_SEAT_PROTOCOL);
+    g->stage = AT_GUEST_NEW;
+    return challenge(h, g, greeting.nonce) ? AT_ERR_MISSING : AT_OK;
+}
+
 static at_err take_proof(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
     unsigned char digest[AT_SEAT_DIGEST];
-    at_seat_prove(h->token, g->nonce, digest);
+    at_seat_prove(h->token, g->nonce, false, digest);
     bool right = g->inbox.kind == AT_SEAT_PROOF && g->inbox.size == sizeof digest &&
                  CRYPTO_memcmp(digest, g->inbox.bytes, sizeof digest) == 0;
     if (!right)
         return at_fail_set(fail, AT_ERR_USAGE, "set ANYTIME_TOKEN_FILE to the file RUN/token",
                            "the token is not that of this run");
     g->stage = AT_GUEST_PROVEN;
-    g->inbox.size_max = HELLO_MAX;
+    at_seat_hub_allow(g, HELLO_MAX);
     return AT_OK;
 }
 
 /* Our processes lead their groups, so that also what they start is recognized. */
 static int64_t child_of(const at_seat_hub *h, const at_guest *g)
 {
-    pid_t group = getpgid(g->pid);
+    pid_t group = g->pid > 0 ? getpgid(g->pid) : 0;
     for (uint32_t i = 0; i < h->ranks_max && group > 0; i++)
         if (at_seat_children_pid(h->children, i) == group) return i;
     return -1;
 }
 
+/* One of our own workers asks what it shall load. */
+static at_err tell_job(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    if (!h->job)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "start the hub with --model, or programs with ANYTIME_HUB",
+                           "this hub trains programs, which `anytime work` is not");
+    return at_seat_hub_send(g, AT_SEAT_JOB, (at_seat_part){h->job, strlen(h->job)}, nothing, NULL,
+                            fail);
+}
+
+static at_err take_own_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
+{
+    at_worker_note note;
+    int32_t        rank;
+    if (!h->job || g->inbox.size < AT_WORKER_NOTE + sizeof rank)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    AT_TRY(at_worker_note_read(g->inbox.bytes, AT_WORKER_NOTE, &note, fail));
+    if (note.kind != AT_WORKER_NOTE_HELLO)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
+    AT_TRY(at_job_compare(&note, h->part, fail));
+    memcpy(&rank, g->inbox.bytes + AT_WORKER_NOTE, sizeof rank);
+    g->rank = rank;
+    g->stage = AT_GUEST_READY;
+    return AT_OK;
+}
+
+static at_err take_engine(at_seat_hub *h, const at_guest *g, at_fail *fail)
+{
+    at_worker_note note;
+    AT_TRY(at_worker_note_read(g->inbox.bytes, g->inbox.size, &note, fail));
+    if (note.kind == AT_WORKER_NOTE_READY) memcpy(h->engine, note.engine, sizeof h->engine);
+    return AT_OK;
+}
+
 static at_err take_hello(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
+    if (g->inbox.kind == AT_SEAT_ASK_JOB) return tell_job(h, g, fail);
+    if (g->inbox.kind == AT_SEAT_OWN_HELLO) return take_own_hello(h, g, fail);
+    if (h->job)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "join it with `anytime work`, or start it without "
+                           "--model",
+                           "this hub trains a model of its own, no programs");
     if (g->inbox.kind != AT_SEAT_HELLO)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "an unexpected message");
     json_t *json = json_loadb((const char *)g->inbox.bytes, g->inbox.size, 0, NULL);
@@ -248,7 +336,7 @@ static at_err take_params(at_seat_hub *h, at_guest *g, at_fail *fail)
     h->known = true;
     g->spec = (at_spec){0};
     g->stage = AT_GUEST_READY;
-    g->inbox.size_max = HELLO_MAX;
+    at_seat_hub_allow(g, HELLO_MAX);
     if (!h->spec.at_workers) return AT_OK;
     return at_seat_hub_keep(h, AT_SEAT_PARAMS_NAME, h->params, size, fail);
 }
@@ -341,17 +429,19 @@ static at_err answer(at_seat_hub *h, at_guest *g, at_fail *fail)
     at_seat_part values = {0};
     if (tensor && g->inbox.kind == AT_SEAT_GET)
         values = (at_seat_part){tensor->values, tensor->count * sizeof(float)};
-    return at_seat_send(g->fd, AT_SEAT_VALUE, (at_seat_part){name, sizeof name}, values, NULL,
-                        at_clock_now() + SEND_TIME, fail);
+    return at_seat_hub_send(g, AT_SEAT_VALUE, (at_seat_part){name, sizeof name}, values, NULL,
+                            fail);
 }
 
 static at_err take_message(at_seat_hub *h, at_guest *g, at_fail *fail)
 {
     switch (g->stage) {
+    case AT_GUEST_CALLING: return take_greeting(h, g, fail);
     case AT_GUEST_NEW: return take_proof(h, g, fail);
     case AT_GUEST_PROVEN: return take_hello(h, g, fail);
     case AT_GUEST_ASKED: return take_params(h, g, fail);
     case AT_GUEST_SEATED:
+        if (g->inbox.kind == AT_SEAT_READY) return take_engine(h, g, fail);
         if (g->inbox.kind == AT_SEAT_PUT) return take_put(h, g, fail);
         if (g->inbox.kind == AT_SEAT_PUBLISHED) return take_published(h, g, fail);
         if (g->inbox.kind == AT_SEAT_GET || g->inbox.kind == AT_SEAT_NAME)
@@ -378,17 +468,18 @@ static void read_guest(at_seat_hub *h, at_guest *g)
 {
     at_fail fail = {0};
     while (g->stage != AT_GUEST_NONE && !g->hung_up) {
-        at_err err = at_seat_inbox_read(&g->inbox, g->fd, &fail);
+        at_err err = g->remote.link ? at_seat_net_read(g, &fail)
+                                    : at_seat_inbox_read(&g->inbox, g->fd, &fail);
         if (!err && !g->inbox.complete) break;
         if (!err) err = take_message(h, g, &fail);
         if (err) {
             lose(h, g, &fail);
             return;
         }
-        g->since = at_clock_now();
+        if (g->stage > AT_GUEST_NEW) g->since = at_clock_now();
         at_seat_inbox_next(&g->inbox);
     }
-    bool slow = g->stage == AT_GUEST_NEW || g->stage == AT_GUEST_PROVEN;
+    bool slow = g->stage >= AT_GUEST_CALLING && g->stage <= AT_GUEST_PROVEN;
     if (slow && at_clock_now() - g->since > PROOF_TIME) at_seat_hub_forget(g);
 }
 
@@ -396,6 +487,7 @@ void at_seat_hub_poll(at_seat_hub *h)
 {
     assert(h->guest);
     accept_guests(h);
+    at_seat_net_poll(h);
     for (uint32_t i = 0; i < h->guests_max; i++)
         if (h->guest[i].stage != AT_GUEST_NONE) read_guest(h, &h->guest[i]);
 }
@@ -430,9 +522,8 @@ static void ask_first(at_seat_hub *h)
         return;
     }
     g->stage = AT_GUEST_ASKED;
-    g->inbox.size_max = size > HELLO_MAX ? size : HELLO_MAX;
-    if (at_seat_send(g->fd, AT_SEAT_ASK_PARAMS, nothing, nothing, NULL, at_clock_now() + SEND_TIME,
-                     &fail))
+    at_seat_hub_allow(g, size > HELLO_MAX ? size : HELLO_MAX);
+    if (at_seat_hub_send(g, AT_SEAT_ASK_PARAMS, nothing, nothing, NULL, &fail))
         at_seat_hub_forget(g);
 }
 
@@ -475,11 +566,17 @@ static bool anybody_may_come(const at_seat_hub *h)
 {
     for (uint32_t i = 0; i < h->ranks_max; i++)
         if (h->restart_at[i] != AT_NEVER) return true;
-    return at_seat_children_running(h->children) > 0;
+    return at_seat_children_running(h->children) > 0 || h->net_fd >= 0;
 }
 
 static at_err nobody_came(at_seat_hub *h, at_fail *fail)
 {
+    if (h->net_fd >= 0)
+        return at_fail_set(fail, AT_ERR_FAILED,
+                           "start workers with ANYTIME_HUB and ANYTIME_TOKEN_FILE; --join-timeout "
+                           "says how long to wait",
+                           "no worker joined at %s within %g s", h->address,
+                           at_seconds(h->join_timeout));
     uint32_t rank = 0;
     while (rank + 1 < h->ranks_max && at_seat_children_pid(h->children, rank) == 0) rank++;
     const char *line = at_seat_children_last_line(h->children, rank);

@@ -14,18 +14,21 @@
 #define AT_WORLD_SEAT_SEAT_HUB_H
 
 #include "model_io/checkpoint.h"
+#include "net/socket.h"
 #include "step/event.h"
 #include "world/seat/seat_children.h"
 #include "world/seat/seat_memory.h"
+#include "world/seat/seat_remote.h"
 #include "world/seat/seat_spec.h"
 #include "world/seat/seat_wire.h"
 
 typedef enum at_guest_stage {
     AT_GUEST_NONE,
-    AT_GUEST_NEW,    /* challenged */
-    AT_GUEST_PROVEN, /* knows the token */
-    AT_GUEST_ASKED,  /* its spec counts; its parameters were asked for */
-    AT_GUEST_READY,  /* waits for a seat */
+    AT_GUEST_CALLING, /* connected over a network, has not said anything */
+    AT_GUEST_NEW,     /* challenged */
+    AT_GUEST_PROVEN,  /* knows the token */
+    AT_GUEST_ASKED,   /* its spec counts; its parameters were asked for */
+    AT_GUEST_READY,   /* waits for a seat */
     AT_GUEST_SEATED
 } at_guest_stage;
 
@@ -33,8 +36,11 @@ typedef enum at_guest_stage {
 typedef struct at_guest {
     at_guest_stage stage;
     int            fd;
-    pid_t          pid;   /* of its process */
-    at_ns          since; /* its last progress */
+    at_remote      remote; /* of one on another machine; its link replaces fd and pid */
+    char           peer[AT_NET_TEXT_SIZE]; /* its address */
+    bool           ready;                  /* something has arrived over its link, or can be sent */
+    pid_t          pid;                    /* of its process; 0: on another machine */
+    at_ns          since;                  /* its last progress */
     unsigned char  nonce[AT_SEAT_NONCE];
     at_seat_inbox  inbox;
     at_spec        spec;  /* from HELLO until it has a seat */
@@ -51,7 +57,12 @@ _Static_assert((int)AT_CHECKPOINT_NAME_SIZE == (int)AT_SEAT_NAME_SIZE, "a name f
 typedef struct at_seat_hub {
     char              socket_path[4096], token_path[4096];
     char              token[AT_TOKEN_SIZE];
-    int               fd; /* listening */
+    bool              keeps_token;   /* its file stays when the hub ends */
+    int               fd;            /* listening */
+    int               net_fd, epoll; /* listening to other machines; -1: not */
+    at_tls           *tls;
+    char              address[AT_NET_TEXT_SIZE]; /* where it listens */
+    char              refused[400]; /* a line about the last one that was refused; "": none */
     at_ns             join_timeout;
     bool              few_is_fine; /* the run may begin with fewer workers than expected */
     at_seat_children *children;
@@ -71,6 +82,10 @@ typedef struct at_seat_hub {
     at_node         first_id; /* the lowest seat that is taken; 0: none */
     at_kept_tensor *kept;
     uint32_t        kept_count;
+    /* Workers of our own instead of programs. */
+    const char *job;                /* options of the run as JSON; NULL: programs */
+    uint64_t    part[AT_JOB_PARTS]; /* what must be the same everywhere */
+    char        engine[AT_ENGINE_NAME_SIZE];
 } at_seat_hub;
 
 typedef struct at_seat_hub_options {
@@ -78,6 +93,8 @@ typedef struct at_seat_hub_options {
     at_seat_command command;
     at_ns           join_timeout;
     bool            few_is_fine;
+    const char     *listen;     /* address for other machines; NULL: only this one */
+    const char     *token_file; /* instead of a token in the folder; NULL: that */
 } at_seat_hub_options;
 
 /* Listens and starts the processes. */
@@ -106,6 +123,13 @@ at_err at_seat_hub_start(at_seat_hub *hub, uint32_t rank, at_fail *fail);
  * count. */
 void at_seat_hub_ended(at_seat_hub *hub, uint32_t rank);
 
+/* Sends a message to a guest. `second` is copied for one on another machine. */
+at_err at_seat_hub_send(at_guest *guest, at_seat_message_kind kind, at_seat_part first,
+                        at_seat_part second, const int *fds, at_fail *fail);
+
+/* Sets how long a message of a guest may be, without the gradients of one on another machine. */
+void at_seat_hub_allow(at_guest *guest, size_t size_max);
+
 /* Tells a guest why it cannot stay, and forgets it. */
 void at_seat_hub_refuse(at_seat_hub *hub, at_guest *guest, const char *why);
 void at_seat_hub_forget(at_guest *guest);
@@ -119,6 +143,26 @@ size_t at_seat_hub_kept_max(const at_seat_hub *hub);
 
 /* Updates at the workers: the parameters of version hub->base. */
 const float *at_seat_hub_params(at_seat_hub *hub);
+
+/* ---- seat_hub_net.c: guests on other machines ---- */
+
+/* Listens at `address`. */
+at_err at_seat_net_open(at_seat_hub *hub, const char *address, at_fail *fail);
+void   at_seat_net_close(at_seat_hub *hub); /* accepts one that does not listen */
+
+/* Accepts connections and finds out which guests have something to read or to send. A flood of
+ * strangers displaces strangers, never those who have proven the token. */
+void at_seat_net_poll(at_seat_hub *hub);
+
+/* Sends what is queued and reads messages until one is complete that is not of a round: those go
+ * to the memory of the seat. */
+at_err at_seat_net_read(at_guest *guest, at_fail *fail);
+
+/* A place for a connection; NULL: there is none. */
+at_guest *at_seat_hub_place(at_seat_hub *hub);
+
+/* SIGIO tells of what arrives. It must never end the program. */
+void at_seat_make_loud(int fd);
 
 /* Rings the hub: at_seat_hub_poll has something to do, a child has ended, .. */
 static inline at_bell *at_seat_hub_bell(const at_seat_hub *hub)

@@ -1,5 +1,6 @@
 /* Taking a seat: connection, proof, spec, memory. */
 #include <assert.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,10 +9,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "net/address.h"
 #include "world/seat/seat_client.h"
 
 enum { TOKEN_FILE_MAX = 4096, MESSAGE_MAX = 1 << 20, PATH_SIZE = 4096 };
 static const at_ns SEND_TIME = AT_SEC(30);
+static const at_ns PARAMS_TIME = AT_SEC(600); /* a large model over a slow network */
+static const at_ns RECONNECT_TIME = AT_SEC(60);
 static const at_ns JOIN_TIME = AT_SEC(600); /* a hub that answers has its own, shorter limits */
 
 static at_seat_part text_part(const char *text)
@@ -21,14 +25,22 @@ static at_seat_part text_part(const char *text)
 
 static const at_seat_part nothing = {0};
 
+static at_err tell(at_seat *s, at_seat_message_kind kind, at_seat_part part, at_fail *fail)
+{
+    return at_seat_tell(s, kind, part, nothing, at_clock_now() + SEND_TIME, fail);
+}
+
 /* ---- token ----------------------------------------------------------------------------------- */
 
 static at_err token_path(const char *hub, char path[PATH_SIZE], at_fail *fail)
 {
     const char *given = getenv("ANYTIME_TOKEN_FILE"), *slash = strrchr(hub, '/');
-    int         length = slash ? (int)(slash - hub) + 1 : 0;
-    int         used = given && *given ? snprintf(path, PATH_SIZE, "%s", given)
-                                       : snprintf(path, PATH_SIZE, "%.*stoken", length, hub);
+    if (at_net_is_address(hub) && (!given || !*given))
+        return at_fail_set(fail, AT_ERR_USAGE, "set ANYTIME_TOKEN_FILE to a copy of RUN/token",
+                           "the hub at %.200s wants a token", hub);
+    int length = slash ? (int)(slash - hub) + 1 : 0;
+    int used = given && *given ? snprintf(path, PATH_SIZE, "%s", given)
+                               : snprintf(path, PATH_SIZE, "%.*stoken", length, hub);
     if (used > 0 && used < PATH_SIZE) return AT_OK;
     return at_fail_set(fail, AT_ERR_USAGE, NULL, "the path of the token is too long");
 }
@@ -45,7 +57,7 @@ static at_err read_token(const char *hub, char token[AT_TOKEN_SIZE], at_fail *fa
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static at_err prove(at_seat *s, at_fail *fail)
+at_err at_seat_answer(at_seat *s, at_fail *fail)
 {
     at_seat_challenge challenge;
     unsigned char     digest[AT_SEAT_DIGEST];
@@ -56,9 +68,12 @@ static at_err prove(at_seat *s, at_fail *fail)
         return at_fail_set(fail, AT_ERR_USAGE, "use the same version of anytime everywhere",
                            "the hub speaks protocol %u, this library %d", challenge.protocol,
                            AT_SEAT_PROTOCOL);
-    at_seat_prove(s->token, challenge.nonce, digest);
-    return at_seat_send(s->fd, AT_SEAT_PROOF, (at_seat_part){digest, sizeof digest}, nothing, NULL,
-                        at_clock_now() + SEND_TIME, fail);
+    at_seat_prove(s->token, s->nonce, true, digest);
+    if (s->link && CRYPTO_memcmp(digest, challenge.proof, sizeof digest) != 0)
+        return at_fail_set(fail, AT_ERR_USAGE, "set ANYTIME_TOKEN_FILE to a copy of RUN/token",
+                           "the hub does not have the same token");
+    at_seat_prove(s->token, challenge.nonce, false, digest);
+    return tell(s, AT_SEAT_PROOF, (at_seat_part){digest, sizeof digest}, fail);
 }
 
 static at_err greet(at_seat *s, at_fail *fail)
@@ -69,8 +84,7 @@ static at_err greet(at_seat *s, at_fail *fail)
     char *text = json_dumps(hello, JSON_COMPACT);
     json_decref(hello);
     if (!text) return at_fail_memory(fail);
-    at_err err = at_seat_send(s->fd, AT_SEAT_HELLO, text_part(text), nothing, NULL,
-                              at_clock_now() + SEND_TIME, fail);
+    at_err err = tell(s, AT_SEAT_HELLO, text_part(text), fail);
     free(text);
     return err;
 }
@@ -80,23 +94,13 @@ static at_err send_params(at_seat *s, at_fail *fail)
     float *zeros = s->given ? NULL : calloc(s->spec.floats, sizeof *zeros);
     if (!s->given && !zeros) return at_fail_memory(fail);
     at_seat_part params = {s->given ? s->given : zeros, s->spec.floats * sizeof(float)};
-    at_err       err = at_seat_send(s->fd, AT_SEAT_PARAMS, params, nothing, NULL,
-                                    at_clock_now() + SEND_TIME, fail);
+    at_err       err =
+        at_seat_tell(s, AT_SEAT_PARAMS, nothing, params, at_clock_now() + PARAMS_TIME, fail);
     free(zeros);
     return err;
 }
 
 /* ---- welcome --------------------------------------------------------------------------------- */
-
-/* What a WELCOME says. */
-typedef struct welcome {
-    int         workers, workers_max, micro, incarnation, slots;
-    json_int_t  rank, seed, sequence, sample_time, round_ns, rounds, spin, floats, base;
-    int         cut_after;
-    const char *straggler, *scale;
-    double      trace_scale;
-    json_t     *rules;
-} welcome;
 
 static at_err bad_welcome(at_fail *fail)
 {
@@ -104,24 +108,24 @@ static at_err bad_welcome(at_fail *fail)
                        "the hub's welcome cannot be read");
 }
 
-static at_err read_welcome(json_t *json, welcome *w, at_fail *fail)
+at_err at_seat_welcome_read(json_t *json, at_seat_welcome *w, at_fail *fail)
 {
     int failed = json_unpack(
         json,
         "{s:I, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:F, s:o}",
+        "s:F, s:I, s:o}",
         "rank", &w->rank, "workers", &w->workers, "workers_max", &w->workers_max, "seed", &w->seed,
         "incarnation", &w->incarnation, "sequence", &w->sequence, "slots", &w->slots, "cut_after",
         &w->cut_after, "micro_batch", &w->micro, "sample_time", &w->sample_time, "round_ns",
         &w->round_ns, "rounds", &w->rounds, "spin", &w->spin, "floats", &w->floats, "base",
         &w->base, "straggler", &w->straggler, "scale", &w->scale, "trace_scale", &w->trace_scale,
-        "rules", &w->rules);
+        "drawn", &w->drawn, "rules", &w->rules);
     if (failed) return bad_welcome(fail);
     bool ok = w->rank >= 0 && w->rank < w->workers_max && w->workers >= 1 &&
               w->workers <= w->workers_max && w->workers_max <= AT_WORKERS_MAX && w->micro >= 1 &&
               w->incarnation >= 1 && w->slots >= 1 && w->slots <= AT_SEAT_GRADIENTS &&
               w->sequence >= 0 && w->sample_time >= 0 && w->base >= 0 && w->round_ns >= 0 &&
-              w->rounds >= 1 && w->spin >= 0 && w->trace_scale >= 0;
+              w->rounds >= 1 && w->spin >= 0 && w->trace_scale >= 0 && w->drawn >= 0;
     return ok ? AT_OK : bad_welcome(fail);
 }
 
@@ -135,7 +139,7 @@ static at_err take_rules(at_plan *plan, const json_t *rules, at_fail *fail)
     return AT_OK;
 }
 
-static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
+static at_err take_settings(at_seat *s, const at_seat_welcome *w, at_fail *fail)
 {
     s->rank = (uint32_t)w->rank;
     s->workers_start = (uint32_t)w->workers;
@@ -156,6 +160,8 @@ static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
                             .round_ns_mean = w->round_ns,
                             .rounds_per_epoch = (uint64_t)w->rounds,
                             .trace_scale = w->trace_scale};
+    at_pace_free(s->pace); /* of an earlier seat */
+    s->pace = NULL;
     AT_TRY(at_pace_new(&pace, &s->pace, fail));
     s->context = (at_world_context){
         .plan = &s->plan, .pace = s->pace, .seed = s->seed, .sample_time = w->sample_time};
@@ -165,6 +171,7 @@ static at_err take_settings(at_seat *s, const welcome *w, at_fail *fail)
 static at_err take_memory(at_seat *s, uint32_t slots, at_fail *fail)
 {
     size_t params, slot;
+    if (s->link) return at_seat_link_memory(s, slots, fail);
     if (s->inbox.fds != AT_SEAT_FDS || !at_seat_params_size(s->spec.floats, &params) ||
         !at_seat_slot_size(s->spec.floats, slots, &slot))
         return bad_welcome(fail);
@@ -182,6 +189,7 @@ static at_err take_memory(at_seat *s, uint32_t slots, at_fail *fail)
         close(fd[2]);
         return err;
     }
+    s->newest = at_seat_floats(&s->params_file);
     return at_seat_file_map(fd[2], slot, true, &s->slot_file, fail);
 }
 
@@ -192,9 +200,11 @@ static at_err new_copy(at_seat *s, at_fail *fail)
     enum { OVERLAY_MIN = 64 << 10 };
     if (s->installs) {
         s->copy = s->given;
-        s->overlay = s->whole_pages && s->in_place && !s->spec.at_workers &&
+        s->overlay = !s->link && s->whole_pages && s->in_place && !s->spec.at_workers &&
                      s->spec.floats >= OVERLAY_MIN &&
                      at_seat_overlay(&s->params_file, s->spec.floats, s->copy);
+    } else if (s->copy) {
+        return AT_OK; /* of an earlier seat */
     } else if (!s->in_place || s->spec.at_workers) {
         s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
         if (!s->copy) return at_fail_memory(fail);
@@ -202,10 +212,21 @@ static at_err new_copy(at_seat *s, at_fail *fail)
     return AT_OK;
 }
 
+at_err at_seat_await_params(at_seat *s, at_fail *fail)
+{
+    at_ns until = at_clock_now() + PARAMS_TIME;
+    while (s->link && !s->has_params) {
+        AT_TRY(at_seat_hear(s, until, NULL, fail));
+        if (!s->has_params && (s->inbox.complete || at_clock_now() >= until))
+            return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub sends no parameters");
+    }
+    return AT_OK;
+}
+
 static at_err enter(at_seat *s, json_t *json, at_fail *fail)
 {
-    welcome w = {0};
-    AT_TRY(read_welcome(json, &w, fail));
+    at_seat_welcome w = {0};
+    AT_TRY(at_seat_welcome_read(json, &w, fail));
     if ((size_t)w.floats != s->spec.floats) return bad_welcome(fail);
     AT_TRY(take_settings(s, &w, fail));
     AT_TRY(take_memory(s, (uint32_t)w.slots, fail));
@@ -213,6 +234,8 @@ static at_err enter(at_seat *s, json_t *json, at_fail *fail)
     at_seat_inbox_next(&s->inbox); /* `w` is a copy, but for texts that were used */
     s->stage = AT_SEAT_STAGE_SEATED;
     s->applied = (uint64_t)w.base;
+    if (s->link) atomic_store(&at_seat_slot_of(s)->drawn, (uint64_t)w.drawn);
+    AT_TRY(at_seat_await_params(s, fail));
     if (at_seat_begin(s, (uint32_t)w.incarnation, (uint32_t)w.slots, (uint64_t)w.sequence))
         return AT_OK;
     return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub is gone");
@@ -233,7 +256,7 @@ static at_err take_message(at_seat *s, at_fail *fail)
     if (s->inbox.kind == AT_SEAT_REFUSED)
         return at_fail_set(fail, AT_ERR_USAGE, NULL, "the hub refused: %.500s", s->inbox.bytes);
     if (s->stage == AT_SEAT_STAGE_NEW) {
-        AT_TRY(prove(s, fail));
+        AT_TRY(at_seat_answer(s, fail));
         s->stage = AT_SEAT_STAGE_GREETED;
         return greet(s, fail);
     }
@@ -247,9 +270,22 @@ static at_err hear_refusal(at_seat *s, at_fail *fail)
 {
     at_fail unread;
     if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
-    bool said = at_seat_inbox_read(&s->inbox, s->fd, &unread) == AT_OK && s->inbox.complete &&
+    bool said = at_seat_hear(s, at_clock_now(), NULL, &unread) == AT_OK && s->inbox.complete &&
                 s->inbox.kind == AT_SEAT_REFUSED;
     return said ? take_message(s, fail) : AT_ERR_MISSING;
+}
+
+static at_err dial(at_seat *s, const char *hub, at_fail *fail)
+{
+    const char *time = getenv("ANYTIME_RECONNECT");
+    s->reconnect = RECONNECT_TIME;
+    if (time && !at_text_duration(time, &s->reconnect))
+        return at_fail_set(fail, AT_ERR_USAGE, "write it as 60s or 5min, or 0 for never",
+                           "ANYTIME_RECONNECT='%s' is not a duration", time);
+    if (strlen(hub) >= sizeof s->hub)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the address of the hub is too long");
+    snprintf(s->hub, sizeof s->hub, "%s", hub);
+    return at_seat_dial(s, hub, fail);
 }
 
 static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec, at_fail *fail)
@@ -277,6 +313,7 @@ static at_err new_seat(at_seat **seat, const char *hub, const at_seat_spec *spec
     AT_TRY(at_spec_new(spec, &s->spec, fail));
     memcpy(s->group, s->spec.group, sizeof s->group);
     AT_TRY(read_token(hub, s->token, fail));
+    if (at_net_is_address(hub)) return dial(s, hub, fail);
     return at_seat_connect(hub, &s->fd, fail);
 }
 
@@ -287,21 +324,19 @@ static void explain(at_seat_why *why, const at_fail *fail)
              fail->hint[0] ? "; hint: " : "", fail->hint);
 }
 
-/* Waits for messages until the seat is taken. */
-static int proceed(at_seat *s, at_fail *fail)
+int at_seat_proceed(at_seat *s, at_ns until, at_fail *fail)
 {
-    at_ns begin = at_clock_now();
-    at_ns until = begin + (s->wait_ms > 0 ? AT_MS((at_ns)s->wait_ms) : JOIN_TIME);
+    at_ns slice = at_clock_now() + AT_MS((at_ns)s->wait_ms);
+    if (s->wait_ms > 0 && slice < until) until = slice;
     while (s->stage != AT_SEAT_STAGE_SEATED) {
         bool   interrupted = false;
-        bool   ready = at_seat_await(s->fd, until, s->wait_ms > 0 ? &interrupted : NULL);
-        at_err err = ready ? at_seat_inbox_read(&s->inbox, s->fd, fail) : AT_OK;
-        if (!ready && s->wait_ms > 0) return AT_SEAT_AGAIN;
-        if (!ready) {
+        at_err err = at_seat_hear(s, until, s->wait_ms > 0 ? &interrupted : NULL, fail);
+        bool   late = !err && !s->inbox.complete;
+        if (late && s->wait_ms > 0) return AT_SEAT_AGAIN;
+        if (late) {
             at_fail_set(fail, AT_ERR_FAILED, NULL, "the hub does not answer");
             return AT_SEAT_FAILED;
         }
-        if (!err && !s->inbox.complete) continue;
         if (!err) err = take_message(s, fail);
         if (err == AT_ERR_MISSING) err = hear_refusal(s, fail);
         if (err) return err == AT_ERR_MISSING ? AT_SEAT_LOST : AT_SEAT_FAILED;
@@ -319,7 +354,7 @@ int at_seat_join(at_seat **seat, const char *hub, const at_seat_spec *spec, at_s
     if (!hub) hub = getenv("ANYTIME_HUB");
     if (!hub || !*hub) return AT_SEAT_ALONE;
     at_err err = *seat ? AT_OK : new_seat(seat, hub, spec, &fail);
-    int    status = err == AT_OK            ? proceed(*seat, &fail)
+    int    status = err == AT_OK ? at_seat_proceed(*seat, at_clock_now() + JOIN_TIME, &fail)
                     : err == AT_ERR_MISSING ? AT_SEAT_LOST
                                             : AT_SEAT_FAILED;
     if (status == AT_SEAT_LOST || status == AT_SEAT_FAILED) {

@@ -100,6 +100,17 @@ at_err at_seat_file_map(int fd, size_t size, bool writes, at_seat_file *file, at
     return AT_OK;
 }
 
+at_err at_seat_file_private(size_t size, at_seat_file *file, at_fail *fail)
+{
+    assert(size > 0);
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *file = (at_seat_file){.fd = -1};
+    if (memory == MAP_FAILED) return at_fail_memory(fail);
+    file->memory = memory;
+    file->size = size;
+    return AT_OK;
+}
+
 void at_seat_file_close(at_seat_file *file)
 {
     if (!file->memory) return;

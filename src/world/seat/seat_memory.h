@@ -90,6 +90,9 @@ at_err at_seat_file_new(const char *name, size_t size, bool sealed, at_seat_file
  * AT_ERR_FORMAT when it is smaller than `size`. */
 at_err at_seat_file_map(int fd, size_t size, bool writes, at_seat_file *file, at_fail *fail);
 
+/* Zeroed memory of this process alone. */
+at_err at_seat_file_private(size_t size, at_seat_file *file, at_fail *fail);
+
 void at_seat_file_close(at_seat_file *file); /* accepts a zeroed one */
 
 /* ---- parameters in the program's own memory ----

@@ -73,27 +73,27 @@ static json_t *welcome_for(const at_seat_world *w, at_node id)
     const at_seat_chair    *c = &w->chair[id - 1];
     return json_pack(
         "{s:i, s:i, s:i, s:I, s:i, s:I, s:i, s:b, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, "
-        "s:f, s:o}",
+        "s:f, s:I, s:o}",
         "rank", (int)id - 1, "workers", (int)plan->workers, "workers_max", (int)plan->workers_max,
         "seed", (json_int_t)context->seed, "incarnation", (int)c->incarnation, "sequence",
         (json_int_t)w->host.hub->member[id - 1].sequence, "slots", (int)w->slots, "cut_after",
         (int)plan->cut_after, "micro_batch", (int)plan->micro_batch, "sample_time",
         (json_int_t)context->sample_time, "round_ns", (json_int_t)pace->round_ns_mean, "rounds",
         (json_int_t)pace->rounds_per_epoch, "spin", (json_int_t)w->seat_spin_ns, "floats",
-        (json_int_t)w->seats->spec.floats, "base", (json_int_t)w->seats->base, "straggler",
-        pace->model, "scale", pace->scale, "trace_scale", pace->trace_scale, "rules",
-        rules_of(plan));
+        (json_int_t)w->floats, "base", (json_int_t)w->seats->base, "straggler", pace->model,
+        "scale", pace->scale, "trace_scale", pace->trace_scale, "drawn", (json_int_t)c->drawn,
+        "rules", rules_of(plan));
 }
 
-static at_err send_welcome(const at_seat_world *w, at_node id, const at_guest *g, at_fail *fail)
+static at_err send_welcome(const at_seat_world *w, at_node id, at_guest *g, at_fail *fail)
 {
     json_t *json = welcome_for(w, id);
     char   *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
     int     fds[AT_SEAT_FDS] = {w->params.fd, w->seats->bells.fd, w->chair[id - 1].file.fd};
     json_decref(json);
     if (!text) return at_fail_memory(fail);
-    at_err err = at_seat_send(g->fd, AT_SEAT_WELCOME, (at_seat_part){text, strlen(text)},
-                              (at_seat_part){0}, fds, at_clock_now() + AT_SEC(5), fail);
+    at_err err = at_seat_hub_send(g, AT_SEAT_WELCOME, (at_seat_part){text, strlen(text)},
+                                  (at_seat_part){0}, fds, fail);
     free(text);
     return err;
 }
@@ -118,7 +118,7 @@ static at_err prepare_chair(at_seat_world *w, at_node id, at_fail *fail)
     at_seat_chair *c = &w->chair[id - 1];
     at_seat_file   file;
     size_t         size;
-    if (!at_seat_slot_size(w->seats->spec.floats, w->slots, &size)) return at_fail_memory(fail);
+    if (!at_seat_slot_size(w->floats, w->slots, &size)) return at_fail_memory(fail);
     AT_TRY(at_seat_file_new("anytime-seat", size, false, &file, fail));
     retire_file(w, id);
     c->file = file;
@@ -142,11 +142,12 @@ static void seat_guest(at_seat_world *w, at_node id, at_guest *g)
         at_seat_hub_forget(g);
         return;
     }
-    size_t vector = w->seats->spec.floats * sizeof(float);
     at_spec_deinit(&g->spec);
     g->stage = AT_GUEST_SEATED;
     g->id = id;
-    g->inbox.size_max += 2 * vector;
+    at_seat_hub_allow(g, g->inbox.size_max + 2 * w->floats * sizeof(float));
+    if (g->remote.link)
+        at_remote_seat(&g->remote, &c->file, w->floats, w->slots, w->seats->spec.groups);
     c->guest = g;
     c->child = g->child;
     if (g->child >= 0) w->seats->sat[g->child] = true;
@@ -173,13 +174,15 @@ static bool is_free(const at_seat_world *w, at_node id)
            w->host.hub->member[id - 1].state == AT_MEMBER_AWAY;
 }
 
-/* The rank that it asks for, otherwise one that nobody is expected to take, otherwise any. */
+/* The rank that it asks for, otherwise one that no process of ours is expected to take, otherwise
+ * any. */
 static at_node find_seat(const at_seat_world *w, const at_guest *g)
 {
     at_node any = 0, wanted = g->rank >= 0 ? (at_node)g->rank + 1 : 0;
+    bool    ours = at_seat_children_command(w->seats->children);
     if (is_free(w, wanted)) return wanted;
     for (at_node id = at_seat_workers_max(w); id >= 1; id--) {
-        bool expected = w->host.hub->member[id - 1].expected;
+        bool expected = ours && w->host.hub->member[id - 1].expected;
         if (is_free(w, id) && (!any || !expected)) any = id;
     }
     return any;
@@ -311,7 +314,9 @@ void at_seat_start_again(at_seat_world *w)
 /* SIGUSR2 asks for another process, up to --workers-max. */
 void at_seat_start_more(at_seat_world *w)
 {
-    for (unsigned wanted = at_signals_joins(); wanted > 0; wanted--) {
+    unsigned wanted = at_signals_joins();
+    if (!at_seat_children_command(w->seats->children)) return; /* others start the workers */
+    for (; wanted > 0; wanted--) {
         at_fail  fail = {0};
         uint32_t rank = 0;
         while (rank < w->seats->ranks_max &&

@@ -48,13 +48,13 @@ static bool check_report(at_seat_world *w, at_node id, const at_report *report, 
     at_report_message message = {.report = *report,
                                  .drawn =
                                      atomic_load(&at_seat_chair_slot(&w->chair[id - 1])->drawn),
-                                 .floats = empty ? 0 : w->seats->spec.floats};
+                                 .floats = empty ? 0 : w->floats};
     at_report_bounds  bounds = {.incarnation = member->incarnation,
                                 .sequence = member->sequence,
                                 .version = hub->version,
                                 .samples_max = INT32_MAX,
                                 .drawn = member->used + member->dropped,
-                                .floats = w->seats->spec.floats,
+                                .floats = w->floats,
                                 .ends = hub->end != AT_END_RUNNING};
     if (report->slot >= w->slots || !is_sane(&report->work)) {
         at_fail_set(fail, AT_ERR_FORMAT, NULL, "its numbers are out of range");
@@ -96,7 +96,7 @@ void at_seat_read_reports(at_seat_world *w, at_node id)
         const at_seat_mail *mail = &slot->mail[c->taken % AT_SEAT_GRADIENTS];
         at_report           report = mail->report;
         at_seat_save_if_due(w); /* what it handed over before this report, which may end the step */
-        if (id == w->seats->first_id) take_rates(w, mail);
+        if (id == w->seats->first_id && w->learning.torch) take_rates(w, mail);
         c->taken++;
         if (holds) atomic_store(&slot->taken, c->taken);
         deliver(w, id, &report);

@@ -20,10 +20,9 @@ static bool await_value(at_seat *s)
     at_ns   until = at_clock_now() + PATIENCE;
     at_fail fail;
     s->inbox.size_max = SIZE_MAX / 2;
-    while (!s->inbox.complete) {
-        if (!at_seat_await(s->fd, until, NULL)) return false;
-        if (at_seat_inbox_read(&s->inbox, s->fd, &fail)) return false;
-    }
+    if (s->link) s->link->receiver.size_max = SIZE_MAX / 2;
+    while (!s->inbox.complete)
+        if (at_clock_now() >= until || at_seat_hear(s, until, NULL, &fail)) return false;
     return s->inbox.kind == AT_SEAT_VALUE && s->inbox.size >= AT_SEAT_NAME_SIZE &&
            memchr(s->inbox.bytes, 0, AT_SEAT_NAME_SIZE);
 }
@@ -32,7 +31,7 @@ static bool ask(at_seat *s, at_seat_message_kind kind, const char *text)
 {
     at_fail fail;
     return is_open(s) &&
-           !at_seat_send(s->fd, kind, (at_seat_part){text, strlen(text)}, (at_seat_part){0}, NULL,
+           !at_seat_tell(s, kind, (at_seat_part){text, strlen(text)}, (at_seat_part){0},
                          at_clock_now() + PATIENCE, &fail) &&
            await_value(s);
 }
@@ -46,8 +45,8 @@ int at_seat_state_put(at_seat *s, const char *name, const float *values, uint64_
         !at_size_product(count, sizeof(float), &size) || size > SIZE_MAX / 4)
         return -1;
     snprintf(padded, sizeof padded, "%s", name);
-    return at_seat_send(s->fd, AT_SEAT_PUT, (at_seat_part){padded, sizeof padded},
-                        (at_seat_part){values, size}, NULL, at_clock_now() + PATIENCE, &fail)
+    return at_seat_tell(s, AT_SEAT_PUT, (at_seat_part){padded, sizeof padded},
+                        (at_seat_part){values, size}, at_clock_now() + PATIENCE, &fail)
                ? -1
                : 0;
 }

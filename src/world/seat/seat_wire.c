@@ -15,17 +15,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-
-static const uint32_t MAGIC = 0x53544e41; /* "ANTS" */
+#include "net/frame.h"
 
 /* ---- heads ----------------------------------------------------------------------------------- */
-
-/* Both ends are on one machine, so numbers keep its byte order. */
-typedef struct wire_head {
-    uint32_t magic, kind;
-    uint64_t size;
-} wire_head;
-_Static_assert(sizeof(wire_head) == 16, "at_seat_inbox has room for it");
 
 static at_err gone(at_fail *fail)
 {
@@ -34,16 +26,14 @@ static at_err gone(at_fail *fail)
 
 static at_err read_head(at_seat_inbox *in, at_fail *fail)
 {
-    wire_head head;
-    memcpy(&head, in->head, sizeof head);
-    if (head.magic != MAGIC || head.kind >= AT_SEAT_MESSAGE_KINDS)
-        return at_fail_set(fail, AT_ERR_FORMAT, "use the same version of anytime everywhere",
-                           "not a message of a hub or a seat");
-    if (head.size > in->size_max)
+    uint32_t kind;
+    uint64_t size;
+    AT_TRY(at_frame_read(in->head, AT_SEAT_MESSAGE_KINDS, &kind, &size, fail));
+    if (size > in->size_max)
         return at_fail_set(fail, AT_ERR_FORMAT, NULL, "a message of %llu bytes is too long",
-                           (unsigned long long)head.size);
-    in->kind = (at_seat_message_kind)head.kind;
-    in->size = (size_t)head.size;
+                           (unsigned long long)size);
+    in->kind = (at_seat_message_kind)kind;
+    in->size = (size_t)size;
     in->bytes = malloc(in->size + 1);
     if (!in->bytes) return at_fail_memory(fail);
     in->bytes[in->size] = 0;
@@ -184,15 +174,16 @@ at_err at_seat_send(int fd, at_seat_message_kind kind, at_seat_part first, at_se
                     const int *fds, at_ns until, at_fail *fail)
 {
     assert(fd >= 0);
-    wire_head    head = {.magic = MAGIC, .kind = kind, .size = first.size + second.size};
-    struct iovec parts[] = {{&head, sizeof head},
-                            {(void *)(uintptr_t)first.bytes, first.size},
-                            {(void *)(uintptr_t)second.bytes, second.size}};
+    unsigned char head[AT_FRAME_HEAD];
+    struct iovec  parts[] = {{head, sizeof head},
+                             {(void *)(uintptr_t)first.bytes, first.size},
+                             {(void *)(uintptr_t)second.bytes, second.size}};
     union {
         char           bytes[CMSG_SPACE(AT_SEAT_FDS * sizeof(int))];
         struct cmsghdr align;
     } control;
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = 3};
+    at_frame_write(head, kind, first.size + second.size);
     if (fds) attach(&message, control.bytes, sizeof control.bytes, fds);
     while (message.msg_iovlen > 0) {
         ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -211,13 +202,13 @@ at_err at_seat_send(int fd, at_seat_message_kind kind, at_seat_part first, at_se
 }
 
 void at_seat_prove(const char token[AT_TOKEN_SIZE], const unsigned char nonce[AT_SEAT_NONCE],
-                   unsigned char digest[AT_SEAT_DIGEST])
+                   bool of_hub, unsigned char digest[AT_SEAT_DIGEST])
 {
-    unsigned char bytes[AT_SEAT_NONCE + AT_TOKEN_SIZE] = {0};
+    unsigned char bytes[1 + AT_SEAT_NONCE + AT_TOKEN_SIZE] = {of_hub ? 'H' : 'S'};
     size_t        length = strlen(token);
     assert(length < AT_TOKEN_SIZE);
-    memcpy(bytes, nonce, AT_SEAT_NONCE);
-    memcpy(bytes + AT_SEAT_NONCE, token, length);
+    memcpy(bytes + 1, nonce, AT_SEAT_NONCE);
+    memcpy(bytes + 1 + AT_SEAT_NONCE, token, length);
     at_file_digest_bytes(bytes, sizeof bytes, digest);
 }
 

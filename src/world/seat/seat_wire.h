@@ -1,18 +1,28 @@
-/* seat_wire.h - messages between the hub and a seat over a Unix socket. Internal to world/seat.
+/* seat_wire.h - messages between the hub and a seat. Internal to world/.
  *
- *     hub  ──CHALLENGE──►  seat     protocol, a random number
+ *     seat ──GREETING──►   hub      only over a network: protocol, a random number
+ *     hub  ──CHALLENGE──►  seat     protocol, a random number, digest of the seat's
  *     seat ──PROOF──►      hub      digest of that number and the token
- *     seat ──HELLO──►      hub      its spec (seat_spec.h) as JSON
+ *     seat ──ASK_JOB──►    hub      only our own workers: what is trained?
+ *     hub  ──JOB──►        seat     the options of the run as JSON
+ *     seat ──HELLO──►      hub      its spec (seat_spec.h) as JSON, or of our own the job's hashes
+ *     seat ──READY──►      hub      only our own workers: the engine is loaded
  *     hub  ──ASK_PARAMS──► seat     only the one whose spec counts
  *     seat ──PARAMS──►     hub      initial values
- *     hub  ──WELCOME──►    seat     what it needs to know as JSON, with three descriptors
+ *     hub  ──WELCOME──►    seat     what it needs to know as JSON, with three descriptors or,
+ *                                   over a network, followed by the parameters
  *     hub  ──REFUSED──►    seat     a sentence; the connection is closed
  *     seat ──PUT──►        hub      a named tensor to keep
  *     seat ──GET, NAME──►  hub ──VALUE──► seat
  *     seat ──PUBLISHED──►  hub      the tensors it has put are those of this version
  *
- * Each message is a head and bytes. Rounds need none of them: they use shared memory. What a peer
- * sends may be anything: it is an at_err, never asserted on.
+ * Each message is a head (net/frame.h) and bytes. On one machine that is all, since rounds use
+ * shared memory; over a network (net/link.h) these carry what is written there:
+ *
+ *     hub  ──NET_PARAMS, NET_ORDER, NET_NEWS──► seat
+ *     seat ──NET_REPORT, NET_WORD──►            hub
+ *
+ * What a peer sends may be anything: it is an at_err, never asserted on.
  */
 #ifndef AT_WORLD_SEAT_SEAT_WIRE_H
 #define AT_WORLD_SEAT_SEAT_WIRE_H
@@ -27,7 +37,7 @@
 #include "step/rules/rule.h"
 
 enum {
-    AT_SEAT_PROTOCOL = 2, /* increases with every change of a message */
+    AT_SEAT_PROTOCOL = 3, /* increases with every change of a message */
     AT_SEAT_DIGEST = 32,
     AT_SEAT_NONCE = 16,
     AT_SEAT_FDS = 3,  /* of a WELCOME: parameters, bells, seat */
@@ -51,16 +61,27 @@ typedef enum at_seat_message_kind {
     AT_SEAT_NAME,
     AT_SEAT_VALUE,
     AT_SEAT_PUBLISHED,
+    AT_SEAT_GREETING,
+    AT_SEAT_ASK_JOB,
+    AT_SEAT_JOB,
+    AT_SEAT_OWN_HELLO,
+    AT_SEAT_READY,
+    AT_SEAT_NET_PARAMS,
+    AT_SEAT_NET_ORDER,
+    AT_SEAT_NET_NEWS,
+    AT_SEAT_NET_REPORT,
+    AT_SEAT_NET_WORD,
     AT_SEAT_MESSAGE_KINDS
 } at_seat_message_kind;
 
 /* Reserved name under which the hub keeps the parameters of a run that updates at the workers. */
 #define AT_SEAT_PARAMS_NAME "\x01params"
 
-/* Payload of CHALLENGE. */
+/* Payload of GREETING and CHALLENGE. */
 typedef struct at_seat_challenge {
-    uint32_t      protocol;
+    uint32_t      protocol; /* little-endian */
     unsigned char nonce[AT_SEAT_NONCE];
+    unsigned char proof[AT_SEAT_DIGEST]; /* CHALLENGE over a network: the hub's; else zeros */
 } at_seat_challenge;
 
 /* A message that is arriving. */
@@ -100,9 +121,10 @@ bool at_seat_await(int fd, at_ns until, bool *interrupted);
 /* True when the other end was closed. */
 bool at_seat_hung_up(int fd);
 
-/* Fills `digest` with what proves the knowledge of the token. */
+/* Fills `digest` with what proves the knowledge of the token to whoever chose the random number.
+ * The proof of a hub is not that of a seat, so neither can be used in place of the other. */
 void at_seat_prove(const char token[AT_TOKEN_SIZE], const unsigned char nonce[AT_SEAT_NONCE],
-                   unsigned char digest[AT_SEAT_DIGEST]);
+                   bool of_hub, unsigned char digest[AT_SEAT_DIGEST]);
 
 /* A listening socket at `path`, and a connection to one. Paths may be longer than a socket address:
  * the folder is opened first. AT_ERR_MISSING: nobody listens there. */

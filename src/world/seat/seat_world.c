@@ -24,6 +24,7 @@ static const at_ns SPIN = AT_US(50);
 static const at_ns SEAT_SPIN = AT_US(100); /* seats that spin let others run */
 static const at_ns GRACE = AT_SEC(60); /* no lease after something else was done beside training */
 static const at_ns LOOK_EVERY = AT_SEC(1);
+static const at_ns SAY_EVERY = AT_SEC(10);  /* of connections that are refused, one line */
 static const at_ns SILENT_MAX = AT_SEC(10); /* a first round that takes longer is pointed out */
 
 /* ---- operations for the host ----------------------------------------------------------------- */
@@ -47,12 +48,30 @@ static void send_order(void *self, at_node worker, const at_order *order)
     w->cast_mask |= at_bell_mask(worker);
 }
 
+/* Seats on other machines get what was written to their memory. One that cannot be told is lost. */
+static void tell_remote(at_seat_world *w)
+{
+    const at_plan *plan = w->host.hub->plan;
+    at_remote_view view = {.board = at_seat_world_board(w),
+                           .params = at_seat_floats(&w->params),
+                           .floats = w->floats,
+                           .on_wish = plan->release->self_starting,
+                           .streams = at_plan_interrupts(plan)};
+    at_fail        fail;
+    for (uint32_t i = 0; i < at_seat_workers_max(w); i++) {
+        at_guest *g = w->chair[i].guest;
+        if (g && g->remote.link && !g->hung_up && at_remote_tell(&g->remote, &view, &fail))
+            g->hung_up = true;
+    }
+}
+
 void at_seat_flush(void *self)
 {
     at_seat_world *w = self;
     if (w->cast_mask)
         at_bell_ring_loud(&((at_seat_bells *)w->seats->bells.memory)->cast, w->cast_mask);
     w->cast_mask = 0;
+    if (w->seats->net_fd >= 0) tell_remote(w);
 }
 
 /* A process of ours is killed, and its end follows; others are told, and lose their seat at once in
@@ -71,8 +90,15 @@ void at_seat_evict(void *self, at_node worker)
         at_bell_ring_loud(at_seat_world_bell(w), AT_BELL_ALL);
 }
 
+/* Parameters that are still being sent are copied before they change. */
 static void change(void *self)
 {
+    at_seat_world *w = self;
+    at_fail        fail;
+    for (uint32_t i = 0; w->seats->net_fd >= 0 && i < at_seat_workers_max(w); i++) {
+        at_guest *g = w->chair[i].guest;
+        if (g && g->remote.link && at_link_detach(g->remote.link, &fail)) g->hung_up = true;
+    }
     at_local_write_begin(&at_seat_world_board(self)->params_lock);
 }
 
@@ -107,7 +133,7 @@ static const float *gradient_at(void *self, at_node worker, uint32_t slot)
     const at_seat_world *w = self;
     const at_seat_chair *c = &w->chair[worker - 1];
     bool                 old = is_of_predecessor(w, worker);
-    return at_seat_slot_gradient(old ? &c->before : &c->file, w->seats->spec.floats, slot);
+    return at_seat_slot_gradient(old ? &c->before : &c->file, w->floats, slot);
 }
 
 /* ---- patience -------------------------------------------------------------------------------- */
@@ -129,7 +155,8 @@ static bool lease_waits(at_seat_world *w, at_ns now)
         at_seat_chair *c = &w->chair[i];
         if (!c->guest) continue;
         if (atomic_load(&at_seat_chair_slot(c)->aside)) c->grace = now + GRACE;
-        bool begins = !c->reported && !late;
+        bool loads = !w->seats->job || now - c->joined < GRACE; /* ours have loaded their data */
+        bool begins = !c->reported && loads && !late;
         waits = waits || begins || now < c->grace;
     }
     return waits;
@@ -210,6 +237,10 @@ static void hear_guests(at_seat_world *w)
     if (!at_signals_io() && now < w->look_at) return;
     w->look_at = now + LOOK_EVERY;
     at_seat_hub_poll(w->seats);
+    if (!w->seats->refused[0] || now < w->said_at) return;
+    at_host_say(&w->host, at_host_now(&w->host), w->seats->refused);
+    w->seats->refused[0] = '\0';
+    w->said_at = now + SAY_EVERY;
 }
 
 static void turn(at_seat_world *w)
@@ -220,6 +251,7 @@ static void turn(at_seat_world *w)
         if (w->seats->base >= w->asked_version) w->asked_id = 0; /* it has come */
     }
     at_seat_save_if_due(w);
+    if (w->seats->net_fd >= 0) hear_guests(w); /* before reports are read, which come with it */
     for (at_node id = 1; id <= at_seat_workers_max(w); id++) {
         if (w->chair[id - 1].guest) at_seat_read_reports(w, id);
         if (w->chair[id - 1].guest) at_seat_read_scores(w, id);
@@ -251,7 +283,7 @@ static bool takes_turns(const at_seat_world *w)
 /* Goes to the core on which the only seat has rung, and stays there until others come. */
 static bool follow(at_seat_world *w)
 {
-    bool turns = takes_turns(w);
+    bool turns = w->seats->net_fd < 0 && takes_turns(w);
     atomic_store_explicit(&at_seat_world_board(w)->turns, turns, memory_order_relaxed);
     int core = turns ? (int)atomic_load(&at_seat_world_bell(w)->ringer) - 1 : -1;
     if (core != w->core) at_machine_pin(core);
@@ -279,11 +311,19 @@ static void loop(at_seat_world *w)
 static at_err open_params(at_seat_world *w, at_fail *fail)
 {
     size_t size;
-    if (!at_seat_params_size(w->seats->spec.floats, &size))
+    if (!at_seat_params_size(w->floats, &size))
         return at_fail_set(fail, AT_ERR_FAILED, "use a smaller model",
-                           "%zu parameters do not fit into memory", w->seats->spec.floats);
+                           "%zu parameters do not fit into memory", w->floats);
     AT_TRY(at_seat_file_new("anytime-params", size, true, &w->params, fail));
     return at_resume_params(w->context, at_seat_floats(&w->params), fail);
+}
+
+/* The numbers of a program's optimizer, which follow its first seat. */
+static void set_torch(at_seat_world *w)
+{
+    w->torch = *w->learning.torch;
+    w->learning.torch = &w->torch;
+    w->learning.rate[w->learning.groups].schedule.lr = w->torch.group[0].lr;
 }
 
 static at_err prepare(at_seat_world *w, at_fail *fail)
@@ -303,6 +343,8 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
     w->spin_ns = idle_cores ? SPIN : 0;
     w->seat_spin_ns = few ? SEAT_SPIN / (own_cores ? 1 : 2) : 0;
     AT_TRY(open_params(w, fail));
+    if (context->task->score)
+        AT_TRY(at_evaluator_open(context->task, at_seat_world_bell(w), &w->evaluator, fail));
     at_world_ops ops = {.self = w,
                         .send = send_order,
                         .flush = at_seat_flush,
@@ -311,14 +353,12 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
                         .publish = publish,
                         .vectors = at_seat_vectors,
                         .gradients = {w, gradient_at}};
-    AT_TRY(at_host_init(&w->host, plan, context->recorder, &w->updater, NULL, &ops, fail));
+    AT_TRY(at_host_init(&w->host, plan, context->recorder, &w->updater, w->evaluator, &ops, fail));
     AT_TRY(at_host_watch(&w->host, context->usage_every, fail));
     w->learning = *context->learning;
-    w->torch = *context->learning->torch;
-    w->learning.torch = &w->torch;
-    w->learning.rate[w->learning.groups].schedule.lr = w->torch.group[0].lr;
-    AT_TRY(at_updater_init(&w->updater, &w->learning, at_seat_floats(&w->params),
-                           w->seats->spec.floats, w->host.hub->pieces_max, fail));
+    if (w->learning.torch) set_torch(w);
+    AT_TRY(at_updater_init(&w->updater, &w->learning, at_seat_floats(&w->params), w->floats,
+                           w->host.hub->pieces_max, fail));
     AT_TRY(at_resume_host(context, &w->host, fail));
     AT_TRY(at_seat_resume(w, fail));
     atomic_store(&at_seat_world_board(w)->version, w->host.hub->version);
@@ -330,10 +370,10 @@ static at_err prepare(at_seat_world *w, at_fail *fail)
 
 static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fail)
 {
-    size_t size = w->seats->spec.floats * sizeof(float);
+    size_t size = w->floats * sizeof(float);
     at_host_outcome(&w->host, outcome);
     outcome->params = malloc(size);
-    outcome->floats = w->seats->spec.floats;
+    outcome->floats = w->floats;
     outcome->drawn = calloc(at_seat_workers_max(w), sizeof(uint64_t));
     if (!outcome->params || !outcome->drawn) return at_fail_memory(fail);
     memcpy(outcome->params,
@@ -344,7 +384,8 @@ static at_err hand_over(const at_seat_world *w, at_outcome *outcome, at_fail *fa
         outcome->drawn[i] = w->chair[i].drawn;
         assert(outcome->drawn[i] == member->used + member->dropped);
     }
-    snprintf(outcome->engine, sizeof outcome->engine, "seat");
+    snprintf(outcome->engine, sizeof outcome->engine, "%s",
+             w->seats->job ? w->seats->engine : "seat");
     return AT_OK;
 }
 
@@ -366,11 +407,14 @@ static at_err train(at_seat_world *w, at_outcome *outcome, at_fail *fail)
     return hand_over(w, outcome, fail);
 }
 
-static at_err run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
+at_err at_seat_world_run(const at_world_context *context, at_outcome *outcome, at_fail *fail)
 {
-    at_seat_world w = {
-        .context = context, .seats = context->seats, .params = {.fd = -1}, .core = -1};
-    assert(w.seats && w.seats->known);
+    at_seat_world w = {.context = context,
+                       .seats = context->seats,
+                       .params = {.fd = -1},
+                       .core = -1,
+                       .floats = context->task->params};
+    assert(w.seats);
     at_err err = prepare(&w, fail);
     if (!err) {
         at_signals_open(at_seat_world_bell(&w));
@@ -382,12 +426,19 @@ static at_err run(const at_world_context *context, at_outcome *outcome, at_fail 
         at_seat_file_close(&w.chair[i].file);
         at_seat_file_close(&w.chair[i].before);
     }
+    at_evaluator_close(w.evaluator);
     at_updater_deinit(&w.updater);
     at_host_deinit(&w.host);
     at_seat_file_close(&w.params);
     free(w.chair);
     free(w.left);
     return err;
+}
+
+uint32_t at_seat_world_workers_here(const at_world_context *context)
+{
+    bool starts = context->seats && at_seat_children_command(context->seats->children);
+    return starts ? context->plan->workers : 0;
 }
 
 static at_err check(const at_world_context *context, at_fail *fail)
@@ -419,4 +470,5 @@ const at_world at_world_seat = {.name = "seat",
                                 .admits_workers = true,
                                 .has_hub = true,
                                 .check = check,
-                                .run = run};
+                                .workers_here = at_seat_world_workers_here,
+                                .run = at_seat_world_run};

@@ -34,8 +34,10 @@ typedef struct at_seat_world {
     at_learning             learning;
     at_torch_learning       torch; /* the numbers follow the first seat */
     at_seat_file            params;
-    at_seat_chair          *chair; /* workers_max */
-    bool                   *left;  /* ranks that have left: they are not started again */
+    size_t                  floats;    /* of the parameters, and of a gradient */
+    at_evaluator           *evaluator; /* NULL: the seats evaluate */
+    at_seat_chair          *chair;     /* workers_max */
+    bool                   *left;      /* ranks that have left: they are not started again */
     uint32_t                cast_mask;
     at_ns    spin_ns, seat_spin_ns; /* of the hub and of its seats, before sleeping */
     at_ns    round_ns;              /* of the seats, smoothed */
@@ -45,6 +47,7 @@ typedef struct at_seat_world {
     uint64_t asked_version;
     bool     save_waits; /* for the parameters that a seat was asked for */
     at_ns    look_at;    /* when connections are read at the latest */
+    at_ns    said_at;    /* when a refused connection was mentioned last */
     uint32_t slots;
     at_fail  failure; /* why the run cannot go on; AT_OK: it can */
 } at_seat_world;
@@ -74,6 +77,12 @@ static inline at_bell *at_seat_world_bell(const at_seat_world *w)
 }
 
 /* ---- seat_world.c ---- */
+
+/* Runs the hub of context->seats: the `run` of a world. */
+at_err at_seat_world_run(const at_world_context *context, at_outcome *outcome, at_fail *fail);
+
+/* Workers on this machine: none, if others start them. */
+uint32_t at_seat_world_workers_here(const at_world_context *context);
 
 /* Wakes the seats that have something to read. */
 void at_seat_flush(void *world);

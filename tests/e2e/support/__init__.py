@@ -76,10 +76,12 @@ class Ended:
 class Run:
     """A run in progress. A mark in their environment identifies all its processes."""
 
-    def __init__(self, arguments, folder, env=None, resume=False, launcher=(), program=()):
+    def __init__(self, arguments, folder, env=None, resume=False, launcher=(), program=(),
+                 verb=None):
         self.folder = folder
         self.mark = uuid.uuid4().hex
-        self.command = [*launcher, ANYTIME, "run" if program else "train", *map(str, arguments),
+        verb = verb or ("run" if program else "train")
+        self.command = [*launcher, ANYTIME, verb, *map(str, arguments),
                         "--resume" if resume else "--run", str(folder)]
         if program:
             self.command += ["--", *map(str, program)]

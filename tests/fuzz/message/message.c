@@ -86,11 +86,35 @@ static void try_vector(const uint8_t *data, size_t size)
     assert(vector.count >= 0 && size == AT_VECTOR_MESSAGE_HEAD + 4 * AT_MESSAGE_UNIT);
 }
 
+static void try_news(const uint8_t *data, size_t size)
+{
+    unsigned char bytes[AT_SEAT_NEWS];
+    at_seat_news  news, again;
+    at_fail       fail;
+    if (at_seat_news_read(data, size, &news, &fail)) return;
+    assert(news.present <= AT_WORKERS_MAX && news.taken < AT_MESSAGE_COUNT_MAX);
+    at_seat_news_write(bytes, &news);
+    assert(!at_seat_news_read(bytes, sizeof bytes, &again, &fail));
+    assert(again.leave == news.leave && again.publish == news.publish);
+}
+
+static void try_word(const uint8_t *data, size_t size)
+{
+    unsigned char bytes[AT_SEAT_WORD];
+    at_seat_word  word, again;
+    at_fail       fail;
+    if (at_seat_word_read(data, size, &word, &fail)) return;
+    assert(word.drawn < AT_MESSAGE_COUNT_MAX && word.version < AT_MESSAGE_COUNT_MAX);
+    at_seat_word_write(bytes, &word);
+    assert(!at_seat_word_read(bytes, sizeof bytes, &again, &fail));
+    assert(again.left == word.left && again.drawn == word.drawn);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static void (*const targets[])(const uint8_t *, size_t) = {
-        try_hub_message, try_order, try_report, try_note, try_turn, try_vector};
+        try_hub_message, try_order, try_report, try_note, try_turn, try_vector, try_news, try_word};
     if (size < 1) return 0;
-    targets[data[0] % 6](data + 1, size - 1);
+    targets[data[0] % (sizeof targets / sizeof *targets)](data + 1, size - 1);
     return 0;
 }

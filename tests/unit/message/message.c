@@ -50,6 +50,45 @@ static void hub_messages_survive_a_round_trip(void **state)
     assert_int_equal(out.err, AT_ERR_MISSING);
 }
 
+static void what_remote_seats_and_hubs_tell_survives_a_round_trip(void **state)
+{
+    (void)state;
+    unsigned char bytes[AT_SEAT_NEWS];
+    at_fail       fail;
+    at_seat_news  news, new = {.present = 7,
+                               .first_rank = 3,
+                               .samples_used = UINT64_C(1) << 40,
+                               .taken = 5,
+                               .scores_taken = 6,
+                               .publish = 8,
+                               .evicted = true};
+    at_seat_word  word, old = {.drawn = 99,
+                               .left = true,
+                               .scored = true,
+                               .version = 12,
+                               .accuracy = 0.5,
+                               .loss = 0.25};
+    at_seat_news_write(bytes, &new);
+    assert_int_equal(at_seat_news_read(bytes, AT_SEAT_NEWS - 1, &news, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_seat_news_read(bytes, AT_SEAT_NEWS, &news, &fail), AT_OK);
+    assert_int_equal(news.present, 7);
+    assert_int_equal(news.first_rank, 3);
+    assert_int_equal(news.samples_used, new.samples_used);
+    assert_int_equal(news.taken, 5);
+    assert_int_equal(news.scores_taken, 6);
+    assert_int_equal(news.publish, 8);
+    assert_true(news.evicted && !news.leave);
+    memset(bytes, 0xff, sizeof bytes);
+    assert_int_equal(at_seat_news_read(bytes, AT_SEAT_NEWS, &news, &fail), AT_ERR_FORMAT);
+    assert_int_equal(at_seat_word_read(bytes, AT_SEAT_WORD, &word, &fail), AT_ERR_FORMAT);
+    at_seat_word_write(bytes, &old);
+    assert_int_equal(at_seat_word_read(bytes, AT_SEAT_WORD, &word, &fail), AT_OK);
+    assert_int_equal(word.drawn, 99);
+    assert_true(word.left && word.scored && !word.aside);
+    assert_int_equal(word.version, 12);
+    assert_true(word.accuracy == 0.5 && word.loss == 0.25);
+}
+
 static void orders_survive_a_round_trip(void **state)
 {
     (void)state;
@@ -458,6 +497,7 @@ int main(void)
         cmocka_unit_test(messages_about_gossip_survive_a_round_trip),
         cmocka_unit_test(vectors_of_other_steps_rounds_and_sizes_are_rejected),
         cmocka_unit_test(orders_survive_a_round_trip),
+        cmocka_unit_test(what_remote_seats_and_hubs_tell_survives_a_round_trip),
         cmocka_unit_test(reports_survive_a_round_trip),
         cmocka_unit_test(notes_of_every_kind_fit_and_survive_a_round_trip),
         cmocka_unit_test(turns_survive_a_round_trip),

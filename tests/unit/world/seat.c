@@ -223,12 +223,12 @@ static void a_proof_needs_the_token_and_the_number(void **state)
     unsigned char nonce[AT_SEAT_NONCE] = {1}, other[AT_SEAT_NONCE] = {2};
     unsigned char a[AT_SEAT_DIGEST], b[AT_SEAT_DIGEST];
     char token[AT_TOKEN_SIZE] = "0123456789abcdef", wrong[AT_TOKEN_SIZE] = "0123456789abcdeg";
-    at_seat_prove(token, nonce, a);
-    at_seat_prove(token, nonce, b);
+    at_seat_prove(token, nonce, false, a);
+    at_seat_prove(token, nonce, false, b);
     assert_memory_equal(a, b, sizeof a);
-    at_seat_prove(wrong, nonce, b);
+    at_seat_prove(wrong, nonce, false, b);
     assert_memory_not_equal(a, b, sizeof a);
-    at_seat_prove(token, other, b);
+    at_seat_prove(token, other, false, b);
     assert_memory_not_equal(a, b, sizeof a);
 }
 

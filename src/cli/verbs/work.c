@@ -1,0 +1,63 @@
+/* `anytime work`: a worker of a hub that is elsewhere. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/launch.h"
+#include "cli/verbs/verbs.h"
+#include "world/net/net_worker.h"
+
+/* Of the hub's options: what belongs to its machine, or to how this worker prints. */
+static const char *const not_taken[] = {"run",  "resume", "init",   "from",
+                                        "json", "quiet",  "config", "checkpoint-every"};
+
+static void say(const char *text)
+{
+    fprintf(stderr, "anytime: %s\n", text);
+}
+
+static at_err where(const at_parsed *parsed, at_net_join *join, at_fail *fail)
+{
+    const at_settings *s = &parsed->settings;
+    *join = (at_net_join){.hub = parsed->words > 0 ? parsed->word[0] : getenv("ANYTIME_HUB"),
+                          .hub_file = parsed->words > 0 ? NULL : s->hub_file,
+                          .token_file = s->token ? s->token : getenv("ANYTIME_TOKEN_FILE"),
+                          .reconnect = s->reconnect,
+                          .say = s->quiet ? NULL : say};
+    if (parsed->words > 1)
+        return at_fail_set(fail, AT_ERR_USAGE, "give one ADDRESS:PORT", "unexpected argument '%s'",
+                           parsed->word[1]);
+    if (!join->hub && !join->hub_file)
+        return at_fail_set(fail, AT_ERR_USAGE,
+                           "write `anytime work ADDRESS:PORT --token FILE`, or use --hub-file",
+                           "no hub was given");
+    if (join->token_file) return AT_OK;
+    return at_fail_set(fail, AT_ERR_USAGE, "use --token FILE with a copy of RUN/token",
+                       "no token was given");
+}
+
+/* Loads what the hub trains. The hub checks that it is the same. */
+static at_err load(at_parsed *parsed, const at_net_join *join, const char *command,
+                   at_launch *launch, at_fail *fail)
+{
+    json_t *options;
+    AT_TRY(at_net_ask_job(join, &options, fail));
+    at_err err =
+        at_options_inherit(parsed, options, not_taken, sizeof not_taken / sizeof *not_taken, fail);
+    json_decref(options);
+    if (!err) err = at_options_set(parsed, AT_FOR_TRAIN, "world", "net", fail);
+    return err ? err : at_launch_open(launch, parsed, command, fail);
+}
+
+at_err at_verb_work(at_parsed *parsed, const char *command, at_fail *fail)
+{
+    at_net_join join;
+    at_launch   launch;
+    json_t     *result = NULL;
+    AT_TRY(where(parsed, &join, fail));
+    AT_TRY(load(parsed, &join, command, &launch, fail));
+    launch.run.joins = &join;
+    at_err err = at_run(&launch.run, &result, fail);
+    json_decref(result);
+    at_launch_close(&launch);
+    return err;
+}

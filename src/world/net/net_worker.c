@@ -1,0 +1,287 @@
+#include "world/net/net_worker.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "message/message.h"
+#include "world/core/local_steps.h"
+#include "world/mpi/mpi_world.h"
+#include "world/process/alive.h"
+#include "world/seat/seat_client.h"
+
+enum { ADDRESS_SIZE = 300, EVICTIONS_MAX = 5 };
+static const at_ns ANSWER_TIME = AT_SEC(30);
+static const at_ns SEAT_TIME = AT_SEC(600); /* the hub may wait for others, or load its data */
+static const at_ns PAUSE_MIN = AT_MS(50), PAUSE_MAX = AT_SEC(2);
+
+static const at_seat_part nothing = {0};
+
+/* ---- one connection -------------------------------------------------------------------------- */
+
+/* The message that the hub sends next. */
+static at_err hear(at_seat *s, at_seat_message_kind wanted, at_ns patience, at_fail *fail)
+{
+    at_ns until = at_clock_now() + patience;
+    if (s->inbox.complete) at_seat_inbox_next(&s->inbox);
+    while (!s->inbox.complete) {
+        AT_TRY(at_seat_hear(s, until, NULL, fail));
+        if (!s->inbox.complete && at_clock_now() >= until)
+            return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub does not answer");
+    }
+    if (s->inbox.kind == AT_SEAT_REFUSED)
+        return at_fail_set(fail, AT_ERR_USAGE, NULL, "the hub refused: %.500s", s->inbox.bytes);
+    if (s->inbox.kind == wanted) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, "use the same version of anytime everywhere",
+                       "an unexpected message from the hub");
+}
+
+/* The address, from the file if there is one: a hub that was started again may be elsewhere. */
+static at_err find_hub(const at_net_join *join, char address[ADDRESS_SIZE], at_fail *fail)
+{
+    unsigned char *bytes;
+    size_t         size;
+    if (!join->hub_file) {
+        snprintf(address, ADDRESS_SIZE, "%.299s", join->hub);
+        return AT_OK;
+    }
+    if (access(join->hub_file, F_OK) != 0)
+        return at_fail_set(fail, AT_ERR_MISSING, "start a hub with the same --hub-file",
+                           "%.200s: no hub has written it", join->hub_file);
+    AT_TRY(at_file_read(join->hub_file, ADDRESS_SIZE - 1, &bytes, &size, fail));
+    snprintf(address, ADDRESS_SIZE, "%s", (const char *)bytes);
+    address[strcspn(address, "\r\n")] = '\0';
+    free(bytes);
+    return AT_OK;
+}
+
+static at_err read_token(const at_net_join *join, char token[AT_TOKEN_SIZE], at_fail *fail)
+{
+    if (access(join->token_file, R_OK) == 0) return at_token_file(join->token_file, token, fail);
+    return at_fail_set(fail, AT_ERR_USAGE,
+                       "give a copy of RUN/token with --token FILE or ANYTIME_TOKEN_FILE",
+                       "%.200s: cannot read the token of the hub", join->token_file);
+}
+
+/* Connects and proves the token. */
+static at_err open_seat(const at_net_join *join, at_seat *s, at_fail *fail)
+{
+    char address[ADDRESS_SIZE];
+    s->fd = -1;
+    AT_TRY(find_hub(join, address, fail));
+    AT_TRY(read_token(join, s->token, fail));
+    AT_TRY(at_seat_dial(s, address, fail));
+    AT_TRY(hear(s, AT_SEAT_CHALLENGE, ANSWER_TIME, fail));
+    return at_seat_answer(s, fail);
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+/* Global, because a signal handler has no user argument. */
+static volatile sig_atomic_t told_to_stop;
+
+static void on_stop(int number)
+{
+    (void)number;
+    told_to_stop = 1;
+}
+
+/* The first signal asks the worker to leave after its micro-batch; a second one ends it. */
+static void heed_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_stop, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+}
+
+static at_err stopped(at_fail *fail)
+{
+    return at_fail_set(fail, AT_ERR_STOPPED, NULL, "stopped by a signal; the run goes on");
+}
+
+/* ---- trying again ---------------------------------------------------------------------------- */
+
+typedef struct patience {
+    at_ns until, pause;
+    bool  told; /* the user knows that we wait */
+} patience;
+
+static patience new_patience(const at_net_join *join)
+{
+    return (patience){.until = at_clock_now() + join->reconnect, .pause = PAUSE_MIN};
+}
+
+/* Only a hub that cannot be reached is tried again; one that refuses us would do so again. */
+static bool tries_again(const at_net_join *join, patience *p, const at_fail *fail)
+{
+    char  text[sizeof fail->text + 80];
+    at_ns now = at_clock_now();
+    if (fail->err != AT_ERR_MISSING || now >= p->until || told_to_stop) return false;
+    snprintf(text, sizeof text, "%s; trying again for %.0f s", fail->text,
+             at_seconds(p->until - now));
+    if (!p->told && join->say) join->say(text);
+    p->told = true;
+    at_clock_sleep_until(now + p->pause);
+    p->pause = 2 * p->pause < PAUSE_MAX ? 2 * p->pause : PAUSE_MAX;
+    return true;
+}
+
+/* ---- the job --------------------------------------------------------------------------------- */
+
+static at_err ask(at_seat *s, json_t **options, at_fail *fail)
+{
+    AT_TRY(at_seat_tell(s, AT_SEAT_ASK_JOB, nothing, nothing, at_clock_now() + ANSWER_TIME, fail));
+    AT_TRY(hear(s, AT_SEAT_JOB, SEAT_TIME, fail));
+    *options = json_loadb((const char *)s->inbox.bytes, s->inbox.size, 0, NULL);
+    if (json_is_object(*options)) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FORMAT, "use the same version of anytime everywhere",
+                       "the hub's description of the run cannot be read");
+}
+
+at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail)
+{
+    patience p = new_patience(join);
+    for (;;) {
+        at_seat *s = calloc(1, sizeof *s);
+        if (!s) return at_fail_memory(fail);
+        *options = NULL;
+        at_err err = open_seat(join, s, fail);
+        if (!err) err = ask(s, options, fail);
+        at_seat_leave(&s);
+        if (err) json_decref(*options);
+        if (!err || !tries_again(join, &p, fail)) return err;
+    }
+}
+
+/* ---- work ------------------------------------------------------------------------------------ */
+
+typedef struct worker {
+    const at_world_context *context;
+    at_seat                *seat;
+    at_seat_welcome         welcome;
+    at_node                 opened; /* the task was opened for this worker; 0: not yet */
+    at_local_steps         *local;
+    int64_t                 rank; /* that it had; -1: none */
+} worker;
+
+static at_err say_hello(const worker *w, at_fail *fail)
+{
+    unsigned char  bytes[AT_WORKER_NOTE] = {0};
+    int32_t        rank = (int32_t)w->rank;
+    at_worker_note hello = {.kind = AT_WORKER_NOTE_HELLO, .pid = getpid()};
+    hello.born = at_alive_born(hello.pid);
+    at_job_parts(w->context, hello.part);
+    if (gethostname(hello.host, sizeof hello.host - 1) != 0) hello.host[0] = '\0';
+    (void)at_worker_note_write(bytes, &hello);
+    return at_seat_tell(w->seat, AT_SEAT_OWN_HELLO, (at_seat_part){bytes, sizeof bytes},
+                        (at_seat_part){&rank, sizeof rank}, at_clock_now() + ANSWER_TIME, fail);
+}
+
+static at_err take_welcome(worker *w, at_fail *fail)
+{
+    at_seat *s = w->seat;
+    json_t  *json = json_loadb((const char *)s->inbox.bytes, s->inbox.size, 0, NULL);
+    at_err   err = at_seat_welcome_read(json, &w->welcome, fail);
+    w->welcome.straggler = w->welcome.scale = NULL;
+    w->welcome.rules = NULL;
+    json_decref(json);
+    AT_TRY(err);
+    s->spec.floats = w->context->task->params;
+    s->in_place = at_plan_reads_in_place(w->context->plan);
+    if ((size_t)w->welcome.floats != s->spec.floats)
+        return at_fail_set(fail, AT_ERR_FORMAT, NULL, "the hub has a model of another size");
+    AT_TRY(at_seat_link_memory(s, (uint32_t)w->welcome.slots, fail));
+    if (!s->in_place) {
+        s->copy = aligned_alloc(64, (s->spec.floats * sizeof(float) + 63) / 64 * 64);
+        if (!s->copy) return at_fail_memory(fail);
+    }
+    at_seat_inbox_next(&s->inbox);
+    s->stage = AT_SEAT_STAGE_SEATED;
+    s->rank = (uint32_t)w->welcome.rank;
+    atomic_store(&at_seat_slot_of(s)->drawn, (uint64_t)w->welcome.drawn);
+    return at_seat_await_params(s, fail);
+}
+
+/* Loads the engine. What it knows of parameters of an earlier seat is forgotten. */
+static at_err open_task(worker *w, at_fail *fail)
+{
+    unsigned char  bytes[AT_WORKER_NOTE] = {0};
+    const at_task *task = w->context->task;
+    at_node        id = w->seat->rank + 1;
+    at_worker_note ready = {.kind = AT_WORKER_NOTE_READY};
+    AT_TRY(task->open(task->self, id, fail));
+    if (!w->opened) AT_TRY(at_local_steps_new(w->context, &w->local, fail));
+    w->opened = id;
+    w->rank = w->seat->rank;
+    snprintf(ready.engine, sizeof ready.engine, "%s", task->engine(task->self));
+    (void)at_worker_note_write(bytes, &ready);
+    return at_seat_tell(w->seat, AT_SEAT_READY, (at_seat_part){bytes, sizeof bytes}, nothing,
+                        at_clock_now() + ANSWER_TIME, fail);
+}
+
+static bool leaves(void *self)
+{
+    at_transport transport = at_seat_transport(self);
+    return told_to_stop || transport.leaves(self);
+}
+
+static void compute(worker *w)
+{
+    at_seat          *s = w->seat;
+    at_driver_options options = {.context = w->context,
+                                 .transport = at_seat_transport(s),
+                                 .id = s->rank + 1,
+                                 .incarnation = (uint32_t)w->welcome.incarnation,
+                                 .slots = (uint32_t)w->welcome.slots,
+                                 .sequence = (uint64_t)w->welcome.sequence,
+                                 .local = w->local,
+                                 .drawn = &at_seat_slot_of(s)->drawn};
+    options.transport.leaves = leaves;
+    at_driver_init(&s->driver, &options);
+    at_driver_run(&s->driver, NULL);
+}
+
+/* Joins and works, until the run is over or the connection is lost (AT_ERR_MISSING). */
+static at_err join_once(worker *w, bool *joined, at_fail *fail)
+{
+    at_seat *s = w->seat;
+    AT_TRY(open_seat(w->context->joins, s, fail));
+    AT_TRY(say_hello(w, fail));
+    AT_TRY(hear(s, AT_SEAT_WELCOME, SEAT_TIME, fail));
+    AT_TRY(take_welcome(w, fail));
+    AT_TRY(open_task(w, fail));
+    *joined = true;
+    compute(w);
+    if (s->lost)
+        return at_fail_set(fail, AT_ERR_MISSING, NULL, "the connection to the hub is lost");
+    if (atomic_load(&at_seat_slot_of(s)->evicted))
+        return at_fail_set(fail, AT_ERR_MISSING, NULL, "the hub has given up this worker");
+    return told_to_stop && !atomic_load(&at_seat_slot_of(s)->leave) ? stopped(fail) : AT_OK;
+}
+
+at_err at_net_work(const at_world_context *context, at_fail *fail)
+{
+    const at_net_join *join = context->joins;
+    worker             w = {.context = context, .rank = -1};
+    patience           p = new_patience(join);
+    uint32_t           useless = 0; /* seats in a row without a report */
+    at_err             err;
+    heed_signals();
+    do {
+        bool joined = false;
+        w.seat = calloc(1, sizeof *w.seat);
+        if (!w.seat) return at_fail_memory(fail);
+        err = join_once(&w, &joined, fail);
+        bool reported = joined && atomic_load(&at_seat_slot_of(w.seat)->sent) > 0;
+        useless = reported ? 0 : useless + joined;
+        at_seat_leave(&w.seat);
+        if (joined) p = new_patience(join);
+    } while (err && useless < EVICTIONS_MAX && tries_again(join, &p, fail));
+    at_local_steps_free(w.local);
+    return err;
+}

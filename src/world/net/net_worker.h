@@ -1,0 +1,34 @@
+/* net_worker.h - one of our own workers, whose hub is on another machine.
+ *
+ *     at_net_ask_job     what is trained: the options of the run, to load model and data
+ *     at_net_work        takes a seat and computes, until the hub says that the run is over
+ *
+ * A worker that loses its hub tries to come back for a while, with growing pauses: the machine of
+ * the hub may be restarted, or the network be down. What it has computed since its last report is
+ * lost then, and the samples are drawn again.
+ */
+#ifndef AT_WORLD_NET_NET_WORKER_H
+#define AT_WORLD_NET_NET_WORKER_H
+
+#include <jansson.h>
+
+#include "base/time.h"
+#include "world/core/world.h"
+
+/* Where a worker joins. */
+typedef struct at_net_join {
+    const char *hub;               /* ADDRESS:PORT */
+    const char *hub_file;          /* instead: a file with it, which is read before each attempt */
+    const char *token_file;        /* a copy of RUN/token */
+    at_ns       reconnect;         /* how long it tries to reach a hub */
+    void (*say)(const char *text); /* tells the user; NULL: nobody listens */
+} at_net_join;
+
+/* Asks the hub; *options is owned by the caller. AT_ERR_USAGE: it refuses us; AT_ERR_MISSING: it
+ * could not be reached in time. */
+at_err at_net_ask_job(const at_net_join *join, json_t **options, at_fail *fail);
+
+/* Works for context->joins, with the task of the context. */
+at_err at_net_work(const at_world_context *context, at_fail *fail);
+
+#endif

@@ -1,0 +1,142 @@
+/* The hub's door to other machines. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "world/seat/seat_hub.h"
+
+enum { STRANGER_MAX = 4096, EVENTS_MAX = 64 };
+static const at_ns LISTEN_TIME = AT_SEC(3);
+
+/* ---- listening ------------------------------------------------------------------------------- */
+
+static at_err watch(at_seat_hub *h, int fd, uint32_t index, at_fail *fail)
+{
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                .data.u32 = index};
+    if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &event) == 0) return AT_OK;
+    return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot watch a connection: %s", strerror(errno));
+}
+
+at_err at_seat_net_open(at_seat_hub *h, const char *text, at_fail *fail)
+{
+    at_net_address address;
+    assert(h->net_fd < 0);
+    AT_TRY(at_net_address_parse(text, &address, fail));
+    AT_TRY(at_tls_new(h->token, &h->tls, fail));
+    h->epoll = epoll_create1(EPOLL_CLOEXEC);
+    if (h->epoll < 0)
+        return at_fail_set(fail, AT_ERR_FAILED, NULL, "cannot watch connections: %s",
+                           strerror(errno));
+    AT_TRY(at_net_listen(&address, at_clock_now() + LISTEN_TIME, &h->net_fd, h->address, fail));
+    at_seat_make_loud(h->net_fd);
+    return AT_OK;
+}
+
+void at_seat_net_close(at_seat_hub *h)
+{
+    if (h->net_fd >= 0) close(h->net_fd);
+    if (h->epoll >= 0) close(h->epoll);
+    at_tls_free(h->tls);
+    h->net_fd = h->epoll = -1;
+    h->tls = NULL;
+}
+
+/* ---- accepting ------------------------------------------------------------------------------- */
+
+/* The stranger that has been here longest; NULL: there is none. */
+static at_guest *oldest_stranger(at_seat_hub *h)
+{
+    at_guest *oldest = NULL;
+    for (uint32_t i = 0; i < h->guests_max; i++) {
+        at_guest *g = &h->guest[i];
+        bool      stranger = g->stage == AT_GUEST_CALLING || g->stage == AT_GUEST_NEW;
+        if (stranger && g->remote.link && (!oldest || g->since < oldest->since)) oldest = g;
+    }
+    return oldest;
+}
+
+static at_guest *make_place(at_seat_hub *h)
+{
+    at_guest *g = at_seat_hub_place(h);
+    if (g) return g;
+    g = oldest_stranger(h);
+    if (g) at_seat_hub_forget(g);
+    return g;
+}
+
+static void admit(at_seat_hub *h, int fd, const struct sockaddr_storage *peer)
+{
+    at_fail   fail;
+    at_guest *g = make_place(h);
+    if (!g) {
+        close(fd);
+        return;
+    }
+    *g = (at_guest){.stage = AT_GUEST_CALLING,
+                    .fd = -1,
+                    .since = at_clock_now(),
+                    .inbox = {.size_max = STRANGER_MAX},
+                    .rank = -1,
+                    .child = -1,
+                    .ready = true};
+    at_net_show(peer, g->peer);
+    at_link_receiver receiver = at_remote_receiver(&g->remote, STRANGER_MAX);
+    at_err           err =
+        at_link_accepted(fd, h->tls, at_net_is_loopback(peer), &receiver, &g->remote.link, &fail);
+    if (!err) err = watch(h, fd, (uint32_t)(g - h->guest), &fail);
+    if (err)
+        at_seat_hub_forget(g);
+    else
+        at_seat_make_loud(fd);
+}
+
+void at_seat_net_poll(at_seat_hub *h)
+{
+    struct epoll_event      events[EVENTS_MAX];
+    struct sockaddr_storage peer;
+    if (h->net_fd < 0) return;
+    for (int fd; (fd = at_net_accept(h->net_fd, &peer)) >= 0;) admit(h, fd, &peer);
+    for (int count = EVENTS_MAX; count == EVENTS_MAX;) {
+        count = epoll_wait(h->epoll, events, EVENTS_MAX, 0);
+        for (int i = 0; i < count; i++) h->guest[events[i].data.u32].ready = true;
+    }
+}
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+/* Hands a complete message over, as if it had come through a Unix socket. */
+static void hand_over(at_guest *g)
+{
+    at_link *link = g->remote.link;
+    g->inbox.kind = (at_seat_message_kind)link->message.kind;
+    g->inbox.bytes = link->message.bytes;
+    g->inbox.size = link->message.size;
+    g->inbox.complete = true;
+    link->message.bytes = NULL;
+    at_link_next(link);
+}
+
+at_err at_seat_net_read(at_guest *g, at_fail *fail)
+{
+    at_link *link = g->remote.link;
+    if (!g->ready) return AT_OK;
+    AT_TRY(at_link_flush(link, fail));
+    for (;;) {
+        AT_TRY(at_link_receive(link, fail));
+        if (!link->complete) break;
+        bool seated = g->stage == AT_GUEST_SEATED;
+        if (!seated || !at_remote_is_mine(link->message.kind)) {
+            hand_over(g);
+            return AT_OK;
+        }
+        AT_TRY(at_remote_take(&g->remote, &link->message, fail));
+        at_link_next(link);
+    }
+    g->ready = false;
+    return AT_OK;
+}

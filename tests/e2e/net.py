@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Workers on other machines: the same bits as on one, whoever comes, goes and comes back."""
+import os
+import signal
+
+import support
+from support import net, seats
+
+JOB = (*support.SMALL, "--quiet", "--eval-every", 0)
+
+
+class Bits(net.TestCase):
+    def test_our_own_workers_compute_what_train_computes(self):
+        for strategy in ("fmb", "local-sgd"):
+            job = (*JOB, "--strategy", strategy, "--steps", 40)
+            here = self.train(*job, "--workers", 2).result
+            there = self.complete(*job).result
+            for key in ("params_hash", "trace_hash", "samples", "engine"):
+                self.assertEqual(there[key], here[key], f"{strategy}: {key}")
+            self.assertEqual(there["world"], "net")
+
+    def test_programs_get_the_same_parameters_over_memory_tcp_and_tls(self):
+        options = ("--steps", 30, "--quiet")
+        for words in (("batch=16",), ("batch=16", "installs=1"), ("batch=16", "update=1")):
+            memory = support.Run((*options, "-n", 2), self.folder / words[-1],
+                                 program=(seats.WORKER, *words))
+            self.addCleanup(memory.close)
+            wanted = memory.wait().result["params_hash"]
+            for scheme in ("", "tls://"):
+                ended = self.complete(*options, start=self.program, scheme=scheme, words=words)
+                self.assertEqual(ended.result["params_hash"], wanted, (words, scheme))
+
+    def test_vectors_larger_than_the_buffers_of_a_socket_arrive_whole(self):
+        words = ("batch=16", "extra=3000000")
+        hashes = {self.complete("--steps", 6, "--strategy", strategy, "--quiet",
+                                start=self.program, scheme=scheme,
+                                words=words).result["params_hash"]
+                  for strategy, scheme in (("fmb", ""), ("fmb", "tls://"))}
+        self.assertEqual(len(hashes), 1)
+        self.complete("--steps", 12, "--strategy", "async", "--quiet", start=self.program,
+                      words=words)
+
+
+class Elastic(net.TestCase):
+    def present(self, hub, count):
+        hub.wait_until(lambda: sum(row["state"] == "working" for row in hub.workers().values())
+                       == count, f"{count} workers are there")
+
+    def test_from_one_worker_to_four_and_down_to_two(self):
+        for strategy in ("fmb", "amb", "async", "ssp", "dbs"):
+            with self.subTest(strategy=strategy):
+                hub = self.hub(*JOB, "--workers", 1, "--strategy", strategy, "--seconds", "120s",
+                               "--sample-time", "50us", "--record", "steps")
+                crowd = [self.work(hub)]
+                self.present(hub, 1)
+                crowd += [self.work(hub) for _ in range(3)]
+                self.present(hub, 4)
+                for process in crowd[:2]:
+                    process.kill()
+                self.present(hub, 2)
+                steps = hub.steps()
+                hub.wait_steps(steps + 20)
+                hub.signal(signal.SIGTERM)
+                ended = hub.wait()
+                self.assertEqual(ended.code, support.STOPPED, ended)
+                for process in crowd[2:]:
+                    self.assert_ends(process)
+                self.assert_ledger(ended)
+
+    def test_a_worker_that_is_told_to_stop_leaves_in_order(self):
+        hub = self.hub(*JOB, "--workers", 2, "--seconds", "120s", "--sample-time", "100us")
+        leaver, other = self.work(hub), self.work(hub)
+        self.present(hub, 2)
+        hub.wait_steps(5)
+        leaver.send_signal(signal.SIGTERM)
+        self.assertIn("the run goes on", self.assert_ends(leaver, support.STOPPED))
+        self.present(hub, 1)
+        hub.wait_steps(hub.steps() + 10)
+        hub.signal(signal.SIGTERM)
+        ended = hub.wait()
+        self.assertIn("anytime hub --resume", ended.err)
+        self.assert_ends(other)
+        self.assert_ledger(ended)
+
+    def test_a_run_holds_while_too_few_workers_are_there(self):
+        hub = self.hub(*JOB, "--steps", 400, "--workers-min", 2, "--sample-time", "200us",
+                       "--workers", 2)
+        crowd = [self.work(hub), self.work(hub)]
+        hub.wait_steps(5)
+        for _ in range(2):
+            crowd.pop(0).kill()
+            self.present(hub, 1)
+            crowd.append(self.work(hub))
+            self.present(hub, 2)
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assertEqual(ended.result["steps"], 400)
+        self.assert_ledger(ended)
+
+    def test_workers_come_back_to_a_hub_that_was_killed_and_resumed(self):
+        job = (*JOB, "--steps", 400)
+        calm = self.train(*job, "--workers", 2).result
+        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10, "--sample-time", "200us")
+        address = hub.address()
+        crowd = [self.work(hub), self.work(hub)]
+        for steps in (30, 70):
+            hub.wait_steps(steps)
+            hub.process.kill()
+            hub.wait()
+            hub = self.hub(folder=hub.folder, listen=address)
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assertEqual(ended.result["params_hash"], calm["params_hash"])
+        self.assert_ledger(ended)
+
+    def test_programs_come_back_to_a_hub_that_was_killed_and_resumed(self):
+        job = ("--steps", 400, "--quiet")
+        calm = self.complete(*job, start=self.program).result
+        hub = self.hub(*job, "--workers", 2, "--checkpoint-every", 10, "--sample-time", "500us")
+        address = hub.address()
+        crowd = [self.program(hub, "slice=50"), self.program(hub, scheme="tls://")]
+        hub.wait_steps(40)
+        hub.process.kill()
+        hub.wait()
+        hub = self.hub(folder=hub.folder, listen=address)
+        ended = hub.wait()
+        self.assertEqual(ended.code, support.DONE, ended)
+        for process in crowd:
+            self.assert_ends(process)
+        self.assertEqual(ended.result["params_hash"], calm["params_hash"])
+
+    def test_a_frozen_worker_is_given_up_and_comes_back(self):
+        hub = self.hub(*JOB, "--workers", 2, "--lease", "1s", "--seconds", "120s",
+                       "--sample-time", "100us", "--record", "steps")
+        frozen, other = self.work(hub), self.work(hub)
+        self.present(hub, 2)
+        hub.wait_steps(5)
+        os.kill(frozen.pid, signal.SIGSTOP)
+        self.present(hub, 1)
+        os.kill(frozen.pid, signal.SIGCONT)
+        self.present(hub, 2)
+        hub.signal(signal.SIGTERM)
+        self.assertEqual(hub.wait().code, support.STOPPED)
+        for process in (frozen, other):
+            self.assert_ends(process)
+
+
+if __name__ == "__main__":
+    support.main()
