@@ -57,7 +57,7 @@ static void every_row_is_complete(void **state)
     for (const at_option *row = at_options; row->name; row++, rows++) {
         assert_true(row->help && *row->help);
         assert_true(row->group < AT_GROUP_COUNT && at_option_group_name[row->group]);
-        assert_true(row->verbs != 0 && (row->verbs & ~(unsigned)AT_FOR_ALL) == 0);
+        assert_true(row->verbs != 0 && (row->verbs & ~(unsigned)(AT_FOR_ALL | AT_FOR_TEXTS)) == 0);
         assert_int_equal(row->type == AT_OPTION_YES_NO, row->value == NULL);
         assert_true(row->offset < sizeof(at_settings));
         assert_int_equal(strspn(row->name, "abcdefghijklmnopqrstuvwxyz-"), strlen(row->name));

@@ -143,7 +143,7 @@ static void impossible_steps_are_refused_with_both_shapes(void **state)
         {"flip,", {3, 8, 8}, "step 2 is empty", "commas"},
         {"flip,,grey", {3, 8, 8}, "step 2 is empty", "commas"},
         {"flop", {3, 8, 8}, "unknown --prep step 'flop'", "did you mean flip?"},
-        {"normalize", {3, 8, 8}, "normalize", "did you mean normalise?"},
+        {"normalse", {3, 8, 8}, "normalse", "did you mean normalise?"},
         {"flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip,flip",
          {3, 8, 8},
          "more than 16 steps",
