@@ -14,7 +14,8 @@ install(TARGETS libanytime EXPORT anytime
 install(FILES ${PROJECT_SOURCE_DIR}/include/anytime.h TYPE INCLUDE COMPONENT development)
 
 # The static library is that of all layers in one archive; anytime.pc lists what it needs.
-set(layers base step pace learn data message record report serve task model_io world advise cli)
+get_property(layers GLOBAL PROPERTY anytime_layers)
+list(APPEND layers cli)
 set(archive ${PROJECT_BINARY_DIR}/libanytime.a)
 set(script "create ${archive}\n")
 set(layer_targets "")

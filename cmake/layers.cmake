@@ -26,6 +26,7 @@ function(anytime_layer name)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${name}/*.c)
   add_library(at_${name} STATIC ${sources})
   target_link_libraries(at_${name} PUBLIC flags ${ARGN})
+  set_property(GLOBAL APPEND PROPERTY anytime_layers ${name})
 endfunction()
 
 anytime_layer(base dep_crypto dep_jansson m)
