@@ -80,7 +80,7 @@ static at_err new_links(at_mpi_gossip *g, at_fail *fail)
         g->link[i].inbox = at_mpi_alloc(g->message_size, g->message_size);
         enough = enough && g->link[i].inbox;
     }
-    return enough ? AT_OK : at_fail_memory_for(fail, "for the vectors of %u neighbours", g->links);
+    return enough ? AT_OK : at_fail_memory_for(fail, "for the vectors of %u neighbors", g->links);
 }
 
 static at_err prepare(at_mpi_gossip *g, at_fail *fail)
@@ -335,7 +335,7 @@ at_err at_mpi_gossip_mix(at_mpi_gossip *g, const at_hub_message *message, const 
     AT_TRY(at_mix_message_read(bytes, size, g->present, g->graph.nodes, fail));
     AT_TRY(check_mix(g, message, fail));
     buffer *mine = free_buffer(g);
-    if (!mine) return at_fail_memory_for(fail, "to average with the neighbours");
+    if (!mine) return at_fail_memory_for(fail, "to average with the neighbors");
     for (uint32_t i = 0; i < g->graph.nodes; i++) at_graph_set_present(&g->graph, i, g->present[i]);
     for (uint32_t i = 0; i < g->links; i++) g->link[i].takes = g->present[g->link[i].node];
     g->step = (at_gossip_step){.form = g->mixing.form,
@@ -366,7 +366,7 @@ static at_err end_round(at_mpi_gossip *g, at_fail *fail)
 {
     buffer *result = free_buffer(g);
     bool    alone = true;
-    if (!result) return at_fail_memory_for(fail, "to average with the neighbours");
+    if (!result) return at_fail_memory_for(fail, "to average with the neighbors");
     uint32_t count = list_parts(g);
     g->node.count = at_gossip_average(floats_of(result->bytes), g->params, g->part, count);
     for (uint32_t i = 0; i < g->links; i++) {
